@@ -1,0 +1,215 @@
+# Pawl. `make` builds, `make demo` shows, `make test` tests; CONTRIBUTING.md has the rest.
+#
+#   make [all]       build/pawl-lease, build/pawl-gateway, build/pawl
+#   make run         a private Redis, the lease service and the gateway: build/pawl dev
+#   make demo        the stale holder: build/pawl demo stale-holder
+#   make test        every layer of tests        make lint    every rule
+#   make bench       the figures                 make clean
+#   make install     PREFIX=/usr/local DESTDIR=
+#
+#   CC=gcc|clang   SANITIZE=address,undefined|thread   WERROR=1   BUILD=DIR   V=1 (show whole commands)
+#
+# Nothing is asked of the machine while this file is read: compiler and libraries may not be there yet. Making
+# build/flags.mk installs what is missing and only then asks pkg-config; make then reads everything again.
+
+MAKEFLAGS += --no-builtin-rules --no-builtin-variables
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+ifneq ($(filter default undefined,$(origin CC)),)
+CC := gcc
+endif
+ifneq ($(filter default undefined,$(origin AR)),)
+AR := ar
+endif
+SANITIZE :=
+WERROR :=
+V :=
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
+FUZZ_SECONDS := 2
+PREFIX := /usr/local
+DESTDIR :=
+
+VARIANT := $(if $(findstring address,$(SANITIZE)),/asan,$(if $(findstring thread,$(SANITIZE)),/tsan,$(SANITIZE:%=/%)))
+BUILD := build$(or $(VARIANT),$(if $(filter clang%,$(CC)),/clang))
+GEN := build/gen
+
+VERSION := $(file <VERSION)
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+	-Wswitch-enum -Wvla $(if $(WERROR),-Werror)
+# glibc refuses _FORTIFY_SOURCE without optimisation, and the sanitizers see more without it.
+HARDENING := $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
+CODE := $(if $(SANITIZE),-O1 -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer,-O2) -g
+CPPFLAGS_ALL = -D_GNU_SOURCE -DPAWL_VERSION='"$(VERSION)"' -I. -I$(GEN) $(DEPS_CFLAGS) $(CPPFLAGS)
+CFLAGS_ALL = -std=c11 $(WARNINGS) $(CODE) $(HARDENING) $(CFLAGS)
+LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
+
+# -- what there is
+
+SHARED := $(wildcard shared/*.c shared/record/*.c)
+LEASE := $(wildcard lease/*.c)
+GATEWAY := $(wildcard gateway/*.c)
+CLI := $(wildcard api/client/*.c api/cli/*.c)
+UNIT := $(wildcard tests/unit/test_*.c)
+FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
+SCRIPTS_USED := $(wildcard shared/record/*.lua lease/scripts/lib/*.lua gateway/scripts/lib/*.lua)
+
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c)
+LEASE_O := $(call object,$(LEASE) $(GEN)/lease_scripts.c)
+GATEWAY_O := $(call object,$(GATEWAY) $(GEN)/gateway_scripts.c)
+CLI_O := $(call object,$(CLI))
+UNIT_O := $(call object,$(UNIT))
+FUZZ_O := $(call object,$(FUZZ))
+BENCH_O := $(call object,$(wildcard tests/bench/*.c))
+OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
+PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
+GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h)
+
+PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
+UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
+FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
+
+.PHONY: all objects tidy unit fuzz run demo test lint bench install clean FORCE
+all: $(PROGRAMS)
+objects: $(OBJECTS)
+tidy: $(PRODUCT_O:%.o=%.tidy)
+unit: $(UNIT_PROGRAMS)
+
+# -- what the machine has
+
+ifneq ($(filter-out clean,$(or $(MAKECMDGOALS),all)),)
+include build/flags.mk
+
+# $(call keep,FILE,TEXT): FILE holds TEXT, and is new only when TEXT is.
+differ = $(subst <$(strip $(1))>,,<$(strip $(2))>)$(subst <$(strip $(2))>,,<$(strip $(1))>)
+keep = $(if $(call differ,$(file <$(1)),$(2)),$(shell mkdir -p $(dir $(1)))$(file >$(1),$(2)))
+
+# Other flags, and files that are gone, are changes too.
+ifdef DEPS_CFLAGS
+$(call keep,$(BUILD)/flags.txt,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(DEPS_LIBS) $(CURL_LIBS))
+$(call keep,$(BUILD)/shared.txt,$(SHARED))
+$(call keep,$(BUILD)/lease.txt,$(LEASE))
+$(call keep,$(BUILD)/gateway.txt,$(GATEWAY))
+$(call keep,$(BUILD)/cli.txt,$(CLI))
+$(call keep,$(GEN)/scripts.txt,$(wildcard lease/scripts/*.lua gateway/scripts/*.lua))
+endif
+endif
+
+LIBRARIES := hiredis libmicrohttpd libcjson libuv libsodium
+
+build/flags.mk: Makefile deploy/install-deps
+	deploy/install-deps build
+	@mkdir -p build
+	@set -e; \
+	cflags=$$(pkg-config --cflags $(LIBRARIES) libcurl); \
+	libs=$$(pkg-config --libs $(LIBRARIES)); \
+	curl=$$(pkg-config --libs libcurl); \
+	{ echo "DEPS_CFLAGS := -pthread $$cflags"; echo "DEPS_LIBS := $$libs -pthread"; \
+	  echo "CURL_LIBS := $$curl"; } > $@.new
+	@mv $@.new $@
+
+# -- made from other things
+
+$(GEN)/lease_scripts.h $(GEN)/lease_scripts.c &: $(wildcard lease/scripts/*.lua) $(SCRIPTS_USED) \
+		deploy/build/scripts.py $(GEN)/scripts.txt
+	$(call say,GEN,$@)
+	$(Q)deploy/build/scripts.py embed lease/scripts $(GEN)/lease_scripts
+
+$(GEN)/gateway_scripts.h $(GEN)/gateway_scripts.c &: $(wildcard gateway/scripts/*.lua) $(SCRIPTS_USED) \
+		deploy/build/scripts.py $(GEN)/scripts.txt
+	$(call say,GEN,$@)
+	$(Q)deploy/build/scripts.py embed gateway/scripts $(GEN)/gateway_scripts
+
+$(GEN)/openapi.h $(GEN)/openapi.c &: $(wildcard api/openapi.yaml) deploy/build/openapi.py
+	$(call say,GEN,$@)
+	$(Q)deploy/build/openapi.py api/openapi.yaml $(GEN)/openapi
+
+# -- compiled
+
+# The headers that are made must be there before the first look at what includes them; after that -MMD knows.
+$(OBJECTS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags.txt | $(GEN_H)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+-include $(patsubst %.o,%.d,$(OBJECTS))
+
+# Again only when the object is new, which knows the headers.
+$(PRODUCT_O:%.o=%.tidy): $(BUILD)/obj/%.tidy: $(BUILD)/obj/%.o .clang-tidy
+	$(call say,TIDY,$*.c)
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $*.c -- -std=c11 $(CPPFLAGS_ALL)
+	@touch $@
+
+define archive
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+endef
+
+$(BUILD)/libshared.a: $(SHARED_O) $(BUILD)/shared.txt
+	$(archive)
+
+# For the unit tests: everything of the rooms that is not a main program.
+$(BUILD)/librooms.a: $(filter-out %/main.o,$(LEASE_O) $(GATEWAY_O) $(CLI_O)) \
+		$(BUILD)/lease.txt $(BUILD)/gateway.txt $(BUILD)/cli.txt
+	$(archive)
+
+define link
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DEPS_LIBS)
+endef
+
+$(BUILD)/pawl-lease: $(LEASE_O) $(BUILD)/libshared.a $(BUILD)/lease.txt
+	$(link)
+$(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
+	$(link)
+$(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
+	$(link) $(CURL_LIBS)
+$(UNIT_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
+	$(link) $(CURL_LIBS)
+$(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
+	$(link) $(CURL_LIBS) -fsanitize=fuzzer
+
+# The parsers as libFuzzer wants them: everything compiled by clang and watched.
+FUZZ_MAKE := BUILD=build/fuzzing CC=clang SANITIZE=fuzzer-no-link,address,undefined
+ifeq ($(findstring fuzzer,$(SANITIZE)),)
+fuzz:
+	@$(MAKE) --no-print-directory $(FUZZ_MAKE) fuzz
+else
+fuzz: $(FUZZ_PROGRAMS)
+endif
+
+# -- done with it
+
+run: all
+	@deploy/install-deps build
+	$(BUILD)/pawl dev
+
+demo: all
+	@deploy/install-deps build
+	$(BUILD)/pawl demo stale-holder
+
+test: all
+	@deploy/install-deps test
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory fuzz
+	tests/run --build $(BUILD) --fuzz-seconds $(FUZZ_SECONDS)
+
+lint: build/flags.mk
+	@deploy/install-deps test
+	tests/lint/run
+
+bench: all
+	@deploy/install-deps test
+	tests/bench/run
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+
+clean:
+	rm -rf build

@@ -1,0 +1,35 @@
+/* bytes.h - a borrowed run of bytes: pointer and length, never owned, not NUL-terminated. */
+#ifndef PAWL_SHARED_BYTES_H
+#define PAWL_SHARED_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct bytes {
+    const char *at; /* may be NULL only when len is 0 */
+    size_t len;
+};
+
+/* A string literal as bytes. */
+#define BYTES(literal) ((struct bytes){(literal), sizeof(literal) - 1})
+
+static inline struct bytes bytes_of(const char *text)
+{
+    return (struct bytes){text, text ? strlen(text) : 0};
+}
+
+static inline bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+static inline bool bytes_are(struct bytes a, const char *text)
+{
+    return bytes_equal(a, bytes_of(text));
+}
+
+/* The struct that contains this member; the only way back from a callback's argument. */
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#endif

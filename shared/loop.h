@@ -1,0 +1,84 @@
+/* loop.h - the event loop of one thread. The only door to libuv.
+ *
+ * A loop and everything hung on it belong to the thread that runs it; nothing here is safe to call
+ * from another thread, save loop_stop(). Times are milliseconds on the monotonic clock (CLOCK_MONOTONIC).
+ *
+ * A turn: wait for events -> run their callbacks -> run the turn-end hooks -> wait again. Work that should
+ * go out in one system call (all Redis commands of a turn) is gathered and sent by a turn-end hook. */
+#ifndef PAWL_SHARED_LOOP_H
+#define PAWL_SHARED_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+
+/* Never returns NULL: a process that cannot have a loop aborts with a line on stderr. */
+struct loop *loop_new(void);
+/* Everything hung on the loop must have been taken off before. */
+void loop_free(struct loop *loop);
+
+/* Runs until loop_stop(). */
+void loop_run(struct loop *loop);
+/* Runs one turn: waits at most wait_ms (0: do not wait) for an event. For tests and short tools. */
+void loop_turn(struct loop *loop, unsigned wait_ms);
+/* Ask loop_run() to return after this turn; callable from any thread. */
+void loop_stop(struct loop *loop);
+
+/* The clock as of now (not cached). */
+uint64_t loop_now_ms(void);
+uint64_t loop_now_us(void);
+
+/* -- timers. The owner embeds the struct and keeps it alive until loop_timer_done() has returned. */
+struct loop_timer {
+    void (*fire)(struct loop_timer *timer); /* set by the owner */
+    void *impl;                             /* the loop's own */
+};
+
+void loop_timer_init(struct loop *loop, struct loop_timer *timer, void (*fire)(struct loop_timer *));
+/* Fires once in delay_ms, then every repeat_ms (0: once). Arming an armed timer sets it anew. */
+void loop_timer_arm(struct loop_timer *timer, uint64_t delay_ms, uint64_t repeat_ms);
+void loop_timer_disarm(struct loop_timer *timer);
+/* After this the struct may be freed; no callback comes any more. */
+void loop_timer_done(struct loop_timer *timer);
+
+/* -- descriptors, level-triggered. The loop never closes the descriptor. */
+enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HANGUP = 4 };
+
+struct loop_watch {
+    /* events: what is true now; an error on the descriptor is told as all that was asked for. */
+    void (*ready)(struct loop_watch *watch, int events);
+    void *impl;
+};
+
+/* events may be 0: registered, not watched. */
+void loop_watch_init(struct loop *loop, struct loop_watch *watch, int fd,
+                     void (*ready)(struct loop_watch *, int), int events);
+void loop_watch_set(struct loop_watch *watch, int events);
+/* Before the descriptor is closed. No callback comes any more. */
+void loop_watch_done(struct loop_watch *watch);
+
+/* -- hooks at the end of every turn, in the order of their registration, each called once a turn.
+ * A hook that finds that it has made work for an earlier hook calls loop_again(): the hooks run once more. */
+struct loop_hook {
+    void (*run)(struct loop_hook *hook);
+    struct loop_hook *next;
+};
+
+void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *));
+void loop_hook_remove(struct loop *loop, struct loop_hook *hook);
+void loop_again(struct loop *loop);
+/* The next wait lasts at most this long (0: does not wait at all). For this turn only. */
+void loop_wait_at_most(struct loop *loop, unsigned wait_ms);
+
+/* -- signals, delivered on this loop. At most once for each signal number and loop. */
+struct loop_signal {
+    void (*caught)(struct loop_signal *signal);
+    void *impl;
+};
+
+void loop_signal_init(struct loop *loop, struct loop_signal *signal, int signum,
+                      void (*caught)(struct loop_signal *));
+void loop_signal_done(struct loop_signal *signal);
+
+#endif

@@ -1,0 +1,180 @@
+#!/usr/bin/python3
+"""test_driver.py - tests/run tells of every way in which a test program can go wrong, and .ci/run adds up what it tells."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+
+from tap import Tap  # noqa: E402
+
+HEAD = "#!/usr/bin/python3\nimport os, signal, subprocess, sys, time\n"
+
+# (what the program does, its text, what is told, the last line, in words of a pattern)
+PROGRAMS = (
+    ("two tests that pass", 'print("ok 1 - a\\nok 2 - b\\n1..2")', "", "2 passed, 0 failed"),
+    ("a plan in front", 'print("1..2\\nok 1 - a\\nok 2 - b")', "", "2 passed, 0 failed"),
+    ("a test that fails", 'print("ok 1 - a\\n# why\\nnot ok 2 - b\\n1..2"); sys.exit(1)', "not ok - b", "1 passed, 1 failed"),
+    ("a failure under exit status 0", 'print("not ok 1 - b\\n1..1")', "not ok - b", "0 passed, 1 failed"),
+    ("what it says of a failure", 'print("not ok 1 - b\\n# the reason\\n1..1"); sys.exit(1)', "# the reason",
+     "0 passed, 1 failed"),
+    ("a test that is skipped", 'print("ok 1 - a # SKIP no disk\\n1..1")', "not run - a - no disk", "0 passed, 1 failed"),
+    ("no plan", 'print("ok 1 - a")', "gave no plan", "1 passed, 1 failed"),
+    ("two plans", 'print("ok 1 - a\\n1..1\\n1..1")', "gave 2 plans", "1 passed, 1 failed"),
+    ("fewer tests than planned", 'print("ok 1 - a\\n1..2")', "planned 2 tests and ran 1", "1 passed, 1 failed"),
+    ("more tests than planned", 'print("ok 1 - a\\nok 2 - b\\n1..1")', "planned 1 tests and ran 2", "2 passed, 1 failed"),
+    ("a number twice", 'print("ok 1 - a\\nok 1 - b\\n1..2")', "does not count its tests", "2 passed, 1 failed"),
+    ("an empty plan", 'print("1..0")', "ran no test", "0 passed, 1 failed"),
+    ("silence", "", "gave no plan", "0 passed, 1 failed"),
+    ("an exit status without a failure", 'print("ok 1 - a\\n1..1"); sys.exit(3)', "ended with status 3",
+     "1 passed, 1 failed"),
+    ("what it wrote to stderr before it died", 'print("broken pipe dream", file=sys.stderr); sys.exit(3)', "broken pipe dream",
+     "0 passed, 2 failed"),
+    ("a signal", 'print("ok 1 - a\\n1..1", flush=True); os.kill(os.getpid(), signal.SIGSEGV)', "was ended by SIGSEGV",
+     "1 passed, 1 failed"),
+    ("a process left behind", 'subprocess.Popen(["sleep", "60"], start_new_session=True)\nprint("ok 1 - a\\n1..1")',
+     "left processes behind", "1 passed, 1 failed"),
+    ("its temporary directory", 'open(os.environ["TMPDIR"] + "/x", "w")\nassert os.environ["TMPDIR"].startswith("/tmp/pawl-")\n'
+     'assert os.path.isabs(os.environ["PAWL_BUILD"])\nprint("ok 1 - a\\n1..1")', "", "1 passed, 0 failed"),
+)
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+
+
+def tree(place):
+    os.makedirs(os.path.join(place, "tests"))
+    shutil.copy(os.path.join(ROOT, "tests/run"), os.path.join(place, "tests/run"))
+    return place
+
+
+def drive(place, *more):
+    done = subprocess.run([os.path.join(place, "tests/run"), *more], capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines() or [""]
+    assert re.match(r"\d+ passed, \d+ failed$", lines[-1]), f"the last line is {lines[-1]!r}\n{done.stdout}{done.stderr}"
+    assert (done.returncode == 0) == lines[-1].endswith(", 0 failed"), f"exit status {done.returncode} for {lines[-1]!r}"
+    return lines[-1], done.stdout
+
+
+def tells(text, told, last):
+    with tempfile.TemporaryDirectory() as place:
+        write(os.path.join(tree(place), "tests/service/test_one.py"), HEAD + text + "\n")
+        got, output = drive(place, "--layers", "service")
+        assert got == last, f"{got!r}, not {last!r}\n{output}"
+        assert told in output, f"does not tell {told!r}\n{output}"
+
+
+def tells_of_too_long():
+    with tempfile.TemporaryDirectory() as place:
+        driver = os.path.join(tree(place), "tests/run")
+        with open(driver, encoding="utf-8") as file:
+            text = file.read()
+        assert "120 * slow" in text
+        write(driver, text.replace("120 * slow", "0.5"))
+        write(os.path.join(place, "tests/service/test_one.py"),
+              HEAD + 'print("ok 1 - a", flush=True)\nsubprocess.run(["sleep", "60"])\n')
+        last, output = drive(place, "--layers", "service")
+        assert last == "1 passed, 1 failed" and "was not done after" in output, output
+
+
+def tells_of_empty_layer():
+    with tempfile.TemporaryDirectory() as place:
+        write(os.path.join(tree(place), "tests/service/test_one.py"), HEAD + 'print("ok 1 - a\\n1..1")\n')
+        last, output = drive(place, "--layers", "service,scripts")
+        assert last == "1 passed, 1 failed" and "scripts: there is no program in this layer" in output, output
+
+
+def tells_when_nothing_was_chosen():
+    with tempfile.TemporaryDirectory() as place:
+        write(os.path.join(tree(place), "tests/service/test_one.py"), HEAD + 'print("ok 1 - a\\n1..1")\n')
+        last, output = drive(place, "--layers", "service", "no-such-program")
+        assert last == "0 passed, 1 failed" and "nothing was run" in output, output
+
+
+def fuzzer(place, text, corpus=True):
+    write(os.path.join(tree(place), "tests/fuzz/fuzz_x.c"), "")
+    write(os.path.join(place, "build/fuzzing/fuzz/fuzz_x"), "#!/bin/sh\n" + text)
+    if corpus:
+        write(os.path.join(place, "tests/fuzz/corpus/x/one"), "1")
+    return drive(place, "--layers", "fuzz")
+
+
+def tells_of_fuzzer_that_finds():
+    with tempfile.TemporaryDirectory() as place:
+        last, output = fuzzer(place, "echo 'stat::number_of_executed_units: 9' >&2\necho crash-1 >&2\nexit 77\n")
+        assert last == "0 passed, 1 failed" and "crash-1" in output, output
+
+
+def tells_of_fuzzer_that_tries_nothing():
+    with tempfile.TemporaryDirectory() as place:
+        last, output = fuzzer(place, "exit 0\n")
+        assert last == "0 passed, 1 failed", output
+
+
+def tells_of_fuzzer_without_corpus():
+    with tempfile.TemporaryDirectory() as place:
+        last, output = fuzzer(place, "echo 'stat::number_of_executed_units: 9' >&2\n", corpus=False)
+        assert last == "0 passed, 1 failed" and "has no corpus" in output, output
+
+
+def counts_fuzzer_that_finds_nothing():
+    with tempfile.TemporaryDirectory() as place:
+        last, output = fuzzer(place, "echo 'stat::number_of_executed_units: 9' >&2\n")
+        assert last == "1 passed, 0 failed", output
+
+
+# What make does for each part of .ci/run, and what comes of it.
+CI = (
+    ("adds up its parts", {}, "22 passed, 0 failed", 0),
+    ("tells of a part that failed", {"lint": "echo '4 passed, 1 failed'; exit 1"}, "21 passed, 1 failed", 1),
+    ("tells of a part without a last line", {"test": "echo 'all is well'"}, "17 passed, 1 failed", 1),
+    ("tells of a part that ran nothing", {"test": "echo '0 passed, 0 failed'"}, "17 passed, 1 failed", 1),
+    ("tells of a part that passed and yet failed", {"lint": "echo '5 passed, 0 failed'; exit 2"}, "22 passed, 1 failed", 1),
+    ("tells of a sanitizer build that does not compile", {"SANITIZE=thread": "exit 2"}, "16 passed, 1 failed", 1),
+)
+
+
+def ci(changed, last, status):
+    parts = {"lint": "echo '5 passed, 0 failed'", "test": "echo '5 passed, 0 failed'", "SANITIZE=thread": ":", **changed}
+    cases = "".join(f"*' {word} '*) {does} ;;\n" for word, does in parts.items())
+    with tempfile.TemporaryDirectory() as place:
+        write(os.path.join(place, ".ci/run"), open(os.path.join(ROOT, ".ci/run"), encoding="utf-8").read())
+        write(os.path.join(place, "deploy/install-deps"), "#!/bin/sh\n")
+        write(os.path.join(place, "tests/run"), "#!/bin/sh\necho '6 passed, 0 failed'\n")
+        write(os.path.join(place, "bin/make"), f'#!/bin/sh\ncase " $* " in\n{cases}esac\n')
+        env = dict(os.environ, PATH=f"{place}/bin:{os.environ['PATH']}")
+        done = subprocess.run([os.path.join(place, ".ci/run")], capture_output=True, text=True, env=env, check=False)
+        assert done.stdout.strip().splitlines()[-1] == last, done.stdout + done.stderr
+        assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}"
+
+
+def main():
+    tap = Tap()
+    for what, text, told, last in PROGRAMS:
+        tap.run(f"the driver sees {what}", tells, text, told, last)
+    tap.run("the driver ends a program that takes too long", tells_of_too_long)
+    tap.run("the driver tells of a layer without programs", tells_of_empty_layer)
+    tap.run("the driver fails when nothing was run", tells_when_nothing_was_chosen)
+    tap.run("the driver tells of a fuzzer that finds something", tells_of_fuzzer_that_finds)
+    tap.run("the driver tells of a fuzzer that tries nothing", tells_of_fuzzer_that_tries_nothing)
+    tap.run("the driver tells of a fuzzer without a corpus", tells_of_fuzzer_without_corpus)
+    tap.run("the driver counts a fuzzer that finds nothing", counts_fuzzer_that_finds_nothing)
+    for what, changed, last, status in CI:
+        tap.run(f".ci/run {what}", ci, changed, last, status)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""text_rules.py - rules that only need to read the files. Each yields "path:line: what is wrong"."""
+
+import ast
+import os
+import re
+import subprocess
+
+from tree import c_functions, lua_functions
+
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 400
+COLUMNS_MAX = 110
+C = ("*.c", "*.h")
+PRODUCT_C = ("shared/*.c", "shared/*.h", "lease/*.c", "lease/*.h", "gateway/*.c", "gateway/*.h", "api/*.c", "api/*.h")
+BANNED = re.compile(r"\b(strcpy|stpcpy|strcat|strncpy|strncat|sprintf|vsprintf|gets|strtok|atoi|atol|atoll|atof|alloca|"
+                    r"v?[fs]?scanf|tmpnam|mktemp)\s*\(")
+BANNED_IN_PRODUCTS = re.compile(r"\b(system|popen)\s*\(")
+SLEEPS_C = re.compile(r"\b(sleep|usleep|nanosleep|clock_nanosleep|uv_sleep|thrd_sleep)\s*\(")
+SLEEPS_SH = re.compile(r"^[^#]*\b(sleep)\s+[0-9.]")
+MARKER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+RETURNING_MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*\b(return|goto)\b", re.MULTILINE)
+HEAD = {".c": r"/\* {name} - \S", ".h": r"/\* {name} - \S", ".lua": r"-- {name} - \S"}
+PROGRAMS = ("*.py", "*/run", "deploy/*", ".ci/*", "tests/*", "*.sh")
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
+def function_length(tree):
+    """no function is longer than 60 lines"""
+    for path in tree.files(*C, "*.lua"):
+        found = lua_functions(tree.read(path)) if path.endswith(".lua") else c_functions(tree.code(path))
+        for name, line, length in found:
+            if length > FUNCTION_LINES_MAX:
+                yield f"{path}:{line}: {name} has {length} lines, more than {FUNCTION_LINES_MAX}"
+
+
+def file_length(tree):
+    """no file of code is longer than 400 lines"""
+    for path in tree.files(*C, "*.lua"):
+        length = len(tree.read(path).splitlines())
+        if length > FILE_LINES_MAX and not os.path.basename(path).startswith("test_"):
+            yield f"{path}:1: {length} lines, more than {FILE_LINES_MAX}"
+
+
+def columns(tree):
+    """no line of C is wider than 110 columns"""
+    for path in tree.files(*C):
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            if len(line) > COLUMNS_MAX:
+                yield f"{path}:{number}: {len(line)} columns, more than {COLUMNS_MAX}"
+
+
+def head_comment(tree):
+    """every source file begins with its name and what it is"""
+    for path in tree.files(*C, "*.lua"):
+        name = os.path.basename(path)
+        if not re.match(HEAD[os.path.splitext(path)[1]].format(name=re.escape(name)), tree.read(path)):
+            yield f"{path}:1: does not begin with a comment '{name} - what it is'"
+
+
+def banned(tree):
+    """no function is called that cannot be used safely"""
+    for path in tree.files(*C):
+        code = tree.code(path)
+        for match in BANNED.finditer(code):
+            yield f"{path}:{line_of(code, match.start())}: {match.group(1)} is banned"
+    for path in tree.files(*PRODUCT_C):
+        code = tree.code(path)
+        for match in BANNED_IN_PRODUCTS.finditer(code):
+            yield f"{path}:{line_of(code, match.start())}: {match.group(1)} is banned"
+
+
+def returning_macro(tree):
+    """no macro returns or jumps"""
+    for path in tree.files(*C, "*.def"):
+        code = tree.code(path)
+        for match in RETURNING_MACRO.finditer(code):
+            yield f"{path}:{line_of(code, match.start())}: a macro that leaves the function"
+
+
+def python_sleeps(text):
+    """Lines of time.sleep() outside of a function wait_...(), which looks again and again until a deadline."""
+    def walk(node, waiting):
+        if isinstance(node, ast.FunctionDef):
+            waiting = node.name.lstrip("_").startswith("wait")
+        if isinstance(node, ast.Call) and not waiting:
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name == "sleep":
+                yield node.lineno
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, waiting)
+    return walk(ast.parse(text), False)
+
+
+def is_python(tree, path):
+    return path.endswith(".py") or tree.read(path)[:80].startswith(("#!/usr/bin/python3", "#!/usr/bin/env python"))
+
+
+def is_shell(tree, path):
+    return path.endswith(".sh") or tree.read(path)[:40].startswith(("#!/bin/sh", "#!/bin/bash"))
+
+
+def sleeps(tree):
+    """no test sleeps: it waits for the event, with a deadline"""
+    for path in tree.files("tests/*"):
+        if path.startswith(("tests/bench/", "tests/fuzz/corpus/")):
+            continue
+        if path.endswith((".c", ".h")):
+            code = tree.code(path)
+            found = [line_of(code, match.start()) for match in SLEEPS_C.finditer(code)]
+        elif is_python(tree, path):
+            try:
+                found = list(python_sleeps(tree.read(path)))
+            except SyntaxError:
+                continue  # the rule python says so
+        elif is_shell(tree, path):
+            found = [n for n, line in enumerate(tree.read(path).splitlines(), 1) if SLEEPS_SH.search(line)]
+        else:
+            continue
+        for line in found:
+            yield f"{path}:{line}: sleeps; wait for the event in a function wait_...() that has a deadline"
+
+
+def used_scripts(tree):
+    """every file that a script uses is there, and every used file is used"""
+    used = set()
+    for path in tree.files("lease/scripts/*.lua", "gateway/scripts/*.lua"):
+        in_head = True
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            in_head = in_head and line.startswith("--")
+            match = re.match(r"\s*--\s*use:\s*(\S*)", line)
+            if match and not in_head:
+                yield f"{path}:{number}: a 'use' line below the first block of comments is not seen"
+            elif match and match.group(1) not in tree.paths:
+                yield f"{path}:{number}: uses {match.group(1)}, which is not there"
+            elif match:
+                used.add(match.group(1))
+    for path in tree.files("shared/record/*.lua", "*/scripts/lib/*.lua"):
+        if path not in used:
+            yield f"{path}:1: no script uses it"
+
+
+def shell(tree):
+    """every shell script can be read by sh"""
+    for path in tree.files(*PROGRAMS):
+        if is_shell(tree, path):
+            done = subprocess.run(["sh", "-n", tree.full(path)], capture_output=True, text=True, check=False)
+            if done.returncode:
+                yield f"{path}:1: {done.stderr.strip()}"
+
+
+def python(tree):
+    """every Python file compiles"""
+    for path in tree.files(*PROGRAMS):
+        if is_python(tree, path):
+            try:
+                compile(tree.read(path), path, "exec")
+            except SyntaxError as error:
+                yield f"{path}:{error.lineno}: {error.msg}"
+
+
+def markers(tree):
+    """nothing is marked as left for later"""
+    for path in tree.files("*"):
+        if path.startswith("tests/fuzz/corpus/"):
+            continue
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            match = MARKER.search(line)
+            if match:
+                yield f"{path}:{number}: {match.group(1)}"
+
+
+RULES = (function_length, file_length, columns, head_comment, banned, returning_macro, sleeps, used_scripts, shell,
+         python, markers)
