@@ -1,0 +1,546 @@
+/* test_json.c - what is JSON to Pawl and what is not, and what members are. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "shared/json.h"
+#include "shared/json_write.h"
+#include "tests/unit/check.h"
+
+enum { DEPTH = 8, BODY_MAX = 16 * 1024 };
+
+static bool accepts(struct bytes text)
+{
+    const char *why = NULL;
+    struct json *json = json_parse(text, DEPTH, &why);
+
+    CHECK((json == NULL) == (why != NULL)); /* a refusal has its sentence */
+    json_free(json);
+    return json != NULL;
+}
+
+/* -- the grammar */
+
+/* BYTES() is a compound literal: no constant for a static table. */
+#define TEXT(literal)                                                                                        \
+    {                                                                                                        \
+        (literal), sizeof(literal) - 1                                                                       \
+    }
+
+static const struct bytes accepted[] = {
+    TEXT("{}"),
+    TEXT(" \t\r\n{ \t\r\n} \t\r\n"),
+    TEXT("{\"a\":1}"),
+    TEXT("{\"\":null}"),
+    TEXT("{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":1}]}"),
+    TEXT("{ \"a\" : [ ] , \"b\" : [ 1 , true , false , null , \"x\" , { } ] }"),
+    TEXT("{\"a\":[0,-0,-1,10,1.5,-0.0,0e1,1E+2,1e-2,123.456e789]}"),
+    TEXT("{\"a\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0001\\u00e4\\uD7FF\\uE000\\uFFFF\"}"),
+    TEXT("{\"a\":\"\\ud83d\\udd12\\uDBFF\\uDFFF\\ud800\\udc00\"}"),
+    TEXT("{\"a\":\"\x7f \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
+         "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf\"}"),
+    TEXT("{\"a\":1,\"A\":2}"),
+    TEXT("{\"a\":1,\"a\\u0062\":2}"),
+    TEXT("{\"a\":1,\"a \":2}"),
+};
+
+static const struct bytes refused[] = {
+    /* not an object */
+    {NULL, 0},
+    TEXT(""),
+    TEXT(" "),
+    TEXT("1"),
+    TEXT("null"),
+    TEXT("\"a\""),
+    TEXT("[]"),
+    TEXT("[{}]"),
+    TEXT("\xef\xbb\xbf{}"),
+    TEXT("\0{}"),
+    TEXT("\v{}"),
+    TEXT("\f{}"),
+    TEXT("\xc2\xa0{}"),
+    /* not ended, or something behind */
+    TEXT("{"),
+    TEXT("{\""),
+    TEXT("{\"a"),
+    TEXT("{\"a\""),
+    TEXT("{\"a\":"),
+    TEXT("{\"a\":1"),
+    TEXT("{\"a\":\"\\"),
+    TEXT("{\"a\":\"\\u12"),
+    TEXT("{\"a\":["),
+    TEXT("{\"a\":[1"),
+    TEXT("{}{}"),
+    TEXT("{},"),
+    TEXT("{}]"),
+    TEXT("{}\0"),
+    TEXT("{} x"),
+    /* commas, colons, names, brackets */
+    TEXT("{,}"),
+    TEXT("{\"a\":1,}"),
+    TEXT("{,\"a\":1}"),
+    TEXT("{\"a\":1,,\"b\":2}"),
+    TEXT("{\"a\":1 \"b\":2}"),
+    TEXT("{\"a\" 1}"),
+    TEXT("{\"a\"::1}"),
+    TEXT("{\"a\"}"),
+    TEXT("{a:1}"),
+    TEXT("{'a':1}"),
+    TEXT("{1:1}"),
+    TEXT("{null:1}"),
+    TEXT("{\"a\":[1,]}"),
+    TEXT("{\"a\":[,1]}"),
+    TEXT("{\"a\":[1 2]}"),
+    TEXT("{\"a\":[1}"),
+    TEXT("{\"a\":{1]}"),
+    TEXT("{\"a\":[}]"),
+    TEXT("{\"a\":/**/1}"),
+    TEXT("{\"a\":1//\n}"),
+    TEXT("{\"a\":1\0}"),
+    /* values */
+    TEXT("{\"a\":}"),
+    TEXT("{\"a\":nul}"),
+    TEXT("{\"a\":nulll}"),
+    TEXT("{\"a\":True}"),
+    TEXT("{\"a\":undefined}"),
+    TEXT("{\"a\":NaN}"),
+    TEXT("{\"a\":Infinity}"),
+    TEXT("{\"a\":-Infinity}"),
+    /* numbers */
+    TEXT("{\"a\":01}"),
+    TEXT("{\"a\":-01}"),
+    TEXT("{\"a\":00}"),
+    TEXT("{\"a\":-}"),
+    TEXT("{\"a\":+1}"),
+    TEXT("{\"a\":.5}"),
+    TEXT("{\"a\":1.}"),
+    TEXT("{\"a\":1.e5}"),
+    TEXT("{\"a\":1e}"),
+    TEXT("{\"a\":1e+}"),
+    TEXT("{\"a\":1e5.5}"),
+    TEXT("{\"a\":0x10}"),
+    TEXT("{\"a\":1_000}"),
+    TEXT("{\"a\":--1}"),
+    TEXT("{\"a\":1-1}"),
+    TEXT("{\"a\":1a}"),
+    /* texts */
+    TEXT("{\"a\":\"\n\"}"),
+    TEXT("{\"a\":\"\t\"}"),
+    TEXT("{\"a\":\"\x1f\"}"),
+    TEXT("{\"a\":\"\0\"}"),
+    TEXT("{\"a\":\"\\0\"}"),
+    TEXT("{\"a\":\"\\x41\"}"),
+    TEXT("{\"a\":\"\\a\"}"),
+    TEXT("{\"a\":\"\\'\"}"),
+    TEXT("{\"a\":\"\\U0041\"}"),
+    TEXT("{\"a\":\"\\u004\"}"),
+    TEXT("{\"a\":\"\\u004g\"}"),
+    TEXT("{\"a\":\"\\u+041\"}"),
+    TEXT("{\"a\":\"\\u0000\"}"),
+    TEXT("{\"\\u0000\":1}"),
+    TEXT("{\"a\\u0000b\":1}"),
+    TEXT("{\"a\":\"\\ud800\"}"),
+    TEXT("{\"a\":\"\\udc00\"}"),
+    TEXT("{\"a\":\"\\udfff\\ud800\"}"),
+    TEXT("{\"a\":\"\\ud800x\"}"),
+    TEXT("{\"a\":\"\\ud800\\n\"}"),
+    TEXT("{\"a\":\"\\ud800\\ud800\"}"),
+    TEXT("{\"a\":\"\\ud800\\u0041\"}"),
+    TEXT("{\"a\":\"\\udbff\\ue000\"}"),
+    /* UTF-8 */
+    TEXT("{\"a\":\"\x80\"}"),
+    TEXT("{\"a\":\"\xff\"}"),
+    TEXT("{\"a\":\"\xc0\x80\"}"),
+    TEXT("{\"a\":\"\xc1\xbf\"}"),
+    TEXT("{\"a\":\"\xe0\x9f\xbf\"}"),
+    TEXT("{\"a\":\"\xed\xa0\x80\"}"),
+    TEXT("{\"a\":\"\xed\xbf\xbf\"}"),
+    TEXT("{\"a\":\"\xf0\x8f\xbf\xbf\"}"),
+    TEXT("{\"a\":\"\xf4\x90\x80\x80\"}"),
+    TEXT("{\"a\":\"\xc3\"}"),
+    TEXT("{\"a\":\"\xe2\x82\"}"),
+    TEXT("{\"\xff\":1}"),
+    /* repeated members, also inside, also written otherwise */
+    TEXT("{\"a\":1,\"a\":1}"),
+    TEXT("{\"a\":1,\"b\":2,\"a\":3}"),
+    TEXT("{\"a\":1,\"\\u0061\":1}"),
+    TEXT("{\"\":1,\"\":2}"),
+    TEXT("{\"x\":{\"a\":1,\"a\":1}}"),
+    TEXT("{\"x\":[{},[{\"a\":1,\"a\":1}]]}"),
+    TEXT("{\"\xc3\xa4\":1,\"\\u00e4\":1}"),
+    TEXT("{\"\\ud83d\\udd12\":1,\"\xf0\x9f\x94\x92\":1}"),
+    TEXT("{\"/\":1,\"\\/\":1}"),
+    TEXT("{\"1\":0,\"2\":0,\"3\":0,\"4\":0,\"5\":0,\"6\":0,\"7\":0,\"8\":0,\"9\":0,\"1\":0}"),
+};
+
+TEST(what_rfc_8259_allows_is_accepted)
+{
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+        if (!accepts(accepted[i]))
+            CHECK_TEXT(accepted[i], BYTES("accepted"));
+    }
+}
+
+TEST(what_is_not_strictly_json_or_repeats_a_member_is_refused)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (accepts(refused[i]))
+            CHECK_TEXT(refused[i], BYTES("refused"));
+    }
+}
+
+/* A copy that ends where its memory ends, so that a sanitizer sees a read behind it. */
+TEST(no_text_is_read_behind_its_end)
+{
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+        for (size_t len = 1; len < accepted[i].len; len++) {
+            char *copy = malloc(len);
+
+            if (!CHECK(copy != NULL))
+                return;
+            memcpy(copy, accepted[i].at, len);
+            accepts((struct bytes){copy, len});
+            free(copy);
+        }
+    }
+}
+
+/* An object around so many of the brackets, one in the other. */
+static struct bytes nested(char *buf, unsigned levels, const char *open, const char *close)
+{
+    size_t len = 0;
+
+    for (unsigned i = 0; i < levels; i++) {
+        memcpy(buf + len, open, strlen(open));
+        len += strlen(open);
+    }
+    buf[len++] = '1';
+    for (unsigned i = 0; i < levels; i++)
+        buf[len++] = *close;
+    return (struct bytes){buf, len};
+}
+
+TEST(eight_levels_are_taken_and_nine_are_not)
+{
+    char buf[512] = "{\"a\":";
+    struct bytes lists;
+    const char *why;
+
+    CHECK(accepts(nested(buf, 8, "{\"a\":", "}")));
+    CHECK(!accepts(nested(buf, 9, "{\"a\":", "}")));
+    lists = nested(buf + 5, 7, "[", "]");
+    memcpy(buf, "{\"a\":", 5);
+    buf[5 + lists.len] = '}';
+    CHECK(accepts((struct bytes){buf, lists.len + 6}));
+    lists = nested(buf + 5, 8, "[", "]");
+    buf[5 + lists.len] = '}';
+    CHECK(!accepts((struct bytes){buf, lists.len + 6}));
+    CHECK(json_parse(BYTES("{\"a\":{}}"), 1, &why) == NULL);
+    CHECK_TEXT(bytes_of(why), BYTES("The JSON text is nested too deeply."));
+}
+
+TEST(a_number_may_have_63_characters_and_not_64)
+{
+    char buf[128];
+
+    for (int digits = 62; digits <= 65; digits++) {
+        int len = snprintf(buf, sizeof(buf), "{\"a\":-%0*d}", digits - 1, 0);
+
+        memset(buf + 6, '9', (size_t)digits - 1);
+        CHECK(accepts((struct bytes){buf, (size_t)len}) == (digits <= 63));
+    }
+}
+
+TEST(a_hundred_thousand_open_brackets_do_not_reach_the_stack)
+{
+    enum { MANY = 100000 };
+    char *text = malloc(MANY);
+
+    if (!CHECK(text != NULL))
+        return;
+    memset(text, '[', MANY);
+    memcpy(text, "{\"a\":", 5);
+    CHECK(!accepts((struct bytes){text, MANY}));
+    free(text);
+}
+
+/* -- integers */
+
+struct int_case {
+    const char *number;
+    enum json_found found;
+    int64_t value;
+};
+
+static const struct int_case int_cases[] = {
+    {"0", JSON_FOUND, 0},
+    {"-0", JSON_FOUND, 0},
+    {"100", JSON_FOUND, 100},
+    {"-7", JSON_FOUND, -7},
+    {"1000000000000000", JSON_FOUND, 1000000000000000},
+    {"9007199254740993", JSON_FOUND, 9007199254740993},
+    {"9223372036854775807", JSON_FOUND, INT64_MAX},
+    {"9223372036854775808", JSON_MISTYPED, 0},
+    {"-9223372036854775808", JSON_FOUND, INT64_MIN},
+    {"-9223372036854775809", JSON_MISTYPED, 0},
+    {"18446744073709551617", JSON_MISTYPED, 0},
+    {"99999999999999999999999999", JSON_MISTYPED, 0},
+    {"1.0", JSON_MISTYPED, 0},
+    {"1e3", JSON_MISTYPED, 0},
+    {"1E0", JSON_MISTYPED, 0},
+    {"0.5", JSON_MISTYPED, 0},
+    {"-0.0", JSON_MISTYPED, 0},
+    {"1e999", JSON_MISTYPED, 0},
+    {"\"1\"", JSON_MISTYPED, 0},
+    {"true", JSON_MISTYPED, 0},
+    {"null", JSON_MISTYPED, 0},
+    {"[1]", JSON_MISTYPED, 0},
+    {"{}", JSON_MISTYPED, 0},
+};
+
+TEST(integers_are_exact_within_int64_and_mistyped_otherwise)
+{
+    for (size_t i = 0; i < sizeof(int_cases) / sizeof(int_cases[0]); i++) {
+        char buf[128];
+        const char *why;
+        int64_t value = 42;
+        struct json *json;
+
+        snprintf(buf, sizeof(buf), "{\"before\":[1,{\"n\":5}],\"n\": %s ,\"after\":2}", int_cases[i].number);
+        json = json_parse(bytes_of(buf), DEPTH, &why);
+        if (!CHECK(json != NULL))
+            continue;
+        CHECK_INT(json_get_int(json, "n", &value), int_cases[i].found);
+        CHECK_INT(value, int_cases[i].found == JSON_FOUND ? int_cases[i].value : 42);
+        CHECK_INT(json_get_int(json, "after", &value), JSON_FOUND);
+        CHECK_INT(value, 2);
+        CHECK_INT(json_get_int(json, "absent", &value), JSON_ABSENT);
+        json_free(json);
+    }
+}
+
+/* -- members */
+
+static struct json *parse(const char *text)
+{
+    const char *why = NULL;
+    struct json *json = json_parse(bytes_of(text), DEPTH, &why);
+
+    if (!CHECK(json != NULL)) {
+        printf("# %s\n", why);
+        exit(1);
+    }
+    return json;
+}
+
+TEST(texts_come_decoded)
+{
+    struct json *json = parse(
+        "{\"a\":\"x\\\"\\\\\\/\\n\\u00e4\\ud83d\\udd12\",\"\\u0062\":\"\",\"c\":null,\"d\":7}");
+    struct bytes value = BYTES("before");
+
+    CHECK_INT(json_get_text(json, "a", &value), JSON_FOUND);
+    CHECK_TEXT(value, BYTES("x\"\\/\n\xc3\xa4\xf0\x9f\x94\x92"));
+    CHECK_INT(json_get_text(json, "b", &value), JSON_FOUND);
+    CHECK_INT(value.len, 0);
+    CHECK_INT(json_get_text(json, "c", &value), JSON_MISTYPED);
+    CHECK_INT(json_get_text(json, "d", &value), JSON_MISTYPED);
+    CHECK_INT(json_get_text(json, "A", &value), JSON_ABSENT); /* cJSON's own look-up would find "a" */
+    json_free(json);
+}
+
+TEST(booleans_are_booleans_only)
+{
+    struct json *json = parse("{\"t\":true,\"f\":false,\"n\":null,\"one\":1,\"text\":\"true\"}");
+    bool value = false;
+
+    CHECK_INT(json_get_bool(json, "t", &value), JSON_FOUND);
+    CHECK(value);
+    CHECK_INT(json_get_bool(json, "f", &value), JSON_FOUND);
+    CHECK(!value);
+    CHECK_INT(json_get_bool(json, "n", &value), JSON_MISTYPED);
+    CHECK_INT(json_get_bool(json, "one", &value), JSON_MISTYPED);
+    CHECK_INT(json_get_bool(json, "text", &value), JSON_MISTYPED);
+    CHECK_INT(json_get_bool(json, "absent", &value), JSON_ABSENT);
+    json_free(json);
+}
+
+TEST(the_first_unknown_member_is_named)
+{
+    static const char *const names[] = {"ttl_ms", "holder", NULL};
+    struct json *json = parse("{\"holder\":1,\"ttl_ms\":{\"x\":1,\"y\":2}}");
+
+    CHECK(json_unknown(json, names) == NULL);
+    json_free(json);
+    json = parse("{\"holder\":1,\"\\u0074tl\":2,\"z\":3}");
+    CHECK_TEXT(bytes_of(json_unknown(json, names)), BYTES("ttl"));
+    json_free(json);
+    json = parse("{}");
+    CHECK(json_unknown(json, names) == NULL);
+    json_free(json);
+}
+
+TEST(an_object_comes_minified_with_its_numbers_escapes_and_order_as_written)
+{
+    static const char text[] =
+        "{\"meta\" : { \"z\" : 1.50 ,\n\t\"a\" : [ 1e2 , -0 , { } ] , \"k \\\" :\" : \"a \\\\\" , "
+        "\"\\u0061b\":\" { } \" },\"other\":[ ]}";
+    static const char minified[] =
+        "{\"z\":1.50,\"a\":[1e2,-0,{}],\"k \\\" :\":\"a \\\\\",\"\\u0061b\":\" { } \"}";
+    struct json *json = parse(text);
+    char buf[sizeof(minified) - 1];
+    size_t len = 0;
+
+    CHECK_INT(json_get_object_raw(json, "meta", buf, sizeof(buf), &len), JSON_FOUND);
+    CHECK_TEXT(((struct bytes){buf, len}), BYTES(minified));
+    CHECK_INT(json_get_object_raw(json, "other", buf, sizeof(buf), &len), JSON_MISTYPED);
+    CHECK_INT(json_get_object_raw(json, "absent", buf, sizeof(buf), &len), JSON_ABSENT);
+    json_free(json);
+}
+
+TEST(an_object_longer_than_the_buffer_leaves_it_untouched_and_says_how_long_it_is)
+{
+    struct json *json = parse("{\"meta\":{ \"a\" : 1 }}"); /* 7 bytes minified */
+    char buf[8] = "xxxxxxx";
+    size_t len = 0;
+
+    CHECK_INT(json_get_object_raw(json, "meta", buf, 6, &len), JSON_FOUND);
+    CHECK_INT(len, 7);
+    CHECK_TEXT(bytes_of(buf), BYTES("xxxxxxx"));
+    CHECK_INT(json_get_object_raw(json, "meta", buf, 7, &len), JSON_FOUND);
+    CHECK_INT(len, 7);
+    CHECK_TEXT(bytes_of(buf), BYTES("{\"a\":1}"));
+    json_free(json);
+}
+
+TEST(objects_and_lists_inside_are_found)
+{
+    struct json *json = parse(
+        "{\"o\":{\"n\":1,\"o\":{\"n\":2}},\"l\":[{\"n\":3},\"t\",[],{\"n\":4},5],\"e\":[]}");
+    enum json_found found;
+    int64_t n = 0;
+    struct bytes text = {NULL, 0};
+    const struct json *inner = json_get_object(json, "o", &found);
+
+    CHECK_INT(found, JSON_FOUND);
+    inner = json_get_object(inner, "o", &found);
+    CHECK_INT(json_get_int(inner, "n", &n), JSON_FOUND);
+    CHECK_INT(n, 2);
+    CHECK(json_get_object(inner, "o", &found) == NULL && found == JSON_ABSENT);
+    CHECK(json_get_object(json, "l", &found) == NULL && found == JSON_MISTYPED);
+    CHECK_INT(json_list_count(json, "l", &found), 5);
+    CHECK_INT(found, JSON_FOUND);
+    CHECK_INT(json_list_count(json, "e", &found), 0);
+    CHECK_INT(found, JSON_FOUND);
+    CHECK_INT(json_list_count(json, "o", &found), 0);
+    CHECK_INT(found, JSON_MISTYPED);
+    json_list_count(json, "absent", &found);
+    CHECK_INT(found, JSON_ABSENT);
+    CHECK_INT(json_get_int(json_list_object(json, "l", 3), "n", &n), JSON_FOUND);
+    CHECK_INT(n, 4);
+    CHECK(json_list_object(json, "l", 1) == NULL);
+    CHECK(json_list_object(json, "l", 5) == NULL);
+    CHECK(json_list_object(json, "e", 0) == NULL);
+    CHECK(json_list_text(json, "l", 1, &text));
+    CHECK_TEXT(text, BYTES("t"));
+    CHECK(!json_list_text(json, "l", 4, &text));
+    CHECK(!json_list_text(json, "l", 5, &text));
+    CHECK(!json_list_text(json, "absent", 0, &text));
+    json_free(json);
+}
+
+TEST(what_the_writer_writes_is_read_again)
+{
+    struct json_out out;
+    struct json *json;
+    struct bytes text;
+    int64_t n;
+    char every[128];
+    const char *why = NULL;
+
+    for (size_t i = 0; i < 127; i++)
+        every[i] = (char)(i + 1);
+    json_out_init(&out);
+    json_object(&out, NULL);
+    json_text(&out, "every", (struct bytes){every, 127});
+    json_int(&out, "least", INT64_MIN);
+    json_text(&out, "no\xffutf8", BYTES("\xc3"));
+    json_object_end(&out);
+    json = json_parse(json_out_bytes(&out), DEPTH, &why);
+    if (CHECK(json != NULL)) {
+        CHECK_INT(json_get_text(json, "every", &text), JSON_FOUND);
+        CHECK_TEXT(text, ((struct bytes){every, 127}));
+        CHECK_INT(json_get_int(json, "least", &n), JSON_FOUND);
+        CHECK_INT(n, INT64_MIN);
+        CHECK_INT(json_get_text(json, "no\xef\xbf\xbdutf8", &text), JSON_FOUND);
+        CHECK_TEXT(text, BYTES("\xef\xbf\xbd"));
+    }
+    json_free(json);
+    json_out_done(&out);
+}
+
+/* -- cost */
+
+static struct bytes many_members(char *buf, size_t size, unsigned *count)
+{
+    size_t len = 0;
+
+    buf[len++] = '{';
+    for (*count = 0; len + 16 < size; (*count)++)
+        len += (size_t)snprintf(buf + len, size - len, "%s\"%x\":0", *count ? "," : "", *count);
+    buf[len++] = '}';
+    return (struct bytes){buf, len};
+}
+
+static unsigned long long cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
+}
+
+static unsigned long long cheapest_parse_ns(struct bytes text)
+{
+    unsigned long long least = ~0ull;
+
+    for (int i = 0; i < 5; i++) {
+        unsigned long long before = cpu_ns(), took;
+
+        CHECK(accepts(text));
+        took = cpu_ns() - before;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+/* For sixteen times the members, their square is 256 times the time; 64 leaves room for noise. */
+TEST(thousands_of_members_do_not_cost_their_square)
+{
+    static char small_buf[BODY_MAX], large_buf[16 * BODY_MAX];
+    unsigned small_count, large_count;
+    struct bytes small = many_members(small_buf, sizeof(small_buf), &small_count);
+    struct bytes large = many_members(large_buf, sizeof(large_buf), &large_count);
+
+    CHECK(small_count > 1500 && large_count > 10 * small_count);
+    CHECK(cheapest_parse_ns(large) < 64 * cheapest_parse_ns(small));
+}
+
+int main(void)
+{
+    RUN(what_rfc_8259_allows_is_accepted);
+    RUN(what_is_not_strictly_json_or_repeats_a_member_is_refused);
+    RUN(no_text_is_read_behind_its_end);
+    RUN(eight_levels_are_taken_and_nine_are_not);
+    RUN(a_number_may_have_63_characters_and_not_64);
+    RUN(a_hundred_thousand_open_brackets_do_not_reach_the_stack);
+    RUN(integers_are_exact_within_int64_and_mistyped_otherwise);
+    RUN(texts_come_decoded);
+    RUN(booleans_are_booleans_only);
+    RUN(the_first_unknown_member_is_named);
+    RUN(an_object_comes_minified_with_its_numbers_escapes_and_order_as_written);
+    RUN(an_object_longer_than_the_buffer_leaves_it_untouched_and_says_how_long_it_is);
+    RUN(objects_and_lists_inside_are_found);
+    RUN(what_the_writer_writes_is_read_again);
+    RUN(thousands_of_members_do_not_cost_their_square);
+    return check_done();
+}

@@ -1,0 +1,299 @@
+/* test_json_write.c - what the writer writes, character by character. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/json_write.h"
+#include "shared/utf8.h"
+#include "tests/unit/check.h"
+
+/* Whether a function ends the process by abort, as an assert does. */
+static bool aborts(void (*run)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        close(STDERR_FILENO);
+        run();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+TEST(a_grant_is_written_with_its_commas_in_place)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    json_object(&out, NULL);
+    json_text(&out, "lease", BYTES("orders:42"));
+    json_int(&out, "token", 34);
+    json_bool(&out, "retryable", false);
+    json_null(&out, "next_cursor");
+    json_list(&out, "holders");
+    json_object(&out, NULL);
+    json_raw(&out, "meta", BYTES("{\"a\":[1,2]}"));
+    json_object_end(&out);
+    json_object(&out, NULL);
+    json_object_end(&out);
+    json_text(&out, NULL, BYTES("x"));
+    json_int(&out, NULL, -1);
+    json_bool(&out, NULL, true);
+    json_list_end(&out);
+    json_list(&out, "empty");
+    json_list_end(&out);
+    json_int(&out, "behind", 0);
+    json_object_end(&out);
+    CHECK_TEXT(json_out_bytes(&out),
+               BYTES("{\"lease\":\"orders:42\",\"token\":34,\"retryable\":false,\"next_cursor\":null,"
+                     "\"holders\":[{\"meta\":{\"a\":[1,2]}},{},\"x\",-1,true],\"empty\":[],\"behind\":0}"));
+    json_out_done(&out);
+}
+
+struct int_case {
+    int64_t value;
+    const char *text;
+};
+
+static const struct int_case int_cases[] = {
+    {0, "0"},
+    {7, "7"},
+    {10, "10"},
+    {-1, "-1"},
+    {1000000000000000, "1000000000000000"},
+    {999999999999999, "999999999999999"},
+    {9007199254740993, "9007199254740993"},
+    {INT64_MAX, "9223372036854775807"},
+    {INT64_MIN + 1, "-9223372036854775807"},
+    {INT64_MIN, "-9223372036854775808"},
+};
+
+TEST(integers_are_exact_to_both_ends_of_int64)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    for (size_t i = 0; i < sizeof(int_cases) / sizeof(int_cases[0]); i++) {
+        json_out_reset(&out);
+        json_int(&out, NULL, int_cases[i].value);
+        CHECK_TEXT(json_out_bytes(&out), bytes_of(int_cases[i].text));
+    }
+    json_out_done(&out);
+}
+
+struct text_case {
+    struct bytes value;
+    const char *text;
+};
+
+static const struct text_case text_cases[] = {
+    {{"", 0}, "\"\""},
+    {{NULL, 0}, "\"\""},
+    {{"a", 1}, "\"a\""},
+    {{"12345678", 8}, "\"12345678\""},
+    {{"123456789", 9}, "\"123456789\""},
+    {{" ~/", 3}, "\" ~/\""},
+    {{"\"", 1}, "\"\\\"\""},
+    {{"\\", 1}, "\"\\\\\""},
+    {{"1234567\"", 8}, "\"1234567\\\"\""},
+    {{"12345678\"90", 11}, "\"12345678\\\"90\""},
+    {{"\\2345678", 8}, "\"\\\\2345678\""},
+    {{"\b\f\n\r\t", 5}, "\"\\b\\f\\n\\r\\t\""},
+    {{"\0", 1}, "\"\\u0000\""},
+    {{"\x01\x1f", 2}, "\"\\u0001\\u001f\""},
+    {{"\x7f", 1}, "\"\x7f\""},
+    {{"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\x92", 11}, "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\x92\""},
+    {{"abcdefg\xc3\xa4", 9}, "\"abcdefg\xc3\xa4\""},
+    /* no UTF-8: each wrong byte is one U+FFFD */
+    {{"\xff", 1}, "\"\\ufffd\""},
+    {{"a\xc3", 2}, "\"a\\ufffd\""},
+    {{"\xed\xa0\x80", 3}, "\"\\ufffd\\ufffd\\ufffd\""},
+    {{"\xc0\x80", 2}, "\"\\ufffd\\ufffd\""},
+};
+
+TEST(texts_are_escaped_where_they_must_be_and_nowhere_else)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    for (size_t i = 0; i < sizeof(text_cases) / sizeof(text_cases[0]); i++) {
+        json_out_reset(&out);
+        json_text(&out, NULL, text_cases[i].value);
+        CHECK_TEXT(json_out_bytes(&out), bytes_of(text_cases[i].text));
+    }
+    json_out_done(&out);
+}
+
+TEST(every_byte_is_escaped_at_every_place_of_an_eight_byte_word)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    for (unsigned c = 0; c < 0x80; c++) {
+        for (size_t place = 0; place < 17; place++) {
+            char text[17];
+            bool plain = c >= 0x20 && c != '"' && c != '\\';
+
+            memset(text, 'x', sizeof(text));
+            text[place] = (char)c;
+            json_out_reset(&out);
+            json_text(&out, NULL, (struct bytes){text, sizeof(text)});
+            CHECK((json_out_bytes(&out).len == sizeof(text) + 2) == plain);
+            CHECK(plain == (memchr(out.at, '\\', out.len) == NULL));
+        }
+    }
+    json_out_done(&out);
+}
+
+TEST(keys_are_escaped_too)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    json_object(&out, NULL);
+    json_int(&out, "a\"b", 1);
+    json_object_end(&out);
+    CHECK_TEXT(json_out_bytes(&out), BYTES("{\"a\\\"b\":1}"));
+    json_out_done(&out);
+}
+
+TEST(a_long_text_grows_the_buffer_and_stays_whole)
+{
+    enum { LONG = 300000 };
+    struct json_out out;
+
+    json_out_init(&out);
+    json_list(&out, NULL);
+    for (int i = 0; i < LONG / 10; i++)
+        json_text(&out, NULL, BYTES("0123456789"));
+    json_list_end(&out);
+    CHECK_INT(json_out_bytes(&out).len, LONG / 10 * 13 + 1);
+    CHECK_TEXT(((struct bytes){out.at, 14}), BYTES("[\"0123456789\","));
+    CHECK_TEXT(((struct bytes){out.at + out.len - 14, 14}), BYTES(",\"0123456789\"]"));
+    json_out_done(&out);
+    CHECK(out.at == NULL && out.len == 0);
+}
+
+TEST(reset_forgets_the_text_and_keeps_the_memory)
+{
+    struct json_out out;
+    size_t size;
+
+    json_out_init(&out);
+    json_object(&out, NULL);
+    json_text(&out, "half", BYTES("done"));
+    size = out.size;
+    json_out_reset(&out);
+    CHECK_INT(out.size, size);
+    CHECK_INT(json_out_bytes(&out).len, 0);
+    json_int(&out, NULL, 1);
+    CHECK_TEXT(json_out_bytes(&out), BYTES("1"));
+    json_out_done(&out);
+}
+
+TEST(texts_one_after_another_at_the_top_are_parted_by_the_caller)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    json_out_reserve(&out, 8192);
+    CHECK(out.size >= 8192);
+    for (int i = 0; i < 2; i++) {
+        json_object(&out, NULL);
+        json_int(&out, "id", i);
+        json_object_end(&out);
+        json_out_append(&out, BYTES("\n"));
+    }
+    json_out_append_int(&out, -12);
+    CHECK_TEXT(json_out_bytes(&out), BYTES("{\"id\":0}\n{\"id\":1}\n-12"));
+    json_out_done(&out);
+}
+
+static void use_an_open_text(void)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    json_object(&out, NULL);
+    json_out_bytes(&out);
+}
+
+static void close_what_is_not_open(void)
+{
+    struct json_out out;
+
+    json_out_init(&out);
+    json_list_end(&out);
+}
+
+TEST(a_text_that_is_not_closed_or_closed_too_often_is_a_programmers_mistake)
+{
+    CHECK(aborts(use_an_open_text));
+    CHECK(aborts(close_what_is_not_open));
+}
+
+struct utf8_case {
+    const char *text;
+    size_t length;
+    uint32_t character;
+};
+
+static const struct utf8_case utf8_cases[] = {
+    {"a", 1, 'a'},
+    {"\x7f", 1, 0x7F},
+    {"\x80", 0, 0},
+    {"\xc1\xbf", 0, 0},
+    {"\xc2\x80", 2, 0x80},
+    {"\xdf\xbf", 2, 0x7FF},
+    {"\xc2\x7f", 0, 0},
+    {"\xc2\xc0", 0, 0},
+    {"\xe0\x9f\xbf", 0, 0},
+    {"\xe0\xa0\x80", 3, 0x800},
+    {"\xed\x9f\xbf", 3, 0xD7FF},
+    {"\xed\xa0\x80", 0, 0},
+    {"\xed\xbf\xbf", 0, 0},
+    {"\xee\x80\x80", 3, 0xE000},
+    {"\xef\xbf\xbf", 3, 0xFFFF},
+    {"\xe1\x80", 0, 0},
+    {"\xf0\x8f\xbf\xbf", 0, 0},
+    {"\xf0\x90\x80\x80", 4, 0x10000},
+    {"\xf4\x8f\xbf\xbf", 4, 0x10FFFF},
+    {"\xf4\x90\x80\x80", 0, 0},
+    {"\xf5\x80\x80\x80", 0, 0},
+    {"\xf1\x80\x80", 0, 0},
+    {"\xf1\x80\x80\x41", 0, 0},
+};
+
+TEST(utf8_is_taken_to_its_bounds_and_not_beyond)
+{
+    for (size_t i = 0; i < sizeof(utf8_cases) / sizeof(utf8_cases[0]); i++) {
+        const struct utf8_case *c = &utf8_cases[i];
+        uint32_t character = 0;
+        char buf[4];
+
+        CHECK_INT(utf8_length(bytes_of(c->text)), c->length);
+        CHECK_INT(utf8_decode(bytes_of(c->text), &character), c->length);
+        CHECK_INT(character, c->character);
+        CHECK(utf8_is_valid(bytes_of(c->text)) == (c->length > 0));
+        if (c->length > 0)
+            CHECK_TEXT(((struct bytes){buf, utf8_encode(c->character, buf)}), bytes_of(c->text));
+    }
+    CHECK_INT(utf8_length((struct bytes){"", 0}), 0);
+    CHECK(utf8_is_valid((struct bytes){"", 0}));
+}
+
+int main(void)
+{
+    RUN(a_grant_is_written_with_its_commas_in_place);
+    RUN(integers_are_exact_to_both_ends_of_int64);
+    RUN(texts_are_escaped_where_they_must_be_and_nowhere_else);
+    RUN(every_byte_is_escaped_at_every_place_of_an_eight_byte_word);
+    RUN(keys_are_escaped_too);
+    RUN(a_long_text_grows_the_buffer_and_stays_whole);
+    RUN(reset_forgets_the_text_and_keeps_the_memory);
+    RUN(texts_one_after_another_at_the_top_are_parted_by_the_caller);
+    RUN(a_text_that_is_not_closed_or_closed_too_often_is_a_programmers_mistake);
+    RUN(utf8_is_taken_to_its_bounds_and_not_beyond);
+    return check_done();
+}
