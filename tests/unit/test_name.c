@@ -1,0 +1,443 @@
+/* test_name.c - lease names, resource keys and the other texts of a client, each at, inside and outside its
+ * limits. */
+#include "shared/record/name.h"
+#include "tests/unit/check.h"
+
+enum { ROOM = 4096 };
+
+/* -- lease names */
+
+struct text_case {
+    const char *text;
+    bool ok;
+};
+
+TEST(a_lease_name_is_made_of_its_alphabet_and_begins_with_a_letter_or_digit)
+{
+    static const struct text_case cases[] = {
+        {"a", true},
+        {"Z", true},
+        {"0", true},
+        {"9", true},
+        {"orders:42", true},
+        {"a.b_c:d-e", true},
+        {"a..", true},
+        {"a-", true},
+        {"", false},
+        {".a", false},
+        {"_a", false},
+        {":a", false},
+        {"-a", false},
+        {"a/b", false},
+        {"a b", false},
+        {"a\n", false},
+        {"a%41", false},
+        {"a\"b", false},
+        {"a;b", false},
+        {"a{b}", false},
+        {"a\x7f", false},
+        {"a@", false},
+        {"caf\xc3\xa9", false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_INT(name_is_lease(bytes_of(cases[i].text)), cases[i].ok);
+}
+
+TEST(of_all_bytes_exactly_66_may_stand_in_a_lease_name_and_62_in_front)
+{
+    unsigned inside = 0, front = 0;
+
+    for (int c = 0; c < 256; c++) {
+        char name[2] = {(char)(unsigned char)c, 'a'}, turned[2] = {'a', (char)(unsigned char)c};
+
+        front += name_is_lease((struct bytes){name, 2});
+        inside += name_is_lease((struct bytes){turned, 2});
+    }
+    CHECK_INT(front, 62);
+    CHECK_INT(inside, 66);
+}
+
+TEST(a_lease_name_has_1_to_128_characters)
+{
+    char name[NAME_MAX_BYTES + 1];
+
+    memset(name, 'n', sizeof(name));
+    CHECK(!name_is_lease((struct bytes){name, 0}));
+    CHECK(!name_is_lease((struct bytes){NULL, 0}));
+    CHECK(name_is_lease((struct bytes){name, 1}));
+    CHECK(name_is_lease((struct bytes){name, NAME_MAX_BYTES}));
+    CHECK(!name_is_lease((struct bytes){name, NAME_MAX_BYTES + 1}));
+}
+
+TEST(a_prefix_is_the_front_of_a_name_or_empty)
+{
+    char text[NAME_MAX_BYTES + 1];
+
+    memset(text, 'n', sizeof(text));
+    CHECK(name_is_prefix(BYTES("")));
+    CHECK(name_is_prefix((struct bytes){NULL, 0}));
+    CHECK(name_is_prefix(BYTES("orders:")));
+    CHECK(name_is_prefix((struct bytes){text, NAME_MAX_BYTES}));
+    CHECK(!name_is_prefix((struct bytes){text, NAME_MAX_BYTES + 1}));
+    CHECK(!name_is_prefix(BYTES(":")));
+    CHECK(!name_is_prefix(BYTES("a*")));
+}
+
+/* -- names in a path */
+
+struct path_case {
+    const char *raw;
+    const char *decoded; /* NULL: refused */
+    const char *says;    /* a part of the sentence */
+};
+
+static void name_try(const struct path_case *test)
+{
+    char buf[NAME_MAX_BYTES + 1];
+    struct bytes out;
+    const char *why = name_from_path(bytes_of(test->raw), buf, &out);
+
+    if (test->decoded == NULL) {
+        CHECK(why != NULL && strstr(why, test->says) != NULL);
+        return;
+    }
+    CHECK(why == NULL);
+    CHECK_TEXT(out, bytes_of(test->decoded));
+    CHECK(out.at == buf && buf[out.len] == '\0');
+}
+
+static const char says_name[] =
+    "a lease name is 1 to 128 characters of A-Z a-z 0-9 . _ : -, beginning with a letter or digit";
+
+TEST(a_name_in_a_path_is_decoded_once)
+{
+    static const struct path_case cases[] = {
+        {"orders:42", "orders:42", NULL},
+        {"orders%3A42", "orders:42", NULL},
+        {"orders%3a42", "orders:42", NULL},
+        {"%41", "A", NULL},
+        {"%2541", NULL, says_name}, /* %41 after one decoding: no name */
+        {"%2D1", NULL, says_name},
+        {"a%2Fb", NULL, "%2F"},
+        {"a%2fb", NULL, "%2F"},
+        {"a%00", NULL, "%00"},
+        {"a%", NULL, "two hexadecimal digits"},
+        {"a%4", NULL, "two hexadecimal digits"},
+        {"a%4g", NULL, "two hexadecimal digits"},
+        {"a%g4", NULL, "two hexadecimal digits"},
+        {"a%%41", NULL, "two hexadecimal digits"},
+        {"a%+1", NULL, "two hexadecimal digits"},
+        {"a+b", NULL, says_name},
+        {"", NULL, says_name},
+        {"a/b", NULL, says_name},
+        {"..", NULL, says_name},
+        {"a%C3%A9", NULL, says_name},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        name_try(&cases[i]);
+}
+
+static void put(char *at, struct bytes text)
+{
+    memcpy(at, text.at, text.len);
+}
+
+/* count times the text; it must fit. */
+static struct bytes times(const char *text, size_t count, char *buf)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < count; i++)
+        put(buf + i * len, bytes_of(text));
+    return (struct bytes){buf, count * len};
+}
+
+TEST(the_limit_of_a_name_counts_decoded_characters)
+{
+    char raw[ROOM], buf[NAME_MAX_BYTES + 1];
+    struct bytes out;
+
+    CHECK(name_from_path(times("%41", 128, raw), buf, &out) == NULL);
+    CHECK_INT(out.len, 128);
+    CHECK(strcmp(name_from_path(times("%41", 129, raw), buf, &out), says_name) == 0);
+    CHECK(name_from_path(times("A", 128, raw), buf, &out) == NULL);
+    CHECK(strcmp(name_from_path(times("A", 129, raw), buf, &out), says_name) == 0);
+    CHECK(strcmp(name_from_path(times("A", ROOM, raw), buf, &out), says_name) == 0);
+}
+
+/* -- resource keys */
+
+struct key_case {
+    const char *raw;
+    const char *key;   /* NULL: refused */
+    const char *lease; /* or a part of the sentence */
+};
+
+static void key_try(const struct key_case *test)
+{
+    char buf[RESOURCE_KEY_MAX_BYTES + 1];
+    struct bytes key, lease;
+    const char *why = resource_key_from_path(bytes_of(test->raw), buf, &key, &lease);
+
+    if (test->key == NULL) {
+        CHECK(why != NULL && strstr(why, test->lease) != NULL);
+        return;
+    }
+    CHECK(why == NULL);
+    CHECK_TEXT(key, bytes_of(test->key));
+    CHECK_TEXT(lease, bytes_of(test->lease));
+    CHECK(key.at == buf && lease.at == buf && buf[key.len] == '\0');
+}
+
+TEST(a_resource_key_is_decoded_once_and_begins_with_its_lease)
+{
+    static const struct key_case cases[] = {
+        {"orders:42", "orders:42", "orders:42"},
+        {"orders:42/lines/7", "orders:42/lines/7", "orders:42"},
+        {"orders%3A42/lines", "orders:42/lines", "orders:42"},
+        {"%41/%41", "A/A", "A"},
+        {"a/%2541", "a/%41", "a"},
+        {"a/%25", "a/%", "a"},
+        {"a/b+c", "a/b+c", "a"},
+        {"a/b%20c", "a/b c", "a"},
+        {"a/b c", "a/b c", "a"},
+        {"a/%3Fx%23", "a/?x#", "a"},
+        {"a/...", "a/...", "a"},
+        {"a/.b", "a/.b", "a"},
+        {"a/b.", "a/b.", "a"},
+        {"a/\\", "a/\\", "a"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        key_try(&cases[i]);
+}
+
+TEST(a_resource_key_takes_any_utf8_and_is_not_normalised)
+{
+    static const struct key_case cases[] = {
+        {"a/caf\xc3\xa9", "a/caf\xc3\xa9", "a"},
+        {"a/caf%C3%A9", "a/caf\xc3\xa9", "a"},
+        {"a/cafe%CC%81", "a/cafe\xcc\x81", "a"}, /* the same to the eye, another key */
+        {"a/%C2%A0", "a/\xc2\xa0", "a"},         /* the first behind C1 */
+        {"a/%EF%BF%BD", "a/\xef\xbf\xbd", "a"},
+        {"a/%ED%9F%BF", "a/\xed\x9f\xbf", "a"}, /* U+D7FF */
+        {"a/%EE%80%80", "a/\xee\x80\x80", "a"}, /* U+E000 */
+        {"a/%F0%9F%94%92", "a/\xf0\x9f\x94\x92", "a"},
+        {"a/%F4%8F%BF%BD", "a/\xf4\x8f\xbf\xbd", "a"}, /* U+10FFFD */
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        key_try(&cases[i]);
+}
+
+TEST(a_resource_key_that_is_none_is_refused_with_what_is_right)
+{
+    static const struct key_case cases[] = {
+        {"", NULL, "name of the lease"},
+        {"/", NULL, "name of the lease"},
+        {"/a", NULL, "name of the lease"},
+        {"../a", NULL, "name of the lease"},
+        {"-a/b", NULL, "name of the lease"},
+        {"caf%C3%A9/b", NULL, "name of the lease"},
+        {"a/", NULL, "not empty"},
+        {"a//b", NULL, "not empty"},
+        {"a/b/", NULL, "not empty"},
+        {"a/.", NULL, "not . or .."},
+        {"a/..", NULL, "not . or .."},
+        {"a/./b", NULL, "not . or .."},
+        {"a/../b", NULL, "not . or .."},
+        {"a/%2e", NULL, "not . or .."},
+        {"a/%2E%2e/b", NULL, "not . or .."},
+        {"a/.%2e", NULL, "not . or .."},
+        {"a%2Fb", NULL, "%2F"},
+        {"a/b%2fc", NULL, "%2F"},
+        {"a/%00", NULL, "%00"},
+        {"a/%", NULL, "two hexadecimal digits"},
+        {"a/%4", NULL, "two hexadecimal digits"},
+        {"a/%zz", NULL, "two hexadecimal digits"},
+        {"a?b", NULL, "no query"},
+        {"a/b?", NULL, "no query"},
+        {"a#b", NULL, "no fragment"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        key_try(&cases[i]);
+}
+
+TEST(a_resource_key_with_controls_or_bytes_that_are_no_utf8_is_refused)
+{
+    static const char says[] = "UTF-8 without control characters";
+    static const struct key_case cases[] = {
+        {"a/%01", NULL, says},
+        {"a/%1F", NULL, says},
+        {"a/%0A", NULL, says},
+        {"a/%7F", NULL, says},
+        {"a/\x01", NULL, says},
+        {"a/\x7f", NULL, says},
+        {"a/%C2%80", NULL, says},
+        {"a/%C2%9F", NULL, says},
+        {"a/\xc2\x85", NULL, says},
+        {"a/%80", NULL, says},
+        {"a/%FF", NULL, says},
+        {"a/%C3", NULL, says},
+        {"a/%C3/%A9", NULL, says},
+        {"a/%C0%AF", NULL, says},
+        {"a/%E0%80%AF", NULL, says},
+        {"a/%ED%A0%80", NULL, says},
+        {"a/%ED%BF%BF", NULL, says},
+        {"a/%F4%90%80%80", NULL, says},
+        {"a/%F8%88%80%80%80", NULL, says},
+        {"a/%E2%82", NULL, says},
+    };
+    char buf[RESOURCE_KEY_MAX_BYTES + 1];
+    struct bytes key, lease;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        key_try(&cases[i]);
+    CHECK(resource_key_from_path(BYTES("a/\0"), buf, &key, &lease) != NULL);
+    CHECK(resource_key_from_path(BYTES("a\0"), buf, &key, &lease) != NULL);
+}
+
+TEST(a_resource_key_has_512_bytes_after_decoding)
+{
+    char raw[ROOM], buf[RESOURCE_KEY_MAX_BYTES + 1];
+    struct bytes key, lease;
+    size_t len;
+
+    put(raw, BYTES("a/"));
+    memset(raw + 2, 'b', ROOM - 2);
+    CHECK(resource_key_from_path((struct bytes){raw, 512}, buf, &key, &lease) == NULL);
+    CHECK_INT(key.len, 512);
+    CHECK(strstr(resource_key_from_path((struct bytes){raw, 513}, buf, &key, &lease), "512 bytes") != NULL);
+    CHECK(strstr(resource_key_from_path((struct bytes){raw, ROOM}, buf, &key, &lease), "512 bytes") != NULL);
+    len = 2 + times("%C3%A9", 255, raw + 2).len;
+    CHECK(resource_key_from_path((struct bytes){raw, len}, buf, &key, &lease) == NULL);
+    CHECK_INT(key.len, 512);
+    raw[len] = 'c';
+    CHECK(resource_key_from_path((struct bytes){raw, len + 1}, buf, &key, &lease) != NULL);
+}
+
+TEST(the_lease_of_a_resource_key_has_128_characters_at_most)
+{
+    char raw[ROOM], buf[RESOURCE_KEY_MAX_BYTES + 1];
+    struct bytes key, lease;
+
+    memset(raw, 'n', sizeof(raw));
+    put(raw + 128, BYTES("/b"));
+    CHECK(resource_key_from_path((struct bytes){raw, 130}, buf, &key, &lease) == NULL);
+    CHECK_INT(lease.len, 128);
+    put(raw + 128, BYTES("n/b"));
+    CHECK(resource_key_from_path((struct bytes){raw, 131}, buf, &key, &lease) != NULL);
+}
+
+/* -- the other texts */
+
+TEST(a_lease_id_has_22_to_64_characters_of_base64url)
+{
+    char text[66];
+
+    memset(text, 'x', sizeof(text));
+    CHECK(!name_is_lease_id((struct bytes){NULL, 0}));
+    CHECK(!name_is_lease_id((struct bytes){text, 21}));
+    CHECK(name_is_lease_id((struct bytes){text, 22}));
+    CHECK(name_is_lease_id((struct bytes){text, 64}));
+    CHECK(!name_is_lease_id((struct bytes){text, 65}));
+    CHECK(name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz09")));
+    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0+")));
+    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0=")));
+    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0.")));
+    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0\0")));
+}
+
+TEST(fresh_lease_ids_are_lease_ids_and_differ)
+{
+    char a[23], b[23];
+    unsigned seen[22] = {0};
+
+    for (int i = 0; i < 200; i++) {
+        name_new_lease_id(a);
+        name_new_lease_id(b);
+        CHECK_INT(strlen(a), 22);
+        CHECK(name_is_lease_id(bytes_of(a)));
+        CHECK(strcmp(a, b) != 0);
+        for (int c = 0; c < 22; c++)
+            seen[c] += a[c] != b[c];
+    }
+    for (int c = 0; c < 22; c++)
+        CHECK(seen[c] > 150); /* every place is random: 197 of 200 differ */
+}
+
+TEST(a_holder_is_1_to_128_bytes_of_printable_utf8)
+{
+    static const struct text_case cases[] = {
+        {"billing-7@host3", true},
+        {" ", true},
+        {"~", true},
+        {"caf\xc3\xa9", true},
+        {"\xc2\xa0", true},
+        {"\xf0\x9f\x94\x92", true},
+        {"", false},
+        {"a\nb", false},
+        {"\x1b[31m", false},
+        {"\x1f", false},
+        {"\x7f", false},
+        {"\xc2\x80", false},
+        {"\xc2\x9f", false},
+        {"\xc3", false},
+        {"\xff", false},
+        {"\xc0\x80", false},
+        {"\xed\xa0\x80", false},
+        {"\xf4\x90\x80\x80", false},
+    };
+    char text[130];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_INT(name_is_holder(bytes_of(cases[i].text)), cases[i].ok);
+    memset(text, 'h', sizeof(text));
+    CHECK(name_is_holder((struct bytes){text, 1}));
+    CHECK(name_is_holder((struct bytes){text, 128}));
+    CHECK(!name_is_holder((struct bytes){text, 129}));
+    CHECK(name_is_holder(times("\xc3\xa9", 64, text)));
+    CHECK(!name_is_holder(times("\xc3\xa9", 65, text)));
+    CHECK(!name_is_holder(BYTES("a\0b")));
+    CHECK(!name_is_holder((struct bytes){NULL, 0}));
+}
+
+TEST(an_idempotency_key_is_1_to_128_visible_ascii_characters)
+{
+    static const struct text_case cases[] = {
+        {"!", true},    {"~", true},    {"6f1c-...\"x\"", true}, {"", false},     {" ", false},
+        {"a b", false}, {"a\t", false}, {"\x7f", false},         {"\x80", false}, {"\xc3\xa9", false},
+    };
+    char text[129];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_INT(name_is_idempotency_key(bytes_of(cases[i].text)), cases[i].ok);
+    memset(text, 'k', sizeof(text));
+    CHECK(name_is_idempotency_key((struct bytes){text, 128}));
+    CHECK(!name_is_idempotency_key((struct bytes){text, 129}));
+    CHECK(!name_is_idempotency_key(BYTES("a\0")));
+}
+
+int main(void)
+{
+    RUN(a_lease_name_is_made_of_its_alphabet_and_begins_with_a_letter_or_digit);
+    RUN(of_all_bytes_exactly_66_may_stand_in_a_lease_name_and_62_in_front);
+    RUN(a_lease_name_has_1_to_128_characters);
+    RUN(a_prefix_is_the_front_of_a_name_or_empty);
+    RUN(a_name_in_a_path_is_decoded_once);
+    RUN(the_limit_of_a_name_counts_decoded_characters);
+    RUN(a_resource_key_is_decoded_once_and_begins_with_its_lease);
+    RUN(a_resource_key_takes_any_utf8_and_is_not_normalised);
+    RUN(a_resource_key_that_is_none_is_refused_with_what_is_right);
+    RUN(a_resource_key_with_controls_or_bytes_that_are_no_utf8_is_refused);
+    RUN(a_resource_key_has_512_bytes_after_decoding);
+    RUN(the_lease_of_a_resource_key_has_128_characters_at_most);
+    RUN(a_lease_id_has_22_to_64_characters_of_base64url);
+    RUN(fresh_lease_ids_are_lease_ids_and_differ);
+    RUN(a_holder_is_1_to_128_bytes_of_printable_utf8);
+    RUN(an_idempotency_key_is_1_to_128_visible_ascii_characters);
+    return check_done();
+}

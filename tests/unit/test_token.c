@@ -1,0 +1,654 @@
+/* test_token.c - the fencing token header: signing, verifying, and the one text that is accepted. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shared/record/name.h"
+#include "shared/token.h"
+#include "tests/unit/check.h"
+
+#define KEY_1 "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
+#define KEY_2 "k2:MDEyMzQ1Njc4OWFiY2RlZg==\n"
+#define SIGNED_1 "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\""
+/* Both computed with Python's hmac module over the text in front of ";sig=". */
+#define SIG_1 ";sig=:rgLQI6txx3+DPdEbXGeX3XAF1rubb5wW8BiukMifIyA=:"
+#define HEADER_2                                                                                             \
+    "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k2\""                         \
+    ";sig=:giKqnPD61ukikEVPw+3p1c6TLwU746gINfedYfK0YsE=:"
+
+_Static_assert((int)TOKEN_LEASE_MAX == (int)NAME_MAX_BYTES, "a header holds every lease name");
+
+static const struct token_claim example = {{1, 34}, {"orders:42", 9}, TOKEN_EXCLUSIVE, {"Zk3v9a1BQ2x8", 12}};
+
+static struct token_keys *keys_of(const char *file)
+{
+    char why[256];
+    struct token_keys *keys = token_keys_parse(bytes_of(file), why, sizeof(why));
+
+    if (keys == NULL)
+        abort();
+    return keys;
+}
+
+static enum token_verdict verdict_of(const struct token_keys *keys, struct bytes header)
+{
+    struct token_claim claim;
+
+    return token_verify(keys, header, &claim);
+}
+
+/* -- a checker of RFC 9651 Items that knows nothing of tokens: integers, strings, tokens and byte sequences
+ */
+
+static const char *item_integer(const char *at)
+{
+    size_t digits = strspn(at += *at == '-', "0123456789");
+
+    return digits >= 1 && digits <= 15 ? at + digits : NULL;
+}
+
+static const char *item_string(const char *at)
+{
+    for (at++; *at >= 0x20 && *at < 0x7F; at++) {
+        if (*at == '"')
+            return at + 1;
+        if (*at == '\\' && *++at != '"' && *at != '\\')
+            return NULL;
+    }
+    return NULL;
+}
+
+static const char *item_token(const char *at)
+{
+    for (at++; *at != '\0' && (isalnum((unsigned char)*at) || strchr("!#$%&'*+-.^_`|~:/", *at) != NULL);
+         at++) {
+    }
+    return at;
+}
+
+static const char *item_byte_sequence(const char *at)
+{
+    size_t len = strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+    size_t pad = strspn(at + 1 + len, "=");
+
+    return (len + pad) % 4 == 0 && pad <= 2 && at[1 + len + pad] == ':' ? at + len + pad + 2 : NULL;
+}
+
+static const char *item_bare(const char *at)
+{
+    if (*at == '"')
+        return item_string(at);
+    if (*at == ':')
+        return item_byte_sequence(at);
+    if (isalpha((unsigned char)*at) || *at == '*')
+        return item_token(at);
+    return item_integer(at);
+}
+
+static const char *item_key(const char *at)
+{
+    if (!islower((unsigned char)*at) && *at != '*')
+        return NULL;
+    return at + strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
+}
+
+static bool is_structured_field_item(const char *text)
+{
+    const char *at = item_bare(text);
+
+    while (at != NULL && *at == ';') {
+        at = item_key(at + 1 + strspn(at + 1, " "));
+        if (at != NULL && *at == '=')
+            at = item_bare(at + 1);
+    }
+    return at != NULL && *at == '\0';
+}
+
+TEST(the_checker_of_structured_fields_knows_an_item_from_what_is_none)
+{
+    static const char *const items[] = {
+        "1", "-15", "34;a", "34; a=1;b=\"x\\\"y\"", "tok;k=:YWI=:", "1;*a=::"};
+    static const char *const others[] = {"",          "1234567890123456", "1;A=1", "1;a=\"x",
+                                         "1;a=:YWI:", "1;a=1x",           "1 ;a",  "1;a=\"\\x\"",
+                                         "1;",        "1;a=\"\x7f\""};
+
+    for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++)
+        CHECK(is_structured_field_item(items[i]));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        CHECK(!is_structured_field_item(others[i]));
+}
+
+/* -- signing */
+
+TEST(the_header_is_the_text_and_the_signature_that_others_compute_too)
+{
+    struct token_keys *keys = keys_of(KEY_1 KEY_2);
+    char buf[TOKEN_HEADER_SIZE];
+    size_t len = token_sign(keys, &example, buf);
+
+    CHECK_TEXT(((struct bytes){buf, len}), BYTES(SIGNED_1 SIG_1));
+    CHECK_INT(buf[len], '\0');
+    CHECK(is_structured_field_item(buf));
+    token_keys_free(keys);
+}
+
+static void sign_and_read_back(const struct token_keys *keys, const struct token_claim *claim)
+{
+    struct token_claim read;
+    char buf[TOKEN_HEADER_SIZE];
+    struct bytes header = {buf, token_sign(keys, claim, buf)};
+
+    CHECK(header.len < TOKEN_HEADER_SIZE);
+    CHECK(is_structured_field_item(buf));
+    CHECK_INT(token_verify(keys, header, &read), TOKEN_GOOD);
+    CHECK_INT(read.token.number, claim->token.number);
+    CHECK_INT(read.token.epoch, claim->token.epoch);
+    CHECK_INT(read.mode, claim->mode);
+    CHECK_TEXT(read.lease, claim->lease);
+    CHECK_TEXT(read.hold, claim->hold);
+}
+
+TEST(what_was_signed_is_read_back_the_same_at_every_limit)
+{
+    static const int64_t numbers[] = {1, 9, 10, 34, 999999999999999};
+    struct token_keys *keys = keys_of("A.b_c-0123456789ABCDEFGHIJKLMNOP:AAECAwQFBgcICQoLDA0ODw==\n");
+    char name[NAME_MAX_BYTES];
+
+    memset(name, 'n', sizeof(name));
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct token_claim claim = {
+            {numbers[i], numbers[4 - i]}, {name, 1 + i * 127 / 4}, TOKEN_SHARED, BYTES("_-0Az_-0Az12")};
+
+        claim.mode = (enum token_mode)(i % 3);
+        claim.hold = (struct bytes){"_-0Az_-0Az_-0Az9", 12 + i};
+        sign_and_read_back(keys, &claim);
+    }
+    token_keys_free(keys);
+}
+
+TEST(the_modes_have_their_names)
+{
+    CHECK_TEXT(bytes_of(token_mode_name(TOKEN_EXCLUSIVE)), BYTES("exclusive"));
+    CHECK_TEXT(bytes_of(token_mode_name(TOKEN_SHARED)), BYTES("shared"));
+    CHECK_TEXT(bytes_of(token_mode_name(TOKEN_PERMITS)), BYTES("permits"));
+}
+
+TEST(tokens_are_ordered_by_epoch_first_and_by_number_then)
+{
+    static const struct token rising[] = {{1, 1}, {1, 2}, {1, 999999999999999},
+                                          {2, 1}, {2, 7}, {999999999999999, 1}};
+    enum { COUNT = sizeof(rising) / sizeof(rising[0]) };
+
+    for (int i = 0; i < COUNT; i++) {
+        for (int j = 0; j < COUNT; j++) {
+            int order = token_compare(rising[i], rising[j]);
+
+            CHECK_INT((order > 0) - (order < 0), (i > j) - (i < j));
+        }
+    }
+}
+
+TEST(hold_names_fit_the_header_and_differ)
+{
+    char a[TOKEN_HOLD_MIN + 1], b[TOKEN_HOLD_MIN + 1], alike = 0;
+    struct token_keys *keys = keys_of(KEY_1);
+
+    for (int i = 0; i < 200; i++) {
+        struct token_claim claim = example;
+
+        token_hold_name(a);
+        token_hold_name(b);
+        alike = (char)(alike + (memcmp(a, b, TOKEN_HOLD_MIN) == 0));
+        claim.hold = bytes_of(a);
+        CHECK_INT(claim.hold.len, TOKEN_HOLD_MIN);
+        sign_and_read_back(keys, &claim);
+    }
+    CHECK_INT(alike, 0);
+    token_keys_free(keys);
+}
+
+/* -- verifying */
+
+TEST(every_key_of_the_file_verifies_and_only_the_first_signs)
+{
+    struct token_keys *both = keys_of(KEY_1 KEY_2), *turned = keys_of(KEY_2 KEY_1), *old = keys_of(KEY_1);
+    char buf[TOKEN_HEADER_SIZE];
+
+    CHECK_INT(verdict_of(both, BYTES(SIGNED_1 SIG_1)), TOKEN_GOOD);
+    CHECK_INT(verdict_of(both, BYTES(HEADER_2)), TOKEN_GOOD);
+    CHECK_INT(verdict_of(old, BYTES(HEADER_2)), TOKEN_BAD_SIGNATURE);
+    CHECK_TEXT(((struct bytes){buf, token_sign(turned, &example, buf)}), BYTES(HEADER_2));
+    token_keys_free(both);
+    token_keys_free(turned);
+    token_keys_free(old);
+}
+
+TEST(a_key_of_the_same_name_with_other_bytes_verifies_nothing)
+{
+    struct token_keys *other = keys_of("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh4=\n");
+
+    CHECK_INT(verdict_of(other, BYTES(SIGNED_1 SIG_1)), TOKEN_BAD_SIGNATURE);
+    token_keys_free(other);
+}
+
+TEST(a_key_under_another_name_verifies_nothing_even_with_the_same_bytes)
+{
+    struct token_keys *here = keys_of("here:AAECAwQFBgcICQoLDA0ODw==\n");
+    struct token_keys *there = keys_of("there:AAECAwQFBgcICQoLDA0ODw==\n");
+    char buf[TOKEN_HEADER_SIZE];
+    struct bytes header = {buf, token_sign(there, &example, buf)};
+
+    CHECK_INT(verdict_of(there, header), TOKEN_GOOD);
+    CHECK_INT(verdict_of(here, header), TOKEN_BAD_SIGNATURE);
+    token_keys_free(here);
+    token_keys_free(there);
+}
+
+TEST(a_bad_signature_still_tells_what_the_header_claims)
+{
+    struct token_keys *keys = keys_of(KEY_2);
+    struct token_claim claim = {{0, 0}, {NULL, 0}, TOKEN_SHARED, {NULL, 0}};
+
+    CHECK_INT(token_verify(keys, BYTES(SIGNED_1 SIG_1), &claim), TOKEN_BAD_SIGNATURE);
+    CHECK_INT(claim.token.number, 34);
+    CHECK_INT(claim.token.epoch, 1);
+    CHECK_INT(claim.mode, TOKEN_EXCLUSIVE);
+    CHECK_TEXT(claim.lease, BYTES("orders:42"));
+    CHECK_TEXT(claim.hold, BYTES("Zk3v9a1BQ2x8"));
+    token_keys_free(keys);
+}
+
+TEST(a_malformed_header_is_malformed_whatever_its_signature_and_key)
+{
+    static const char *const headers[] = {
+        "0" SIGNED_1 SIG_1,
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"nobody\";sig=:AAAA:",
+        SIGNED_1,
+        "",
+    };
+    struct token_keys *keys = keys_of(KEY_1);
+    struct token_claim claim;
+
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+        CHECK_INT(token_verify(keys, bytes_of(headers[i]), &claim), TOKEN_MALFORMED);
+    CHECK_INT(token_verify(keys, (struct bytes){NULL, 0}, &claim), TOKEN_MALFORMED);
+    token_keys_free(keys);
+}
+
+TEST(every_alteration_of_a_single_byte_is_refused)
+{
+    char header[] = SIGNED_1 SIG_1;
+    const size_t len = sizeof(header) - 1;
+    struct token_keys *keys = keys_of(KEY_1);
+    unsigned good = 0, altered = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        char right = header[i];
+
+        for (int c = 0; c < 256; c++) {
+            header[i] = (char)(unsigned char)c;
+            altered += header[i] != right;
+            good += header[i] != right && verdict_of(keys, (struct bytes){header, len}) == TOKEN_GOOD;
+        }
+        header[i] = right;
+    }
+    CHECK_INT(altered, len * 255);
+    CHECK_INT(good, 0);
+    CHECK_INT(verdict_of(keys, (struct bytes){header, len}), TOKEN_GOOD);
+    token_keys_free(keys);
+}
+
+TEST(every_byte_left_out_or_put_in_is_refused)
+{
+    static const char header[] = SIGNED_1 SIG_1;
+    static const char put_in[] = "0 \"=;:A\t\n\r\\";
+    const size_t len = sizeof(header) - 1;
+    struct token_keys *keys = keys_of(KEY_1);
+    char buf[sizeof(header) + 1];
+
+    for (size_t i = 0; i <= len; i++) {
+        memcpy(buf, header, i);
+        if (i < len) {
+            memcpy(buf + i, header + i + 1, len - i - 1);
+            CHECK(verdict_of(keys, (struct bytes){buf, len - 1}) != TOKEN_GOOD);
+            CHECK_INT(verdict_of(keys, (struct bytes){header, i}), TOKEN_MALFORMED);
+        }
+        memcpy(buf + i + 1, header + i, len - i);
+        for (size_t c = 0; c < sizeof(put_in); c++) { /* with its NUL */
+            buf[i] = put_in[c];
+            CHECK(verdict_of(keys, (struct bytes){buf, len + 1}) != TOKEN_GOOD);
+        }
+    }
+    token_keys_free(keys);
+}
+
+/* -- the one text that is accepted */
+
+struct parts {
+    const char *number, *lease, *mode, *epoch, *hold, *kid, *sig;
+};
+
+#define SIG_ZERO "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+static bool parts_are_read(struct parts p)
+{
+    char text[TOKEN_HEADER_MAX];
+    struct token_claim claim;
+    struct bytes kid;
+    int len = snprintf(text, sizeof(text),
+                       "%s;lease=\"%s\";mode=%s;epoch=%s;hold=\"%s\";kid=\"%s\";sig=:%s:", p.number, p.lease,
+                       p.mode, p.epoch, p.hold, p.kid, p.sig);
+
+    return token_read((struct bytes){text, (size_t)len}, &claim, &kid);
+}
+
+static struct parts usual(void)
+{
+    return (struct parts){"34", "orders:42", "exclusive", "1", "Zk3v9a1BQ2x8", "k1", SIG_ZERO};
+}
+
+struct part_case {
+    const char *text;
+    bool ok;
+};
+
+/* Checks each text as the part that lies so many pointers into the parts. */
+static void part_try(size_t offset, const struct part_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct parts parts = usual();
+
+        memcpy((char *)&parts + offset, &cases[i].text, sizeof(cases[i].text));
+        if (parts_are_read(parts) != cases[i].ok)
+            printf("# part at %zu: \"%s\"\n", offset, cases[i].text);
+        CHECK_INT(parts_are_read(parts), cases[i].ok);
+    }
+}
+
+#define TRY_PART(part, cases)                                                                                \
+    part_try(offsetof(struct parts, part), (cases), sizeof(cases) / sizeof((cases)[0]))
+
+TEST(numbers_are_1_to_15_digits_without_a_leading_zero_or_a_sign)
+{
+    static const struct part_case cases[] = {
+        {"1", true},
+        {"9", true},
+        {"10", true},
+        {"999999999999999", true},
+        {"100000000000000", true},
+        {"1000000000000000", false},
+        {"9999999999999999", false},
+        {"18446744073709551617", false},
+        {"0", false},
+        {"00", false},
+        {"01", false},
+        {"000000000000001", false},
+        {"", false},
+        {"+1", false},
+        {"-1", false},
+        {" 1", false},
+        {"1 ", false},
+        {"1.0", false},
+        {"1e3", false},
+        {"0x1", false},
+        {"\xd9\xa1", false},
+        {"1_000", false},
+    };
+
+    TRY_PART(number, cases);
+    TRY_PART(epoch, cases);
+}
+
+TEST(the_lease_is_a_lease_name)
+{
+    char at[NAME_MAX_BYTES + 1], over[NAME_MAX_BYTES + 2];
+    struct part_case cases[] = {
+        {at, true},       {over, false},     {"a", true},     {"0.9_a:b-c", true}, {"", false},
+        {".a", false},    {":a", false},     {"-a", false},   {"_a", false},       {"a b", false},
+        {"a/b", false},   {"a\\\"b", false}, {"a\\b", false}, {"a;b", false},      {"caf\xc3\xa9", false},
+        {"a\x7f", false}, {"a%41", false},   {"a\"", false},
+    };
+
+    memset(at, 'n', sizeof(at));
+    memset(over, 'n', sizeof(over));
+    at[sizeof(at) - 1] = over[sizeof(over) - 1] = '\0';
+    TRY_PART(lease, cases);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_INT(name_is_lease(bytes_of(cases[i].text)), cases[i].ok);
+}
+
+TEST(the_mode_is_one_of_three_words)
+{
+    static const struct part_case cases[] = {
+        {"exclusive", true},   {"shared", true},      {"permits", true},     {"", false},
+        {"Exclusive", false},  {"exclusiv", false},   {"exclusives", false}, {"permit", false},
+        {"\"shared\"", false}, {"exclusive ", false},
+    };
+
+    TRY_PART(mode, cases);
+}
+
+TEST(the_hold_is_12_to_16_characters)
+{
+    static const struct part_case cases[] = {
+        {"12345678901", false},     {"123456789012", true},
+        {"1234567890123456", true}, {"12345678901234567", false},
+        {"AZaz09_-AZaz", true},     {"AZaz09_-AZa.", false},
+        {"AZaz09_-AZa:", false},    {"AZaz09_-AZa=", false},
+        {"AZaz09_-AZa ", false},    {"", false},
+    };
+
+    TRY_PART(hold, cases);
+}
+
+TEST(the_kid_is_1_to_32_characters)
+{
+    static const struct part_case cases[] = {
+        {"k", true},
+        {"ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abc", true},
+        {"ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abcd", false},
+        {".", true},
+        {"", false},
+        {"k:1", false},
+        {"k 1", false},
+        {"k/1", false},
+        {"k\xc3\xa9", false},
+    };
+
+    TRY_PART(kid, cases);
+}
+
+TEST(the_signature_is_padded_base64_of_32_bytes_in_its_canonical_form)
+{
+    static const struct part_case cases[] = {
+        {SIG_ZERO, true},
+        {"+/+/AZaz09AZaz09AZaz09AZaz09AZaz09AZaz09AZ8=", true},
+        {"", false},
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", false},  /* 31 bytes */
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},  /* 33 bytes */
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},   /* no pad */
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", false}, /* too much of it */
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= ", false},
+        {" AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", false},
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-A=", false}, /* base64url */
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA_A=", false},
+        {"AAAA=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", false},
+        {"AAAA\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", false},
+    };
+
+    TRY_PART(sig, cases);
+}
+
+TEST(spare_bits_of_the_signature_are_zero)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char sig[] = SIG_ZERO;
+
+    for (int i = 0; i < 64; i++) {
+        struct part_case one = {sig, i % 4 == 0};
+
+        sig[sizeof(sig) - 3] = alphabet[i];
+        part_try(offsetof(struct parts, sig), &one, 1);
+    }
+}
+
+TEST(a_right_signature_written_in_another_case_is_another_signature)
+{
+    char header[] = SIGNED_1 SIG_1;
+    struct token_keys *keys = keys_of(KEY_1);
+    unsigned tried = 0;
+
+    for (size_t i = sizeof(SIGNED_1) - 1 + strlen(";sig=:"); header[i] != '='; i++) {
+        char right = header[i];
+
+        if (!isalpha((unsigned char)right))
+            continue;
+        header[i] = (char)(right ^ 0x20);
+        CHECK(verdict_of(keys, bytes_of(header)) != TOKEN_GOOD);
+        header[i] = right;
+        tried++;
+    }
+    CHECK(tried > 20);
+    token_keys_free(keys);
+}
+
+TEST(only_these_parameters_in_this_order_are_accepted)
+{
+#define SIG ";sig=:" SIG_ZERO ":"
+    static const char *const others[] = {
+        /* another order */
+        "34;mode=exclusive;lease=\"orders:42\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;kid=\"k1\";hold=\"Zk3v9a1BQ2x8\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\"" SIG ";kid=\"k1\"",
+        /* one is missing */
+        "34;mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\"" SIG,
+        SIGNED_1,
+        ";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        /* one more, or twice */
+        SIGNED_1 ";x=1" SIG,
+        SIGNED_1 SIG ";x=1",
+        SIGNED_1 SIG SIG,
+        SIGNED_1 SIG ";",
+        "34;a" SIG,
+        "34;lease=\"a\";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        /* spaces, commas, quotes, names in capitals */
+        " " SIGNED_1 SIG,
+        SIGNED_1 SIG " ",
+        SIGNED_1 " " SIG,
+        SIGNED_1 SIG "," SIGNED_1 SIG,
+        "\t" SIGNED_1 SIG,
+        "34; lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease= \"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;Lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=orders:42;mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease='orders:42';mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "\"34\";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        SIGNED_1 ";sig=\"" SIG_ZERO "\"",
+        SIGNED_1 ";sig=" SIG_ZERO,
+        SIGNED_1 ";sig=:" SIG_ZERO,
+        SIGNED_1 ";SIG=:" SIG_ZERO ":",
+        "Fencing-Token: " SIGNED_1 SIG,
+    };
+    struct token_claim claim;
+    struct bytes kid;
+
+    CHECK(token_read(BYTES(SIGNED_1 SIG), &claim, &kid));
+    CHECK_TEXT(kid, BYTES("k1"));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (token_read(bytes_of(others[i]), &claim, &kid))
+            printf("# accepted: %s\n", others[i]);
+        CHECK(!token_read(bytes_of(others[i]), &claim, &kid));
+    }
+#undef SIG
+}
+
+TEST(a_nul_and_what_stands_behind_it_are_part_of_the_value)
+{
+    struct token_keys *keys = keys_of(KEY_1);
+
+    CHECK_INT(verdict_of(keys, BYTES(SIGNED_1 SIG_1 "\0")), TOKEN_MALFORMED);
+    CHECK_INT(verdict_of(keys, BYTES(SIGNED_1 SIG_1 "\0;x=1")), TOKEN_MALFORMED);
+    token_keys_free(keys);
+}
+
+TEST(a_long_value_is_malformed_at_and_over_1_kib)
+{
+    struct token_keys *keys = keys_of(KEY_1);
+    char *text = malloc(TOKEN_HEADER_MAX + 1);
+
+    memset(text, '1', TOKEN_HEADER_MAX + 1);
+    memcpy(text, SIGNED_1 SIG_1, sizeof(SIGNED_1 SIG_1) - 1);
+    CHECK_INT(verdict_of(keys, (struct bytes){text, TOKEN_HEADER_MAX}), TOKEN_MALFORMED);
+    CHECK_INT(verdict_of(keys, (struct bytes){text, TOKEN_HEADER_MAX + 1}), TOKEN_MALFORMED);
+    memset(text, '1', TOKEN_HEADER_MAX + 1);
+    CHECK_INT(verdict_of(keys, (struct bytes){text, TOKEN_HEADER_MAX + 1}), TOKEN_MALFORMED);
+    free(text);
+    token_keys_free(keys);
+}
+
+/* -- tags */
+
+TEST(a_tag_is_the_front_of_an_hmac_over_domain_nul_and_text)
+{
+    struct token_keys *keys = keys_of(KEY_1 KEY_2);
+    char tag[17];
+
+    token_tag(keys, "leases", BYTES("after=orders:42"), tag);
+    CHECK_TEXT(bytes_of(tag), BYTES("c009c5d70ec884cb")); /* Python's hmac */
+    CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884cb")));
+    CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("8939ecf1c75c7714"))); /* by k2 */
+    token_keys_free(keys);
+}
+
+TEST(a_tag_of_another_text_domain_key_or_length_is_refused)
+{
+    struct token_keys *keys = keys_of(KEY_1);
+    char tag[17];
+
+    token_tag(keys, "leases", BYTES("after=orders:42"), tag);
+    CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), bytes_of(tag)));
+    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:43"), bytes_of(tag)));
+    CHECK(!token_tag_check(keys, "leases", BYTES(""), bytes_of(tag)));
+    CHECK(!token_tag_check(keys, "lease", BYTES("after=orders:42"), bytes_of(tag)));
+    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("8939ecf1c75c7714")));
+    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("C009C5D70EC884CB")));
+    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884c")));
+    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884cb0")));
+    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("")));
+    token_keys_free(keys);
+}
+
+int main(void)
+{
+    RUN(the_checker_of_structured_fields_knows_an_item_from_what_is_none);
+    RUN(the_header_is_the_text_and_the_signature_that_others_compute_too);
+    RUN(what_was_signed_is_read_back_the_same_at_every_limit);
+    RUN(the_modes_have_their_names);
+    RUN(tokens_are_ordered_by_epoch_first_and_by_number_then);
+    RUN(hold_names_fit_the_header_and_differ);
+    RUN(every_key_of_the_file_verifies_and_only_the_first_signs);
+    RUN(a_key_of_the_same_name_with_other_bytes_verifies_nothing);
+    RUN(a_key_under_another_name_verifies_nothing_even_with_the_same_bytes);
+    RUN(a_bad_signature_still_tells_what_the_header_claims);
+    RUN(a_malformed_header_is_malformed_whatever_its_signature_and_key);
+    RUN(every_alteration_of_a_single_byte_is_refused);
+    RUN(every_byte_left_out_or_put_in_is_refused);
+    RUN(numbers_are_1_to_15_digits_without_a_leading_zero_or_a_sign);
+    RUN(the_lease_is_a_lease_name);
+    RUN(the_mode_is_one_of_three_words);
+    RUN(the_hold_is_12_to_16_characters);
+    RUN(the_kid_is_1_to_32_characters);
+    RUN(the_signature_is_padded_base64_of_32_bytes_in_its_canonical_form);
+    RUN(spare_bits_of_the_signature_are_zero);
+    RUN(a_right_signature_written_in_another_case_is_another_signature);
+    RUN(only_these_parameters_in_this_order_are_accepted);
+    RUN(a_nul_and_what_stands_behind_it_are_part_of_the_value);
+    RUN(a_long_value_is_malformed_at_and_over_1_kib);
+    RUN(a_tag_is_the_front_of_an_hmac_over_domain_nul_and_text);
+    RUN(a_tag_of_another_text_domain_key_or_length_is_refused);
+    return check_done();
+}

@@ -1,0 +1,407 @@
+/* test_token_keys.c - the key file of the fencing token: its lines, its limits, and what is computed with a
+ * key. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shared/token.h"
+#include "shared/token_keys.h"
+#include "tests/unit/check.h"
+
+#define KEY_16 "AAECAwQFBgcICQoLDA0ODw=="
+#define KEY_15 "AAECAwQFBgcICQoLDA0O"
+#define KIDS_32 "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abc"
+
+/* The sentence with which the file is refused; NULL when it is accepted. */
+static const char *refusal_of(struct bytes file)
+{
+    static char why[256];
+    struct token_keys *keys = token_keys_parse(file, why, sizeof(why));
+
+    token_keys_free(keys);
+    return keys != NULL ? NULL : why;
+}
+
+static size_t count_of(const struct token_keys *keys)
+{
+    size_t count = 0;
+
+    while (token_keys_at(keys, count) != NULL)
+        count++;
+    return count;
+}
+
+struct file_case {
+    const char *file;
+    const char *refusal; /* a part of the sentence; NULL: accepted */
+};
+
+static void files_try(const struct file_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *why = refusal_of(bytes_of(cases[i].file));
+        bool as_wanted = cases[i].refusal == NULL ? why == NULL
+                                                  : why != NULL && strstr(why, cases[i].refusal) != NULL;
+
+        if (!as_wanted)
+            printf("# file %zu: %s\n", i, why != NULL ? why : "accepted");
+        CHECK(as_wanted);
+    }
+}
+
+#define TRY_FILES(cases) files_try((cases), sizeof(cases) / sizeof((cases)[0]))
+
+TEST(a_file_has_a_key_on_each_line_and_may_have_comments_and_blank_lines)
+{
+    static const struct file_case cases[] = {
+        {"k1:" KEY_16, NULL},
+        {"k1:" KEY_16 "\n", NULL},
+        {"# first\n\nk1:" KEY_16 "\n\n#k9:nothing\n#\n\nk2:" KEY_16 "\n\n", NULL},
+        {KIDS_32 ":" KEY_16 "\n", NULL},
+        {"k:" KEY_16 "\nK:" KEY_16 "\n", NULL},
+        {"", "no key in it"},
+        {"\n\n# nothing\n", "no key in it"},
+    };
+
+    TRY_FILES(cases);
+}
+
+TEST(a_bad_line_is_told_by_its_number)
+{
+    static const struct file_case cases[] = {
+        {"k1:" KEY_16 "\n# x\n\nnonsense\n", "line 4: has no colon"},
+        {"k1:" KEY_16 "\r\n", "line 1: ends with a carriage return"},
+        {"k1:" KEY_16 "\n\r\n", "line 2: ends with a carriage return"},
+        {":" KEY_16, "line 1: what stands in front"},
+        {" k1:" KEY_16, "line 1: what stands in front"},
+        {"k1 :" KEY_16, "line 1: what stands in front"},
+        {"k/1:" KEY_16, "line 1: what stands in front"},
+        {"\xef\xbb\xbfk1:" KEY_16, "line 1: what stands in front"},
+        {KIDS_32 "d:" KEY_16, "line 1: what stands in front"},
+        {" \nk1:" KEY_16, "line 1: has no colon"},
+        {"k1:" KEY_16 "\nk2:" KEY_16 "\nk1:" KEY_16 "\n", "line 3: this kid was given before"},
+        {"k1:" KEY_15, "line 1: the key is not 16 to 1,024 bytes"},
+        {"k1:", "line 1: the key is not 16 to 1,024 bytes"},
+    };
+
+    TRY_FILES(cases);
+}
+
+TEST(a_key_is_strict_base64)
+{
+    static const char not_base64[] = "line 1: what stands behind the colon is not base64";
+    const struct file_case cases[] = {
+        {"k1:AAECAwQFBgcICQoLDA0ODxA=", NULL},
+        {"k1:++++////++++////++++////", NULL},
+        {"k1:AAECAwQFBgcICQoLDA0ODw=", not_base64},   /* a pad too few */
+        {"k1:AAECAwQFBgcICQoLDA0ODw", not_base64},    /* none */
+        {"k1:AAECAwQFBgcICQoLDA0ODw===", not_base64}, /* one too many */
+        {"k1:AAECAwQFBgcICQoLDA0ODx==", not_base64},  /* spare bits: x is w and a bit */
+        {"k1:AAECAwQFBgcICQoLDA0OD/==", not_base64},
+        {"k1:AAECAwQFBgcICQoLDA0ODxB=", not_base64},
+        {"k1:AAECAwQFBgcICQoLDA0ODxA", not_base64},
+        {"k1:----____----____----____", not_base64}, /* base64url */
+        {"k1:AAECAwQFBgcICQoLDA0ODw== ", not_base64},
+        {"k1: AAECAwQFBgcICQoLDA0ODw==", not_base64},
+        {"k1:AAECAwQF BgcICQoLDA0ODw==", not_base64},
+        {"k1:AAECAwQF\tBgcICQoLDA0ODw==", not_base64},
+        {"k1:AAEC=AwQFBgcICQoLDA0ODw==", not_base64},
+        {"k1:AAECAwQFBgcICQoLDA0ODw==AAAA", not_base64},
+        {"k1:AAECAwQFBgcICQoLDA0ODw==:AAAA", not_base64},
+        {"k1:AAECAwQFBgcICQoLDA0ODw==#key", not_base64},
+        {"k1::" KEY_16, not_base64},
+    };
+
+    TRY_FILES(cases);
+    CHECK(refusal_of(BYTES("k1:" KEY_16 "\0")) != NULL);
+    CHECK(refusal_of(BYTES("k1\0:" KEY_16)) != NULL);
+}
+
+TEST(of_the_last_character_only_those_without_spare_bits_are_taken)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char one_pad[] = "k1:AAECAwQFBgcICQoLDA0ODxA=", two_pads[] = "k1:" KEY_16;
+
+    for (int i = 0; i < 64; i++) {
+        one_pad[sizeof(one_pad) - 3] = alphabet[i];
+        two_pads[sizeof(two_pads) - 4] = alphabet[i];
+        CHECK_INT(refusal_of(bytes_of(one_pad)) == NULL, i % 4 == 0);
+        CHECK_INT(refusal_of(bytes_of(two_pads)) == NULL, i % 16 == 0);
+    }
+}
+
+/* A file with one key of so many zero bytes. */
+static struct bytes file_of_zeros(size_t key_bytes, char *buf)
+{
+    size_t pads = (3 - key_bytes % 3) % 3, chars = (key_bytes + 2) / 3 * 4;
+
+    buf[0] = 'k';
+    buf[1] = ':';
+    memset(buf + 2, 'A', chars);
+    memset(buf + 2 + chars - pads, '=', pads);
+    return (struct bytes){buf, 2 + chars};
+}
+
+TEST(a_key_has_16_to_1024_bytes)
+{
+    static const struct {
+        size_t bytes;
+        bool ok;
+    } cases[] = {{0, false},    {1, false},    {15, false},  {16, true},   {17, true},
+                 {64, true},    {65, true},    {1023, true}, {1024, true}, {1025, false},
+                 {1026, false}, {1027, false}, {4096, false}};
+    char buf[8192];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *why = refusal_of(file_of_zeros(cases[i].bytes, buf));
+
+        CHECK_INT(why == NULL, cases[i].ok);
+        CHECK(why == NULL || strstr(why, "16 to 1,024") != NULL);
+    }
+}
+
+TEST(a_file_has_at_most_64_kib)
+{
+    char *file = malloc(TOKEN_FILE_MAX_BYTES + 1);
+    const char *why;
+
+    memset(file, '\n', TOKEN_FILE_MAX_BYTES + 1);
+    memcpy(file, "k1:" KEY_16, sizeof("k1:" KEY_16) - 1);
+    CHECK(refusal_of((struct bytes){file, TOKEN_FILE_MAX_BYTES}) == NULL);
+    why = refusal_of((struct bytes){file, TOKEN_FILE_MAX_BYTES + 1});
+    CHECK(why != NULL && strstr(why, "64 KiB") != NULL);
+    free(file);
+}
+
+TEST(a_file_full_of_the_shortest_keys_is_read_to_its_end)
+{
+    char *file = malloc(TOKEN_FILE_MAX_BYTES);
+    char why[256];
+    struct token_keys *keys;
+    size_t len = 0;
+    int count = 0;
+
+    for (; len + 32 < TOKEN_FILE_MAX_BYTES; count++)
+        len += (size_t)snprintf(file + len, 33, "k%04d:%s\n", count, KEY_16);
+    keys = token_keys_parse((struct bytes){file, len}, why, sizeof(why));
+    CHECK(keys != NULL);
+    CHECK_INT(count_of(keys), count);
+    CHECK_TEXT(token_key_kid(token_keys_at(keys, 0)), BYTES("k0000"));
+    CHECK(token_keys_find(keys, BYTES("k0999")) != NULL);
+    CHECK(token_keys_find(keys, BYTES("k")) == NULL);
+    token_keys_free(keys);
+    free(file);
+}
+
+TEST(a_refusal_never_quotes_the_file)
+{
+    static const char *const files[] = {
+        "SECRETSECRET",
+        "SECRET SECRET:" KEY_16,
+        "k1:SECRET!",
+        "k1:SECRETSECRET",
+        "SECRET:" KEY_16 "\nSECRET:" KEY_16,
+        "SECRET:" KEY_16 "\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        const char *why = refusal_of(bytes_of(files[i]));
+
+        CHECK(why != NULL && strstr(why, "SECRET") == NULL && strstr(why, "AAEC") == NULL);
+    }
+}
+
+TEST(a_sentence_is_cut_to_the_room_it_is_given)
+{
+    char why[8] = "-------";
+
+    CHECK(token_keys_parse(BYTES("x"), why, sizeof(why)) == NULL);
+    CHECK_TEXT(bytes_of(why), BYTES("line 1:"));
+}
+
+/* -- files */
+
+static const char *path_of(const char *content, size_t len, char path[32])
+{
+    int fd;
+
+    memcpy(path, "/tmp/pawl-keys-XXXXXX", 22);
+    fd = mkstemp(path);
+    if (fd < 0 || write(fd, content, len) != (ssize_t)len || close(fd) != 0)
+        abort();
+    return path;
+}
+
+TEST(a_key_file_is_loaded_from_its_path)
+{
+    static const char file[] = "new:" KEY_16 "\nold:AAECAwQFBgcICQoLDA0ODxA=\n";
+    char path[32], why[256];
+    struct token_keys *keys = token_keys_load(path_of(file, sizeof(file) - 1, path), why, sizeof(why));
+
+    unlink(path);
+    CHECK(keys != NULL);
+    CHECK_INT(count_of(keys), 2);
+    CHECK_TEXT(token_key_kid(token_keys_at(keys, 0)), BYTES("new"));
+    token_keys_free(keys);
+}
+
+TEST(a_file_that_cannot_be_used_is_named_with_the_reason)
+{
+    char path[32], why[256];
+
+    CHECK(token_keys_load("/nowhere/keys", why, sizeof(why)) == NULL);
+    CHECK_TEXT(bytes_of(why), BYTES("the key file /nowhere/keys cannot be read: No such file or directory"));
+    CHECK(token_keys_load("/", why, sizeof(why)) == NULL);
+    CHECK_TEXT(bytes_of(why), BYTES("the key file / cannot be read: Is a directory"));
+    CHECK(token_keys_load(path_of("a\nb", 3, path), why, sizeof(why)) == NULL);
+    CHECK(strstr(why, path) != NULL && strstr(why, "line 1: has no colon") != NULL);
+    unlink(path);
+}
+
+TEST(a_file_over_64_kib_is_not_read_as_its_first_part)
+{
+    char *file = malloc(TOKEN_FILE_MAX_BYTES + 2), path[32], why[256];
+    struct token_keys *keys;
+
+    memset(file, '\n', TOKEN_FILE_MAX_BYTES + 2);
+    memcpy(file, "k1:" KEY_16, sizeof("k1:" KEY_16) - 1);
+    keys = token_keys_load(path_of(file, TOKEN_FILE_MAX_BYTES, path), why, sizeof(why));
+    unlink(path);
+    CHECK(keys != NULL);
+    token_keys_free(keys);
+    for (size_t over = 1; over <= 2; over++) {
+        CHECK(token_keys_load(path_of(file, TOKEN_FILE_MAX_BYTES + over, path), why, sizeof(why)) == NULL);
+        CHECK(strstr(why, "64 KiB") != NULL);
+        unlink(path);
+    }
+    free(file);
+}
+
+/* -- making keys */
+
+TEST(a_made_key_is_a_line_that_can_be_read)
+{
+    static const char *const kids[] = {"k", "k20261121", KIDS_32};
+    char line[TOKEN_KEY_LINE_SIZE], again[TOKEN_KEY_LINE_SIZE], why[256];
+
+    for (size_t i = 0; i < sizeof(kids) / sizeof(kids[0]); i++) {
+        size_t len = token_keygen(kids[i], line, sizeof(line));
+        struct token_keys *keys = token_keys_parse((struct bytes){line, len}, why, sizeof(why));
+
+        CHECK_INT(len, strlen(kids[i]) + 1 + 44 + 1);
+        CHECK_INT(strlen(line), len);
+        CHECK_INT(line[len - 1], '\n');
+        CHECK(keys != NULL && count_of(keys) == 1);
+        CHECK_TEXT(token_key_kid(token_keys_at(keys, 0)), bytes_of(kids[i]));
+        token_keygen(kids[i], again, sizeof(again));
+        CHECK(strcmp(line, again) != 0);
+        token_keys_free(keys);
+    }
+}
+
+TEST(no_key_is_made_under_a_name_that_is_none)
+{
+    static const char *const kids[] = {"", "a b", "a:b", "a\n", (KIDS_32 "d"), "\xc3\xa9"};
+    char line[TOKEN_KEY_LINE_SIZE];
+
+    for (size_t i = 0; i < sizeof(kids) / sizeof(kids[0]); i++)
+        CHECK_INT(token_keygen(kids[i], line, sizeof(line)), 0);
+}
+
+/* -- computing with a key */
+
+/* RFC 4231 section 4: cases 1, 3, 4, 6 and 7. The key of case 2 is too short for a key file, and of the MAC
+ * of case 5 the RFC prints only half. */
+struct mac_case {
+    const char *key, *data, *mac;
+};
+
+static const struct mac_case mac_cases[] = {
+    {"CwsLCwsLCwsLCwsLCwsLCwsLCws=", "Hi There",
+     "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+    {"qqqqqqqqqqqqqqqqqqqqqqqqqqo=",
+     "\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd"
+     "\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd",
+     "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+    {"AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGQ==",
+     "\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd"
+     "\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd",
+     "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"},
+    {"qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
+     "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo=",
+     "Test Using Larger Than Block-Size Key - Hash Key First",
+     "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+    {"qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
+     "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo=",
+     "This is a test using a larger than block-size key and a larger than block-size data. The key needs to "
+     "be "
+     "hashed before being used by the HMAC algorithm.",
+     "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
+};
+
+static struct token_keys *keys_of(const char *base64)
+{
+    char file[512], why[256];
+    int len = snprintf(file, sizeof(file), "k:%s\n", base64);
+
+    return token_keys_parse((struct bytes){file, (size_t)len}, why, sizeof(why));
+}
+
+static void hex_of(const unsigned char *bytes, size_t count, char *text)
+{
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+TEST(the_mac_is_that_of_rfc_4231)
+{
+    for (size_t i = 0; i < sizeof(mac_cases) / sizeof(mac_cases[0]); i++) {
+        struct token_keys *keys = keys_of(mac_cases[i].key);
+        struct bytes data = bytes_of(mac_cases[i].data);
+        unsigned char mac[TOKEN_MAC_BYTES];
+        char hex[2 * TOKEN_MAC_BYTES + 1];
+
+        CHECK(keys != NULL);
+        for (int again = 0; again < 2; again++) { /* the key's state is not used up */
+            token_key_mac(token_keys_at(keys, 0), &data, 1, mac);
+            hex_of(mac, sizeof(mac), hex);
+            CHECK_TEXT(bytes_of(hex), bytes_of(mac_cases[i].mac));
+        }
+        token_keys_free(keys);
+    }
+}
+
+TEST(the_mac_of_parts_is_that_of_the_whole)
+{
+    const struct bytes parts[] = {BYTES("Hi"), BYTES(""), BYTES(" "), BYTES("There")},
+                       whole = BYTES("Hi There");
+    struct token_keys *keys = keys_of(KEY_16);
+    unsigned char a[TOKEN_MAC_BYTES], b[TOKEN_MAC_BYTES];
+
+    token_key_mac(token_keys_at(keys, 0), parts, 4, a);
+    token_key_mac(token_keys_at(keys, 0), &whole, 1, b);
+    CHECK(memcmp(a, b, sizeof(a)) == 0);
+    token_keys_free(keys);
+}
+
+int main(void)
+{
+    RUN(a_file_has_a_key_on_each_line_and_may_have_comments_and_blank_lines);
+    RUN(a_bad_line_is_told_by_its_number);
+    RUN(a_key_is_strict_base64);
+    RUN(of_the_last_character_only_those_without_spare_bits_are_taken);
+    RUN(a_key_has_16_to_1024_bytes);
+    RUN(a_file_has_at_most_64_kib);
+    RUN(a_file_full_of_the_shortest_keys_is_read_to_its_end);
+    RUN(a_refusal_never_quotes_the_file);
+    RUN(a_sentence_is_cut_to_the_room_it_is_given);
+    RUN(a_key_file_is_loaded_from_its_path);
+    RUN(a_file_that_cannot_be_used_is_named_with_the_reason);
+    RUN(a_file_over_64_kib_is_not_read_as_its_first_part);
+    RUN(a_made_key_is_a_line_that_can_be_read);
+    RUN(no_key_is_made_under_a_name_that_is_none);
+    RUN(the_mac_is_that_of_rfc_4231);
+    RUN(the_mac_of_parts_is_that_of_the_whole);
+    return check_done();
+}
