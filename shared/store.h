@@ -1,0 +1,107 @@
+/* store.h - where leases and resources live; what is behind it the services do not know.
+ *
+ * Today one Redis (store_redis*.c). A Sentinel, a quorum of nodes or a Redis Cluster will stand behind the
+ * same calls: a call names its script and its keys, never a connection.
+ *
+ * A store belongs to one loop (thread). All calls made in one turn of the loop leave in one write.
+ *
+ * EVERY call ends exactly once, always later (never from inside store_run), in one of three ways:
+ *   STORE_DONE      the script ran to its end and its reply is there; what it wrote is as durable as the
+ *                   store's settings promise
+ *   STORE_NOT_SENT  it certainly did not happen and never will
+ *   STORE_UNKNOWN   it may have happened, may still happen, or may not: nobody can say
+ * The store never repeats a call whose outcome it does not know. */
+#ifndef PAWL_SHARED_STORE_H
+#define PAWL_SHARED_STORE_H
+
+#include <stdint.h>
+
+#include "shared/bytes.h"
+#include "shared/loop.h"
+#include "shared/step.h"
+
+struct store;
+
+/* A Lua script, embedded by the build (build/gen/). name is the file's name without ".lua". */
+struct store_script {
+    const char *name;
+    const char *source;
+    size_t len;
+    unsigned index; /* its place in the table given to store_open() */
+};
+
+enum store_outcome { STORE_DONE, STORE_NOT_SENT, STORE_UNKNOWN };
+
+/* A reply is a list of integers, texts and nils; a reply that is one value is a list of one; a list in a list
+ * can be entered. Valid only during the continuation that got it. */
+struct store_reply;
+size_t store_reply_count(const struct store_reply *reply);
+/* Element i as text; an integer element as its decimal text is NOT given: then, for nil, and beyond the
+ * end: {NULL, 0}. */
+struct bytes store_reply_text(const struct store_reply *reply, size_t i);
+/* Element i as an integer: an integer element, or a text that is a canonical decimal. Otherwise
+ * INT64_MIN, which no script returns. */
+int64_t store_reply_integer(const struct store_reply *reply, size_t i);
+/* Element i as a list of its own, or NULL. */
+const struct store_reply *store_reply_list(const struct store_reply *reply, size_t i);
+/* Whether the first element is this word: what C switches on. */
+bool store_reply_is(const struct store_reply *reply, const char *word);
+
+struct store_call {
+    /* Set by the caller before store_run(). Its return value is that of the request's step. */
+    enum step (*done)(struct store_call *call, enum store_outcome outcome, const struct store_reply *reply);
+    /* The store's own, from store_run() until done is called. */
+    struct store_call *next;
+    const struct store_script *script;
+    const struct bytes *argv;
+    unsigned key_count, arg_count;
+    uint64_t deadline_ms, place;
+    unsigned state;
+};
+
+enum { STORE_ARGS_MAX = 64 };
+
+/* Run a script. argv holds key_count keys, then the arguments, arg_count in all, at most STORE_ARGS_MAX; argv
+ * and the bytes that it points to are the caller's and must live until done is called (a script that Redis
+ * has forgotten is sent once more, whole). The deadline is the store's timeout, from now. */
+void store_run(struct store *store, struct store_call *call, const struct store_script *script,
+               unsigned key_count, unsigned arg_count, const struct bytes *argv);
+
+struct store_options {
+    const char *url;      /* redis://[user:password@]host:port[/db], unix:///path[?db=N] */
+    const char *password; /* overrides the one in the url; NULL: none */
+    unsigned timeout_ms;  /* for each call, and for each step of connecting */
+    bool allow_unsafe;    /* do not look at the settings that can lose locks */
+    const struct store_script *const *scripts; /* all that will ever be run; ends with NULL */
+};
+
+/* Begins to connect; never fails (a bad url was refused by store_url_check). options->scripts must
+ * outlive the store; the texts are copied. While no link stands, calls end NOT_SENT. */
+struct store *store_open(struct loop *loop, const struct store_options *options);
+/* Ends all calls still open: those that were never handed to the kernel NOT_SENT, the others UNKNOWN.
+ * Calls that their continuations make meanwhile end NOT_SENT too. Not from inside a continuation. */
+void store_close(struct store *store);
+
+/* NULL, or what is wrong with the url (a static sentence). has_password: whether it contains one, or, in
+ * a malformed url, what may be meant as one. */
+const char *store_url_check(const char *url, bool *has_password);
+
+/* NULL when calls are being taken, else the failing check in one word or two, for /readyz: 
+ * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", or "store-unsafe" (calls are
+ * taken all the same). detail: a sentence for people; never NULL; good until the loop turns. */
+const char *store_not_ready(const struct store *store, const char **detail);
+/* NULL, or the setting that can lose locks ("appendfsync is everysec, must be always"), as last read (at
+ * start and every 10 s). New grants must not be made while it is not NULL. Always NULL with allow_unsafe. */
+const char *store_unsafe(const struct store *store);
+/* Whether the settings have been read at least once since the store was opened; with allow_unsafe,
+ * whether a link has stood once. */
+bool store_checked(const struct store *store);
+
+/* For metrics; all since store_open(). in_flight: taken and not yet ended, now. */
+struct store_counts {
+    uint64_t calls, done, not_sent, unknown, reconnects, noscripts;
+    unsigned in_flight;
+};
+struct store_counts store_counts(const struct store *store);
+
+#endif

@@ -1,0 +1,262 @@
+/* store_redis_house.c - the link's own commands: the greeting, the scripts, the look at the settings.
+ *
+ * They stand in the same line as the calls, since Redis answers in the order of asking. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/ascii.h"
+#include "shared/store_redis_internal.h"
+
+enum { AT_AUTH, AT_SELECT, AT_SCRIPTS };
+
+static struct house_call *house_scripts(struct store *store)
+{
+    return store->link.house + AT_SCRIPTS;
+}
+
+static struct house_call *house_looks(struct store *store)
+{
+    return house_scripts(store) + store->script_count;
+}
+
+static void house_fill(struct house_call *house, unsigned count, enum house_kind kind)
+{
+    for (unsigned i = 0; i < count; i++) {
+        house[i] = (struct house_call){.call.state = CALL_HOUSE, .kind = kind, .index = i};
+    }
+}
+
+void house_new(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    link->house = calloc(AT_SCRIPTS + (size_t)store->script_count + SAFETY_LOOKS, sizeof(*link->house));
+    link->scripts = calloc((size_t)store->script_count + 1, sizeof(*link->scripts));
+    if (link->house == NULL || link->scripts == NULL) {
+        fprintf(stderr, "pawl: out of memory\n");
+        abort();
+    }
+    house_fill(link->house + AT_AUTH, 1, HOUSE_AUTH);
+    house_fill(link->house + AT_SELECT, 1, HOUSE_SELECT);
+    house_fill(house_scripts(store), store->script_count, HOUSE_LOAD);
+    house_fill(house_looks(store), SAFETY_LOOKS, HOUSE_LOOK);
+}
+
+void house_free(struct store *store)
+{
+    free(store->link.house);
+    free(store->link.scripts);
+}
+
+/* Nothing when sending the one before has shown that the link is broken. */
+static void house_send(struct store *store, struct house_call *house)
+{
+    if (store->link.context == NULL) {
+        return;
+    }
+    house->call.deadline_ms = loop_now_ms() + store->timeout_ms;
+    link_send(store, &house->call);
+}
+
+void house_greet(struct store *store)
+{
+    struct store_link *link = &store->link;
+    bool names_itself = store->password != NULL || store->url.user[0] != '\0';
+
+    link->greeting_left = store->script_count;
+    if (names_itself) {
+        link->greeting_left++;
+        house_send(store, &link->house[AT_AUTH]);
+    }
+    if (store->url.db != 0) {
+        link->greeting_left++;
+        house_send(store, &link->house[AT_SELECT]);
+    }
+    house_load(store);
+    if (!store->allow_unsafe) {
+        link->greeting_left += SAFETY_LOOKS;
+        house_look(store);
+    }
+    if (link->greeting_left == 0) {
+        link_ready(store);
+    }
+}
+
+/* Also when Redis has forgotten the scripts; once, however many calls found that out. */
+void house_load(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    if (link->loads_left > 0) {
+        return;
+    }
+    link->loads_left = store->script_count;
+    for (unsigned i = 0; i < store->script_count; i++) {
+        house_send(store, &house_scripts(store)[i]);
+    }
+}
+
+void house_look(struct store *store)
+{
+    if (store->safety.left > 0) {
+        return;
+    }
+    safety_begin(&store->safety);
+    for (unsigned i = 0; i < SAFETY_LOOKS; i++) {
+        house_send(store, &house_looks(store)[i]);
+    }
+}
+
+/* The link broke: none of them will be answered. */
+void house_forget(struct store *store)
+{
+    store->link.loads_left = 0;
+    store->link.greeting_left = 0;
+    safety_forget(&store->safety);
+}
+
+/* A user that needs no password accepts any, also the empty one (ACL rule nopass). */
+static void put_auth(struct store *store)
+{
+    struct bytes password = store->password != NULL ? bytes_of(store->password) : BYTES("");
+
+    if (store->url.user[0] != '\0') {
+        wire_put_command(&store->link.wire, (struct bytes[]){BYTES("AUTH"), bytes_of(store->url.user), password}, 3);
+    } else {
+        wire_put_command(&store->link.wire, (struct bytes[]){BYTES("AUTH"), password}, 2);
+    }
+}
+
+static void put_select(struct store *store)
+{
+    char db[16];
+
+    snprintf(db, sizeof(db), "%u", store->url.db);
+    wire_put_command(&store->link.wire, (struct bytes[]){BYTES("SELECT"), bytes_of(db)}, 2);
+}
+
+void house_put(struct store *store, const struct house_call *house)
+{
+    struct bytes argv[3] = {0};
+    const struct store_script *script;
+    unsigned argc;
+
+    switch (house->kind) {
+    case HOUSE_AUTH:
+        put_auth(store);
+        return;
+    case HOUSE_SELECT:
+        put_select(store);
+        return;
+    case HOUSE_LOAD:
+        script = store->scripts[house->index];
+        argv[0] = BYTES("SCRIPT");
+        argv[1] = BYTES("LOAD");
+        argv[2] = (struct bytes){script->source, script->len};
+        wire_put_command(&store->link.wire, argv, 3);
+        return;
+    case HOUSE_LOOK:
+        argc = safety_command(house->index, argv);
+        wire_put_command(&store->link.wire, argv, argc);
+        return;
+    }
+    abort();
+}
+
+static const char *house_what(const struct store *store, const struct house_call *house)
+{
+    switch (house->kind) {
+    case HOUSE_AUTH:
+        return "AUTH";
+    case HOUSE_SELECT:
+        return "SELECT";
+    case HOUSE_LOAD:
+        return store->scripts[house->index]->name;
+    case HOUSE_LOOK:
+        return "the look at its settings";
+    }
+    abort();
+}
+
+/* Which check fails, told by the error's code. */
+static const char *house_check(const struct house_call *house, struct bytes code)
+{
+    if (house->kind == HOUSE_AUTH || bytes_are(code, "NOAUTH") || bytes_are(code, "WRONGPASS")) {
+        return "store-auth";
+    }
+    if (bytes_are(code, "LOADING")) {
+        return "store-loading";
+    }
+    return bytes_are(code, "BUSY") ? "store-busy" : "store-refused";
+}
+
+/* Redis may quote what it was sent (an unknown command's arguments): of AUTH's error only the code is told. */
+static void house_refused(struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    struct bytes error = {reply->str, reply->len};
+    struct bytes code = reply_error_code(error);
+    struct bytes told = house->kind == HOUSE_AUTH ? code : error;
+
+    link_drop(store, house_check(house, code), "Redis refuses %s: %.*s", house_what(store, house),
+              (int)(told.len < 160 ? told.len : 160), told.at);
+}
+
+/* SCRIPT LOAD answers with the digest, 40 hexadecimal digits. */
+static bool is_sha(const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_STRING || reply->len != WIRE_SHA_LEN) {
+        return false;
+    }
+    for (size_t i = 0; i < reply->len; i++) {
+        if (ascii_hex_value(reply->str[i]) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An error that ends a greeting. That a setting cannot be read is an answer too, unless a script is in the way. */
+static bool is_refusal(const struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && store->link.state == LINK_GREETING &&
+           (house->kind != HOUSE_LOOK || bytes_are(reply_error_code((struct bytes){reply->str, reply->len}), "BUSY"));
+}
+
+/* False when the link is no more. */
+static bool house_take(struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    if (is_refusal(store, house, reply)) {
+        house_refused(store, house, reply);
+        return false;
+    }
+    if (house->kind == HOUSE_LOOK) {
+        safety_take(&store->safety, house->index, reply);
+        return true;
+    }
+    if (house->kind == HOUSE_LOAD) {
+        store->link.loads_left--;
+        if (reply->type == REDIS_REPLY_ERROR) {
+            return true; /* the calls are being sent whole, and the next NOSCRIPT loads again */
+        }
+        if (!is_sha(reply)) {
+            link_drop(store, "store-connecting", "SCRIPT LOAD was not answered with a digest");
+            return false;
+        }
+        wire_script_set(&store->link.scripts[house->index], reply->str);
+    }
+    return true;
+}
+
+void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply)
+{
+    if (!house_take(store, house, reply) || store->link.state != LINK_GREETING) {
+        return;
+    }
+    assert(store->link.greeting_left > 0);
+    if (--store->link.greeting_left == 0) {
+        link_ready(store);
+    }
+}

@@ -1,0 +1,182 @@
+/* store_redis_internal.h - what the files of the Redis store share. Nobody else includes it, save its tests.
+ *
+ *   store_redis.c           the calls: taken, ended, counted
+ *   store_redis_link.c      the one connection: a state machine
+ *   store_redis_io.c        commands out, replies in
+ *   store_redis_house.c     the link's own commands: AUTH, SELECT, SCRIPT LOAD, the look at the settings
+ *   store_redis_wire.c      commands as bytes, on their way to the kernel
+ *   store_redis_reply.c     replies and what an error says
+ *   store_redis_safety.c    the settings that can lose locks
+ *   store_redis_url.c       where it is */
+#ifndef PAWL_SHARED_STORE_REDIS_INTERNAL_H
+#define PAWL_SHARED_STORE_REDIS_INTERNAL_H
+
+#include "shared/store.h"
+
+struct redisContext;
+struct redisReply;
+
+/* -- where it is. Texts end with NUL; an empty one is not given. */
+enum { STORE_HOST_MAX = 255, STORE_PATH_MAX = 107, STORE_USER_MAX = 255, STORE_PASSWORD_MAX = 1023 };
+
+struct store_url {
+    char host[STORE_HOST_MAX + 1];
+    char path[STORE_PATH_MAX + 1]; /* a unix socket's; then there is no host */
+    char user[STORE_USER_MAX + 1];
+    char password[STORE_PASSWORD_MAX + 1];
+    unsigned port, db;
+};
+
+/* NULL, or what is wrong with it (a static sentence): then url is unusable. */
+const char *store_url_read(const char *text, struct store_url *url);
+
+/* -- bytes on their way to the kernel. Positions count the bytes of one link, from 0. */
+struct store_wire {
+    char *at;
+    size_t from, to, size; /* what waits lies in [from, to) */
+    uint64_t taken;        /* by the kernel */
+};
+
+enum wire_end { WIRE_EMPTY, WIRE_BLOCKED, WIRE_BROKEN };
+
+/* A script's name on the wire: the EVALSHA and the digest that its SCRIPT LOAD was answered with. */
+enum { WIRE_SHA_LEN = 40, WIRE_HEAD_MAX = 64 };
+struct wire_script {
+    char head[WIRE_HEAD_MAX];
+    size_t len; /* 0: not loaded */
+};
+
+void wire_script_set(struct wire_script *script, const char *sha);
+void wire_put_command(struct store_wire *wire, const struct bytes *argv, unsigned argc);
+void wire_put_evalsha(struct store_wire *wire, const struct store_call *call, const struct wire_script *script);
+void wire_put_eval(struct store_wire *wire, const struct store_call *call);
+/* Where the next command will begin. */
+uint64_t wire_position(const struct store_wire *wire);
+size_t wire_waiting(const struct store_wire *wire);
+/* One write (more only when the kernel takes a part). WIRE_BROKEN: errno says why. */
+enum wire_end wire_flush(struct store_wire *wire, int fd);
+/* Forgets what waits and begins to count anew. */
+void wire_reset(struct store_wire *wire);
+
+/* -- replies */
+const struct store_reply *reply_of(const struct redisReply *reply);
+/* What is certain after this error reply to EVALSHA or EVAL. */
+enum store_outcome reply_error_outcome(struct bytes error);
+/* The code that an error begins with, "NOSCRIPT" for example. */
+struct bytes reply_error_code(struct bytes error);
+
+/* -- settings that can lose locks */
+enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 200 };
+
+/* What the looks so far have shown of the append-only file. A first rewrite, before which nothing is durable, looks
+ * in INFO like any other one; only what came before tells them apart. */
+enum safety_aof { AOF_NOT_SEEN, AOF_SEEN_OFF, AOF_SEEN_WHOLE };
+
+struct store_safety {
+    bool checked, unsafe, unread;
+    enum safety_aof aof;
+    unsigned left;                   /* replies still to come in this look */
+    char found[SAFETY_TEXT_MAX];     /* by the look that is under way; empty: nothing */
+    char verdict[SAFETY_TEXT_MAX];   /* of the last whole look */
+};
+
+/* Command i of a look; the number of its arguments, at most 3. */
+unsigned safety_command(unsigned i, struct bytes argv[3]);
+void safety_begin(struct store_safety *safety);
+void safety_take(struct store_safety *safety, unsigned i, const struct redisReply *reply);
+/* The link broke: this look comes to no verdict, and the next Redis may be another one. */
+void safety_forget(struct store_safety *safety);
+
+/* -- the link */
+enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_WAITING, LINK_STATES };
+
+/* What store_call.state says of a call on the link. Once ended it is the outcome. */
+enum call_state { CALL_BY_SHA, CALL_WHOLE, CALL_HOUSE };
+
+struct call_list {
+    struct store_call *head, **tail;
+};
+
+/* One of the link's own commands: a call without a script. */
+enum house_kind { HOUSE_AUTH, HOUSE_SELECT, HOUSE_LOAD, HOUSE_LOOK };
+struct house_call {
+    struct store_call call;
+    enum house_kind kind;
+    unsigned index; /* of the script, or of the look's command */
+};
+
+struct store_link {
+    enum link_state state;
+    struct redisContext *context;
+    struct loop_watch watch;
+    struct loop_timer timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; READY: the calls' */
+    bool timer_armed;
+    bool blocked; /* the kernel takes no more for now, or never again */
+    bool stood;   /* has been READY once */
+    unsigned attempts; /* in a row, without a link that lasted */
+    unsigned unflushed; /* commands since the last write */
+    uint64_t ready_ms;
+    struct call_list flight; /* in the order of their replies */
+    struct store_wire wire;
+    struct house_call *house; /* HOUSE_AUTH, HOUSE_SELECT, the scripts', the look's */
+    struct wire_script *scripts;
+    unsigned greeting_left, loads_left;
+    const char *check; /* for store_not_ready() while the state is not READY */
+    char detail[544];
+    unsigned char walked[LINK_STATES]; /* bit t of element f: went from f to t; what the test of the drawing reads */
+};
+
+struct store {
+    struct loop *loop;
+    struct loop_hook turn_end;
+    struct loop_timer look_timer;
+    struct call_list ended; /* whose done is called by the turn-end hook */
+    struct store_counts counts;
+    unsigned timeout_ms, script_count;
+    bool allow_unsafe, in_turn_end;
+    const struct store_script *const *scripts;
+    struct store_url url;
+    char *password; /* NULL: none */
+    struct store_safety safety;
+    struct store_link link;
+};
+
+void call_list_init(struct call_list *list);
+void call_list_append(struct call_list *list, struct store_call *call);
+struct store_call *call_list_take(struct call_list *list);
+
+/* store_redis.c */
+void store_end_later(struct store *store, struct store_call *call, enum store_outcome outcome);
+void store_answer(struct store *store, struct store_call *call, const struct redisReply *reply);
+/* Calls are taken from now on. */
+void store_ready(struct store *store);
+/* How often the settings are read; 10 s unless a test is in a hurry. */
+void store_look_every(struct store *store, unsigned period_ms);
+
+/* store_redis_link.c, store_redis_io.c */
+bool link_allows(enum link_state from, enum link_state to);
+void link_open(struct store *store);
+void link_close(struct store *store);
+/* Puts the call on the wire; state and deadline are set. Only in GREETING and READY. */
+void link_send(struct store *store, struct store_call *call);
+void link_flush(struct store *store);
+void link_io(struct loop_watch *watch, int events);
+/* Every command of the greeting is answered. */
+void link_ready(struct store *store);
+/* The socket is writable for the first time: connected, or refused. */
+void link_connected(struct store *store);
+void link_arm(struct store_link *link, uint64_t delay_ms);
+/* Ends the link and every call on it. why: of the printf family; goes after the address and ": ". */
+void link_drop(struct store *store, const char *check, const char *why, ...) __attribute__((format(printf, 3, 4)));
+
+/* store_redis_house.c */
+void house_new(struct store *store);
+void house_free(struct store *store);
+void house_greet(struct store *store);
+void house_load(struct store *store);
+void house_look(struct store *store);
+void house_forget(struct store *store);
+void house_put(struct store *store, const struct house_call *house);
+void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply);
+
+#endif

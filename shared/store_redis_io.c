@@ -1,0 +1,145 @@
+/* store_redis_io.c - the link's two directions: commands out, replies in. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/store_redis_internal.h"
+
+enum {
+    FLUSH_COMMANDS = 16, /* Redis works on them while the turn goes on making more */
+    FLUSH_BYTES = 256 * 1024,
+    READS_MAX = 16,        /* of one event: others want their turn too */
+    READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */
+};
+
+/* -- out */
+
+void link_send(struct store *store, struct store_call *call)
+{
+    struct store_link *link = &store->link;
+
+    assert(link->state == LINK_READY || link->state == LINK_GREETING);
+    call->place = wire_position(&link->wire);
+    switch ((enum call_state)call->state) {
+    case CALL_BY_SHA:
+        wire_put_evalsha(&link->wire, call, &link->scripts[call->script->index]);
+        break;
+    case CALL_WHOLE:
+        wire_put_eval(&link->wire, call);
+        break;
+    case CALL_HOUSE:
+        house_put(store, container_of(call, struct house_call, call));
+        break;
+    }
+    call_list_append(&link->flight, call);
+    link->unflushed++;
+    if (link->state != LINK_READY) {
+        return; /* the greeting leaves at the end of the turn */
+    }
+    if (!link->timer_armed) {
+        link_arm(link, store->timeout_ms);
+    }
+    if (link->unflushed >= FLUSH_COMMANDS || wire_waiting(&link->wire) >= FLUSH_BYTES) {
+        link_flush(store);
+    }
+}
+
+static void link_write(struct store *store)
+{
+    struct store_link *link = &store->link;
+    enum wire_end end = wire_flush(&link->wire, link->context->fd);
+    bool closed = end == WIRE_BROKEN && (errno == EPIPE || errno == ECONNRESET);
+
+    link->unflushed = 0;
+    if (end == WIRE_BROKEN && !closed) {
+        link_drop(store, "store-connecting", "%s", strerror(errno));
+    } else if (closed) {
+        /* Redis may have answered before it closed: reading on tells that, and then the end. */
+        link->blocked = true;
+        loop_watch_set(&link->watch, LOOP_READ);
+    } else if (link->blocked != (end == WIRE_BLOCKED)) {
+        link->blocked = end == WIRE_BLOCKED;
+        loop_watch_set(&link->watch, link->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
+    }
+}
+
+void link_flush(struct store *store)
+{
+    struct store_link *link = &store->link;
+    bool open = link->state == LINK_READY || link->state == LINK_GREETING;
+
+    if (open && !link->blocked && wire_waiting(&link->wire) > 0) {
+        link_write(store);
+    }
+}
+
+/* -- in */
+
+static void link_take_reply(struct store *store, const redisReply *reply)
+{
+    struct store_call *call = call_list_take(&store->link.flight);
+
+    if (call == NULL) {
+        link_drop(store, "store-connecting", "it answers what was not asked");
+    } else if (call->state == CALL_HOUSE) {
+        house_answer(store, container_of(call, struct house_call, call), reply);
+    } else {
+        store_answer(store, call, reply);
+    }
+}
+
+/* A continuation may make calls, and sending one may show that the link is broken: then the context is gone. */
+static void link_take_replies(struct store *store, redisContext *context)
+{
+    while (store->link.context == context) {
+        void *reply = NULL;
+
+        if (redisGetReplyFromReader(context, &reply) != REDIS_OK) {
+            link_drop(store, "store-connecting", "%s", context->reader->errstr);
+            return;
+        }
+        if (reply == NULL) {
+            return;
+        }
+        link_take_reply(store, reply);
+        freeReplyObject(reply);
+    }
+}
+
+static void link_read(struct store *store)
+{
+    redisContext *context = store->link.context;
+
+    for (unsigned i = 0; i < READS_MAX && store->link.context == context; i++) {
+        size_t before = context->reader->len;
+
+        if (redisBufferRead(context) != REDIS_OK) {
+            link_drop(store, "store-connecting", "%s", context->errstr);
+            return;
+        }
+        size_t got = context->reader->len - before;
+        link_take_replies(store, context);
+        if (got < READ_SIZE) {
+            return;
+        }
+    }
+}
+
+void link_io(struct loop_watch *watch, int events)
+{
+    struct store *store = container_of(watch, struct store, link.watch);
+    struct store_link *link = &store->link;
+
+    if (link->state == LINK_CONNECTING) {
+        link_connected(store);
+        return;
+    }
+    if (events & (LOOP_READ | LOOP_HANGUP)) {
+        link_read(store);
+    }
+    if (events & LOOP_WRITE && link->context != NULL) {
+        link_write(store);
+    }
+}

@@ -1,0 +1,264 @@
+/* store_redis_link.c - the one connection to Redis: a state machine.
+ *
+ *   IDLE        --store_open-->                                      CONNECTING
+ *   CONNECTING  --the socket stands-->                               GREETING
+ *   CONNECTING  --refused, or over the deadline-->                   WAITING
+ *   GREETING    --every command of the greeting answered-->          READY
+ *   GREETING    --an error, the link broken, over the deadline-->    WAITING
+ *   READY       --the link broken, a call over its deadline-->       WAITING
+ *   WAITING     --the pause is over-->                               CONNECTING
+ *   CONNECTING  --store_close-->                                     IDLE
+ *   GREETING    --store_close-->                                     IDLE
+ *   READY       --store_close-->                                     IDLE
+ *   WAITING     --store_close-->                                     IDLE
+ *
+ * Only READY takes calls. Leaving it ends every call on the link: UNKNOWN if the kernel has taken any of its bytes,
+ * else NOT_SENT. Redis answers in the order of asking, so the calls in flight are a line, and an answer belongs to
+ * its head. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/store_redis_internal.h"
+
+enum {
+    PAUSE_FIRST_MS = 20,
+    PAUSE_MAX_MS = 1000, /* so that calls are taken again within 2 s of Redis returning */
+    LASTED_MS = 1000,    /* a link that lived shorter does not begin the pauses anew */
+    READER_KEEPS = 256 * 1024
+};
+
+static void connect_begin(struct store *store);
+static void link_timer_fired(struct loop_timer *timer);
+
+static const bool arrows[LINK_STATES][LINK_STATES] = {
+    [LINK_IDLE] = {[LINK_CONNECTING] = true},
+    [LINK_CONNECTING] = {[LINK_GREETING] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_GREETING] = {[LINK_READY] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_READY] = {[LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_WAITING] = {[LINK_CONNECTING] = true, [LINK_IDLE] = true},
+};
+
+bool link_allows(enum link_state from, enum link_state to)
+{
+    return arrows[from][to];
+}
+
+void link_arm(struct store_link *link, uint64_t delay_ms)
+{
+    loop_timer_arm(&link->timer, delay_ms, 0);
+    link->timer_armed = true;
+}
+
+/* Half of it is jitter, so that services that lost the same Redis do not come back in step. */
+static uint64_t pause_ms(struct store_link *link)
+{
+    uint64_t most = PAUSE_FIRST_MS;
+
+    for (unsigned i = 0; i < link->attempts && most < PAUSE_MAX_MS; i++) {
+        most *= 2;
+    }
+    most = most < PAUSE_MAX_MS ? most : PAUSE_MAX_MS;
+    link->attempts++;
+    return most / 2 + (loop_now_us() * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (most / 2 + 1);
+}
+
+/* The only place where the state changes. */
+static void link_enter(struct store *store, enum link_state next)
+{
+    struct store_link *link = &store->link;
+
+    assert(link_allows(link->state, next));
+    link->walked[link->state] |= (unsigned char)(1u << next);
+    link->state = next;
+    loop_timer_disarm(&link->timer);
+    link->timer_armed = false;
+    switch (next) {
+    case LINK_CONNECTING:
+        link_arm(link, store->timeout_ms);
+        connect_begin(store);
+        return;
+    case LINK_GREETING:
+        link_arm(link, store->timeout_ms);
+        house_greet(store);
+        return;
+    case LINK_WAITING:
+        link_arm(link, pause_ms(link));
+        return;
+    case LINK_READY:
+        link->ready_ms = loop_now_ms();
+        return;
+    case LINK_IDLE:
+    case LINK_STATES:
+        return;
+    }
+}
+
+void link_open(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    call_list_init(&link->flight);
+    loop_timer_init(store->loop, &link->timer, link_timer_fired);
+    link->check = "store-connecting";
+    snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
+    house_new(store);
+    link_enter(store, LINK_CONNECTING);
+}
+
+/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver does (net.c
+ * of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
+static redisContext *connect_start(const struct store_url *url)
+{
+    if (url->path[0] != '\0') {
+        return redisConnectUnixNonBlock(url->path);
+    }
+    return redisConnectNonBlock(url->host, (int)url->port);
+}
+
+static void connect_begin(struct store *store)
+{
+    struct store_link *link = &store->link;
+    redisContext *context = connect_start(&store->url);
+
+    if (context == NULL || context->err != 0) {
+        char why[128];
+        snprintf(why, sizeof(why), "%s", context != NULL ? context->errstr : "out of memory");
+        if (context != NULL) {
+            redisFree(context);
+        }
+        link_drop(store, "store-connecting", "%s", why);
+        return;
+    }
+    link->context = context;
+    context->reader->maxbuf = READER_KEEPS;
+    /* hiredis opens sockets without SOCK_CLOEXEC; a child must not keep the link alive. */
+    fcntl(context->fd, F_SETFD, FD_CLOEXEC);
+    loop_watch_init(store->loop, &link->watch, context->fd, link_io, LOOP_WRITE);
+}
+
+/* A socket that is writable has been connected, or has failed to (connect(2), EINPROGRESS). */
+void link_connected(struct store *store)
+{
+    struct store_link *link = &store->link;
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        error = errno;
+    }
+    if (error != 0) {
+        link_drop(store, "store-connecting", "%s", strerror(error));
+        return;
+    }
+    loop_watch_set(&link->watch, LOOP_READ);
+    link_enter(store, LINK_GREETING);
+}
+
+void link_ready(struct store *store)
+{
+    store->link.check = NULL;
+    store_ready(store);
+    link_enter(store, LINK_READY);
+}
+
+/* -- ends */
+
+/* One timer for all calls: it fires when the oldest one that was there when it was armed would be late, and then looks who
+ * is the oldest now. A call that is sent whole keeps its deadline and has never left the line's sight, so none that
+ * is in flight is due before the timer. */
+static void link_look_at_deadlines(struct store *store)
+{
+    uint64_t now_ms = loop_now_ms(), oldest_ms = UINT64_MAX;
+
+    store->link.timer_armed = false;
+    for (const struct store_call *call = store->link.flight.head; call != NULL; call = call->next) {
+        oldest_ms = call->deadline_ms < oldest_ms ? call->deadline_ms : oldest_ms;
+    }
+    if (oldest_ms <= now_ms) {
+        link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
+    } else if (oldest_ms != UINT64_MAX) {
+        link_arm(&store->link, oldest_ms - now_ms);
+    }
+}
+
+static void link_timer_fired(struct loop_timer *timer)
+{
+    struct store *store = container_of(timer, struct store, link.timer);
+
+    switch (store->link.state) {
+    case LINK_WAITING:
+        link_enter(store, LINK_CONNECTING);
+        return;
+    case LINK_CONNECTING:
+    case LINK_GREETING:
+        link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
+        return;
+    case LINK_READY:
+        link_look_at_deadlines(store);
+        return;
+    case LINK_IDLE:
+    case LINK_STATES:
+        return;
+    }
+}
+
+static void link_shut(struct store *store)
+{
+    struct store_link *link = &store->link;
+    uint64_t taken = link->wire.taken;
+
+    if (link->context != NULL) {
+        loop_watch_done(&link->watch);
+        redisFree(link->context);
+        link->context = NULL;
+    }
+    for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;) {
+        if (call->state != CALL_HOUSE) {
+            store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
+        }
+    }
+    house_forget(store);
+    wire_reset(&link->wire);
+    link->blocked = false;
+    link->unflushed = 0;
+}
+
+void link_drop(struct store *store, const char *check, const char *why, ...)
+{
+    struct store_link *link = &store->link;
+    const struct store_url *url = &store->url;
+    bool by_path = url->path[0] != '\0';
+    char told[240];
+    va_list args;
+
+    va_start(args, why);
+    vsnprintf(told, sizeof(told), why, args); /* may speak of what is freed below */
+    va_end(args);
+    link->check = check;
+    if (by_path) {
+        snprintf(link->detail, sizeof(link->detail), "Redis at %s: %s.", url->path, told);
+    } else {
+        snprintf(link->detail, sizeof(link->detail), "Redis at %s port %u: %s.", url->host, url->port, told);
+    }
+    if (link->state == LINK_READY && loop_now_ms() - link->ready_ms >= LASTED_MS) {
+        link->attempts = 0;
+    }
+    link_shut(store);
+    link_enter(store, LINK_WAITING);
+}
+
+void link_close(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    link_shut(store);
+    link_enter(store, LINK_IDLE);
+    loop_timer_done(&link->timer);
+}

@@ -1,0 +1,149 @@
+/* store_redis_reply.c - what a reply of Redis holds, and what is certain after an error.
+ *
+ * A struct store_reply is a redisReply by another name: it is never defined, only cast. */
+#include <hiredis/hiredis.h>
+
+#include "shared/ascii.h"
+#include "shared/store_redis_internal.h"
+
+static const redisReply *element(const struct store_reply *list, size_t i)
+{
+    const redisReply *reply = (const redisReply *)(const void *)list;
+
+    if (i >= store_reply_count(list)) {
+        return NULL;
+    }
+    return reply->type == REDIS_REPLY_ARRAY ? reply->element[i] : reply;
+}
+
+const struct store_reply *reply_of(const struct redisReply *reply)
+{
+    return (const struct store_reply *)(const void *)reply;
+}
+
+size_t store_reply_count(const struct store_reply *list)
+{
+    const redisReply *reply = (const redisReply *)(const void *)list;
+
+    if (reply == NULL) {
+        return 0;
+    }
+    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1;
+}
+
+struct bytes store_reply_text(const struct store_reply *list, size_t i)
+{
+    const redisReply *at = element(list, i);
+
+    if (at == NULL || (at->type != REDIS_REPLY_STRING && at->type != REDIS_REPLY_STATUS)) {
+        return (struct bytes){NULL, 0};
+    }
+    return (struct bytes){at->str, at->len};
+}
+
+/* Digits without a sign, a zero in front only when alone; false when they are more than UINT64_MAX. */
+static bool read_magnitude(struct bytes digits, uint64_t *magnitude)
+{
+    *magnitude = 0;
+    if (digits.len == 0 || (digits.at[0] == '0' && digits.len > 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < digits.len; i++) {
+        unsigned digit = (unsigned)(digits.at[i] - '0');
+
+        if (!ascii_is_digit(digits.at[i]) || *magnitude > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        *magnitude = *magnitude * 10 + digit;
+    }
+    return true;
+}
+
+static int64_t read_canonical(struct bytes text)
+{
+    bool negative = text.len > 0 && text.at[0] == '-';
+    uint64_t magnitude;
+
+    if (negative) {
+        text.at++;
+        text.len--;
+    }
+    if (!read_magnitude(text, &magnitude) || magnitude > INT64_MAX || (negative && magnitude == 0)) {
+        return INT64_MIN;
+    }
+    return negative ? -(int64_t)magnitude : (int64_t)magnitude;
+}
+
+int64_t store_reply_integer(const struct store_reply *list, size_t i)
+{
+    const redisReply *at = element(list, i);
+
+    if (at != NULL && at->type == REDIS_REPLY_INTEGER) {
+        return at->integer;
+    }
+    return read_canonical(store_reply_text(list, i));
+}
+
+const struct store_reply *store_reply_list(const struct store_reply *list, size_t i)
+{
+    const redisReply *at = element(list, i);
+
+    /* The one element of a reply that is one value is that value, never a list. */
+    return at != NULL && at->type == REDIS_REPLY_ARRAY ? reply_of(at) : NULL;
+}
+
+bool store_reply_is(const struct store_reply *reply, const char *word)
+{
+    struct bytes first = store_reply_text(reply, 0);
+
+    return first.at != NULL && bytes_are(first, word);
+}
+
+/* -- errors. Read in Redis 7.0.15:
+ * - Before a script begins, processCommand() (server.c), evalGenericCommand() (eval.c) and scriptPrepareForRun()
+ *   (script.c) refuse with NOSCRIPT, LOADING, BUSY, MASTERDOWN, NOAUTH, NOPERM, and the four below.
+ * - Inside a script, scriptVerifyWriteCommandAllow() and scriptVerifyOOM() refuse its first write with READONLY,
+ *   MISCONF, NOREPLICAS or OOM ("OOM command not allowed ... script: <sha>, on @user_script:1."), and look no more
+ *   once SCRIPT_WRITE_DIRTY is set. So these four mean that nothing was written, provided that scripts neither catch
+ *   an error of redis.call() nor make such an error themselves; the others, when they come from inside a script
+ *   (a later Redis says NOPERM there, at any command), mean nothing of the kind.
+ * - Redis 6 puts "ERR Error running script" in front of an error from inside a script: UNKNOWN, which is safe.
+ * - WRONGPASS answers only AUTH, NOGOODSLAVE only Sentinel's commands: neither can answer a script. */
+
+static const char *const refused_before_start[] = {"NOSCRIPT", "LOADING", "BUSY", "MASTERDOWN", "NOAUTH", "NOPERM"};
+static const char *const refused_first_write[] = {"READONLY", "OOM", "MISCONF", "NOREPLICAS"};
+
+struct bytes reply_error_code(struct bytes error)
+{
+    size_t len = 0;
+
+    while (len < error.len && error.at[len] != ' ') {
+        len++;
+    }
+    return (struct bytes){error.at, len};
+}
+
+/* Added by luaCallFunction() (script_lua.c) to every error that ended a script. */
+static bool is_from_inside(struct bytes error)
+{
+    static const char mark[] = " script: ";
+
+    return error.len > 0 && memmem(error.at, error.len, mark, sizeof(mark) - 1) != NULL;
+}
+
+enum store_outcome reply_error_outcome(struct bytes error)
+{
+    struct bytes code = reply_error_code(error);
+
+    for (size_t i = 0; i < sizeof(refused_first_write) / sizeof(refused_first_write[0]); i++) {
+        if (bytes_are(code, refused_first_write[i])) {
+            return STORE_NOT_SENT;
+        }
+    }
+    for (size_t i = 0; i < sizeof(refused_before_start) / sizeof(refused_before_start[0]); i++) {
+        if (bytes_are(code, refused_before_start[i])) {
+            return is_from_inside(error) ? STORE_UNKNOWN : STORE_NOT_SENT;
+        }
+    }
+    return STORE_UNKNOWN;
+}

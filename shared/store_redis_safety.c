@@ -1,0 +1,184 @@
+/* store_redis_safety.c - the settings that can lose locks, as CONFIG GET and INFO tell them.
+ *
+ * maxmemory-policy counts even while maxmemory is 0: one CONFIG SET between two looks, and leases are evicted. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/store_redis_internal.h"
+
+struct rule {
+    const char *name, *must;
+};
+
+static const struct rule settings[] = {
+    {"maxmemory-policy", "noeviction"}, {"appendonly", "yes"},        {"appendfsync", "always"},
+    {"no-appendfsync-on-rewrite", "no"}, {"aof-load-truncated", "no"},
+};
+
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), LOOK_PERSISTENCE = SETTINGS, LOOK_REPLICATION };
+
+_Static_assert(SAFETY_LOOKS == LOOK_REPLICATION + 1, "one command for each setting, and two of INFO");
+
+/* What Redis is doing, whatever its settings say. */
+static const struct rule persistence[] = {{"aof_enabled", "1"}, {"aof_last_write_status", "ok"}};
+static const struct rule replication[] = {{"role", "master"}};
+
+unsigned safety_command(unsigned i, struct bytes argv[3])
+{
+    if (i < SETTINGS) {
+        argv[0] = BYTES("CONFIG");
+        argv[1] = BYTES("GET");
+        argv[2] = bytes_of(settings[i].name);
+        return 3;
+    }
+    argv[0] = BYTES("INFO");
+    argv[1] = i == LOOK_PERSISTENCE ? BYTES("persistence") : BYTES("replication");
+    return 2;
+}
+
+void safety_begin(struct store_safety *safety)
+{
+    safety->found[0] = '\0';
+    safety->unread = false;
+    safety->left = SAFETY_LOOKS;
+}
+
+void safety_forget(struct store_safety *safety)
+{
+    safety->left = 0;
+    if (safety->aof == AOF_SEEN_WHOLE) {
+        safety->aof = AOF_NOT_SEEN;
+    }
+}
+
+/* The first thing found is what is told; mending it shows the next. */
+static void found_value(struct store_safety *safety, const char *name, struct bytes is, const char *must)
+{
+    if (safety->found[0] == '\0') {
+        snprintf(safety->found, sizeof(safety->found), "%s is %.*s, must be %s", name, (int)is.len,
+                 is.len > 0 ? is.at : "", must);
+    }
+}
+
+static void found_unreadable(struct store_safety *safety, unsigned i, struct bytes why)
+{
+    struct bytes argv[3] = {0};
+
+    if (safety->found[0] == '\0') {
+        safety_command(i, argv);
+        snprintf(safety->found, sizeof(safety->found), "%s %s%s%s cannot be read (%.*s), must be", argv[0].at,
+                 argv[1].at, argv[2].len > 0 ? " " : "", argv[2].len > 0 ? argv[2].at : "",
+                 (int)(why.len < 80 ? why.len : 80), why.at);
+    }
+}
+
+/* The value of a line "name:value" of INFO; {NULL, 0} when there is none. */
+static struct bytes info_field(struct bytes info, const char *name)
+{
+    size_t name_len = strlen(name);
+
+    while (info.len > 0) {
+        const char *end = memchr(info.at, '\n', info.len);
+        size_t len = end != NULL ? (size_t)(end - info.at) : info.len;
+        size_t next = end != NULL ? len + 1 : len;
+
+        if (len > name_len && memcmp(info.at, name, name_len) == 0 && info.at[name_len] == ':') {
+            struct bytes value = {info.at + name_len + 1, len - name_len - 1};
+            value.len -= value.len > 0 && value.at[value.len - 1] == '\r';
+            return value;
+        }
+        info = (struct bytes){info.at + next, info.len - next};
+    }
+    return (struct bytes){NULL, 0};
+}
+
+static void take_info(struct store_safety *safety, unsigned look, struct bytes info, const struct rule *rules,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bytes is = info_field(info, rules[i].name);
+
+        if (is.at == NULL) {
+            found_unreadable(safety, look, bytes_of(rules[i].name));
+        } else if (!bytes_are(is, rules[i].must)) {
+            found_value(safety, rules[i].name, is, rules[i].must);
+        }
+    }
+}
+
+/* After CONFIG SET appendonly yes nothing is durable before the first rewrite is over (AOF_WAIT_REWRITE in aof.c of
+ * Redis 7.0.15), but INFO says aof_enabled:1 at once, and a rewrite in progress or scheduled as it does for any
+ * later one. It is the first if the file was seen switched off before. Seen from the start, a rewrite with no base
+ * size may be the first, so it is held to be: it may also be the first of a server that began with an empty file,
+ * which is over soon. */
+static void take_rewrite(struct store_safety *safety, struct bytes info)
+{
+    bool enabled = bytes_are(info_field(info, "aof_enabled"), "1");
+    bool rewriting = bytes_are(info_field(info, "aof_rewrite_in_progress"), "1") ||
+                     bytes_are(info_field(info, "aof_rewrite_scheduled"), "1");
+    bool baseless = bytes_are(info_field(info, "aof_base_size"), "0");
+
+    if (!enabled) {
+        safety->aof = AOF_SEEN_OFF;
+    } else if (!rewriting) {
+        safety->aof = AOF_SEEN_WHOLE;
+    } else if (safety->aof == AOF_SEEN_OFF || (safety->aof == AOF_NOT_SEEN && baseless)) {
+        safety->aof = AOF_SEEN_OFF;
+        found_value(safety, "appendonly", BYTES("yes, but its first rewrite is not over"), "rewritten first");
+    }
+}
+
+static void take_setting(struct store_safety *safety, unsigned i, const redisReply *reply)
+{
+    struct bytes value = store_reply_text(reply_of(reply), 1);
+
+    if (reply->type != REDIS_REPLY_ARRAY || value.at == NULL) {
+        found_unreadable(safety, i, BYTES("this Redis does not know it"));
+    } else if (!bytes_are(value, settings[i].must)) {
+        found_value(safety, settings[i].name, value, settings[i].must);
+    }
+}
+
+static void take_state(struct store_safety *safety, unsigned i, const redisReply *reply)
+{
+    struct bytes info = store_reply_text(reply_of(reply), 0);
+
+    if (i == LOOK_REPLICATION) {
+        take_info(safety, i, info, replication, sizeof(replication) / sizeof(replication[0]));
+        return;
+    }
+    take_info(safety, i, info, persistence, sizeof(persistence) / sizeof(persistence[0]));
+    if (info.at != NULL) {
+        take_rewrite(safety, info);
+    }
+}
+
+static void conclude(struct store_safety *safety)
+{
+    if (safety->unread) {
+        return; /* the verdict stays as last read */
+    }
+    memcpy(safety->verdict, safety->found, sizeof(safety->verdict));
+    safety->unsafe = safety->verdict[0] != '\0';
+    safety->checked = true;
+}
+
+void safety_take(struct store_safety *safety, unsigned i, const struct redisReply *reply)
+{
+    struct bytes error = {reply->str, reply->len};
+
+    assert(safety->left > 0);
+    if (reply->type != REDIS_REPLY_ERROR) {
+        (i < SETTINGS ? take_setting : take_state)(safety, i, reply);
+    } else if (bytes_are(reply_error_code(error), "BUSY")) {
+        safety->unread = true; /* a long script says nothing about the settings */
+    } else {
+        found_unreadable(safety, i, error);
+    }
+    if (--safety->left == 0) {
+        conclude(safety);
+    }
+}

@@ -1,0 +1,529 @@
+/* test_store_faults.c - a Redis that stops, dies, refuses, or talks nonsense: no call ends twice, wrongly, or never. */
+#include <ctype.h>
+
+#include "tests/unit/store_relay.h"
+
+enum { SHORT_MS = 150, LARGE = 1024 * 1024, LARGE_CALLS = 60, CUT_CALLS = 40 };
+
+/* Every arrow that a link of these tests has gone: f to t is bit t of element f. */
+static unsigned char walked[LINK_STATES];
+
+static void walked_add(const struct world *world)
+{
+    for (unsigned i = 0; i < LINK_STATES; i++) {
+        walked[i] |= world->store->link.walked[i];
+    }
+}
+
+TEST(a_stopped_redis_makes_calls_unknown_after_the_deadline_and_comes_back_by_itself)
+{
+    struct redis redis;
+    struct world world;
+    struct probe first = {0}, later = {0};
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, SHORT_MS);
+    kill(redis.pid, SIGSTOP);
+    uint64_t began_ms = loop_now_ms();
+    probe_start(&world, &first, &script_SET, "first", "v");
+    WAIT(&world, first.ends == 1, 2000);
+    CHECK_INT(first.outcome, STORE_UNKNOWN);
+    CHECK(loop_now_ms() - began_ms >= SHORT_MS && loop_now_ms() - began_ms < SHORT_MS + 100);
+    began_ms = loop_now_ms();
+    probe_start(&world, &later, &script_SET, "later", "v");
+    CHECK_INT(later.ends, 0);
+    loop_turn(world.loop, 1);
+    CHECK(later.ends == 1 && later.outcome == STORE_NOT_SENT);
+    CHECK(loop_now_ms() - began_ms < 50);
+    WAIT(&world, world.store->link.state == LINK_GREETING, 2000);
+    WAIT(&world, world.store->link.state == LINK_WAITING, 2000); /* a greeting has its deadline too */
+    kill(redis.pid, SIGCONT);
+    WAIT(&world, world_ready(&world), 2000);
+    CHECK_INT(probe_once(&world, &script_SET, "after", "v").outcome, STORE_DONE);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS later")), BYTES(":0"));
+    CHECK_INT(store_counts(world.store).reconnects, 1);
+    walked_add(&world);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_late_call_takes_the_younger_ones_on_its_link_along)
+{
+    struct redis redis;
+    struct world world;
+    struct probe old = {0}, young = {0};
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, SHORT_MS);
+    kill(redis.pid, SIGSTOP);
+    probe_start(&world, &old, &script_SET, "old", "v");
+    uint64_t half_ms = loop_now_ms() + SHORT_MS / 2;
+    WAIT(&world, loop_now_ms() >= half_ms, 2000);
+    probe_start(&world, &young, &script_SET, "young", "v");
+    WAIT(&world, old.ends == 1, 2000);
+    CHECK(young.ends == 1 && young.outcome == STORE_UNKNOWN && old.outcome == STORE_UNKNOWN);
+    kill(redis.pid, SIGCONT);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(what_the_kernel_never_took_is_not_sent_and_never_happens)
+{
+    struct redis redis;
+    struct world world;
+    static struct probe probes[LARGE_CALLS];
+    char *large = calloc(1, LARGE), key[32], ask[48];
+    unsigned kept = 0, left = 0;
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, SHORT_MS);
+    kill(redis.pid, SIGSTOP);
+    for (unsigned i = 0; i < LARGE_CALLS; i++) {
+        probes[i] = (struct probe){0};
+        snprintf(probes[i].key, sizeof(probes[i].key), "k%u", i);
+        probes[i].argv[0] = bytes_of(probes[i].key);
+        probes[i].argv[1] = (struct bytes){large, LARGE};
+        probe_run(&world, &probes[i], &script_SET, 1, 2);
+    }
+    WAIT(&world, world.open == 0, 3000);
+    kill(redis.pid, SIGCONT);
+    WAIT(&world, world_ready(&world), 3000);
+    /* Redis goes on reading the broken link: at its end there is only the test's and the new one. */
+    WAIT(&world, strstr(redis_ask(&redis, "INFO clients"), "connected_clients:2\r") != NULL, 3000);
+    for (unsigned i = 0; i < LARGE_CALLS; i++) {
+        CHECK_INT(probes[i].ends, 1);
+        left += probes[i].outcome == STORE_UNKNOWN;
+        if (probes[i].outcome == STORE_NOT_SENT) {
+            kept++;
+            snprintf(key, sizeof(key), "k%u", i);
+            snprintf(ask, sizeof(ask), "EXISTS %s", key);
+            CHECK_TEXT(bytes_of(redis_ask(&redis, ask)), BYTES(":0"));
+        }
+    }
+    CHECK(left > 0 && kept > 0 && left + kept == LARGE_CALLS);
+    free(large);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+/* Calls until one is answered. */
+static void until_done(struct world *world, unsigned wait_ms)
+{
+    uint64_t deadline_ms = loop_now_ms() + wait_ms;
+    struct probe probe;
+
+    do {
+        probe = probe_once(world, &script_SET, "back", "v");
+    } while (probe.outcome != STORE_DONE && loop_now_ms() < deadline_ms);
+    CHECK_INT(probe.outcome, STORE_DONE);
+}
+
+TEST(a_killed_redis_that_returns_is_used_again_within_two_seconds)
+{
+    struct redis redis;
+    struct world world;
+    struct probe probe = {0};
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, 2000);
+    kill(redis.pid, SIGSTOP);
+    probe_start(&world, &probe, &script_SET, "k", "v");
+    loop_turn(world.loop, 1);
+    redis_kill(&redis);
+    WAIT(&world, probe.ends == 1, 1000); /* at once, not at the deadline */
+    CHECK_INT(probe.outcome, STORE_UNKNOWN);
+    /* Long enough for the pauses to have grown to their full length. */
+    WAIT(&world, world.store->link.attempts > 6, 10000);
+    redis_run(&redis, NULL);
+    uint64_t returned_ms = loop_now_ms();
+    until_done(&world, 5000);
+    uint64_t took_ms = loop_now_ms() - returned_ms;
+    CHECK(took_ms < 2000);
+    printf("# calls are taken %u ms after Redis has returned\n", (unsigned)took_ms);
+    CHECK_INT(store_counts(world.store).reconnects, 1);
+    walked_add(&world);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+/* Cuts after so many bytes in that direction; then what each call was told must agree with what Redis holds. */
+static void cut(struct world *world, struct relay *relay, struct redis *redis, int way, int64_t after)
+{
+    static struct probe probes[CUT_CALLS];
+    char key[24], ask[48];
+
+    world->store->link.attempts = 0; /* short pauses: it is cut on purpose */
+    redis_ask(redis, "FLUSHALL");
+    WAIT(world, world_ready(world), 3000);
+    relay->cut_after[way] = after;
+    for (unsigned i = 0; i < CUT_CALLS; i++) {
+        probes[i] = (struct probe){0};
+        snprintf(key, sizeof(key), "k%u", i);
+        probe_start(world, &probes[i], &script_SET, key, "value");
+    }
+    WAIT(world, world->open == 0, 3000);
+    redis_ask(redis, "PING"); /* after which Redis has read what the cut link brought it */
+    for (unsigned i = 0; i < CUT_CALLS; i++) {
+        snprintf(ask, sizeof(ask), "EXISTS k%u", i);
+        bool exists = strcmp(redis_ask(redis, ask), ":1") == 0;
+        CHECK_INT(probes[i].ends, 1);
+        CHECK(probes[i].outcome != STORE_NOT_SENT || !exists);
+        CHECK(probes[i].outcome != STORE_DONE || exists);
+    }
+}
+
+TEST(a_link_cut_anywhere_ends_each_call_once_and_truly)
+{
+    static const int64_t after[] = {1, 2, 5, 13, 47, 60, 100, 128, 129, 500, 1000, 1900, 4000};
+    struct redis redis;
+    struct world world;
+    struct relay relay;
+
+    redis_start(&redis, NULL);
+    relay_world_open(&world, &relay, &redis, 1000, true);
+    for (unsigned i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
+        cut(&world, &relay, &redis, RELAY_UP, after[i]);
+        cut(&world, &relay, &redis, RELAY_DOWN, after[i] / 7 + 1);
+    }
+    CHECK(relay.cuts >= 20);
+    relay_world_close(&world, &relay);
+    redis_stop(&redis);
+}
+
+TEST(a_greeting_cut_anywhere_is_begun_anew)
+{
+    static const int64_t after[] = {1, 10, 40, 100, 333, 1000};
+    struct redis redis;
+    struct world world;
+    struct relay relay;
+
+    redis_start(&redis, NULL);
+    relay_world_open(&world, &relay, &redis, 1000, false);
+    for (unsigned i = 0; i < 2 * sizeof(after) / sizeof(after[0]); i++) {
+        relay_hang_up(&relay);
+        world.store->link.attempts = 0;
+        relay.cut_after[i % 2] = after[i / 2];
+        WAIT(&world, relay.cuts == i + 1, 3000);
+        WAIT(&world, world_ready(&world), 3000);
+    }
+    CHECK_INT(probe_once(&world, &script_INCR, "n", "").integer, 1);
+    relay_world_close(&world, &relay);
+    redis_stop(&redis);
+}
+
+TEST(nonsense_in_the_reply_breaks_the_link_and_makes_the_call_unknown)
+{
+    struct redis redis;
+    struct world world;
+    struct relay relay;
+
+    redis_start(&redis, NULL);
+    relay_world_open(&world, &relay, &redis, 1000, true);
+    relay.replace = "$3\r\nset";
+    relay.with = "!3\r\nset";
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_UNKNOWN);
+    relay.replace = NULL;
+    until_done(&world, 3000);
+    WAIT(&world, world_ready(&world), 3000);
+    CHECK(send(relay.fd[RELAY_DOWN], "+hello\r\n", 8, MSG_NOSIGNAL) == 8); /* nobody asked */
+    WAIT(&world, store_counts(world.store).reconnects == 2, 3000);
+    until_done(&world, 3000);
+    relay_world_close(&world, &relay);
+    redis_stop(&redis);
+}
+
+TEST(an_error_of_a_script_is_unknown)
+{
+    struct redis redis;
+    struct world world;
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, 2000);
+    CHECK_INT(probe_once(&world, &script_REFUSE, "k", "").outcome, STORE_UNKNOWN);
+    CHECK_INT(probe_once(&world, &script_BREAK, "k", "").outcome, STORE_UNKNOWN);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "GET k")), BYTES("half"));
+    redis_ask(&redis, "LPUSH list 1");
+    CHECK_INT(probe_once(&world, &script_INCR, "list", "").outcome, STORE_UNKNOWN);
+    redis_ask(&redis, "ACL SETUSER default -set");
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_UNKNOWN);
+    redis_ask(&redis, "ACL SETUSER default +set");
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+/* What a Redis in a bad state refuses was not done. */
+static const struct {
+    const char *spoil[2], *mend;
+} refusals[] = {
+    {{"CONFIG SET maxmemory 1"}, "CONFIG SET maxmemory 0"},
+    {{"REPLICAOF 127.0.0.1 1"}, "REPLICAOF NO ONE"},
+    {{"CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"}, "REPLICAOF NO ONE"},
+    {{"CONFIG SET min-replicas-to-write 1"}, "CONFIG SET min-replicas-to-write 0"},
+    {{"ACL SETUSER default -evalsha"}, "ACL SETUSER default +evalsha"},
+};
+
+TEST(what_redis_refuses_before_the_first_write_is_not_sent)
+{
+    struct redis redis;
+    struct world world;
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, 2000);
+    for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        for (unsigned j = 0; j < 2 && refusals[i].spoil[j] != NULL; j++) {
+            CHECK_TEXT(bytes_of(redis_ask(&redis, refusals[i].spoil[j])), BYTES("+OK"));
+        }
+        CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
+        CHECK_TEXT(bytes_of(redis_ask(&redis, refusals[i].mend)), BYTES("+OK"));
+        CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS k")), BYTES(":0"));
+    }
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(after_its_first_write_a_script_is_not_refused_for_want_of_memory)
+{
+    struct redis redis;
+    struct world world;
+    struct probe probe = {.argv = {BYTES("k"), BYTES("other"), BYTES("v")}};
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, 2000);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "CONFIG SET maxmemory 1")), BYTES("+OK"));
+    probe_run(&world, &probe, &script_FREE_THEN_SET, 2, 3);
+    WAIT(&world, probe.ends == 1, 2000);
+    CHECK_INT(probe.outcome, STORE_DONE);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "GET k")), BYTES("v"));
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_redis_that_cannot_save_refuses_and_nothing_happens)
+{
+    struct redis redis;
+    struct world world;
+    uint64_t deadline_ms = loop_now_ms() + 5000;
+
+    redis_start(&redis, (const char *const[]){"--save", "3600 1000000", "--appendonly", "no", NULL});
+    world_open_on(&world, &redis, 2000);
+    remove_tree(redis.data); /* it cannot save into a directory that is gone, not even as root */
+    redis_ask(&redis, "BGSAVE");
+    while (strcmp(redis_ask(&redis, "SET probe 1"), "+OK") == 0 && loop_now_ms() < deadline_ms) {
+        poll(NULL, 0, 5);
+    }
+    CHECK(strncmp(redis_ask(&redis, "SET probe 1"), "-MISCONF", 8) == 0);
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS k")), BYTES(":0"));
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_redis_busy_with_anothers_script_was_not_asked)
+{
+    struct redis redis;
+    struct world world;
+
+    redis_start(&redis, (const char *const[]){"--busy-reply-threshold", "20", NULL});
+    world_open_on(&world, &redis, 2000);
+    redis_make_busy(&redis, 300);
+    struct probe probe = probe_once(&world, &script_SET, "k", "v");
+    CHECK_INT(probe.outcome, STORE_NOT_SENT);
+    WAIT(&world, probe_once(&world, &script_SET, "k", "w").outcome == STORE_DONE, 2000);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_script_that_overruns_the_deadline_is_unknown_and_done_once)
+{
+    struct redis redis;
+    struct world world;
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, SHORT_MS);
+    CHECK_INT(probe_once(&world, &script_SLOW, "k", "300").outcome, STORE_UNKNOWN);
+    WAIT(&world, world_ready(&world), 3000);
+    CHECK(store_counts(world.store).unknown == 1 && store_counts(world.store).done == 0);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_redis_that_is_still_loading_is_waited_for)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+    const char *detail;
+
+    /* Of an RDB file Redis loads 1 KiB at a time, 20 ms here, and answers in between. */
+    redis_start(&redis, (const char *const[]){"--appendonly", "no", "--rdbcompression", "no", NULL});
+    redis_ask(&redis, "EVAL 'for i = 1, 300 do redis.call(\"SET\", i, string.rep(\"x\", 100)) end' 0");
+    redis_ask(&redis, "SHUTDOWN SAVE");
+    redis_kill(&redis);
+    redis_run(&redis, (const char *const[]){"--appendonly", "no", "--key-load-delay", "2000",
+                                            "--loading-process-events-interval-bytes", "1024", NULL});
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    world_open(&world, &(struct store_options){
+                           .url = url, .timeout_ms = 2000, .allow_unsafe = true, .scripts = all_scripts});
+    WAIT(&world, bytes_are(bytes_of(store_not_ready(world.store, &detail)), "store-loading"), 2000);
+    CHECK(strstr(detail, "LOADING") != NULL);
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
+    WAIT(&world, world_ready(&world), 5000);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS 1 300")), BYTES(":2"));
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+static const struct {
+    const char *error;
+    enum store_outcome outcome;
+} errors[] = {
+    {"NOSCRIPT No matching script. Please use EVAL.", STORE_NOT_SENT},
+    {"LOADING Redis is loading the dataset in memory", STORE_NOT_SENT},
+    {"READONLY You can't write against a read only replica.", STORE_NOT_SENT},
+    {"READONLY You can't write against a read only replica. script: ab, on @user_script:1.", STORE_NOT_SENT},
+    {"BUSY Redis is busy running a script.", STORE_NOT_SENT},
+    {"BUSYKEY Target key name already exists.", STORE_UNKNOWN},
+    {"BUSYGROUP Consumer Group name already exists script: ab, on @user_script:1.", STORE_UNKNOWN},
+    {"MASTERDOWN Link with MASTER is down", STORE_NOT_SENT},
+    {"NOREPLICAS Not enough good replicas to write. script: ab, on @user_script:1.", STORE_NOT_SENT},
+    {"NOAUTH Authentication required.", STORE_NOT_SENT},
+    {"NOPERM this user has no permissions to run the 'evalsha' command", STORE_NOT_SENT},
+    {"NOPERM ACL failure in it script: ab, on @user_script:1.", STORE_UNKNOWN},
+    {"OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1.", STORE_NOT_SENT},
+    {"MISCONF Errors writing to the AOF file: No space left on device", STORE_NOT_SENT},
+    {"ERR Error running script: -OOM command not allowed", STORE_UNKNOWN},
+    {"ERR user_script:1: boom script: ab, on @user_script:1.", STORE_UNKNOWN},
+    {"WRONGTYPE Operation against a key", STORE_UNKNOWN},
+    {"OOMPH", STORE_UNKNOWN},
+    {"OOM", STORE_NOT_SENT},
+    {"", STORE_UNKNOWN},
+};
+
+TEST(an_error_says_not_sent_only_by_its_whole_first_word)
+{
+    for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        if (!CHECK_INT(reply_error_outcome(bytes_of(errors[i].error)), errors[i].outcome)) {
+            printf("# %s\n", errors[i].error);
+        }
+    }
+}
+
+/* -- the drawing */
+
+static const char *const state_names[LINK_STATES] = {
+    [LINK_IDLE] = "IDLE", [LINK_CONNECTING] = "CONNECTING", [LINK_GREETING] = "GREETING",
+    [LINK_READY] = "READY", [LINK_WAITING] = "WAITING",
+};
+
+static enum link_state state_named(struct bytes name)
+{
+    for (unsigned i = 0; i < LINK_STATES; i++) {
+        if (bytes_are(name, state_names[i])) {
+            return (enum link_state)i;
+        }
+    }
+    return LINK_STATES;
+}
+
+static struct bytes word_at(const char *at)
+{
+    size_t len = 0;
+
+    at += strspn(at, " *");
+    while (isupper((unsigned char)at[len])) {
+        len++;
+    }
+    return (struct bytes){at, len};
+}
+
+/* Reads the lines "FROM --why--> TO" of the head comment. */
+static unsigned read_drawing(bool drawn[LINK_STATES][LINK_STATES])
+{
+    FILE *file = fopen("shared/store_redis_link.c", "re");
+    char line[256];
+    unsigned lines = 0;
+
+    if (!CHECK(file != NULL)) {
+        return 0;
+    }
+    while (fgets(line, sizeof(line), file) != NULL && strstr(line, "*/") == NULL) {
+        const char *arrow = strstr(line, "-->");
+        enum link_state from = state_named(word_at(line));
+        enum link_state to = arrow != NULL ? state_named(word_at(arrow + 3)) : LINK_STATES;
+
+        CHECK(arrow == NULL || (from != LINK_STATES && to != LINK_STATES));
+        if (from != LINK_STATES && to != LINK_STATES) {
+            drawn[from][to] = true;
+            lines++;
+        }
+    }
+    fclose(file);
+    return lines;
+}
+
+static void close_at_once(const char *url, enum link_state state, unsigned timeout_ms)
+{
+    struct world world;
+
+    world_open(&world, &(struct store_options){
+                           .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .scripts = all_scripts});
+    if (state != LINK_CONNECTING) {
+        WAIT(&world, world.store->link.state == state, 2000);
+    }
+    CHECK_INT(world.store->link.state, state); /* from where closing goes to IDLE */
+    walked_add(&world);
+    world_close(&world);
+    walked[state] |= 1u << LINK_IDLE;
+}
+
+TEST(the_drawing_of_the_link_the_table_and_what_links_do_agree)
+{
+    bool drawn[LINK_STATES][LINK_STATES] = {{false}};
+    struct redis redis;
+    char url[64];
+
+    redis_start(&redis, NULL);
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    close_at_once(url, LINK_CONNECTING, 1000);
+    close_at_once(url, LINK_READY, 1000);
+    kill(redis.pid, SIGSTOP);
+    close_at_once(url, LINK_GREETING, 1000);
+    close_at_once("unix:///nowhere/at/all", LINK_WAITING, 1000);
+    redis_stop(&redis);
+    unsigned lines = read_drawing(drawn);
+    CHECK_INT(lines, 11);
+    for (unsigned from = 0; from < LINK_STATES; from++) {
+        for (unsigned to = 0; to < LINK_STATES; to++) {
+            bool went = walked[from] >> to & 1;
+            bool good = CHECK_INT(drawn[from][to], link_allows(from, to)) && CHECK_INT(drawn[from][to], went);
+            if (!good) {
+                printf("# %s to %s\n", state_names[from], state_names[to]);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    RUN(a_stopped_redis_makes_calls_unknown_after_the_deadline_and_comes_back_by_itself);
+    RUN(a_late_call_takes_the_younger_ones_on_its_link_along);
+    RUN(what_the_kernel_never_took_is_not_sent_and_never_happens);
+    RUN(a_killed_redis_that_returns_is_used_again_within_two_seconds);
+    RUN(a_link_cut_anywhere_ends_each_call_once_and_truly);
+    RUN(a_greeting_cut_anywhere_is_begun_anew);
+    RUN(nonsense_in_the_reply_breaks_the_link_and_makes_the_call_unknown);
+    RUN(an_error_of_a_script_is_unknown);
+    RUN(what_redis_refuses_before_the_first_write_is_not_sent);
+    RUN(after_its_first_write_a_script_is_not_refused_for_want_of_memory);
+    RUN(a_redis_that_cannot_save_refuses_and_nothing_happens);
+    RUN(a_redis_busy_with_anothers_script_was_not_asked);
+    RUN(a_script_that_overruns_the_deadline_is_unknown_and_done_once);
+    RUN(a_redis_that_is_still_loading_is_waited_for);
+    RUN(an_error_says_not_sent_only_by_its_whole_first_word);
+    RUN(the_drawing_of_the_link_the_table_and_what_links_do_agree);
+    return check_done();
+}

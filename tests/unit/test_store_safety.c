@@ -1,0 +1,266 @@
+/* test_store_safety.c - every setting that can lose locks is found and named, at start and when it is changed. */
+#include "tests/unit/store_relay.h"
+
+enum { LOOK_MS = 15 };
+
+struct setting {
+    const char *spoil, *mend, *told;
+};
+
+static const struct setting settings[] = {
+    {"CONFIG SET maxmemory-policy allkeys-lru", "CONFIG SET maxmemory-policy noeviction",
+     "maxmemory-policy is allkeys-lru, must be noeviction"},
+    {"CONFIG SET appendfsync everysec", "CONFIG SET appendfsync always", "appendfsync is everysec, must be always"},
+    {"CONFIG SET no-appendfsync-on-rewrite yes", "CONFIG SET no-appendfsync-on-rewrite no",
+     "no-appendfsync-on-rewrite is yes, must be no"},
+    {"CONFIG SET aof-load-truncated yes", "CONFIG SET aof-load-truncated no", "aof-load-truncated is yes, must be no"},
+    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "role is slave, must be master"},
+    {"CONFIG SET appendonly no", "CONFIG SET appendonly yes", "appendonly is no, must be yes"},
+};
+
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
+
+static void open_looking(struct world *world, const char *url)
+{
+    world_open(world, &(struct store_options){.url = url, .timeout_ms = 1000, .scripts = all_scripts});
+    store_look_every(world->store, LOOK_MS);
+    CHECK(!store_checked(world->store));
+    WAIT(world, store_checked(world->store) && world_ready(world), 2000);
+}
+
+static bool tells(const struct world *world, const char *told)
+{
+    const char *unsafe = store_unsafe(world->store);
+
+    return unsafe != NULL ? told != NULL && strstr(unsafe, told) != NULL : told == NULL;
+}
+
+static void check_told(struct world *world, const char *told)
+{
+    const char *detail = NULL;
+
+    WAIT(world, tells(world, told), 3000);
+    if (!tells(world, told)) {
+        printf("# told: %s\n", store_unsafe(world->store));
+    }
+    CHECK_TEXT(bytes_of(store_not_ready(world->store, &detail)), bytes_of(told != NULL ? "store-unsafe" : NULL));
+    CHECK(detail != NULL && (told == NULL || strcmp(detail, store_unsafe(world->store)) == 0));
+}
+
+TEST(a_bad_setting_is_found_at_start_and_calls_are_taken_all_the_same)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+
+    redis_start(&redis, NULL);
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        CHECK_TEXT(bytes_of(redis_ask(&redis, settings[i].spoil)), BYTES("+OK"));
+        open_looking(&world, url);
+        CHECK(tells(&world, settings[i].told));
+        CHECK_INT(probe_once(&world, &script_ECHO, "k", "v").outcome, STORE_DONE);
+        world_close(&world);
+        CHECK_TEXT(bytes_of(redis_ask(&redis, settings[i].mend)), BYTES("+OK"));
+    }
+    redis_stop(&redis);
+}
+
+TEST(a_setting_changed_for_the_worse_is_found_and_mended_is_forgotten)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+
+    redis_start(&redis, NULL);
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    open_looking(&world, url);
+    check_told(&world, NULL);
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        redis_ask(&redis, settings[i].spoil);
+        check_told(&world, settings[i].told);
+        redis_ask(&redis, settings[i].mend);
+        check_told(&world, NULL);
+    }
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(with_allow_unsafe_nothing_is_looked_at)
+{
+    struct redis redis;
+    struct world world;
+
+    redis_start(&redis, (const char *const[]){"--appendonly", "no", "--appendfsync", "no", NULL});
+    world_open_on(&world, &redis, 1000);
+    CHECK(store_unsafe(world.store) == NULL && store_checked(world.store));
+    CHECK(strstr(redis_ask(&redis, "INFO commandstats"), "cmdstat_config") == NULL);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+/* A rewrite of five keys that takes half a second. */
+static void slow_rewrites(struct redis *redis)
+{
+    redis_ask(redis, "EVAL 'for i = 1, 5 do redis.call(\"SET\", i, i) end' 0");
+    CHECK_TEXT(bytes_of(redis_ask(redis, "CONFIG SET rdb-key-save-delay 100000")), BYTES("+OK"));
+}
+
+static const char first_rewrite[] = "appendonly is yes, but its first rewrite is not over, must be rewritten first";
+
+TEST(until_its_first_rewrite_is_over_the_append_only_file_does_not_count)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+
+    redis_start(&redis, (const char *const[]){"--appendonly", "no", NULL});
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    slow_rewrites(&redis);
+    open_looking(&world, url);
+    check_told(&world, "appendonly is no");
+    redis_ask(&redis, "CONFIG SET appendonly yes");
+    check_told(&world, first_rewrite);
+    world_close(&world);
+    open_looking(&world, url); /* also seen for the first time in the middle of it */
+    CHECK(tells(&world, first_rewrite));
+    check_told(&world, NULL);
+    CHECK(strstr(redis_ask(&redis, "INFO persistence"), "aof_rewrite_in_progress:0") != NULL);
+    /* Switched off and on again it has a base, but an old one. */
+    redis_ask(&redis, "CONFIG SET appendonly no");
+    check_told(&world, "appendonly is no");
+    redis_ask(&redis, "CONFIG SET appendonly yes");
+    check_told(&world, first_rewrite);
+    check_told(&world, NULL);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_later_rewrite_is_nothing_bad)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+
+    redis_start(&redis, NULL);
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    slow_rewrites(&redis);
+    open_looking(&world, url);
+    check_told(&world, NULL);
+    redis_ask(&redis, "BGREWRITEAOF");
+    while (strstr(redis_ask(&redis, "INFO persistence"), "aof_rewrite_in_progress:1") != NULL) {
+        loop_turn(world.loop, 5);
+        CHECK(store_unsafe(world.store) == NULL);
+    }
+    world_close(&world);
+    redis_ask(&redis, "BGREWRITEAOF"); /* now there is a base: good also for one who comes in the middle */
+    open_looking(&world, url);
+    CHECK(strstr(redis_ask(&redis, "INFO persistence"), "aof_rewrite_in_progress:1") != NULL);
+    CHECK(store_unsafe(world.store) == NULL);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+/* What no Redis can be brought to say in a test: the relay says it. */
+static const struct {
+    const char *replace, *with, *told;
+} states[] = {
+    {"aof_last_write_status:ok", "aof_last_write_status:er", "aof_last_write_status is er, must be ok"},
+    {"aof_enabled:1", "aof_enabled:0", "aof_enabled is 0, must be 1"},
+    {"aof_enabled:1", "aof_disable:1", "INFO persistence cannot be read (aof_enabled)"},
+    {"role:master", "rule:master", "INFO replication cannot be read (role)"},
+    {"\r\nappendfsync\r\n$6\r\nalways", "\r\nappendfsync\r\n:12345\r\n:7", "CONFIG GET appendfsync cannot be read"},
+};
+
+TEST(what_redis_says_of_its_state_counts_beside_its_settings)
+{
+    struct redis redis;
+    struct world world;
+    struct relay relay;
+
+    redis_start(&redis, NULL);
+    relay_world_open(&world, &relay, &redis, 1000, false);
+    store_look_every(world.store, LOOK_MS);
+    for (unsigned i = 0; i < 4; i++) {
+        relay.replace = states[i].replace;
+        relay.with = states[i].with;
+        check_told(&world, states[i].told);
+        relay.replace = NULL;
+        check_told(&world, NULL);
+    }
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    relay_world_close(&world, &relay);
+    redis_stop(&redis);
+}
+
+TEST(settings_that_may_not_be_read_are_held_to_be_bad_and_break_nothing)
+{
+    struct redis redis;
+    struct world world;
+    char url[96];
+
+    redis_start(&redis, NULL);
+    CHECK_TEXT(bytes_of(redis_ask(&redis, "ACL SETUSER pawl on >pw ~* +@all -config")), BYTES("+OK"));
+    snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis.port);
+    open_looking(&world, url);
+    check_told(&world, "CONFIG GET maxmemory-policy cannot be read (NOPERM");
+    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
+    redis_ask(&redis, "ACL SETUSER pawl +config");
+    check_told(&world, NULL);
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(a_busy_redis_keeps_the_verdict_of_before)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+
+    redis_start(&redis, (const char *const[]){"--busy-reply-threshold", "10", NULL});
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    open_looking(&world, url);
+    redis_make_busy(&redis, 200);
+    WAIT(&world, world.store->safety.unread, 1000);
+    CHECK(store_unsafe(world.store) == NULL);
+    WAIT(&world, !world.store->safety.unread && world.store->safety.left == 0, 2000);
+    CHECK(store_unsafe(world.store) == NULL);
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(another_redis_in_the_same_place_is_looked_at_anew)
+{
+    struct redis redis;
+    struct world world;
+    char url[64];
+
+    redis_start(&redis, NULL);
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    open_looking(&world, url);
+    check_told(&world, NULL);
+    store_look_every(world.store, 60000);
+    redis_kill(&redis);
+    redis_run(&redis, (const char *const[]){"--appendfsync", "everysec", NULL});
+    WAIT(&world, store_counts(world.store).reconnects == 1, 3000);
+    CHECK(tells(&world, "appendfsync is everysec, must be always"));
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+int main(void)
+{
+    RUN(a_bad_setting_is_found_at_start_and_calls_are_taken_all_the_same);
+    RUN(a_setting_changed_for_the_worse_is_found_and_mended_is_forgotten);
+    RUN(with_allow_unsafe_nothing_is_looked_at);
+    RUN(until_its_first_rewrite_is_over_the_append_only_file_does_not_count);
+    RUN(a_later_rewrite_is_nothing_bad);
+    RUN(what_redis_says_of_its_state_counts_beside_its_settings);
+    RUN(settings_that_may_not_be_read_are_held_to_be_bad_and_break_nothing);
+    RUN(a_busy_redis_keeps_the_verdict_of_before);
+    RUN(another_redis_in_the_same_place_is_looked_at_anew);
+    return check_done();
+}

@@ -1,0 +1,172 @@
+/* test_store_url.c - where a store is: what is accepted, what it means, what is refused. */
+#include "shared/store_redis_internal.h"
+#include "tests/unit/check.h"
+
+struct good {
+    const char *text;
+    struct store_url url;
+};
+
+static const struct good good[] = {
+    {"redis://localhost:6379", {.host = "localhost", .port = 6379}},
+    {"redis://localhost", {.host = "localhost", .port = 6379}},
+    {"redis://127.0.0.1:1/", {.host = "127.0.0.1", .port = 1}},
+    {"redis://h:65535/15", {.host = "h", .port = 65535, .db = 15}},
+    {"redis://[::1]:7000/0", {.host = "::1", .port = 7000}},
+    {"redis://[fe80::1]", {.host = "fe80::1", .port = 6379}},
+    {"redis://u:p@h:1", {.host = "h", .port = 1, .user = "u", .password = "p"}},
+    {"redis://:p@h", {.host = "h", .port = 6379, .password = "p"}},
+    {"redis://u@h", {.host = "h", .port = 6379, .user = "u"}},
+    {"redis://u:@h", {.host = "h", .port = 6379, .user = "u"}},
+    {"redis://u:p:q@h", {.host = "h", .port = 6379, .user = "u", .password = "p:q"}},
+    {"redis://u:p@q@h", {.host = "h", .port = 6379, .user = "u", .password = "p@q"}},
+    {"redis://%75:%40%2F%3a%25@h/1", {.host = "h", .port = 6379, .db = 1, .user = "u", .password = "@/:%"}},
+    {"redis://:p%C3%A4ss@my_host-1.example:2", {.host = "my_host-1.example", .port = 2, .password = "p\xc3\xa4ss"}},
+    {"unix:///run/redis.sock", {.path = "/run/redis.sock", .port = 6379}},
+    {"unix:///a?db=65535", {.path = "/a", .port = 6379, .db = 65535}},
+    {"unix:///a%20b%3Fc?db=0", {.path = "/a b?c", .port = 6379}},
+    {"unix:///a:b@c", {.path = "/a:b@c", .port = 6379}},
+};
+
+TEST(a_good_url_is_taken_apart)
+{
+    struct store_url url;
+    bool has_password;
+
+    for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        CHECK(store_url_check(good[i].text, &has_password) == NULL);
+        CHECK(store_url_read(good[i].text, &url) == NULL);
+        CHECK_TEXT(bytes_of(url.host), bytes_of(good[i].url.host));
+        CHECK_TEXT(bytes_of(url.path), bytes_of(good[i].url.path));
+        CHECK_TEXT(bytes_of(url.user), bytes_of(good[i].url.user));
+        CHECK_TEXT(bytes_of(url.password), bytes_of(good[i].url.password));
+        CHECK_INT(url.port, good[i].url.port);
+        CHECK_INT(url.db, good[i].url.db);
+    }
+}
+
+static const char *const bad[] = {
+    "",
+    "redis",
+    "redis:",
+    "redis:/h",
+    "redis://",
+    "redis://:1",
+    "redis:///0",
+    "redis://u:p@",
+    "redis://u:p@:1",
+    "redis://h:",
+    "redis://h:0",
+    "redis://h:65536",
+    "redis://h:99999999999999999999",
+    "redis://h:01",
+    "redis://h:+1",
+    "redis://h:1x",
+    "redis://h:1:2",
+    "redis://h/x",
+    "redis://h/0/",
+    "redis://h/00",
+    "redis://h/65536",
+    "redis://h/-1",
+    "redis://h?db=1",
+    "redis://h/1?db=1",
+    "redis://h#x",
+    "redis://h h",
+    "redis://h\n",
+    "redis://%68",
+    "redis://[::1",
+    "redis://[]:1",
+    "redis://[::1]x",
+    "redis://[::g]",
+    "redis://::1",
+    "redis://u:%@h",
+    "redis://u:%4@h",
+    "redis://u:%4g@h",
+    "redis://u:%00@h",
+    "redis://u:%0a@h",
+    "redis://u%7f:p@h",
+    "REDIS://h",
+    "rediss://h",
+    "http://h",
+    "unix://",
+    "unix://a",
+    "unix://host/a",
+    "unix:///a?",
+    "unix:///a?db",
+    "unix:///a?db=",
+    "unix:///a?db=x",
+    "unix:///a?db=1&x=2",
+    "unix:///a?DB=1",
+    "unix:///a?db=1?db=2",
+    "unix:///a%",
+    "unix:///a%00b",
+    " redis://h",
+};
+
+TEST(a_bad_url_is_refused_in_a_sentence)
+{
+    bool has_password;
+
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const char *why = store_url_check(bad[i], &has_password);
+
+        if (!CHECK(why != NULL && why[0] != '\0')) {
+            printf("# %s\n", bad[i]);
+        }
+    }
+}
+
+static const char *url_of(const char *before, char c, unsigned count, const char *after)
+{
+    static char text[4096];
+
+    snprintf(text, sizeof(text), "%s%*s%s", before, (int)count, "", after);
+    memset(text + strlen(before), c, count);
+    return text;
+}
+
+TEST(every_part_has_its_longest)
+{
+    struct store_url url;
+
+    CHECK(store_url_read(url_of("unix:///", 'a', STORE_PATH_MAX - 1, ""), &url) == NULL);
+    CHECK_INT(strlen(url.path), STORE_PATH_MAX);
+    CHECK(store_url_read(url_of("unix:///", 'a', STORE_PATH_MAX, ""), &url) != NULL);
+    CHECK(store_url_read(url_of("redis://", 'h', STORE_HOST_MAX, ":1"), &url) == NULL);
+    CHECK(store_url_read(url_of("redis://", 'h', STORE_HOST_MAX + 1, ":1"), &url) != NULL);
+    CHECK(store_url_read(url_of("redis://", 'u', STORE_USER_MAX, ":p@h"), &url) == NULL);
+    CHECK(store_url_read(url_of("redis://", 'u', STORE_USER_MAX + 1, ":p@h"), &url) != NULL);
+    CHECK(store_url_read(url_of("redis://:", 'p', STORE_PASSWORD_MAX, "@h"), &url) == NULL);
+    CHECK(store_url_read(url_of("redis://:", 'p', STORE_PASSWORD_MAX + 1, "@h"), &url) != NULL);
+}
+
+static const struct {
+    const char *text;
+    bool has;
+} passwords[] = {
+    {"redis://u:p@h:1", true}, {"redis://:p@h", true},        {"redis://h:1", false},
+    {"redis://u@h:1", false},  {"redis://u:p@", true},        {"redis://u:pa/ss@h", true},
+    {"redis:/u:p@h", true},    {"u:p@h", true},               {"unix:///a:b@c", false},
+    {"", false},               {"redis://u:%zz@h:1/x", true}, {"rediss://u:p@h", true},
+};
+
+TEST(a_password_is_noticed_in_good_and_in_mistyped_urls)
+{
+    for (unsigned i = 0; i < sizeof(passwords) / sizeof(passwords[0]); i++) {
+        bool has = !passwords[i].has;
+
+        store_url_check(passwords[i].text, &has);
+        if (!CHECK_INT(has, passwords[i].has)) {
+            printf("# %s\n", passwords[i].text);
+        }
+    }
+}
+
+int main(void)
+{
+    RUN(a_good_url_is_taken_apart);
+    RUN(a_bad_url_is_refused_in_a_sentence);
+    RUN(every_part_has_its_longest);
+    RUN(a_password_is_noticed_in_good_and_in_mistyped_urls);
+    return check_done();
+}
