@@ -1,0 +1,279 @@
+/* http.c - the server: libmicrohttpd's callbacks, and how the loop runs it.
+ *
+ * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has come: all requests
+ * that have arrived are read and all answers of the turn are handed over in one run, and a second run sends them.
+ *
+ * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it always says 0; then the
+ * next run comes at once if this one moved something (a body half read, an answer sent and perhaps the next request
+ * behind it), else after a millisecond at the latest. Polling ends after 20 ms at the latest (http_enter.c). */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shared/http_internal.h"
+#include "shared/random.h"
+
+enum { ROUNDS_MAX = 4, QUIET_RUNS = 8, TICK_US = 1000, LIMIT_ABOVE = 16 };
+
+static void server_ready(struct loop_watch *watch, int events);
+static void server_turn_end(struct loop_hook *hook);
+
+/* -- what libmicrohttpd tells */
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_len, void **context)
+{
+    (void)cls;
+    (void)mhd;
+    (void)url; /* cut up; the target as it came was kept by on_target() */
+    return http_enter(*context, method, version, upload, upload_len);
+}
+
+static void *on_target(void *cls, const char *target, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_request *req = http_request_new(info->socket_context, mhd);
+
+    (void)cls;
+    http_head_target(req, target);
+    return req;
+}
+
+/* Percent escapes are ours to decode, once. */
+static size_t on_unescape(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    (void)cls;
+    (void)mhd;
+    return strlen(text);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code)
+{
+    struct http_server *server = cls;
+    struct http_request *req = *context;
+
+    (void)mhd;
+    (void)code; /* says OK also when the client has left */
+    *context = NULL;
+    if (req == NULL) {
+        return;
+    }
+    server->moved++;
+    req->conn->req = NULL;
+    http_clock_set(server, &req->conn->deadline, req->state == HTTP_ABORTED ? PHASE_NONE : PHASE_HEAD);
+    req->mhd = NULL;
+    req->conn = NULL;
+    if (req->state == HTTP_RUNNING || req->state == HTTP_ANSWERED) {
+        server->polled--; /* a suspended one is not completed before it is resumed */
+    }
+    if (req->state == HTTP_RUNNING) {
+        return; /* the client has left; the continuation will come */
+    }
+    if (req->state == HTTP_SENDING && req->queued_run == server->run && server->in_run) {
+        server->unsent--;
+    }
+    if (req->state == HTTP_ANSWERED || req->state == HTTP_SENDING) {
+        server->open--;
+    }
+    http_request_free(req);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = cls;
+    struct http_conn *conn = *context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        conn = http_must_alloc(sizeof(*conn));
+        *conn = (struct http_conn){
+            .server = server, .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
+        *context = conn;
+        server->connections++;
+        http_clock_set(server, &conn->deadline, PHASE_HEAD);
+        return;
+    }
+    http_clock_set(server, &conn->deadline, PHASE_NONE);
+    server->connections--;
+    free(conn);
+}
+
+static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, socklen_t address_len)
+{
+    struct http_server *server = cls;
+
+    (void)address;
+    (void)address_len;
+    return server->connections < server->options.connections_max ? MHD_YES : MHD_NO;
+}
+
+/* -- the server's life */
+
+static struct MHD_Daemon *daemon_start(struct http_server *server)
+{
+    /* Connections beyond our limit are closed by on_accept(); libmicrohttpd would leave them in the kernel's queue. */
+    unsigned limit = server->options.connections_max + LIMIT_ABOVE;
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, server, on_request, server,
+        MHD_OPTION_LISTEN_SOCKET, server->options.listen_fd, MHD_OPTION_CONNECTION_LIMIT, limit,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
+        MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, server, MHD_OPTION_END);
+
+    if (daemon == NULL) {
+        fprintf(stderr, "pawl: libmicrohttpd does not start\n");
+        abort();
+    }
+    return daemon;
+}
+
+struct http_server *http_server_new(struct loop *loop, const struct http_options *options)
+{
+    struct http_server *server = http_must_alloc(sizeof(*server));
+    int epoll_fd;
+
+    memset(server, 0, sizeof(*server));
+    server->options = *options;
+    server->loop = loop;
+    random_text(server->id_prefix, ID_PREFIX_CHARS);
+    http_clock_init(server);
+    server->daemon = daemon_start(server);
+    epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
+    loop_hook_add(loop, &server->hook, server_turn_end);
+    server->must_run = true; /* only a run begins to watch the listening socket */
+    return server;
+}
+
+unsigned http_server_open_requests(const struct http_server *server)
+{
+    return server->open;
+}
+
+unsigned http_server_connections(const struct http_server *server)
+{
+    return server->connections;
+}
+
+static void server_run(struct http_server *server);
+
+void http_server_drain(struct http_server *server)
+{
+    if (server->draining) {
+        return;
+    }
+    server_run(server); /* takes what the kernel has already accepted for us */
+    server->draining = true;
+    close(MHD_quiesce_daemon(server->daemon));
+    for (struct http_deadline *idle = server->clock.first[PHASE_HEAD]; idle != NULL; idle = idle->next) {
+        struct http_conn *conn = container_of(idle, struct http_conn, deadline);
+
+        if (conn->req == NULL) {
+            shutdown(conn->fd, SHUT_RDWR);
+        }
+    }
+    server->must_run = true;
+    loop_again(server->loop);
+}
+
+static void server_free_dead(struct http_server *server)
+{
+    while (server->dead != NULL) {
+        struct http_request *req = server->dead;
+
+        server->dead = req->next;
+        server->open--;
+        http_request_free(req);
+    }
+}
+
+void http_server_free(struct http_server *server)
+{
+    assert(server->running == 0);
+    server_run(server); /* a last chance for answers to leave */
+    loop_hook_remove(server->loop, &server->hook);
+    loop_watch_done(&server->watch);
+    MHD_stop_daemon(server->daemon);
+    server_free_dead(server);
+    while (server->clock.first[PHASE_LINGER] != NULL) {
+        http_linger_end(server->clock.first[PHASE_LINGER]);
+    }
+    http_clock_done(server);
+    while (server->free != NULL) {
+        struct http_request *req = server->free;
+
+        server->free = req->next;
+        free(req);
+    }
+    while (server->spare_count > 0) {
+        json_out_done(&server->spare[--server->spare_count]);
+    }
+    free(server);
+}
+
+/* -- running libmicrohttpd */
+
+static void server_ready(struct loop_watch *watch, int events)
+{
+    struct http_server *server = container_of(watch, struct http_server, watch);
+
+    (void)events;
+    server->must_run = true;
+}
+
+/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the next only. */
+static void server_run(struct http_server *server)
+{
+    server->clock.now_ms = loop_now_ms();
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        server->must_run = false;
+        server->moved = 0;
+        server->unsent = server->unsent_next;
+        server->unsent_next = 0;
+        server->run++;
+        server->in_run = true;
+        MHD_run(server->daemon);
+        server->in_run = false;
+        if (server->unsent == 0) {
+            break;
+        }
+    }
+    server->ran_us = loop_now_us();
+    server_free_dead(server);
+}
+
+static void server_plan(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+
+    if (server->polled > 0) {
+        server->must_run = server->must_run || server->moved > 0 || server->unsent > 0;
+        loop_wait_at_most(server->loop, server->must_run ? 0 : 1);
+        return;
+    }
+    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_NO) {
+        server->quiet = 0;
+        return;
+    }
+    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75, connection.c,
+     * MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
+    server->quiet = server->moved > 0 ? 0 : server->quiet + 1;
+    server->must_run = timeout_ms == 0;
+    loop_wait_at_most(server->loop, server->quiet > QUIET_RUNS ? 1 : timeout_ms < 1000 ? (unsigned)timeout_ms : 1000);
+}
+
+static void server_turn_end(struct loop_hook *hook)
+{
+    struct http_server *server = container_of(hook, struct http_server, hook);
+
+    if (server->must_run || (server->polled > 0 && loop_now_us() - server->ran_us >= TICK_US)) {
+        server->started = 0;
+        server_run(server);
+        if (server->started > 0) {
+            loop_again(server->loop); /* their calls to the store are to go out in this turn */
+        }
+    }
+    server_plan(server);
+}

@@ -1,0 +1,154 @@
+/* http.h - HTTP/1.1 for one loop: the only door to libmicrohttpd.
+ *
+ * The server reads a whole request (headers within 10 s, body within 30 s, both bounded), finds the
+ * route, and calls its handler once. The handler answers at once (ANSWERED) or registers a continuation
+ * that will (SUSPENDED). Exactly one function ends a request well, http_answer(), and one badly,
+ * http_refuse*(); each request is ended exactly once (asserted).
+ *
+ * What the server does by itself: refuses ambiguous framing (RFC 9112 section 6.3, 11.2: two
+ * Content-Length, or with Transfer-Encoding; obs-fold; NUL or other CTL in a header; a second Host; a header line
+ * without a name) with 400 and closes; 404, 405 with Allow, OPTIONS 204 with Allow; HEAD where there is
+ * GET; 408, 413, 431; Expect: 100-continue; pipelining in order; "Cache-Control: no-store" on everything;
+ * problems as RFC 9457. The request id (problem member "instance") is made by the server for each
+ * request.
+ *
+ * A client that leaves while its request is suspended: the continuation still runs, http_answer() then
+ * goes nowhere. */
+#ifndef PAWL_SHARED_HTTP_H
+#define PAWL_SHARED_HTTP_H
+
+#include <stdint.h>
+
+#include "shared/bytes.h"
+#include "shared/json_write.h"
+#include "shared/loop.h"
+#include "shared/problem.h"
+#include "shared/step.h"
+
+struct http_server;
+struct http_request;
+
+enum http_method {
+    HTTP_GET = 1,
+    HTTP_HEAD = 2,
+    HTTP_POST = 4,
+    HTTP_PUT = 8,
+    HTTP_DELETE = 16,
+    HTTP_PATCH = 32,
+    HTTP_OTHER = 64,
+    HTTP_ANY = 127
+};
+
+/* How the body of a request is treated. */
+enum http_body_kind {
+    HTTP_BODY_NONE,   /* a body is refused: 400 */
+    HTTP_BODY_JSON,   /* collected, at most body_max; must be application/json if not empty (415) */
+    HTTP_BODY_BYTES,  /* collected, at most body_max, any type */
+    HTTP_BODY_DROPPED /* read to its end and forgotten, at most body_max */
+};
+
+struct http_route {
+    unsigned methods; /* HTTP_GET implies HTTP_HEAD; HTTP_ANY: every method, HTTP_OTHER included */
+    /* "/v1/leases/{name}": {x} is one raw segment; "{x**}" at the end: one or more segments. */
+    const char *path;
+    enum http_body_kind body;
+    size_t body_max; /* bytes; 0 means the server's default for the kind */
+    bool query;      /* whether a query is allowed; if not, one is 400 */
+    enum step (*handle)(struct http_request *req);
+};
+
+/* -- reading. All bytes returned live until the request is ended. */
+
+/* The request's own scratch space, zeroed at the start of the request, HTTP_SCRATCH_BYTES large, aligned for
+ * anything. The caller asserts statically that its struct fits. */
+enum { HTTP_SCRATCH_BYTES = 4096 };
+void *http_scratch(struct http_request *req);
+#define HTTP_SCRATCH(req, type)                                                                              \
+    ((void)sizeof(char[sizeof(type) <= HTTP_SCRATCH_BYTES ? 1 : -1]), (type *)http_scratch(req))
+
+enum http_method http_method(const struct http_request *req);
+/* The i-th {x} of the route as it came, not decoded. */
+struct bytes http_path_part(const struct http_request *req, unsigned i);
+/* The query as it came, without '?'; {NULL,0} when there is none. */
+struct bytes http_query(const struct http_request *req);
+/* The value of a query member, percent-decoded into buf; -1 absent, -2 malformed, repeated or too long
+ * for buf, else its length. names_known (NULL-terminated) lists all that the route knows: another member
+ * also gives -2. */
+int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
+                   char *buf, size_t size);
+/* The value of a header, without surrounding white space; {NULL,0} when there is none. count (may be
+ * NULL): how often it came. */
+struct bytes http_header(const struct http_request *req, const char *name, unsigned *count);
+struct bytes http_body(const struct http_request *req);
+/* 16 characters, unique for each request of this process's life; for logs and "instance". */
+const char *http_request_id(const struct http_request *req);
+/* The target as it came, without the query. */
+struct bytes http_path(const struct http_request *req);
+/* How the request was refused; PROBLEM_NONE if it was not, or not yet. For the log and the metrics. */
+enum problem http_problem(const struct http_request *req);
+/* What http_server_new() was given. */
+const struct http_owner *http_owner(const struct http_request *req);
+
+/* -- answering. Headers are set before the one call that ends. name is a literal; value is copied; a
+ * value with CR, LF or NUL is a programmer's mistake (assert); an empty one is left out; a second
+ * Content-Type replaces the first. At most 12 headers and 1,024 bytes of them, names included: an answer
+ * with more becomes 500 internal. */
+void http_reply_header(struct http_request *req, const char *name, struct bytes value);
+/* Body of the answer, copied, unless it is what http_json() wrote; type NULL: no Content-Type. For HEAD
+ * and for 304 only the length is sent; 204 and 304 have no Content-Type. */
+void http_reply_body(struct http_request *req, const char *type, struct bytes body);
+/* A writer into the request's own answer buffer (8 KiB at first, grows), for JSON bodies;
+ * http_reply_json() makes it the body. */
+struct json_out *http_json(struct http_request *req);
+void http_reply_json(struct http_request *req);
+enum step http_answer(struct http_request *req, unsigned status);
+
+/* Ends the request with a problem: its status, type, title, code, retryable, instance, and the detail of
+ * problems.def. */
+enum step http_refuse(struct http_request *req, enum problem problem);
+/* The same with a detail of its own (what happened and what to do now). */
+enum step http_refuse_detail(struct http_request *req, enum problem problem, const char *detail);
+/* For members of its own and other statuses: http_problem_begin() opens the object with the standard
+ * members and leaves it open; the caller adds members with json_*; then http_problem_end(). status 0:
+ * that of the problem. */
+struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail);
+enum step http_problem_end(struct http_request *req, unsigned status);
+
+/* -- the server. */
+struct http_owner { /* the service embeds this and finds itself with container_of */
+    /* Called once for each ended request, for the log and the metrics; may be NULL. */
+    void (*ended)(const struct http_owner *owner, const struct http_request *req, unsigned status,
+                  uint64_t took_us);
+};
+
+struct http_options {
+    int listen_fd;                   /* bound and listening; the server takes it over */
+    const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
+    struct http_owner *owner;
+    unsigned connections_max;
+    size_t body_max_default;    /* for routes with body_max 0 */
+    size_t body_memory_max;     /* of all bodies held at once; beyond it 503 overloaded */
+    unsigned header_timeout_ms; /* 10,000 */
+    unsigned body_timeout_ms;   /* 30,000 */
+    unsigned send_timeout_ms;   /* for a client to take its whole answer; 0: 30,000 */
+    bool suspend_always;        /* the fallback that libmicrohttpd documents; otherwise short waits poll */
+    const char *server_name;    /* "pawl-lease", for problems about the request itself */
+};
+
+struct http_server *http_server_new(struct loop *loop, const struct http_options *options);
+/* Stop accepting; new requests on open connections get 503 draining and "Connection: close". */
+void http_server_drain(struct http_server *server);
+/* Requests that have a handler running or suspended, or whose answer has not been handed to the kernel in
+ * whole. */
+unsigned http_server_open_requests(const struct http_server *server);
+unsigned http_server_connections(const struct http_server *server);
+/* Only when no handler is running or suspended. Closes all connections. */
+void http_server_free(struct http_server *server);
+
+/* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
+ * in *why (static). *port: the port that the kernel gave. */
+int http_listen(const char *address, unsigned *port, const char **why);
+/* Whether the address is a loopback one; a malformed one is not. */
+bool http_address_is_loopback(const char *address);
+
+#endif

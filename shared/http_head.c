@@ -1,0 +1,316 @@
+/* http_head.c - the head of a request: is it exactly one, and what does it say?
+ *
+ * libmicrohttpd 0.9.75 reads heads laxly (connection.c, parse_initial_message_line and process_header_line): it takes a bare
+ * LF for a line end, ends a value at a NUL, glues folded lines together elsewhere, allows any byte in names and before the
+ * colon. But it works in place: it only overwrites separators and line ends with NUL and hands out pointers into the one
+ * block that came from the socket. So each field must begin exactly two bytes behind the end of the one before it, and the
+ * last must end four bytes before the block does; then nothing in the block went unseen. (A NUL directly before a bare LF
+ * looks like CR LF and is taken for it: it hides nothing.) 1.0 may trim white space behind values; then this must follow. */
+#include <assert.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "shared/ascii.h"
+#include "shared/http_internal.h"
+
+enum { VERSION_CHARS = 8, METHOD_MAX = 32, LENGTH_DIGITS_MAX = 18 };
+
+struct head_scan {
+    struct http_request *req;
+    const char *lines, *next; /* where the field lines begin; where the next must */
+    const char *wrong;
+    bool too_many;
+};
+
+/* -- keeping */
+
+/* Room for len bytes at req->head, keeping the first kept. */
+static void head_grow(struct http_request *req, size_t len, size_t kept)
+{
+    char *head = req->inline_bytes;
+
+    if (len > sizeof(req->inline_bytes)) {
+        head = http_must_alloc(len);
+    }
+    if (head != req->head) {
+        memcpy(head, req->head, kept);
+        if (req->head != req->inline_bytes) {
+            free(req->head);
+        }
+        req->head = head;
+    }
+}
+
+void http_head_target(struct http_request *req, const char *target)
+{
+    size_t len = strnlen(target, HEAD_MAX);
+
+    req->line_target = target;
+    req->head = req->inline_bytes;
+    head_grow(req, len + 1, 0);
+    memcpy(req->head, target, len);
+    req->head[len] = '\0';
+    req->head_len = len + 1;
+    req->path = (struct bytes){req->head, len};
+}
+
+/* -- bytes */
+
+static bool is_token_char(char c)
+{
+    return ascii_is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool is_token(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (!is_token_char(text.at[i])) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+static bool is_value(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+
+        if ((c < 0x20 && c != '\t') || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Visible ASCII without '#', with whole percent escapes. */
+static bool is_target(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || text.at[i] == '#') {
+            return false;
+        }
+        if (text.at[i] == '%' && (i + 2 >= text.len || ascii_hex_value(text.at[i + 1]) < 0 ||
+                                  ascii_hex_value(text.at[i + 2]) < 0)) {
+            return false;
+        }
+    }
+    return text.len > 0 && text.at[0] == '/';
+}
+
+static bool is_host(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || strchr("/?#@\\\"<>^`{|}", text.at[i]) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_gap(const char *from, const char *to)
+{
+    while (from < to && (*from == ' ' || *from == '\t')) {
+        from++;
+    }
+    return from == to;
+}
+
+/* -- fields */
+
+static enum MHD_Result field_seen(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_len,
+                                  const char *value, size_t value_len)
+{
+    struct head_scan *scan = cls;
+    struct http_request *req = scan->req;
+    struct http_field *field = &req->fields[req->field_count];
+    size_t base = req->head_len;
+
+    (void)kind;
+    if (req->field_count == FIELDS_MAX) {
+        scan->too_many = true;
+        return MHD_NO;
+    }
+    if (key != scan->next || value <= key + key_len || !is_gap(key + key_len + 1, value)) {
+        scan->wrong = "A header line is folded, or has a NUL byte or a bare line feed in it.";
+    } else if (!is_token((struct bytes){key, key_len})) {
+        scan->wrong = "The name of a header must be a token, directly followed by the colon.";
+    } else if (!is_value((struct bytes){value, value_len})) {
+        scan->wrong = "The value of a header has a control character in it.";
+    }
+    if (scan->wrong != NULL) {
+        return MHD_NO;
+    }
+    scan->next = value + value_len + 2;
+    while (value_len > 0 && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t')) {
+        value_len--;
+    }
+    field->name = (struct http_span){(uint16_t)(base + (size_t)(key - scan->lines)), (uint16_t)key_len};
+    field->value = (struct http_span){(uint16_t)(base + (size_t)(value - scan->lines)), (uint16_t)value_len};
+    req->field_count++;
+    return MHD_YES;
+}
+
+struct bytes http_field_value(const struct http_request *req, const struct http_field *field)
+{
+    return (struct bytes){req->head + field->value.at, field->value.len};
+}
+
+const struct http_field *http_field_find(const struct http_request *req, const char *name, unsigned *count)
+{
+    const struct http_field *found = NULL;
+    size_t len = strlen(name);
+
+    *count = 0;
+    for (unsigned i = 0; i < req->field_count; i++) {
+        const struct http_field *field = &req->fields[i];
+
+        if (field->name.len == len && strncasecmp(req->head + field->name.at, name, len) == 0) {
+            found = *count == 0 ? field : found;
+            (*count)++;
+        }
+    }
+    return found;
+}
+
+/* -- the parts of the check, in the order of the head */
+
+static enum http_method method_of(const char *text)
+{
+    static const struct {
+        const char *text;
+        enum http_method method;
+    } known[] = {{"GET", HTTP_GET}, {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
+                 {"HEAD", HTTP_HEAD}, {"DELETE", HTTP_DELETE}, {"PATCH", HTTP_PATCH}};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(text, known[i].text) == 0) {
+            return known[i].method;
+        }
+    }
+    return HTTP_OTHER;
+}
+
+static const char *line_check(struct http_request *req, const char *method, const char *version)
+{
+    size_t method_len = strnlen(method, METHOD_MAX + 1), target_len = req->path.len;
+    const char *query;
+
+    if (method_len > METHOD_MAX || !is_token((struct bytes){method, method_len})) {
+        return "The method must be a token of at most 32 characters.";
+    }
+    if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
+        return "This service speaks HTTP/1.1 and HTTP/1.0.";
+    }
+    if (method + method_len + 1 != req->line_target || req->line_target + target_len + 1 != version) {
+        return "The parts of the request line must be separated by one space each.";
+    }
+    if (!is_target(req->path)) {
+        return "The target must be a path that begins with '/', in visible ASCII, without '#', with whole percent "
+               "escapes.";
+    }
+    req->method = method_of(method);
+    req->asks_options = strcmp(method, "OPTIONS") == 0;
+    query = memchr(req->path.at, '?', target_len);
+    if (query != NULL) {
+        req->path.len = (size_t)(query - req->path.at);
+        req->query = (struct bytes){query + 1, target_len - req->path.len - 1};
+    }
+    return NULL;
+}
+
+/* What is left of libmicrohttpd's memory must hold the head of the answer. */
+static bool head_fits(const struct http_request *req, size_t head_len)
+{
+    size_t block = head_len + 128 > POOL_BYTES / 2 ? head_len + 128 : POOL_BYTES / 2;
+    size_t records = req->field_count;
+    unsigned cookies = 0;
+    const struct http_field *cookie = http_field_find(req, "Cookie", &cookies);
+
+    if (req->query.at != NULL || cookie != NULL) {
+        records += (size_t)MHD_get_connection_values_n(req->mhd, MHD_GET_ARGUMENT_KIND | MHD_COOKIE_KIND, NULL, NULL);
+        block += cookie != NULL ? cookie->value.len + 16u : 0;
+    }
+    return block + records * POOL_RECORD_BYTES + POOL_REPLY_BYTES <= POOL_BYTES;
+}
+
+static const char *length_check(struct http_request *req, const char *version)
+{
+    unsigned lengths = 0, codings = 0;
+    const struct http_field *length = http_field_find(req, "Content-Length", &lengths);
+    const struct http_field *coding = http_field_find(req, "Transfer-Encoding", &codings);
+    struct bytes text = length != NULL ? http_field_value(req, length) : (struct bytes){NULL, 0};
+
+    if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
+        return "A request has one Content-Length or one Transfer-Encoding, not more.";
+    }
+    if (codings > 0) {
+        struct bytes value = http_field_value(req, coding);
+
+        req->length = LENGTH_CHUNKED;
+        return value.len == 7 && strncasecmp(value.at, "chunked", 7) == 0 && strcmp(version, "HTTP/1.1") == 0
+                   ? NULL
+                   : "The only Transfer-Encoding that is understood is chunked, in HTTP/1.1.";
+    }
+    if (lengths > 0 && (text.len == 0 || text.len > LENGTH_DIGITS_MAX)) {
+        return "The Content-Length must be a decimal number of at most 18 digits.";
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (!ascii_is_digit(text.at[i])) {
+            return "The Content-Length must be a decimal number.";
+        }
+        req->announced = req->announced * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    req->length = req->announced > 0 ? LENGTH_ANNOUNCED : LENGTH_NONE;
+    return NULL;
+}
+
+static const char *host_check(struct http_request *req, const char *version)
+{
+    unsigned hosts = 0;
+    const struct http_field *host = http_field_find(req, "Host", &hosts);
+
+    if (hosts > 1 || (hosts == 0 && strcmp(version, "HTTP/1.1") == 0)) {
+        return "A request has exactly one Host header.";
+    }
+    return host == NULL || is_host(http_field_value(req, host)) ? NULL : "The Host header is not a host.";
+}
+
+enum problem http_head_read(struct http_request *req, const char *method, const char *version, const char **detail)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    struct head_scan scan = {.req = req};
+
+    assert(info != NULL && req->line_target != NULL);
+    *detail = line_check(req, method, version);
+    if (*detail != NULL) {
+        return info->header_size > HEAD_MAX ? PROBLEM_HEADER_TOO_LARGE : PROBLEM_INVALID_REQUEST;
+    }
+    scan.lines = scan.next = version + VERSION_CHARS + 2;
+    MHD_get_connection_values_n(req->mhd, MHD_HEADER_KIND, field_seen, &scan);
+    if (!scan.too_many && scan.wrong == NULL && scan.next + 2 != method + info->header_size) {
+        scan.wrong = "The head of the request has lines that cannot be told apart.";
+    }
+    *detail = scan.wrong;
+    if (scan.wrong != NULL) {
+        return PROBLEM_INVALID_REQUEST;
+    }
+    if (scan.too_many || info->header_size > HEAD_MAX) {
+        return PROBLEM_HEADER_TOO_LARGE;
+    }
+    size_t lines_len = (size_t)(scan.next - scan.lines), target_len = req->head_len;
+    ptrdiff_t query_at = req->query.at != NULL ? req->query.at - req->head : -1;
+    head_grow(req, target_len + lines_len, target_len);
+    memcpy(req->head + target_len, scan.lines, lines_len);
+    req->head_len += lines_len;
+    req->path.at = req->head;
+    req->query.at = query_at >= 0 ? req->head + query_at : NULL;
+    if (!head_fits(req, info->header_size)) {
+        return PROBLEM_HEADER_TOO_LARGE;
+    }
+    *detail = length_check(req, version);
+    if (*detail == NULL) {
+        *detail = host_check(req, version);
+    }
+    return *detail == NULL ? PROBLEM_NONE : PROBLEM_INVALID_REQUEST;
+}

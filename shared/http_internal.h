@@ -1,0 +1,206 @@
+/* http_internal.h - what the files of the HTTP layer share; nobody else includes it.
+ *
+ *   http.c          the server: libmicrohttpd's callbacks, the loop
+ *   http_listen.c   listening sockets
+ *   http_head.c     the head of a request: guards, fields
+ *   http_route.c    which route, what body it takes
+ *   http_enter.c    a request from its head to its answer: the one handler that libmicrohttpd calls
+ *   http_request.c  what handlers read
+ *   http_reply.c    what handlers answer
+ *   http_raw.c      refusals that libmicrohttpd cannot send, and the end of a connection after them
+ *   http_clock.c    deadlines on slow clients
+ *
+ * A request's states; http_state_may() knows the same, and a test compares the two:
+ *
+ *   HEAD     -> BODY ABORTED            its head is being read; the request line has come
+ *   BODY     -> RUNNING ABORTED         head accepted; reading the body, if there is one
+ *   RUNNING  -> ANSWERED                its handler has been called
+ *   ANSWERED -> SENDING                 the answer is there, libmicrohttpd does not have it yet
+ *   SENDING  ->                         libmicrohttpd has it
+ *   ABORTED  ->                         refused past libmicrohttpd; the connection ends
+ *
+ * The struct goes back to the server when libmicrohttpd has told that the request is completed; when that comes before
+ * ANSWERED (the client has left), it stays until the handler's continuation has answered into the void. */
+#ifndef PAWL_SHARED_HTTP_INTERNAL_H
+#define PAWL_SHARED_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+#include <stdalign.h>
+#include <stddef.h>
+
+#include "shared/http.h"
+
+enum {
+    HEAD_MAX = 4096,          /* request line and fields, with their line ends */
+    POOL_BYTES = 7168,        /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer */
+    POOL_RECORD_BYTES = 64,   /* of it for each field: struct MHD_HTTP_Header of 0.9.75, rounded up */
+    POOL_REPLY_BYTES = 1280,  /* of it that must be left for the head of the answer */
+    REPLY_VALUES_BYTES = 1024, /* so an answer's own fields may have this much, with names and separators */
+    REPLY_FIELDS_MAX = 12,
+    FIELDS_MAX = 40,
+    PARTS_MAX = 4,
+    INLINE_BYTES = 1024, /* head and body of most requests fit in here */
+    ID_PREFIX_CHARS = 8,
+    ID_CHARS = 16
+};
+
+/* -- deadlines. One list for each phase; in each, the oldest first, because all wait equally long. */
+enum http_phase { PHASE_NONE, PHASE_HEAD, PHASE_BODY, PHASE_SEND, PHASE_LINGER, PHASE_COUNT };
+
+struct http_deadline {
+    struct http_deadline *prev, *next;
+    uint64_t since_ms;
+    enum http_phase phase;
+};
+
+struct http_clock {
+    struct http_deadline *first[PHASE_COUNT], *last[PHASE_COUNT];
+    unsigned timeout_ms[PHASE_COUNT];
+    uint64_t now_ms;   /* as of the start of this turn's work */
+    uint64_t armed_ms; /* when the timer will fire; UINT64_MAX: never */
+    struct loop_timer timer;
+};
+
+void http_clock_init(struct http_server *server);
+void http_clock_done(struct http_server *server);
+/* Takes the deadline off its list and puts it on that of the phase, from now on; PHASE_NONE: on none. */
+void http_clock_set(struct http_server *server, struct http_deadline *deadline, enum http_phase phase);
+
+/* -- a connection, from accept to close */
+struct http_conn {
+    struct http_deadline deadline;
+    struct http_server *server;
+    struct http_request *req; /* the one that is being read or answered; NULL between requests */
+    int fd;                   /* libmicrohttpd's */
+};
+
+/* -- a request */
+enum http_state { HTTP_HEAD_STATE, HTTP_BODY, HTTP_RUNNING, HTTP_ANSWERED, HTTP_SENDING, HTTP_ABORTED, HTTP_STATES };
+
+struct http_span {
+    uint16_t at, len;
+};
+
+struct http_field {
+    struct http_span name, value; /* in head */
+};
+
+struct http_reply_field {
+    const char *name;
+    uint16_t value_at; /* in reply_values, ends with NUL */
+};
+
+enum http_length { LENGTH_NONE, LENGTH_ANNOUNCED, LENGTH_CHUNKED };
+
+struct http_request {
+    struct http_server *server;
+    struct http_conn *conn; /* NULL when the client has left */
+    struct MHD_Connection *mhd;
+    struct http_request *next; /* of the free or the dead ones */
+    enum http_state state;
+    bool suspended;  /* in libmicrohttpd's sense; otherwise it is polled */
+    bool in_handler; /* libmicrohttpd waits for the handler to return */
+    uint64_t started_us, waiting_ms;
+    unsigned long queued_run;
+
+    /* read */
+    enum http_method method;
+    bool asks_options;
+    const struct http_route *route;
+    const char *line_target; /* where the target stood in libmicrohttpd's memory: to compare, not to read */
+    char *head;              /* the target as it came, NUL, then the field lines as libmicrohttpd left them */
+    size_t head_len;
+    struct bytes path, query, parts[PARTS_MAX];
+    struct http_field fields[FIELDS_MAX];
+    unsigned field_count;
+    enum http_length length;
+    uint64_t announced;
+    enum problem refusal; /* to be told when the request is complete */
+    const char *refusal_detail;
+    unsigned allow;
+    char *body;
+    size_t body_len, body_size, body_max, reserved;
+
+    /* answered */
+    unsigned status;
+    enum problem problem;
+    size_t status_at; /* of the three digits in a problem */
+    struct json_out out;
+    struct bytes reply;
+    struct http_reply_field reply_fields[REPLY_FIELDS_MAX];
+    unsigned reply_field_count;
+    size_t reply_values_len, reply_bytes;
+    bool reply_overflow;
+    char reply_values[REPLY_VALUES_BYTES];
+
+    char id[ID_CHARS + 1];
+    char inline_bytes[INLINE_BYTES];
+    alignas(max_align_t) unsigned char scratch[HTTP_SCRATCH_BYTES];
+};
+
+enum { SPARE_OUTS = 256 };
+
+struct http_server {
+    struct http_options options;
+    struct loop *loop;
+    struct MHD_Daemon *daemon;
+    struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
+    struct loop_hook hook;
+    struct http_clock clock;
+    bool draining;
+    unsigned connections, running, open, polled, lingering;
+    size_t body_memory;
+    struct http_request *free, *dead;
+    unsigned free_count;
+    struct json_out spare[SPARE_OUTS];
+    unsigned spare_count;
+    char id_prefix[ID_PREFIX_CHARS + 1];
+    uint64_t id_next;
+
+    /* of the running of libmicrohttpd */
+    bool must_run, in_run;
+    unsigned long run;
+    uint64_t ran_us;
+    unsigned unsent, unsent_next; /* answers that libmicrohttpd got in this run, or for the next, and has not sent */
+    unsigned started, moved, quiet;
+};
+
+/* http_enter.c */
+void http_state_set(struct http_request *req, enum http_state state);
+bool http_state_may(enum http_state from, enum http_state to);
+struct http_request *http_request_new(struct http_conn *conn, struct MHD_Connection *mhd);
+void http_request_free(struct http_request *req);
+enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version, const char *upload,
+                           size_t *upload_len);
+extern const char http_no_body_detail[];
+/* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
+enum problem http_body_reserve(struct http_request *req, size_t size);
+
+/* http_head.c: keeps the target, which libmicrohttpd is about to cut up. */
+void http_head_target(struct http_request *req, const char *target);
+/* Reads and checks the whole head. PROBLEM_NONE, or what is wrong, with a detail or NULL. */
+enum problem http_head_read(struct http_request *req, const char *method, const char *version, const char **detail);
+/* The first field of this name; NULL when there is none. */
+const struct http_field *http_field_find(const struct http_request *req, const char *name, unsigned *count);
+struct bytes http_field_value(const struct http_request *req, const struct http_field *field);
+
+/* http_route.c: finds the route and what speaks against the request before its body is read. */
+void http_route_find(struct http_request *req);
+void http_reply_allow(struct http_request *req);
+bool http_has_json_type(const struct http_request *req);
+
+/* http_reply.c: gives the answer to libmicrohttpd. */
+enum MHD_Result http_reply_queue(struct http_request *req);
+void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
+
+/* http_raw.c: writes the problem to the socket past libmicrohttpd; the connection is not used any more. MHD_NO, which makes
+ * libmicrohttpd close it. */
+enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail);
+/* The same from outside of the handler: the socket is shut down. */
+void http_raw_timeout(struct http_conn *conn);
+void http_linger_end(struct http_deadline *deadline);
+
+/* The memory is there, or the process ends: nothing could be answered without it. */
+void *http_must_alloc(size_t size);
+
+#endif
