@@ -1,0 +1,88 @@
+/* gate.h - what every request at the gate has: a resource or a lease, a token, one call to the store.
+ *
+ * The order of the fence (docs/contract.md, "The check"): token-required, malformed-token, bad-signature,
+ * wrong-lease are found here, without the store; wrong-mode, unissued-token, stale-token, lease-expired
+ * by the script, in one step with the deed (scripts/lib/fence.lua). Every checked answer carries
+ * Fencing-Status. */
+#ifndef PAWL_GATEWAY_GATE_H
+#define PAWL_GATEWAY_GATE_H
+
+#include "shared/http.h"
+#include "shared/record/keys.h"
+#include "shared/record/name.h"
+#include "shared/service.h"
+#include "shared/store.h"
+
+enum { GATE_KEYS_MAX = 5, GATE_ARGS_MAX = 14, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
+
+/* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
+enum gate_status { GATE_NATIVE, GATE_FORWARD_AUTH };
+
+struct gate_call {
+    struct store_call store;
+    struct http_request *req;
+    enum gate_status statuses;
+    struct bytes lease, resource; /* resource is empty for the check endpoint */
+    struct token_claim claim;
+    bool claimed; /* claim says something, if only to be told in the refusal */
+    char text[RESOURCE_KEY_MAX_BYTES + 1];
+    char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
+    char lease_key[KEYS_LEASE_SIZE], resource_key[KEYS_RESOURCE_SIZE];
+    char number[3][GATE_NUMBER_SIZE];
+    unsigned keys, args;
+    struct bytes argv[GATE_KEYS_MAX + GATE_ARGS_MAX];
+};
+
+/* Reads the key of a resource, or the name of a lease, from raw path text. NULL, or what is wrong with
+ * it: 400. */
+const char *gate_init_resource(struct gate_call *gate, struct http_request *req, struct bytes raw);
+const char *gate_init_lease(struct gate_call *gate, struct http_request *req, struct bytes raw);
+
+/* The Fencing-Token: PROBLEM_NONE, TOKEN_REQUIRED, MALFORMED_TOKEN, BAD_SIGNATURE or WRONG_LEASE. */
+enum problem gate_read_token(struct gate_call *gate);
+bool gate_has_token(const struct http_request *req);
+
+/* Building the call: keys first, then arguments. gate_add_fence() adds the five that every fenced script
+ * begins with. */
+void gate_add_key(struct gate_call *gate, struct bytes key);
+void gate_add(struct gate_call *gate, struct bytes argument);
+void gate_add_fence(struct gate_call *gate);
+enum step gate_run(struct gate_call *gate, const struct store_script *script,
+                   enum step (*done)(struct store_call *, enum store_outcome, const struct store_reply *));
+/* The keys of the parts of the store that this request may touch. */
+struct bytes gate_stripe(struct gate_call *gate);
+struct bytes gate_due(struct gate_call *gate);
+struct bytes gate_gone(struct gate_call *gate);
+struct bytes gate_lease_key(struct gate_call *gate);
+struct bytes gate_resource_key(struct gate_call *gate);
+
+/* Ends the request: the fence refused before the store was asked. */
+enum step gate_refuse(struct gate_call *gate, enum problem problem);
+/* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder}. */
+enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *reply);
+/* Ends the request: the token was good, but the request is refused for another reason (etag-mismatch,
+ * key-reused). */
+enum step gate_refuse_accepted(struct gate_call *gate, enum problem problem, int64_t mark);
+/* Ends the request: the store gave no answer, or one that nobody expects. */
+enum step gate_fail(struct gate_call *gate, enum problem problem);
+/* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
+void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee);
+
+/* The plan's metric rows. */
+enum {
+    COUNT_WRITTEN,
+    COUNT_REMOVED,
+    COUNT_READ,
+    COUNT_READ_FENCED,
+    COUNT_CHECKED,
+    COUNT_REPEATED,
+    GATE_COUNTS
+};
+
+enum step write_start(struct http_request *req);
+enum step remove_start(struct http_request *req);
+enum step read_start(struct http_request *req);
+enum step check_start(struct http_request *req);
+enum step mark_start(struct http_request *req);
+
+#endif

@@ -1,0 +1,44 @@
+/* mark.c - GET /v1/marks/{lease}: the highest token that was let through.
+ *
+ *   mark_start   run mark.lua     400, or suspended
+ *   mark_answer  tell             200 | 503 | 504 */
+#include "gateway/gate.h"
+#include "gateway_scripts.h"
+#include "shared/record/outcome.h"
+
+static enum step mark_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply);
+
+enum step mark_start(struct http_request *req)
+{
+    struct gate_call *gate = HTTP_SCRATCH(req, struct gate_call);
+    const char *wrong = gate_init_lease(gate, req, http_path_part(req, 0));
+
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    gate_add_key(gate, gate_stripe(gate));
+    gate_add_key(gate, gate_lease_key(gate));
+    return gate_run(gate, &script_mark, mark_answer);
+}
+
+static enum step mark_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct gate_call *gate = container_of(call, struct gate_call, store);
+    enum problem bad = record_problem(outcome, reply);
+    struct json_out *json;
+
+    if (bad != PROBLEM_NONE || !store_reply_is(reply, "mark")) {
+        return gate_fail(gate, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
+    }
+    json = http_json(gate->req);
+    json_object(json, NULL);
+    json_text(json, "lease", gate->lease);
+    json_int(json, "mark", store_reply_integer(reply, 2));
+    json_int(json, "epoch", store_reply_integer(reply, 3));
+    json_int(json, "token", store_reply_integer(reply, 4));
+    json_object_end(json);
+    http_reply_json(gate->req);
+    return http_answer(gate->req, 200);
+}

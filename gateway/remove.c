@@ -1,0 +1,94 @@
+/* remove.c - DELETE /v1/resources/{key}: delete a stored resource, if the writer's hold is the live one.
+ *
+ *   remove_start   the request itself, then the token     400 | 403 | 428, or go on
+ *   remove_ask     run remove.lua                         suspended
+ *   remove_answer  tell                                   204 | 403 | 404 | 412 | 422 | 503 | 504 */
+#include "gateway/condition.h"
+#include "gateway/gate.h"
+#include "gateway_scripts.h"
+#include "shared/record/outcome.h"
+
+struct removal {
+    struct gate_call gate;
+    struct condition condition;
+};
+
+static enum step remove_ask(struct removal *r);
+static enum step remove_answer(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply);
+
+enum step remove_start(struct http_request *req)
+{
+    struct removal *r = HTTP_SCRATCH(req, struct removal);
+    const char *wrong = gate_init_resource(&r->gate, req, http_path_part(req, 0));
+    enum problem bad;
+
+    wrong = wrong != NULL ? wrong : condition_read(&r->condition, req);
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    bad = gate_read_token(&r->gate);
+    if (bad != PROBLEM_NONE) {
+        return gate_refuse(&r->gate, bad);
+    }
+    return remove_ask(r);
+}
+
+static enum step remove_ask(struct removal *r)
+{
+    struct gate_call *gate = &r->gate;
+    struct bytes none = {"", 0};
+
+    condition_digest(&r->condition, BYTES("DELETE"), none, none, none);
+    gate_add_key(gate, gate_stripe(gate));
+    gate_add_key(gate, gate_due(gate));
+    gate_add_key(gate, gate_lease_key(gate));
+    gate_add_key(gate, gate_resource_key(gate));
+    gate_add_key(gate, gate_gone(gate));
+    gate_add_fence(gate);
+    gate_add(gate, gate->resource);
+    gate_add(gate, r->condition.if_match);
+    gate_add(gate, r->condition.if_none_match);
+    gate_add(gate, r->condition.idempotency_key);
+    gate_add(gate, r->condition.digest);
+    return gate_run(gate, &script_remove, remove_answer);
+}
+
+static enum step remove_done(struct removal *r, int64_t mark, unsigned row)
+{
+    gate_accept(&r->gate, mark, "committed");
+    worker_count(worker_of(r->gate.req), row);
+    return http_answer(r->gate.req, 204);
+}
+
+static enum step remove_answer(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct removal *r = container_of(call, struct removal, gate.store);
+    enum problem bad = record_problem(outcome, reply);
+
+    if (bad != PROBLEM_NONE) {
+        return gate_fail(&r->gate, bad);
+    }
+    if (store_reply_is(reply, "removed")) {
+        return remove_done(r, store_reply_integer(reply, 2), COUNT_REMOVED);
+    }
+    if (store_reply_is(reply, "repeated")) {
+        return remove_done(r, store_reply_integer(reply, 4), COUNT_REPEATED);
+    }
+    if (store_reply_is(reply, "refused")) {
+        return gate_refuse_reply(&r->gate, reply);
+    }
+    if (store_reply_is(reply, "missing")) {
+        gate_accept(&r->gate, store_reply_integer(reply, 2), "committed");
+        return http_refuse_detail(r->gate.req, PROBLEM_NOT_FOUND,
+                                  "There is no such resource; nothing was deleted.");
+    }
+    if (store_reply_is(reply, "key-reused")) {
+        return gate_refuse_accepted(&r->gate, PROBLEM_KEY_REUSED, store_reply_integer(reply, 2));
+    }
+    if (store_reply_is(reply, "mismatch")) {
+        return gate_refuse_accepted(&r->gate, PROBLEM_ETAG_MISMATCH, store_reply_integer(reply, 3));
+    }
+    return gate_fail(&r->gate, PROBLEM_INTERNAL);
+}

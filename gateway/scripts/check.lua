@@ -1,0 +1,15 @@
+-- check.lua - may this token act, for somebody else who will do the deed?
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: gateway/scripts/lib/fence.lua
+--   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, remember_ms
+--   returns  {"accepted", seq, mark} | {"refused", ...} (lib/fence.lua)
+local record = hold_read(KEYS[3])
+local reason = fence_reason(record)
+if reason then
+    return fence_refuse(record, reason)
+end
+local mark = fence_pass(record)
+return { 'accepted', SEQ, mark }

@@ -1,0 +1,60 @@
+-- write.lua - put a resource, if the writer's hold is the live one.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: gateway/scripts/lib/fence.lua
+-- use: gateway/scripts/lib/version.lua
+--   KEYS[1]  stripe
+--   KEYS[2]  due index
+--   KEYS[3]  lease
+--   KEYS[4]  resource
+--   KEYS[5]  index of remembered deletions
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, remember_ms
+--   ARGV[6]  key of the resource   ARGV[7]  If-Match   ARGV[8]  If-None-Match: as the header has it, or ""
+--   ARGV[9]  Idempotency-Key or ""   ARGV[10]  digest of the request, or ""
+--   ARGV[11]  ETag of the new version
+--   ARGV[12]  Content-Type
+--   ARGV[13]  Content-Encoding or ""
+--   ARGV[14]  body
+--   returns  {"written", seq, 201 or 204, ETag, mark}
+--            {"repeated", seq, status of the first answer, its ETag, mark}: this request was done before
+--            {"refused", ...} (lib/fence.lua)
+--            {"key-reused", seq, mark}
+--            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
+local record = hold_read(KEYS[3])
+local version = version_read(KEYS[4])
+local mark = record and record.mark or 0
+
+if version_made_by(version, ARGV[9], ARGV[10]) then
+    return { 'repeated', SEQ, version.answer, version.etag, mark }
+end
+local reason = fence_reason(record)
+if reason then
+    return fence_refuse(record, reason)
+end
+local repeated = version_repeated(version, ARGV[9], ARGV[10], mark)
+if repeated then
+    return repeated
+end
+if not version_matches(version, ARGV[7], ARGV[8]) then
+    return { 'mismatch', SEQ, version.here and version.etag or '', mark }
+end
+
+touch()
+mark = fence_pass(record)
+local answer = version.here and 204 or 201
+if version.known then
+    redis.call('DEL', KEYS[4])
+    if not version.here then
+        redis.call('ZREM', KEYS[5], ARGV[6])
+    end
+end
+redis.call('HSET', KEYS[4], 'z', 'here', 'e', ARGV[11], 'v', ARGV[14], 'c', ARGV[12])
+if ARGV[13] ~= '' then
+    redis.call('HSET', KEYS[4], 'n', ARGV[13])
+end
+if ARGV[9] ~= '' then
+    redis.call('HSET', KEYS[4], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', PRESENTED, 'p', PRESENTED_EPOCH,
+        'h', HOLD)
+end
+return { 'written', SEQ, answer, ARGV[11], mark }

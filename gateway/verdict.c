@@ -1,0 +1,111 @@
+/* verdict.c - how the gate tells its verdict: Fencing-Status, and why something was refused.
+ *
+ * Fencing-Status is a Structured Field List in the style of RFC 9211 (Cache-Status):
+ *   pawl; verdict=accepted; token=34; mark=34; guarantee=committed
+ *   pawl; verdict=refused; reason=stale-token; token=33; mark=34
+ *   pawl; verdict=unknown; reason=outcome-unknown; token=33 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "gateway/gate.h"
+
+enum { STATUS_SIZE = 192, MARK_UNKNOWN = -1 };
+
+static void status_put(struct gate_call *gate, const char *verdict, const char *reason, int64_t mark,
+                       const char *guarantee)
+{
+    char text[STATUS_SIZE];
+    size_t len = (size_t)snprintf(text, sizeof(text), "pawl; verdict=%s", verdict);
+
+    if (reason != NULL) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "; reason=%s", reason);
+    }
+    if (gate->claimed) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "; token=%" PRId64, gate->claim.token.number);
+    }
+    if (mark != MARK_UNKNOWN) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "; mark=%" PRId64, mark);
+    }
+    if (guarantee != NULL) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "; guarantee=%s", guarantee);
+    }
+    http_reply_header(gate->req, "Fencing-Status", (struct bytes){text, len});
+}
+
+void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee)
+{
+    status_put(gate, "accepted", NULL, mark, guarantee);
+}
+
+/* nginx turns every answer of auth_request but 2xx, 401 and 403 into 500. */
+static unsigned status_of(const struct gate_call *gate, enum problem problem)
+{
+    if (gate->statuses == GATE_NATIVE || problem_info(problem)->status >= 500) {
+        return problem_info(problem)->status;
+    }
+    return problem == PROBLEM_TOKEN_REQUIRED ? 401 : 403;
+}
+
+static struct json_out *problem_begin(struct gate_call *gate, enum problem problem)
+{
+    struct json_out *json = http_problem_begin(gate->req, problem, NULL);
+
+    json_text(json, "lease", gate->lease);
+    if (gate->resource.len > 0) {
+        json_text(json, "resource", gate->resource);
+    }
+    if (gate->claimed) {
+        json_int(json, "presented_token", gate->claim.token.number);
+        json_int(json, "presented_epoch", gate->claim.token.epoch);
+    }
+    return json;
+}
+
+enum step gate_refuse(struct gate_call *gate, enum problem problem)
+{
+    status_put(gate, "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
+    problem_begin(gate, problem);
+    return http_problem_end(gate->req, status_of(gate, problem));
+}
+
+enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *reply)
+{
+    enum problem problem = problem_find(store_reply_text(reply, 2));
+    int64_t token = store_reply_integer(reply, 3), epoch = store_reply_integer(reply, 4);
+    int64_t mark = store_reply_integer(reply, 5);
+    struct bytes holder = store_reply_text(reply, 6);
+
+    if (problem == PROBLEM_NONE) {
+        return gate_fail(gate, PROBLEM_INTERNAL);
+    }
+    status_put(gate, "refused", problem_info(problem)->code, mark, NULL);
+    struct json_out *json = problem_begin(gate, problem);
+    if (token > 0) {
+        json_int(json, "current_token", token);
+        json_int(json, "current_epoch", epoch);
+    }
+    json_int(json, "mark", mark);
+    if (holder.len > 0) {
+        json_text(json, "holder", holder);
+    }
+    return http_problem_end(gate->req, status_of(gate, problem));
+}
+
+enum step gate_refuse_accepted(struct gate_call *gate, enum problem problem, int64_t mark)
+{
+    status_put(gate, "refused", problem_info(problem)->code, mark, NULL);
+    struct json_out *json = problem_begin(gate, problem);
+    json_int(json, "mark", mark);
+    return http_problem_end(gate->req, status_of(gate, problem));
+}
+
+enum step gate_fail(struct gate_call *gate, enum problem problem)
+{
+    bool unknown = problem == PROBLEM_OUTCOME_UNKNOWN || problem == PROBLEM_INTERNAL;
+
+    if (gate->claimed || gate->statuses == GATE_FORWARD_AUTH) {
+        status_put(gate, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
+    }
+    problem_begin(gate, problem);
+    return http_problem_end(gate->req, status_of(gate, problem));
+}

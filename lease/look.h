@@ -1,0 +1,11 @@
+/* look.h - what anybody may know of a lease: never a lease_id or a signature. */
+#ifndef PAWL_LEASE_LOOK_H
+#define PAWL_LEASE_LOOK_H
+
+#include "lease/operation.h"
+
+/* A held lease as one JSON object, from elements at and behind: token, epoch, holder, expires in ms, held
+ * for ms, holds, meta or "". */
+void look_write_held(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
+
+#endif

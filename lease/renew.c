@@ -1,0 +1,81 @@
+/* renew.c - PUT /v1/leases/{name}: set the ttl anew, for the lease_id that holds.
+ *
+ *   renew_start   read the ask             400 | 403 | 422, or go on
+ *   renew_ask     run renew.lua            suspended
+ *   renew_answer  tell the holder          200 | 410 | 503 | 504 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lease/ask.h"
+#include "lease/grant.h"
+#include "lease/operation.h"
+#include "lease_scripts.h"
+#include "shared/record/outcome.h"
+
+struct renew {
+    struct lease_call lease;
+    struct bytes lease_id, hold;
+    int64_t ttl_ms;
+    char ttl[LEASE_NUMBER_SIZE];
+};
+
+static enum step renew_ask(struct renew *r);
+static enum step renew_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
+
+enum step renew_start(struct http_request *req)
+{
+    struct renew *r = HTTP_SCRATCH(req, struct renew);
+    const char *bad = lease_call_init(&r->lease, req);
+    struct lease_ask ask = {0};
+    struct ask_wrong wrong;
+
+    bad = bad != NULL ? bad : lease_id_read(req, &r->lease_id);
+    if (bad != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
+    }
+    renew_ask_read(http_body(req), &ask, &wrong);
+    if (wrong.problem != PROBLEM_NONE) {
+        return http_refuse_detail(req, wrong.problem, wrong.detail);
+    }
+    wrong.problem = lease_hold_read(&r->lease, &r->hold);
+    if (wrong.problem != PROBLEM_NONE) {
+        return http_refuse(req, wrong.problem);
+    }
+    r->ttl_ms = ask.ttl_ms;
+    return renew_ask(r);
+}
+
+static enum step renew_ask(struct renew *r)
+{
+    struct bytes *args = &r->lease.argv[LEASE_KEYS];
+    int len = r->ttl_ms > 0 ? snprintf(r->ttl, sizeof(r->ttl), "%" PRId64, r->ttl_ms) : 0;
+
+    args[1] = r->lease_id;
+    args[2] = (struct bytes){r->ttl, (size_t)len};
+    args[3] = lease_call_remember(&r->lease);
+    args[4] = r->hold;
+    return lease_call_run(&r->lease, &script_renew, 5, renew_answer);
+}
+
+static enum step renew_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct renew *r = container_of(call, struct renew, lease.store);
+    enum problem bad = record_problem(outcome, reply);
+    struct grant grant;
+
+    if (bad != PROBLEM_NONE) {
+        return http_refuse(r->lease.req, bad);
+    }
+    if (store_reply_is(reply, "renewed")) {
+        grant_read(&grant, reply);
+        grant.lease_id = r->lease_id;
+        worker_count(worker_of(r->lease.req), COUNT_RENEWED);
+        return grant_answer(&r->lease, &grant, 200);
+    }
+    if (store_reply_is(reply, "lost")) {
+        return lease_lost_answer(&r->lease, reply);
+    }
+    return http_refuse(r->lease.req, PROBLEM_INTERNAL);
+}

@@ -1,0 +1,20 @@
+-- stripe.lua - what every script begins with: the stripe that it works on, and the store's time.
+--   KEYS[1]  the stripe, a hash: id epoch seq counter clock schema
+--   returns {"not-ours"} from the script when a field is missing: nothing is ever created by accident
+--
+-- Every other reply is {word, sequence number of the stripe after the script, ...}.
+local STRIPE = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'counter', 'clock', 'id', 'schema')
+if not (STRIPE[1] and STRIPE[2] and STRIPE[3] and STRIPE[4] and STRIPE[5] and STRIPE[6] == '1') then
+    return { 'not-ours' }
+end
+local EPOCH, SEQ, COUNTER = tonumber(STRIPE[1]), tonumber(STRIPE[2]), tonumber(STRIPE[3])
+local NOW = clock_ms() + tonumber(STRIPE[4])
+
+-- Raises the sequence number, once for a script however much it changes.
+local changed = false
+local function touch()
+    if not changed then
+        changed = true
+        SEQ = redis.call('HINCRBY', KEYS[1], 'seq', 1)
+    end
+end

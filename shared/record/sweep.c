@@ -1,0 +1,74 @@
+/* sweep.c - walks over the stripes for ever and runs one bounded script on each.
+ *
+ *   sweep_tick    every SWEEP_ROUND_MS / STRIPES: the next stripe, if the last step has ended
+ *   sweep_ask     run the script                                    suspended
+ *   sweep_answer  full step: the same stripe again; else the next at the next tick */
+#include "shared/record/sweep.h"
+
+#include <stdio.h>
+
+static void sweep_tick(struct loop_timer *timer);
+static void sweep_ask(struct sweep *sweep);
+static enum step sweep_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
+
+void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms)
+{
+    snprintf(sweep->remember, sizeof(sweep->remember), "%llu", (unsigned long long)remember_ms);
+    snprintf(sweep->step, sizeof(sweep->step), "%d", SWEEP_STEP);
+    sweep->stripe = 0;
+    sweep->running = false;
+    loop_timer_init(loop, &sweep->timer, sweep_tick);
+    loop_timer_arm(&sweep->timer, SWEEP_ROUND_MS / STRIPES, SWEEP_ROUND_MS / STRIPES);
+}
+
+void sweep_stop(struct sweep *sweep)
+{
+    loop_timer_done(&sweep->timer);
+}
+
+static void sweep_tick(struct loop_timer *timer)
+{
+    struct sweep *sweep = container_of(timer, struct sweep, timer);
+
+    if (!sweep->running) {
+        sweep->stripe = (sweep->stripe + 1) % STRIPES;
+        sweep_ask(sweep);
+    }
+}
+
+static void sweep_ask(struct sweep *sweep)
+{
+    static const char *const tails[SWEEP_KEYS] = {"", ":", ":"};
+    const char *const names[SWEEP_KEYS] = {"", sweep->index, sweep->records};
+
+    for (unsigned i = 0; i < SWEEP_KEYS; i++) {
+        snprintf(sweep->keys[i], sizeof(sweep->keys[i]), "pawl:{%02x}%s%s", sweep->stripe, tails[i],
+                 names[i]);
+        sweep->argv[i] = bytes_of(sweep->keys[i]);
+    }
+    sweep->argv[SWEEP_KEYS] = bytes_of(sweep->step);
+    sweep->argv[SWEEP_KEYS + 1] = bytes_of(sweep->remember);
+    sweep->running = true;
+    sweep->call.done = sweep_answer;
+    store_run(sweep->store, &sweep->call, sweep->script, SWEEP_KEYS, SWEEP_KEYS + 2, sweep->argv);
+}
+
+static enum step sweep_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct sweep *sweep = container_of(call, struct sweep, call);
+
+    sweep->running = false;
+    if (outcome != STORE_DONE) {
+        return ANSWERED; /* the next tick tries the next stripe; what is left here waits for the next round */
+    }
+    if (sweep->swept != NULL && store_reply_count(reply) > 3) {
+        sweep->swept(sweep, store_reply_integer(reply, 3));
+    }
+    if (store_reply_integer(reply, 2) >= SWEEP_STEP) {
+        sweep_ask(sweep);
+        return SUSPENDED;
+    }
+    return ANSWERED;
+}

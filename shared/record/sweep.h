@@ -1,0 +1,36 @@
+/* sweep.h - walks over the stripes for ever and runs one bounded script on each: what expired or was
+ * remembered long enough goes, a little at a time. One call is in flight at a time; a stripe with more to
+ * do is visited again at once. */
+#ifndef PAWL_SHARED_RECORD_SWEEP_H
+#define PAWL_SHARED_RECORD_SWEEP_H
+
+#include <stdint.h>
+
+#include "shared/record/keys.h"
+#include "shared/store.h"
+
+enum { SWEEP_STEP = 100, SWEEP_ROUND_MS = 5120, SWEEP_KEYS = 3 };
+
+struct sweep {
+    struct store *store;
+    const struct store_script *script;
+    const char *index;   /* "due" | "gone": second key */
+    const char *records; /* "l:" | "r:": third key, what every record of the stripe begins with */
+    /* Told after each step of how many were removed or ended; may be NULL. */
+    void (*swept)(struct sweep *sweep, int64_t ended);
+    /* the sweep's own */
+    struct loop_timer timer;
+    struct store_call call;
+    unsigned stripe;
+    bool running;
+    char keys[SWEEP_KEYS][KEYS_STRIPE_SIZE];
+    char remember[24], step[8];
+    struct bytes argv[SWEEP_KEYS + 2];
+};
+
+/* The first five fields are set by the caller. remember_ms is handed to the script as its last argument. */
+void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
+/* No new step begins; a step in flight ends with the store. */
+void sweep_stop(struct sweep *sweep);
+
+#endif

@@ -1,0 +1,134 @@
+/* service.h - what every Pawl daemon is made of: settings, threads, signals, health; knows neither leases
+ * nor resources.
+ *
+ * service_main() reads the settings, checks them, opens the listening sockets, connects to the store,
+ * refuses one that can lose locks, says that it is ready (stderr and sd_notify), serves, and drains on
+ * SIGTERM or SIGINT. Each thread has one struct worker: its own loop, listener and connection to the
+ * store. Worker 0 runs on the main thread. */
+#ifndef PAWL_SHARED_SERVICE_H
+#define PAWL_SHARED_SERVICE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "shared/http.h"
+#include "shared/log.h"
+#include "shared/metrics.h"
+#include "shared/options.h"
+#include "shared/store.h"
+#include "shared/token.h"
+
+/* Everything that flags, environment and file can set. */
+struct service_settings {
+    const char *listen, *redis, *redis_password_file, *keys, *config;
+    unsigned threads, connections_max;
+    uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
+    size_t body_memory_max, body_max;
+    int log_format, log_level;
+    bool allow_anonymous, allow_unsafe_redis, check_config, init_store, suspend_always;
+};
+
+/* A flag: its row, and which field of the settings it fills. */
+struct service_flag {
+    struct option option; /* place is left NULL */
+    size_t offset;
+};
+
+struct service;
+struct worker;
+
+/* What makes a daemon this daemon. */
+struct service_plan {
+    const char *name, *summary, *examples;
+    const char *listen;               /* the default */
+    const struct service_flag *flags; /* beside the common ones; ends with option.name NULL */
+    const char *const *ignored_variables;
+    const struct http_route *routes; /* without the health pages, which follow them */
+    const struct store_script *const *scripts;
+    const struct store_script *ready_script; /* KEYS[1] = stripe_key: {"ours", ...} or {"not-ours"} */
+    struct bytes ready_key;
+    const struct metric *metrics; /* beside the common ones */
+    unsigned metric_count;
+    /* Called on the worker's own thread when its store and server stand, and before they go. May be NULL. */
+    void (*worker_start)(struct worker *worker);
+    void (*worker_stop)(struct worker *worker);
+    /* Does the daemon's own one-off job (--init-store) in place of serving: the exit status. May be NULL. */
+    int (*run_once)(struct service *service);
+};
+
+struct worker {
+    struct http_owner owner;
+    struct service *service;
+    unsigned index;
+    struct loop *loop;
+    struct store *store;
+    struct http_server *http;
+    struct metrics_block *metrics;
+    const struct token_keys *keys; /* the ones in force; changes between turns only */
+    int listen_fd;
+    struct loop_timer tick;
+    struct store_counts told;
+    uint64_t logged_second;
+    unsigned logged;
+    atomic_uint keys_seen; /* generation of the keys in use */
+    void *extra; /* the daemon's own, from malloc, set by worker_start; freed after the store is closed */
+};
+
+struct service {
+    const struct service_plan *plan;
+    struct service_settings settings;
+    char *password;
+    struct log log;
+    struct metric *metric_table;
+    struct metrics *metrics;
+    _Atomic(struct token_keys *) keys;
+    struct token_keys *keys_retired;
+    atomic_uint keys_generation;
+    atomic_bool draining;
+    struct worker *workers;
+    unsigned listen_port;
+};
+
+/* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS. */
+enum {
+    METRIC_REQUESTS_2XX,
+    METRIC_REQUESTS_3XX,
+    METRIC_REQUESTS_4XX,
+    METRIC_REQUESTS_5XX,
+    METRIC_REQUEST_TIME,
+    METRIC_CONNECTIONS,
+    METRIC_STORE_DONE,
+    METRIC_STORE_NOT_SENT,
+    METRIC_STORE_UNKNOWN,
+    METRIC_STORE_RECONNECTS,
+    METRIC_STORE_IN_FLIGHT,
+    METRIC_PROBLEM_FIRST,
+    SERVICE_METRICS = METRIC_PROBLEM_FIRST + (int)PROBLEM_COUNT - 1
+};
+
+/* The whole life of a daemon; the exit status (0, 64, 69, 70, 78). */
+int service_main(const struct service_plan *plan, int argc, char **argv);
+
+/* The worker that serves this request. */
+struct worker *worker_of(const struct http_request *req);
+/* Counts one more of the plan's own metric row. */
+void worker_count(struct worker *worker, unsigned row);
+
+/* -- between the files of this module */
+enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
+
+/* service_settings.c: -1 to go on, else the exit status; has said why on stderr. */
+int service_read_settings(struct service *service, int argc, char **argv);
+/* service_worker.c */
+void worker_open(struct worker *worker, struct service *service, unsigned index);
+void worker_serve(struct worker *worker);
+void worker_close(struct worker *worker);
+void service_reload_keys(struct service *service);
+struct store *service_store_open(const struct service *service, struct loop *loop);
+/* service_health.c: the health pages, behind the plan's own routes; the caller frees. */
+struct http_route *service_routes(const struct service_plan *plan);
+extern const struct metric service_metrics[SERVICE_METRICS];
+/* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)). */
+void notify_send(const char *state);
+
+#endif

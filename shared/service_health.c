@@ -1,0 +1,190 @@
+/* service_health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json,
+ * problems.
+ *
+ *   ready_start   is the store there, and safe?    503, or go on
+ *   ready_answer  is it ours?                      200 | 503 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "openapi.h"
+#include "shared/problem_page.h"
+#include "shared/service.h"
+
+static enum step live(struct http_request *req);
+static enum step ready_start(struct http_request *req);
+static enum step ready_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
+static enum step metrics_page(struct http_request *req);
+static enum step version(struct http_request *req);
+static enum step openapi(struct http_request *req);
+static enum step problem_text(struct http_request *req);
+
+static const struct http_route health_routes[] = {
+    {HTTP_GET, "/livez", HTTP_BODY_NONE, 0, false, live},
+    {HTTP_GET, "/readyz", HTTP_BODY_NONE, 0, false, ready_start},
+    {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page},
+    {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version},
+    {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi},
+    {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
+};
+
+#define REFUSALS "pawl_problems_total"
+#define REFUSALS_HELP "Requests refused or failed, by code."
+const struct metric service_metrics[SERVICE_METRICS] = {
+    [METRIC_REQUESTS_2XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"2xx\"",
+                             "Requests answered."},
+    [METRIC_REQUESTS_3XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"3xx\"",
+                             "Requests answered."},
+    [METRIC_REQUESTS_4XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"4xx\"",
+                             "Requests answered."},
+    [METRIC_REQUESTS_5XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"5xx\"",
+                             "Requests answered."},
+    [METRIC_REQUEST_TIME] = {"pawl_http_request_seconds", METRIC_HISTOGRAM_US, NULL,
+                             "From complete request to answer."},
+    [METRIC_CONNECTIONS] = {"pawl_http_connections", METRIC_GAUGE, NULL, "Open connections."},
+    [METRIC_STORE_DONE] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"done\"",
+                           "Calls to the store."},
+    [METRIC_STORE_NOT_SENT] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"not-sent\"",
+                               "Calls to the store."},
+    [METRIC_STORE_UNKNOWN] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"unknown\"",
+                              "Calls to the store."},
+    [METRIC_STORE_RECONNECTS] = {"pawl_store_reconnects_total", METRIC_COUNTER, NULL,
+                                 "Connections made anew."},
+    [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
+#define PROBLEM(name, code, status, retryable, exit_status, title, detail)                                   \
+    [METRIC_PROBLEM_FIRST + PROBLEM_##name - 1] = {REFUSALS, METRIC_COUNTER, "code=\"" code "\"",            \
+                                                   REFUSALS_HELP},
+#include "api/problems.def"
+#undef PROBLEM
+};
+
+struct http_route *service_routes(const struct service_plan *plan)
+{
+    size_t own = 0;
+
+    while (plan->routes[own].path != NULL) {
+        own++;
+    }
+    struct http_route *all = calloc(own + sizeof(health_routes) / sizeof(health_routes[0]), sizeof(*all));
+    if (all == NULL) {
+        abort();
+    }
+    memcpy(all, plan->routes, own * sizeof(*all));
+    memcpy(all + own, health_routes, sizeof(health_routes));
+    return all;
+}
+
+static enum step live(struct http_request *req)
+{
+    struct json_out *json = http_json(req);
+
+    json_object(json, NULL);
+    json_text(json, "status", BYTES("alive"));
+    json_object_end(json);
+    http_reply_json(req);
+    return http_answer(req, 200);
+}
+
+/* -- readyz */
+
+struct ready {
+    struct http_request *req;
+    struct store_call call;
+    struct bytes argv[1];
+};
+
+static enum step ready_refuse(struct http_request *req, enum problem problem, const char *check,
+                              const char *detail)
+{
+    struct json_out *json = http_problem_begin(req, problem, detail);
+
+    json_text(json, "check", bytes_of(check));
+    return http_problem_end(req, 503);
+}
+
+static enum step ready_start(struct http_request *req)
+{
+    struct ready *ready = HTTP_SCRATCH(req, struct ready);
+    struct worker *worker = worker_of(req);
+    const char *detail = NULL;
+    const char *check = store_not_ready(worker->store, &detail);
+    const char *unsafe = store_unsafe(worker->store);
+
+    if (unsafe != NULL) {
+        return ready_refuse(req, PROBLEM_STORE_UNSAFE, "store-unsafe", unsafe);
+    }
+    if (check != NULL) {
+        return ready_refuse(req, PROBLEM_STORE_UNAVAILABLE, check, detail);
+    }
+    ready->req = req;
+    ready->argv[0] = worker->service->plan->ready_key;
+    ready->call.done = ready_answer;
+    store_run(worker->store, &ready->call, worker->service->plan->ready_script, 1, 1, ready->argv);
+    return SUSPENDED;
+}
+
+static enum step ready_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct ready *ready = container_of(call, struct ready, call);
+
+    if (outcome != STORE_DONE) {
+        return ready_refuse(ready->req, PROBLEM_STORE_UNAVAILABLE, "store", "The store does not answer.");
+    }
+    if (!store_reply_is(reply, "ours")) {
+        return ready_refuse(ready->req, PROBLEM_STORE_NOT_OURS, "store-not-ours",
+                            problem_info(PROBLEM_STORE_NOT_OURS)->detail);
+    }
+    struct json_out *json = http_json(ready->req);
+    json_object(json, NULL);
+    json_text(json, "status", BYTES("ready"));
+    json_object(json, "checks");
+    json_text(json, "store", BYTES("ok"));
+    json_object_end(json);
+    json_object_end(json);
+    http_reply_json(ready->req);
+    return http_answer(ready->req, 200);
+}
+
+/* -- the rest */
+
+static enum step metrics_page(struct http_request *req)
+{
+    struct json_out *out = http_json(req);
+
+    metrics_write(worker_of(req)->service->metrics, out);
+    http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
+    return http_answer(req, 200);
+}
+
+static enum step version(struct http_request *req)
+{
+    struct json_out *json = http_json(req);
+
+    json_object(json, NULL);
+    json_text(json, "name", bytes_of(worker_of(req)->service->plan->name));
+    json_text(json, "version", BYTES(PAWL_VERSION));
+    json_object_end(json);
+    http_reply_json(req);
+    return http_answer(req, 200);
+}
+
+static enum step openapi(struct http_request *req)
+{
+    http_reply_body(req, "application/json", (struct bytes){openapi_json, openapi_json_len});
+    return http_answer(req, 200);
+}
+
+static enum step problem_text(struct http_request *req)
+{
+    enum problem problem = problem_find(http_path_part(req, 0));
+    struct json_out *out = http_json(req);
+
+    if (problem == PROBLEM_NONE) {
+        return http_refuse_detail(req, PROBLEM_NOT_FOUND, "There is no problem with this code.");
+    }
+    problem_page_write(problem, out);
+    http_reply_body(req, "text/html; charset=utf-8", json_out_bytes(out));
+    return http_answer(req, 200);
+}

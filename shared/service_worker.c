@@ -1,0 +1,204 @@
+/* service_worker.c - one thread of a daemon: its loop, its listener, its connection to the store. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shared/service.h"
+
+enum { TICK_MS = 100, LOGGED_PER_SECOND_MAX = 10 };
+
+static void worker_tick(struct loop_timer *timer);
+static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
+                         uint64_t took_us);
+
+/* The owner is const to the HTTP layer only. */
+static struct worker *worker_from(const struct http_owner *owner)
+{
+    return container_of((char *)(uintptr_t)owner, struct worker, owner);
+}
+
+struct worker *worker_of(const struct http_request *req)
+{
+    return worker_from(http_owner(req));
+}
+
+void worker_count(struct worker *worker, unsigned row)
+{
+    metric_add(worker->metrics, (unsigned)SERVICE_METRICS + row, 1);
+}
+
+struct store *service_store_open(const struct service *service, struct loop *loop)
+{
+    struct store_options options = {
+        .url = service->settings.redis,
+        .password = service->password,
+        .timeout_ms = (unsigned)service->settings.store_timeout_ms,
+        .allow_unsafe = service->settings.allow_unsafe_redis,
+        .scripts = service->plan->scripts,
+    };
+
+    return store_open(loop, &options);
+}
+
+void worker_open(struct worker *worker, struct service *service, unsigned index)
+{
+    worker->owner.ended = worker_ended;
+    worker->service = service;
+    worker->index = index;
+    worker->loop = loop_new();
+    worker->metrics = metrics_block(service->metrics, index);
+    worker->keys = atomic_load(&service->keys);
+    worker->store = service_store_open(service, worker->loop);
+}
+
+/* The listening socket is there, the store has been looked at: serve until the loop is stopped. */
+void worker_serve(struct worker *worker)
+{
+    const struct service_settings *settings = &worker->service->settings;
+    struct http_route *routes = service_routes(worker->service->plan);
+    struct http_options options = {
+        .listen_fd = worker->listen_fd,
+        .routes = routes,
+        .owner = &worker->owner,
+        .connections_max = settings->connections_max / settings->threads + 1,
+        .body_max_default = settings->body_max,
+        .body_memory_max = settings->body_memory_max / settings->threads,
+        .header_timeout_ms = (unsigned)settings->header_timeout_ms,
+        .body_timeout_ms = (unsigned)settings->body_timeout_ms,
+        .suspend_always = settings->suspend_always,
+        .server_name = worker->service->plan->name,
+    };
+
+    worker->http = http_server_new(worker->loop, &options);
+    if (worker->service->plan->worker_start != NULL) {
+        worker->service->plan->worker_start(worker);
+    }
+    loop_timer_init(worker->loop, &worker->tick, worker_tick);
+    loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
+    loop_run(worker->loop);
+    loop_timer_done(&worker->tick);
+    if (worker->service->plan->worker_stop != NULL) {
+        worker->service->plan->worker_stop(worker);
+    }
+    free(routes);
+}
+
+void worker_close(struct worker *worker)
+{
+    store_close(worker->store);
+    free(worker->extra); /* a call that the store has just ended may have been in it */
+    if (worker->http != NULL) {
+        http_server_free(worker->http);
+    }
+    loop_free(worker->loop);
+}
+
+static void worker_take_keys(struct worker *worker)
+{
+    unsigned generation = atomic_load(&worker->service->keys_generation);
+
+    worker->keys = atomic_load(&worker->service->keys);
+    atomic_store(&worker->keys_seen, generation);
+}
+
+static void worker_tell_store(struct worker *worker)
+{
+    struct store_counts now = store_counts(worker->store);
+
+    metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->told.done);
+    metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->told.not_sent);
+    metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->told.unknown);
+    metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->told.reconnects);
+    metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
+    metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
+    worker->told = now;
+}
+
+static void worker_tick(struct loop_timer *timer)
+{
+    struct worker *worker = container_of(timer, struct worker, tick);
+
+    worker_take_keys(worker);
+    worker_tell_store(worker);
+    if (atomic_load(&worker->service->draining)) {
+        http_server_drain(worker->http); /* again is nothing new */
+        if (http_server_open_requests(worker->http) == 0) {
+            loop_stop(worker->loop);
+        }
+    }
+}
+
+/* The old keys go when every worker has been seen with the new ones: until then a verification may be
+ * using them. */
+void service_reload_keys(struct service *service)
+{
+    char why[256];
+    unsigned generation = atomic_load(&service->keys_generation);
+    struct token_keys *keys = token_keys_load(service->settings.keys, why, sizeof(why));
+
+    if (keys == NULL) {
+        struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
+        log_event(&service->log, LOG_ERROR, "keys-not-reloaded", fields);
+        return;
+    }
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (service->keys_retired != NULL && atomic_load(&service->workers[i].keys_seen) != generation) {
+            log_event(&service->log, LOG_WARNING, "keys-not-reloaded-yet-try-again", NULL);
+            token_keys_free(keys);
+            return;
+        }
+    }
+    token_keys_free(service->keys_retired);
+    service->keys_retired = atomic_exchange(&service->keys, keys);
+    atomic_store(&service->keys_generation, generation + 1);
+    log_event(&service->log, LOG_INFO, "keys-reloaded", NULL);
+}
+
+static unsigned status_row(unsigned status)
+{
+    switch (status / 100) {
+    case 2: return METRIC_REQUESTS_2XX;
+    case 3: return METRIC_REQUESTS_3XX;
+    case 4: return METRIC_REQUESTS_4XX;
+    default: return METRIC_REQUESTS_5XX;
+    }
+}
+
+/* A store that is gone must not fill the disk with lines: at most so many of the same second. */
+static bool worker_may_log(struct worker *worker)
+{
+    uint64_t second = loop_now_ms() / 1000;
+
+    if (second != worker->logged_second) {
+        worker->logged_second = second;
+        worker->logged = 0;
+    }
+    return worker->logged++ < LOGGED_PER_SECOND_MAX;
+}
+
+static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
+                         uint64_t took_us)
+{
+    struct worker *worker = worker_from(owner);
+    const struct log *log = &worker->service->log;
+    enum problem problem = http_problem(req);
+    enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
+
+    metric_add(worker->metrics, status_row(status), 1);
+    metric_observe_us(worker->metrics, METRIC_REQUEST_TIME, took_us);
+    if (problem != PROBLEM_NONE) {
+        metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);
+    }
+    if (!log_wants(log, level) || (level == LOG_WARNING && !worker_may_log(worker))) {
+        return;
+    }
+    struct log_field fields[] = {
+        LOG_T("instance", bytes_of(http_request_id(req))),
+        LOG_T("path", http_path(req)),
+        LOG_I("status", (int64_t)status),
+        LOG_T("code", bytes_of(problem != PROBLEM_NONE ? problem_info(problem)->code : "")),
+        LOG_I("took_us", (int64_t)took_us),
+        LOG_END,
+    };
+    log_event(log, level, "request", fields);
+}
