@@ -9,7 +9,7 @@
 #include "shared/random.h"
 #include "shared/record/outcome.h"
 
-enum { ETAG_CHARS = 16 };
+enum { ETAG_CHARS = 16, TYPE_MAX = 256 };
 
 struct write {
     struct gate_call gate;
@@ -46,6 +46,10 @@ enum step write_start(struct http_request *req)
     wrong = wrong != NULL ? wrong : headers_read(w);
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    if (w->type.len > TYPE_MAX || w->encoding.len > TYPE_MAX) {
+        return http_refuse_detail(req, PROBLEM_OUT_OF_RANGE,
+                                  "The headers Content-Type and Content-Encoding may have 256 bytes each.");
     }
     bad = gate_read_token(&w->gate);
     if (bad != PROBLEM_NONE) {

@@ -45,7 +45,7 @@ static int query(struct list *l, const char *name, char *buf, size_t size)
     int len = http_query(l->req).len > 0 ? http_query_get(l->req, query_names, name, buf, size - 1) : -1;
 
     buf[len > 0 ? len : 0] = '\0';
-    return len;
+    return len > 0 && strlen(buf) != (size_t)len ? -2 : len; /* %00 cuts no value short */
 }
 
 static const char *limit_read(struct list *l)

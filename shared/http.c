@@ -62,19 +62,19 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context, 
     }
     server->moved++;
     req->conn->req = NULL;
-    http_clock_set(server, &req->conn->deadline, req->state == HTTP_ABORTED ? PHASE_NONE : PHASE_HEAD);
+    http_clock_set(server, &req->conn->deadline, req->state == STATE_ABORTED ? PHASE_NONE : PHASE_HEAD);
     req->mhd = NULL;
     req->conn = NULL;
-    if (req->state == HTTP_RUNNING || req->state == HTTP_ANSWERED) {
+    if (req->state == STATE_RUNNING || req->state == STATE_ANSWERED) {
         server->polled--; /* a suspended one is not completed before it is resumed */
     }
-    if (req->state == HTTP_RUNNING) {
+    if (req->state == STATE_RUNNING) {
         return; /* the client has left; the continuation will come */
     }
-    if (req->state == HTTP_SENDING && req->queued_run == server->run && server->in_run) {
+    if (req->state == STATE_SENDING && req->queued_run == server->run && server->in_run) {
         server->unsent--;
     }
-    if (req->state == HTTP_ANSWERED || req->state == HTTP_SENDING) {
+    if (req->state == STATE_ANSWERED || req->state == STATE_SENDING) {
         server->open--;
     }
     http_request_free(req);

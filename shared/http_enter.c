@@ -25,11 +25,11 @@ void *http_must_alloc(size_t size)
 
 bool http_state_may(enum http_state from, enum http_state to)
 {
-    static const unsigned next[HTTP_STATES] = {
-        [HTTP_HEAD_STATE] = 1u << HTTP_BODY | 1u << HTTP_ABORTED,
-        [HTTP_BODY] = 1u << HTTP_RUNNING | 1u << HTTP_ABORTED,
-        [HTTP_RUNNING] = 1u << HTTP_ANSWERED,
-        [HTTP_ANSWERED] = 1u << HTTP_SENDING,
+    static const unsigned next[STATE_COUNT] = {
+        [STATE_HEAD] = 1u << STATE_BODY | 1u << STATE_ABORTED,
+        [STATE_BODY] = 1u << STATE_RUNNING | 1u << STATE_ABORTED,
+        [STATE_RUNNING] = 1u << STATE_ANSWERED,
+        [STATE_ANSWERED] = 1u << STATE_SENDING,
     };
 
     return next[from] >> to & 1u;
@@ -190,7 +190,7 @@ static enum MHD_Result enter_head(struct http_request *req, const char *method, 
     if (req->refusal != PROBLEM_NONE && req->length != LENGTH_NONE) {
         return http_raw_refuse(req, req->refusal, req->refusal_detail); /* without reading the body */
     }
-    http_state_set(req, HTTP_BODY);
+    http_state_set(req, STATE_BODY);
     if (req->length != LENGTH_NONE) {
         http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
     }
@@ -222,13 +222,15 @@ static enum MHD_Result enter_run(struct http_request *req)
     struct http_server *server = req->server;
     enum step step;
 
-    http_state_set(req, HTTP_RUNNING);
+    http_state_set(req, STATE_RUNNING);
     http_clock_set(server, &req->conn->deadline, PHASE_NONE);
     server->running++;
     server->open++;
     req->started_us = loop_now_us();
+    req->in_handler = true;
     step = request_start(req);
-    assert((step == ANSWERED) == (req->state == HTTP_ANSWERED));
+    req->in_handler = false;
+    assert((step == ANSWERED) == (req->state == STATE_ANSWERED));
     if (step == ANSWERED) {
         return http_reply_queue(req);
     }
@@ -258,18 +260,18 @@ enum MHD_Result http_enter(struct http_request *req, const char *method, const c
     struct bytes piece = {upload, *upload_len};
 
     switch (req->state) {
-    case HTTP_HEAD_STATE: return enter_head(req, method, version);
-    case HTTP_BODY:
+    case STATE_HEAD: return enter_head(req, method, version);
+    case STATE_BODY:
         if (piece.len == 0) {
             return enter_run(req);
         }
         *upload_len = 0;
         return enter_body(req, piece);
-    case HTTP_RUNNING: return enter_wait(req);
-    case HTTP_ANSWERED: req->server->polled--; return http_reply_queue(req);
-    case HTTP_SENDING:
-    case HTTP_ABORTED:
-    case HTTP_STATES: break;
+    case STATE_RUNNING: return enter_wait(req);
+    case STATE_ANSWERED: req->server->polled--; return http_reply_queue(req);
+    case STATE_SENDING:
+    case STATE_ABORTED:
+    case STATE_COUNT: break;
     }
     return MHD_NO; /* refused already: libmicrohttpd closes */
 }

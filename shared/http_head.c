@@ -205,6 +205,9 @@ static const char *line_check(struct http_request *req, const char *method, cons
     if (method + method_len + 1 != req->line_target || req->line_target + target_len + 1 != version) {
         return "The parts of the request line must be separated by one space each.";
     }
+    if (strcmp(method, "CONNECT") == 0) {
+        return "This is not a proxy: CONNECT is not taken.";
+    }
     if (!is_target(req->path)) {
         return "The target must be a path that begins with '/', in visible ASCII, without '#', with whole percent "
                "escapes.";

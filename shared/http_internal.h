@@ -75,7 +75,7 @@ struct http_conn {
 };
 
 /* -- a request */
-enum http_state { HTTP_HEAD_STATE, HTTP_BODY, HTTP_RUNNING, HTTP_ANSWERED, HTTP_SENDING, HTTP_ABORTED, HTTP_STATES };
+enum http_state { STATE_HEAD, STATE_BODY, STATE_RUNNING, STATE_ANSWERED, STATE_SENDING, STATE_ABORTED, STATE_COUNT };
 
 struct http_span {
     uint16_t at, len;
@@ -99,7 +99,7 @@ struct http_request {
     struct http_request *next; /* of the free or the dead ones */
     enum http_state state;
     bool suspended;  /* in libmicrohttpd's sense; otherwise it is polled */
-    bool in_handler; /* libmicrohttpd waits for the handler to return */
+    bool in_handler; /* which will be asked for the answer when it returns */
     uint64_t started_us, waiting_ms;
     unsigned long queued_run;
 

@@ -103,7 +103,7 @@ static void raw_write(struct http_request *req, enum problem problem, const char
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = req->method == HTTP_HEAD ? 1 : 2};
     /* A client whose socket is full gets no answer; the connection ends in any case. */
     (void)!sendmsg(req->conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    http_state_set(req, HTTP_ABORTED);
+    http_state_set(req, STATE_ABORTED);
     req->status = info->status;
     if (owner != NULL && owner->ended != NULL) {
         owner->ended(owner, req, req->status, 0);
@@ -121,7 +121,7 @@ enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, 
 void http_raw_timeout(struct http_conn *conn)
 {
     /* Without a request line the client may just have nothing to say: it must not take an answer for that to its next request. */
-    if (conn->req != NULL && conn->req->state <= HTTP_BODY) {
+    if (conn->req != NULL && conn->req->state <= STATE_BODY) {
         raw_write(conn->req, PROBLEM_REQUEST_TIMEOUT, NULL);
     }
     shutdown(conn->fd, SHUT_RDWR);

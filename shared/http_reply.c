@@ -162,7 +162,7 @@ enum step http_answer(struct http_request *req, unsigned status)
 {
     struct http_server *server = req->server;
 
-    assert(req->state == HTTP_RUNNING);
+    assert(req->state == STATE_RUNNING);
     if (req->reply_overflow) {
         reply_headers_forget(req);
         return http_refuse_detail(req, PROBLEM_INTERNAL, "The headers of the answer are longer than this service sends.");
@@ -173,7 +173,7 @@ enum step http_answer(struct http_request *req, unsigned status)
     if (status == MHD_HTTP_NO_CONTENT || status == MHD_HTTP_NOT_MODIFIED) {
         reply_header_forget(req, "Content-Type");
     }
-    http_state_set(req, HTTP_ANSWERED);
+    http_state_set(req, STATE_ANSWERED);
     req->status = status;
     server->running--;
     reply_tell_owner(req);
@@ -183,8 +183,10 @@ enum step http_answer(struct http_request *req, unsigned status)
     } else if (req->suspended) {
         http_reply_queue(req);
     }
-    server->must_run = true;
-    loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
+    if (!req->in_handler) {
+        server->must_run = true;
+        loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
+    }
     return ANSWERED;
 }
 
@@ -220,7 +222,7 @@ enum MHD_Result http_reply_queue(struct http_request *req)
     struct MHD_Response *response = reply_new(req);
     enum MHD_Result good;
 
-    http_state_set(req, HTTP_SENDING);
+    http_state_set(req, STATE_SENDING);
     http_clock_set(server, &req->conn->deadline, PHASE_SEND);
     req->queued_run = server->in_run ? server->run : server->run + 1;
     (*(server->in_run ? &server->unsent : &server->unsent_next))++;

@@ -53,7 +53,7 @@ const char *http_request_id(const struct http_request *req)
 
 enum problem http_problem(const struct http_request *req)
 {
-    return req->state >= HTTP_ANSWERED ? req->problem : PROBLEM_NONE;
+    return req->state >= STATE_ANSWERED ? req->problem : PROBLEM_NONE;
 }
 
 const struct http_owner *http_owner(const struct http_request *req)

@@ -68,7 +68,7 @@ void store_run(struct store *store, struct store_call *call, const struct store_
                unsigned key_count, unsigned arg_count, const struct bytes *argv);
 
 struct store_options {
-    const char *url;      /* redis://[user:password@]host:port[/db], unix:///path[?db=N] */
+    const char *url;      /* redis://[user[:password]@]host[:port][/db], unix:///path[?db=N] */
     const char *password; /* overrides the one in the url; NULL: none */
     unsigned timeout_ms;  /* for each call, and for each step of connecting */
     bool allow_unsafe;    /* do not look at the settings that can lose locks */
@@ -86,9 +86,9 @@ void store_close(struct store *store);
  * a malformed url, what may be meant as one. */
 const char *store_url_check(const char *url, bool *has_password);
 
-/* NULL when calls are being taken, else the failing check in one word or two, for /readyz: 
- * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", or "store-unsafe" (calls are
- * taken all the same). detail: a sentence for people; never NULL; good until the loop turns. */
+/* NULL when calls are being taken, else the failing check in one word or two, for /readyz:
+ * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", or "store-unsafe" (calls
+ * are taken all the same). detail: a sentence for people; never NULL; good until the loop turns. */
 const char *store_not_ready(const struct store *store, const char **detail);
 /* NULL, or the setting that can lose locks ("appendfsync is everysec, must be always"), as last read (at
  * start and every 10 s). New grants must not be made while it is not NULL. Always NULL with allow_unsafe. */

@@ -124,7 +124,8 @@ static void put_auth(struct store *store)
     struct bytes password = store->password != NULL ? bytes_of(store->password) : BYTES("");
 
     if (store->url.user[0] != '\0') {
-        wire_put_command(&store->link.wire, (struct bytes[]){BYTES("AUTH"), bytes_of(store->url.user), password}, 3);
+        wire_put_command(&store->link.wire,
+                         (struct bytes[]){BYTES("AUTH"), bytes_of(store->url.user), password}, 3);
     } else {
         wire_put_command(&store->link.wire, (struct bytes[]){BYTES("AUTH"), password}, 2);
     }
@@ -145,12 +146,8 @@ void house_put(struct store *store, const struct house_call *house)
     unsigned argc;
 
     switch (house->kind) {
-    case HOUSE_AUTH:
-        put_auth(store);
-        return;
-    case HOUSE_SELECT:
-        put_select(store);
-        return;
+    case HOUSE_AUTH: put_auth(store); return;
+    case HOUSE_SELECT: put_select(store); return;
     case HOUSE_LOAD:
         script = store->scripts[house->index];
         argv[0] = BYTES("SCRIPT");
@@ -169,14 +166,10 @@ void house_put(struct store *store, const struct house_call *house)
 static const char *house_what(const struct store *store, const struct house_call *house)
 {
     switch (house->kind) {
-    case HOUSE_AUTH:
-        return "AUTH";
-    case HOUSE_SELECT:
-        return "SELECT";
-    case HOUSE_LOAD:
-        return store->scripts[house->index]->name;
-    case HOUSE_LOOK:
-        return "the look at its settings";
+    case HOUSE_AUTH: return "AUTH";
+    case HOUSE_SELECT: return "SELECT";
+    case HOUSE_LOAD: return store->scripts[house->index]->name;
+    case HOUSE_LOOK: return "the look at its settings";
     }
     abort();
 }
@@ -193,7 +186,8 @@ static const char *house_check(const struct house_call *house, struct bytes code
     return bytes_are(code, "BUSY") ? "store-busy" : "store-refused";
 }
 
-/* Redis may quote what it was sent (an unknown command's arguments): of AUTH's error only the code is told. */
+/* Redis may quote what it was sent (an unknown command's arguments): of AUTH's error only the code is told.
+ */
 static void house_refused(struct store *store, const struct house_call *house, const redisReply *reply)
 {
     struct bytes error = {reply->str, reply->len};
@@ -218,11 +212,13 @@ static bool is_sha(const redisReply *reply)
     return true;
 }
 
-/* An error that ends a greeting. That a setting cannot be read is an answer too, unless a script is in the way. */
+/* An error that ends a greeting. That a setting cannot be read is an answer too, unless a script is in the
+ * way. */
 static bool is_refusal(const struct store *store, const struct house_call *house, const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && store->link.state == LINK_GREETING &&
-           (house->kind != HOUSE_LOOK || bytes_are(reply_error_code((struct bytes){reply->str, reply->len}), "BUSY"));
+           (house->kind != HOUSE_LOOK ||
+            bytes_are(reply_error_code((struct bytes){reply->str, reply->len}), "BUSY"));
 }
 
 /* False when the link is no more. */

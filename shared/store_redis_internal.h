@@ -48,7 +48,8 @@ struct wire_script {
 
 void wire_script_set(struct wire_script *script, const char *sha);
 void wire_put_command(struct store_wire *wire, const struct bytes *argv, unsigned argc);
-void wire_put_evalsha(struct store_wire *wire, const struct store_call *call, const struct wire_script *script);
+void wire_put_evalsha(struct store_wire *wire, const struct store_call *call,
+                      const struct wire_script *script);
 void wire_put_eval(struct store_wire *wire, const struct store_call *call);
 /* Where the next command will begin. */
 uint64_t wire_position(const struct store_wire *wire);
@@ -68,16 +69,16 @@ struct bytes reply_error_code(struct bytes error);
 /* -- settings that can lose locks */
 enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 200 };
 
-/* What the looks so far have shown of the append-only file. A first rewrite, before which nothing is durable, looks
- * in INFO like any other one; only what came before tells them apart. */
+/* What the looks so far have shown of the append-only file. A first rewrite, before which nothing is durable,
+ * looks in INFO like any other one; only what came before tells them apart. */
 enum safety_aof { AOF_NOT_SEEN, AOF_SEEN_OFF, AOF_SEEN_WHOLE };
 
 struct store_safety {
     bool checked, unsafe, unread;
     enum safety_aof aof;
-    unsigned left;                   /* replies still to come in this look */
-    char found[SAFETY_TEXT_MAX];     /* by the look that is under way; empty: nothing */
-    char verdict[SAFETY_TEXT_MAX];   /* of the last whole look */
+    unsigned left;                 /* replies still to come in this look */
+    char found[SAFETY_TEXT_MAX];   /* by the look that is under way; empty: nothing */
+    char verdict[SAFETY_TEXT_MAX]; /* of the last whole look */
 };
 
 /* Command i of a look; the number of its arguments, at most 3. */
@@ -109,11 +110,12 @@ struct store_link {
     enum link_state state;
     struct redisContext *context;
     struct loop_watch watch;
-    struct loop_timer timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; READY: the calls' */
+    struct loop_timer
+        timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; READY: the calls' */
     bool timer_armed;
-    bool blocked; /* the kernel takes no more for now, or never again */
-    bool stood;   /* has been READY once */
-    unsigned attempts; /* in a row, without a link that lasted */
+    bool blocked;       /* the kernel takes no more for now, or never again */
+    bool stood;         /* has been READY once */
+    unsigned attempts;  /* in a row, without a link that lasted */
     unsigned unflushed; /* commands since the last write */
     uint64_t ready_ms;
     struct call_list flight; /* in the order of their replies */
@@ -123,7 +125,8 @@ struct store_link {
     unsigned greeting_left, loads_left;
     const char *check; /* for store_not_ready() while the state is not READY */
     char detail[544];
-    unsigned char walked[LINK_STATES]; /* bit t of element f: went from f to t; what the test of the drawing reads */
+    unsigned char
+        walked[LINK_STATES]; /* bit t of element f: went from f to t; what the test of the drawing reads */
 };
 
 struct store {
@@ -161,13 +164,16 @@ void link_close(struct store *store);
 void link_send(struct store *store, struct store_call *call);
 void link_flush(struct store *store);
 void link_io(struct loop_watch *watch, int events);
+/* Takes what has come; calls done. */
+void link_read(struct store *store);
 /* Every command of the greeting is answered. */
 void link_ready(struct store *store);
 /* The socket is writable for the first time: connected, or refused. */
 void link_connected(struct store *store);
 void link_arm(struct store_link *link, uint64_t delay_ms);
 /* Ends the link and every call on it. why: of the printf family; goes after the address and ": ". */
-void link_drop(struct store *store, const char *check, const char *why, ...) __attribute__((format(printf, 3, 4)));
+void link_drop(struct store *store, const char *check, const char *why, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* store_redis_house.c */
 void house_new(struct store *store);

@@ -10,7 +10,7 @@
 enum {
     FLUSH_COMMANDS = 16, /* Redis works on them while the turn goes on making more */
     FLUSH_BYTES = 256 * 1024,
-    READS_MAX = 16,        /* of one event: others want their turn too */
+    READS_MAX = 16,       /* of one event: others want their turn too */
     READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */
 };
 
@@ -23,15 +23,9 @@ void link_send(struct store *store, struct store_call *call)
     assert(link->state == LINK_READY || link->state == LINK_GREETING);
     call->place = wire_position(&link->wire);
     switch ((enum call_state)call->state) {
-    case CALL_BY_SHA:
-        wire_put_evalsha(&link->wire, call, &link->scripts[call->script->index]);
-        break;
-    case CALL_WHOLE:
-        wire_put_eval(&link->wire, call);
-        break;
-    case CALL_HOUSE:
-        house_put(store, container_of(call, struct house_call, call));
-        break;
+    case CALL_BY_SHA: wire_put_evalsha(&link->wire, call, &link->scripts[call->script->index]); break;
+    case CALL_WHOLE: wire_put_eval(&link->wire, call); break;
+    case CALL_HOUSE: house_put(store, container_of(call, struct house_call, call)); break;
     }
     call_list_append(&link->flight, call);
     link->unflushed++;
@@ -90,7 +84,8 @@ static void link_take_reply(struct store *store, const redisReply *reply)
     }
 }
 
-/* A continuation may make calls, and sending one may show that the link is broken: then the context is gone. */
+/* A continuation may make calls, and sending one may show that the link is broken: then the context is gone.
+ */
 static void link_take_replies(struct store *store, redisContext *context)
 {
     while (store->link.context == context) {
@@ -108,7 +103,7 @@ static void link_take_replies(struct store *store, redisContext *context)
     }
 }
 
-static void link_read(struct store *store)
+void link_read(struct store *store)
 {
     redisContext *context = store->link.context;
 

@@ -12,9 +12,9 @@
  *   READY       --store_close-->                                     IDLE
  *   WAITING     --store_close-->                                     IDLE
  *
- * Only READY takes calls. Leaving it ends every call on the link: UNKNOWN if the kernel has taken any of its bytes,
- * else NOT_SENT. Redis answers in the order of asking, so the calls in flight are a line, and an answer belongs to
- * its head. */
+ * Only READY takes calls. Leaving it ends every call on the link: UNKNOWN if the kernel has taken any of its
+ * bytes, else NOT_SENT. Redis answers in the order of asking, so the calls in flight are a line, and an
+ * answer belongs to its head. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -88,15 +88,10 @@ static void link_enter(struct store *store, enum link_state next)
         link_arm(link, store->timeout_ms);
         house_greet(store);
         return;
-    case LINK_WAITING:
-        link_arm(link, pause_ms(link));
-        return;
-    case LINK_READY:
-        link->ready_ms = loop_now_ms();
-        return;
+    case LINK_WAITING: link_arm(link, pause_ms(link)); return;
+    case LINK_READY: link->ready_ms = loop_now_ms(); return;
     case LINK_IDLE:
-    case LINK_STATES:
-        return;
+    case LINK_STATES: return;
     }
 }
 
@@ -112,8 +107,8 @@ void link_open(struct store *store)
     link_enter(store, LINK_CONNECTING);
 }
 
-/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver does (net.c
- * of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
+/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver
+ * does (net.c of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
 static redisContext *connect_start(const struct store_url *url)
 {
     if (url->path[0] != '\0') {
@@ -170,21 +165,35 @@ void link_ready(struct store *store)
 
 /* -- ends */
 
-/* One timer for all calls: it fires when the oldest one that was there when it was armed would be late, and then looks who
- * is the oldest now. A call that is sent whole keeps its deadline and has never left the line's sight, so none that
- * is in flight is due before the timer. */
-static void link_look_at_deadlines(struct store *store)
+static uint64_t oldest_deadline_ms(const struct store_link *link)
 {
-    uint64_t now_ms = loop_now_ms(), oldest_ms = UINT64_MAX;
+    uint64_t oldest_ms = UINT64_MAX;
 
-    store->link.timer_armed = false;
-    for (const struct store_call *call = store->link.flight.head; call != NULL; call = call->next) {
+    for (const struct store_call *call = link->flight.head; call != NULL; call = call->next) {
         oldest_ms = call->deadline_ms < oldest_ms ? call->deadline_ms : oldest_ms;
     }
-    if (oldest_ms <= now_ms) {
+    return oldest_ms;
+}
+
+/* One timer for all calls: it fires when the oldest one that was there when it was armed would be late, and
+ * then looks who is the oldest now. A call that is sent whole keeps its deadline and has never left the
+ * line's sight, so none that is in flight is due before the timer. */
+static void link_look_at_deadlines(struct store *store)
+{
+    struct store_link *link = &store->link;
+    uint64_t now_ms = loop_now_ms();
+
+    link->timer_armed = false;
+    if (oldest_deadline_ms(link) <= now_ms) {
+        link_read(store); /* a process that was held up finds answers that have come in time */
+    }
+    if (link->state != LINK_READY || link->flight.head == NULL) {
+        return;
+    }
+    if (oldest_deadline_ms(link) <= now_ms) {
         link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
-    } else if (oldest_ms != UINT64_MAX) {
-        link_arm(&store->link, oldest_ms - now_ms);
+    } else {
+        link_arm(link, oldest_deadline_ms(link) - now_ms);
     }
 }
 
@@ -193,19 +202,12 @@ static void link_timer_fired(struct loop_timer *timer)
     struct store *store = container_of(timer, struct store, link.timer);
 
     switch (store->link.state) {
-    case LINK_WAITING:
-        link_enter(store, LINK_CONNECTING);
-        return;
+    case LINK_WAITING: link_enter(store, LINK_CONNECTING); return;
     case LINK_CONNECTING:
-    case LINK_GREETING:
-        link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
-        return;
-    case LINK_READY:
-        link_look_at_deadlines(store);
-        return;
+    case LINK_GREETING: link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms); return;
+    case LINK_READY: link_look_at_deadlines(store); return;
     case LINK_IDLE:
-    case LINK_STATES:
-        return;
+    case LINK_STATES: return;
     }
 }
 

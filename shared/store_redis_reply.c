@@ -100,17 +100,20 @@ bool store_reply_is(const struct store_reply *reply, const char *word)
 }
 
 /* -- errors. Read in Redis 7.0.15:
- * - Before a script begins, processCommand() (server.c), evalGenericCommand() (eval.c) and scriptPrepareForRun()
- *   (script.c) refuse with NOSCRIPT, LOADING, BUSY, MASTERDOWN, NOAUTH, NOPERM, and the four below.
- * - Inside a script, scriptVerifyWriteCommandAllow() and scriptVerifyOOM() refuse its first write with READONLY,
- *   MISCONF, NOREPLICAS or OOM ("OOM command not allowed ... script: <sha>, on @user_script:1."), and look no more
- *   once SCRIPT_WRITE_DIRTY is set. So these four mean that nothing was written, provided that scripts neither catch
- *   an error of redis.call() nor make such an error themselves; the others, when they come from inside a script
- *   (a later Redis says NOPERM there, at any command), mean nothing of the kind.
- * - Redis 6 puts "ERR Error running script" in front of an error from inside a script: UNKNOWN, which is safe.
+ * - Before a script begins, processCommand() (server.c), evalGenericCommand() (eval.c) and
+ * scriptPrepareForRun() (script.c) refuse with NOSCRIPT, LOADING, BUSY, MASTERDOWN, NOAUTH, NOPERM, and the
+ * four below.
+ * - Inside a script, scriptVerifyWriteCommandAllow() and scriptVerifyOOM() refuse its first write with
+ * READONLY, MISCONF, NOREPLICAS or OOM ("OOM command not allowed ... script: <sha>, on @user_script:1."), and
+ * look no more once SCRIPT_WRITE_DIRTY is set. So these four mean that nothing was written, provided that
+ * scripts neither catch an error of redis.call() nor make such an error themselves; the others, when they
+ * come from inside a script (a later Redis says NOPERM there, at any command), mean nothing of the kind.
+ * - Redis 6 puts "ERR Error running script" in front of an error from inside a script: UNKNOWN, which is
+ * safe.
  * - WRONGPASS answers only AUTH, NOGOODSLAVE only Sentinel's commands: neither can answer a script. */
 
-static const char *const refused_before_start[] = {"NOSCRIPT", "LOADING", "BUSY", "MASTERDOWN", "NOAUTH", "NOPERM"};
+static const char *const refused_before_start[] = {"NOSCRIPT",   "LOADING", "BUSY",
+                                                   "MASTERDOWN", "NOAUTH",  "NOPERM"};
 static const char *const refused_first_write[] = {"READONLY", "OOM", "MISCONF", "NOREPLICAS"};
 
 struct bytes reply_error_code(struct bytes error)

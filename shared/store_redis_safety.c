@@ -1,6 +1,7 @@
 /* store_redis_safety.c - the settings that can lose locks, as CONFIG GET and INFO tell them.
  *
- * maxmemory-policy counts even while maxmemory is 0: one CONFIG SET between two looks, and leases are evicted. */
+ * maxmemory-policy counts even while maxmemory is 0: one CONFIG SET between two looks, and leases are
+ * evicted. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ struct rule {
 };
 
 static const struct rule settings[] = {
-    {"maxmemory-policy", "noeviction"}, {"appendonly", "yes"},        {"appendfsync", "always"},
+    {"maxmemory-policy", "noeviction"},  {"appendonly", "yes"},        {"appendfsync", "always"},
     {"no-appendfsync-on-rewrite", "no"}, {"aof-load-truncated", "no"},
 };
 
@@ -109,11 +110,11 @@ static void take_info(struct store_safety *safety, unsigned look, struct bytes i
     }
 }
 
-/* After CONFIG SET appendonly yes nothing is durable before the first rewrite is over (AOF_WAIT_REWRITE in aof.c of
- * Redis 7.0.15), but INFO says aof_enabled:1 at once, and a rewrite in progress or scheduled as it does for any
- * later one. It is the first if the file was seen switched off before. Seen from the start, a rewrite with no base
- * size may be the first, so it is held to be: it may also be the first of a server that began with an empty file,
- * which is over soon. */
+/* After CONFIG SET appendonly yes nothing is durable before the first rewrite is over (AOF_WAIT_REWRITE in
+ * aof.c of Redis 7.0.15), but INFO says aof_enabled:1 at once, and a rewrite in progress or scheduled as it
+ * does for any later one. It is the first if the file was seen switched off before. Seen from the start, a
+ * rewrite with no base size may be the first, so it is held to be: it may also be the first of a server that
+ * began with an empty file, which is over soon. */
 static void take_rewrite(struct store_safety *safety, struct bytes info)
 {
     bool enabled = bytes_are(info_field(info, "aof_enabled"), "1");

@@ -41,7 +41,8 @@ static size_t find_last(struct bytes text, char wanted)
     return at != NULL ? (size_t)(at - text.at) : text.len;
 }
 
-/* Percent-decodes into a buffer of max + 1 bytes; false when it is malformed, too long, or has a control character. */
+/* Percent-decodes into a buffer of max + 1 bytes; false when it is malformed, too long, or has a control
+ * character. */
 static bool decode(struct bytes text, char *to, size_t max)
 {
     size_t len = 0;
@@ -149,7 +150,8 @@ static const char *read_host_and_port(struct bytes text, struct store_url *url)
     if (colon == text.len) {
         return NULL;
     }
-    if (text.at[colon] != ':' || !read_number(from(text, colon + 1), PORT_MAX, &url->port) || url->port == 0) {
+    if (text.at[colon] != ':' || !read_number(from(text, colon + 1), PORT_MAX, &url->port) ||
+        url->port == 0) {
         return "the port in the store's url must be 1 to 65535";
     }
     return NULL;
@@ -194,7 +196,8 @@ static const char *read_unix(struct bytes text, struct store_url *url)
     return NULL;
 }
 
-/* Asked of malformed urls too, and then rather once too often: a password must not be shown because of a typing error. */
+/* Asked of malformed urls too, and then rather once too often: a password must not be shown because of a
+ * typing error. */
 static bool may_have_password(struct bytes text)
 {
     size_t at = find_last(text, '@');

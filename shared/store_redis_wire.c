@@ -123,7 +123,8 @@ static char *put_arguments(char *to, const struct store_call *call)
     return to;
 }
 
-void wire_put_evalsha(struct store_wire *wire, const struct store_call *call, const struct wire_script *script)
+void wire_put_evalsha(struct store_wire *wire, const struct store_call *call,
+                      const struct wire_script *script)
 {
     size_t size = bulks_size_max(call->argv, call->arg_count) + script->len + BULK_HEAD_MAX;
     char *to = wire_room(wire, size);
@@ -157,8 +158,8 @@ size_t wire_waiting(const struct store_wire *wire)
     return wire->to - wire->from;
 }
 
-/* hiredis' redisBufferWrite() is not used: it calls write(2), which raises SIGPIPE on a broken link, and moves all that
- * is left after every partial write (hiredis.c of 0.14.1 and 1.2.0). */
+/* hiredis' redisBufferWrite() is not used: it calls write(2), which raises SIGPIPE on a broken link, and
+ * moves all that is left after every partial write (hiredis.c of 0.14.1 and 1.2.0). */
 enum wire_end wire_flush(struct store_wire *wire, int fd)
 {
     while (wire_waiting(wire) > 0) {

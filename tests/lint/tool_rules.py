@@ -30,7 +30,11 @@ def layout(tree):
     if files:
         done = tool(["clang-format", "--dry-run", "-Werror", "--style=file", *files], tree)
         if done.returncode:
-            yield from (line for line in told(done, "clang-format failed") if ": error:" in line or "rror" in line)
+            places = re.findall(r"^(\S+?):(\d+):\d+: error: ", done.stderr, re.MULTILINE)
+            first = {path: number for path, number in reversed(places)}
+            yield from (f"{path}:{number}: clang-format -i would change this" for path, number in sorted(first.items()))
+            if not first:
+                yield from told(done, "clang-format failed")
 
 
 def luacheck(tree):

@@ -1,4 +1,5 @@
-/* store_relay.h - a relay between store and Redis, on the store's own loop, that cuts, changes and adds bytes. */
+/* store_relay.h - a relay between store and Redis, on the store's own loop, that cuts, changes and adds
+ * bytes. */
 #ifndef PAWL_TESTS_STORE_RELAY_H
 #define PAWL_TESTS_STORE_RELAY_H
 
@@ -87,7 +88,8 @@ static inline void relay_accept(struct loop_watch *watch, int events)
         relay->fd[RELAY_DOWN] = -1;
         return;
     }
-    loop_watch_init(relay->loop, &relay->watch[RELAY_DOWN], relay->fd[RELAY_DOWN], relay_from_store, LOOP_READ);
+    loop_watch_init(relay->loop, &relay->watch[RELAY_DOWN], relay->fd[RELAY_DOWN], relay_from_store,
+                    LOOP_READ);
     loop_watch_init(relay->loop, &relay->watch[RELAY_UP], relay->fd[RELAY_UP], relay_from_redis, LOOP_READ);
 }
 
@@ -99,7 +101,8 @@ static inline void relay_open(struct relay *relay, struct loop *loop, const stru
     snprintf(relay->path, sizeof(relay->path), "%s/relay", redis->dir);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", relay->path);
     relay->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(bind(relay->listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(relay->listener, 8) == 0);
+    CHECK(bind(relay->listener, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+          listen(relay->listener, 8) == 0);
     loop_watch_init(loop, &relay->accepts, relay->listener, relay_accept, LOOP_READ);
 }
 
@@ -119,7 +122,8 @@ static inline void relay_world_open(struct world *world, struct relay *relay, co
     *world = (struct world){.loop = loop_new()};
     relay_open(relay, world->loop, redis);
     snprintf(url, sizeof(url), "unix://%s", relay->path);
-    world->store = store_open(world->loop, &(struct store_options){.url = url, .timeout_ms = timeout_ms,
+    world->store = store_open(world->loop, &(struct store_options){.url = url,
+                                                                   .timeout_ms = timeout_ms,
                                                                    .allow_unsafe = allow_unsafe,
                                                                    .scripts = all_scripts});
     WAIT(world, world_ready(world), 3000);

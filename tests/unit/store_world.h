@@ -1,4 +1,5 @@
-/* store_world.h - what the tests of the store stand on: a private Redis, a store on it, calls that watch how they end. */
+/* store_world.h - what the tests of the store stand on: a private Redis, a store on it, calls that watch how
+ * they end. */
 #ifndef PAWL_TESTS_STORE_WORLD_H
 #define PAWL_TESTS_STORE_WORLD_H
 
@@ -97,9 +98,27 @@ static inline const char *redis_ask(struct redis *redis, const char *command)
 static inline void redis_exec(const struct redis *redis, const char *const *extra)
 {
     char port[16];
-    const char *argv[48] = {"redis-server", "--port", port, "--bind", "127.0.0.1", "--unixsocket", redis->socket,
-                            "--dir", redis->data, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
-                            "--aof-load-truncated", "no", "--logfile", "log", "--enable-debug-command", "yes"};
+    const char *argv[48] = {"redis-server",
+                            "--port",
+                            port,
+                            "--bind",
+                            "127.0.0.1",
+                            "--unixsocket",
+                            redis->socket,
+                            "--dir",
+                            redis->data,
+                            "--save",
+                            "",
+                            "--appendonly",
+                            "yes",
+                            "--appendfsync",
+                            "always",
+                            "--aof-load-truncated",
+                            "no",
+                            "--logfile",
+                            "log",
+                            "--enable-debug-command",
+                            "yes"};
     size_t count = 0;
 
     snprintf(port, sizeof(port), "%u", redis->port);
@@ -151,8 +170,8 @@ static inline void redis_kill(struct redis *redis)
     close(redis->admin);
 }
 
-/* Returns when Redis is running a script for the test, and will be for busy_ms more; --busy-reply-threshold must be short.
- * The test's own connection waits for its end. */
+/* Returns when Redis is running a script for the test, and will be for busy_ms more; --busy-reply-threshold
+ * must be short. The test's own connection waits for its end. */
 static inline void redis_make_busy(struct redis *redis, unsigned busy_ms)
 {
     struct redis other = {.admin = redis_connect(redis)};
@@ -191,7 +210,8 @@ static inline void redis_stop(struct redis *redis)
 
 enum { ECHO, SET, INCR, REFUSE, BREAK, SLOW, SHAPES, LENGTH, FREE_THEN_SET, SCRIPTS };
 
-#define SCRIPT(place, text) static const struct store_script script_##place = {#place, text, sizeof(text) - 1, place}
+#define SCRIPT(place, text)                                                                                  \
+    static const struct store_script script_##place = {#place, text, sizeof(text) - 1, place}
 SCRIPT(ECHO, "return ARGV");
 SCRIPT(SET, "redis.call('SET', KEYS[1], ARGV[1]) return {'set', 1}");
 SCRIPT(INCR, "return redis.call('INCR', KEYS[1])");
@@ -199,11 +219,12 @@ SCRIPT(REFUSE, "return redis.error_reply('MINE because I say so')");
 SCRIPT(BREAK, "redis.call('SET', KEYS[1], 'half') error('boom')");
 SCRIPT(SLOW, "local n = 0 local t = redis.call('TIME') local till = t[1] * 1000000 + t[2] + ARGV[1] * 1000 "
              "repeat n = n + 1 t = redis.call('TIME') until t[1] * 1000000 + t[2] > till return n");
-SCRIPT(SHAPES, "if KEYS[1] == 'status' then return redis.status_reply('FINE') end "
-               "if KEYS[1] == 'nil' then return false end if KEYS[1] == 'one' then return 7 end "
-               "if KEYS[1] == 'empty' then return {} end "
-               "return {'word', 42, false, {'in', {1, 2}}, '17', '017', '-5', '-0', '', '9223372036854775807', "
-               "'9223372036854775808', '1 ', redis.status_reply('OK')}");
+SCRIPT(SHAPES,
+       "if KEYS[1] == 'status' then return redis.status_reply('FINE') end "
+       "if KEYS[1] == 'nil' then return false end if KEYS[1] == 'one' then return 7 end "
+       "if KEYS[1] == 'empty' then return {} end "
+       "return {'word', 42, false, {'in', {1, 2}}, '17', '017', '-5', '-0', '', '9223372036854775807', "
+       "'9223372036854775808', '1 ', redis.status_reply('OK')}");
 SCRIPT(LENGTH, "return {#ARGV[1], ARGV[1]:sub(-1)}");
 SCRIPT(FREE_THEN_SET, "redis.call('DEL', KEYS[2]) redis.call('SET', KEYS[1], ARGV[1]) return 'set'");
 
@@ -263,8 +284,9 @@ static inline void world_open_on(struct world *world, const struct redis *redis,
     char url[64];
 
     snprintf(url, sizeof(url), "unix://%s", redis->socket);
-    world_open(world, &(struct store_options){
-                          .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .scripts = all_scripts});
+    world_open(world,
+               &(struct store_options){
+                   .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .scripts = all_scripts});
     WAIT(world, world_ready(world), 2000);
 }
 
@@ -276,7 +298,8 @@ static inline void world_close(struct world *world)
     CHECK_INT(world->open, 0);
 }
 
-static inline enum step probe_done(struct store_call *call, enum store_outcome outcome, const struct store_reply *reply)
+static inline enum step probe_done(struct store_call *call, enum store_outcome outcome,
+                                   const struct store_reply *reply)
 {
     struct probe *probe = container_of(call, struct probe, call);
     struct bytes text = store_reply_text(reply, 0);

@@ -413,6 +413,11 @@ struct capping_hook {
     int turns;
 };
 
+struct capped_by_timer {
+    struct loop_timer timer;
+    struct loop *loop;
+};
+
 static void hook_cap(struct loop_hook *hook)
 {
     struct capping_hook *capping = container_of(hook, struct capping_hook, hook);
@@ -440,6 +445,59 @@ TEST(wait_is_as_short_as_a_hook_asks_although_a_timer_is_far_off)
     CHECK_INT(far.fired, 0);
     loop_hook_remove(loop, &capping.hook);
     loop_timer_done(&far.timer);
+    loop_free(loop);
+}
+
+static void hook_cap_long(struct loop_hook *hook)
+{
+    loop_wait_at_most(container_of(hook, struct capping_hook, hook)->loop, LONG_MS);
+}
+
+TEST(shortest_of_several_asks_is_what_counts)
+{
+    struct loop *loop = loop_new();
+    struct capping_hook brief = {.loop = loop}, lengthy = {.loop = loop};
+    uint64_t began_ms = loop_now_ms();
+
+    loop_hook_add(loop, &brief.hook, hook_cap);
+    loop_hook_add(loop, &lengthy.hook, hook_cap_long);
+    loop_turn(loop, LONG_MS);
+    CHECK(loop_now_ms() - began_ms < LONG_MS / 2);
+    loop_hook_remove(loop, &brief.hook);
+    loop_hook_remove(loop, &lengthy.hook);
+    loop_free(loop);
+}
+
+static void timer_cap(struct loop_timer *timer)
+{
+    struct capped_by_timer *capped = container_of(timer, struct capped_by_timer, timer);
+
+    loop_wait_at_most(capped->loop, 0);
+}
+
+TEST(what_a_timer_asks_of_the_next_wait_is_kept)
+{
+    struct loop *loop = loop_new();
+    struct capped_by_timer capped = {.loop = loop};
+    uint64_t began_ms = loop_now_ms();
+
+    loop_timer_init(loop, &capped.timer, timer_cap);
+    loop_timer_arm(&capped.timer, 5, 0);
+    loop_turn(loop, LONG_MS); /* ends when the timer fires */
+    loop_turn(loop, LONG_MS);
+    CHECK(loop_now_ms() - began_ms < LONG_MS / 2);
+    loop_timer_done(&capped.timer);
+    loop_free(loop);
+}
+
+TEST(turn_that_may_not_wait_does_not_wait)
+{
+    struct loop *loop = loop_new();
+
+    for (int i = 0; i < 1000; i++) {
+        loop_turn(loop, 0);
+        loop_turn(loop, 1); /* however the clock ticks between being asked and waiting */
+    }
     loop_free(loop);
 }
 
@@ -543,6 +601,7 @@ TEST(two_loops_know_nothing_of_each_other)
 
 int main(void)
 {
+    alarm(20); /* a loop that waits for ever must not */
     RUN(timer_fires_once_and_never_early);
     RUN(timer_repeats_until_it_is_disarmed);
     RUN(arming_an_armed_timer_sets_it_anew);
@@ -559,6 +618,9 @@ int main(void)
     RUN(hook_that_asks_for_it_makes_all_of_them_run_once_more);
     RUN(hook_may_remove_itself_while_it_runs);
     RUN(wait_is_as_short_as_a_hook_asks_although_a_timer_is_far_off);
+    RUN(shortest_of_several_asks_is_what_counts);
+    RUN(what_a_timer_asks_of_the_next_wait_is_kept);
+    RUN(turn_that_may_not_wait_does_not_wait);
     RUN(turn_waits_no_longer_than_it_is_told);
     RUN(another_thread_stops_a_loop_that_waits_and_it_can_run_again);
     RUN(signal_is_caught_on_the_loop);

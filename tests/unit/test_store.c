@@ -1,4 +1,5 @@
-/* test_store.c - calls to a real Redis: what they bring back, that each ends once and later, and by which link. */
+/* test_store.c - calls to a real Redis: what they bring back, that each ends once and later, and by which
+ * link. */
 #include "tests/unit/store_world.h"
 
 enum { MANY = 20000, LARGE = 1024 * 1024, LARGE_CALLS = 100 };
@@ -278,10 +279,14 @@ static const char *try_url(const char *url, const char *password, char *detail, 
     struct world world;
     const char *why, *check;
 
-    world_open(&world, &(struct store_options){.url = url, .password = password, .timeout_ms = 1000,
-                                               .allow_unsafe = true, .scripts = all_scripts});
+    world_open(&world, &(struct store_options){.url = url,
+                                               .password = password,
+                                               .timeout_ms = 1000,
+                                               .allow_unsafe = true,
+                                               .scripts = all_scripts});
     for (unsigned i = 0; i < 300 && (check = store_not_ready(world.store, &why)) != NULL &&
-                         (strcmp(check, "store-connecting") == 0 || i < 50); i++) {
+                         (strcmp(check, "store-connecting") == 0 || i < 50);
+         i++) {
         loop_turn(world.loop, 2);
     }
     check = store_not_ready(world.store, &why);

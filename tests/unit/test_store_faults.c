@@ -1,4 +1,5 @@
-/* test_store_faults.c - a Redis that stops, dies, refuses, or talks nonsense: no call ends twice, wrongly, or never. */
+/* test_store_faults.c - a Redis that stops, dies, refuses, or talks nonsense: no call ends twice, wrongly, or
+ * never. */
 #include <ctype.h>
 
 #include "tests/unit/store_relay.h"
@@ -63,6 +64,28 @@ TEST(a_late_call_takes_the_younger_ones_on_its_link_along)
     WAIT(&world, old.ends == 1, 2000);
     CHECK(young.ends == 1 && young.outcome == STORE_UNKNOWN && old.outcome == STORE_UNKNOWN);
     kill(redis.pid, SIGCONT);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
+TEST(an_answer_that_came_while_the_process_was_held_up_counts)
+{
+    struct redis redis;
+    struct world world;
+    struct probe probe = {0};
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, SHORT_MS);
+    probe_start(&world, &probe, &script_SET, "k", "v");
+    link_flush(world.store);
+    /* Held up: the loop does not turn, Redis answers, the deadline passes. */
+    while (loop_now_ms() < probe.call.deadline_ms + 20) {
+        poll(NULL, 0, 5);
+    }
+    WAIT(&world, probe.ends == 1, 2000);
+    CHECK_INT(probe.outcome, STORE_DONE);
+    CHECK_INT(store_counts(world.store).reconnects, 0);
+    CHECK(world_ready(&world));
     world_close(&world);
     redis_stop(&redis);
 }
@@ -146,7 +169,8 @@ TEST(a_killed_redis_that_returns_is_used_again_within_two_seconds)
     redis_stop(&redis);
 }
 
-/* Cuts after so many bytes in that direction; then what each call was told must agree with what Redis holds. */
+/* Cuts after so many bytes in that direction; then what each call was told must agree with what Redis holds.
+ */
 static void cut(struct world *world, struct relay *relay, struct redis *redis, int way, int64_t after)
 {
     static struct probe probes[CUT_CALLS];
@@ -393,7 +417,8 @@ static const struct {
     {"NOAUTH Authentication required.", STORE_NOT_SENT},
     {"NOPERM this user has no permissions to run the 'evalsha' command", STORE_NOT_SENT},
     {"NOPERM ACL failure in it script: ab, on @user_script:1.", STORE_UNKNOWN},
-    {"OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1.", STORE_NOT_SENT},
+    {"OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1.",
+     STORE_NOT_SENT},
     {"MISCONF Errors writing to the AOF file: No space left on device", STORE_NOT_SENT},
     {"ERR Error running script: -OOM command not allowed", STORE_UNKNOWN},
     {"ERR user_script:1: boom script: ab, on @user_script:1.", STORE_UNKNOWN},
@@ -415,7 +440,7 @@ TEST(an_error_says_not_sent_only_by_its_whole_first_word)
 /* -- the drawing */
 
 static const char *const state_names[LINK_STATES] = {
-    [LINK_IDLE] = "IDLE", [LINK_CONNECTING] = "CONNECTING", [LINK_GREETING] = "GREETING",
+    [LINK_IDLE] = "IDLE",   [LINK_CONNECTING] = "CONNECTING", [LINK_GREETING] = "GREETING",
     [LINK_READY] = "READY", [LINK_WAITING] = "WAITING",
 };
 
@@ -469,8 +494,9 @@ static void close_at_once(const char *url, enum link_state state, unsigned timeo
 {
     struct world world;
 
-    world_open(&world, &(struct store_options){
-                           .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .scripts = all_scripts});
+    world_open(&world,
+               &(struct store_options){
+                   .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .scripts = all_scripts});
     if (state != LINK_CONNECTING) {
         WAIT(&world, world.store->link.state == state, 2000);
     }
@@ -511,6 +537,7 @@ int main(void)
 {
     RUN(a_stopped_redis_makes_calls_unknown_after_the_deadline_and_comes_back_by_itself);
     RUN(a_late_call_takes_the_younger_ones_on_its_link_along);
+    RUN(an_answer_that_came_while_the_process_was_held_up_counts);
     RUN(what_the_kernel_never_took_is_not_sent_and_never_happens);
     RUN(a_killed_redis_that_returns_is_used_again_within_two_seconds);
     RUN(a_link_cut_anywhere_ends_each_call_once_and_truly);

@@ -1,4 +1,5 @@
-/* test_store_safety.c - every setting that can lose locks is found and named, at start and when it is changed. */
+/* test_store_safety.c - every setting that can lose locks is found and named, at start and when it is
+ * changed. */
 #include "tests/unit/store_relay.h"
 
 enum { LOOK_MS = 15 };
@@ -10,10 +11,12 @@ struct setting {
 static const struct setting settings[] = {
     {"CONFIG SET maxmemory-policy allkeys-lru", "CONFIG SET maxmemory-policy noeviction",
      "maxmemory-policy is allkeys-lru, must be noeviction"},
-    {"CONFIG SET appendfsync everysec", "CONFIG SET appendfsync always", "appendfsync is everysec, must be always"},
+    {"CONFIG SET appendfsync everysec", "CONFIG SET appendfsync always",
+     "appendfsync is everysec, must be always"},
     {"CONFIG SET no-appendfsync-on-rewrite yes", "CONFIG SET no-appendfsync-on-rewrite no",
      "no-appendfsync-on-rewrite is yes, must be no"},
-    {"CONFIG SET aof-load-truncated yes", "CONFIG SET aof-load-truncated no", "aof-load-truncated is yes, must be no"},
+    {"CONFIG SET aof-load-truncated yes", "CONFIG SET aof-load-truncated no",
+     "aof-load-truncated is yes, must be no"},
     {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "role is slave, must be master"},
     {"CONFIG SET appendonly no", "CONFIG SET appendonly yes", "appendonly is no, must be yes"},
 };
@@ -43,7 +46,8 @@ static void check_told(struct world *world, const char *told)
     if (!tells(world, told)) {
         printf("# told: %s\n", store_unsafe(world->store));
     }
-    CHECK_TEXT(bytes_of(store_not_ready(world->store, &detail)), bytes_of(told != NULL ? "store-unsafe" : NULL));
+    CHECK_TEXT(bytes_of(store_not_ready(world->store, &detail)),
+               bytes_of(told != NULL ? "store-unsafe" : NULL));
     CHECK(detail != NULL && (told == NULL || strcmp(detail, store_unsafe(world->store)) == 0));
 }
 
@@ -107,7 +111,8 @@ static void slow_rewrites(struct redis *redis)
     CHECK_TEXT(bytes_of(redis_ask(redis, "CONFIG SET rdb-key-save-delay 100000")), BYTES("+OK"));
 }
 
-static const char first_rewrite[] = "appendonly is yes, but its first rewrite is not over, must be rewritten first";
+static const char first_rewrite[] =
+    "appendonly is yes, but its first rewrite is not over, must be rewritten first";
 
 TEST(until_its_first_rewrite_is_over_the_append_only_file_does_not_count)
 {
@@ -170,7 +175,8 @@ static const struct {
     {"aof_enabled:1", "aof_enabled:0", "aof_enabled is 0, must be 1"},
     {"aof_enabled:1", "aof_disable:1", "INFO persistence cannot be read (aof_enabled)"},
     {"role:master", "rule:master", "INFO replication cannot be read (role)"},
-    {"\r\nappendfsync\r\n$6\r\nalways", "\r\nappendfsync\r\n:12345\r\n:7", "CONFIG GET appendfsync cannot be read"},
+    {"\r\nappendfsync\r\n$6\r\nalways", "\r\nappendfsync\r\n:12345\r\n:7",
+     "CONFIG GET appendfsync cannot be read"},
 };
 
 TEST(what_redis_says_of_its_state_counts_beside_its_settings)

@@ -21,7 +21,8 @@ static const struct good good[] = {
     {"redis://u:p:q@h", {.host = "h", .port = 6379, .user = "u", .password = "p:q"}},
     {"redis://u:p@q@h", {.host = "h", .port = 6379, .user = "u", .password = "p@q"}},
     {"redis://%75:%40%2F%3a%25@h/1", {.host = "h", .port = 6379, .db = 1, .user = "u", .password = "@/:%"}},
-    {"redis://:p%C3%A4ss@my_host-1.example:2", {.host = "my_host-1.example", .port = 2, .password = "p\xc3\xa4ss"}},
+    {"redis://:p%C3%A4ss@my_host-1.example:2",
+     {.host = "my_host-1.example", .port = 2, .password = "p\xc3\xa4ss"}},
     {"unix:///run/redis.sock", {.path = "/run/redis.sock", .port = 6379}},
     {"unix:///a?db=65535", {.path = "/a", .port = 6379, .db = 65535}},
     {"unix:///a%20b%3Fc?db=0", {.path = "/a b?c", .port = 6379}},
@@ -144,10 +145,12 @@ static const struct {
     const char *text;
     bool has;
 } passwords[] = {
-    {"redis://u:p@h:1", true}, {"redis://:p@h", true},        {"redis://h:1", false},
-    {"redis://u@h:1", false},  {"redis://u:p@", true},        {"redis://u:pa/ss@h", true},
-    {"redis:/u:p@h", true},    {"u:p@h", true},               {"unix:///a:b@c", false},
-    {"", false},               {"redis://u:%zz@h:1/x", true}, {"rediss://u:p@h", true},
+    {"redis://u:p@h:1", true},     {"redis://:p@h", true},
+    {"redis://h:1", false},        {"redis://u@h:1", false},
+    {"redis://u:p@", true},        {"redis://u:pa/ss@h", true},
+    {"redis:/u:p@h", true},        {"u:p@h", true},
+    {"unix:///a:b@c", false},      {"", false},
+    {"redis://u:%zz@h:1/x", true}, {"rediss://u:p@h", true},
 };
 
 TEST(a_password_is_noticed_in_good_and_in_mistyped_urls)

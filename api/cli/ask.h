@@ -1,0 +1,50 @@
+/* ask.h - one question to one of the services, and the telling of its refusal. */
+#ifndef PAWL_CLI_ASK_H
+#define PAWL_CLI_ASK_H
+
+#include "api/cli/http_client.h"
+#include "shared/json.h"
+
+enum ask_repeat {
+    ASK_ONCE,
+    ASK_TWICE /* when the end is not known, once more: only for requests that are safe to repeat */
+};
+
+struct ask {
+    const char *what;                   /* for sentences: "acquire" */
+    const char *name;                   /* and of what: "orders:42"; NULL: of nothing in particular */
+    const char *service;                /* "the lease service" */
+    const char *flag;                   /* "--lease-url": what to look at when nobody answers */
+    struct http_client_request request; /* url is given by ask_url() */
+    enum ask_repeat repeat;
+    char *url;
+};
+
+/* Fills service, flag and url: of the base (or, when NULL, the default) with path and the name,
+ * percent-encoded but for
+ * ':' and, when it is a resource key, '/'. CLI_GO_ON, or CLI_USAGE. ask_done() frees. */
+int ask_lease(struct ask *ask, const char *base, const char *name);
+int ask_leases(struct ask *ask, const char *base); /* the list of them; ask_query() adds to it */
+int ask_resource(struct ask *ask, const char *base, const char *key);
+void ask_query(struct ask *ask, const char *name, struct bytes value);
+void ask_header(struct ask *ask, const char *name, struct bytes value);
+void ask_done(struct ask *ask);
+
+/* CLI_GO_ON with a 2xx answer; else the exit status: has told on stderr what happened and what to do. answer
+ * is filled either way. */
+int ask_send(struct ask *ask, struct http_client_answer *answer);
+
+/* The two halves of it, for who wants to look at a refusal first. */
+enum http_client_outcome ask_try(const struct ask *ask, struct http_client_answer *answer);
+int ask_tell(const struct ask *ask, enum http_client_outcome outcome,
+             const struct http_client_answer *answer);
+/* Whether the answer is this problem. */
+bool ask_is_problem(const struct http_client_answer *answer, const char *code);
+
+/* The answer as JSON; NULL when it is none, which has been told (CLI_BUG then). The caller frees. */
+struct json *ask_json(const struct ask *ask, const struct http_client_answer *answer);
+/* Members of it; 0 or "" when they are missing. */
+int64_t ask_int(const struct json *json, const char *name);
+struct bytes ask_text(const struct json *json, const char *name);
+
+#endif

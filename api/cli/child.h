@@ -1,0 +1,41 @@
+/* child.h - real processes that this one starts, reads and never leaves behind.
+ *
+ * A child has a process group of its own (so that Ctrl-C reaches this process alone, which then ends the
+ * children in order), no PAWL_ variables, and dies with this process, however that dies: PR_SET_PDEATHSIG,
+ * which holds as long as the thread that forked lives, so start children from the main thread only. */
+#ifndef PAWL_CLI_CHILD_H
+#define PAWL_CLI_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { CHILD_LINE_SIZE = 4096, CHILD_PATH_SIZE = 4096 };
+
+enum child_streams {
+    CHILD_LOGS,  /* stdin is empty; stdout and stderr are read together */
+    CHILD_TALKS, /* stdin is written to, stdout is read; stderr is this process's own */
+};
+
+struct child {
+    const char *name; /* for people */
+    pid_t pid;        /* 0: not started, or ended and told */
+    int in_fd;        /* its stdin; -1: none */
+    int out_fd;       /* what is read of it; -1: at its end */
+    int status;       /* of wait(2), once it has ended */
+    bool ended;       /* but perhaps not all of its lines are read */
+    bool stopped;     /* by a signal, and not told yet */
+    size_t len;
+    char buf[CHILD_LINE_SIZE];
+};
+
+/* The program of this name beside this very program, else in PATH. false: there is none. */
+bool child_find(const char *name, char path[CHILD_PATH_SIZE]);
+/* argv[0] is the path. false: it could not even be forked. */
+bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv);
+/* A line to its stdin; false: it reads no more. */
+bool child_say(const struct child *child, const char *line);
+/* "exit status 78", "signal 9 (Killed)" */
+void child_describe_end(const struct child *child, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,47 @@
+/* cli.h - what every command of pawl has in common: exit statuses, complaints, the clock, the commands
+ * themselves. */
+#ifndef PAWL_CLI_CLI_H
+#define PAWL_CLI_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* docs/contract.md, "Commands". The status of a refusal by a service is that of its problem
+ * (api/problems.def). */
+enum cli_status {
+    CLI_GO_ON = -1, /* not an end: nothing speaks against the next step */
+    CLI_OK = 0,
+    CLI_REFUSED = 1,
+    CLI_USAGE = 64,
+    CLI_UNREACHABLE = 69,
+    CLI_BUG = 70,
+    CLI_CONFIG = 78
+};
+
+/* "pawl: " and the sentence on stderr, without control characters; returns status, so that a caller can pass
+ * it on. */
+int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A second line for it: what to do. */
+void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Memory or nothing: being out of memory ends the program (70). */
+void *cli_alloc(size_t size);
+void *cli_realloc(void *old, size_t size);
+/* Milliseconds of the monotonic clock, the same in all processes of the machine. */
+uint64_t cli_now_ms(void);
+
+/* Each command gets the arguments from its own name on and returns the exit status. */
+int cli_acquire(int argc, char **argv);
+int cli_renew(int argc, char **argv);
+int cli_release(int argc, char **argv);
+int cli_get(int argc, char **argv);
+int cli_ls(int argc, char **argv);
+int cli_put(int argc, char **argv);
+int cli_cat(int argc, char **argv);
+int cli_rm(int argc, char **argv);
+int cli_dev(int argc, char **argv);
+int cli_demo(int argc, char **argv);
+int cli_demo_worker(int argc, char **argv);
+int cli_keygen(int argc, char **argv);
+int cli_verify(int argc, char **argv);
+
+#endif

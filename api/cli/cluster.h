@@ -1,0 +1,50 @@
+/* cluster.h - a private redis-server, a lease service and a gateway, as children of this process.
+ *
+ *   cluster_start    files, Redis, the store if there is none, lease service, gateway, both ready
+ *   cluster_next     what happens, while they run
+ *   cluster_end      the gateway, the lease service, Redis, each waited for; then what is temporary is
+ * deleted
+ *
+ * cluster_end() is called after cluster_start() whatever came of it. Every wait has a deadline. */
+#ifndef PAWL_CLI_CLUSTER_H
+#define PAWL_CLI_CLUSTER_H
+
+#include "api/cli/cluster_files.h"
+#include "api/cli/watch.h"
+
+enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300 };
+
+/* A service, and the last that it said. */
+struct cluster_member {
+    struct child child;
+    char tail[CLUSTER_TAIL][CLUSTER_TAIL_BYTES];
+    unsigned said;
+};
+
+struct cluster {
+    struct cluster_files files;
+    struct cluster_member redis, maker, lease, gateway; /* maker: makes the store, once */
+    struct watch watch;                                 /* others may add children of theirs */
+    char lease_url[CLUSTER_URL_SIZE], gateway_url[CLUSTER_URL_SIZE];
+    bool interrupted; /* a signal asked for the end */
+    /* Gets each line that the lease service or the gateway says; NULL: nobody does. */
+    void (*line)(const char *name, const char *line);
+};
+
+struct cluster_plan {
+    const char *data; /* a directory to keep; NULL: temporary */
+    const char *listen_lease, *listen_gateway;
+    void (*line)(const char *name, const char *line);
+};
+
+/* CLI_GO_ON when both services are ready; else the exit status (CLI_OK: interrupted), and it has been said
+ * why. */
+int cluster_start(struct cluster *cluster, const struct cluster_plan *plan);
+/* As watch_next(), but what the three say is dealt with; WATCH_LINE is of other children only. */
+enum watch_event cluster_next(struct cluster *cluster, uint64_t deadline_ms);
+/* When watch.child is one of them and has ended: says so, with the last that it said. Whether it is one of
+ * them. */
+bool cluster_tell_end(struct cluster *cluster);
+void cluster_end(struct cluster *cluster);
+
+#endif

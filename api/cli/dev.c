@@ -1,0 +1,142 @@
+/* dev.c - pawl dev: a private Redis, the lease service and the gateway, to try things out.
+ *
+ *   dev_read      flags
+ *   cluster_start
+ *   dev_say       addresses, and what to type next
+ *   dev_watch     until a signal comes (0), or one of the three ends by itself (70)
+ *   cluster_end */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/cluster.h"
+#include "api/cli/flags.h"
+#include "api/cli/print.h"
+
+#define LEASE_DEFAULT "127.0.0.1:8700"
+#define GATEWAY_DEFAULT "127.0.0.1:8701"
+
+struct dev {
+    struct cluster_plan plan;
+    struct cluster cluster;
+};
+
+static int dev_read(struct cluster_plan *plan, int argc, char **argv)
+{
+    const struct flag flags[] = {
+        {.name = "data",
+         .value = "DIR",
+         .help = "keep everything in DIR, and go on with it the next time",
+         .text = &plan->data},
+        {.name = "listen-lease",
+         .value = "ADDR:PORT",
+         .help = "the lease service (default " LEASE_DEFAULT ")",
+         .text = &plan->listen_lease},
+        {.name = "listen-gateway",
+         .value = "ADDR:PORT",
+         .help = "the gateway (default " GATEWAY_DEFAULT ")",
+         .text = &plan->listen_gateway},
+        {0},
+    };
+    const struct usage usage = {
+        .name = "dev",
+        .arguments = "",
+        .examples = "  pawl dev\n"
+                    "  pawl dev --data ./pawl-data\n"
+                    "  pawl dev --listen-lease 127.0.0.1:0 --listen-gateway 127.0.0.1:0\n",
+        .summary = "Runs a private redis-server, the lease service and the gateway, with keys made for the "
+                   "occasion, until\n"
+                   "Ctrl-C. Without --data everything is deleted at the end.",
+        .flags = flags,
+    };
+    const char *arguments[ARGUMENTS_MAX + 1];
+
+    return flags_read(&usage, argc, argv, arguments, NULL);
+}
+
+static void dev_line(const char *name, const char *line)
+{
+    fprintf(stderr, "%-7s | ", name);
+    print_safe(stderr, bytes_of(line));
+    fputc('\n', stderr);
+}
+
+/* -- what to type next: each line can be pasted */
+
+static void say_curl(const struct cluster *cluster)
+{
+    printf("  With curl, in another terminal:\n\n"
+           "TOKEN=$(curl -sS --json '{\"ttl_ms\":600000}' -o /dev/null -w '%%header{fencing-token}' "
+           "%s/v1/leases/orders:42)\n",
+           cluster->lease_url);
+    printf("curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:42\n",
+           cluster->gateway_url);
+    printf("curl -sS %s/v1/resources/orders:42; echo\n", cluster->gateway_url);
+    printf("curl -sS %s/v1/leases/orders:42; echo\n\n", cluster->lease_url);
+}
+
+static void say_pawl(const struct cluster *cluster)
+{
+    char self[CHILD_PATH_SIZE];
+    bool found = child_find("pawl", self);
+    const char *pawl = found && strpbrk(self, " '\"$\\`") == NULL ? self : "pawl";
+
+    puts("  The same with pawl:\n");
+    if (strcmp(cluster->lease_url, "http://" LEASE_DEFAULT) != 0 ||
+        strcmp(cluster->gateway_url, "http://" GATEWAY_DEFAULT) != 0) {
+        printf("export PAWL_LEASE_URL=%s PAWL_GATEWAY_URL=%s\n", cluster->lease_url, cluster->gateway_url);
+    }
+    printf("eval \"$(%s acquire orders:43 --ttl 10m -o env)\"\n", pawl);
+    printf("echo packed | %s put orders:43\n", pawl);
+    printf("%s cat orders:43\n", pawl);
+    printf("%s ls\n", pawl);
+    printf("%s release orders:43\n\n", pawl);
+}
+
+static void dev_say(const struct dev *dev)
+{
+    printf("pawl dev is ready\n\n"
+           "  lease service  %s\n"
+           "  gateway        %s\n"
+           "  data           %s\n\n",
+           dev->cluster.lease_url, dev->cluster.gateway_url,
+           dev->plan.data != NULL ? dev->cluster.files.data
+                                  : "temporary: deleted at the end (--data DIR keeps it)");
+    say_curl(&dev->cluster);
+    say_pawl(&dev->cluster);
+    puts("  Ctrl-C ends it all. What the services log follows.\n");
+    fflush(stdout);
+}
+
+static int dev_watch(struct cluster *cluster)
+{
+    for (;;) {
+        enum watch_event event = cluster_next(cluster, UINT64_MAX);
+
+        if (event == WATCH_SIGNAL) {
+            return CLI_OK;
+        }
+        if (event == WATCH_ENDED && cluster_tell_end(cluster)) {
+            cli_hint("The others are being ended too.");
+            return CLI_BUG;
+        }
+    }
+}
+
+int cli_dev(int argc, char **argv)
+{
+    struct dev dev = {
+        .plan = {.listen_lease = LEASE_DEFAULT, .listen_gateway = GATEWAY_DEFAULT, .line = dev_line}};
+    int status = dev_read(&dev.plan, argc, argv);
+
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    status = cluster_start(&dev.cluster, &dev.plan);
+    if (status == CLI_GO_ON) {
+        dev_say(&dev);
+        status = dev_watch(&dev.cluster);
+    }
+    cluster_end(&dev.cluster);
+    return status;
+}

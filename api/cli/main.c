@@ -1,0 +1,141 @@
+/* main.c - pawl: everything that a person types. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/environment.h"
+#include "api/cli/flags.h"
+#include "api/cli/suggest.h"
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help; /* NULL: not for people */
+};
+
+static const struct command commands[] = {
+    {"dev", cli_dev, "a private Redis, the lease service and the gateway, to try things out"},
+    {"demo", cli_demo, "shows a hazard with real processes, without and with the fence"},
+    {"acquire", cli_acquire, "take a lease"},
+    {"renew", cli_renew, "hold it longer"},
+    {"release", cli_release, "give it back"},
+    {"get", cli_get, "who holds a lease"},
+    {"ls", cli_ls, "the leases that are held"},
+    {"put", cli_put, "write a resource, fenced"},
+    {"cat", cli_cat, "read a resource"},
+    {"rm", cli_rm, "delete a resource, fenced"},
+    {"keygen", cli_keygen, "make a key that signs fencing tokens"},
+    {"verify", cli_verify, "read a fencing token and check its signature"},
+    {"demo-worker", cli_demo_worker, NULL},
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static int print_help(void)
+{
+    puts("Examples:\n"
+         "  pawl dev                                         # in one terminal; in another:\n"
+         "  eval \"$(pawl acquire orders:42 --ttl 10m -o env)\"\n"
+         "  echo packed | pawl put orders:42\n"
+         "  pawl cat orders:42\n"
+         "  pawl release orders:42\n"
+         "\n"
+         "Usage: pawl [--lease-url URL] [--gateway-url URL] COMMAND [arguments] [flags]\n"
+         "\n"
+         "Leases with fencing tokens, and the gateway that refuses a stale one.\n"
+         "\n"
+         "Commands (pawl COMMAND --help says more):");
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        if (commands[i].help != NULL) {
+            printf("  %-9s  %s\n", commands[i].name, commands[i].help);
+        }
+    }
+    puts("\nFlags:\n"
+         "  --lease-url URL    the lease service (PAWL_LEASE_URL; default http://127.0.0.1:8700)\n"
+         "  --gateway-url URL  the gateway (PAWL_GATEWAY_URL; default http://127.0.0.1:8701)\n"
+         "  --help, --version\n"
+         "\n"
+         "Exit status: 0 done, 1 refused or not found, 64 usage, 69 service unreachable, 70 a bug,\n"
+         "75 held by another, 76 fenced off or lost, 77 not allowed, 78 configuration.");
+    return CLI_OK;
+}
+
+static int no_such_command(const char *word)
+{
+    const char *names[COMMANDS + 1] = {NULL};
+    unsigned count = 0;
+    const char *near;
+
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        if (commands[i].help != NULL) {
+            names[count++] = commands[i].name;
+        }
+    }
+    near = suggest(word, names);
+    if (near != NULL) {
+        return cli_fail(CLI_USAGE, "there is no command \"%s\"; did you mean \"pawl %s\"?", word, near);
+    }
+    return cli_fail(CLI_USAGE, "there is no command \"%s\"; see pawl --help", word);
+}
+
+static int run_command(int argc, char **argv)
+{
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            return commands[i].run(argc, argv);
+        }
+    }
+    return no_such_command(argv[0]);
+}
+
+/* The flags in front of the command become the environment's, which the command's own flags beat in turn. */
+static int front_flags(int argc, char **argv, int *used)
+{
+    const char *lease_url = NULL, *gateway_url = NULL;
+    const struct flag flags[] = {flag_lease_url(&lease_url), flag_gateway_url(&gateway_url), {0}};
+    const struct usage usage = {
+        .name = "", .arguments = "", .examples = "", .summary = "", .flags = flags, .order = FLAGS_FIRST};
+    int status = flags_read(&usage, argc, argv, NULL, used);
+
+    if (lease_url != NULL) {
+        setenv("PAWL_LEASE_URL", lease_url, 1);
+    }
+    if (gateway_url != NULL) {
+        setenv("PAWL_GATEWAY_URL", gateway_url, 1);
+    }
+    return status;
+}
+
+/* What was said must have arrived: a full disk behind stdout is a failure. */
+static int flushed(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return status == CLI_OK ? cli_fail(CLI_REFUSED, "the output could not be written") : status;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    int used = 1, status;
+
+    setlocale(LC_CTYPE, "");
+    if (argc > 1 &&
+        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+        return flushed(print_help());
+    }
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        printf("pawl %s\n", PAWL_VERSION);
+        return flushed(CLI_OK);
+    }
+    status = environment_check();
+    if (status == CLI_GO_ON) {
+        status = front_flags(argc, argv, &used);
+    }
+    if (status == CLI_GO_ON && used >= argc) {
+        status = cli_fail(CLI_USAGE, "which command? See pawl --help");
+    }
+    return flushed(status == CLI_GO_ON ? run_command(argc - used, argv + used) : status);
+}

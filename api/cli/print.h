@@ -1,0 +1,38 @@
+/* print.h - how answers are shown: as a table on a terminal, as lines for programs otherwise. */
+#ifndef PAWL_CLI_PRINT_H
+#define PAWL_CLI_PRINT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shared/bytes.h"
+
+/* Text that came from elsewhere: control characters become '?', so that none reaches the terminal. */
+void print_safe(FILE *out, struct bytes text);
+
+/* KEY='value' with everything quoted that a shell could understand otherwise. */
+void print_env(const char *key, struct bytes value);
+
+enum { PRINT_DURATION_SIZE = 32 };
+/* "0.4 s", "12 s", "3 m 20 s", "2 h 5 m" */
+void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms);
+
+enum { PRINT_COLUMNS_MAX = 8 };
+/* Rows of texts, kept until they are printed. */
+struct print_table {
+    const char *const *head; /* as many as there are columns */
+    unsigned columns;
+    char **cells;
+    size_t count, size;
+};
+void print_table_add(struct print_table *table, struct bytes text);
+/* On a terminal aligned and with its head, otherwise rows with a tab between the columns; then empty again.
+ */
+void print_table_end(struct print_table *table);
+
+/* Whether colours are welcome on this stream: a terminal, and NO_COLOR is not set (no-color.org). */
+bool print_colour(FILE *out);
+/* Whether the locale's texts are UTF-8. main() has called setlocale(). */
+bool print_utf8(void);
+
+#endif

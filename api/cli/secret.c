@@ -1,0 +1,144 @@
+/* secret.c - the texts that must not stand in a command line: the lease_id, and the fencing token. */
+#include "api/cli/secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "shared/options.h"
+#include "shared/record/name.h"
+
+/* What ends the line in a file is no part of the secret. */
+static int take(const char *what, const char *source, const char *text, size_t len, char buf[SECRET_SIZE])
+{
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r')) {
+        len--;
+    }
+    if (len == 0 || len >= SECRET_SIZE) {
+        return cli_fail(CLI_USAGE, "%s has no %s in it", source, what);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f) {
+            return cli_fail(CLI_USAGE, "%s has something else than a %s in it", source, what);
+        }
+    }
+    memcpy(buf, text, len);
+    buf[len] = '\0';
+    return CLI_GO_ON;
+}
+
+static int read_file(const char *what, const char *file, char buf[SECRET_SIZE])
+{
+    char why[256];
+    size_t len = 0;
+    char *text = options_read_file(file, SECRET_SIZE, &len, why, sizeof(why));
+    int status;
+
+    if (text == NULL) {
+        return cli_fail(CLI_USAGE, "the %s cannot be read: %s", what, why);
+    }
+    status = take(what, file, text, len, buf);
+    explicit_bzero(text, len);
+    free(text);
+    return status;
+}
+
+static int read_either(const char *what, const char *file, const char *variable, const char *flag,
+                       char buf[SECRET_SIZE])
+{
+    const char *value = getenv(variable);
+
+    if (file != NULL) {
+        return read_file(what, file, buf);
+    }
+    if (value == NULL || *value == '\0') {
+        cli_fail(CLI_USAGE, "a %s is needed: set %s, or name its file with %s", what, variable, flag);
+        cli_hint("eval \"$(pawl acquire NAME -o env)\" sets it.");
+        return CLI_USAGE;
+    }
+    return take(what, variable, value, strlen(value), buf);
+}
+
+static int lease_id_check(const char *lease_id)
+{
+    if (name_is_lease_id(bytes_of(lease_id))) {
+        return CLI_GO_ON;
+    }
+    return cli_fail(CLI_USAGE, "the lease_id given is none: 22 to 64 characters of A-Z a-z 0-9 _ -");
+}
+
+int secret_lease_id(const char *file, char buf[SECRET_SIZE])
+{
+    int status = read_either("lease_id", file, "PAWL_LEASE_ID", "--lease-id-file", buf);
+
+    return status == CLI_GO_ON ? lease_id_check(buf) : status;
+}
+
+int secret_token(const char *file, char buf[SECRET_SIZE])
+{
+    return read_either("fencing token", file, "PAWL_FENCING_TOKEN", "--token-file", buf);
+}
+
+/* -- of an acquire */
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value != NULL && *value != '\0';
+}
+
+static bool file_has_something(const char *file)
+{
+    struct stat status;
+
+    return stat(file, &status) == 0 && status.st_size > 0;
+}
+
+int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin)
+{
+    *origin = SECRET_NEW;
+    if (file != NULL && file_has_something(file)) {
+        *origin = SECRET_FILE;
+    } else if (file == NULL && is_set("PAWL_LEASE_ID")) {
+        *origin = is_set("PAWL_TOKEN") ? SECRET_LEFTOVER : SECRET_PROPOSED;
+    }
+    if (*origin != SECRET_NEW) {
+        return secret_lease_id(file, buf);
+    }
+    name_new_lease_id(buf);
+    return CLI_GO_ON;
+}
+
+static bool write_whole(int fd, const char *text)
+{
+    size_t len = strlen(text);
+    ssize_t written = write(fd, text, len);
+
+    return written == (ssize_t)len && write(fd, "\n", 1) == 1 && fsync(fd) == 0;
+}
+
+int secret_keep(const char *file, const char *lease_id)
+{
+    char fresh[PATH_MAX];
+    int len = snprintf(fresh, sizeof(fresh), "%s.XXXXXX", file);
+    int fd = len > 0 && (size_t)len < sizeof(fresh) ? mkostemp(fresh, O_CLOEXEC) : -1; /* 0600, mkstemp(3) */
+    bool whole = fd >= 0 && write_whole(fd, lease_id);
+
+    if (fd >= 0 && close(fd) != 0) {
+        whole = false;
+    }
+    if (whole && rename(fresh, file) == 0) {
+        return CLI_GO_ON;
+    }
+    cli_fail(CLI_REFUSED, "the lease_id cannot be kept in %s: %s", file, strerror(errno));
+    if (fd >= 0) {
+        unlink(fresh);
+    }
+    return CLI_REFUSED;
+}

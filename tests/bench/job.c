@@ -1,0 +1,191 @@
+/* job.c - what a connection does again and again, and what it must hear each time. */
+#include "tests/bench/job.h"
+
+#include <stdlib.h>
+
+#include "shared/record/keys.h"
+#include "shared/token.h"
+
+#define HTTP_HOST "Host: 127.0.0.1\r\n"
+#define KEY_STRIPE "pawl:{" RUN_STRIPE "}"
+#define KEY_DUE KEY_STRIPE ":due"
+#define KEY_LEASE KEY_STRIPE ":l:" RUN_NAME
+#define REMEMBER_MS "600000" /* --remember, when it is not given */
+#define HOLDER "anonymous"   /* docs/contract.md: if none was given */
+#define TTL_PAIR_MS "30000"
+#define TTL_HELD_MS "86400000"
+
+static const char *ttl_of(enum job_kind kind)
+{
+    return kind == JOB_LEASE ? TTL_PAIR_MS : TTL_HELD_MS;
+}
+
+static void step_expect(struct job_step *step, const char *word, const char *other)
+{
+    step->words[0] = word;
+    step->words[1] = other;
+    request_done(&step->request);
+}
+
+static void body_of_put(char body[PUT_BYTES])
+{
+    for (unsigned i = 0; i < PUT_BYTES; i++)
+        body[i] = (char)('a' + i % 26);
+}
+
+/* -- HTTP */
+
+static void http_acquire(struct job_step *step, const char *ttl)
+{
+    char body[128];
+    int len = snprintf(body, sizeof(body), "{\"ttl_ms\":%s,\"lease_id\":\"" RUN_LEASE_ID "\"}", ttl);
+
+    request_addf(&step->request,
+                 "POST /v1/leases/" RUN_NAME " HTTP/1.1\r\n" HTTP_HOST
+                 "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                 len, body);
+    step_expect(step, "201", NULL);
+}
+
+static void http_release(struct job_step *step)
+{
+    request_addf(&step->request, "DELETE /v1/leases/" RUN_NAME " HTTP/1.1\r\n" HTTP_HOST
+                                 "Lease-Id: " RUN_LEASE_ID "\r\n\r\n");
+    step_expect(step, "204", NULL);
+}
+
+static void http_put(struct job_step *step, const char *name, const char *token)
+{
+    char body[PUT_BYTES];
+
+    body_of_put(body);
+    request_addf(&step->request, "PUT /v1/resources/%s HTTP/1.1\r\n" HTTP_HOST "Fencing-Token: %s\r\n", name,
+                 token);
+    request_addf(&step->request, "Content-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n",
+                 PUT_BYTES);
+    request_add(&step->request, (struct bytes){body, sizeof(body)});
+    step_expect(step, "204", "201");
+}
+
+void job_init_http(struct job *job, enum job_kind kind)
+{
+    *job = (struct job){.kind = kind, .speech = SPEAK_HTTP, .measure = http_measure, .step_count = 1};
+    if (kind == JOB_PUT)
+        return;
+    http_acquire(&job->steps[0], ttl_of(kind));
+    if (kind == JOB_LEASE)
+        http_release(&job->steps[job->step_count++]);
+}
+
+/* -- Redis */
+
+static void resp_add(struct request *req, struct bytes text)
+{
+    request_addf(req, "$%zu\r\n", text.len);
+    request_add(req, text);
+    request_add(req, BYTES("\r\n"));
+}
+
+static void resp_evalsha(struct request *req, const char *sha, const char *const *keys,
+                         const char *const *args)
+{
+    unsigned key_count = 0, arg_count = 0;
+    char number[16];
+
+    while (keys[key_count])
+        key_count++;
+    while (args[arg_count])
+        arg_count++;
+    snprintf(number, sizeof(number), "%u", key_count);
+    request_addf(req, "*%u\r\n", 3 + key_count + arg_count);
+    resp_add(req, BYTES("EVALSHA"));
+    resp_add(req, bytes_of(sha));
+    resp_add(req, bytes_of(number));
+    for (unsigned i = 0; i < key_count; i++)
+        resp_add(req, bytes_of(keys[i]));
+    for (unsigned i = 0; i < arg_count; i++)
+        resp_add(req, bytes_of(args[i]));
+}
+
+static const char *const lease_keys[] = {KEY_STRIPE, KEY_DUE, KEY_LEASE, NULL};
+
+static void resp_acquire(struct job_step *step, const char *sha, const char *ttl)
+{
+    const char *const args[] = {RUN_NAME, RUN_LEASE_ID, RUN_HOLD, HOLDER, ttl,
+                                "",       REMEMBER_MS,  "grant",  NULL};
+
+    resp_evalsha(&step->request, sha, lease_keys, args);
+    step_expect(step, "granted", NULL);
+}
+
+static void resp_release(struct job_step *step, const char *sha)
+{
+    const char *const args[] = {RUN_NAME, RUN_LEASE_ID, REMEMBER_MS, "", NULL};
+
+    resp_evalsha(&step->request, sha, lease_keys, args);
+    step_expect(step, "released", NULL);
+}
+
+static void resp_put(struct job_step *step, const char *sha, const char *name, const char *token)
+{
+    char number[24], epoch[24], hold[TOKEN_HOLD_MAX + 1], body[PUT_BYTES + 1] = "";
+    char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
+    char lease[KEYS_LEASE_SIZE], resource[KEYS_RESOURCE_SIZE];
+    const char *const keys[] = {stripe, due, lease, resource, gone, NULL};
+    const char *const args[] = {name, number, epoch, hold, REMEMBER_MS, name,
+                                "",   "",     "",    "",   RUN_ETAG,    "application/octet-stream",
+                                "",   body,   NULL};
+    unsigned number_of_stripe = keys_stripe_of(bytes_of(name));
+    struct token_claim claim;
+    struct bytes kid;
+
+    if (!token_read(bytes_of(token), &claim, &kid)) {
+        fprintf(stderr, "load: not a fencing token: %s\n", token);
+        exit(1);
+    }
+    body_of_put(body);
+    snprintf(number, sizeof(number), "%lld", (long long)claim.token.number);
+    snprintf(epoch, sizeof(epoch), "%lld", (long long)claim.token.epoch);
+    snprintf(hold, sizeof(hold), "%.*s", (int)claim.hold.len, claim.hold.at);
+    keys_stripe(stripe, number_of_stripe);
+    keys_due(due, number_of_stripe);
+    keys_gone(gone, number_of_stripe);
+    keys_lease(lease, bytes_of(name));
+    keys_resource(resource, bytes_of(name), bytes_of(name));
+    resp_evalsha(&step->request, sha, keys, args);
+    step_expect(step, "written", NULL);
+}
+
+void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts *scripts)
+{
+    *job = (struct job){.kind = kind, .speech = SPEAK_RESP, .measure = resp_measure, .step_count = 1};
+    if (kind == JOB_PUT)
+        return;
+    resp_acquire(&job->steps[0], scripts->acquire, ttl_of(kind));
+    if (kind == JOB_LEASE)
+        resp_release(&job->steps[job->step_count++], scripts->release);
+}
+
+void job_read_holds(struct job *job, FILE *file, const struct job_scripts *scripts)
+{
+    char line[NAME_BYTES + 1 + TOKEN_HEADER_MAX];
+
+    while (fgets(line, sizeof(line), file)) {
+        char *token = line + NAME_BYTES + 1;
+        struct job_step *step;
+
+        line[strcspn(line, "\n")] = '\0';
+        if (strlen(line) <= NAME_BYTES || line[NAME_BYTES] != ' ')
+            continue;
+        line[NAME_BYTES] = '\0';
+        job->puts = realloc(job->puts, (job->put_count + 1) * sizeof(*job->puts));
+        if (!job->puts)
+            abort();
+        step = &job->puts[job->put_count++];
+        *step = (struct job_step){0};
+        if (scripts)
+            resp_put(step, scripts->write, line, token);
+        else
+            http_put(step, line, token);
+    }
+}

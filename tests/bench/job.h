@@ -1,0 +1,46 @@
+/* job.h - what a connection does again and again, and what it must hear each time.
+ *
+ *   lease   acquire and release; each connection has names of its own, so nobody is ever refused
+ *   put     write 100 bytes to a stored resource, under a lease that is held
+ *   hold    acquire each name once, for a day
+ *
+ * Over HTTP it is what a client of Pawl sends, over Redis' protocol the script that Pawl would run for it,
+ * with the keys and arguments that Pawl gives it. */
+#ifndef PAWL_TESTS_BENCH_JOB_H
+#define PAWL_TESTS_BENCH_JOB_H
+
+#include <stdio.h>
+
+#include "tests/bench/protocol.h"
+#include "tests/bench/request.h"
+
+enum job_kind { JOB_LEASE, JOB_PUT, JOB_HOLD };
+enum job_speech { SPEAK_HTTP, SPEAK_RESP };
+enum { STEPS_MAX = 2, PUT_BYTES = 100, SHA_BYTES = 40 };
+
+struct job_step {
+    struct request request;
+    const char *words[2]; /* one of which the answer must say; the second may be NULL */
+};
+
+struct job {
+    enum job_kind kind;
+    enum job_speech speech;
+    protocol_measure *measure;
+    unsigned step_count;              /* requests in one task */
+    struct job_step steps[STEPS_MAX]; /* lease, hold: for every name */
+    struct job_step *puts;            /* put: one for each resource */
+    uint64_t put_count;
+};
+
+/* The SHA-1 of each script as Redis told it. */
+struct job_scripts {
+    char acquire[SHA_BYTES + 1], release[SHA_BYTES + 1], write[SHA_BYTES + 1];
+};
+
+void job_init_http(struct job *job, enum job_kind kind);
+void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts *scripts);
+/* For put: reads lines "NAME FENCING-TOKEN" and makes a request of each. scripts: NULL for HTTP. */
+void job_read_holds(struct job *job, FILE *file, const struct job_scripts *scripts);
+
+#endif

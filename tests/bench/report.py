@@ -1,0 +1,116 @@
+"""report.py - what the benchmark needs before it begins, and how its figures are told."""
+
+import json
+import os
+import statistics
+import subprocess
+
+LOAD_SOURCES = ["load", "engine", "job", "request", "protocol", "wire", "idle", "histogram"]
+SCRIPTS = ["lease/scripts/acquire.lua", "lease/scripts/release.lua", "gateway/scripts/write.lua"]
+
+
+def newest(paths):
+    return max(os.path.getmtime(path) for path in paths)
+
+
+def compile_c(root, output, sources, libraries):
+    inputs = [os.path.join(root, "tests/bench", f"{name}.c") for name in sources]
+    headers = [os.path.join(root, "tests/bench", name) for name in os.listdir(os.path.join(root, "tests/bench"))
+               if name.endswith(".h")]
+    archives = [path for path in libraries if path.endswith(".a")]
+    if os.path.exists(output) and os.path.getmtime(output) > newest(inputs + headers + archives):
+        return
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", f"-I{root}",
+                    "-o", output, *inputs, *libraries], check=True)
+
+
+def assemble(root, script):
+    """The script as the services embed it, byte for byte, so that it has their SHA-1."""
+    return subprocess.run([os.path.join(root, "deploy/build/scripts.py"), "assemble", script], check=True,
+                          capture_output=True, text=True, cwd=root).stdout
+
+
+def build(root, bench):
+    """The load generator, the idle upstream, and the scripts."""
+    os.makedirs(os.path.join(bench, "scripts"), exist_ok=True)
+    sodium = subprocess.run(["pkg-config", "--libs", "libsodium"], check=True, capture_output=True,
+                            text=True).stdout.split()
+    compile_c(root, os.path.join(bench, "load"), LOAD_SOURCES, [os.path.join(root, "build/libshared.a"), *sodium])
+    compile_c(root, os.path.join(bench, "idle_upstream"), ["idle_upstream"], [])
+    for script in SCRIPTS:
+        with open(os.path.join(bench, "scripts", os.path.basename(script)), "w", encoding="utf-8") as file:
+            file.write(assemble(root, script))
+
+
+def median_of(runs, what):
+    return statistics.median(what(run) for run in runs)
+
+
+def summary(runs):
+    """The medians of a side's runs."""
+    told = {key: median_of(runs, lambda run, key=key: run[key])
+            for key in ("tasks_per_s", "requests_per_cpu_s", "others_cpu_s", "loadavg")}
+    for key in ("request_us", "task_us"):
+        told[key] = {share: median_of(runs, lambda run, key=key, share=share: run[key][share])
+                     for share in ("p50", "p99", "max")}
+    told["cpu_s"] = {name: median_of(runs, lambda run, name=name: run["cpu_s"][name]) for name in runs[0]["cpu_s"]}
+    told["cpu_us_per_request"] = {
+        name: round(median_of(runs, lambda run, name=name: 1e6 * run["cpu_s"][name] / run["requests_all"]), 2)
+        for name in runs[0]["cpu_s"]}
+    return told
+
+
+class Report:
+    """Gathers the figures; writes them; shows them."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.parts, self.figures, self.failures = [], [], []
+
+    def part(self, part):
+        part["median"] = {side: summary(runs) for side, runs in part["runs"].items()}
+        self.parts.append(part)
+
+    def figure(self, name, value, word=None, target=None):
+        met = None
+        if word and target is not None:
+            met = value >= target if word == "at least" else value <= target
+        self.figures.append({"name": name, "value": round(value, 3), "target": target,
+                             "target_is": word if target is not None else None, "met": met})
+
+    def broken(self, name, why):
+        self.failures.append({"part": name, "why": why})
+
+    def write(self, path):
+        self.machine["loadavg_after"] = os.getloadavg()
+        told = {"machine": self.machine, "figures": self.figures, "failures": self.failures, "parts": self.parts}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(told, file, indent=1)
+            file.write("\n")
+        self.path = path
+
+    def show(self):
+        m = self.machine
+        print(f"\n{m['cpus']} CPUs, {m['model']}, Linux {m['kernel']}, load average "
+              f"{m['loadavg_before'][0]:.2f} before, {m['loadavg_after'][0]:.2f} after\n")
+        for part in self.parts:
+            self.show_part(part)
+        for figure in self.figures:
+            told = "" if figure["met"] is None else "met" if figure["met"] else "NOT MET"
+            target = f"{figure['target_is']} {figure['target']:,}" if figure["target"] is not None else ""
+            print(f"{figure['name']:<76} {figure['value']:>10,.2f}  {target:<15} {told}")
+        for failure in self.failures:
+            print(f"\n{failure['part']} could not be measured: {failure['why']}")
+        print(f"\n{self.path}")
+
+    @staticmethod
+    def show_part(part):
+        print(f"{part['title']:<26}  {'rate/s':>8}  {'p50':>6} {'p99':>6} us of a request  {'p50':>6} {'p99':>6} us "
+              f"of all of it   requests per CPU second; CPU us of a request; others' CPU s")
+        for side, told in part["median"].items():
+            request, task = told["request_us"], told["task_us"]
+            cpu = ", ".join(f"{name} {us:.1f}" for name, us in told["cpu_us_per_request"].items())
+            print(f"  {side:<24}  {told['tasks_per_s']:>8,.0f}  {request['p50']:>6,.0f} {request['p99']:>6,.0f} "
+                  f"{'':<15}  {task['p50']:>6,.0f} {task['p99']:>6,.0f} {'':<15}   "
+                  f"{told['requests_per_cpu_s']:>9,.0f}; {cpu}; {told['others_cpu_s']:.2f}")
+        print()

@@ -1,0 +1,249 @@
+"""world.py - the processes of the benchmark: Redis, the services, nginx, and what each of them used."""
+
+import ctypes
+import json
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE_S = 20
+PR_SET_PDEATHSIG = 1
+
+
+class Broken(Exception):
+    """Something did not work; there is nothing to measure then."""
+
+
+def raise_open_files():
+    """10,000 connections need as many descriptors on both sides."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def free_port():
+    """A port that nobody has just now: redis-server and nginx cannot ask the kernel for one themselves."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def until(what, true, patience_s=PATIENCE_S):
+    deadline = time.monotonic() + patience_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise Broken(f"{what}: not within {patience_s} s")
+        time.sleep(0.01)
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
+def status_of(url):
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def cpu_of_one(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Process:
+    """A child that ends with this process. Its stderr is kept in a file, and can be waited for."""
+
+    def __init__(self, name, argv, directory, env=None):
+        self.name = name
+        self.log = os.path.join(directory, f"{name}.log")
+        self.lines = []
+        self.child = subprocess.Popen(argv, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, preexec_fn=die_with_parent, env=env)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        with open(self.log, "ab") as log:
+            for line in self.child.stdout:
+                log.write(line)
+                if len(self.lines) < 200:
+                    self.lines.append(line.decode(errors="replace"))
+
+    def said(self, pattern):
+        """The first match in what it printed; waits for it."""
+        def found():
+            if self.child.poll() is not None:
+                self.reader.join()
+                if not any(re.search(pattern, line) for line in self.lines):
+                    raise Broken(f"{self.name} ended with {self.child.returncode}:\n" + "".join(self.lines))
+            return any(re.search(pattern, line) for line in self.lines)
+        until(f"{self.name} saying {pattern}", found)
+        return next(m for m in (re.search(pattern, line) for line in self.lines) if m)
+
+    def cpu_s(self):
+        """Of it and of its children: nginx works in one."""
+        pid = self.child.pid
+        total = cpu_of_one(pid)
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                return total + sum(cpu_of_one(child) for child in file.read().split())
+        except OSError:
+            return total
+
+    def rss_bytes(self):
+        with open(f"/proc/{self.child.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) * 1024
+
+    def stop(self):
+        if self.child.poll() is None:
+            self.child.terminate()
+            try:
+                self.child.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+        self.reader.join()
+
+
+class Redis(Process):
+    """Private, with an append-only file on the disk that the directory is on.
+
+    The file is never rewritten while it is measured: a rewrite takes one of the two cores at a moment of its own
+    choosing, from both sides alike."""
+
+    def __init__(self, directory, name="redis"):
+        place = os.path.join(directory, name)
+        os.mkdir(place)
+        self.port = free_port()
+        super().__init__(name, ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", place,
+                                "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+                                "--aof-load-truncated", "no",
+                                "--auto-aof-rewrite-percentage", "0"], place)
+        self.said("Ready to accept connections")
+        self.to = f"127.0.0.1:{self.port}"
+        self.url = f"redis://{self.to}"
+
+    def ask(self, *words):
+        """One command, its answer as redis-cli prints it."""
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    def used_memory(self):
+        return int(re.search(r"^used_memory:(\d+)", self.ask("INFO", "memory"), re.M)[1])
+
+
+class Service(Process):
+    """pawl-lease or pawl-gateway, ready."""
+
+    def __init__(self, program, name, directory, redis, keys, more=()):
+        place = os.path.join(directory, name)
+        os.mkdir(place)
+        super().__init__(name, [program, "--listen", "127.0.0.1:0", "--redis", redis.url, "--keys", keys, *more],
+                         place, env={"PATH": os.environ["PATH"]})
+        self.to = self.said(r"listening on http://(127\.0\.0\.1:\d+)")[1]
+        until(f"{name} being ready", lambda: status_of(f"http://{self.to}/readyz") == 200)
+
+
+NGINX_CONF = """
+worker_processes 1;
+daemon off;
+pid {place}/nginx.pid;
+error_log stderr warn;
+worker_rlimit_nofile 8192;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    client_body_temp_path {place}/body;
+    proxy_temp_path {place}/proxy;
+    fastcgi_temp_path {place}/fastcgi;
+    uwsgi_temp_path {place}/uwsgi;
+    scgi_temp_path {place}/scgi;
+    keepalive_requests 1000000000;
+    keepalive_timeout 600s;
+    upstream idle {{
+        server {upstream};
+        keepalive 512;
+        keepalive_requests 1000000000;
+    }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://idle;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+        }}
+    }}
+}}
+"""
+
+
+class Nginx(Process):
+    """One worker, connections kept on both sides, in front of an upstream that does nothing."""
+
+    def __init__(self, directory, upstream):
+        place = os.path.join(directory, "nginx")
+        os.mkdir(place)
+        port = free_port()
+        conf = os.path.join(place, "nginx.conf")
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(NGINX_CONF.format(place=place, port=port, upstream=upstream))
+        super().__init__("nginx", ["nginx", "-p", place, "-c", conf, "-e", "stderr"], place)
+        self.to = f"127.0.0.1:{port}"
+        until("nginx answering", lambda: answers(port))
+
+
+class Upstream(Process):
+    """The upstream that does nothing."""
+
+    def __init__(self, program, directory):
+        super().__init__("upstream", [program], directory)
+        self.to = "127.0.0.1:" + self.said(r"^(\d+)$")[1]
+
+
+class Idle:
+    """Connections that have had one answer and are silent since."""
+
+    def __init__(self, load, to, connections, path):
+        self.child = subprocess.Popen([load, "--to", to, "--job", "idle", "--connections", str(connections),
+                                       "--names", str(connections), "--path", path], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        ready, _, _ = select.select([self.child.stdout], [], [], PATIENCE_S)
+        if not ready or self.child.stdout.readline() != "ready\n":
+            self.child.kill()
+            raise Broken("the idle connections could not be opened")
+
+    def open_at_the_end(self):
+        out, _ = self.child.communicate(timeout=PATIENCE_S)
+        return json.loads(out)["open"]
+
+
+def busy_of_machine_s():
+    """CPU seconds that anybody used since the machine started: all but idle and waiting for the disk."""
+    with open("/proc/stat", encoding="ascii") as file:
+        fields = [int(x) for x in file.readline().split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / TICKS

@@ -1,0 +1,203 @@
+"""Scripts on a private Redis whose clock the test sets: expiry is tested without waiting."""
+
+import atexit
+import importlib.util
+import pathlib
+import shutil
+import sys
+import tempfile
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "service"))
+
+from pawl_test.redis import PrivateRedis, RedisError  # noqa: E402,F401
+from pawl_test.tap import check, check_equal, check_in, main, test  # noqa: E402,F401
+
+TOKEN_LAST = 999999999999999
+REMEMBER_MS = 1000
+STRIPE_FIELDS = ["id", "schema", "epoch", "seq", "counter", "clock"]
+EPOCH = 7
+DUMP = """local whole = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+    local kind = redis.call('TYPE', key).ok
+    whole[#whole + 1] = { key, kind, kind == 'hash' and redis.call('HGETALL', key)
+        or kind == 'zset' and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') or {} }
+end
+return whole"""
+
+
+def _tool():
+    spec = importlib.util.spec_from_file_location("scripts_tool", ROOT / "deploy" / "build" / "scripts.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stripe_of(lease):
+    return zlib.crc32(lease.encode()) & 0xFF
+
+
+def text(reply):
+    """A reply with its texts as str, where they are UTF-8."""
+    if isinstance(reply, list):
+        return [text(one) for one in reply]
+    if isinstance(reply, bytes):
+        try:
+            return reply.decode()
+        except UnicodeDecodeError:
+            return reply
+    return reply
+
+
+class Store:
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="pawl-lua-")
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        self.redis = PrivateRedis(self.folder, ["--save", "", "--appendonly", "no"])
+        atexit.register(self.redis.close)
+        self.clock_file = pathlib.Path(self.folder) / "clock.lua"
+        self.clock_file.write_text("local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end\n",
+                                   encoding="utf-8")
+        self.tool, self.loaded = _tool(), {}
+
+    def script(self, path):
+        if path not in self.loaded:
+            used = self.tool.uses((ROOT / path).read_text(encoding="utf-8"))
+            clock = "shared/record/clock.lua"
+            whole = self.tool.assembled(path, {clock: str(self.clock_file)} if clock in used else {}, False)
+            self.loaded[path] = self.redis("SCRIPT", "LOAD", whole)
+        return self.loaded[path]
+
+    def run(self, path, keys, *args):
+        return text(self.redis("EVALSHA", self.script(path), len(keys), *keys, *args))
+
+    def begin(self, now=1000000):
+        """An empty store with all its stripes."""
+        self.redis("FLUSHALL")
+        self.redis("SET", "test:clock", now)
+        check_equal(self.run("lease/scripts/init_store.lua", ["pawl:{00}"], "store-1", EPOCH), ["created"])
+
+    def at(self, now):
+        self.redis("SET", "test:clock", now)
+
+    def dump(self):
+        """Everything but the clock of the test."""
+        whole = {}
+        for key, kind, flat in text(self.redis("EVAL", DUMP, 0)):
+            if kind == "hash":
+                whole[key] = dict(zip(flat[::2], flat[1::2]))
+            elif kind == "zset":
+                whole[key] = {name: int(score) for name, score in zip(flat[::2], flat[1::2])}
+            elif key != "test:clock":
+                whole[key] = kind
+        return whole
+
+    def changed_by(self, action):
+        """(reply, what is different after it as {key: (before, after)}); the stripe's seq rose by one if anything is, else
+        it did not."""
+        before = self.dump()
+        reply = action()
+        after = self.dump()
+        changes = {}
+        for key in before.keys() | after.keys():
+            if before.get(key) != after.get(key):
+                changes[key] = (before.get(key), after.get(key))
+        stripes = [key for key in changes if key.count(":") == 1]
+        others = [key for key in changes if key.count(":") > 1]
+        check(len(stripes) == (1 if others else 0), f"{others} changed, and the stripes {stripes}")
+        for key in stripes:
+            old, new = dict(changes[key][0]), dict(changes[key][1])
+            check_equal(int(new.pop("seq")), int(old.pop("seq")) + 1, "sequence number")
+            check_equal(reply[1], int(after[key]["seq"]), "sequence number in the reply")
+            del changes[key]
+            if old != new:
+                changes[key] = (old, new)
+        return reply, changes
+
+    def unchanged_by(self, action):
+        reply, changes = self.changed_by(action)
+        check_equal(changes, {}, f"after {reply}")
+        return reply
+
+
+class Lease:
+    """One lease of a store, and every script on it."""
+
+    def __init__(self, store, name):
+        self.store, self.name = store, name
+        tag = f"pawl:{{{stripe_of(name):02x}}}"
+        self.stripe, self.due, self.key = tag, tag + ":due", f"{tag}:l:{name}"
+        self.prefix, self.gone, self.resources = tag + ":l:", tag + ":gone", tag + ":r:"
+        self.keys = [self.stripe, self.due, self.key]
+
+    def field(self, name):
+        return text(self.store.redis("HGET", self.key, name))
+
+    def seq(self):
+        return int(self.store.redis("HGET", self.stripe, "seq"))
+
+    def acquire(self, lease_id="id-a", hold="hold-aaaaaaa", holder="ada", ttl=1000, meta="", mode="grant"):
+        return self.store.run("lease/scripts/acquire.lua", self.keys, self.name, lease_id, hold, holder, ttl, meta,
+                              REMEMBER_MS, mode)
+
+    def renew(self, lease_id="id-a", ttl="", hold=""):
+        return self.store.run("lease/scripts/renew.lua", self.keys, self.name, lease_id, ttl, REMEMBER_MS, hold)
+
+    def release(self, lease_id="id-a", hold=""):
+        return self.store.run("lease/scripts/release.lua", self.keys, self.name, lease_id, REMEMBER_MS, hold)
+
+    def look(self):
+        return self.store.run("lease/scripts/look.lua", self.keys, self.name, REMEMBER_MS)
+
+    def list(self, prefix="", after="", limit=100):
+        return self.store.run("lease/scripts/list.lua", [self.stripe, self.due, self.prefix], prefix, after, limit,
+                              REMEMBER_MS)
+
+    def sweep(self, most=100):
+        return self.store.run("lease/scripts/sweep.lua", [self.stripe, self.due, self.prefix], most, REMEMBER_MS)
+
+
+class Holder:
+    """A token at the gate: who presents it."""
+
+    def __init__(self, token, epoch=EPOCH, hold="hold-aaaaaaa"):
+        self.token, self.epoch, self.hold = token, epoch, hold
+
+
+class Resource:
+    """One resource under a lease, and every script of the gateway on it."""
+
+    def __init__(self, lease, rest=""):
+        self.lease, self.store, self.name = lease, lease.store, lease.name + rest
+        self.key = lease.resources + self.name
+        self.keys = lease.keys + [self.key, lease.gone]
+
+    def fence(self, holder):
+        return [self.lease.name, holder.token, holder.epoch, holder.hold, REMEMBER_MS]
+
+    def write(self, holder, etag="tag-1", body=b"value", if_match="", if_none_match="", key="", digest="", kind="text/x",
+              encoding=""):
+        return self.store.run("gateway/scripts/write.lua", self.keys, *self.fence(holder), self.name, if_match,
+                              if_none_match, key, digest, etag, kind, encoding, body)
+
+    def remove(self, holder, if_match="", if_none_match="", key="", digest=""):
+        return self.store.run("gateway/scripts/remove.lua", self.keys, *self.fence(holder), self.name, if_match,
+                              if_none_match, key, digest)
+
+    def read(self, if_none_match=""):
+        return self.store.run("gateway/scripts/read.lua", [self.lease.stripe, self.lease.key, self.key], if_none_match)
+
+    def read_fenced(self, holder, if_none_match=""):
+        return self.store.run("gateway/scripts/read_fenced.lua", self.lease.keys + [self.key], *self.fence(holder),
+                              if_none_match)
+
+    def check(self, holder):
+        return self.store.run("gateway/scripts/check.lua", self.lease.keys, *self.fence(holder))
+
+    def mark(self):
+        return self.store.run("gateway/scripts/mark.lua", [self.lease.stripe, self.lease.key])
+
+    def forget(self, most=100):
+        return self.store.run("gateway/scripts/forget.lua", [self.lease.stripe, self.lease.gone, self.lease.resources],
+                              most)

@@ -1,0 +1,498 @@
+#!/usr/bin/python3
+"""Every reply of every script in lease/scripts."""
+
+from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, \
+    stripe_of, test, text
+
+STORE = Store()
+NOW = 1000000
+
+
+def begin(name="orders:42"):
+    STORE.begin(NOW)
+    return Lease(STORE, name)
+
+
+def same_stripe(name, count):
+    """Names that live in the stripe of this one, in order."""
+    found, i = [], 0
+    while len(found) < count:
+        if stripe_of(f"n{i}") == stripe_of(name):
+            found.append(f"n{i}")
+        i += 1
+    return sorted(found)
+
+
+# -- the store itself
+
+@test
+def init_store_makes_256_whole_stripes():
+    STORE.redis("FLUSHALL")
+    check_equal(STORE.run("lease/scripts/init_store.lua", ["pawl:{00}"], "store-1", EPOCH), ["created"])
+    wanted = {"id": "store-1", "schema": "1", "epoch": str(EPOCH), "seq": "0", "counter": "0", "clock": "0"}
+    check_equal(STORE.dump(), {f"pawl:{{{i:02x}}}": wanted for i in range(256)})
+
+
+@test
+def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
+    begin()
+    reply = STORE.unchanged_by(lambda: STORE.run("lease/scripts/init_store.lua", ["pawl:{00}"], "other", 9))
+    check_equal(reply, ["exists", "store-1"])
+    STORE.redis("FLUSHALL")
+    STORE.redis("HSET", "pawl:{ff}", "seq", 5)
+    before = STORE.dump()
+    check_equal(STORE.run("lease/scripts/init_store.lua", ["pawl:{00}"], "other", 9), ["exists", ""])
+    check_equal(STORE.dump(), before)
+
+
+@test
+def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
+    lease = Lease(STORE, "orders:42")
+    actions = {"acquire": lease.acquire, "renew": lease.renew, "release": lease.release, "look": lease.look,
+               "list": lease.list, "sweep": lease.sweep,
+               "ready": lambda: STORE.run("lease/scripts/ready.lua", [lease.stripe])}
+    for field in STRIPE_FIELDS + ["all of it"]:
+        begin()
+        lease.acquire()
+        STORE.at(NOW + 5000)
+        if field == "all of it":
+            STORE.redis("DEL", lease.stripe)
+        else:
+            STORE.redis("HDEL", lease.stripe, field)
+        before = STORE.dump()
+        for name, action in actions.items():
+            check_equal(action(), ["not-ours"], f"{name} without {field}")
+            check_equal(STORE.dump(), before, f"{name} without {field}")
+
+
+@test
+def every_script_refuses_another_schema():
+    lease = begin()
+    STORE.redis("HSET", lease.stripe, "schema", 2)
+    check_equal(lease.acquire(), ["not-ours"])
+    check_equal(lease.look(), ["not-ours"])
+
+
+@test
+def ready_knows_our_store_and_changes_nothing():
+    lease = begin()
+    lease.acquire()
+    check_equal(STORE.unchanged_by(lambda: STORE.run("lease/scripts/ready.lua", [lease.stripe])), ["ours", 1])
+
+
+# -- acquire
+
+@test
+def acquire_grants_a_free_lease_and_keeps_what_it_needs():
+    lease = begin()
+    reply, changes = STORE.changed_by(lambda: lease.acquire(meta='{"a":1}'))
+    check_equal(reply, ["granted", 1, 1, EPOCH])
+    check_equal(changes[lease.key][1], {
+        "s": "held", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a", "d": str(NOW + 1000), "o": "ada",
+        "l": "1000", "g": str(NOW), "n": "1", "m": '{"a":1}'})
+    check_equal(changes[lease.due][1], {lease.name: NOW + 1000})
+    check_equal(changes[lease.stripe][1]["counter"], "1")
+    check_equal(sorted(changes), sorted([lease.stripe, lease.due, lease.key]))
+
+
+@test
+def acquire_by_the_holder_is_a_replay_that_changes_nothing():
+    lease = begin()
+    lease.acquire(meta='{"a":1}')
+    STORE.at(NOW + 400)
+    reply = STORE.unchanged_by(lambda: lease.acquire(hold="hold-bbbbbbb", holder="other", ttl=99999, meta="{}"))
+    check_equal(reply, ["replayed", 1, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 600, 1, '{"a":1}'])
+
+
+@test
+def acquire_by_another_is_told_who_holds_and_changes_nothing():
+    lease = begin()
+    lease.acquire()
+    STORE.at(NOW + 999)
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["held", 1, 1, "ada", 1])
+
+
+@test
+def a_hold_lives_until_just_before_its_deadline():
+    lease = begin()
+    lease.acquire()
+    STORE.at(NOW + 999)
+    check_equal(lease.look()[0], "held")
+    STORE.at(NOW + 1000)
+    check_equal(lease.look(), ["free", 2, 1, EPOCH])
+
+
+@test
+def acquire_after_the_deadline_is_a_grant_with_a_greater_token_and_without_the_old_meta():
+    lease = begin()
+    lease.acquire(meta='{"a":1}')
+    STORE.at(NOW + 1000)
+    check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob"), ["granted", 2, 2, EPOCH])
+    check_equal(STORE.dump()[lease.key], {
+        "s": "held", "t": "2", "e": str(EPOCH), "h": "hold-bbbbbbb", "i": "id-b", "d": str(NOW + 2000), "o": "bob",
+        "l": "1000", "g": str(NOW + 1000), "n": "1"})
+
+
+@test
+def tokens_of_a_stripe_rise_whichever_lease_is_granted():
+    lease = begin()
+    tokens = []
+    for name in same_stripe(lease.name, 5):
+        one = Lease(STORE, name)
+        tokens.append(one.acquire("id-" + name)[2])
+        one.release("id-" + name)
+        tokens.append(one.acquire("id2-" + name)[2])
+    check_equal(tokens, list(range(1, 11)))
+
+
+@test
+def a_lease_id_whose_hold_is_over_takes_nothing():
+    for how in ("expired", "released"):
+        lease = begin()
+        lease.acquire()
+        if how == "released":
+            lease.release()
+        else:
+            STORE.at(NOW + 1000)
+        check_equal(lease.acquire()[::2], ["over", how])
+        check_equal(STORE.unchanged_by(lease.acquire)[::2], ["over", how])
+        check_equal(lease.look()[0], "free")
+
+
+@test
+def a_lease_id_that_was_over_before_somebody_else_came_is_only_somebody():
+    lease = begin()
+    lease.acquire()
+    lease.release()
+    lease.acquire("id-b", "hold-bbbbbbb", "bob")
+    check_equal(lease.acquire()[::3], ["held", "bob"])
+
+
+@test
+def the_last_token_is_exact_and_no_token_comes_after_it():
+    lease = begin()
+    STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1)
+    check_equal(lease.acquire(), ["granted", 1, TOKEN_LAST, EPOCH])
+    check_equal(lease.field("t"), str(TOKEN_LAST))
+    check_equal(lease.look()[2], TOKEN_LAST)
+    lease.release()
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["exhausted", 2])
+    other = Lease(STORE, same_stripe(lease.name, 1)[0])
+    check_equal(other.acquire("id-c"), ["exhausted", 2])
+    check(not STORE.redis("EXISTS", other.key), "a record was left behind")
+
+
+@test
+def a_replay_works_when_no_token_is_left_or_grants_are_held_off():
+    lease = begin()
+    STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1)
+    lease.acquire()
+    check_equal(lease.acquire(mode="hold-off")[0], "replayed")
+
+
+@test
+def a_grant_that_is_held_off_changes_nothing_but_what_had_expired():
+    lease = begin()
+    check_equal(STORE.unchanged_by(lambda: lease.acquire(mode="hold-off")), ["held-off", 0])
+    lease.acquire()
+    check_equal(lease.acquire("id-b", mode="hold-off")[0], "held")
+    STORE.at(NOW + 1000)
+    check_equal(lease.acquire("id-b", mode="hold-off"), ["held-off", 2])
+    check_equal(lease.field("s"), "expired")
+
+
+@test
+def the_mark_of_a_lease_stays_through_later_grants():
+    lease = begin()
+    lease.acquire()
+    STORE.redis("HSET", lease.key, "k", 1, "p", EPOCH)
+    lease.release()
+    lease.acquire("id-b")
+    check_equal([lease.field("k"), lease.field("p")], ["1", str(EPOCH)])
+
+
+# -- the clock
+
+@test
+def the_stores_time_is_the_clock_plus_the_stripes_offset():
+    lease = begin()
+    lease.acquire()
+    STORE.redis("HSET", lease.stripe, "clock", 999)
+    check_equal(lease.look()[0], "held")
+    STORE.redis("HSET", lease.stripe, "clock", 1000)
+    check_equal(lease.look()[0], "free")
+    lease = begin()
+    STORE.redis("HSET", lease.stripe, "clock", -500)
+    lease.acquire()
+    check_equal(lease.field("d"), str(NOW + 500))
+
+
+@test
+def what_was_told_to_be_over_never_lives_again_when_the_clock_goes_back():
+    lease = begin()
+    for tell in (lease.look, lambda: lease.renew(), lambda: lease.release(), lambda: lease.acquire("id-a"), lease.sweep,
+                 lease.list, lambda: lease.acquire("id-z", mode="hold-off")):
+        lease = begin()
+        lease.acquire()
+        STORE.at(NOW + 1000)
+        tell()
+        STORE.at(NOW)
+        check_equal(lease.look()[0], "free")
+        check_equal(lease.renew()[::2], ["lost", "expired"])
+
+
+@test
+def the_real_clock_is_redis_time_in_milliseconds():
+    begin()
+    clock = (STORE.tool.read(str(STORE.tool.ROOT) + "/shared/record/clock.lua") + "\nreturn string.format('%.0f', clock_ms())")
+    before = STORE.redis("TIME")
+    told = int(STORE.redis("EVAL", clock, 0))
+    after = STORE.redis("TIME")
+    check(int(before[0]) * 1000 + int(before[1]) // 1000 <= told <= int(after[0]) * 1000 + int(after[1]) // 1000,
+          f"{before} {told} {after}")
+
+
+# -- renew
+
+@test
+def renew_sets_the_deadline_anew_longer_or_shorter_and_keeps_the_token():
+    lease = begin()
+    lease.acquire(meta='{"a":1}')
+    STORE.at(NOW + 400)
+    check_equal(lease.renew(), ["renewed", 2, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 1000, 1, '{"a":1}'])
+    check_equal(lease.field("d"), str(NOW + 1400))
+    reply, changes = STORE.changed_by(lambda: lease.renew(ttl=100))
+    check_equal(reply, ["renewed", 3, 1, EPOCH, "hold-aaaaaaa", "ada", 100, 100, 1, '{"a":1}'])
+    check_equal(changes[lease.due][1], {lease.name: NOW + 500})
+    check_equal((lease.field("d"), lease.field("l")), (str(NOW + 500), "100"))
+    STORE.at(NOW + 450)
+    check_equal(lease.renew(ttl=86400000)[6:8], [86400000, 86400000])
+    check_equal(lease.renew()[6], 86400000)
+
+
+@test
+def renew_by_anyone_but_the_holder_changes_nothing():
+    lease = begin()
+    check_equal(STORE.unchanged_by(lease.renew), ["lost", 0, "unknown"])
+    lease.acquire()
+    check_equal(STORE.unchanged_by(lambda: lease.renew("id-b")), ["lost", 1, "unknown"])
+    check_equal(STORE.unchanged_by(lambda: lease.renew(hold="hold-bbbbbbb")), ["lost", 1, "unknown"])
+    check_equal(lease.renew(hold="hold-aaaaaaa")[0], "renewed")
+
+
+@test
+def renew_of_a_hold_that_is_over_says_how_it_ended():
+    lease = begin()
+    lease.acquire()
+    STORE.at(NOW + 1000)
+    check_equal(lease.renew(), ["lost", 2, "expired"])
+    check_equal(lease.field("s"), "expired")
+    check_equal(STORE.unchanged_by(lease.renew), ["lost", 2, "expired"])
+    lease = begin()
+    lease.acquire()
+    lease.release()
+    check_equal(STORE.unchanged_by(lease.renew), ["lost", 2, "released"])
+
+
+# -- release
+
+@test
+def release_makes_the_lease_free_and_remembers_it():
+    lease = begin()
+    lease.acquire(meta='{"a":1}')
+    STORE.at(NOW + 10)
+    reply, changes = STORE.changed_by(lease.release)
+    check_equal(reply, ["released", 2, 1])
+    check_equal(changes[lease.key][1], {"s": "released", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a",
+                                        "d": str(NOW + 10 + REMEMBER_MS)})
+    check_equal(changes[lease.due][1], {lease.name: NOW + 10 + REMEMBER_MS})
+    check_equal(lease.look(), ["free", 2, 1, EPOCH])
+
+
+@test
+def release_again_by_the_one_that_released_last_is_the_same_answer():
+    lease = begin()
+    lease.acquire()
+    lease.release()
+    check_equal(STORE.unchanged_by(lease.release), ["released", 2, 1])
+    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, 1])
+    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 2, "unknown"])
+
+
+@test
+def release_by_anyone_but_the_holder_changes_nothing():
+    lease = begin()
+    check_equal(STORE.unchanged_by(lease.release), ["lost", 0, "unknown"])
+    lease.acquire()
+    check_equal(STORE.unchanged_by(lambda: lease.release("id-b")), ["lost", 1, "unknown"])
+    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 1, "unknown"])
+    check_equal(lease.look()[0], "held")
+
+
+@test
+def release_after_the_deadline_is_lost_as_expired():
+    lease = begin()
+    lease.acquire()
+    STORE.at(NOW + 1000)
+    check_equal(lease.release(), ["lost", 2, "expired"])
+    check_equal(STORE.unchanged_by(lease.release), ["lost", 2, "expired"])
+
+
+@test
+def release_by_one_who_released_before_somebody_else_came_is_lost():
+    lease = begin()
+    lease.acquire()
+    lease.release()
+    lease.acquire("id-b", "hold-bbbbbbb")
+    check_equal(STORE.unchanged_by(lease.release), ["lost", 3, "unknown"])
+    check_equal(lease.look()[0], "held")
+
+
+# -- look and list
+
+@test
+def look_tells_what_anybody_may_know():
+    lease = begin()
+    check_equal(STORE.unchanged_by(lease.look), ["free", 0, 0, EPOCH])
+    lease.acquire(meta='{"a":1}')
+    STORE.at(NOW + 300)
+    check_equal(STORE.unchanged_by(lease.look), ["held", 1, 1, EPOCH, "ada", 700, 300, 1, '{"a":1}'])
+    lease.release()
+    check_equal(STORE.unchanged_by(lease.look), ["free", 2, 1, EPOCH])
+
+
+@test
+def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
+    lease = begin()
+    names = same_stripe(lease.name, 6)
+    for i, name in enumerate(reversed(names)):
+        Lease(STORE, name).acquire("id-" + name, ttl=500 + 100 * i)
+    Lease(STORE, names[0]).release("id-" + names[0])
+    STORE.at(NOW + 500)  # the last name's ttl was the shortest
+    reply, changes = STORE.changed_by(lease.list)
+    check_equal([reply[0], reply[2]], ["listed", ""])
+    check_equal([item[0] for item in reply[3]], names[1:5])
+    check_equal(reply[3][0], [names[1], 5, EPOCH, "ada", 400, 500, 1, ""])
+    check_equal(list(changes[lease.prefix + names[5]][1])[0], "s")
+    check_equal(STORE.dump()[lease.prefix + names[5]]["s"], "expired")
+
+
+@test
+def list_goes_on_after_a_name_and_ends_with_the_stripe():
+    lease = begin()
+    names = same_stripe(lease.name, 7)
+    for name in names:
+        Lease(STORE, name).acquire("id-" + name)
+    seen, after = [], ""
+    for _ in range(4):
+        reply = STORE.unchanged_by(lambda: lease.list(after=after, limit=2))
+        seen.append([item[0] for item in reply[3]])
+        after = reply[2]
+    check_equal(seen, [names[0:2], names[2:4], names[4:6], names[6:7]])
+    check_equal(after, "")
+    check_equal(lease.list(limit=7)[2], "")
+    check_equal(lease.list(after=names[-1])[2:], ["", []])
+
+
+@test
+def list_knows_prefixes():
+    lease = begin()
+    names = same_stripe(lease.name, 5)
+    for name in names:
+        Lease(STORE, name).acquire("id-" + name)
+    check_equal([item[0] for item in lease.list(prefix=names[2])[3]], [n for n in names if n.startswith(names[2])])
+    check_equal(lease.list(prefix="nothing")[2:], ["", []])
+
+
+@test
+def list_looks_at_a_bounded_number_of_records_in_one_step():
+    lease = begin()
+    STORE.redis("EVAL", """for i = 1, 1500 do
+        local name = string.format('x%04d', i)
+        redis.call('HSET', KEYS[1] .. 'l:' .. name, 's', 'released', 't', 1, 'e', 7, 'h', 'h', 'i', 'i', 'd', 9999999)
+        redis.call('ZADD', KEYS[1] .. 'due', 9999999, name) end""", 1, lease.stripe + ":")
+    reply = lease.list()
+    check_equal(reply[2:], ["x1000", []])
+    check_equal(lease.list(after="x1000")[2:], ["", []])
+
+
+# -- sweep
+
+@test
+def sweep_ends_what_expired_and_later_forgets_it_whole():
+    lease = begin()
+    lease.acquire(meta="{}")
+    check_equal(STORE.unchanged_by(lease.sweep), ["swept", 1, 0, 0])
+    STORE.at(NOW + 999)
+    check_equal(lease.sweep(), ["swept", 1, 0, 0])
+    STORE.at(NOW + 1000)
+    check_equal(lease.sweep(), ["swept", 2, 1, 1])
+    check_equal(lease.field("s"), "expired")
+    STORE.at(NOW + 1000 + REMEMBER_MS - 1)
+    check_equal(lease.sweep(), ["swept", 2, 0, 0])
+    STORE.at(NOW + 1000 + REMEMBER_MS)
+    check_equal(lease.sweep(), ["swept", 3, 1, 0])
+    check_equal(sorted(STORE.dump()), [f"pawl:{{{i:02x}}}" for i in range(256)])
+    check_equal(lease.look(), ["free", 3, 0, EPOCH])
+    check_equal(lease.acquire()[2], 2)
+
+
+@test
+def sweep_forgets_a_released_lease_whole():
+    lease = begin()
+    lease.acquire()
+    lease.release()
+    STORE.at(NOW + REMEMBER_MS)
+    check_equal(lease.sweep(), ["swept", 3, 1, 0])
+    check_equal(sorted(STORE.dump()), [f"pawl:{{{i:02x}}}" for i in range(256)])
+
+
+@test
+def sweep_takes_no_more_than_it_was_told_and_raises_the_sequence_once():
+    lease = begin()
+    names = same_stripe(lease.name, 5)
+    for name in names:
+        Lease(STORE, name).acquire("id-" + name)
+    STORE.at(NOW + 1000)
+    check_equal(lease.sweep(3), ["swept", 6, 3, 3])
+    check_equal(lease.sweep(3), ["swept", 7, 2, 2])
+    check_equal(lease.sweep(3), ["swept", 7, 0, 0])
+
+
+@test
+def sweep_trusts_the_record_and_not_the_index():
+    lease = begin()
+    lease.acquire()
+    STORE.redis("ZADD", lease.due, NOW - 5, lease.name)
+    STORE.redis("ZADD", lease.due, NOW - 5, "orphan")
+    check_equal(lease.sweep()[2:], [2, 0])
+    check_equal(lease.look()[0], "held")
+    check_equal(STORE.dump()[lease.due], {lease.name: NOW + 1000})
+
+
+# -- what the scripts may not do
+
+@test
+def a_script_fails_before_its_first_write_when_memory_is_out():
+    lease = begin()
+    STORE.redis("CONFIG", "SET", "maxmemory", 1)
+    before = STORE.dump()
+    try:
+        lease.acquire()
+        check(False, "it went through")
+    except RedisError as error:
+        check("OOM" in str(error), str(error))
+    finally:
+        STORE.redis("CONFIG", "SET", "maxmemory", 0)
+    check_equal(STORE.dump(), before)
+
+
+@test
+def no_key_of_a_lease_leaves_its_stripe():
+    lease = begin()
+    lease.acquire()
+    tags = {key[:9] for key in text(STORE.redis("KEYS", "pawl:*:*"))}
+    check_equal(tags, {lease.stripe})
+
+
+main()

@@ -1,0 +1,9 @@
+"""What the service tests are made of: TAP, a private store, the daemons, clients, and the check of every answer."""
+
+from .client import Client, Raw  # noqa: F401
+from .contract import Contract, Wrong  # noqa: F401
+from .redis import PrivateRedis, RedisError  # noqa: F401
+from .signature import Keys, read_token, signed_token  # noqa: F401
+from .tap import check, check_equal, check_in, main, skip, test  # noqa: F401
+from .wait import wait_until  # noqa: F401
+from .world import BUILD, ROOT, Daemon, World, run_daemon  # noqa: F401

@@ -1,0 +1,88 @@
+"""A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there."""
+
+import os
+import sys
+import time
+import traceback
+
+_tests = []
+
+
+class Failed(AssertionError):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+def test(function):
+    _tests.append(function)
+    return function
+
+
+def check(held, message="does not hold"):
+    if not held:
+        raise Failed(message)
+
+
+def check_equal(got, wanted, message=""):
+    if got != wanted:
+        raise Failed(f"{message + ': ' if message else ''}got {got!r}, wanted {wanted!r}")
+
+
+def check_in(part, whole, message=""):
+    if part not in whole:
+        raise Failed(f"{message + ': ' if message else ''}{part!r} is not in {whole!r}")
+
+
+def skip(reason):
+    """What is tested cannot be tested on this machine: the test counts as not run."""
+    raise Skipped(reason)
+
+
+def _say(text):
+    """Told at once, and past Python's own buffer: a test that hangs shows which one it is."""
+    os.write(1, (text + "\n").encode(errors="backslashreplace"))
+
+
+def _explain(error):
+    frames = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
+              if os.path.basename(frame.filename) not in ("tap.py",)]
+    kind = "" if isinstance(error, Failed) else type(error).__name__ + ": "
+    for line in f"{' < '.join(reversed(frames[-4:]))}: {kind}{error}"[:4000].splitlines():
+        _say("# " + line)
+
+
+def _run(number, function, sentence):
+    begun = time.monotonic()
+    try:
+        function()
+        result, note = "ok", ""
+    except Skipped as reason:
+        result, note = "ok", f" # SKIP {reason}"
+    except Exception as error:  # pylint: disable=broad-except # whatever went wrong is told, and the next test runs
+        _explain(error)
+        result, note = "not ok", ""
+    took_s = time.monotonic() - begun
+    if took_s > 2:
+        _say(f"# took {took_s:.1f} s")
+    _say(f"{result} {number} - {sentence}{note}")
+    return result == "ok"
+
+
+def main(close=None):
+    """Runs all tests, or those whose names contain an argument of the command line. close() is the last test."""
+    wanted = sys.argv[1:]
+    chosen = [one for one in _tests if not wanted or any(part in one.__name__ for part in wanted)]
+    failed = 0
+    number = 0
+    try:
+        for number, function in enumerate(chosen, 1):
+            failed += not _run(number, function, function.__name__.replace("_", " "))
+    finally:
+        if close is not None:
+            number += 1
+            failed += not _run(number, close, "every daemon ended cleanly")
+    _say(f"1..{number}")
+    sys.exit(1 if failed or not chosen else 0)

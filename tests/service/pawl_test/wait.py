@@ -1,0 +1,21 @@
+"""Waiting for an event, with a deadline; never for a length of time."""
+
+import select
+import time
+
+# Under the sanitizers, on a machine that does much else, everything takes longer; what works does not wait.
+DEADLINE_S = 15
+_LOOK_AGAIN_MS = 3
+
+
+def wait_until(event, what, deadline_s=DEADLINE_S):
+    """What event() gives, as soon as that is true. Looks again every few milliseconds."""
+    end = time.monotonic() + deadline_s
+    pause = select.poll()
+    while True:
+        found = event()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {deadline_s} s in vain: {what}")
+        pause.poll(_LOOK_AGAIN_MS)

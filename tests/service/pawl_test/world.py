@@ -1,0 +1,171 @@
+"""A private Redis, keys, pawl-lease and pawl-gateway, in a directory and process groups of their own."""
+
+import atexit
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+from .client import Client, Raw
+from .contract import Contract
+from .process import die_with_parent
+from .redis import PrivateRedis
+from .signature import Keys
+from .wait import DEADLINE_S
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ.get("PAWL_BUILD") or ROOT / "build")
+
+LISTENING = re.compile(r"^listening on http://(.*):(\d+)$")
+SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
+
+
+def _environment(extra=None):
+    """Nothing of Pawl's from outside gets in."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_") and name != "NOTIFY_SOCKET"}
+    return {**clean, **(extra or {})}
+
+
+def run_daemon(name, *flags, environment=None, deadline_s=DEADLINE_S):
+    """For what ends by itself: CompletedProcess with text."""
+    return subprocess.run([str(BUILD / name), *flags], env=_environment(environment), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=deadline_s, check=False, preexec_fn=die_with_parent)
+
+
+class Daemon:
+    """A running daemon; its standard error is read line by line."""
+
+    def __init__(self, name, *flags, environment=None):
+        self.name, self.flags = name, flags
+        self.lines, self.news = [], threading.Condition()
+        self.process = subprocess.Popen([str(BUILD / name), *flags], env=_environment(environment),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        preexec_fn=die_with_parent, start_new_session=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        atexit.register(self.kill)
+        match = LISTENING.match(self.line(LISTENING.match, "that it listens"))
+        self.host, self.port = match.group(1), int(match.group(2))
+        self.url = f"http://{self.host}:{self.port}"
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.news:
+                self.lines.append(line.decode(errors="backslashreplace").rstrip("\n"))
+                self.news.notify_all()
+        with self.news:
+            self.lines.append(None)
+            self.news.notify_all()
+
+    def line(self, fits, what, begin=0, deadline_s=DEADLINE_S):
+        """The first line from begin on that fits; waits for it."""
+        end = time.monotonic() + deadline_s
+        with self.news:
+            while True:
+                for line in self.lines[begin:]:
+                    if line is not None and fits(line):
+                        return line
+                if None in self.lines or not self.news.wait(max(0, end - time.monotonic())):
+                    raise TimeoutError(f"{self.name} did not say {what}; it said {self.lines[-20:]}")
+
+    def log(self):
+        """All that was said so far, as one text."""
+        with self.news:
+            return "\n".join(line for line in self.lines if line is not None)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def end(self, number=signal.SIGTERM, deadline_s=DEADLINE_S):
+        """Asks it to end; its exit status. Raises what a sanitizer found."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(deadline_s)
+        self.reader.join(deadline_s)
+        if SANITIZER.search(self.log()):
+            raise AssertionError(f"{self.name}: {self.log()[-3000:]}")
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class World:
+    """Everything that a test needs. Flags given here come after the usual ones."""
+
+    contract = None
+
+    def __init__(self, *flags, lease_flags=(), gateway_flags=(), redis_settings=None, init_store=True):
+        if World.contract is None:
+            World.contract = Contract(ROOT / "api" / "openapi.yaml")
+        self.folder = tempfile.mkdtemp(prefix="pawl-")
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        self.names = itertools.count(1)
+        self.daemons = []
+        (pathlib.Path(self.folder) / "redis").mkdir()
+        self.redis = PrivateRedis(os.path.join(self.folder, "redis"), redis_settings)
+        atexit.register(self.redis.close)
+        self.keys = Keys()
+        self.keys_file = os.path.join(self.folder, "keys")
+        self.keys.write(self.keys_file)
+        self.flags = ["--redis", self.redis.url, "--keys", self.keys_file, "--listen", "127.0.0.1:0", *flags]
+        if init_store:
+            self.init_store()
+        self.lease_daemon = self.daemon("pawl-lease", *lease_flags)
+        self.gateway_daemon = self.daemon("pawl-gateway", *gateway_flags)
+        self.lease = Client("lease", self.lease_daemon.url, World.contract)
+        self.gateway = Client("gateway", self.gateway_daemon.url, World.contract)
+
+    def init_store(self):
+        done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--allow-unsafe-redis")
+        if done.returncode != 0:
+            raise AssertionError(f"--init-store: {done}")
+
+    def daemon(self, name, *flags):
+        daemon = Daemon(name, *self.flags, *flags)
+        self.daemons.append(daemon)
+        return daemon
+
+    def client(self, daemon):
+        return Client(daemon.name.removeprefix("pawl-"), daemon.url, World.contract)
+
+    def raw(self, daemon=None, deadline_s=DEADLINE_S):
+        daemon = daemon or self.lease_daemon
+        return Raw(daemon.name.removeprefix("pawl-"), daemon.port, World.contract, deadline_s)
+
+    def name(self, stem="job"):
+        """A lease name that no other test uses."""
+        return f"{stem}:{next(self.names)}"
+
+    def acquire(self, name, status=201, client=None, **ask):
+        """The grant, as a dictionary."""
+        answer = (client or self.lease)("POST", f"/v1/leases/{name}", body=ask)
+        if answer.status != status:
+            raise AssertionError(f"acquire {name}: wanted {status}, got {answer}")
+        return answer.json
+
+    def release(self, name, grant):
+        answer = self.lease("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
+        if answer.status != 204:
+            raise AssertionError(f"release {name}: {answer}")
+
+    def look(self, name):
+        return self.lease("GET", f"/v1/leases/{name}").json
+
+    def close(self):
+        """Ends everything. A daemon that does not end with 0 within five seconds is a failure."""
+        for daemon in self.daemons:
+            if daemon.process.poll() is None:
+                status = daemon.end(deadline_s=DEADLINE_S)
+                if status != 0:
+                    raise AssertionError(f"{daemon.name} ended with {status}: {daemon.log()[-2000:]}")
+        self.redis.close()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,577 @@
+#!/usr/bin/python3
+"""test_cli.py - the commands of pawl against the real services, and against servers that misbehave."""
+
+import json
+import os
+import pty
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+
+from pawl_test import (BUILD, World, check, check_equal, check_in, main, test)  # noqa: E402
+from pawl_test.process import die_with_parent  # noqa: E402
+from pawl_test.wait import DEADLINE_S  # noqa: E402
+
+PAWL = str(BUILD / "pawl")
+COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "put", "cat", "rm", "keygen", "verify"]
+
+world = World()
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith("PAWL_") and not name.lower().endswith("_proxy")}
+    return {**clean, "PAWL_LEASE_URL": world.lease.url, "PAWL_GATEWAY_URL": world.gateway.url, **more}
+
+
+def pawl(*words, status=0, stdin=b"", **variables):
+    """Runs pawl; its output as text, its errors under .stderr."""
+    done = subprocess.run([PAWL, *words], env=environment(**variables), input=stdin, capture_output=True,
+                          timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+    done.raw, done.stdout, done.stderr = done.stdout, done.stdout.decode(errors="replace"), done.stderr.decode()
+    check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
+    return done
+
+
+def acquired(name, *words, **variables):
+    """The grant."""
+    return json.loads(pawl("acquire", name, "-o", "json", *words, **variables).stdout)
+
+
+def path(name):
+    return os.path.join(world.folder, name)
+
+
+class Server:
+    """Answers each request, which it keeps, with what answer(request) gives; None closes without a word."""
+
+    def __init__(self, answer):
+        self.answer, self.requests = answer, []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            connection, _ = self.socket.accept()
+            with connection:
+                connection.settimeout(DEADLINE_S)
+                request = b""
+                while not self._whole(request):
+                    more = connection.recv(65536)
+                    if not more:
+                        break
+                    request += more
+                self.requests.append(request)
+                answer = self.answer(request)
+                if answer is not None:
+                    connection.sendall(answer)
+
+    @staticmethod
+    def _whole(request):
+        head, end, body = request.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+        return bool(end) and len(body) >= (int(length.group(1)) if length else 0)
+
+
+def response(status, body=b"", *headers):
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def forwarded(daemon, request):
+    """What the daemon answers to this very request."""
+    with socket.create_connection((daemon.host, daemon.port), timeout=DEADLINE_S) as connection:
+        connection.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
+        answer = b""
+        while more := connection.recv(65536):
+            answer += more
+        return answer
+
+
+# -- what it says of itself
+
+
+@test
+def help_of_every_command_begins_with_examples():
+    check(pawl("--help").stdout.startswith("Examples:\n  pawl "))
+    for command in COMMANDS:
+        text = pawl(command, "--help").stdout
+        check(text.startswith("Examples:\n  "), f"{command}: {text[:60]!r}")
+        check_in(f"Usage: pawl {command} ", text)
+        check_in(f"  {command} ", pawl("--help").stdout)
+
+
+@test
+def version_is_told():
+    check(re.fullmatch(r"pawl \d+\.\d+\.\d+\S*\n", pawl("--version").stdout), pawl("--version").stdout)
+
+
+@test
+def a_mistyped_command_is_told_what_was_probably_meant():
+    check_in('did you mean "pawl acquire"', pawl("acquier", "a", status=64).stderr)
+    check_in('did you mean "pawl ls"', pawl("lls", status=64).stderr)
+    check("did you mean" not in pawl("frobnicate", status=64).stderr)
+    check_in("--help", pawl(status=64).stderr)
+
+
+@test
+def an_unknown_an_abbreviated_and_an_incomplete_flag_are_errors():
+    check_in("did you mean --ttl", pawl("acquire", "a", "--tll", "3s", status=64).stderr)
+    pawl("acquire", "a", "--hold", "me", status=64)
+    pawl("acquire", "a", "--hold=me", status=64)
+    check_in("needs a value", pawl("acquire", "a", "--ttl", status=64).stderr)
+    pawl("acquire", status=64)
+    pawl("acquire", "a", "b", status=64)
+    pawl("ls", "a", status=64)
+    pawl("--frobnicate", "ls", status=64)
+    for secret in ("--lease-id", "--token", "--fencing-token"):
+        error = pawl("renew", "a", f"{secret}=hush-hush-hush-hush-hush", status=64).stderr
+        check("hush" not in error, error)
+
+
+@test
+def a_value_that_does_not_fit_is_an_error():
+    for words in (["acquire", "a", "--ttl", "soon"], ["acquire", "a", "--ttl", "0"], ["acquire", "a", "-o", "yaml"],
+                  ["get", "a", "-o", "env"], ["ls", "--limit", "0"], ["ls", "--limit", "-1"], ["ls", "--limit", "7x"],
+                  ["acquire", "a", "--meta", "[1]"], ["acquire", "a", "--meta", "{"], ["acquire", "a", "--holder", ""],
+                  ["acquire", "a", "--holder", "x" * 129], ["acquire", "a b"], ["acquire", ""], ["get", "a/b"],
+                  ["--lease-url", "ftp://x", "ls"], ["ls", "--lease-url", "http://me:pw@127.0.0.1:1"]):
+        check(pawl(*words, status=64).stderr.startswith("pawl: "), str(words))
+    for key in ("a//b", "a/../b", "/a", "a/\n"):
+        pawl("cat", key, status=64)
+    pawl("acquire", "a", "--ttl", "99ms", status=64)  # the service's own limit
+    pawl("acquire", "a", "--ttl", "25h", status=64)
+
+
+@test
+def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
+    error = pawl("ls", status=78, PAWL_HOLDR="me").stderr
+    check_in("PAWL_HOLDR", error)
+    check_in("did you mean PAWL_HOLDER", error)
+    pawl("ls", status=78, PAWL_XYZZY="")
+    pawl("ls", PAWL_REDIS="redis://127.0.0.1:1", PAWL_ROUTES="routes.json", PAWL_LOG_LEVEL="info")
+    pawl("ls", status=64, PAWL_OUTPUT="yaml")
+
+
+@test
+def flags_beat_the_environment_and_those_before_the_command_count_too():
+    name = world.name()
+    acquired(name, "--holder", "flag", PAWL_HOLDER="variable", PAWL_TTL="1h")
+    look = world.look(name)
+    check_equal(look["holders"][0]["holder"], "flag")
+    check(look["holders"][0]["expires_in_ms"] > 3000000, str(look))
+    dead = "http://127.0.0.1:1"
+    pawl("--lease-url", world.lease.url, "get", name, PAWL_LEASE_URL=dead)
+    pawl("--lease-url", dead, "get", name, "--lease-url", world.lease.url)
+    pawl("--lease-url", dead, "get", name, status=69)
+
+
+# -- leases
+
+
+@test
+def env_output_is_understood_by_a_shell_and_enough_to_go_on():
+    name = world.name("it")
+    script = f"""set -eu
+        eval "$({PAWL} acquire {name} --ttl 10m -o env)"
+        test "$PAWL_LEASE" = {name}
+        echo "token $PAWL_TOKEN"
+        printf 'packed' | {PAWL} put {name}/box
+        {PAWL} renew {name} --ttl 5m -o env >/dev/null
+        {PAWL} cat {name}/box --fenced
+        {PAWL} rm {name}/box
+        {PAWL} release {name}"""
+    done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, timeout=DEADLINE_S,
+                          check=False)
+    check_equal((done.returncode, done.stderr), (0, ""))
+    check(re.match(r"token \d+\n", done.stdout), done.stdout)
+    check_in(f"packed{name}/box deleted\n{name} released\n", done.stdout)
+
+
+@test
+def env_output_is_lines_of_a_name_and_a_quoted_value():
+    lines = pawl("acquire", world.name(), "-o", "env").stdout.splitlines()
+    values = dict(line.split("=", 1) for line in lines[:-1])
+    check_equal(sorted(values), ["PAWL_FENCING_TOKEN", "PAWL_LEASE", "PAWL_LEASE_ID", "PAWL_TOKEN"])
+    for value in values.values():
+        check(value.startswith("'") and value.endswith("'") and len(shlex.split(value)) == 1, value)
+    check_equal(lines[-1], "export PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN PAWL_LEASE_ID")
+
+
+@test
+def a_hostile_service_cannot_make_the_shell_run_anything():
+    grant = {"lease": "x'$(touch pwned)'", "token": 1, "fencing_token": "';touch pwned;'`id`", "lease_id": "a\\'b\n#",
+             "expires_in_ms": 1}
+    server = Server(lambda request: response(201, json.dumps(grant).encode()))
+    done = subprocess.run(["sh", "-c", f'eval "$({PAWL} acquire x -o env)"; printf "%s|%s|%s" "$PAWL_LEASE" '
+                           '"$PAWL_FENCING_TOKEN" "$PAWL_LEASE_ID"'], env=environment(PAWL_LEASE_URL=server.url),
+                          capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=world.folder)
+    check_equal(done.stdout, f'{grant["lease"]}|{grant["fencing_token"]}|{grant["lease_id"]}', done.stderr)
+    check(not os.path.exists(path("pwned")))
+
+
+@test
+def text_output_shows_no_secret():
+    name, file = world.name(), path("hush")
+    text = pawl("acquire", name, "--lease-id-file", file, "--holder", "me").stdout
+    with open(file, encoding="ascii") as stream:
+        lease_id = stream.read().strip()
+    told = [text, pawl("get", name).stdout, pawl("ls").stdout, pawl("renew", name, "--lease-id-file", file).stdout,
+            pawl("acquire", name, status=75).stderr, pawl("release", name, "--lease-id-file", file).stdout]
+    for one in told:
+        check_in(name, one)
+        check(lease_id not in one and "sig=" not in one, one)
+
+
+@test
+def text_output_says_that_a_lease_id_was_not_kept():
+    done = pawl("acquire", world.name())
+    check_in("--lease-id-file", done.stderr)
+
+
+@test
+def json_output_is_the_services_own():
+    name = world.name()
+    grant = acquired(name, "--meta", '{"a":[1,2]}', "--ttl", "20s")
+    check_equal((grant["lease"], grant["meta"], grant["ttl_ms"]), (name, {"a": [1, 2]}, 20000))
+    look = json.loads(pawl("get", name, "-o", "json").stdout)
+    check_equal(look["token"], grant["token"])
+    renewed = json.loads(pawl("renew", name, "-o", "json", PAWL_LEASE_ID=grant["lease_id"]).stdout)
+    check_equal(renewed["token"], grant["token"])
+    check_equal(pawl("release", name, "-o", "json", PAWL_LEASE_ID=grant["lease_id"]).stdout, "")
+
+
+@test
+def a_lease_that_another_holds_is_75_and_says_by_whom():
+    name = world.name()
+    acquired(name, "--holder", "somebody else")
+    error = pawl("acquire", name, status=75).stderr
+    for part in ("somebody else", "lease-held", "Try again", name):
+        check_in(part, error)
+
+
+@test
+def a_lost_hold_is_76_for_renew_release_and_acquire():
+    name = world.name()
+    grant = acquired(name)
+    pawl("release", name, PAWL_LEASE_ID=grant["lease_id"])
+    pawl("release", name, PAWL_LEASE_ID=grant["lease_id"])  # once more does no harm
+    pawl("renew", name, status=76, PAWL_LEASE_ID=grant["lease_id"])
+    pawl("release", name, status=76, PAWL_LEASE_ID="A" * 22)
+    check_in("unset it", pawl("acquire", name, status=76, PAWL_LEASE_ID=grant["lease_id"]).stderr)
+
+
+@test
+def without_a_lease_id_or_with_a_bad_one_nothing_is_sent():
+    server = Server(lambda request: None)
+    for words, variables in ((["renew", "a"], {}), (["release", "a"], {}), (["renew", "a"], {"PAWL_LEASE_ID": "short"}),
+                             (["release", "a"], {"PAWL_LEASE_ID": "x" * 22 + "\r\nX: y"}),
+                             (["release", "a", "--lease-id-file", path("none")], {}),
+                             (["put", "a"], {}), (["rm", "a"], {}), (["cat", "a", "--fenced"], {}),
+                             (["put", "a"], {"PAWL_FENCING_TOKEN": "1;x\nY: z"})):
+        pawl(*words, status=64, PAWL_LEASE_URL=server.url, PAWL_GATEWAY_URL=server.url, **variables)
+    check_equal(server.requests, [])
+
+
+@test
+def a_lease_id_file_is_ours_alone_and_proves_the_hold():
+    name, file = world.name(), path("own")
+    first = acquired(name, "--lease-id-file", file)
+    check_equal(os.stat(file).st_mode & 0o777, 0o600)
+    check_equal(acquired(name, "--lease-id-file", file)["token"], first["token"])  # the same grant again
+    pawl("release", name, "--lease-id-file", file)
+    second = acquired(name, "--lease-id-file", file)  # its hold is over: a new lease_id takes its place
+    check(second["token"] > first["token"] and second["lease_id"] != first["lease_id"], str(second))
+    pawl("release", name, "--lease-id-file", file)
+
+
+@test
+def a_refused_acquire_leaves_no_lease_id_file():
+    name, file = world.name(), path("refused")
+    acquired(name)
+    pawl("acquire", name, "--lease-id-file", file, status=75)
+    check(not os.path.exists(file))
+    pawl("acquire", name, "--lease-id-file", path("no/such/folder"), status=1)
+
+
+@test
+def what_an_earlier_env_output_left_does_not_stand_in_the_way():
+    name = world.name()
+    script = f"""eval "$({PAWL} acquire {name} -o env)"; one=$PAWL_TOKEN
+        eval "$({PAWL} acquire {name} -o env)"; again=$PAWL_TOKEN
+        {PAWL} release {name} >/dev/null
+        eval "$({PAWL} acquire {name} -o env)"; two=$PAWL_TOKEN
+        {PAWL} release {name} >/dev/null && echo "$one $again $two" """
+    done = subprocess.run(["sh", "-euc", script], env=environment(), capture_output=True, text=True, timeout=DEADLINE_S,
+                          check=False)
+    check_equal((done.returncode, done.stderr), (0, ""))
+    one, again, two = map(int, done.stdout.split())
+    check(one == again < two, done.stdout)
+
+
+# -- answers that do not come
+
+
+@test
+def an_acquire_whose_answer_is_lost_is_sent_once_more_and_finds_its_grant():
+    name, daemon = world.name(), world.lease_daemon
+
+    def lose_the_first(request):
+        answer = forwarded(daemon, request)
+        return answer if len(server.requests) > 1 else None
+    server = Server(lose_the_first)
+    grant = acquired(name, PAWL_LEASE_URL=server.url)
+    check_equal(len(server.requests), 2)
+    first, second = (json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests)
+    check_equal(first, second)
+    check_equal(grant["lease_id"], first["lease_id"])
+    check_equal(world.look(name)["token"], grant["token"])
+
+
+@test
+def an_unknown_end_is_69_and_says_so_and_what_cannot_be_repeated_is_sent_once():
+    for words, times in ((["acquire", "a"], 2), (["renew", "a"], 2), (["release", "a"], 1), (["put", "a"], 1), (["rm", "a"], 1),
+                         (["get", "a"], 1)):
+        server = Server(lambda request: None)
+        error = pawl(*words, status=69, PAWL_LEASE_URL=server.url, PAWL_GATEWAY_URL=server.url, PAWL_LEASE_ID="A" * 22,
+                     PAWL_FENCING_TOKEN="1").stderr
+        check_in("may or may not have happened", error)
+        check_equal(len(server.requests), times, str(words))
+
+
+@test
+def an_outcome_unknown_is_asked_once_more_for_an_acquire():
+    problem = json.dumps({"type": "/problems/outcome-unknown", "title": "T", "status": 504, "detail": "D",
+                          "code": "outcome-unknown", "retryable": True, "instance": "1"}).encode()
+    server = Server(lambda request: response(504, problem, "Content-Type: application/problem+json"))
+    check_in("outcome-unknown", pawl("acquire", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
+    check_equal(len(server.requests), 2)
+
+
+@test
+def half_an_answer_is_no_answer():
+    server = Server(lambda request: b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"lease\":")
+    check_in("may or may not", pawl("get", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
+
+
+@test
+def a_service_that_is_not_there_is_69_and_certainly_nothing_happened():
+    for words in (["acquire", "a"], ["get", "a"], ["ls"], ["put", "a"], ["cat", "a"], ["rm", "a"]):
+        error = pawl(*words, status=69, PAWL_LEASE_URL="http://127.0.0.1:1", PAWL_GATEWAY_URL="http://127.0.0.1:1",
+                     PAWL_FENCING_TOKEN="1").stderr
+        check_in("certainly did not happen", error)
+    check_in("certainly did not happen", pawl("ls", "--lease-url", "http://no-such-host.invalid", status=69).stderr)
+
+
+@test
+def proxies_and_redirects_are_not_followed():
+    name = world.name()
+    dead = "http://127.0.0.1:1"
+    pawl("get", name, http_proxy=dead, all_proxy=dead, HTTP_PROXY=dead, ALL_PROXY=dead)
+    target = Server(lambda request: response(200, b"{}"))
+    server = Server(lambda request: response(307, b"", f"Location: {target.url}/"))
+    pawl("get", name, status=1, PAWL_LEASE_URL=server.url)
+    check_equal(target.requests, [])
+
+
+@test
+def an_answer_that_is_not_pawls_is_told_as_such():
+    server = Server(lambda request: response(404, b"<html>nothing here</html>"))
+    check_in("not as Pawl does", pawl("get", "a", status=1, PAWL_LEASE_URL=server.url).stderr)
+    server = Server(lambda request: response(200, b"<html>hello</html>"))
+    check_in("--lease-url", pawl("get", "a", status=70, PAWL_LEASE_URL=server.url).stderr)
+
+
+@test
+def control_characters_of_a_service_do_not_reach_the_terminal():
+    evil = "\x1b]0;owned\x07\x9b31m\n"
+    problem = json.dumps({"title": evil, "detail": evil, "code": "lease-held", "holder": evil, "instance": evil}).encode()
+    server = Server(lambda request: response(409, problem))
+    done = pawl("acquire", "a", status=75, PAWL_LEASE_URL=server.url)
+    check(not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr), repr(done.stderr))
+
+
+@test
+def output_that_cannot_be_written_is_a_failure():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([PAWL, "get", "a", "-o", "json"], env=environment(), stdout=full, stderr=subprocess.PIPE,
+                              timeout=DEADLINE_S, check=False)
+    check_equal(done.returncode, 1)
+
+
+# -- resources
+
+
+def token_of(grant):
+    return {"PAWL_FENCING_TOKEN": grant["fencing_token"]}
+
+
+@test
+def any_bytes_come_back_as_they_were():
+    name = world.name()
+    mine = token_of(acquired(name))
+    for number, body in enumerate((b"", b"\0", os.urandom(100000), b"a\r\nb\n\n", bytes(range(256)) * 4000)):
+        pawl("put", f"{name}/{number}", stdin=body, **mine)
+        check_equal(pawl("cat", f"{name}/{number}").raw, body)
+    file = path("body")
+    with open(file, "wb") as stream:
+        stream.write(b"from a file")
+    pawl("put", f"{name}/f", file, "--type", "text/x-test; charset=utf-8", **mine)
+    answer = world.gateway("GET", f"/v1/resources/{name}/f")
+    check_equal((answer.body, answer.header("Content-Type")), (b"from a file", "text/x-test; charset=utf-8"))
+    pawl("put", f"{name}/f", path("none"), status=1, **mine)
+    pawl("put", f"{name}/f", world.folder, status=1, **mine)
+
+
+@test
+def a_key_of_any_characters_means_the_same_resource_everywhere():
+    name = world.name()
+    mine = token_of(acquired(name))
+    pawl("put", f"{name}/a b%41+é?x=1#y&z;'\"", stdin=b"odd", **mine)
+    encoded = f"/v1/resources/{name}/a%20b%2541%2B%C3%A9%3Fx%3D1%23y%26z%3B%27%22"
+    check_equal(world.gateway("GET", encoded).body, b"odd")
+    check_equal(pawl("cat", f"{name}/a b%41+é?x=1#y&z;'\"").raw, b"odd")
+
+
+@test
+def a_stale_token_is_76_a_forged_one_77_another_leases_1():
+    name, other = world.name(), world.name()
+    old = acquired(name)
+    pawl("release", name, PAWL_LEASE_ID=old["lease_id"])
+    expired = pawl("put", name, status=76, stdin=b"late", **token_of(old)).stderr
+    check_in("lease-expired", expired)
+    new = acquired(name)
+    pawl("put", name, stdin=b"new", **token_of(new))
+    error = pawl("put", name, status=76, stdin=b"late", **token_of(old)).stderr
+    for part in ("stale-token", f"token sent: {old['token']}", f"current token: {new['token']}"):
+        check_in(part, error)
+    forged = new["fencing_token"].replace(f'{new["token"]};', f'{new["token"] + 1};', 1)
+    pawl("put", name, status=77, stdin=b"x", PAWL_FENCING_TOKEN=forged)
+    pawl("put", other, status=1, stdin=b"x", **token_of(new))
+    pawl("put", name, status=64, stdin=b"x", PAWL_FENCING_TOKEN="nonsense")
+    pawl("rm", name, status=76, **token_of(old))
+    check_equal(pawl("cat", name).raw, b"new")
+    pawl("cat", name, "--fenced", status=76, **token_of(old))
+    check_equal(pawl("cat", name, **token_of(old)).raw, b"new")  # without --fenced no token is sent
+    check_equal(pawl("cat", name, "--fenced", **token_of(new)).raw, b"new")
+
+
+@test
+def a_token_comes_from_a_file_too():
+    name, file = world.name(), path("token")
+    with open(file, "w", encoding="ascii") as stream:
+        stream.write(acquired(name)["fencing_token"] + "\n")
+    pawl("put", name, "--token-file", file, stdin=b"x")
+    pawl("cat", name, "--fenced", "--token-file", file)
+    pawl("rm", name, "--token-file", file)
+    pawl("rm", name, "--token-file", file, status=1)
+    pawl("cat", name, status=1)
+
+
+@test
+def conditions_and_repeats_are_passed_on():
+    name = world.name()
+    mine = token_of(acquired(name))
+    etag = re.search(r'ETag ("\S+")\n$', pawl("put", name, "--if-none-match", "*", stdin=b"1", **mine).stdout).group(1)
+    check_in("etag-mismatch", pawl("put", name, "--if-none-match", "*", status=1, stdin=b"2", **mine).stderr)
+    pawl("put", name, "--if-match", '"AAAAAAAAAAAAAAAA"', status=1, stdin=b"2", **mine)
+    pawl("put", name, "--if-match", etag, stdin=b"2", **mine)
+    first = pawl("put", name, "--idempotency-key", "k1", stdin=b"3", **mine).stdout
+    check_equal(pawl("put", name, "--idempotency-key", "k1", stdin=b"3", **mine).stdout, first)
+    pawl("put", name, "--idempotency-key", "k1", status=64, stdin=b"4", **mine)
+    pawl("put", name, "--idempotency-key", "not visible", status=64, stdin=b"4", **mine)
+    pawl("put", name, "--type", "a\nb: c", status=64, stdin=b"4", **mine)
+    pawl("rm", name, "--if-match", etag, status=1, **mine)
+    check_equal(pawl("cat", name).raw, b"3")
+
+
+# -- lists
+
+
+def on_a_terminal(*words):
+    """What pawl shows on one."""
+    parent, child = pty.openpty()
+    done = subprocess.Popen([PAWL, *words], env=environment(), stdout=child, stderr=subprocess.PIPE)
+    os.close(child)
+    text = b""
+    while True:
+        try:
+            more = os.read(parent, 65536)
+        except OSError:  # EIO: the other side is closed
+            break
+        if not more:
+            break
+        text += more
+    os.close(parent)
+    error = done.communicate(timeout=DEADLINE_S)[1]
+    check_equal((done.returncode, error), (0, b""))
+    return text.decode().replace("\r\n", "\n")
+
+
+@test
+def ls_is_a_table_on_a_terminal_and_tabs_elsewhere():
+    stem = world.name("table")
+    acquired(f"{stem}:a", "--holder", "Zoë")
+    acquired(f"{stem}:long-name", "--holder", "b")
+    lines = pawl("ls", "--prefix", stem).stdout.splitlines()
+    check_equal([line.split("\t")[:2] for line in sorted(lines)], [[f"{stem}:a", "held"], [f"{stem}:long-name", "held"]])
+    check_equal({line.count("\t") for line in lines}, {5})
+    table = on_a_terminal("ls", "--prefix", stem).splitlines()
+    check(table[0].startswith("LEASE "), str(table))
+    column = table[0].index("HELD FOR")
+    for line in table[1:]:
+        check_equal((line[column - 1], line[column] != " "), (" ", True), line)
+
+
+@test
+def ls_follows_the_cursor_to_the_end_and_stops_at_the_limit():
+    def item(number):
+        return {"lease": f"n{number}", "state": "held", "token": number,
+                "holders": [{"holder": "h", "expires_in_ms": 1, "held_for_ms": 1}]}
+
+    def page(request):
+        cursor = re.search(rb"cursor=(\d+)", request)
+        begin = int(cursor.group(1)) if cursor else 0
+        limit = int(re.search(rb"limit=(\d+)", request).group(1))
+        items = [item(number) for number in range(begin, min(begin + min(limit, 3), 8))]
+        rest = {"next_cursor": str(begin + len(items))} if begin + len(items) < 8 else {"next_cursor": None}
+        return response(200, json.dumps({"items": items, **rest}).encode())
+    server = Server(page)
+
+    def names(*words):
+        return [line.split("\t")[0] for line in pawl("ls", *words, PAWL_LEASE_URL=server.url).stdout.splitlines()]
+    check_equal(names(), [f"n{number}" for number in range(8)])
+    check_equal(names("--limit", "5"), [f"n{number}" for number in range(5)])
+    check_equal(names("--limit", "3"), ["n0", "n1", "n2"])
+    pages = pawl("ls", "-o", "json", PAWL_LEASE_URL=server.url).stdout.splitlines()
+    check_equal([one["lease"] for line in pages for one in json.loads(line)["items"]], names())
+
+
+@test
+def ls_lists_each_held_lease_once():
+    stem = world.name("many")
+    for number in range(30):
+        world.acquire(f"{stem}:{number}")
+    listed = [line.split("\t")[0] for line in pawl("ls", "--prefix", f"{stem}:").stdout.splitlines()]
+    check_equal(sorted(listed), sorted(f"{stem}:{number}" for number in range(30)))
+    check_equal(len(pawl("ls", "--prefix", f"{stem}:", "--limit", "7").stdout.splitlines()), 7)
+    check_equal(pawl("ls", "--prefix", f"{stem}:", "--state", "waiting").stdout, "")
+
+
+@test
+def get_shows_who_holds_and_that_nobody_does():
+    name = world.name()
+    check_equal(pawl("get", name).stdout, f"{name} is free\n")
+    grant = acquired(name, "--holder", "Zoë & co", "--meta", '{"pid":7}')
+    text = pawl("get", name).stdout
+    for part in (f"{name} is held", "Zoë & co", f"token {grant['token']}", '{"pid":7}'):
+        check_in(part, text)
+
+
+main(world.close)

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""api/openapi.yaml: agrees with problems.def, is what both services serve; and the check of answers bites."""
+
+import copy
+import json
+import re
+
+from pawl_test import BUILD, ROOT, World, Wrong, check, check_equal, check_in, main, test
+
+WORLD = World()
+PROBLEM = re.compile(r'^PROBLEM\((\w+), "([a-z-]+)", (\d+), ([01]), (\d+), "([^"]*)",', re.M)
+# Codes that nothing in this version answers with.
+LATER = {"hold-differs", "unauthenticated", "forbidden"}
+
+
+def references(node):
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for one in node.values():
+            yield from references(one)
+    elif isinstance(node, list):
+        for one in node:
+            yield from references(one)
+
+
+@test
+def every_problem_is_described_with_its_code_title_and_whether_to_retry():
+    rows = PROBLEM.findall((ROOT / "api/problems.def").read_text(encoding="utf-8"))
+    check(len(rows) > 25, f"only {len(rows)} rows were read")
+    described = {}
+    for name, schema in World.contract.document["components"]["schemas"].items():
+        if name.startswith(("problem.", "gate.")) and "const" in schema["properties"]["code"]:
+            own = schema["properties"]
+            described.setdefault(own["code"]["const"], []).append((own["title"]["const"], own["retryable"]["const"]))
+            check_equal(own["type"]["const"], "/problems/" + own["code"]["const"])
+            check_equal(name.partition(".")[2], own["code"]["const"])
+    for _, code, _, retryable, _, title in rows:
+        for one in described.get(code, []):
+            check_equal(one, (title, retryable == "1"), code)
+    check_equal(set(described), {row[1] for row in rows} - LATER)
+
+
+@test
+def every_problem_comes_with_its_own_status():
+    rows = {row[1]: row[2] for row in PROBLEM.findall((ROOT / "api/problems.def").read_text(encoding="utf-8"))}
+    contract = World.contract
+    for template, item in contract.document["paths"].items():
+        for method, operation in item.items():
+            if not isinstance(operation, dict) or "/v1/check" in template:
+                continue
+            for status, response in operation["responses"].items():
+                content = contract._at(response).get("content", {}).get("application/problem+json")
+                for one in content["schema"].get("anyOf", []) if content else []:
+                    code = one["$ref"].rpartition(".")[2]
+                    if code != "not-ready":
+                        check_equal(rows[code], status, f"{method} {template}: {code}")
+
+
+@test
+def nothing_in_the_description_is_unused_or_missing():
+    document = World.contract.document
+    named = set(references(document))
+    for reference in named:
+        node = document
+        for part in reference.removeprefix("#/").split("/"):
+            check(part in node, f"{reference} is not there")
+            node = node[part]
+    there = {f"#/components/{kind}/{name}" for kind, all_of in document["components"].items() for name in all_of}
+    check_equal(there - named, set())
+
+
+@test
+def every_operation_lists_head_where_there_is_get_and_options_everywhere():
+    for template, item in World.contract.document["paths"].items():
+        check_in("options", item, template)
+        if "get" in item:
+            check_equal(item["head"]["responses"], item["get"]["responses"], template)
+
+
+@test
+def both_services_serve_the_description():
+    for client in (WORLD.lease, WORLD.gateway):
+        served = client("GET", "/openapi.json").json
+        check(served == json.loads(json.dumps(World.contract.document)), f"{client.service} serves another: run make in {BUILD}")
+
+
+# -- the check bites
+
+def good_answers():
+    grant = WORLD.lease("POST", "/v1/leases/planted", body={})
+    held = WORLD.lease("POST", "/v1/leases/planted", body={})
+    token = grant.json["fencing_token"]
+    put = ("PUT", "/v1/resources/planted", [("Fencing-Token", token)])
+    written = WORLD.gateway(*put, body=b"x")
+    stale = WORLD.gateway(put[0], put[1], [("Fencing-Token", token.replace("1;", "2;", 1))], body=b"x")
+    options = WORLD.gateway("OPTIONS", "/livez")
+    return {"grant": ("lease", "POST", "/v1/leases/planted", [], grant), "held": ("lease", "POST", "/v1/leases/planted", [], held),
+            "written": ("gateway", *put, written), "refused": ("gateway", *put, stale),
+            "options": ("gateway", "OPTIONS", "/livez", [], options)}
+
+
+GOOD = {}
+
+
+def planted(which, change, says):
+    """The check accepts the answer as it came, and refuses it after change(answer)."""
+    if not GOOD:
+        GOOD.update(good_answers())
+    service, method, target, headers, answer = GOOD[which]
+    World.contract.hold(service, method, target, headers, answer)
+    wrong = copy.deepcopy(answer)
+    change(wrong)
+    try:
+        World.contract.hold(service, method, target, headers, wrong)
+    except Wrong as error:
+        check_in(says, str(error))
+        return
+    check(False, f"a wrong answer went through: {wrong}")
+
+
+def with_member(answer, name, value):
+    body = answer.json
+    if value is None:
+        del body[name]
+    else:
+        body[name] = value
+    answer.body = json.dumps(body).encode()
+
+
+def with_header(answer, name, value):
+    answer.headers = [pair for pair in answer.headers if pair[0].lower() != name.lower()]
+    if value is not None:
+        answer.headers.append((name, value))
+
+
+@test
+def a_status_that_is_not_listed_is_noticed():
+    planted("grant", lambda answer: setattr(answer, "status", 202), "not listed")
+
+
+@test
+def a_status_that_does_not_belong_to_the_code_is_noticed():
+    planted("held", lambda answer: setattr(answer, "status", 503), "none of")
+
+
+@test
+def a_missing_member_is_noticed():
+    for member in ("token", "lease_id", "meta", "waited_ms"):
+        planted("grant", lambda answer, member=member: with_member(answer, member, None), member)
+    for member in ("detail", "instance", "retryable", "holder", "expires_in_ms"):
+        planted("held", lambda answer, member=member: with_member(answer, member, None), "/v1/leases/planted -> 409: $: ")
+    planted("refused", lambda answer: with_member(answer, "lease", None), "/v1/resources/planted -> 403: $: ")
+
+
+@test
+def an_additional_member_is_noticed():
+    for which in ("grant", "held", "refused"):
+        planted(which, lambda answer: with_member(answer, "lease_ids", "x"), "lease_ids")
+    planted("held", lambda answer: with_member(answer, "lease_id", "x" * 22), "lease_id")
+
+
+@test
+def a_member_of_the_wrong_type_or_value_is_noticed():
+    planted("grant", lambda answer: with_member(answer, "token", "34"), "token")
+    planted("grant", lambda answer: with_member(answer, "token", 10 ** 15), "token")
+    planted("held", lambda answer: with_member(answer, "retryable", False), "retryable")
+    planted("held", lambda answer: with_member(answer, "type", "/problems/lease-lost"), "type")
+    planted("held", lambda answer: with_member(answer, "status", 400), "status")
+
+
+@test
+def a_missing_header_is_noticed():
+    planted("grant", lambda answer: with_header(answer, "Fencing-Token", None), "Fencing-Token is missing")
+    planted("held", lambda answer: with_header(answer, "Cache-Control", None), "Cache-Control is missing")
+    planted("written", lambda answer: with_header(answer, "ETag", None), "ETag is missing")
+    planted("written", lambda answer: with_header(answer, "Fencing-Status", None), "Fencing-Status is missing")
+    planted("refused", lambda answer: with_header(answer, "Fencing-Status", None), "Fencing-Status is missing")
+
+
+@test
+def a_wrong_or_unlisted_header_is_noticed():
+    planted("written", lambda answer: with_header(answer, "ETag", 'W/"abcdefghijklmnop"'), "ETag")
+    planted("written", lambda answer: with_header(answer, "Fencing-Status", "pawl;verdict=accepted"), "Fencing-Status")
+    planted("held", lambda answer: with_header(answer, "Fencing-Token", "34"), "Fencing-Token is not listed")
+    planted("held", lambda answer: with_header(answer, "Lease-Id", "34"), "Lease-Id is not listed")
+    planted("grant", lambda answer: answer.headers.append(("Cache-Control", "no-store")), "came 2 times")
+    planted("options", lambda answer: with_header(answer, "Allow", "GET, HEAD"), "Allow")
+
+
+@test
+def a_wrong_body_is_noticed():
+    planted("grant", lambda answer: setattr(answer, "body", answer.body[:-1]), "not JSON")
+    planted("grant", lambda answer: setattr(answer, "body", b'{"token":1,' + answer.body[1:]), "comes twice")
+    planted("written", lambda answer: setattr(answer, "body", b"x"), "no body is listed")
+    planted("held", lambda answer: with_header(answer, "Content-Type", "application/json"), "is not listed")
+
+
+main(WORLD.close)

@@ -1,0 +1,385 @@
+#!/usr/bin/python3
+"""test_demo.py - pawl dev and pawl demo: what they start works, and is gone when they are, however they end."""
+
+import glob
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+
+from pawl_test import (BUILD, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
+from pawl_test.process import die_with_parent  # noqa: E402
+from pawl_test.wait import DEADLINE_S  # noqa: E402
+
+PAWL = str(BUILD / "pawl")
+FREE_PORTS = ["--listen-lease", "127.0.0.1:0", "--listen-gateway", "127.0.0.1:0"]
+DEMO_DEADLINE_S = 90  # it takes about 10 s; under the sanitizers, beside other tests, longer
+
+folder = tempfile.mkdtemp(prefix="pawl-test-")
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith("PAWL_") and name not in ("NOTIFY_SOCKET", "NO_COLOR", "LC_ALL", "LANG", "LC_CTYPE")}
+    return {**clean, "LC_ALL": "C.UTF-8", "TMPDIR": folder, **more}
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def temporary_directories():
+    """Of running clusters: each has a directory of its own while it runs."""
+    return glob.glob(path("pawl-??????"))
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+class Gone:
+    """Processes of which each is watched until it has ended; who reaps it does not matter."""
+
+    def __init__(self, pids):
+        self.descriptors = {os.pidfd_open(pid): pid for pid in pids}
+
+    def wait(self):
+        poll = select.poll()
+        for descriptor in self.descriptors:
+            poll.register(descriptor, select.POLLIN)
+        end = time.monotonic() + DEADLINE_S
+        while self.descriptors:
+            ended = poll.poll(max(0, (end - time.monotonic()) * 1000))
+            check(ended, f"still there: {list(self.descriptors.values())}")
+            for descriptor, _ in ended:
+                poll.unregister(descriptor)
+                os.close(descriptor)
+                del self.descriptors[descriptor]
+
+
+class Running:
+    """pawl, its two outputs read as they come."""
+
+    def __init__(self, *words, **variables):
+        self.news, self.text, self.open = threading.Condition(), "", 2
+        self.process = subprocess.Popen([PAWL, *words], env=environment(**variables), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=die_with_parent)
+        for stream in (self.process.stdout, self.process.stderr):
+            threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream):
+        for line in stream:
+            with self.news:
+                self.text += line.decode(errors="replace")
+                self.news.notify_all()
+        with self.news:
+            self.open -= 1
+            self.news.notify_all()
+
+    def said(self, text, deadline_s=DEADLINE_S):
+        """Waits until it has said this; all that it said."""
+        end = time.monotonic() + deadline_s
+        with self.news:
+            while text not in self.text:
+                if not self.open or not self.news.wait(max(0, end - time.monotonic())):
+                    raise AssertionError(f"did not say {text!r}, but: {self.text}")
+            return self.text
+
+    def wait(self, deadline_s=DEADLINE_S):
+        """Its exit status, when all that it said has been read."""
+        status = self.process.wait(deadline_s)
+        end = time.monotonic() + deadline_s
+        with self.news:
+            while self.open and self.news.wait(max(0, end - time.monotonic())):
+                pass
+        return status
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.wait()
+
+
+class Dev(Running):
+    """pawl dev that is ready."""
+
+    def __init__(self, *words, **variables):
+        super().__init__("dev", *FREE_PORTS, *words, **variables)
+        text = self.said("Ctrl-C ends it all")
+        self.lease_url = re.search(r"lease service +(http://\S+)", text).group(1)
+        self.gateway_url = re.search(r"gateway +(http://\S+)", text).group(1)
+
+    def children(self):
+        """{name: pid} of what runs."""
+        found = {}
+        for pid in children_of(self.process.pid):
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                found[file.read().strip()] = pid
+        return found
+
+    def shell(self, script):
+        done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+                              env=environment(PAWL_LEASE_URL=self.lease_url, PAWL_GATEWAY_URL=self.gateway_url))
+        check_equal(done.returncode, 0, f"{script}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def refused(*words, status):
+    """pawl dev that does not start: what it said."""
+    running = Running("dev", *words)
+    check_equal(running.wait(), status, running.text)
+    return running.text
+
+
+# -- dev
+
+
+@test
+def what_dev_says_to_type_works_when_it_is_pasted():
+    dev = Dev()
+    check_equal(set(dev.children()), {"redis-server", "pawl-lease", "pawl-gateway"})
+    curl = [line for line in dev.text.splitlines() if re.match(r"TOKEN=|curl ", line)]
+    check_equal(len(curl), 4, dev.text)
+    out = dev.shell("\n".join(curl))
+    check(out.startswith("packed\n{") and '"state":"held"' in out, out)
+    typed = [line for line in dev.text.splitlines() if re.match(r"export |eval |echo |\S*/pawl ", line)]
+    check_equal(len(typed), 6, dev.text)
+    check_in("orders:43 released", dev.shell("\n".join(typed)))
+    check_equal(dev.end(), 0, dev.text)
+
+
+@test
+def dev_ends_its_children_and_leaves_nothing_at_either_signal():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        dev = Dev()
+        gone = Gone(dev.children().values())
+        check_equal(len(temporary_directories()), 1)
+        check_equal(dev.end(number), 0, dev.text)
+        gone.wait()
+        check_equal(temporary_directories(), [])
+
+
+@test
+def children_end_with_a_dev_that_is_killed():
+    dev = Dev()
+    gone = Gone(dev.children().values())
+    check_equal(dev.end(signal.SIGKILL), -signal.SIGKILL)
+    gone.wait()
+    for left in temporary_directories():
+        shutil.rmtree(left)
+
+
+@test
+def a_child_that_ends_by_itself_takes_the_others_along():
+    for name, told in (("pawl-lease", "lease has ended by itself"), ("pawl-gateway", "gateway has ended by itself"),
+                       ("redis-server", "redis has ended by itself")):
+        dev = Dev()
+        children = dev.children()
+        gone = Gone(children.values())
+        os.kill(children[name], signal.SIGKILL)
+        check_equal(dev.wait(), 70, dev.text)
+        check_in(told, dev.text)
+        gone.wait()
+        check_equal(temporary_directories(), [])
+
+
+@test
+def a_stopped_child_does_not_keep_dev_from_ending():
+    dev = Dev()
+    gone = Gone(dev.children().values())
+    os.kill(dev.children()["pawl-gateway"], signal.SIGSTOP)
+    check_equal(dev.end(), 0, dev.text)
+    gone.wait()
+
+
+@test
+def a_taken_port_is_said_clearly_and_is_78():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        check_in(f"{address} is taken", refused("--listen-lease", address, "--listen-gateway", "127.0.0.1:0", status=78))
+        check_in("--listen-gateway", refused("--listen-lease", "127.0.0.1:0", "--listen-gateway", address, status=78))
+    dev = Dev()
+    address = dev.lease_url.removeprefix("http://")
+    check_in(f"{address} is taken", refused("--listen-lease", address, "--listen-gateway", "127.0.0.1:0", status=78))
+    check_equal(dev.end(), 0)
+    for bad in ("", "127.0.0.1", "127.0.0.1:x", ":8700", "localhost:0", "127.0.0.1:99999", "[::1:0", "256.0.0.1:0"):
+        refused(f"--listen-lease={bad or ':'}", "--listen-gateway", "127.0.0.1:0", status=78)
+    check_equal(temporary_directories(), [])
+
+
+@test
+def data_keeps_a_resource_a_hold_and_the_keys_across_two_runs():
+    data = path("data")
+    dev = Dev("--data", data)
+    check_equal(os.stat(os.path.join(data, "keys")).st_mode & 0o777, 0o600)
+    check_equal(os.stat(data).st_mode & 0o777, 0o700)
+    left = dev.shell(f'eval "$({PAWL} acquire orders:1 --ttl 1h -o env)"; printf kept | {PAWL} put orders:1 >&2; '
+                     'printf "%s\n%s" "$PAWL_LEASE_ID" "$PAWL_FENCING_TOKEN"')
+    lease_id, token = left.splitlines()
+    check_in("another pawl dev is using", refused(*FREE_PORTS, "--data", data, status=78))
+    check_equal(dev.end(), 0, dev.text)
+    dev = Dev("--data", data)
+    check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
+    dev.shell(f"export PAWL_FENCING_TOKEN='{token}' PAWL_LEASE_ID={lease_id}\n"
+              f"printf again | {PAWL} put orders:1 && {PAWL} release orders:1")
+    check_equal(dev.shell(f"{PAWL} cat orders:1"), "again")
+    check_equal(dev.end(), 0, dev.text)
+
+
+@test
+def data_survives_a_dev_that_is_killed():
+    data = path("killed")
+    dev = Dev("--data", data)
+    dev.shell(f'eval "$({PAWL} acquire orders:1 --ttl 1h -o env)"; printf kept | {PAWL} put orders:1')
+    gone = Gone(dev.children().values())
+    dev.end(signal.SIGKILL)
+    gone.wait()
+    dev = Dev("--data", data)
+    check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
+    check_equal(dev.end(), 0, dev.text)
+    for left in temporary_directories():
+        shutil.rmtree(left)
+
+
+@test
+def a_directory_that_is_not_ours_or_has_lost_something_is_refused():
+    foreign = path("foreign")
+    os.mkdir(foreign)
+    with open(os.path.join(foreign, "thesis.txt"), "w", encoding="ascii") as file:
+        file.write("do not touch")
+    check_in("neither empty", refused(*FREE_PORTS, "--data", foreign, status=78))
+    check_equal(os.listdir(foreign), ["thesis.txt"])
+    refused(*FREE_PORTS, "--data", os.path.join(foreign, "thesis.txt"), status=78)
+    refused(*FREE_PORTS, "--data", path("no/such/parent"), status=78)
+    data = path("lost")
+    check_equal(Dev("--data", data).end(), 0)
+    os.rename(os.path.join(data, "keys"), path("keys-elsewhere"))
+    check_in("keys is gone", refused(*FREE_PORTS, "--data", data, status=78))
+    os.rename(path("keys-elsewhere"), os.path.join(data, "keys"))
+    shutil.rmtree(os.path.join(data, "appendonlydir"))
+    check_in("is lost", refused(*FREE_PORTS, "--data", data, status=78))
+    check_equal(temporary_directories(), [])
+
+
+@test
+def without_redis_server_dev_says_what_to_install():
+    running = Running("dev", *FREE_PORTS, PATH="/nonexistent")
+    check_equal(running.wait(), 78)
+    check_in("redis-server", running.text)
+    check_in("apt-get install", running.text)
+
+
+# -- the demo
+
+
+class OnTerminal:
+    """The demo on a terminal of 80 columns, read to its end."""
+
+    def __init__(self, **variables):
+        self.parent, child = pty.openpty()
+        self.process = subprocess.Popen([PAWL, "demo", "stale-holder"], stdin=subprocess.DEVNULL, stdout=child,
+                                        stderr=child, env=environment(TERM="xterm", **variables),
+                                        preexec_fn=die_with_parent)
+        os.close(child)
+        self.text = ""
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        data = b""
+        try:
+            while more := os.read(self.parent, 65536):
+                data += more
+        except OSError:  # EIO: the other side is closed
+            pass
+        self.text = data.decode().replace("\r\n", "\n")
+
+    def wait(self):
+        status = self.process.wait(DEMO_DEADLINE_S)
+        self.reader.join(DEADLINE_S)
+        return status
+
+
+def check_story(text):
+    """Both parts, in this order."""
+    at = 0
+    for part in ("Without the fence", "is stopped (SIGSTOP", "held by A", "goes on (SIGCONT)", 'A  writes "packed, says A"\n',
+                 'B  reads  "packed, says A"\n', "B's work is lost", "With the fence", "is stopped (SIGSTOP",
+                 "goes on (SIGCONT)", 'A  writes "packed, says A": refused, 412 stale-token', 'B  reads  "shipped, says B"\n',
+                 'B  writes "delivered, says B"\n', 'B  reads  "delivered, says B"\n', "below the stairs: refused", "The fence held"):
+        found = text.find(part, at)
+        check(found >= 0, f"{part!r} is not where it should be in:\n{text}")
+        at = found + len(part)
+
+
+@test
+def the_demo_loses_work_without_the_fence_and_none_with_it():
+    # Side by side, because each takes its time.
+    piped = Running("demo", "stale-holder")
+    ascii_only = OnTerminal(LC_ALL="C")
+    quiet = OnTerminal(NO_COLOR="1")
+    check_equal(piped.wait(DEMO_DEADLINE_S), 0, piped.text)
+    check_equal(ascii_only.wait(), 0, ascii_only.text)
+    check_equal(quiet.wait(), 0, quiet.text)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", ascii_only.text)
+    for text in (piped.text, plain, quiet.text):
+        check_story(text)
+        check("\x1b" not in text and max(map(len, text.splitlines())) <= 90, text)
+    check(ascii_only.text.isascii() and "\x1b[" in ascii_only.text)
+    for glyph in "━╱╌●✕░┏":
+        check_in(glyph, piped.text)
+    check(re.search(r"refused X|X A, token", plain), plain)
+    check_equal(temporary_directories(), [])
+
+
+@test
+def a_demo_that_is_interrupted_or_killed_takes_its_workers_along_even_a_stopped_one():
+    for number, status in ((signal.SIGINT, 1), (signal.SIGKILL, -signal.SIGKILL)):
+        demo = Running("demo", "stale-holder")
+        demo.said("is stopped (SIGSTOP", DEMO_DEADLINE_S)
+        children = children_of(demo.process.pid)
+        check_equal(len(children), 5)
+        gone = Gone(children)
+        check_equal(demo.end(number), status, demo.text)
+        gone.wait()
+    for left in temporary_directories():
+        shutil.rmtree(left)
+
+
+@test
+def a_demo_whose_gateway_dies_does_not_count_as_good():
+    demo = Running("demo", "stale-holder")
+    demo.said("With the fence", DEMO_DEADLINE_S)
+    for pid in children_of(demo.process.pid):
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            if file.read().strip() == "pawl-gateway":
+                os.kill(pid, signal.SIGKILL)
+    check_equal(demo.wait(DEMO_DEADLINE_S), 1, demo.text)
+    check_in("gateway has ended by itself", demo.text)
+    check("The fence held" not in demo.text)
+
+
+@test
+def an_unknown_hazard_is_told_what_there_is():
+    for words, told in ((["stale-hodler"], "did you mean"), (["frobnicate"], "stale-holder"), ([], "HAZARD")):
+        running = Running("demo", *words)
+        check_equal(running.wait(), 64)
+        check_in(told, running.text)
+
+
+def close():
+    wait_until(lambda: not temporary_directories(), "every temporary directory is gone")
+    shutil.rmtree(folder)
+
+
+main(close)

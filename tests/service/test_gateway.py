@@ -1,0 +1,639 @@
+#!/usr/bin/python3
+"""pawl-gateway as its users see it: the fence in its whole order, ETags, preconditions, repeats, reads, marks, check."""
+
+import hashlib
+import os
+import re
+
+from pawl_test import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
+
+WORLD = World()
+ETAG = re.compile(r'^"[A-Za-z0-9_-]{16}"$')
+
+
+class Holder:
+    """A hold on a lease, and its token at the gate."""
+
+    def __init__(self, name=None, **ask):
+        self.name = name or WORLD.name("r")
+        self.grant = WORLD.acquire(self.name, **ask)
+        self.token, self.header = self.grant["token"], self.grant["fencing_token"]
+        self.epoch = self.grant["epoch"]
+
+    def successor(self, **ask):
+        WORLD.release(self.name, self.grant)
+        return Holder(self.name, **ask)
+
+    def forged(self, **changes):
+        """Signed with the right key, but granted by nobody."""
+        read = read_token(self.header)
+        wanted = {"lease": self.name, "token": self.token, "epoch": self.epoch, "hold": read["hold"], **changes}
+        return signed_token(WORLD.keys, **wanted)
+
+
+def path(key):
+    return f"/v1/resources/{key}"
+
+
+def with_token(token, *more):
+    return ([("Fencing-Token", token)] if token is not None else []) + list(more)
+
+
+def put(key, token, body=b"value", *headers):
+    return WORLD.gateway("PUT", path(key), with_token(token, *headers), body)
+
+
+def delete(key, token, *headers):
+    return WORLD.gateway("DELETE", path(key), with_token(token, *headers))
+
+
+def get(key, token=None, *headers):
+    return WORLD.gateway("GET", path(key), with_token(token, *headers))
+
+
+def mark(name):
+    return WORLD.gateway("GET", f"/v1/marks/{name}").json
+
+
+def checked(name, token, query="", method="GET"):
+    return WORLD.gateway(method, f"/v1/check/{name}{query}", with_token(token))
+
+
+def state(name):
+    """Everything that a refusal must not change."""
+    whole = {}
+    for kind in ("l", "r"):
+        for key in WORLD.redis("KEYS", f"pawl:*:{kind}:{name}*"):
+            flat = WORLD.redis("HGETALL", key)
+            whole[key] = dict(zip(flat[::2], flat[1::2]))
+    return whole
+
+
+def refused(answer, status, code, **members):
+    check_equal((answer.status, answer.code), (status, code), repr(answer))
+    for member, value in members.items():
+        check_equal(answer.json.get(member), value, f"{code}: {member}")
+    return answer
+
+
+def status_of(answer):
+    return answer.header("Fencing-Status")
+
+
+# -- a write
+
+@test
+def a_write_creates_with_201_and_replaces_with_204_and_a_new_etag():
+    ada = Holder()
+    first = put(ada.name, ada.header, b"one")
+    check_equal((first.status, first.body), (201, b""))
+    second = put(ada.name, ada.header, b"two")
+    check_equal((second.status, second.body), (204, b""))
+    check(ETAG.match(first.header("ETag")) and first.header("ETag") != second.header("ETag"), f"{first} {second}")
+    read = get(ada.name)
+    check_equal((read.body, read.header("ETag")), (b"two", second.header("ETag")))
+    check_equal(status_of(first), f"pawl; verdict=accepted; token={ada.token}; mark={ada.token}; guarantee=committed")
+
+
+@test
+def the_same_bytes_again_are_a_new_version():
+    ada = Holder()
+    check(put(ada.name, ada.header).header("ETag") != put(ada.name, ada.header).header("ETag"), "the same ETag")
+
+
+@test
+def every_body_comes_back_byte_for_byte():
+    ada = Holder()
+    for body in (b"", b"\0", bytes(range(256)) * 10, b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", os.urandom(100000)):
+        check(put(ada.name, ada.header, body).status in (201, 204), repr(body[:40]))
+        read = get(ada.name)
+        check_equal(hashlib.sha256(read.body).digest(), hashlib.sha256(body).digest(), repr(body[:40]))
+        check_equal(read.header("Content-Length"), str(len(body)))
+
+
+@test
+def a_put_without_any_body_stores_an_empty_resource():
+    ada = Holder()
+    check_equal(WORLD.gateway("PUT", path(ada.name), with_token(ada.header)).status, 201)
+    check_equal((get(ada.name).status, get(ada.name).body), (200, b""))
+
+
+@test
+def a_body_of_1_mib_is_taken_and_one_byte_more_is_not():
+    ada = Holder()
+    body = os.urandom(1 << 20)
+    check_equal(put(ada.name, ada.header, body).status, 201)
+    check_equal(get(ada.name).body, body)
+    refused(put(ada.name, ada.header, body + b"x"), 413, "too-large")
+    check_equal(get(ada.name).body, body)
+
+
+@test
+def content_type_and_encoding_are_kept_as_sent():
+    ada = Holder()
+    for kind, encoding in (("text/plain; charset=utf-8", None), ("application/x.y+z", "gzip"), ("a/b", "br, gzip")):
+        headers = [("Content-Type", kind)] + ([("Content-Encoding", encoding)] if encoding else [])
+        put(ada.name, ada.header, b"x", *headers)
+        for read in (get(ada.name), WORLD.gateway("HEAD", path(ada.name))):
+            check_equal((read.header("Content-Type"), read.header("Content-Encoding")), (kind, encoding))
+    put(ada.name, ada.header, b"x")
+    check_equal((get(ada.name).header("Content-Type"), get(ada.name).header("Content-Encoding")),
+                ("application/octet-stream", None))
+
+
+@test
+def a_type_or_encoding_that_comes_twice_is_refused():
+    ada = Holder()
+    for name in ("Content-Type", "Content-Encoding"):
+        refused(put(ada.name, ada.header, b"x", (name, "a/b"), (name, "a/b")), 400, "invalid-request")
+    check_equal(get(ada.name).status, 404)
+
+
+@test
+def a_lease_guards_its_own_name_and_everything_below():
+    ada = Holder()
+    for key in ("", "/a", "/a/b/c", "/%C3%A4", "/a%20b", "/%41", "/%2541", "/!$&'()*+,;=:@~"):
+        check_equal(put(ada.name + key, ada.header, key.encode()).status, 201, key)
+    check_equal(get(ada.name + "/A").body, b"/%41")
+    check_equal(get(ada.name + "/%c3%a4").body, b"/%C3%A4")
+    check_equal(get(ada.name + "/a").body, b"/a")
+    refused(put(ada.name + "x", ada.header), 403, "wrong-lease")
+
+
+@test
+def a_key_is_refused_when_it_is_none():
+    ada = Holder()
+    long = ada.name + "/" + "x" * (512 - len(ada.name) - 1)
+    check_equal(put(long, ada.header).status, 201)
+    wrong = [long + "x", ada.name + "/", ada.name + "//a", ada.name + "/a/", ada.name + "/.", ada.name + "/..",
+             ada.name + "/../a", ada.name + "/%2e%2e/a", ada.name + "/.%2E", ada.name + "/a%2Fb", ada.name + "/a%00",
+             ada.name + "/a%0a", ada.name + "/a%7f", ada.name + "/%c2%85", ada.name + "/%ff", ada.name + "/%c0%af", ada.name + "/%",
+             ada.name + "/%4", ada.name + "/%zz", "-" + ada.name, "x" * 129, "%2e", "a%20b/c", ada.name + "?x=1",
+             ada.name + "/a?deny=native", ada.name + "/%ed%a0%80"]
+    for key in wrong:
+        for method in ("PUT", "GET", "HEAD", "DELETE"):
+            answer = WORLD.gateway(method, path(key), with_token(ada.header))
+            check_equal(answer.status, 400, f"{method} {key}")
+            check_equal(status_of(answer), None, key)
+    check_equal(list(state(ada.name)), [key for key in state(ada.name) if key.endswith((b"x", ada.name.encode()))])
+
+
+# -- a deletion
+
+@test
+def a_deletion_is_for_the_live_holder_too():
+    ada = Holder()
+    put(ada.name, ada.header)
+    refused(delete(ada.name, None), 428, "token-required")
+    answer = delete(ada.name, ada.header)
+    check_equal((answer.status, status_of(answer)),
+                (204, f"pawl; verdict=accepted; token={ada.token}; mark={ada.token}; guarantee=committed"))
+    check_equal(get(ada.name).status, 404)
+    refused(delete(ada.name, ada.header), 404, "not-found")
+    refused(delete(ada.name, ada.forged(token=ada.token + 999)), 412, "unissued-token")
+    check_equal(put(ada.name, ada.header).status, 201)
+
+
+@test
+def a_deletion_takes_no_body():
+    ada = Holder()
+    put(ada.name, ada.header)
+    refused(WORLD.gateway("DELETE", path(ada.name), with_token(ada.header), b"x"), 400, "invalid-request")
+    check_equal(get(ada.name).status, 200)
+
+
+# -- the fence, in its order
+
+def ladder():
+    """Each way to be refused by the fence, in the order of the contract: (code, status, lease, token, members)."""
+    ada = Holder(holder="ada")
+    put(ada.name, ada.header)
+    bob = ada.successor(holder="bob")
+    carl = Holder(holder="carl")
+    name = bob.name
+    WORLD.release(carl.name, carl.grant)
+    known = {"lease": name, "resource": name, "current_token": bob.token, "current_epoch": bob.epoch, "mark": ada.token}
+    gone = {"lease": carl.name, "resource": carl.name, "current_token": carl.token, "mark": 0, "holder": None}
+    other_key = signed_token(Keys("k1"), name, bob.token, bob.epoch)
+    return [
+        ("token-required", 428, name, None, {"lease": name, "resource": name}),
+        ("malformed-token", 400, name, bob.header + "x", {"lease": name, "resource": name}),
+        ("bad-signature", 403, name, other_key, {"presented_token": bob.token}),
+        ("bad-signature", 403, name, bob.header.replace('kid="k1"', 'kid="k9"'), {"presented_token": bob.token}),
+        ("wrong-lease", 403, name, Holder().header, {"lease": name}),
+        ("unissued-token", 412, name, bob.forged(token=bob.token + 10 ** 9), {**known, "presented_token": bob.token + 10 ** 9}),
+        ("unissued-token", 412, name, bob.forged(epoch=bob.epoch + 1), {**known, "presented_epoch": bob.epoch + 1}),
+        ("unissued-token", 412, name, bob.forged(hold="A" * 12), {**known, "presented_token": bob.token}),
+        ("stale-token", 412, name, ada.header, {**known, "presented_token": ada.token, "holder": "bob"}),
+        ("stale-token", 412, name, bob.forged(epoch=bob.epoch - 1), {**known, "presented_epoch": bob.epoch - 1}),
+        ("lease-expired", 412, carl.name, carl.header, {**gone, "presented_token": carl.token}),
+    ]
+
+
+@test
+def every_refusal_of_the_fence_says_why_and_changes_nothing():
+    for code, status, name, token, members in ladder():
+        before = state(name)
+        for act in (put, delete):
+            answer = refused(act(name, token), status, code, **members)
+            wanted = f"pawl; verdict=refused; reason={code}"
+            if "presented_token" in answer.json:
+                wanted += f"; token={answer.json['presented_token']}"
+            if "mark" in answer.json:
+                wanted += f"; mark={answer.json['mark']}"
+            check_equal(status_of(answer), wanted)
+            check_equal(answer.json["retryable"], False)
+        if token is not None:
+            refused(get(name, token), status, code, **members)
+        check_equal(state(name), before, code)
+
+
+@test
+def what_is_wrong_with_the_request_itself_comes_before_the_fence():
+    for code, _, name, token, _ in ladder():
+        for headers in ([("If-Match", "x")], [("If-None-Match", '"')], [("Idempotency-Key", "a b")], [("If-Match", '"a"')] * 2,
+                        [("Content-Type", "a/b")] * 2):
+            answer = refused(put(name, token, b"x", *headers), 400, "invalid-request")
+            check_equal(status_of(answer), None, code)
+        refused(put(name + "/..", token), 400, "invalid-request")
+        refused(put(name + "?x", token), 400, "invalid-request")
+        refused(put(name, token, b"x" * ((1 << 20) + 1)), 413, "too-large")
+
+
+@test
+def the_fence_comes_before_preconditions_and_before_not_found():
+    for code, status, name, token, _ in ladder():
+        refused(put(name, token, b"x", ("If-Match", '"nope"')), status, code)
+        refused(put(name, token, b"x", ("If-None-Match", "*")), status, code)
+        refused(delete(name, token, ("If-Match", '"nope"')), status, code)
+        refused(delete(name + "/none", token), status, code)
+        if token is not None:
+            refused(get(name + "/none", token), status, code)
+            refused(get(name, token, ("If-None-Match", "*")), status, code)
+
+
+@test
+def of_two_faults_of_a_token_the_first_in_the_order_is_told():
+    ada = Holder()
+    bob = ada.successor()
+    other, strange = Holder(), Keys("k1")
+    table = [
+        ("malformed-token", ada.header.replace("mode=exclusive", "mode=x").replace("sig=:", "sig=:A")),
+        ("bad-signature", signed_token(strange, other.name, ada.token, ada.epoch)),
+        ("bad-signature", signed_token(strange, ada.name, ada.token, ada.epoch)),
+        ("wrong-lease", signed_token(WORLD.keys, other.name, bob.token + 10 ** 9, bob.epoch)),
+        ("wrong-lease", signed_token(WORLD.keys, other.name, 1, 1)),
+        ("unissued-token", bob.forged(token=bob.token + 10 ** 9, hold="A" * 12)),
+        ("stale-token", ada.forged(hold="A" * 12)),
+    ]
+    WORLD.release(bob.name, bob.grant)
+    table += [("unissued-token", bob.forged(hold="A" * 12)), ("stale-token", ada.header), ("lease-expired", bob.header)]
+    for code, token in table:
+        check_equal(put(bob.name, token).code, code, token)
+
+
+@test
+def a_token_must_be_the_canonical_text():
+    ada = Holder()
+    good, n = ada.header, ada.token
+    variants = [
+        "", "x", str(n), good[:-1], good + ";", good.replace(";", "; "), "0" + good, "+" + good, "-" + good,
+        good.replace(str(n) + ";", f"{n}.0;", 1), good.replace("mode=exclusive", 'mode="exclusive"'),
+        good.replace("lease=", "Lease="), good.replace(";mode=exclusive", ""), good.replace("exclusive", "EXCLUSIVE"),
+        good.replace(";mode=exclusive", ";mode=exclusive;mode=exclusive"), good.replace("epoch=", "epoch=0"),
+        good.replace(":=", "=").replace("=:", ":"), good + ", " + good, good + ";x=1", good.replace('"', "'"), f'"{good}"',
+        good.replace("sig=:", "sig=: "), good.replace("sig=:", "sig=:A"), "9" * 16 + good[len(str(n)):], "x" * 2000,
+        good.replace('hold="', 'hold="_____'), spare_bits(good),
+    ]
+    before = state(ada.name)
+    for token in variants:
+        refused(put(ada.name, token), 400, "malformed-token")
+    refused(WORLD.gateway("PUT", path(ada.name), [("Fencing-Token", good)] * 2, b"x"), 400, "malformed-token")
+    refused(WORLD.gateway("PUT", path(ada.name), [("Fencing-Token", good), ("fencing-token", "")], b"x"), 400, "malformed-token")
+    check_equal(state(ada.name), before)
+    check_equal(put(ada.name, good).status, 201)
+
+
+def spare_bits(header):
+    """The same bytes in base64 that is not canonical: 32 bytes leave two spare bits before the '='."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    last = header[-3]
+    return header[:-3] + alphabet[alphabet.index(last) + 1] + header[-2:]
+
+
+@test
+def any_changed_byte_of_a_token_is_refused():
+    ada = Holder()
+    put(ada.name, ada.header)
+    before = state(ada.name)
+    for at in range(0, len(ada.header), 3):
+        changed = ada.header[:at] + ("1" if ada.header[at] != "1" else "2") + ada.header[at + 1:]
+        answer = put(ada.name, changed)
+        check((answer.status, answer.code) in ((400, "malformed-token"), (403, "bad-signature")), f"{changed}: {answer}")
+    check_equal(state(ada.name), before)
+
+
+@test
+def a_token_of_a_lease_that_nobody_knows_is_of_no_live_hold():
+    ada = Holder()
+    name = WORLD.name("never")
+    token = signed_token(WORLD.keys, name, 1, ada.epoch - 1)
+    refused(put(name, token), 412, "lease-expired", mark=0, current_token=None)
+    refused(put(name, signed_token(WORLD.keys, name, 10 ** 14, ada.epoch)), 412, "unissued-token")
+    check_equal(state(name), {})
+
+
+# -- the stale holder
+
+@test
+def the_stale_holder_is_refused_before_the_newcomers_first_write():
+    ada = Holder(ttl_ms=100)
+    check_equal(put(ada.name, ada.header, b"ada's").status, 201)
+    wait_until(lambda: WORLD.look(ada.name)["state"] == "free", "ada's hold expires")
+    refused(put(ada.name, ada.header, b"late"), 412, "lease-expired")
+    bob = Holder(ada.name, holder="bob")
+    refused(put(ada.name, ada.header, b"late"), 412, "stale-token", holder="bob", current_token=bob.token, mark=ada.token)
+    check_equal(get(ada.name).body, b"ada's")
+    check_equal(put(ada.name, bob.header, b"bob's").status, 204)
+    refused(put(ada.name, ada.header, b"late"), 412, "stale-token", mark=bob.token)
+    refused(delete(ada.name, ada.header), 412, "stale-token")
+    refused(get(ada.name, ada.header), 412, "stale-token")
+    check_equal(get(ada.name).body, b"bob's")
+
+
+@test
+def a_hold_is_not_good_any_more_the_moment_it_runs_out():
+    ada = Holder(ttl_ms=150)
+    answers = []
+
+    def gone():
+        answers.append(put(ada.name, ada.header))
+        return answers[-1].status == 412
+    wait_until(gone, "the gate refuses")
+    check_equal(answers[-1].code, "lease-expired")
+    check(all(answer.status in (201, 204) for answer in answers[:-1]), answers)
+    check(len(answers) > 1, "not one write before the deadline")
+
+
+@test
+def a_renewed_hold_keeps_its_token_good():
+    ada = Holder()
+    lease_id = ada.grant["lease_id"]
+    renewed = WORLD.lease("PUT", f"/v1/leases/{ada.name}", {"Lease-Id": lease_id}).json
+    check_equal(put(ada.name, ada.header).status, 201)
+    check_equal(put(ada.name, renewed["fencing_token"]).status, 204)
+
+
+# -- preconditions
+
+@test
+def if_match_lets_only_the_version_through_that_was_read():
+    ada = Holder()
+    etag = put(ada.name, ada.header, b"1").header("ETag")
+    nope = '"AAAAAAAAAAAAAAAA"'
+    for wrong in (nope, f"W/{etag}", f"{nope}, W/{etag}", etag.replace('"', '"x', 1), etag.lower() if etag != etag.lower() else nope):
+        answer = refused(put(ada.name, ada.header, b"2", ("If-Match", wrong)), 412, "etag-mismatch", mark=ada.token,
+                         presented_token=ada.token)
+        check_equal(status_of(answer), f"pawl; verdict=refused; reason=etag-mismatch; token={ada.token}; mark={ada.token}")
+        refused(delete(ada.name, ada.header, ("If-Match", wrong)), 412, "etag-mismatch")
+    second = put(ada.name, ada.header, b"2", ("If-Match", etag))
+    check_equal(second.status, 204)
+    refused(put(ada.name, ada.header, b"3", ("If-Match", etag)), 412, "etag-mismatch")
+    etag = second.header("ETag")
+    check_equal(put(ada.name, ada.header, b"4", ("If-Match", f"{nope} ,\t{etag},{nope}")).status, 204)
+    check_equal(put(ada.name, ada.header, b"5", ("If-Match", "*")).status, 204)
+    check_equal(delete(ada.name, ada.header, ("If-Match", get(ada.name).header("ETag"))).status, 204)
+    refused(put(ada.name, ada.header, b"6", ("If-Match", "*")), 412, "etag-mismatch")
+    refused(delete(ada.name, ada.header, ("If-Match", "*")), 412, "etag-mismatch")
+
+
+@test
+def if_none_match_star_creates_only():
+    ada = Holder()
+    check_equal(put(ada.name, ada.header, b"1", ("If-None-Match", "*")).status, 201)
+    refused(put(ada.name, ada.header, b"2", ("If-None-Match", "*")), 412, "etag-mismatch")
+    etag = get(ada.name).header("ETag")
+    for tags in (etag, f"W/{etag}", f'"x", {etag}'):
+        refused(put(ada.name, ada.header, b"2", ("If-None-Match", tags)), 412, "etag-mismatch")
+    check_equal(put(ada.name, ada.header, b"2", ("If-None-Match", '"x"')).status, 204)
+
+
+@test
+def a_precondition_that_cannot_be_read_is_refused():
+    ada = Holder()
+    put(ada.name, ada.header, b"1")
+    for tags in ("", "x", '"x', 'x"', '"a" "b"', '"a",,"b"', ",", '"a",', "**", '*, "a"', '"a", *', 'w/"a"', 'W/ "a"', "W/", '"a b"',
+                 "W/*"):
+        for name in ("If-Match", "If-None-Match"):
+            refused(put(ada.name, ada.header, b"2", (name, tags)), 400, "invalid-request")
+            if name == "If-None-Match":
+                refused(get(ada.name, None, (name, tags)), 400, "invalid-request")
+    for name in ("If-Match", "If-None-Match"):
+        refused(put(ada.name, ada.header, b"2", (name, '"a"'), (name, '"b"')), 400, "invalid-request")
+    check_equal(get(ada.name).body, b"1")
+
+
+# -- the same request again
+
+@test
+def a_write_that_comes_again_with_its_key_gets_its_first_answer():
+    ada = Holder()
+    key = ("Idempotency-Key", "k-1")
+    first = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
+    again = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
+    check_equal((again.status, again.header("ETag")), (201, first.header("ETag")))
+    check_equal(get(ada.name).header("ETag"), first.header("ETag"))
+    second = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2"))
+    again = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2"))
+    check_equal((second.status, again.status, again.header("ETag")), (204, 204, second.header("ETag")))
+
+
+@test
+def a_key_that_comes_with_another_request_is_refused():
+    ada = Holder()
+    key = ("Idempotency-Key", "k-1")
+    put(ada.name, ada.header, b"one", key, ("Content-Type", "a/b"))
+    before = state(ada.name)
+    for body, headers in ((b"two", [("Content-Type", "a/b")]), (b"one", []), (b"one", [("Content-Type", "a/b"), ("Content-Encoding", "x")])):
+        answer = refused(put(ada.name, ada.header, body, key, *headers), 422, "key-reused", mark=ada.token)
+        check_equal(status_of(answer), f"pawl; verdict=refused; reason=key-reused; token={ada.token}; mark={ada.token}")
+    refused(delete(ada.name, ada.header, key), 422, "key-reused")
+    check_equal(state(ada.name), before)
+    check_equal(put(ada.name + "/other", ada.header, b"x", key).status, 201, "a key belongs to its resource")
+
+
+@test
+def a_write_that_was_done_is_told_as_done_even_when_the_hold_is_over():
+    ada = Holder()
+    key = ("Idempotency-Key", "k-1")
+    first = put(ada.name, ada.header, b"one", key)
+    bob = ada.successor()
+    before = state(ada.name)
+    again = put(ada.name, ada.header, b"one", key)
+    check_equal((again.status, again.header("ETag")), (201, first.header("ETag")))
+    check_equal(state(ada.name), before)
+    refused(put(ada.name, ada.header, b"two", key), 412, "stale-token")
+    refused(put(ada.name, ada.header, b"one", ("Idempotency-Key", "k-2")), 412, "stale-token")
+    put(ada.name, bob.header, b"bob's")
+    refused(put(ada.name, ada.header, b"one", key), 412, "stale-token")
+    check_equal(get(ada.name).body, b"bob's")
+
+
+@test
+def a_deletion_that_comes_again_with_its_key_gets_its_first_answer():
+    ada = Holder()
+    key = ("Idempotency-Key", "k-1")
+    put(ada.name, ada.header)
+    check_equal([delete(ada.name, ada.header, key).status for _ in range(2)], [204, 204])
+    refused(delete(ada.name, ada.header, ("Idempotency-Key", "k-2")), 404, "not-found")
+    check_equal(put(ada.name, ada.header, b"new").status, 201)
+    check_equal(delete(ada.name, ada.header, key).status, 204, "a new version has forgotten the old key")
+
+
+@test
+def a_key_has_1_to_128_visible_ascii_characters_and_comes_once():
+    ada = Holder()
+    for key in ("!", "~" * 128):
+        check(put(ada.name, ada.header, b"x", ("Idempotency-Key", key)).status in (201, 204), key)
+    for keys in (("",), ("x" * 129,), ("a b",), ("ä",), ("a", "a")):
+        refused(put(ada.name, ada.header, b"x", *[("Idempotency-Key", key) for key in keys]), 400, "invalid-request")
+        refused(delete(ada.name, ada.header, *[("Idempotency-Key", key) for key in keys]), 400, "invalid-request")
+
+
+# -- reading
+
+@test
+def anybody_may_read():
+    ada = Holder()
+    missing = refused(get(ada.name), 404, "not-found")
+    check_equal((missing.header("Fencing-Mark"), status_of(missing)), ("0", None))
+    etag = put(ada.name, ada.header, b"one").header("ETag")
+    read = get(ada.name)
+    check_equal((read.status, read.body, read.header("ETag"), read.header("Fencing-Mark"), status_of(read)),
+                (200, b"one", etag, str(ada.token), None))
+    head = WORLD.gateway("HEAD", path(ada.name))
+    check_equal((head.status, head.header("ETag"), head.header("Content-Length"), head.body), (200, etag, "3", b""))
+    check_equal(WORLD.gateway("HEAD", path(ada.name + "/none")).status, 404)
+    ranged = get(ada.name, None, ("Range", "bytes=0-0"))
+    check_equal((ranged.status, ranged.body), (200, b"one"))
+
+
+@test
+def a_read_of_the_version_that_one_has_is_304():
+    ada = Holder()
+    etag = put(ada.name, ada.header, b"one").header("ETag")
+    for tags in (etag, f"W/{etag}", f'"x", {etag}', "*"):
+        for method in ("GET", "HEAD"):
+            answer = WORLD.gateway(method, path(ada.name), [("If-None-Match", tags)])
+            check_equal((answer.status, answer.body, answer.header("ETag")), (304, b"", etag), tags)
+    check_equal(get(ada.name, None, ("If-None-Match", '"x"')).status, 200)
+    check_equal(get(ada.name + "/none", None, ("If-None-Match", "*")).status, 404)
+    fenced = get(ada.name, ada.header, ("If-None-Match", etag))
+    check_equal((fenced.status, status_of(fenced)),
+                (304, f"pawl; verdict=accepted; token={ada.token}; mark={ada.token}; guarantee=committed"))
+
+
+@test
+def after_a_fenced_read_no_older_write_lands():
+    ada = Holder()
+    put(ada.name, ada.header, b"one")
+    bob = ada.successor()
+    check_equal(mark(ada.name)["mark"], ada.token)
+    read = get(ada.name, bob.header)
+    check_equal((read.status, read.body, read.header("Fencing-Mark"), status_of(read)),
+                (200, b"one", str(bob.token),
+                 f"pawl; verdict=accepted; token={bob.token}; mark={bob.token}; guarantee=committed"))
+    check_equal(mark(ada.name)["mark"], bob.token)
+    refused(put(ada.name, ada.header), 412, "stale-token", mark=bob.token)
+    missing = refused(get(ada.name + "/none", bob.header), 404, "not-found")
+    check(status_of(missing).startswith("pawl; verdict=accepted"), status_of(missing))
+    head = WORLD.gateway("HEAD", path(ada.name), with_token(ada.header))
+    check_equal((head.status, head.body), (412, b""))
+    check_equal(status_of(head), f"pawl; verdict=refused; reason=stale-token; token={ada.token}; mark={bob.token}")
+
+
+# -- marks
+
+@test
+def a_mark_is_the_highest_token_that_was_let_through():
+    name = WORLD.name("m")
+    check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": 0})
+    ada = Holder(name)
+    check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": ada.token})
+    get(name)
+    put(name, ada.forged(token=ada.token + 10 ** 9))
+    put(name, ada.header, b"x", ("If-Match", '"x"'))
+    check_equal(mark(name)["mark"], 0)
+    put(name, ada.header)
+    check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": ada.token})
+    bob = ada.successor()
+    check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": bob.token})
+    checked(name, bob.header)
+    check_equal(mark(name)["mark"], bob.token)
+    check_equal(WORLD.gateway("HEAD", f"/v1/marks/{name}").status, 200)
+    for wrong in ("-a", "a%2Fb", "a" * 129, "a?x=1"):
+        check_equal(WORLD.gateway("GET", f"/v1/marks/{wrong}").status, 400, wrong)
+
+
+# -- the check for other proxies
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND", "BREW")
+
+
+@test
+def the_check_lets_the_live_holder_pass_whatever_the_method_and_the_rest():
+    ada = Holder()
+    for method in METHODS:
+        for rest in ("", "/orders/7", "/%2F/../x?a=b", "?deny=native", "?x=y"):
+            answer = checked(ada.name, ada.header, rest, method)
+            check_equal((answer.status, answer.body, answer.header("Fencing-Token-Verified"), status_of(answer)),
+                        (200, b"", str(ada.token),
+                         f"pawl; verdict=accepted; token={ada.token}; mark={ada.token}; guarantee=admitted"), method + rest)
+
+
+@test
+def a_body_of_a_checked_request_is_read_and_forgotten():
+    ada = Holder()
+    for method in ("POST", "PUT", "GET", "DELETE"):
+        answer = WORLD.gateway(method, f"/v1/check/{ada.name}", with_token(ada.header), os.urandom(50000))
+        check_equal(answer.status, 200, method)
+
+
+@test
+def the_check_refuses_with_403_and_without_a_token_with_401():
+    for code, native, name, token, members in ladder():
+        members = {**members, "resource": None}
+        before = state(name)
+        for query, status in (("", 401 if native == 428 else 403), ("?deny=native", native), ("/x?deny=native", native),
+                              ("?deny=nativ", 401 if native == 428 else 403), ("?x=1&deny=native", 401 if native == 428 else 403)):
+            answer = refused(checked(name, token, query), status, code, **members)
+            check(status_of(answer).startswith(f"pawl; verdict=refused; reason={code}"), answer)
+            for method in ("HEAD", "POST", "OPTIONS", "BREW"):
+                other = checked(name, token, query, method)
+                check_equal((other.status, status_of(other)), (status, status_of(answer)), f"{method} {query}")
+        check_equal(state(name), before, code)
+
+
+@test
+def a_check_of_what_is_no_lease_is_400():
+    ada = Holder()
+    for name in ("-a", "a%2Fb", "a" * 129, "%00", "a%20b"):
+        check_equal(checked(name, ada.header).status, 400, name)
+    refused(WORLD.gateway("GET", "/v1/check/", with_token(ada.header)), 404, "not-found")
+    refused(WORLD.gateway("GET", "/v1/check", with_token(ada.header)), 404, "not-found")
+
+
+# -- with two gateways
+
+@test
+def a_second_gateway_on_the_same_store_fences_the_same():
+    second = WORLD.client(WORLD.daemon("pawl-gateway", "--suspend-always", "--threads", "2"))
+    ada = Holder()
+    check_equal(second("PUT", path(ada.name), with_token(ada.header), b"one").status, 201)
+    bob = ada.successor()
+    check_equal(put(ada.name, bob.header, b"two").status, 204)
+    refused(second("PUT", path(ada.name), with_token(ada.header), b"late"), 412, "stale-token")
+    check_equal(second("GET", path(ada.name)).body, b"two")
+
+
+main(WORLD.close)

@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+"""The lines that the README tells a newcomer to type do what it says."""
+
+import re
+import subprocess
+import tempfile
+
+from pawl_test import ROOT, World, check_equal, check_in, main, test, wait_until
+
+WORLD = World()
+
+
+def curl_lines():
+    """The block of the README that begins with an acquire, with the ports of this test."""
+    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
+        if "/v1/leases/" in block:
+            block = block.replace("http://127.0.0.1:8700", WORLD.lease_daemon.url)
+            return [line for line in block.replace("http://127.0.0.1:8701", WORLD.gateway_daemon.url).splitlines() if line]
+    raise AssertionError("the README has no block that acquires a lease")
+
+
+def typed(line, folder):
+    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=10, check=False)
+    check_equal(done.returncode, 0, line + ": " + done.stderr)
+    return done.stdout
+
+
+@test
+def the_four_lines_of_the_readme_acquire_and_write():
+    lines = curl_lines()
+    check_equal(len(lines), 4)
+    with tempfile.TemporaryDirectory() as folder:
+        said = [typed(line, folder) for line in lines]
+    check_in("201 Created", said[2])
+    check_in("verdict=accepted", said[2])
+    check_in('"state":"held"', said[3])
+
+
+@test
+def once_the_hold_is_over_and_another_has_it_the_same_line_is_refused():
+    lines = [line.replace("60000", "100") for line in curl_lines()]
+    lines = [line.replace("orders:42", "orders:43") for line in lines]
+    with tempfile.TemporaryDirectory() as folder:
+        for line in lines[:2]:
+            typed(line, folder)
+        wait_until(lambda: WORLD.look("orders:43")["state"] == "free", "the hold runs out")
+        WORLD.acquire("orders:43")
+        said = typed(lines[2], folder)
+    check_in("412 Precondition Failed", said)
+    check_in("reason=stale-token", said)
+
+
+main(close=WORLD.close)

@@ -1,0 +1,170 @@
+/* test_staircase.c - the picture of a fence: what it looks like, and that it always fits. */
+#include "api/cli/staircase.h"
+
+#include <stdlib.h>
+
+#include "shared/utf8.h"
+#include "tests/unit/check.h"
+
+/* A holds, writes, is stopped; B takes over and writes; A goes on, writes and is refused; B writes again. */
+static const struct stair_event stale_holder[] = {
+    {5, STAIR_GRANTED, "A", 33},    {310, STAIR_ACCEPTED, "A", 33},  {620, STAIR_STOPPED, "A", 33},
+    {2030, STAIR_GRANTED, "B", 34}, {2340, STAIR_ACCEPTED, "B", 34}, {2640, STAIR_CONTINUED, "A", 33},
+    {3350, STAIR_REFUSED, "A", 33}, {3700, STAIR_ACCEPTED, "B", 34},
+};
+
+enum { EVENTS = sizeof(stale_holder) / sizeof(stale_holder[0]) };
+
+/* clang-format off */
+static const char plain[] =
+    "       A  ==========///////////////////////////////////------------\n"
+    "       B                                    ====================================\n"
+    "\n"
+    "   token |                                        B                      B\n"
+    "      34 +                                  +=====o======================o======\n"
+    "         |                                  |...................................\n"
+    "         |     A                            |...................................\n"
+    "      33 +=====o============================+ A, token 33: refused X............\n"
+    "         |......................................................................\n"
+    "         |..................... below the stairs: refused ......................\n"
+    "         ++----------------+----------------+----------------+----------------->\n"
+    "          0 s              1                2                3              time\n"
+    "\n"
+    "  === holds   /// silent   --- believes that it holds   o written   X refused\n";
+
+static const char unicode[] =
+    "       A  ━━━━━━━━━━╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╱╌╌╌╌╌╌╌╌╌╌╌╌\n"
+    "       B                                    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━\n"
+    "\n"
+    "   token │                                        B                      B\n"
+    "      34 ┤                                  ┏━━━━━●━━━━━━━━━━━━━━━━━━━━━━●━━━━━━\n"
+    "         │                                  ┃░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░\n"
+    "         │     A                            ┃░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░\n"
+    "      33 ┤━━━━━●━━━━━━━━━━━━━━━━━━━━━━━━━━━━┛ A, token 33: refused ✕░░░░░░░░░░░░\n"
+    "         │░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░\n"
+    "         │░░░░░░░░░░░░░░░░░░░░░ below the stairs: refused ░░░░░░░░░░░░░░░░░░░░░░\n"
+    "         └┴────────────────┴────────────────┴────────────────┴─────────────────→\n"
+    "          0 s              1                2                3              time\n"
+    "\n"
+    "  ━━━ holds   ╱╱╱ silent   ╌╌╌ believes that it holds   ● written   ✕ refused\n";
+/* clang-format on */
+
+static void check_picture(unsigned style, const char *wanted)
+{
+    char *text = staircase_draw(stale_holder, EVENTS, 80, style);
+
+    CHECK_TEXT(bytes_of(text), bytes_of(wanted));
+    free(text);
+}
+
+TEST(the_stale_holder_looks_like_this_in_plain_ascii)
+{
+    check_picture(STAIR_PLAIN, plain);
+}
+
+TEST(the_stale_holder_looks_like_this_in_unicode)
+{
+    check_picture(STAIR_UNICODE, unicode);
+}
+
+/* The text without its colours. */
+static void strip_colours(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0';) {
+        if (*from == '\033') {
+            from += strcspn(from, "m") + 1;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+TEST(colours_change_nothing_but_the_colour_and_end_with_each_line)
+{
+    char *text = staircase_draw(stale_holder, EVENTS, 80, STAIR_UNICODE | STAIR_COLOUR);
+
+    CHECK(strstr(text, "\033[0;1;31m\xE2\x9C\x95") != NULL); /* a red cross */
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        size_t len = strcspn(line, "\n");
+        const char *colour = memrchr(line, '\033', len);
+
+        CHECK(colour == NULL || memcmp(colour, "\033[0m", 4) == 0); /* the last of a line ends them all */
+    }
+    strip_colours(text);
+    CHECK_TEXT(bytes_of(text), bytes_of(unicode));
+    free(text);
+}
+
+static size_t places_of_longest_line(const char *text)
+{
+    size_t longest = 0, places = 0;
+
+    for (struct bytes rest = bytes_of(text); rest.len > 0;) {
+        size_t len = utf8_length(rest);
+
+        if (!CHECK(len > 0)) {
+            return 0;
+        }
+        places = *rest.at == '\n' ? 0 : places + 1;
+        longest = places > longest ? places : longest;
+        rest = (struct bytes){rest.at + len, rest.len - len};
+    }
+    return longest;
+}
+
+TEST(no_line_is_wider_than_asked_for)
+{
+    for (unsigned width = STAIR_WIDTH_MIN; width <= STAIR_WIDTH_MAX; width += 4) {
+        char *text = staircase_draw(stale_holder, EVENTS, width, STAIR_UNICODE);
+
+        CHECK(places_of_longest_line(text) <= width);
+        free(text);
+    }
+}
+
+TEST(a_refusal_at_any_time_stays_inside_the_picture)
+{
+    for (uint64_t at_ms = 0; at_ms <= 10000; at_ms += 100) {
+        const struct stair_event events[] = {{0, STAIR_GRANTED, "A", 1},
+                                             {0, STAIR_GRANTED, "B", 2},
+                                             {at_ms, STAIR_REFUSED, "A", 1},
+                                             {10000, STAIR_ACCEPTED, "B", 2}};
+        char *text = staircase_draw(events, 4, 80, STAIR_PLAIN);
+
+        CHECK(places_of_longest_line(text) <= 80);
+        CHECK(strstr(text, "A, token 1: refused") != NULL);
+        free(text);
+    }
+}
+
+TEST(what_goes_beyond_the_limits_is_left_out_and_nothing_breaks)
+{
+    static const char *const names[] = {
+        "a", "b", "c", "d", "e", "f", "g", "h", "a-name-that-is-much-too-long-to-show"};
+    struct stair_event events[64];
+
+    for (unsigned i = 0; i < 64; i++) {
+        events[i] = (struct stair_event){i * 1000, i % 2 == 0 ? STAIR_GRANTED : STAIR_REFUSED, names[i % 9],
+                                         999999999999900 + i};
+    }
+    for (size_t count = 0; count <= 64; count++) {
+        char *text = staircase_draw(events, count, 10, STAIR_UNICODE);
+
+        CHECK(strlen(text) > 0);
+        free(text);
+    }
+}
+
+int main(void)
+{
+    RUN(the_stale_holder_looks_like_this_in_plain_ascii);
+    RUN(the_stale_holder_looks_like_this_in_unicode);
+    RUN(colours_change_nothing_but_the_colour_and_end_with_each_line);
+    RUN(no_line_is_wider_than_asked_for);
+    RUN(a_refusal_at_any_time_stays_inside_the_picture);
+    RUN(what_goes_beyond_the_limits_is_left_out_and_nothing_breaks);
+    return check_done();
+}
