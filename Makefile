@@ -123,7 +123,7 @@ $(GEN)/gateway_scripts.h $(GEN)/gateway_scripts.c &: $(wildcard gateway/scripts/
 	$(call say,GEN,$@)
 	$(Q)deploy/build/scripts.py embed gateway/scripts $(GEN)/gateway_scripts
 
-$(GEN)/openapi.h $(GEN)/openapi.c &: $(wildcard api/openapi.yaml) deploy/build/openapi.py
+$(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
 	$(call say,GEN,$@)
 	$(Q)deploy/build/openapi.py api/openapi.yaml $(GEN)/openapi
 

@@ -26,13 +26,6 @@ static const struct service_flag gateway_flags[] = {
     {{0}, 0},
 };
 
-/* What is meant for the other programs of one environment. */
-static const char *const others_variables[] = {
-    "PAWL_BUILD",    "PAWL_LEASE_URL",     "PAWL_GATEWAY_URL",
-    "PAWL_LEASE_ID", "PAWL_FENCING_TOKEN", "PAWL_TOKEN",
-    "PAWL_LEASE",    "PAWL_HOLDER",        NULL,
-};
-
 int main(int argc, char **argv)
 {
     static const struct service_plan plan = {
@@ -43,7 +36,6 @@ int main(int argc, char **argv)
                     "       http://127.0.0.1:8701/v1/resources/orders:42\n",
         .listen = "127.0.0.1:8701",
         .flags = gateway_flags,
-        .ignored_variables = others_variables,
         .routes = gateway_routes,
         .scripts = gateway_scripts,
         .ready_script = &script_ready,

@@ -26,13 +26,6 @@ static const struct service_flag lease_flags[] = {
     {{0}, 0},
 };
 
-/* What is meant for the other programs of one environment. */
-static const char *const others_variables[] = {
-    "PAWL_BUILD", "PAWL_LEASE_URL", "PAWL_GATEWAY_URL", "PAWL_LEASE_ID", "PAWL_FENCING_TOKEN",
-    "PAWL_TOKEN", "PAWL_LEASE",     "PAWL_HOLDER",      "PAWL_ROUTES",   "PAWL_MAX_BODY",
-    NULL,
-};
-
 int main(int argc, char **argv)
 {
     static const struct service_plan plan = {
@@ -44,7 +37,6 @@ int main(int argc, char **argv)
                     "  curl -X POST http://127.0.0.1:8700/v1/leases/orders:42\n",
         .listen = "127.0.0.1:8700",
         .flags = lease_flags,
-        .ignored_variables = others_variables,
         .routes = lease_routes,
         .scripts = lease_scripts,
         .ready_script = &script_ready,

@@ -148,6 +148,9 @@ void http_server_free(struct http_server *server);
 /* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
  * in *why (static). *port: the port that the kernel gave. */
 int http_listen(const char *address, unsigned *port, const char **why);
+/* Whether nobody listens there yet. SO_REUSEPORT would let two services of one user share a port by mistake: to be asked
+ * before the first http_listen(). *why as above. */
+bool http_address_is_free(const char *address, const char **why);
 /* Whether the address is a loopback one; a malformed one is not. */
 bool http_address_is_loopback(const char *address);
 

@@ -176,7 +176,7 @@ extern const char http_no_body_detail[];
 /* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
 enum problem http_body_reserve(struct http_request *req, size_t size);
 
-/* http_head.c: keeps the target, which libmicrohttpd is about to cut up. */
+/* http_head.c: keeps the target, which libmicrohttpd is about to cut up, and hides the query from it. */
 void http_head_target(struct http_request *req, const char *target);
 /* Reads and checks the whole head. PROBLEM_NONE, or what is wrong, with a detail or NULL. */
 enum problem http_head_read(struct http_request *req, const char *method, const char *version, const char **detail);

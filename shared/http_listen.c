@@ -82,12 +82,12 @@ static int option_set(int fd, int level, int option, int value)
     return setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* On Linux accepted sockets inherit these, so that they cost nothing for each connection (tried; a test looks). */
+/* On Linux accepted sockets inherit these, so that they cost nothing for each connection (tried; a test
+ * looks). */
 static int options_set(int fd)
 {
     int bad = option_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 
-    bad |= option_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     bad |= option_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     bad |= option_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     bad |= option_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
@@ -110,7 +110,8 @@ static const char *why_not(int error)
     }
 }
 
-int http_listen(const char *text, unsigned *port, const char **why)
+/* share_port: 1 sets SO_REUSEPORT, 0 does not. */
+static int listen_on(const char *text, int share_port, unsigned *port, const char **why)
 {
     union socket_address address;
     socklen_t len = address_read(text, &address);
@@ -125,7 +126,8 @@ int http_listen(const char *text, unsigned *port, const char **why)
         *why = why_not(errno);
         return -1;
     }
-    if (options_set(fd) != 0 || bind(fd, &address.any, len) != 0 || listen(fd, BACKLOG) != 0 ||
+    if (options_set(fd) != 0 || option_set(fd, SOL_SOCKET, SO_REUSEPORT, share_port) != 0 ||
+        bind(fd, &address.any, len) != 0 || listen(fd, BACKLOG) != 0 ||
         getsockname(fd, &address.any, &len) != 0) {
         *why = why_not(errno);
         close(fd);
@@ -133,4 +135,20 @@ int http_listen(const char *text, unsigned *port, const char **why)
     }
     *port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
     return fd;
+}
+
+int http_listen(const char *text, unsigned *port, const char **why)
+{
+    return listen_on(text, 1, port, why);
+}
+
+bool http_address_is_free(const char *text, const char **why)
+{
+    unsigned port = 0;
+    int fd = listen_on(text, 0, &port, why);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
 }

@@ -1,15 +1,19 @@
 /* loop.c - the event loop of one thread, on libuv. */
 #include "shared/loop.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <uv.h>
 
+#define WAIT_UNCAPPED UINT_MAX
+
 struct loop {
     uv_loop_t uv;
     uv_prepare_t turn_end; /* runs just before libuv waits: the end of our turn */
     uv_timer_t wait_cap;
+    unsigned wait_cap_ms; /* for the wait at the end of this turn; WAIT_UNCAPPED: none */
     uv_async_t stop;
     struct loop_hook *hooks;
     bool again, stopping;
@@ -49,6 +53,7 @@ struct loop *loop_new(void)
     must(uv_async_init(&loop->uv, &loop->stop, stop_asked), "uv_async_init");
     loop->turn_end.data = loop;
     loop->stop.data = loop;
+    loop->wait_cap_ms = WAIT_UNCAPPED;
     return loop;
 }
 
@@ -79,13 +84,26 @@ void loop_turn(struct loop *loop, unsigned wait_ms)
 {
     loop_wait_at_most(loop, wait_ms);
     uv_run(&loop->uv, UV_RUN_ONCE);
-    uv_timer_stop(&loop->wait_cap);
 }
 
 void loop_wait_at_most(struct loop *loop, unsigned wait_ms)
 {
+    if (wait_ms < loop->wait_cap_ms) {
+        loop->wait_cap_ms = wait_ms;
+    }
+}
+
+/* The timer is set only here, between the timers of the turn and the wait: uv_run() would run one that was
+ * set before, and then wait for the next (libuv 1.44, unix/core.c). */
+static void wait_cap_set(struct loop *loop)
+{
+    if (loop->wait_cap_ms == WAIT_UNCAPPED) {
+        uv_timer_stop(&loop->wait_cap);
+        return;
+    }
     uv_update_time(&loop->uv);
-    uv_timer_start(&loop->wait_cap, wait_capped, wait_ms, 0);
+    uv_timer_start(&loop->wait_cap, wait_capped, loop->wait_cap_ms, 0);
+    loop->wait_cap_ms = WAIT_UNCAPPED;
 }
 
 static void stop_asked(uv_async_t *async)
@@ -111,6 +129,7 @@ static void turn_end_run(uv_prepare_t *prepare)
             hook->run(hook);
         }
     } while (loop->again);
+    wait_cap_set(loop);
 }
 
 uint64_t loop_now_us(void)

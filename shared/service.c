@@ -86,7 +86,9 @@ static int service_listen(struct service *service)
         return SERVICE_BUG;
     }
     for (unsigned i = 0; i < threads; i++) {
-        int fd = http_listen(address, &service->listen_port, &why);
+        int fd = i == 0 && !http_address_is_free(address, &why)
+                     ? -1
+                     : http_listen(address, &service->listen_port, &why);
 
         if (fd < 0) {
             fprintf(stderr, "%s: cannot listen on %s: %s\n", service->plan->name, address, why);

@@ -46,6 +46,12 @@ static const struct service_flag common_flags[] = {
 
 enum { COMMON_FLAGS = sizeof(common_flags) / sizeof(common_flags[0]), FLAGS_MAX = COMMON_FLAGS + 16 };
 
+static const char *const known_variables[] = {
+#define VARIABLE(name) name,
+#include "api/variables.def"
+#undef VARIABLE
+    NULL};
+
 static int settings_check(struct service *service);
 static int fail(const struct service *service, int status, const char *what);
 
@@ -89,7 +95,7 @@ int service_read_settings(struct service *service, int argc, char **argv)
     struct option rows[FLAGS_MAX + 1];
     const struct service_plan *plan = service->plan;
     struct options_program program = {plan->name, plan->summary, plan->examples, rows,
-                                      plan->ignored_variables};
+                                      known_variables};
     char why[512];
 
     settings_defaults(service);

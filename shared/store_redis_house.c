@@ -186,7 +186,7 @@ static const char *house_check(const struct house_call *house, struct bytes code
     return bytes_are(code, "BUSY") ? "store-busy" : "store-refused";
 }
 
-/* Redis may quote what it was sent (an unknown command's arguments): of AUTH's error only the code is told.
+/* Redis may quote what it was sent (an unknown command's arguments): AUTH's error is told by its code only.
  */
 static void house_refused(struct store *store, const struct house_call *house, const redisReply *reply)
 {

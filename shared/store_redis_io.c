@@ -84,8 +84,7 @@ static void link_take_reply(struct store *store, const redisReply *reply)
     }
 }
 
-/* A continuation may make calls, and sending one may show that the link is broken: then the context is gone.
- */
+/* A continuation may make calls, and sending one may show that the link is broken: no context then. */
 static void link_take_replies(struct store *store, redisContext *context)
 {
     while (store->link.context == context) {

@@ -54,7 +54,11 @@ static int acquire_read(struct acquire *a, int argc, char **argv)
             "The secret that proves the hold, the lease_id, is shown only by -o json and -o env, or kept in\n"
             "--lease-id-file. If that file has one, or PAWL_LEASE_ID is set, this lease_id is proposed: "
             "while it\n"
-            "still holds the lease, the answer is the same grant again.",
+            "still holds the lease, the answer is the same grant again. When its hold is over, a new one "
+            "takes the\n"
+            "place of the file's and of what an earlier -o env has left; a PAWL_LEASE_ID of your own is "
+            "refused\n"
+            "then (exit status 76).",
         .flags = flags,
         .arguments_min = 1,
         .arguments_max = 1,

@@ -140,6 +140,11 @@ bool child_say(const struct child *child, const char *line)
     return child->in_fd >= 0 && write(child->in_fd, line, len) == (ssize_t)len;
 }
 
+bool child_signal(const struct child *child, int number)
+{
+    return child->pid != 0 && !child->ended && kill(child->pid, number) == 0;
+}
+
 void child_describe_end(const struct child *child, char *buf, size_t size)
 {
     if (WIFSIGNALED(child->status)) {

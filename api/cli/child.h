@@ -35,6 +35,8 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE]);
 bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv);
 /* A line to its stdin; false: it reads no more. */
 bool child_say(const struct child *child, const char *line);
+/* Only while it is there: once it has been waited for, its pid may be another's. false: it is not there. */
+bool child_signal(const struct child *child, int number);
 /* "exit status 78", "signal 9 (Killed)" */
 void child_describe_end(const struct child *child, char *buf, size_t size);
 

@@ -104,9 +104,6 @@ enum watch_event cluster_next(struct cluster *cluster, uint64_t deadline_ms)
         enum watch_event event = watch_next(&cluster->watch, deadline_ms);
         struct cluster_member *member = event == WATCH_LINE ? member_of(cluster, cluster->watch.child) : NULL;
 
-        if (event == WATCH_SIGNAL) {
-            cluster->interrupted = true;
-        }
         if (member == NULL) {
             return event;
         }
@@ -316,13 +313,13 @@ static void end_one(struct cluster *cluster, struct child *child)
     if (child->pid == 0) {
         return;
     }
-    kill(child->pid, SIGTERM);
-    kill(child->pid, SIGCONT); /* one that is stopped does not hear SIGTERM before */
+    child_signal(child, SIGTERM);
+    child_signal(child, SIGCONT); /* one that is stopped does not hear SIGTERM before */
     while (child->pid != 0) {
         enum watch_event event = cluster_next(cluster, deadline_ms);
 
         if (event == WATCH_SIGNAL || event == WATCH_DEADLINE) { /* asked a second time, or too slow */
-            kill(child->pid, SIGKILL);
+            child_signal(child, SIGKILL);
             deadline_ms = UINT64_MAX; /* it will end: nothing survives this */
         }
     }

@@ -26,7 +26,6 @@ struct cluster {
     struct cluster_member redis, maker, lease, gateway; /* maker: makes the store, once */
     struct watch watch;                                 /* others may add children of theirs */
     char lease_url[CLUSTER_URL_SIZE], gateway_url[CLUSTER_URL_SIZE];
-    bool interrupted; /* a signal asked for the end */
     /* Gets each line that the lease service or the gateway says; NULL: nobody does. */
     void (*line)(const char *name, const char *line);
 };

@@ -22,11 +22,19 @@
 
 enum { OPEN_DIRECTORIES = 16 };
 
+/* false, and path is empty: too long. */
 static bool join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
 {
-    int len = snprintf(path, CHILD_PATH_SIZE, "%s/%s", directory, name);
+    size_t len = strlen(directory), more = strlen(name);
+    bool fits = len + 1 + more < CHILD_PATH_SIZE;
 
-    return len > 0 && len < CHILD_PATH_SIZE;
+    path[0] = '\0';
+    if (fits) {
+        memcpy(path, directory, len);
+        path[len] = '/';
+        memcpy(path + len + 1, name, more + 1);
+    }
+    return fits;
 }
 
 static bool there_is(const char *directory, const char *name)

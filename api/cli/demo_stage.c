@@ -102,7 +102,7 @@ static void worker_end(struct stage *stage, struct stage_worker *worker)
     if (worker->child.pid == 0) {
         return;
     }
-    kill(worker->child.pid, SIGKILL); /* it has nothing to tidy up, and may be stopped */
+    child_signal(&worker->child, SIGKILL); /* it has nothing to tidy up, and may be stopped */
     while (worker->child.pid != 0 && cluster_next(&stage->cluster, deadline_ms) != WATCH_DEADLINE) {
         /* what it still says does not matter */
     }
@@ -199,7 +199,7 @@ bool stage_stop(struct stage *stage, struct stage_worker *worker)
     const struct watch *watch = &stage->cluster.watch;
     enum watch_event event = WATCH_LINE;
 
-    kill(worker->child.pid, SIGSTOP);
+    child_signal(&worker->child, SIGSTOP);
     while (event != WATCH_STOPPED || watch->child != &worker->child) {
         event = cluster_next(&stage->cluster, deadline_ms);
         if (went_wrong(stage, event, "a worker to stop")) {
@@ -214,10 +214,10 @@ bool stage_stop(struct stage *stage, struct stage_worker *worker)
     return true;
 }
 
-bool stage_continue(struct stage *stage, struct stage_worker *worker)
+bool stage_continue(const struct stage_worker *worker)
 {
-    (void)stage;
-    return kill(worker->child.pid, SIGCONT) == 0;
+    return child_signal(&worker->child, SIGCONT) ||
+           (cli_fail(CLI_BUG, "worker %s is gone", worker->name), false);
 }
 
 bool stage_pause(struct stage *stage, unsigned ms)

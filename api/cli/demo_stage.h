@@ -36,7 +36,7 @@ bool stage_expect(struct stage *stage, struct stage_worker *worker, const char *
                   struct worker_event *event);
 /* SIGSTOP, and until it stands; SIGCONT. */
 bool stage_stop(struct stage *stage, struct stage_worker *worker);
-bool stage_continue(struct stage *stage, struct stage_worker *worker);
+bool stage_continue(const struct stage_worker *worker);
 /* Lets time pass. */
 bool stage_pause(struct stage *stage, unsigned ms);
 

@@ -121,7 +121,7 @@ static bool scene_continue(struct stage *stage, struct stage_worker *worker)
 
     stage_say(stage, worker, now, "goes on (SIGCONT), and finishes what it had begun");
     stage_record(stage, worker, STAIR_CONTINUED, now);
-    return stage_continue(stage, worker);
+    return stage_continue(worker);
 }
 
 /* -- a part */

@@ -13,18 +13,10 @@
 enum { PREFIX_LEN = sizeof(PREFIX) - 1, NAME_SIZE = 64 };
 
 static const char *const known[] = {
-    /* flags of pawl */
-    "PAWL_LEASE_URL", "PAWL_GATEWAY_URL", "PAWL_LEASE_ID_FILE", "PAWL_TOKEN_FILE", "PAWL_TTL", "PAWL_HOLDER",
-    "PAWL_OUTPUT", "PAWL_DATA", "PAWL_LISTEN_LEASE", "PAWL_LISTEN_GATEWAY",
-    /* what an acquire tells, and who comes after it reads */
-    "PAWL_LEASE", "PAWL_TOKEN", "PAWL_FENCING_TOKEN", "PAWL_LEASE_ID",
-    /* flags of the daemons */
-    "PAWL_LISTEN", "PAWL_REDIS", "PAWL_REDIS_PASSWORD_FILE", "PAWL_KEYS", "PAWL_STATE_DIR", "PAWL_THREADS",
-    "PAWL_STORE_TIMEOUT", "PAWL_REMEMBER", "PAWL_MAX_CONNECTIONS", "PAWL_MAX_BODY_MEMORY", "PAWL_MAX_BODY",
-    "PAWL_HEADER_TIMEOUT", "PAWL_BODY_TIMEOUT", "PAWL_LOG_FORMAT", "PAWL_LOG_LEVEL", "PAWL_ALLOW_ANONYMOUS",
-    "PAWL_ALLOW_UNSAFE_REDIS", "PAWL_SUSPEND_ALWAYS", "PAWL_CONFIG", "PAWL_ROUTES",
-    /* where the tests find the programs */
-    "PAWL_BUILD", NULL};
+#define VARIABLE(name) name,
+#include "api/variables.def"
+#undef VARIABLE
+    NULL};
 
 void environment_name(const char *flag, char *buf, size_t size)
 {

@@ -15,10 +15,8 @@ WIDTH = 100
 
 def main():
     source, out = sys.argv[1:]
-    document = {}
-    if os.path.exists(source):
-        with open(source, encoding="utf-8") as file:
-            document = yaml.safe_load(file)
+    with open(source, encoding="utf-8") as file:
+        document = yaml.safe_load(file)
     # ASCII only: a string that is cut into pieces cannot then be cut within a character.
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
     made_from = f"/* openapi: made from {source} by deploy/build/openapi.py; do not edit. */\n"

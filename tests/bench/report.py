@@ -6,6 +6,7 @@ import statistics
 import subprocess
 
 LOAD_SOURCES = ["load", "engine", "job", "request", "protocol", "wire", "idle", "histogram"]
+QUIET_PERCENT = 5
 SCRIPTS = ["lease/scripts/acquire.lua", "lease/scripts/release.lua", "gateway/scripts/write.lua"]
 
 
@@ -49,7 +50,7 @@ def median_of(runs, what):
 def summary(runs):
     """The medians of a side's runs."""
     told = {key: median_of(runs, lambda run, key=key: run[key])
-            for key in ("tasks_per_s", "requests_per_cpu_s", "others_cpu_s", "loadavg")}
+            for key in ("tasks_per_s", "requests_per_cpu_s", "others_percent", "loadavg")}
     for key in ("request_us", "task_us"):
         told[key] = {share: median_of(runs, lambda run, key=key, share=share: run[key][share])
                      for share in ("p50", "p99", "max")}
@@ -94,23 +95,29 @@ class Report:
         print(f"\n{m['cpus']} CPUs, {m['model']}, Linux {m['kernel']}, load average "
               f"{m['loadavg_before'][0]:.2f} before, {m['loadavg_after'][0]:.2f} after\n")
         for part in self.parts:
-            self.show_part(part)
+            show_part(part)
         for figure in self.figures:
             told = "" if figure["met"] is None else "met" if figure["met"] else "NOT MET"
             target = f"{figure['target_is']} {figure['target']:,}" if figure["target"] is not None else ""
             print(f"{figure['name']:<76} {figure['value']:>10,.2f}  {target:<15} {told}")
+        busiest = max((told["others_percent"] for part in self.parts for told in part["median"].values()), default=0)
+        if busiest > QUIET_PERCENT:
+            print(f"\nThe machine was not quiet: others used up to {busiest:.0f} % of it. Do not believe these figures.")
         for failure in self.failures:
             print(f"\n{failure['part']} could not be measured: {failure['why']}")
         print(f"\n{self.path}")
 
-    @staticmethod
-    def show_part(part):
-        print(f"{part['title']:<26}  {'rate/s':>8}  {'p50':>6} {'p99':>6} us of a request  {'p50':>6} {'p99':>6} us "
-              f"of all of it   requests per CPU second; CPU us of a request; others' CPU s")
-        for side, told in part["median"].items():
-            request, task = told["request_us"], told["task_us"]
-            cpu = ", ".join(f"{name} {us:.1f}" for name, us in told["cpu_us_per_request"].items())
-            print(f"  {side:<24}  {told['tasks_per_s']:>8,.0f}  {request['p50']:>6,.0f} {request['p99']:>6,.0f} "
-                  f"{'':<15}  {task['p50']:>6,.0f} {task['p99']:>6,.0f} {'':<15}   "
-                  f"{told['requests_per_cpu_s']:>9,.0f}; {cpu}; {told['others_cpu_s']:.2f}")
-        print()
+
+def show_part(part):
+    tasks = part["title"].startswith("acquire")
+    print(f"{part['title']:<28} {'rate/s':>7}  {'p50':>6} {'p99':>6} us of a request"
+          f"{'    p50    p99 us of the pair' if tasks else ''}")
+    for side, told in part["median"].items():
+        request, task = told["request_us"], told["task_us"]
+        pair = f"          {task['p50']:>6,.0f} {task['p99']:>6,.0f}" if tasks else ""
+        print(f"  {side:<26} {told['tasks_per_s']:>7,.0f}  {request['p50']:>6,.0f} {request['p99']:>6,.0f} {pair}")
+    print("  requests per CPU second; CPU seconds (and us for each request) of each process; what others used")
+    for side, told in part["median"].items():
+        cpu = ", ".join(f"{name} {s:.2f} ({told['cpu_us_per_request'][name]:.1f})" for name, s in told["cpu_s"].items())
+        print(f"  {side:<26} {told['requests_per_cpu_s']:>7,.0f};  {cpu};  {told['others_percent']:.1f} %")
+    print()

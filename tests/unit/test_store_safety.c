@@ -44,7 +44,8 @@ static void check_told(struct world *world, const char *told)
 
     WAIT(world, tells(world, told), 3000);
     if (!tells(world, told)) {
-        printf("# told: %s\n", store_unsafe(world->store));
+        printf("# told: %s\n", store_unsafe(world->store) != NULL ? store_unsafe(world->store) : "nothing");
+        return;
     }
     CHECK_TEXT(bytes_of(store_not_ready(world->store, &detail)),
                bytes_of(told != NULL ? "store-unsafe" : NULL));

@@ -54,7 +54,7 @@ class Contract:
             tags = {tag for key, one in item.items() if isinstance(one, dict) for tag in one.get("tags", [])}
             if not pattern.fullmatch(path) or not tags & {service, "health"}:
                 continue
-            operation = item.get(method.lower())
+            operation = item.get(method.lower()) if method.isupper() else None  # methods are case-sensitive
             if operation is None and item.get("x-other-methods") == "as-get":
                 operation = item["get"]
             if operation is None:

@@ -1,0 +1,503 @@
+#!/usr/bin/python3
+"""How the daemons are started, told, asked and ended: flags, environment, file, keys, signals, log, metrics."""
+
+import json
+import os
+import re
+import signal
+import socket
+import tempfile
+import time
+
+from pawl_test import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
+    run_daemon, test, wait_until
+from pawl_test.client import Closed
+
+WORLD = World()
+BOTH = ("pawl-lease", "pawl-gateway")
+VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+CONFIG = 78
+
+
+def file_with(text, name="file"):
+    path = os.path.join(WORLD.folder, f"{name}-{time.monotonic_ns()}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def check_config(name, *flags, environment=None):
+    return run_daemon(name, "--keys", WORLD.keys_file, "--check-config", *flags, environment=environment)
+
+
+def fails(done, status, *said):
+    check_equal(done.returncode, status, f"{done.args} {done.stderr}")
+    for part in said:
+        check_in(part, done.stderr)
+    check_equal(done.stdout, "")
+    check(done.stderr.count("\n") == 1, f"not one sentence: {done.stderr!r}")
+
+
+def passes(done):
+    check_equal((done.returncode, done.stderr), (0, ""), repr(done))
+
+
+# -- what it is
+
+@test
+def help_begins_with_examples_and_names_every_flag():
+    for name in BOTH:
+        done = run_daemon(name, "--help")
+        check_equal((done.returncode, done.stderr), (0, ""))
+        check_in(name, done.stdout[:200])
+        check(done.stdout.index("curl") < done.stdout.index("--threads"), "no example before the flags")
+        for flag in ("listen", "redis", "keys", "threads", "log-format", "log-level", "config", "check-config",
+                     "allow-unsafe-redis", "allow-anonymous", "store-timeout", "remember", "max-connections", "max-body-memory"):
+            check_in("--" + flag, done.stdout)
+    check_in("--init-store", run_daemon("pawl-lease", "--help").stdout)
+    check_in("--max-body", run_daemon("pawl-gateway", "--help").stdout)
+
+
+@test
+def version_is_told_by_the_flag_and_by_the_page():
+    for name, client in zip(BOTH, (WORLD.lease, WORLD.gateway)):
+        done = run_daemon(name, "--version")
+        check_equal((done.returncode, done.stdout.strip()), (0, f"{name} {VERSION}"))
+        check_equal(client("GET", "/version").json, {"name": name, "version": VERSION})
+
+
+@test
+def check_config_checks_and_exits():
+    for name in BOTH:
+        done = check_config(name)
+        check_equal((done.returncode, done.stderr), (0, ""))
+        check_in("good", done.stdout)
+        fails(check_config(name, "--threads", "0"), CONFIG, "threads")
+
+
+# -- where settings come from
+
+@test
+def an_unknown_flag_variable_or_member_is_an_error_that_names_it():
+    for name in BOTH:
+        for flags in (["--no-such"], ["--no-such=1"], ["stray"], ["-x"], ["--listn", "127.0.0.1:0"]):
+            done = check_config(name, *flags)
+            check_equal(done.returncode, CONFIG, repr(done))
+            check_in(flags[0].partition("=")[0].lstrip("-"), done.stderr)
+        fails(check_config(name, environment={"PAWL_NO_SUCH": "1"}), CONFIG, "PAWL_NO_SUCH")
+        fails(check_config(name, "--config", file_with('{"no-such":1}')), CONFIG, "no-such")
+    fails(check_config("pawl-lease", "--max-body", "5"), CONFIG, "max-body")
+
+
+@test
+def variables_of_the_other_programs_are_no_error():
+    others = {"PAWL_LEASE_URL": "x", "PAWL_GATEWAY_URL": "x", "PAWL_LEASE_ID": "x", "PAWL_FENCING_TOKEN": "x", "PAWL_TOKEN": "1",
+              "PAWL_LEASE": "a"}
+    for name in BOTH:
+        passes(check_config(name, environment=others))
+
+
+@test
+def flags_beat_the_environment_and_that_beats_the_file():
+    # Which one counts is seen by whether it is refused: a listen address beyond loopback.
+    beyond, here = "0.0.0.0:0", "127.0.0.1:0"
+    for name in BOTH:
+        file = file_with(json.dumps({"listen": beyond}))
+        fails(check_config(name, "--config", file), CONFIG, "--allow-anonymous")
+        passes(check_config(name, "--config", file, environment={"PAWL_LISTEN": here}))
+        fails(check_config(name, environment={"PAWL_LISTEN": beyond}), CONFIG, "--allow-anonymous")
+        passes(check_config(name, "--listen", here, environment={"PAWL_LISTEN": beyond}))
+        passes(check_config(name, "--listen=" + here, "--config", file))
+        fails(check_config(name, "--listen", beyond, environment={"PAWL_LISTEN": here}), CONFIG, "--allow-anonymous")
+        fails(check_config(name, "--listen", here, "--listen", here), CONFIG, "--listen")
+
+
+@test
+def a_value_that_does_not_fit_is_an_error_that_names_the_flag():
+    table = [("listen", ["", "x", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:x", ":8700", "localhost"]),
+             ("threads", ["0", "65", "x", "", "1.5", "-1"]), ("store-timeout", ["9ms", "61s", "x", "-1s", "1 s", ""]),
+             ("remember", ["999ms", "2d", "x"]), ("log-format", ["xml", ""]), ("log-level", ["loud", "DEBUG"]),
+             ("max-connections", ["0", "x"]), ("redis", ["http://x", "redis://", "unix://", "x", "redis://h:99999", ""]),
+             ("max-body-memory", ["1", "x", "-5"])]
+    for flag, values in table:
+        for value in values:
+            done = check_config("pawl-lease", "--" + flag, value)
+            check_equal(done.returncode, CONFIG, f"--{flag} {value!r}: {done}")
+            check_in(flag if flag != "redis" else "", done.stderr, f"--{flag} {value!r}")
+    for flag, value in (("store-timeout", "250ms"), ("store-timeout", "2500"), ("remember", "10m"), ("remember", "1d"),
+                        ("max-body-memory", "64KiB"), ("redis", "redis://localhost:6379/3"), ("listen", "[::1]:0")):
+        passes(check_config("pawl-lease", "--" + flag, value))
+
+
+@test
+def the_file_is_strict_json():
+    for text in ("", "[]", "{", '{"threads":1,"threads":1}', '{"threads":"x"}', "{} {}", '{"threads":1,}', '{"config":"x"}',
+                 '{"check-config":true}'):
+        done = check_config("pawl-lease", "--config", file_with(text))
+        check_equal(done.returncode, CONFIG, f"{text}: {done}")
+    passes(check_config("pawl-lease", "--config", file_with('{"threads":2,"log-level":"debug","store-timeout":"1s"}')))
+    fails(check_config("pawl-lease", "--config", "/nonexistent/x"), CONFIG, "/nonexistent/x")
+
+
+# -- secrets, and who may come
+
+@test
+def a_password_on_the_command_line_is_refused_and_from_elsewhere_taken():
+    for name in BOTH:
+        for flags in (["--redis", "redis://u:geheim@h:1"], ["--redis=redis://:geheim@h:1"]):
+            done = check_config(name, *flags)
+            fails(done, CONFIG, "--redis", "environment", "file")
+            check("geheim" not in done.stderr + done.stdout, "and it is told")
+        passes(check_config(name, environment={"PAWL_REDIS": "redis://u:geheim@h:1"}))
+        passes(check_config(name, "--redis-password-file", file_with("geheim\n")))
+        fails(check_config(name, "--redis-password-file", "/nonexistent/x"), CONFIG, "/nonexistent/x")
+
+
+@test
+def beyond_loopback_it_must_be_told_that_anybody_may_come():
+    for name in BOTH:
+        for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:80"):
+            fails(check_config(name, "--listen", address), CONFIG, "--allow-anonymous")
+            passes(check_config(name, "--listen", address, "--allow-anonymous"))
+        for address in ("127.0.0.1:0", "127.9.9.9:0", "[::1]:0"):
+            passes(check_config(name, "--listen", address))
+
+
+@test
+def a_password_of_the_store_is_used_and_never_told():
+    with tempfile.TemporaryDirectory(prefix="pawl-pass-") as folder:
+        redis = PrivateRedis(folder)
+        check_equal(run_daemon("pawl-lease", "--redis", redis.url, "--init-store").returncode, 0)
+        redis("CONFIG", "SET", "requirepass", "geheim-1")
+        flags = ["--redis", redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "300ms",
+                 "--log-level", "debug"]
+        right = Daemon("pawl-lease", *flags, "--redis-password-file", file_with("geheim-1\n"))
+        check_equal(Client("lease", right.url, World.contract)("POST", "/v1/leases/a").status, 201)
+        wrong = Daemon("pawl-lease", *flags, "--redis-password-file", file_with("geheim-2\n"))
+        answer = Client("lease", wrong.url, World.contract)("GET", "/readyz")
+        check_equal(answer.status, 503)
+        for daemon in (right, wrong):
+            check_equal(daemon.end(), 0)
+            check("geheim" not in daemon.log() + answer.body.decode(), daemon.log())
+        redis.close()
+
+
+# -- listening
+
+@test
+def port_0_is_one_that_the_kernel_picks_and_a_taken_one_is_an_error():
+    check(WORLD.lease_daemon.port != WORLD.gateway_daemon.port, "the same port")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        flags = [flag if flag != "127.0.0.1:0" else address for flag in WORLD.flags]
+        fails(run_daemon("pawl-lease", *flags), CONFIG, address)
+
+
+@test
+def ipv6_threads_and_the_documented_way_to_wait_work():
+    flags = [flag if flag != "127.0.0.1:0" else "[::1]:0" for flag in WORLD.flags]
+    six = Daemon("pawl-lease", *flags, "--threads", "4", "--suspend-always")
+    client = Client("lease", six.url, World.contract)
+    name = WORLD.name()
+    grant = client("POST", f"/v1/leases/{name}").json
+    for _ in range(20):
+        other = Client("lease", six.url, World.contract)
+        check_equal(other("PUT", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]}).status, 200)
+    check_equal(six.end(), 0)
+
+
+@test
+def systemd_is_told_when_it_is_ready_and_when_it_stops():
+    path = os.path.join(WORLD.folder, "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.settimeout(15)
+        notify.bind(path)
+        daemon = Daemon("pawl-gateway", *WORLD.flags, environment={"NOTIFY_SOCKET": path})
+        check_in(b"READY=1", notify.recv(1000))
+        daemon.send(signal.SIGTERM)
+        check_in(b"STOPPING=1", notify.recv(1000))
+        check_equal(daemon.end(), 0)
+
+
+# -- the end
+
+@test
+def sigterm_and_sigint_end_it_with_0_and_holds_stay():
+    for name in BOTH:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            daemon = Daemon(name, *WORLD.flags)
+            client = WORLD.client(daemon)
+            if name == "pawl-lease":
+                lease = WORLD.name()
+                grant = WORLD.acquire(lease, client=client)
+            check_equal(client("GET", "/readyz").status, 200)
+            begun = time.monotonic()
+            check_equal(daemon.end(number), 0)
+            check(time.monotonic() - begun < 5, f"it took {time.monotonic() - begun} s")
+            if name == "pawl-lease":
+                check_equal(WORLD.look(lease)["token"], grant["token"])
+                check_equal(WORLD.lease("PUT", f"/v1/leases/{lease}", {"Lease-Id": grant["lease_id"]}).status, 200)
+
+
+@test
+def what_is_open_is_answered_and_what_comes_after_is_told_to_go_elsewhere():
+    with tempfile.TemporaryDirectory(prefix="pawl-drain-") as folder:
+        redis = PrivateRedis(folder)
+        check_equal(run_daemon("pawl-lease", "--redis", redis.url, "--init-store").returncode, 0)
+        daemon = Daemon("pawl-lease", "--redis", redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0")
+        first, second = WORLD.raw(daemon), WORLD.raw(daemon)
+        for raw in (first, second):  # both are known to the daemon
+            raw.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            raw.answer("GET", "/livez")
+        redis.stop()
+        begun = time.monotonic()
+        first.send("POST /v1/leases/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_until(lambda: open_calls(second) > 0, "the call to the store is open")
+        daemon.send(signal.SIGTERM)
+        daemon.line(lambda line: "draining" in line, "that it drains")
+        wait_until(lambda: refuses_work(second), "new requests are refused")
+        redis.go_on()
+        check_equal(first.answer("POST", "/v1/leases/a").status, 201)
+        check_equal(daemon.end(), 0)
+        check(time.monotonic() - begun < 5, "it took too long")
+        check_equal(redis("HGET", redis("KEYS", "*:l:a")[0], "s"), b"held")
+        redis.close()
+
+
+def open_calls(raw):
+    raw.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    text = raw.answer("GET", "/metrics").body.decode()
+    return int(re.search(r"^pawl_store_calls_in_flight(?:\{[^}]*\})? (\d+)$", text, re.M).group(1))
+
+
+def refuses_work(raw):
+    """By 503 draining, or by having closed a connection on which nothing was open."""
+    try:
+        raw.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = raw.answer("GET", "/version")
+    except Closed:
+        return True
+    if answer.status == 200:
+        return False
+    check_equal((answer.status, answer.code, answer.header("Connection").lower()), (503, "draining", "close"))
+    return True
+
+
+@test
+def it_ends_within_five_seconds_even_when_the_store_stands_still():
+    with tempfile.TemporaryDirectory(prefix="pawl-still-") as folder:
+        redis = PrivateRedis(folder)
+        check_equal(run_daemon("pawl-lease", "--redis", redis.url, "--init-store").returncode, 0)
+        daemon = Daemon("pawl-lease", "--redis", redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0",
+                        "--store-timeout", "1s")
+        raw, other = WORLD.raw(daemon), WORLD.raw(daemon)
+        redis.stop()
+        raw.send("POST /v1/leases/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_until(lambda: open_calls(other) > 0, "the call to the store is open")
+        begun = time.monotonic()
+        daemon.send(signal.SIGTERM)
+        check_equal(raw.answer("POST", "/v1/leases/a").status, 504)
+        check_equal(daemon.end(), 0)
+        check(time.monotonic() - begun < 5, f"it took {time.monotonic() - begun} s")
+        redis.go_on()
+        redis.close()
+
+
+# -- keys
+
+def rotated(keys, path, daemons):
+    begin = [len(daemon.lines) for daemon in daemons]
+    keys.write(path)
+    for daemon, at in zip(daemons, begin):
+        daemon.send(signal.SIGHUP)
+        daemon.line(lambda line: "keys-reloaded" in line, "that the keys were read again", at)
+
+
+@test
+def keys_are_rotated_without_a_pause():
+    world = World()
+    daemons = (world.lease_daemon, world.gateway_daemon)
+    old_name, new_name = "old", "new"
+    old = world.acquire(old_name)
+    fresh = Keys("k2")
+    world.keys.keys = world.keys.keys + fresh.keys  # known first, signs later
+    rotated(world.keys, world.keys_file, daemons)
+    check_equal(read_token(world.acquire("between")["fencing_token"])["kid"], "k1")
+    world.keys.keys = world.keys.keys[::-1]
+    rotated(world.keys, world.keys_file, daemons)
+    # The workers take the keys up between two turns.
+    new = wait_until(lambda: (g := world.acquire(world.name())) and read_token(g["fencing_token"])["kid"] == "k2" and g, "k2 signs")
+    check(world.keys.verifies(new["fencing_token"]), new)
+    new_name = new["lease"]
+    for name, grant in ((old_name, old), (new_name, new)):
+        check_equal(world.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, b"x").status, 201)
+    renewed = world.lease("PUT", f"/v1/leases/{old_name}", {"Lease-Id": old["lease_id"]}).json
+    check_equal((read_token(renewed["fencing_token"])["kid"], renewed["token"]), ("k2", old["token"]))
+    world.keys.keys = fresh.keys
+    rotated(world.keys, world.keys_file, daemons)
+
+    def put(grant):
+        return world.gateway("PUT", f"/v1/resources/{old_name}", {"Fencing-Token": grant["fencing_token"]}, b"y")
+    wait_until(lambda: put(old).code == "bad-signature", "the removed key is refused")
+    check_equal(put(renewed).status, 204)
+    world.close()
+
+
+@test
+def a_key_file_that_is_bad_is_refused_at_start_and_ignored_later():
+    good = "k1:" + "A" * 43 + "="
+    table = ["", "# only a comment\n", "k1\n", "k1:\n", "k1:AAAA\n", "k1:!!!\n", f"{good}\n{good}\n", f"k 1:{'A' * 43}=\n",
+             "x" * 33 + good[2:] + "\n", good[:-1] + "\n", good + " x\n"]
+    for text in table:
+        path = file_with(text)
+        for name in BOTH:
+            done = run_daemon(name, "--keys", path, "--check-config")
+            check_equal(done.returncode, CONFIG, f"{text!r}: {done}")
+            check("A" * 20 not in done.stderr, "a key is told")
+    for name in BOTH:
+        fails(run_daemon(name, "--check-config"), CONFIG, "--keys")
+        fails(run_daemon(name, "--check-config", "--keys", "/nonexistent/keys"), CONFIG, "/nonexistent/keys")
+        passes(run_daemon(name, "--check-config", "--keys", file_with(f"\n# a comment\n{good}\n\n")))
+    begin = len(WORLD.lease_daemon.lines)
+    grant = WORLD.acquire(WORLD.name())
+    with open(WORLD.keys_file, "w", encoding="ascii") as file:
+        file.write("k1:AAAA\n")
+    WORLD.lease_daemon.send(signal.SIGHUP)
+    WORLD.lease_daemon.line(lambda line: "keys-not-reloaded" in line, "that the keys are bad", begin)
+    WORLD.keys.write(WORLD.keys_file)
+    check_equal(WORLD.gateway("PUT", f"/v1/resources/{grant['lease']}", {"Fencing-Token": grant["fencing_token"]}, b"x").status, 201)
+
+
+# -- the log
+
+@test
+def a_log_that_goes_to_no_terminal_is_lines_of_json():
+    for name in BOTH:
+        daemon = Daemon(name, *WORLD.flags, "--log-level", "debug")
+        client = WORLD.client(daemon)
+        client("GET", "/nowhere/%0a%22/x")
+        instance = client("GET", "/nowhere").json["instance"]
+        line = daemon.line(lambda line: instance in line, "the request")
+        entry = json.loads(line)
+        check_equal((entry["path"], entry["status"], entry["code"], entry["instance"]), ("/nowhere", 404, "not-found", instance))
+        check_equal(daemon.end(), 0)
+        for line in daemon.log().splitlines():
+            if not line.startswith("listening on "):
+                check(isinstance(json.loads(line), dict), line)
+
+
+@test
+def text_is_for_people():
+    daemon = Daemon("pawl-lease", *WORLD.flags, "--log-level", "debug", "--log-format", "text")
+    WORLD.client(daemon)("GET", "/nowhere")
+    line = daemon.line(lambda line: "/nowhere" in line, "the request")
+    check(not line.startswith("{") and "404" in line, line)
+    check_equal(daemon.end(), 0)
+
+
+@test
+def a_gateway_never_logs_a_signature_or_a_body():
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--log-level", "debug")
+    gateway = WORLD.client(daemon)
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    for token in (grant["fencing_token"], grant["fencing_token"] + "x", grant["fencing_token"].replace("k1", "k7")):
+        gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": token}, b"the-body-itself")
+        gateway("GET", f"/v1/check/{name}", {"Fencing-Token": token})
+    instance = gateway("GET", "/nowhere").json["instance"]
+    daemon.line(lambda line: instance in line, "the last request")
+    check_in(name, daemon.log())
+    for secret in (read_token(grant["fencing_token"])["sig"], "the-body-itself", grant["lease_id"]):
+        check(secret not in daemon.log(), f"{secret} was logged")
+    check_equal(daemon.end(), 0)
+
+
+# -- metrics
+
+SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(\{[a-z_]+="[^"\\]*"(?:,[a-z_]+="[^"\\]*")*\})? ([0-9.e+-]+|\+Inf)$')
+
+
+def samples(client):
+    """{series: value}; the format of every line is checked."""
+    answer = client("GET", "/metrics")
+    check_equal(answer.header("Content-Type"), "text/plain; version=0.0.4")
+    found, kinds, helped = {}, {}, set()
+    for line in answer.body.decode().splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            check(name not in kinds, f"{name} twice")
+            kinds[name] = kind
+        elif line.startswith("# HELP "):
+            helped.add(line.split(" ", 3)[2])
+        else:
+            match = SAMPLE.match(line)
+            check(match, f"not a sample: {line}")
+            base = re.sub(r"_(bucket|sum|count)$", "", match[1]) if match[1] not in kinds else match[1]
+            check(base in kinds and base in helped, f"{line} has no TYPE or HELP")
+            series = match[1] + (match[2] or "")
+            check(series not in found, f"{series} twice")
+            found[series] = float(match[3])
+    check(answer.body.endswith(b"\n"), "no line end")
+    for name, kind in kinds.items():
+        if kind == "counter":
+            check(name.endswith("_total"), name)
+        if kind == "histogram":
+            buckets = [value for series, value in found.items() if series.startswith(name + "_bucket")]
+            check_equal(buckets, sorted(buckets), name)
+            check_equal(buckets[-1], found[name + "_count"], name)
+    return found
+
+
+def rise(before, after, series):
+    return after[series] - before[series]
+
+
+@test
+def metrics_count_what_happens():
+    before = samples(WORLD.lease)
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    WORLD.acquire(name, 200, lease_id=grant["lease_id"])
+    for _ in range(3):
+        WORLD.lease("POST", f"/v1/leases/{name}")
+    WORLD.lease("PUT", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
+    WORLD.release(name, grant)
+    after = samples(WORLD.lease)
+    wanted = {'pawl_lease_operations_total{what="granted"}': 1, 'pawl_lease_operations_total{what="replayed"}': 1,
+              'pawl_lease_operations_total{what="renewed"}': 1, 'pawl_lease_operations_total{what="released"}': 1,
+              'pawl_problems_total{code="lease-held"}': 3, 'pawl_http_requests_total{status="4xx"}': 3}
+    check_equal({series: rise(before, after, series) for series in wanted}, wanted)
+    check(rise(before, after, "pawl_http_request_seconds_count") >= 7, "requests were not timed")
+
+
+@test
+def the_gateway_counts_too():
+    before = samples(WORLD.gateway)
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    token = {"Fencing-Token": grant["fencing_token"]}
+    WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"x")
+    WORLD.gateway("GET", f"/v1/resources/{name}")
+    WORLD.gateway("GET", f"/v1/resources/{name}", token)
+    WORLD.gateway("GET", f"/v1/check/{name}", token)
+    WORLD.gateway("DELETE", f"/v1/resources/{name}", token)
+    WORLD.gateway("PUT", f"/v1/resources/{name}", {}, b"x")
+    after = samples(WORLD.gateway)
+    for what in ("written", "read", "read-fenced", "checked", "removed"):
+        check_equal(rise(before, after, f'pawl_gateway_operations_total{{what="{what}"}}'), 1, what)
+    check_equal(rise(before, after, 'pawl_problems_total{code="token-required"}'), 1)
+
+
+@test
+def no_label_comes_from_a_client():
+    samples(WORLD.lease)
+    for i in range(20):
+        WORLD.lease("GET", f"/no-such-{i}")
+    text = WORLD.lease("GET", "/metrics").body.decode()
+    check("no-such" not in text, "a path is in the metrics")
+    check(len(text) < 64000, "the metrics grow")
+
+
+main(WORLD.close)
