@@ -50,7 +50,7 @@ static int query(struct list *l, const char *name, char *buf, size_t size)
 
 static const char *limit_read(struct list *l)
 {
-    char text[8];
+    char text[32];
     char *end = NULL;
     int len = query(l, "limit", text, sizeof(text));
     unsigned long value;

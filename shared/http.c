@@ -1,11 +1,13 @@
 /* http.c - the server: libmicrohttpd's callbacks, and how the loop runs it.
  *
- * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has come: all requests
- * that have arrived are read and all answers of the turn are handed over in one run, and a second run sends them.
+ * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has
+ * come: all requests that have arrived are read and all answers of the turn are handed over in one run, and a
+ * second run sends them.
  *
- * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it always says 0; then the
- * next run comes at once if this one moved something (a body half read, an answer sent and perhaps the next request
- * behind it), else after a millisecond at the latest. Polling ends after 20 ms at the latest (http_enter.c). */
+ * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it
+ * always says 0; then the next run comes at once if this one moved something (a body half read, an answer
+ * sent and perhaps the next request behind it), else after a millisecond at the latest. Polling ends after 20
+ * ms at the latest (http_enter.c). */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +51,8 @@ static size_t on_unescape(void *cls, struct MHD_Connection *mhd, char *text)
     return strlen(text);
 }
 
-static void on_completed(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code)
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
+                         enum MHD_RequestTerminationCode code)
 {
     struct http_server *server = cls;
     struct http_request *req = *context;
@@ -89,7 +92,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         conn = http_must_alloc(sizeof(*conn));
         *conn = (struct http_conn){
-            .server = server, .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
+            .server = server,
+            .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
         *context = conn;
         server->connections++;
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
@@ -113,14 +117,15 @@ static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, sock
 
 static struct MHD_Daemon *daemon_start(struct http_server *server)
 {
-    /* Connections beyond our limit are closed by on_accept(); libmicrohttpd would leave them in the kernel's queue. */
+    /* Connections beyond our limit are closed by on_accept(); libmicrohttpd would leave them in the kernel's
+     * queue. */
     unsigned limit = server->options.connections_max + LIMIT_ABOVE;
     struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, server, on_request, server,
         MHD_OPTION_LISTEN_SOCKET, server->options.listen_fd, MHD_OPTION_CONNECTION_LIMIT, limit,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
-        MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, server, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, on_target,
+        server, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, server, MHD_OPTION_END);
 
     if (daemon == NULL) {
         fprintf(stderr, "pawl: libmicrohttpd does not start\n");
@@ -223,7 +228,8 @@ static void server_ready(struct loop_watch *watch, int events)
     server->must_run = true;
 }
 
-/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the next only. */
+/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the
+ * next only. */
 static void server_run(struct http_server *server)
 {
     server->clock.now_ms = loop_now_ms();
@@ -257,11 +263,13 @@ static void server_plan(struct http_server *server)
         server->quiet = 0;
         return;
     }
-    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75, connection.c,
-     * MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
+    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75,
+     * connection.c, MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
     server->quiet = server->moved > 0 ? 0 : server->quiet + 1;
     server->must_run = timeout_ms == 0;
-    loop_wait_at_most(server->loop, server->quiet > QUIET_RUNS ? 1 : timeout_ms < 1000 ? (unsigned)timeout_ms : 1000);
+    loop_wait_at_most(server->loop, server->quiet > QUIET_RUNS ? 1
+                                    : timeout_ms < 1000        ? (unsigned)timeout_ms
+                                                               : 1000);
 }
 
 static void server_turn_end(struct loop_hook *hook)

@@ -6,8 +6,8 @@
  * http_refuse*(); each request is ended exactly once (asserted).
  *
  * What the server does by itself: refuses ambiguous framing (RFC 9112 section 6.3, 11.2: two
- * Content-Length, or with Transfer-Encoding; obs-fold; NUL or other CTL in a header; a second Host; a header line
- * without a name) with 400 and closes; 404, 405 with Allow, OPTIONS 204 with Allow; HEAD where there is
+ * Content-Length, or with Transfer-Encoding; obs-fold; NUL or other CTL in a header; a second Host; a header
+ * line without a name) with 400 and closes; 404, 405 with Allow, OPTIONS 204 with Allow; HEAD where there is
  * GET; 408, 413, 431; Expect: 100-continue; pipelining in order; "Cache-Control: no-store" on everything;
  * problems as RFC 9457. The request id (problem member "instance") is made by the server for each
  * request.
@@ -148,8 +148,8 @@ void http_server_free(struct http_server *server);
 /* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
  * in *why (static). *port: the port that the kernel gave. */
 int http_listen(const char *address, unsigned *port, const char **why);
-/* Whether nobody listens there yet. SO_REUSEPORT would let two services of one user share a port by mistake: to be asked
- * before the first http_listen(). *why as above. */
+/* Whether nobody listens there yet. SO_REUSEPORT would let two services of one user share a port by mistake:
+ * to be asked before the first http_listen(). *why as above. */
 bool http_address_is_free(const char *address, const char **why);
 /* Whether the address is a loopback one; a malformed one is not. */
 bool http_address_is_loopback(const char *address);

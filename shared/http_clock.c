@@ -1,6 +1,8 @@
-/* http_clock.c - deadlines on slow clients: one timer, and a list for each phase in which a client can be slow.
+/* http_clock.c - deadlines on slow clients: one timer, and a list for each phase in which a client can be
+ * slow.
  *
- * libmicrohttpd's own time-out counts idle time, so that one byte now and then outlives it (tried with 0.9.75). */
+ * libmicrohttpd's own time-out counts idle time, so that one byte now and then outlives it (tried with
+ * 0.9.75). */
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -16,7 +18,8 @@ void http_clock_init(struct http_server *server)
 
     clock->timeout_ms[PHASE_HEAD] = server->options.header_timeout_ms;
     clock->timeout_ms[PHASE_BODY] = server->options.body_timeout_ms;
-    clock->timeout_ms[PHASE_SEND] = server->options.send_timeout_ms > 0 ? server->options.send_timeout_ms : SEND_TIMEOUT_MS;
+    clock->timeout_ms[PHASE_SEND] = server->options.send_timeout_ms > 0 ? server->options.send_timeout_ms
+                                                                        : SEND_TIMEOUT_MS;
     clock->timeout_ms[PHASE_LINGER] = LINGER_MS;
     clock->now_ms = loop_now_ms();
     clock->armed_ms = UINT64_MAX;

@@ -1,7 +1,7 @@
-/* http_enter.c - a request from its head to its answer. libmicrohttpd enters for each request: once with the head, once
- * for each piece of the body, once when it is complete, and, as long as it then gets no answer, again at each of its
- * runs (0.9.75, connection.c, MHD_CONNECTION_FULL_REQ_RECEIVED: "try again next time"; tried). That is how a short wait costs
- * no system call; a longer one is suspended, as documented. */
+/* http_enter.c - a request from its head to its answer. libmicrohttpd enters for each request: once with the
+ * head, once for each piece of the body, once when it is complete, and, as long as it then gets no answer,
+ * again at each of its runs (0.9.75, connection.c, MHD_CONNECTION_FULL_REQ_RECEIVED: "try again next time";
+ * tried). That is how a short wait costs no system call; a longer one is suspended, as documented. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +121,8 @@ enum problem http_body_reserve(struct http_request *req, size_t size)
     return PROBLEM_NONE;
 }
 
-/* An announced body is given all its room at once, a chunked one more and more. body_size is 0 when it lies behind the head. */
+/* An announced body is given all its room at once, a chunked one more and more. body_size is 0 when it lies
+ * behind the head. */
 static enum problem body_room(struct http_request *req, size_t len)
 {
     size_t size = req->body_size > 0 ? req->body_size : BODY_FIRST_BYTES;
@@ -254,8 +255,8 @@ static enum MHD_Result enter_wait(struct http_request *req)
     return MHD_YES;
 }
 
-enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version, const char *upload,
-                           size_t *upload_len)
+enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version,
+                           const char *upload, size_t *upload_len)
 {
     struct bytes piece = {upload, *upload_len};
 

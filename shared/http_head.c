@@ -1,11 +1,12 @@
 /* http_head.c - the head of a request: is it exactly one, and what does it say?
  *
- * libmicrohttpd 0.9.75 reads heads laxly (connection.c, parse_initial_message_line and process_header_line): it takes a bare
- * LF for a line end, ends a value at a NUL, glues folded lines together elsewhere, allows any byte in names and before the
- * colon. But it works in place: it only overwrites separators and line ends with NUL and hands out pointers into the one
- * block that came from the socket. So each field must begin exactly two bytes behind the end of the one before it, and the
- * last must end four bytes before the block does; then nothing in the block went unseen. (A NUL directly before a bare LF
- * looks like CR LF and is taken for it: it hides nothing.) 1.0 may trim white space behind values; then this must follow. */
+ * libmicrohttpd 0.9.75 reads heads laxly (connection.c, parse_initial_message_line and process_header_line):
+ * it takes a bare LF for a line end, ends a value at a NUL, glues folded lines together elsewhere, allows any
+ * byte in names and before the colon. But it works in place: it only overwrites separators and line ends with
+ * NUL and hands out pointers into the one block that came from the socket. So each field must begin exactly
+ * two bytes behind the end of the one before it, and the last must end four bytes before the block does; then
+ * nothing in the block went unseen. (A NUL directly before a bare LF looks like CR LF and is taken for it: it
+ * hides nothing.) 1.0 may trim white space behind values; then this must follow. */
 #include <assert.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -41,9 +42,9 @@ static void head_grow(struct http_request *req, size_t len, size_t kept)
     }
 }
 
-/* libmicrohttpd would now make a record of each member of the query, and when its memory does not suffice for them the
- * connection hangs (0.9.75, connection.c, parse_initial_message_line goes on after an error; tried). The memory is not
- * const, it is about to be cut up in place: so let it find an empty query. */
+/* libmicrohttpd would now make a record of each member of the query, and when its memory does not suffice for
+ * them the connection hangs (0.9.75, connection.c, parse_initial_message_line goes on after an error; tried).
+ * The memory is not const, it is about to be cut up in place: so let it find an empty query. */
 static void hide_query(const char *target, size_t len)
 {
     char *query = memchr((char *)(uintptr_t)target, '?', len);
@@ -193,7 +194,7 @@ static enum http_method method_of(const char *text)
     static const struct {
         const char *text;
         enum http_method method;
-    } known[] = {{"GET", HTTP_GET}, {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
+    } known[] = {{"GET", HTTP_GET},   {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
                  {"HEAD", HTTP_HEAD}, {"DELETE", HTTP_DELETE}, {"PATCH", HTTP_PATCH}};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -222,7 +223,8 @@ static const char *line_check(struct http_request *req, const char *method, cons
         return "This is not a proxy: CONNECT is not taken.";
     }
     if (!is_target(req->path)) {
-        return "The target must be a path that begins with '/', in visible ASCII, without '#', with whole percent "
+        return "The target must be a path that begins with '/', in visible ASCII, without '#', with whole "
+               "percent "
                "escapes.";
     }
     req->method = method_of(method);
@@ -292,9 +294,11 @@ static const char *host_check(struct http_request *req, const char *version)
     return host == NULL || is_host(http_field_value(req, host)) ? NULL : "The Host header is not a host.";
 }
 
-enum problem http_head_read(struct http_request *req, const char *method, const char *version, const char **detail)
+enum problem http_head_read(struct http_request *req, const char *method, const char *version,
+                            const char **detail)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(req->mhd,
+                                                                   MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     struct head_scan scan = {.req = req};
 
     assert(info != NULL && req->line_target != NULL);

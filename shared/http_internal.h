@@ -19,8 +19,9 @@
  *   SENDING  ->                         libmicrohttpd has it
  *   ABORTED  ->                         refused past libmicrohttpd; the connection ends
  *
- * The struct goes back to the server when libmicrohttpd has told that the request is completed; when that comes before
- * ANSWERED (the client has left), it stays until the handler's continuation has answered into the void. */
+ * The struct goes back to the server when libmicrohttpd has told that the request is completed; when that
+ * comes before ANSWERED (the client has left), it stays until the handler's continuation has answered into
+ * the void. */
 #ifndef PAWL_SHARED_HTTP_INTERNAL_H
 #define PAWL_SHARED_HTTP_INTERNAL_H
 
@@ -31,10 +32,11 @@
 #include "shared/http.h"
 
 enum {
-    HEAD_MAX = 4096,          /* request line and fields, with their line ends */
-    POOL_BYTES = 7168,        /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer */
-    POOL_RECORD_BYTES = 64,   /* of it for each field: struct MHD_HTTP_Header of 0.9.75, rounded up */
-    POOL_REPLY_BYTES = 1280,  /* of it that must be left for the head of the answer */
+    HEAD_MAX = 4096, /* request line and fields, with their line ends */
+    POOL_BYTES =
+        7168, /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer */
+    POOL_RECORD_BYTES = 64,    /* of it for each field: struct MHD_HTTP_Header of 0.9.75, rounded up */
+    POOL_REPLY_BYTES = 1280,   /* of it that must be left for the head of the answer */
     REPLY_VALUES_BYTES = 1024, /* so an answer's own fields may have this much, with names and separators */
     REPLY_FIELDS_MAX = 12,
     FIELDS_MAX = 40,
@@ -75,7 +77,15 @@ struct http_conn {
 };
 
 /* -- a request */
-enum http_state { STATE_HEAD, STATE_BODY, STATE_RUNNING, STATE_ANSWERED, STATE_SENDING, STATE_ABORTED, STATE_COUNT };
+enum http_state {
+    STATE_HEAD,
+    STATE_BODY,
+    STATE_RUNNING,
+    STATE_ANSWERED,
+    STATE_SENDING,
+    STATE_ABORTED,
+    STATE_COUNT
+};
 
 struct http_span {
     uint16_t at, len;
@@ -161,7 +171,8 @@ struct http_server {
     bool must_run, in_run;
     unsigned long run;
     uint64_t ran_us;
-    unsigned unsent, unsent_next; /* answers that libmicrohttpd got in this run, or for the next, and has not sent */
+    unsigned unsent,
+        unsent_next; /* answers that libmicrohttpd got in this run, or for the next, and has not sent */
     unsigned started, moved, quiet;
 };
 
@@ -170,8 +181,8 @@ void http_state_set(struct http_request *req, enum http_state state);
 bool http_state_may(enum http_state from, enum http_state to);
 struct http_request *http_request_new(struct http_conn *conn, struct MHD_Connection *mhd);
 void http_request_free(struct http_request *req);
-enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version, const char *upload,
-                           size_t *upload_len);
+enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version,
+                           const char *upload, size_t *upload_len);
 extern const char http_no_body_detail[];
 /* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
 enum problem http_body_reserve(struct http_request *req, size_t size);
@@ -179,7 +190,8 @@ enum problem http_body_reserve(struct http_request *req, size_t size);
 /* http_head.c: keeps the target, which libmicrohttpd is about to cut up, and hides the query from it. */
 void http_head_target(struct http_request *req, const char *target);
 /* Reads and checks the whole head. PROBLEM_NONE, or what is wrong, with a detail or NULL. */
-enum problem http_head_read(struct http_request *req, const char *method, const char *version, const char **detail);
+enum problem http_head_read(struct http_request *req, const char *method, const char *version,
+                            const char **detail);
 /* The first field of this name; NULL when there is none. */
 const struct http_field *http_field_find(const struct http_request *req, const char *name, unsigned *count);
 struct bytes http_field_value(const struct http_request *req, const struct http_field *field);
@@ -193,8 +205,8 @@ bool http_has_json_type(const struct http_request *req);
 enum MHD_Result http_reply_queue(struct http_request *req);
 void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
 
-/* http_raw.c: writes the problem to the socket past libmicrohttpd; the connection is not used any more. MHD_NO, which makes
- * libmicrohttpd close it. */
+/* http_raw.c: writes the problem to the socket past libmicrohttpd; the connection is not used any more.
+ * MHD_NO, which makes libmicrohttpd close it. */
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail);
 /* The same from outside of the handler: the socket is shut down. */
 void http_raw_timeout(struct http_conn *conn);

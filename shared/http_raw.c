@@ -1,11 +1,12 @@
 /* http_raw.c - refusals past libmicrohttpd, and what becomes of the connection.
  *
- * libmicrohttpd takes an answer only before the body or behind it (connection.c, MHD_queue_response), never in its middle,
- * and needs room in its memory for it. A refusal that ends the connection is therefore written by us: all earlier answers
- * are in the kernel by then, because libmicrohttpd reads one request at a time.
+ * libmicrohttpd takes an answer only before the body or behind it (connection.c, MHD_queue_response), never
+ * in its middle, and needs room in its memory for it. A refusal that ends the connection is therefore written
+ * by us: all earlier answers are in the kernel by then, because libmicrohttpd reads one request at a time.
  *
- * A socket that is closed with unread bytes sends a reset, which may overtake the refusal. So the connection lingers: we
- * keep a descriptor of our own, drop what still comes, and close when the client has, or after two seconds. */
+ * A socket that is closed with unread bytes sends a reset, which may overtake the refusal. So the connection
+ * lingers: we keep a descriptor of our own, drop what still comes, and close when the client has, or after
+ * two seconds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #include "shared/http_internal.h"
 
-enum { LINGER_CONNECTIONS = 256, LINGER_BYTES = 64 << 20, LINGER_READ = 1 << 20, RAW_HEAD_BYTES = 512 };
+enum { LINGER_CONNECTIONS = 256, LINGER_BYTES = 64 << 20, LINGER_READ = 16384, RAW_HEAD_BYTES = 512 };
 
 struct http_linger {
     struct http_deadline deadline;
@@ -42,8 +43,8 @@ void http_linger_end(struct http_deadline *deadline)
 static void linger_ready(struct loop_watch *watch, int events)
 {
     struct http_linger *linger = container_of(watch, struct http_linger, watch);
-    /* With MSG_TRUNC the kernel drops the bytes itself (tcp(7)). */
-    ssize_t got = recv(linger->fd, NULL, LINGER_READ, MSG_DONTWAIT | MSG_TRUNC);
+    char dropped[LINGER_READ];
+    ssize_t got = recv(linger->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
 
     (void)events;
     if (got <= 0 || (size_t)got >= linger->left) {
@@ -99,7 +100,8 @@ static void raw_write(struct http_request *req, enum problem problem, const char
     char head[RAW_HEAD_BYTES];
 
     http_problem_write(req, problem, detail);
-    struct iovec parts[2] = {{head, raw_head(head, req, info)}, {(char *)(uintptr_t)req->reply.at, req->reply.len}};
+    struct iovec parts[2] = {{head, raw_head(head, req, info)},
+                             {(char *)(uintptr_t)req->reply.at, req->reply.len}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = req->method == HTTP_HEAD ? 1 : 2};
     /* A client whose socket is full gets no answer; the connection ends in any case. */
     (void)!sendmsg(req->conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -120,7 +122,8 @@ enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, 
 
 void http_raw_timeout(struct http_conn *conn)
 {
-    /* Without a request line the client may just have nothing to say: it must not take an answer for that to its next request. */
+    /* Without a request line the client may just have nothing to say: it must not take an answer for that to
+     * its next request. */
     if (conn->req != NULL && conn->req->state <= STATE_BODY) {
         raw_write(conn->req, PROBLEM_REQUEST_TIMEOUT, NULL);
     }

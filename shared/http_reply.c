@@ -38,8 +38,8 @@ void http_reply_header(struct http_request *req, const char *name, struct bytes 
         req->reply_overflow = true;
         return;
     }
-    req->reply_fields[req->reply_field_count++] =
-        (struct http_reply_field){name, (uint16_t)req->reply_values_len};
+    req->reply_fields[req->reply_field_count++] = (struct http_reply_field){name,
+                                                                            (uint16_t)req->reply_values_len};
     memcpy(req->reply_values + req->reply_values_len, value.at, value.len);
     req->reply_values[req->reply_values_len + value.len] = '\0';
     req->reply_values_len += value.len + 1;
@@ -165,7 +165,8 @@ enum step http_answer(struct http_request *req, unsigned status)
     assert(req->state == STATE_RUNNING);
     if (req->reply_overflow) {
         reply_headers_forget(req);
-        return http_refuse_detail(req, PROBLEM_INTERNAL, "The headers of the answer are longer than this service sends.");
+        return http_refuse_detail(req, PROBLEM_INTERNAL,
+                                  "The headers of the answer are longer than this service sends.");
     }
     if (status == MHD_HTTP_NO_CONTENT) {
         req->reply = (struct bytes){NULL, 0};
@@ -193,8 +194,9 @@ enum step http_answer(struct http_request *req, unsigned status)
 static struct MHD_Response *reply_new(const struct http_request *req)
 {
     /* The library does not write to the body, it only lacks the const. */
-    char *body = req->reply.len > 0 ? (char *)(uintptr_t)req->reply.at : (char *)(uintptr_t)"";
-    struct MHD_Response *response = MHD_create_response_from_buffer(req->reply.len, body, MHD_RESPMEM_PERSISTENT);
+    char *body = req->reply.len > 0 ? (char *)(uintptr_t)req->reply.at : (char *)(uintptr_t) "";
+    struct MHD_Response *response = MHD_create_response_from_buffer(req->reply.len, body,
+                                                                    MHD_RESPMEM_PERSISTENT);
     enum MHD_Result good = response != NULL;
 
     if (good != MHD_NO) {

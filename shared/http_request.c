@@ -93,8 +93,8 @@ static bool is_known(const char *const *names, struct bytes name)
     return false;
 }
 
-int http_query_get(const struct http_request *req, const char *const *names_known, const char *name, char *buf,
-                   size_t size)
+int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
+                   char *buf, size_t size)
 {
     struct bytes left = req->query;
     int found = -1;

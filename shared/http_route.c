@@ -68,8 +68,8 @@ void http_reply_allow(struct http_request *req)
     static const struct {
         unsigned method;
         const char *text;
-    } shown[METHODS_SHOWN] = {{HTTP_GET, "GET, "},       {HTTP_HEAD, "HEAD, "},   {HTTP_POST, "POST, "},
-                              {HTTP_PUT, "PUT, "},       {HTTP_DELETE, "DELETE, "}, {HTTP_PATCH, "PATCH, "},
+    } shown[METHODS_SHOWN] = {{HTTP_GET, "GET, "},      {HTTP_HEAD, "HEAD, "},     {HTTP_POST, "POST, "},
+                              {HTTP_PUT, "PUT, "},      {HTTP_DELETE, "DELETE, "}, {HTTP_PATCH, "PATCH, "},
                               {HTTP_ANY + 1, "OPTIONS"}};
     char text[64];
     size_t len = 0;

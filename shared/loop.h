@@ -68,7 +68,8 @@ struct loop_hook {
 void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *));
 void loop_hook_remove(struct loop *loop, struct loop_hook *hook);
 void loop_again(struct loop *loop);
-/* The wait at the end of this turn lasts at most this long (0: it does not wait at all); the smallest counts. */
+/* The wait at the end of this turn lasts at most this long (0: it does not wait at all); the smallest
+ * counts. */
 void loop_wait_at_most(struct loop *loop, unsigned wait_ms);
 
 /* -- signals, delivered on this loop. At most once for each signal number and loop. */

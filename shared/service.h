@@ -42,7 +42,7 @@ struct service_plan {
     const char *name, *summary, *examples;
     const char *listen;               /* the default */
     const struct service_flag *flags; /* beside the common ones; ends with option.name NULL */
-    const struct http_route *routes; /* without the health pages, which follow them */
+    const struct http_route *routes;  /* without the health pages, which follow them */
     const struct store_script *const *scripts;
     const struct store_script *ready_script; /* KEYS[1] = stripe_key: {"ours", ...} or {"not-ours"} */
     struct bytes ready_key;

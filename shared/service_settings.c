@@ -94,8 +94,7 @@ int service_read_settings(struct service *service, int argc, char **argv)
 {
     struct option rows[FLAGS_MAX + 1];
     const struct service_plan *plan = service->plan;
-    struct options_program program = {plan->name, plan->summary, plan->examples, rows,
-                                      known_variables};
+    struct options_program program = {plan->name, plan->summary, plan->examples, rows, known_variables};
     char why[512];
 
     settings_defaults(service);

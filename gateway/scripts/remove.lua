@@ -19,7 +19,7 @@
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
 local record = hold_read(KEYS[3])
-local version = version_read(KEYS[4])
+local version = version_read(KEYS[4], ARGV[9])
 local mark = record and record.mark or 0
 
 if version_made_by(version, ARGV[9], ARGV[10]) then
@@ -44,8 +44,8 @@ touch()
 mark = fence_pass(record)
 redis.call('DEL', KEYS[4])
 if ARGV[9] ~= '' then
-    redis.call('HSET', KEYS[4], 'z', 'gone', 'k', ARGV[9], 'q', ARGV[10], 'a', 204, 't', PRESENTED,
-        'p', PRESENTED_EPOCH, 'h', HOLD)
+    redis.call('HSET', KEYS[4], 'z', 'gone', 'k', ARGV[9], 'q', ARGV[10], 'a', '204', 't', ARGV[2],
+        'p', ARGV[3], 'h', HOLD)
     redis.call('ZADD', KEYS[5], NOW + tonumber(ARGV[5]), ARGV[6])
 end
 return { 'removed', SEQ, mark }

@@ -22,7 +22,7 @@
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
 local record = hold_read(KEYS[3])
-local version = version_read(KEYS[4])
+local version = version_read(KEYS[4], ARGV[9])
 local mark = record and record.mark or 0
 
 if version_made_by(version, ARGV[9], ARGV[10]) then
@@ -43,18 +43,18 @@ end
 touch()
 mark = fence_pass(record)
 local answer = version.here and 204 or 201
-if version.known then
-    redis.call('DEL', KEYS[4])
-    if not version.here then
-        redis.call('ZREM', KEYS[5], ARGV[6])
-    end
+if version.gone then
+    redis.call('ZREM', KEYS[5], ARGV[6])
+end
+if version.encoded or version.idempotency_key then
+    redis.call('DEL', KEYS[4]) -- else all that the old version has is overwritten
 end
 redis.call('HSET', KEYS[4], 'z', 'here', 'e', ARGV[11], 'v', ARGV[14], 'c', ARGV[12])
 if ARGV[13] ~= '' then
     redis.call('HSET', KEYS[4], 'n', ARGV[13])
 end
 if ARGV[9] ~= '' then
-    redis.call('HSET', KEYS[4], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', PRESENTED, 'p', PRESENTED_EPOCH,
+    redis.call('HSET', KEYS[4], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', ARGV[2], 'p', ARGV[3],
         'h', HOLD)
 end
 return { 'written', SEQ, answer, ARGV[11], mark }

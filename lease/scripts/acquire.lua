@@ -42,9 +42,9 @@ end
 
 touch()
 local token = redis.call('HINCRBY', KEYS[1], 'counter', 1)
-local deadline = NOW + ttl_ms
-redis.call('HSET', KEYS[3], 's', 'held', 't', token, 'e', EPOCH, 'h', ARGV[3], 'i', lease_id, 'd', deadline,
-    'o', ARGV[4], 'l', ttl_ms, 'g', NOW, 'n', 1)
+local deadline = whole(NOW + ttl_ms)
+redis.call('HSET', KEYS[3], 's', 'held', 't', token, 'e', STRIPE[1], 'h', ARGV[3], 'i', lease_id,
+    'd', deadline, 'o', ARGV[4], 'l', ARGV[5], 'g', whole(NOW), 'n', '1')
 if ARGV[6] ~= '' then
     redis.call('HSET', KEYS[3], 'm', ARGV[6])
 elseif record then

@@ -31,8 +31,8 @@ for i, name in ipairs(names) do
     hold_settle(record, KEYS[2], name, remember_ms)
     if record and record.live then
         local v = redis.call('HMGET', record.key, 'g', 'n', 'm')
-        items[#items + 1] = { name, record.token, record.epoch, record.holder, record.left_ms, NOW - tonumber(v[1]),
-            tonumber(v[2]), v[3] or '' }
+        items[#items + 1] = { name, record.token, record.epoch, record.holder, record.left_ms,
+            NOW - tonumber(v[1]), tonumber(v[2]), v[3] or '' }
     end
 end
 return { 'listed', SEQ, go_on, items }

@@ -18,6 +18,7 @@ end
 local ttl_ms, holds, meta = hold_terms(record)
 ttl_ms = tonumber(ARGV[3]) or ttl_ms
 touch()
-redis.call('HSET', KEYS[3], 'd', NOW + ttl_ms, 'l', ttl_ms)
-redis.call('ZADD', KEYS[2], NOW + ttl_ms, ARGV[1])
+local deadline = whole(NOW + ttl_ms)
+redis.call('HSET', KEYS[3], 'd', deadline, 'l', whole(ttl_ms))
+redis.call('ZADD', KEYS[2], deadline, ARGV[1])
 return { 'renewed', SEQ, record.token, record.epoch, record.hold, record.holder, ttl_ms, ttl_ms, holds, meta }

@@ -29,7 +29,7 @@ end
 -- Ends the hold: what is kept is kept for remember_ms.
 local function hold_end(record, due, name, how, remember_ms)
     touch()
-    local forget_at = NOW + remember_ms
+    local forget_at = whole(NOW + remember_ms)
     redis.call('HSET', record.key, 's', how, 'd', forget_at)
     redis.call('HDEL', record.key, 'o', 'l', 'g', 'n', 'm')
     redis.call('ZADD', due, forget_at, name)

@@ -8,20 +8,20 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTIL
 
 # Each room, and the rooms that its files may include; the first that fits a path is its room.
 ROOMS = (
-    ("api/problems.def", "problems", ()),
+    ("api/*.def", "api lists", ()),
     ("build/gen/openapi.*", "openapi", ()),
     ("build/gen/lease_scripts.*", "lease scripts", ("shared",)),
     ("build/gen/gateway_scripts.*", "gateway scripts", ("shared",)),
     ("shared/record/*", "shared/record", ("shared", "shared/token")),
     # A fencing token names its lease.
     ("shared/token*", "shared/token", ("shared", "shared/record")),
-    ("shared/*", "shared", ("shared/token", "problems", "openapi")),
-    ("lease/*", "lease", ("shared", "shared/token", "shared/record", "problems", "lease scripts")),
-    ("gateway/*", "gateway", ("shared", "shared/token", "shared/record", "problems", "gateway scripts")),
-    ("api/client/*", "api/client", ("shared", "shared/token", "shared/record", "problems")),
-    ("api/cli/*", "api/cli", ("api/client", "shared", "shared/token", "shared/record", "problems")),
+    ("shared/*", "shared", ("shared/token", "api lists", "openapi")),
+    ("lease/*", "lease", ("shared", "shared/token", "shared/record", "api lists", "lease scripts")),
+    ("gateway/*", "gateway", ("shared", "shared/token", "shared/record", "api lists", "gateway scripts")),
+    ("api/client/*", "api/client", ("shared", "shared/token", "shared/record", "api lists")),
+    ("api/cli/*", "api/cli", ("api/client", "shared", "shared/token", "shared/record", "api lists")),
     ("tests/*", "tests", ("shared", "shared/token", "shared/record", "lease", "gateway", "api/client", "api/cli",
-                          "problems", "openapi", "lease scripts", "gateway scripts")),
+                          "api lists", "openapi", "lease scripts", "gateway scripts")),
 )
 
 # The door to each library, and the files that are that door.

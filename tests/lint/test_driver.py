@@ -139,6 +139,8 @@ def counts_fuzzer_that_finds_nothing():
 CI = (
     ("adds up its parts", {}, "22 passed, 0 failed", 0),
     ("tells of a part that failed", {"lint": "echo '4 passed, 1 failed'; exit 1"}, "21 passed, 1 failed", 1),
+    ("reads past what make says of a failure", {"lint": "echo '4 passed, 1 failed'; echo 'make: *** [lint] Error 1' >&2; exit 2"},
+     "21 passed, 1 failed", 1),
     ("tells of a part without a last line", {"test": "echo 'all is well'"}, "17 passed, 1 failed", 1),
     ("tells of a part that ran nothing", {"test": "echo '0 passed, 0 failed'"}, "17 passed, 1 failed", 1),
     ("tells of a part that passed and yet failed", {"lint": "echo '5 passed, 0 failed'; exit 2"}, "22 passed, 1 failed", 1),

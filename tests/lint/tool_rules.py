@@ -21,7 +21,9 @@ def told(done, otherwise):
 
 
 def tool(argv, tree):
-    return subprocess.run(argv, capture_output=True, text=True, cwd=tree.root, check=False)
+    """Runs it as if nothing had called us: a make around us would hand its flags on."""
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    return subprocess.run(argv, capture_output=True, text=True, cwd=tree.root, env=env, check=False)
 
 
 def layout(tree):

@@ -79,6 +79,18 @@ def every_operation_lists_head_where_there_is_get_and_options_everywhere():
 
 
 @test
+def the_contract_for_people_names_every_address_and_every_code():
+    text = (ROOT / "docs/contract.md").read_text(encoding="utf-8")
+    for template in World.contract.document["paths"]:
+        check_in(template, text)
+    for _, code, status, *_ in PROBLEM.findall((ROOT / "api/problems.def").read_text(encoding="utf-8")):
+        check_in(f"`{code}`", text)
+        row = next((line for line in text.splitlines() if line.startswith("|") and f"`{code}`" in line and "| no |" in line), None)
+        if row is not None:
+            check_in(status, row)
+
+
+@test
 def both_services_serve_the_description():
     for client in (WORLD.lease, WORLD.gateway):
         served = client("GET", "/openapi.json").json

@@ -1,4 +1,5 @@
-/* http_client.h - a raw HTTP client for tests: bytes in, bytes out, and as much parsing as an answer needs. */
+/* http_client.h - a raw HTTP client for tests: bytes in, bytes out, and as much parsing as an answer needs.
+ */
 #ifndef PAWL_TESTS_HTTP_CLIENT_H
 #define PAWL_TESTS_HTTP_CLIENT_H
 
@@ -73,14 +74,17 @@ static inline bool client_more(struct client *c)
     return true;
 }
 
-/* The value of a header of the last answer; NULL when there is none. Names are given as the server writes them. */
+/* The value of a header of the last answer; NULL when there is none. Names are given as the server writes
+ * them. */
 static inline struct bytes client_header(const struct client *c, const char *name)
 {
     size_t len = strlen(name);
 
-    for (const char *at = c->head.at; at != NULL; at = memchr(at, '\n', (size_t)(c->head.at + c->head.len - at))) {
+    for (const char *at = c->head.at; at != NULL;
+         at = memchr(at, '\n', (size_t)(c->head.at + c->head.len - at))) {
         at += *at == '\n';
-        if ((size_t)(c->head.at + c->head.len - at) > len + 2 && memcmp(at, name, len) == 0 && at[len] == ':') {
+        if ((size_t)(c->head.at + c->head.len - at) > len + 2 && memcmp(at, name, len) == 0 &&
+            at[len] == ':') {
             const char *end = memchr(at, '\r', (size_t)(c->head.at + c->head.len - at));
 
             return (struct bytes){at + len + 2, (size_t)(end - at) - len - 2};
@@ -157,6 +161,18 @@ static inline unsigned client_ask(struct client *c, unsigned port, const char *t
     client_open(c, port);
     client_text(c, text);
     return client_read(c, true);
+}
+
+/* Asks the sample server to stop, until it has heard: it may be full for a moment yet. */
+static inline void client_stop(unsigned port)
+{
+    struct client c = {.status = 0};
+
+    for (unsigned i = 0; i < 10000 && c.status != 204; i++) {
+        client_ask(&c, port, "POST /stop HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_close(&c);
+    }
+    CHECK_INT(c.status, 204);
 }
 
 #endif

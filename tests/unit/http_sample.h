@@ -1,4 +1,5 @@
-/* http_sample.h - a server with one route for everything that the HTTP layer can do, in a child process, for tests. */
+/* http_sample.h - a server with one route for everything that the HTTP layer can do, in a child process, for
+ * tests. */
 #ifndef PAWL_TESTS_HTTP_SAMPLE_H
 #define PAWL_TESTS_HTTP_SAMPLE_H
 
@@ -33,8 +34,8 @@ static inline struct sample *sample_of(const struct http_request *req)
     return container_of((char *)(uintptr_t)http_owner(req), struct sample, owner);
 }
 
-static inline void sample_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
-                                uint64_t took_us)
+static inline void sample_ended(const struct http_owner *owner, const struct http_request *req,
+                                unsigned status, uint64_t took_us)
 {
     (void)req;
     (void)status;
@@ -155,8 +156,9 @@ static enum step sample_stats(struct http_request *req)
     json_int(json, "connections", http_server_connections(sample->http));
     json_int(json, "open", http_server_open_requests(sample->http));
     json_int(json, "ended", sample->ended);
-    json_int(json, "cpu_us", usage.ru_utime.tv_sec * 1000000 + usage.ru_utime.tv_usec +
-                                 usage.ru_stime.tv_sec * 1000000 + usage.ru_stime.tv_usec);
+    json_int(json, "cpu_us",
+             usage.ru_utime.tv_sec * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_sec * 1000000 +
+                 usage.ru_stime.tv_usec);
     json_object_end(json);
     http_reply_json(req);
     return http_answer(req, 200);

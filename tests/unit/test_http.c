@@ -45,10 +45,12 @@ TEST(a_handler_reads_what_came)
     struct client c;
 
     CHECK_INT(client_ask(&c, server.port,
-                         "DELETE /tell/a%41+b?b&a=1%202+ HTTP/1.1\r\n" HOST "x-TEST: \t v w \t \r\nX-Test:\r\n\r\n"),
+                         "DELETE /tell/a%41+b?b=&a=1%202+ HTTP/1.1\r\n" HOST
+                         "x-TEST: \t v w \t \r\nX-Test:\r\n\r\n"),
               200);
-    CHECK_TEXT(c.body, BYTES("{\"method\":16,\"path\":\"/tell/a%41+b\",\"part\":\"a%41+b\",\"query\":\"b&a=1%202+\","
-                             "\"a_len\":4,\"a\":\"1 2+\",\"x\":\"v w\",\"x_count\":2}"));
+    CHECK_TEXT(c.body,
+               BYTES("{\"method\":16,\"path\":\"/tell/a%41+b\",\"part\":\"a%41+b\",\"query\":\"b=&a=1%202+\","
+                     "\"a_len\":4,\"a\":\"1 2+\",\"x\":\"v w\",\"x_count\":2}"));
     client_close(&c);
 }
 
@@ -58,10 +60,13 @@ TEST(a_query_member_is_given_decoded_once_or_refused)
         const char *query;
         long len;
     } rows[] = {
-        {"", -1},        {"?", -1},          {"?b=2", -1},      {"?a", 0},           {"?a=", 0},
-        {"?a=1", 1},     {"?b=&a=12", 2},    {"?a=12345678", 8}, {"?a=123456789", -2}, {"?a=1&a=1", -2},
-        {"?c=1", -2},    {"?a=1&c", -2},     {"?a=1&", -2},     {"?&a=1", -2},       {"?A=1", -2},
-        {"?%61=1", -2},  {"?a=%3d=%26", 3},  {"?a=1&&b", -2},   {"?a=%2541", 3},
+        {"", -1},         {"?", -1},          {"?b=2", -1},
+        {"?a", 0},        {"?a=", 0},         {"?a=1", 1},
+        {"?b=&a=12", 2},  {"?a=12345678", 8}, {"?a=123456789", -2},
+        {"?a=1&a=1", -2}, {"?c=1", -2},       {"?a=1&c=", -2},
+        {"?a=1&b", 1},    {"?a=1&", -2},      {"?&a=1", -2},
+        {"?A=1", -2},     {"?%61=1", -2},     {"?a=%3d=%26", 3},
+        {"?a=1&&b=", -2}, {"?a=%2541", 3},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -81,12 +86,12 @@ TEST(the_first_route_that_matches_is_taken)
         const char *line;
         unsigned status;
     } rows[] = {
-        {"GET /", 404},         {"GET /hello/", 404},      {"GET /hell", 404},       {"GET /helloo", 404},
-        {"GET /tell", 404},     {"GET /tell/", 404},       {"GET /tell/x/y", 404},   {"GET //hello", 404},
-        {"GET /two/a/x/b", 200}, {"GET /two/a/x/b//c", 200}, {"GET /two/a/x/", 404},  {"GET /two/a/x", 404},
-        {"GET /two//x/b", 404}, {"GET /Hello", 404},       {"GET /%68ello", 404},    {"GET /hello?", 400},
-        {"GET /plain/x?a", 400}, {"PUT /plain/x", 204},     {"POST /plain/x", 405},   {"BREW /hello", 405},
-        {"BREW /any/x", 200},   {"TRACE /any/x", 200},     {"HEAD /json", 405},      {"PATCH /nope", 404},
+        {"GET /", 404},          {"GET /hello/", 404},       {"GET /hell", 404},     {"GET /helloo", 404},
+        {"GET /tell", 404},      {"GET /tell/", 404},        {"GET /tell/x/y", 404}, {"GET //hello", 404},
+        {"GET /two/a/x/b", 200}, {"GET /two/a/x/b//c", 200}, {"GET /two/a/x/", 404}, {"GET /two/a/x", 404},
+        {"GET /two//x/b", 404},  {"GET /Hello", 404},        {"GET /%68ello", 404},  {"GET /hello?", 400},
+        {"GET /plain/x?a", 400}, {"PUT /plain/x", 204},      {"POST /plain/x", 405}, {"BREW /hello", 405},
+        {"BREW /any/x", 200},    {"TRACE /any/x", 200},      {"HEAD /json", 405},    {"PATCH /nope", 404},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -166,8 +171,9 @@ TEST(a_problem_says_all_that_the_contract_wants)
     CHECK_INT(client_ask(&c, server.port, GET("/problem")), 403);
     CHECK_TEXT(client_header(&c, "Content-Type"), BYTES("application/problem+json"));
     CHECK_TEXT(client_header(&c, "Cache-Control"), BYTES("no-store"));
-    CHECK(client_says(&c, "{\"type\":\"/problems/lease-held\",\"title\":\"The lease is held by another\",\"status\":403,"
-                          "\"detail\":\"Held.\",\"code\":\"lease-held\",\"retryable\":true,\"instance\":\""));
+    CHECK(client_says(
+        &c, "{\"type\":\"/problems/lease-held\",\"title\":\"The lease is held by another\",\"status\":403,"
+            "\"detail\":\"Held.\",\"code\":\"lease-held\",\"retryable\":true,\"instance\":\""));
     CHECK(client_says(&c, "\",\"current\":34}"));
     const char *at = memmem(c.body.at, c.body.len, "\"instance\":\"", 12);
     memcpy(id, at + 12, 16);
@@ -195,9 +201,9 @@ TEST(pipelined_requests_are_answered_in_order)
     struct client c;
 
     client_open(&c, server.port);
-    client_text(&c, GET("/later/8") GET("/hello") GET("/turn")
-                        "PUT /later/2 HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc" GET("/nope")
-                            GET("/later/1") GET("/problem"));
+    client_text(&c, GET("/later/8") GET("/hello") GET("/turn") "PUT /later/2 HTTP/1.1\r\n" HOST
+                                                               "Content-Length: 3\r\n\r\nabc" GET("/nope")
+                                                                   GET("/later/1") GET("/problem"));
     CHECK_INT(client_read(&c, true), 200);
     CHECK_TEXT(c.body, BYTES("8"));
     CHECK_INT(client_read(&c, true), 200);
@@ -218,8 +224,9 @@ TEST(a_hundred_pipelined_requests_are_answered)
 
     client_open(&c, server.port);
     for (unsigned i = 0; i < 100; i++) {
-        client_text(&c, i % 2 ? GET("/turn") : "POST /json HTTP/1.1\r\n" HOST
-                                               "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
+        client_text(&c, i % 2 ? GET("/turn")
+                              : "POST /json HTTP/1.1\r\n" HOST
+                                "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
     }
     for (unsigned i = 0; i < 100; i++) {
         CHECK_INT(client_read(&c, true), 200);
@@ -399,23 +406,22 @@ TEST(a_thousand_connections_are_served_at_once)
     free(c);
 }
 
-/* Without others in flight and with them, a request must not wait for a tick. */
 TEST(waiting_requests_do_not_hold_up_the_others)
 {
     struct client slow[8], c;
-    uint64_t before_ms;
 
     for (unsigned i = 0; i < 8; i++) {
         client_open(&slow[i], server.port);
         client_text(&slow[i], GET("/later/150"));
     }
     client_open(&c, server.port);
-    before_ms = loop_now_ms();
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; i < 20; i++) {
         client_text(&c, GET("/turn"));
         CHECK_INT(client_read(&c, true), 200);
     }
-    CHECK(loop_now_ms() - before_ms < 1000);
+    for (unsigned i = 0; i < 8; i++) { /* nothing has come yet */
+        CHECK(recv(slow[i].fd, slow[i].buf, 1, MSG_DONTWAIT) < 0);
+    }
     for (unsigned i = 0; i < 8; i++) {
         CHECK_INT(client_read(&slow[i], true), 200);
         client_close(&slow[i]);
@@ -425,7 +431,7 @@ TEST(waiting_requests_do_not_hold_up_the_others)
 
 TEST(draining_answers_what_is_open_and_refuses_the_rest)
 {
-    struct client idle, waiting, half, c;
+    struct client idle, waiting, half;
 
     client_open(&idle, server.port);
     client_open(&waiting, server.port);
@@ -435,7 +441,7 @@ TEST(draining_answers_what_is_open_and_refuses_the_rest)
     client_text(&half, "GET /hello HTTP/1.1\r\n");
     client_text(&waiting, GET("/later/100") GET("/hello"));
     CHECK(stats_become("open", 2));
-    CHECK_INT(client_ask(&c, server.port, "POST /stop HTTP/1.1\r\n" HOST "\r\n"), 204);
+    client_stop(server.port);
     CHECK(client_ends(&idle));
     client_text(&half, HOST "\r\n");
     CHECK_INT(client_read(&half, true), 503);
@@ -449,7 +455,6 @@ TEST(draining_answers_what_is_open_and_refuses_the_rest)
     client_close(&idle);
     client_close(&waiting);
     client_close(&half);
-    client_close(&c);
 }
 
 static void all_of_it(const char *how)
@@ -494,9 +499,22 @@ static void all_of_it(const char *how)
 
 TEST(listening_addresses_are_read_strictly)
 {
-    static const char *const bad[] = {"", "8700", ":8700", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:+1",
-                                      "127.0.0.1:0x1", "localhost:1", "127.0.0:1", "[::1:1", "::1:1x", "[127.0.0.1]:1",
-                                      "[]:1", "[::1]1", "1.2.3.4.5:1"};
+    static const char *const bad[] = {"",
+                                      "8700",
+                                      ":8700",
+                                      "127.0.0.1",
+                                      "127.0.0.1:",
+                                      "127.0.0.1:65536",
+                                      "127.0.0.1:+1",
+                                      "127.0.0.1:0x1",
+                                      "localhost:1",
+                                      "127.0.0:1",
+                                      "[::1:1",
+                                      "::1:1x",
+                                      "[127.0.0.1]:1",
+                                      "[]:1",
+                                      "[::1]1",
+                                      "1.2.3.4.5:1"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         unsigned port = 0;
@@ -532,8 +550,10 @@ TEST(accepted_sockets_notice_a_dead_peer_within_15_s)
     CHECK(poll(&come, 1, 5000) == 1);
     int accepted = accept(fd, NULL, NULL);
     CHECK_INT(option_of(accepted, SOL_SOCKET, SO_KEEPALIVE), 1);
-    CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_KEEPIDLE) + option_of(accepted, IPPROTO_TCP, TCP_KEEPINTVL) *
-                                                                   option_of(accepted, IPPROTO_TCP, TCP_KEEPCNT), 15);
+    CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_KEEPIDLE) +
+                  option_of(accepted, IPPROTO_TCP, TCP_KEEPINTVL) *
+                      option_of(accepted, IPPROTO_TCP, TCP_KEEPCNT),
+              15);
     CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_NODELAY), 1);
     close(accepted);
     close(fd);
@@ -558,7 +578,8 @@ static bool is_drawn(const char *drawing, const char *from, const char *to)
 
 TEST(the_drawing_of_the_states_and_the_code_agree)
 {
-    static const char *const names[STATE_COUNT] = {"HEAD", "BODY", "RUNNING", "ANSWERED", "SENDING", "ABORTED"};
+    static const char *const names[STATE_COUNT] = {"HEAD",     "BODY",    "RUNNING",
+                                                   "ANSWERED", "SENDING", "ABORTED"};
     static char text[8192];
     FILE *file = fopen("shared/http_internal.h", "r");
 

@@ -1,4 +1,5 @@
-/* test_http_guard.c - heads that are not exactly one request are refused, and nothing that follows them is believed. */
+/* test_http_guard.c - heads that are not exactly one request are refused, and nothing that follows them is
+ * believed. */
 #include "tests/unit/http_client.h"
 #include "tests/unit/http_sample.h"
 
@@ -14,7 +15,13 @@ struct guard_row {
     struct bytes bytes;
 };
 
-#define ROW(what, text) {what, {text, sizeof(text) - 1}}
+#define ROW(what, text)                                                                                      \
+    {                                                                                                        \
+        what,                                                                                                \
+        {                                                                                                    \
+            text, sizeof(text) - 1                                                                           \
+        }                                                                                                    \
+    }
 
 /* Refused by us: 400 invalid-request, then the end. */
 static const struct guard_row refused[] = {
@@ -28,7 +35,8 @@ static const struct guard_row refused[] = {
     ROW("chunked with a parameter", POST "Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n" NEXT),
     ROW("quoted chunked", POST "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n" NEXT),
     ROW("empty coding", POST "Transfer-Encoding:\r\n\r\n0\r\n\r\n" NEXT),
-    ROW("chunked in HTTP/1.0", "POST /echo HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT),
+    ROW("chunked in HTTP/1.0",
+        "POST /echo HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT),
     ROW("19 digits of length", POST "Content-Length: 0000000000000000005\r\n\r\nhello" NEXT),
     ROW("no Host", "GET /tell/x HTTP/1.1\r\n\r\n" NEXT),
     ROW("two Hosts", LINE "Host: x\r\nHost: x\r\n\r\n" NEXT),
@@ -130,7 +138,8 @@ static const struct guard_row good[] = {
     ROW("colons in a value", LINE "Host: x\r\nX-Test: :a:b\r\n\r\n"),
     ROW("every token character", LINE "Host: x\r\n!#$%&'*+-.^_`|~09AZaz: a\r\n\r\n"),
     ROW("every other visible character in the target",
-        "GET /tell/!\"$&'()*+,-.:;<=>@[\\]^_`{|}~?/?!\"$&'()*+,-.:;<=>@[\\]^_`{|}~ HTTP/1.1\r\nHost: x\r\n\r\n"),
+        "GET /tell/!\"$&'()*+,-.:;<=>@[\\]^_`{|}~?/?!\"$&'()*+,-.:;<=>@[\\]^_`{|}~ HTTP/1.1\r\nHost: "
+        "x\r\n\r\n"),
     ROW("escapes", "GET /tell/%2F%00%2e?%0d%0A HTTP/1.1\r\nHost: x\r\n\r\n"),
     ROW("an empty line before", "\r\nGET /tell/x HTTP/1.1\r\nHost: x\r\n\r\n"),
     ROW("long method", "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEF /any/x HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -167,7 +176,8 @@ static void check_refused(const struct guard_row *row, enum delivery how)
     struct client c;
 
     deliver(&c, row->bytes, how);
-    bool good_answer = CHECK_INT(client_read(&c, true), 400) && CHECK_TEXT(client_code(&c), BYTES("invalid-request")) &&
+    bool good_answer = CHECK_INT(client_read(&c, true), 400) &&
+                       CHECK_TEXT(client_code(&c), BYTES("invalid-request")) &&
                        CHECK_TEXT(client_header(&c, "Connection"), BYTES("close"));
     if (!CHECK(client_ends(&c)) || !good_answer) {
         printf("# %s, %d\n", row->what, (int)how);
@@ -195,7 +205,8 @@ TEST(what_libmicrohttpd_refuses_by_itself_is_closed_too)
             status = client_read(&c, true);
             while (c.status != 0 && !c.ended && client_more(&c)) {
             }
-            if (!CHECK((status == 0 || status >= 400) && c.ended && memmem(c.buf, c.len, "smuggled", 8) == NULL)) {
+            if (!CHECK((status == 0 || status >= 400) && c.ended &&
+                       memmem(c.buf, c.len, "smuggled", 8) == NULL)) {
                 printf("# %s, %d: %u\n", closed[i].what, (int)how, status);
             }
             client_close(&c);
@@ -233,9 +244,15 @@ TEST(the_refusal_says_nothing_to_a_head_request_but_the_head)
 
 TEST(bad_chunks_end_the_connection)
 {
-    static const char *const bodies[] = {"x\r\n",       "-1\r\na\r\n",         "1\r\nabc",
-                                         "0x1\r\na\r\n", "1 \r\na\r\n0\r\n\r\n", "fffffffffffffffff\r\na",
-                                         "\r\n",        ";\r\n",               "1\r\na0\r\n\r\n"};
+    static const char *const bodies[] = {"x\r\n",
+                                         "-1\r\na\r\n",
+                                         "1\r\nabc",
+                                         "0x1\r\na\r\n",
+                                         "1 \r\na\r\n0\r\n\r\n",
+                                         "fffffffffffffffff\r\na",
+                                         "\r\n",
+                                         ";\r\n",
+                                         "1\r\na0\r\n\r\n"};
 
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
         struct client c;
@@ -260,9 +277,6 @@ int main(void)
     RUN(what_is_unusual_but_clear_is_served);
     RUN(the_refusal_says_nothing_to_a_head_request_but_the_head);
     RUN(bad_chunks_end_the_connection);
-
-    struct client c;
-    client_ask(&c, server.port, "POST /stop HTTP/1.1\r\nHost: x\r\n\r\n");
-    client_close(&c);
+    client_stop(server.port);
     return sample_wait(server) == 0 ? check_done() : 1;
 }

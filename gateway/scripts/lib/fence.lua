@@ -41,7 +41,8 @@ local function fence_refuse(record, reason)
         return { 'refused', SEQ, reason, 0, 0, 0, '' }
     end
     hold_settle(record, KEYS[2], ARGV[1], tonumber(ARGV[5]))
-    return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, record.live and record.holder or '' }
+    local holder = record.live and record.holder or ''
+    return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder }
 end
 
 -- Raises the mark to the token that was let through: from here on it is the live one's.

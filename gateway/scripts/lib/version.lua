@@ -7,13 +7,19 @@
 --   p  its epoch   h  its hold           (only with an Idempotency-Key, as are the next three)
 --   k  Idempotency-Key   q  digest of the request   a  status of its first answer
 
-local function version_read(key)
-    local v = redis.call('HMGET', key, 'z', 'e', 'k', 'q', 'a', 't', 'p', 'h')
-    return {
-        known = v[1] and true or false, here = v[1] == 'here', etag = v[2] or '', idempotency_key = v[3],
-        digest = v[4], answer = tonumber(v[5] or 0), token = tonumber(v[6] or 0), epoch = tonumber(v[7] or 0),
-        hold = v[8],
+-- The record of the write that made it is read only for a request that may be its repetition.
+local function version_read(key, idempotency_key)
+    local v = redis.call('HMGET', key, 'z', 'e', 'n', 'k')
+    local version = {
+        here = v[1] == 'here', gone = v[1] == 'gone', etag = v[2] or '', encoded = v[3],
+        idempotency_key = v[4],
     }
+    if idempotency_key ~= '' and idempotency_key == v[4] then
+        v = redis.call('HMGET', key, 'q', 'a', 't', 'p', 'h')
+        version.digest, version.answer, version.hold = v[1], tonumber(v[2]), v[5]
+        version.token, version.epoch = tonumber(v[3]), tonumber(v[4])
+    end
+    return version
 end
 
 -- Whether a list of tags ("*", or as the header has it, checked by the service) names this version. Ours are
