@@ -197,7 +197,8 @@ static void server_free_dead(struct http_server *server)
 void http_server_free(struct http_server *server)
 {
     assert(server->running == 0);
-    server_run(server); /* a last chance for answers to leave */
+    server->draining = true;
+    server_run(server); /* a last chance for answers to leave; starts nothing */
     loop_hook_remove(server->loop, &server->hook);
     loop_watch_done(&server->watch);
     MHD_stop_daemon(server->daemon);
@@ -232,6 +233,7 @@ static void server_ready(struct loop_watch *watch, int events)
  * next only. */
 static void server_run(struct http_server *server)
 {
+    assert(!server->in_run);
     server->clock.now_ms = loop_now_ms();
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         server->must_run = false;

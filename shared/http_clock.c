@@ -1,5 +1,4 @@
-/* http_clock.c - deadlines on slow clients: one timer, and a list for each phase in which a client can be
- * slow.
+/* http_clock.c - deadlines on slow clients: one timer, and a list for each phase of a request.
  *
  * libmicrohttpd's own time-out counts idle time, so that one byte now and then outlives it (tried with
  * 0.9.75). */

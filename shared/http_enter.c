@@ -84,7 +84,7 @@ void http_request_free(struct http_request *req)
     if (req->head != req->inline_bytes) {
         free(req->head);
     }
-    if (req->body != NULL && req->body_size > 0) {
+    if (req->body_size > 0) { /* else it lies behind the head */
         free(req->body);
     }
     server->body_memory -= req->reserved;
@@ -110,7 +110,6 @@ const char http_no_body_detail[] = "This request takes no body. Send it without 
 enum problem http_body_reserve(struct http_request *req, size_t size)
 {
     struct http_server *server = req->server;
-
     size_t others = server->body_memory - req->reserved;
 
     if (others > server->options.body_memory_max || size > server->options.body_memory_max - others) {
@@ -121,17 +120,23 @@ enum problem http_body_reserve(struct http_request *req, size_t size)
     return PROBLEM_NONE;
 }
 
-/* An announced body is given all its room at once, a chunked one more and more. body_size is 0 when it lies
- * behind the head. */
+static bool body_fits_inline(const struct http_request *req)
+{
+    return req->length == LENGTH_ANNOUNCED && req->head == req->inline_bytes &&
+           req->announced <= INLINE_BYTES - req->head_len;
+}
+
+/* An announced body is given all its room at once, a chunked one more and more. */
 static enum problem body_room(struct http_request *req, size_t len)
 {
     size_t size = req->body_size > 0 ? req->body_size : BODY_FIRST_BYTES;
+    char *body;
 
-    if (req->length == LENGTH_ANNOUNCED && req->body == NULL && req->announced <= INLINE_BYTES &&
-        req->head == req->inline_bytes && req->head_len + (size_t)req->announced <= INLINE_BYTES) {
-        req->body = req->inline_bytes + req->head_len;
+    if (body_fits_inline(req)) {
+        req->body = req->inline_bytes + req->head_len; /* body_size stays 0 */
+        return PROBLEM_NONE;
     }
-    if (req->body != NULL && (req->body_size == 0 || len <= req->body_size)) {
+    if (len <= req->body_size) {
         return PROBLEM_NONE;
     }
     while (size < len) {
@@ -145,9 +150,13 @@ static enum problem body_room(struct http_request *req, size_t len)
     if (http_body_reserve(req, size) != PROBLEM_NONE) {
         return PROBLEM_OVERLOADED;
     }
-    req->body = realloc(req->body, size);
+    body = realloc(req->body, size);
+    if (body == NULL) {
+        return PROBLEM_OVERLOADED;
+    }
+    req->body = body;
     req->body_size = size;
-    return req->body != NULL ? PROBLEM_NONE : PROBLEM_OVERLOADED;
+    return PROBLEM_NONE;
 }
 
 static enum MHD_Result enter_body(struct http_request *req, struct bytes piece)

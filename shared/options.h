@@ -33,15 +33,22 @@ struct option {
     bool command_line_only; /* like --check-config: not in the environment, not in the file */
 };
 
+/* The texts that came from the file; the caller has a list of them, NULL at first. */
+struct options_text {
+    struct options_text *next;
+    char text[];
+};
+
 struct options_program {
     const char *name, *summary, *examples; /* --help begins with the examples */
     const struct option *table;            /* ends with name NULL */
     const char *const *ignored_variables;  /* other programs' PAWL_*, no error; ends with NULL; may be NULL */
+    struct options_text **texts; /* where to keep the texts of the file; NULL: they are never freed */
 };
 
 enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD };
 
-/* Fills the places. Texts point into argv, the environment, or memory that is never freed. OPTIONS_HELP,
+/* Fills the places. Texts point into argv, the environment, or program->texts. OPTIONS_HELP,
  * OPTIONS_VERSION: asked for, nothing else was looked at. OPTIONS_BAD: the sentence is in why[why_size].
  * Durations: "250ms", "30s", "10m", "2h", "1d", or plain milliseconds. Bytes: "1048576", "256MiB", "16KiB".
  * A program's own --config, --check-config are rows of its table like the others. */
@@ -49,6 +56,7 @@ enum options_result options_read(const struct options_program *program, int argc
                                  char **environment, char *why, size_t why_size);
 /* Parse helpers, also for the command line tool. false: not one. */
 bool options_duration_ms(const char *text, unsigned long long *ms);
+void options_texts_free(struct options_text *texts);
 void options_print_help(const struct options_program *program);
 /* The whole of a file of at most max bytes, malloc'd, a NUL behind it; NULL with a sentence in why. */
 char *options_read_file(const char *path, size_t max, size_t *len, char *why, size_t why_size);

@@ -75,11 +75,36 @@ static bool takes_text(const struct option *option)
     return option->kind != OPTION_FLAG && option->kind != OPTION_UNSIGNED;
 }
 
+static const char *keep_text(const struct options_program *program, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    struct options_text *kept = malloc(sizeof(*kept) + size);
+
+    if (kept == NULL)
+        abort();
+    memcpy(kept->text, text, size);
+    kept->next = NULL;
+    if (program->texts != NULL) {
+        kept->next = *program->texts;
+        *program->texts = kept;
+    }
+    return kept->text;
+}
+
+void options_texts_free(struct options_text *texts)
+{
+    while (texts != NULL) {
+        struct options_text *next = texts->next;
+
+        free(texts);
+        texts = next;
+    }
+}
+
 static bool set_text(const struct options_reading *reading, unsigned row, const char *text,
                      const char *source)
 {
     const struct option *option = &reading->program->table[row];
-    char *copy;
 
     if (!takes_text(option) || *text == '\0')
         return options_fail_value(reading, option, source, text);
@@ -87,10 +112,7 @@ static bool set_text(const struct options_reading *reading, unsigned row, const 
         return options_value_set(option, text) || options_fail_value(reading, option, source, text);
     if (reading->flags[row] || reading->variables[row])
         return true;
-    copy = strdup(text);
-    if (copy == NULL)
-        abort();
-    *(const char **)option->place = copy; /* never freed: the program keeps it */
+    *(const char **)option->place = keep_text(reading->program, text);
     return true;
 }
 

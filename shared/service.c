@@ -54,7 +54,6 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
         status = service_look_at_store(service);
     }
     if (status < 0) {
-        service_say_ready(service);
         service_serve(service);
         status = SERVICE_OK;
     }
@@ -101,11 +100,6 @@ static int service_listen(struct service *service)
     return -1;
 }
 
-static void look_again(struct loop_timer *timer)
-{
-    (void)timer; /* it only ends the wait of the turn */
-}
-
 /* The rows of every daemon, then the plan's own; metrics_new() borrows the table. */
 static void service_metrics_open(struct service *service)
 {
@@ -121,33 +115,42 @@ static void service_metrics_open(struct service *service)
     service->metrics = metrics_new(all, (unsigned)SERVICE_METRICS + own, service->settings.threads);
 }
 
-/* Waits until the settings of the store have been read once, or until it is clear that it cannot be
- * reached now: then the service starts all the same, answers 503, and looks at the settings as soon as
- * the store is there. */
+static bool service_stores_checked(const struct service *service)
+{
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (!store_checked(service->workers[i].store)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Waits until every worker's link has read the settings of the store once, or until it is clear that it
+ * cannot be reached now: then the service starts all the same, answers 503, and looks at the settings as
+ * soon as the store is there. */
 static int service_look_at_store(struct service *service)
 {
     unsigned threads = service->settings.threads;
     uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
+    const struct store *first;
     const char *detail = NULL;
-    struct loop_timer timer;
 
     service_metrics_open(service);
     for (unsigned i = 0; i < threads; i++) {
         worker_open(&service->workers[i], service, i);
     }
-    struct worker *first = &service->workers[0];
-    loop_timer_init(first->loop, &timer, look_again);
-    loop_timer_arm(&timer, START_LOOK_MS, START_LOOK_MS);
-    while (!store_checked(first->store) && loop_now_ms() < deadline_ms) {
-        loop_turn(first->loop, START_LOOK_MS);
+    while (!service_stores_checked(service) && loop_now_ms() < deadline_ms) {
+        for (unsigned i = 0; i < threads; i++) {
+            loop_turn(service->workers[i].loop, START_LOOK_MS / threads);
+        }
     }
-    loop_timer_done(&timer);
-    if (store_unsafe(first->store) != NULL) {
+    first = service->workers[0].store;
+    if (store_unsafe(first) != NULL) {
         fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n",
-                service->plan->name, store_unsafe(first->store));
+                service->plan->name, store_unsafe(first));
         return SERVICE_CONFIG;
     }
-    if (store_not_ready(first->store, &detail) != NULL) {
+    if (store_not_ready(first, &detail) != NULL) {
         struct log_field fields[] = {LOG_T("detail", bytes_of(detail)), LOG_END};
         log_event(&service->log, LOG_WARNING, "store-not-ready", fields);
     }
@@ -221,6 +224,7 @@ static void service_serve(struct service *service)
     loop_signal_init(loop, &start.interrupt, SIGINT, interrupt_caught);
     loop_signal_init(loop, &start.hangup, SIGHUP, hangup_caught);
     loop_timer_init(loop, &start.deadline, stop_deadline);
+    service_say_ready(service); /* whoever hears it may send a signal at once */
     for (unsigned i = 1; i < threads; i++) {
         if (pthread_create(&thread[i], NULL, worker_thread, &service->workers[i]) != 0) {
             abort();
@@ -258,6 +262,7 @@ static void service_end(struct service *service)
     token_keys_free(atomic_load(&service->keys));
     token_keys_free(service->keys_retired);
     free(service->metric_table);
+    options_texts_free(service->texts);
     free(service->password);
     free(service->workers);
     free(service);

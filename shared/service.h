@@ -76,6 +76,7 @@ struct worker {
 struct service {
     const struct service_plan *plan;
     struct service_settings settings;
+    struct options_text *texts;
     char *password;
     struct log log;
     struct metric *metric_table;
@@ -83,6 +84,7 @@ struct service {
     _Atomic(struct token_keys *) keys;
     struct token_keys *keys_retired;
     atomic_uint keys_generation;
+    bool reload_wanted; /* worker 0's */
     atomic_bool draining;
     struct worker *workers;
     unsigned listen_port;

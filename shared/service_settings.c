@@ -94,7 +94,8 @@ int service_read_settings(struct service *service, int argc, char **argv)
 {
     struct option rows[FLAGS_MAX + 1];
     const struct service_plan *plan = service->plan;
-    struct options_program program = {plan->name, plan->summary, plan->examples, rows, known_variables};
+    struct options_program program = {plan->name, plan->summary,   plan->examples,
+                                      rows,       known_variables, &service->texts};
     char why[512];
 
     settings_defaults(service);

@@ -120,6 +120,9 @@ static void worker_tick(struct loop_timer *timer)
 
     worker_take_keys(worker);
     worker_tell_store(worker);
+    if (worker->index == 0 && worker->service->reload_wanted) {
+        service_reload_keys(worker->service);
+    }
     if (atomic_load(&worker->service->draining)) {
         http_server_drain(worker->http); /* again is nothing new */
         if (http_server_open_requests(worker->http) == 0) {
@@ -128,29 +131,38 @@ static void worker_tick(struct loop_timer *timer)
     }
 }
 
-/* The old keys go when every worker has been seen with the new ones: until then a verification may be
- * using them. */
+static bool keys_seen_by_all(const struct service *service)
+{
+    unsigned generation = atomic_load(&service->keys_generation);
+
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (atomic_load(&service->workers[i].keys_seen) != generation) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The keys of before go when every worker has been seen with the present ones: until then a verification may
+ * be using them. If that is not yet so, the next tick tries again. */
 void service_reload_keys(struct service *service)
 {
     char why[256];
-    unsigned generation = atomic_load(&service->keys_generation);
-    struct token_keys *keys = token_keys_load(service->settings.keys, why, sizeof(why));
+    struct token_keys *keys;
 
+    service->reload_wanted = !keys_seen_by_all(service);
+    if (service->reload_wanted) {
+        return;
+    }
+    keys = token_keys_load(service->settings.keys, why, sizeof(why));
     if (keys == NULL) {
         struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
         log_event(&service->log, LOG_ERROR, "keys-not-reloaded", fields);
         return;
     }
-    for (unsigned i = 0; i < service->settings.threads; i++) {
-        if (service->keys_retired != NULL && atomic_load(&service->workers[i].keys_seen) != generation) {
-            log_event(&service->log, LOG_WARNING, "keys-not-reloaded-yet-try-again", NULL);
-            token_keys_free(keys);
-            return;
-        }
-    }
     token_keys_free(service->keys_retired);
     service->keys_retired = atomic_exchange(&service->keys, keys);
-    atomic_store(&service->keys_generation, generation + 1);
+    atomic_fetch_add(&service->keys_generation, 1);
     log_event(&service->log, LOG_INFO, "keys-reloaded", NULL);
 }
 

@@ -14,6 +14,7 @@ enum { UNTOUCHED = 12345, WHY_BYTES = 512 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct places {
+    struct options_text *texts;
     const char *config, *listen;
     bool anonymous;
     unsigned threads;
@@ -34,7 +35,7 @@ static enum options_result read_file(const char *path, struct places *places, ch
         {"log-format", OPTION_CHOICE, &places->format, "text|json", "", 0, 0, false},
         {NULL, OPTION_TEXT, NULL, NULL, NULL, 0, 0, false},
     };
-    const struct options_program program = {"fuzz", "", "", table, NULL};
+    const struct options_program program = {"fuzz", "", "", table, NULL, &places->texts};
     char *argv[] = {"fuzz", "--config", (char *)(uintptr_t)path, NULL};
 
     return options_read(&program, 3, argv, NULL, why, WHY_BYTES);
@@ -51,7 +52,7 @@ static void check_places(const struct places *places)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct places places = {NULL, NULL, false, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED};
+    struct places places = {NULL, NULL, NULL, false, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED};
     char path[64], why[WHY_BYTES] = "";
     int fd = memfd_create("options", MFD_CLOEXEC);
     enum options_result result;
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((result == OPTIONS_BAD) == (why[0] != '\0'));
     assert(result == OPTIONS_OK || strstr(why, path)); /* the sentence names the file */
     check_places(&places);
-    free((char *)(uintptr_t)places.listen); /* came from the file alone */
+    options_texts_free(places.texts);
     close(fd);
     return 0;
 }

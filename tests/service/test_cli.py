@@ -155,7 +155,7 @@ def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
     check_in("PAWL_HOLDR", error)
     check_in("did you mean PAWL_HOLDER", error)
     pawl("ls", status=78, PAWL_XYZZY="")
-    pawl("ls", PAWL_REDIS="redis://127.0.0.1:1", PAWL_ROUTES="routes.json", PAWL_LOG_LEVEL="info")
+    pawl("ls", PAWL_REDIS="redis://127.0.0.1:1", PAWL_KEYS="keys", PAWL_LOG_LEVEL="info")
     pawl("ls", status=64, PAWL_OUTPUT="yaml")
 
 

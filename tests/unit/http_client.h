@@ -1,5 +1,4 @@
-/* http_client.h - a raw HTTP client for tests: bytes in, bytes out, and as much parsing as an answer needs.
- */
+/* http_client.h - a raw HTTP client for tests, with as much parsing as an answer needs. */
 #ifndef PAWL_TESTS_HTTP_CLIENT_H
 #define PAWL_TESTS_HTTP_CLIENT_H
 

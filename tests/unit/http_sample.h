@@ -1,5 +1,4 @@
-/* http_sample.h - a server with one route for everything that the HTTP layer can do, in a child process, for
- * tests. */
+/* http_sample.h - a server in a child process, with a route for everything that the HTTP layer can do. */
 #ifndef PAWL_TESTS_HTTP_SAMPLE_H
 #define PAWL_TESTS_HTTP_SAMPLE_H
 

@@ -364,7 +364,7 @@ TEST(a_client_that_leaves_harms_nobody)
     client_close(&c[0]);
     for (unsigned i = 0; i < 20; i++) {
         client_open(&c[i], server.port);
-        client_text(&c[i], i % 2 ? GET("/later/30") GET("/later/1") : GET("/later/5"));
+        client_text(&c[i], i % 2 ? GET("/later/250") GET("/later/1") : GET("/later/250"));
     }
     CHECK(stats_become("open", 21)); /* and the one that asks */
     for (unsigned i = 0; i < 20; i++) {
@@ -439,7 +439,7 @@ TEST(draining_answers_what_is_open_and_refuses_the_rest)
     client_text(&idle, GET("/hello"));
     CHECK_INT(client_read(&idle, true), 200);
     client_text(&half, "GET /hello HTTP/1.1\r\n");
-    client_text(&waiting, GET("/later/100") GET("/hello"));
+    client_text(&waiting, GET("/later/400") GET("/hello"));
     CHECK(stats_become("open", 2));
     client_stop(server.port);
     CHECK(client_ends(&idle));

@@ -1,5 +1,4 @@
-/* test_http_guard.c - heads that are not exactly one request are refused, and nothing that follows them is
- * believed. */
+/* test_http_guard.c - heads that are not exactly one request are refused, with all that follows them. */
 #include "tests/unit/http_client.h"
 #include "tests/unit/http_sample.h"
 

@@ -36,8 +36,15 @@ static const struct option table[] = {
 };
 
 static const char *const ignored[] = {"PAWL_LEASE_URL", "PAWL_GATEWAY_URL", NULL};
-static const struct options_program program = {"pawl-test", "tests options", "  pawl-test --threads 2", table,
-                                               ignored};
+static struct options_text *texts;
+static const struct options_program program = {"pawl-test", "tests options", "  pawl-test --threads 2",
+                                               table,       ignored,         &texts};
+
+static void texts_done(void)
+{
+    options_texts_free(texts);
+    texts = NULL;
+}
 
 static char why[WHY_BYTES];
 
@@ -239,7 +246,7 @@ TEST(a_url_with_a_password_is_taken_from_the_environment_and_the_file)
     reset();
     CHECK_INT(read_file("{\"redis\":\"redis://u:hush@h:2\"}"), OPTIONS_OK);
     CHECK_TEXT(bytes_of(got.redis), BYTES("redis://u:hush@h:2"));
-    free((char *)(uintptr_t)got.redis);
+    texts_done();
 }
 
 TEST(a_password_is_not_a_flag_but_the_name_of_its_file_is)
@@ -325,7 +332,7 @@ TEST(the_file_fills_every_kind_of_place)
                   "\"grace\":1500,\"max-body\":\"2MiB\",\"log-format\":\"both\"}"),
         OPTIONS_OK);
     CHECK_TEXT(bytes_of(got.listen), BYTES("[::1]:2"));
-    free((char *)(uintptr_t)got.listen);
+    texts_done();
     CHECK(got.anonymous);
     CHECK_INT(got.threads, 3);
     CHECK_INT(got.timeout_ms, 3000);
