@@ -136,7 +136,8 @@ struct http_options {
 };
 
 struct http_server *http_server_new(struct loop *loop, const struct http_options *options);
-/* Stop accepting; new requests on open connections get 503 draining and "Connection: close". */
+/* Stop accepting; new requests on open connections get 503 draining and "Connection: close". Not from
+ * inside a handler. */
 void http_server_drain(struct http_server *server);
 /* Requests that have a handler running or suspended, or whose answer has not been handed to the kernel in
  * whole. */

@@ -3,7 +3,6 @@
 
 import re
 import subprocess
-import tempfile
 
 from pawl_test import ROOT, World, check_equal, check_in, main, test, wait_until
 
@@ -19,9 +18,11 @@ def curl_lines():
     raise AssertionError("the README has no block that acquires a lease")
 
 
-def typed(line, folder):
-    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=10, check=False)
-    check_equal(done.returncode, 0, line + ": " + done.stderr)
+def typed(lines):
+    """What a shell says when the lines are pasted into it."""
+    done = subprocess.run(["sh", "-e"], input="\necho\n".join(lines), capture_output=True, text=True, timeout=10,
+                          check=False)
+    check_equal(done.returncode, 0, done.stderr)
     return done.stdout
 
 
@@ -29,23 +30,20 @@ def typed(line, folder):
 def the_four_lines_of_the_readme_acquire_and_write():
     lines = curl_lines()
     check_equal(len(lines), 4)
-    with tempfile.TemporaryDirectory() as folder:
-        said = [typed(line, folder) for line in lines]
-    check_in("201 Created", said[2])
-    check_in("verdict=accepted", said[2])
-    check_in('"state":"held"', said[3])
+    said = typed(lines)
+    check_in("201 Created", said)
+    check_in("verdict=accepted", said)
+    check_in("\npacked\n", said)
+    check_in('"state":"held"', said)
 
 
 @test
 def once_the_hold_is_over_and_another_has_it_the_same_line_is_refused():
-    lines = [line.replace("60000", "100") for line in curl_lines()]
-    lines = [line.replace("orders:42", "orders:43") for line in lines]
-    with tempfile.TemporaryDirectory() as folder:
-        for line in lines[:2]:
-            typed(line, folder)
-        wait_until(lambda: WORLD.look("orders:43")["state"] == "free", "the hold runs out")
-        WORLD.acquire("orders:43")
-        said = typed(lines[2], folder)
+    lines = [line.replace("600000", "100").replace("orders:42", "orders:43") for line in curl_lines()]
+    token = typed([lines[0], 'echo "$TOKEN"']).strip()
+    wait_until(lambda: WORLD.look("orders:43")["state"] == "free", "the hold runs out")
+    WORLD.acquire("orders:43")
+    said = typed([f"TOKEN='{token}'", lines[1]])
     check_in("412 Precondition Failed", said)
     check_in("reason=stale-token", said)
 

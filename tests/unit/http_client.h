@@ -19,6 +19,7 @@ struct client {
     char *buf; /* what has come and was not yet taken */
     size_t len;
     bool ended; /* the server has closed */
+    bool reset; /* and has thrown away what was sent */
     /* the answer that was read last */
     unsigned status;
     struct bytes head, body;
@@ -49,6 +50,7 @@ static inline void client_send(struct client *c, struct bytes bytes)
         ssize_t now = send(c->fd, bytes.at + sent, bytes.len - sent, MSG_NOSIGNAL);
 
         if (now <= 0) {
+            c->reset = true;
             return;
         }
         sent += (size_t)now;
@@ -66,7 +68,8 @@ static inline bool client_more(struct client *c)
     ssize_t got = recv(c->fd, c->buf + c->len, CLIENT_BYTES - c->len, 0);
 
     if (got <= 0) {
-        c->ended = got == 0 || errno == ECONNRESET;
+        c->reset = c->reset || (got < 0 && errno == ECONNRESET);
+        c->ended = got == 0 || c->reset;
         return false;
     }
     c->len += (size_t)got;

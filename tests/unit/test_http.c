@@ -412,10 +412,10 @@ TEST(waiting_requests_do_not_hold_up_the_others)
 
     for (unsigned i = 0; i < 8; i++) {
         client_open(&slow[i], server.port);
-        client_text(&slow[i], GET("/later/150"));
+        client_text(&slow[i], GET("/later/400"));
     }
     client_open(&c, server.port);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 10; i++) {
         client_text(&c, GET("/turn"));
         CHECK_INT(client_read(&c, true), 200);
     }

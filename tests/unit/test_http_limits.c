@@ -193,6 +193,21 @@ TEST(an_announced_body_has_a_limit)
     client_close(&c);
 }
 
+/* Clients that send all before they read must not find a reset in place of the answer. */
+TEST(what_is_sent_behind_a_refusal_is_taken_and_dropped)
+{
+    struct client c;
+
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK_INT(ask_with_length(&c, "PUT /echo", (2 + i % 2) * SAMPLE_BYTES_MAX, ""), 413);
+        CHECK(client_ends(&c) && !c.reset);
+        client_close(&c);
+        CHECK_INT(ask_with_length(&c, "POST /hello", SAMPLE_BYTES_MAX, ""), 405);
+        CHECK(client_ends(&c) && !c.reset);
+        client_close(&c);
+    }
+}
+
 TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
 {
     struct client c;
@@ -536,6 +551,7 @@ int main(void)
     RUN(a_query_may_have_many_members);
     RUN(cookies_are_borne_or_refused);
     RUN(an_announced_body_has_a_limit);
+    RUN(what_is_sent_behind_a_refusal_is_taken_and_dropped);
     RUN(a_body_that_is_too_long_is_refused_before_it_is_sent);
     RUN(a_chunked_body_has_the_same_limit);
     RUN(a_route_gets_the_kind_of_body_that_it_takes);
