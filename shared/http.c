@@ -96,11 +96,13 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
             .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
         *context = conn;
         server->connections++;
+        http_hangup_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
         return;
     }
     http_clock_set(server, &conn->deadline, PHASE_NONE);
     server->connections--;
+    http_hangup_forget(conn);
     free(conn);
 }
 
@@ -144,6 +146,7 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     server->loop = loop;
     random_text(server->id_prefix, ID_PREFIX_CHARS);
     http_clock_init(server);
+    http_hangup_init(server);
     server->daemon = daemon_start(server);
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
@@ -207,6 +210,7 @@ void http_server_free(struct http_server *server)
         http_linger_end(server->clock.first[PHASE_LINGER]);
     }
     http_clock_done(server);
+    http_hangup_done(server);
     while (server->free != NULL) {
         struct http_request *req = server->free;
 
@@ -285,5 +289,6 @@ static void server_turn_end(struct loop_hook *hook)
             loop_again(server->loop); /* their calls to the store are to go out in this turn */
         }
     }
+    http_hangup_poke(server);
     server_plan(server);
 }

@@ -9,6 +9,7 @@
  *   http_reply.c    what handlers answer
  *   http_raw.c      refusals that libmicrohttpd cannot send, and the end of a connection after them
  *   http_clock.c    deadlines on slow clients
+ *   http_hangup.c   clients that have closed their side
  *
  * A request's states; http_state_may() knows the same, and a test compares the two:
  *
@@ -74,6 +75,8 @@ struct http_conn {
     struct http_server *server;
     struct http_request *req; /* the one that is being read or answered; NULL between requests */
     int fd;                   /* libmicrohttpd's */
+    /* of those whose client has closed its side; hung_at NULL: not so */
+    struct http_conn *hung_next, **hung_at;
 };
 
 /* -- a request */
@@ -150,6 +153,21 @@ struct http_request {
 
 enum { SPARE_OUTS = 256 };
 
+/* -- clients that have closed their side */
+struct http_hangup {
+    int epoll_fd;
+    struct loop_watch watch;
+    struct loop_timer timer;
+    struct http_conn *first;
+    bool look; /* at the end of this turn */
+};
+
+void http_hangup_init(struct http_server *server);
+void http_hangup_done(struct http_server *server);
+void http_hangup_watch(struct http_conn *conn);
+void http_hangup_forget(struct http_conn *conn);
+void http_hangup_poke(struct http_server *server);
+
 struct http_server {
     struct http_options options;
     struct loop *loop;
@@ -157,6 +175,7 @@ struct http_server {
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
     struct loop_hook hook;
     struct http_clock clock;
+    struct http_hangup hangup;
     bool draining;
     unsigned connections, running, open, polled, lingering;
     size_t body_memory;
