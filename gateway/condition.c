@@ -93,3 +93,18 @@ void condition_digest(struct condition *condition, struct bytes method, struct b
         condition->digest = (struct bytes){condition->digest_text, DIGEST_TEXT};
     }
 }
+
+void condition_add(const struct condition *condition, struct gate_call *gate)
+{
+    gate_add_key(gate, gate_stripe(gate));
+    gate_add_key(gate, gate_due(gate));
+    gate_add_key(gate, gate_lease_key(gate));
+    gate_add_key(gate, gate_resource_key(gate));
+    gate_add_key(gate, gate_gone(gate));
+    gate_add_fence(gate);
+    gate_add(gate, gate->resource);
+    gate_add(gate, condition->if_match);
+    gate_add(gate, condition->if_none_match);
+    gate_add(gate, condition->idempotency_key);
+    gate_add(gate, condition->digest);
+}

@@ -2,6 +2,7 @@
 #ifndef PAWL_GATEWAY_CONDITION_H
 #define PAWL_GATEWAY_CONDITION_H
 
+#include "gateway/gate.h"
 #include "shared/http.h"
 #include "shared/random.h"
 
@@ -17,6 +18,10 @@ const char *condition_read(struct condition *condition, const struct http_reques
 /* Fills the digest of method, type, encoding and body. */
 void condition_digest(struct condition *condition, struct bytes method, struct bytes type,
                       struct bytes encoding, struct bytes body);
+
+/* Adds the five keys and the first ten arguments that every script has which changes a resource
+ * (scripts/lib/admit.lua): the fence, the key of the resource, and this. */
+void condition_add(const struct condition *condition, struct gate_call *gate);
 
 /* Whether this is "*" or a list of entity tags (RFC 9110 section 8.8.3), at least one. */
 bool condition_is_tag_list(struct bytes value);

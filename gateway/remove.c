@@ -40,17 +40,7 @@ static enum step remove_ask(struct removal *r)
     struct bytes none = {"", 0};
 
     condition_digest(&r->condition, BYTES("DELETE"), none, none, none);
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_due(gate));
-    gate_add_key(gate, gate_lease_key(gate));
-    gate_add_key(gate, gate_resource_key(gate));
-    gate_add_key(gate, gate_gone(gate));
-    gate_add_fence(gate);
-    gate_add(gate, gate->resource);
-    gate_add(gate, r->condition.if_match);
-    gate_add(gate, r->condition.if_none_match);
-    gate_add(gate, r->condition.idempotency_key);
-    gate_add(gate, r->condition.digest);
+    condition_add(&r->condition, gate);
     return gate_run(gate, &script_remove, remove_answer);
 }
 

@@ -65,17 +65,7 @@ static enum step write_ask(struct write *w)
 
     condition_digest(&w->condition, BYTES("PUT"), w->type, w->encoding, body);
     random_text(w->etag, ETAG_CHARS);
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_due(gate));
-    gate_add_key(gate, gate_lease_key(gate));
-    gate_add_key(gate, gate_resource_key(gate));
-    gate_add_key(gate, gate_gone(gate));
-    gate_add_fence(gate);
-    gate_add(gate, gate->resource);
-    gate_add(gate, w->condition.if_match);
-    gate_add(gate, w->condition.if_none_match);
-    gate_add(gate, w->condition.idempotency_key);
-    gate_add(gate, w->condition.digest);
+    condition_add(&w->condition, gate);
     gate_add(gate, (struct bytes){w->etag, ETAG_CHARS});
     gate_add(gate, w->type);
     gate_add(gate, w->encoding);

@@ -4,6 +4,7 @@
 -- use: shared/record/hold.lua
 -- use: gateway/scripts/lib/fence.lua
 -- use: gateway/scripts/lib/version.lua
+-- use: gateway/scripts/lib/admit.lua
 --   KEYS[1]  stripe
 --   KEYS[2]  due index
 --   KEYS[3]  lease
@@ -21,27 +22,14 @@
 --            {"refused", ...} (lib/fence.lua)
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
-local record = hold_read(KEYS[3])
-local version = version_read(KEYS[4], ARGV[9])
-local mark = record and record.mark or 0
-
-if version_made_by(version, ARGV[9], ARGV[10]) then
-    return { 'repeated', SEQ, version.answer, version.etag, mark }
-end
-local reason = fence_reason(record)
-if reason then
-    return fence_refuse(record, reason)
-end
-local repeated = version_repeated(version, ARGV[9], ARGV[10], mark)
-if repeated then
-    return repeated
-end
-if not version_matches(version, ARGV[7], ARGV[8]) then
-    return { 'mismatch', SEQ, version.here and version.etag or '', mark }
+local record, version = hold_read(KEYS[3]), version_read(KEYS[4], ARGV[9])
+local refusal = admit(record, version)
+if refusal then
+    return refusal
 end
 
 touch()
-mark = fence_pass(record)
+local mark = fence_pass(record)
 local answer = version.here and 204 or 201
 if version.gone then
     redis.call('ZREM', KEYS[5], ARGV[6])
