@@ -13,9 +13,23 @@ void grant_read(struct grant *grant, const struct store_reply *reply)
     grant->meta = store_reply_text(reply, 9);
 }
 
+/* A record that is not one of ours must not reach the signature, which asserts. */
+static bool grant_is_sound(const struct grant *grant)
+{
+    const struct token *token = &grant->token;
+
+    return token->number >= 1 && token->number <= TOKEN_NUMBER_MAX && token->epoch >= 1 &&
+           token->epoch <= TOKEN_NUMBER_MAX && grant->hold.len >= TOKEN_HOLD_MIN &&
+           grant->hold.len <= TOKEN_HOLD_MAX;
+}
+
 enum step grant_answer(struct lease_call *call, const struct grant *grant, unsigned status)
 {
     struct json_out *json = http_json(call->req);
+
+    if (!grant_is_sound(grant)) {
+        return http_refuse(call->req, PROBLEM_INTERNAL);
+    }
     struct token_claim claim = {grant->token, call->name, TOKEN_EXCLUSIVE, grant->hold};
     char header[TOKEN_HEADER_SIZE];
     struct bytes fencing_token = {header, token_sign(worker_of(call->req)->keys, &claim, header)};

@@ -66,6 +66,17 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
 
 
 @test
+def every_script_refuses_a_stripe_whose_numbers_are_none():
+    for field, value in [(field, value) for field in ("epoch", "seq", "counter", "clock") for value in ("", "junk")] + [
+            ("epoch", "0"), ("epoch", "-1"), ("epoch", "1000000000000000"), ("counter", "-1")]:
+        lease = begin()
+        STORE.redis("HSET", lease.stripe, field, value)
+        before = STORE.dump()
+        check_equal(lease.acquire(), ["not-ours"], f"{field} is {value!r}")
+        check_equal(STORE.dump(), before, f"{field} is {value!r}")
+
+
+@test
 def every_script_refuses_another_schema():
     lease = begin()
     STORE.redis("HSET", lease.stripe, "schema", 2)
