@@ -1,11 +1,14 @@
 /* loop.c - the event loop of one thread, on libuv. */
 #include "shared/loop.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <uv.h>
+
+#include "shared/bytes.h"
 
 #define WAIT_UNCAPPED UINT_MAX
 
@@ -16,6 +19,7 @@ struct loop {
     unsigned wait_cap_ms; /* for the wait at the end of this turn; WAIT_UNCAPPED: none */
     uv_async_t stop;
     struct loop_hook *hooks;
+    unsigned jobs; /* whose done has not been called */
     bool again, stopping;
 };
 
@@ -59,6 +63,7 @@ struct loop *loop_new(void)
 
 void loop_free(struct loop *loop)
 {
+    assert(loop->jobs == 0);
     uv_close((uv_handle_t *)&loop->turn_end, NULL);
     uv_close((uv_handle_t *)&loop->wait_cap, NULL);
     uv_close((uv_handle_t *)&loop->stop, NULL);
@@ -267,6 +272,52 @@ void loop_watch_done(struct loop_watch *watch)
 {
     uv_close(watch->impl, handle_closed);
     watch->impl = NULL;
+}
+
+/* -- jobs: the request is a heap object of its own, because libuv has it until after its callback, in which
+ * the owner may free the job. */
+
+struct job_request {
+    uv_work_t uv;
+    struct loop *loop;
+    struct loop_job *job;
+};
+
+static void job_work(uv_work_t *uv)
+{
+    struct loop_job *job = container_of(uv, struct job_request, uv)->job;
+
+    job->work(job);
+}
+
+/* status is 0: no job is ever cancelled. */
+static void job_over(uv_work_t *uv, int status)
+{
+    struct job_request *request = container_of(uv, struct job_request, uv);
+    struct loop_job *job = request->job;
+
+    must(status, "a job of libuv's pool");
+    request->loop->jobs--;
+    free(request);
+    job->done(job);
+}
+
+void loop_job_run(struct loop *loop, struct loop_job *job)
+{
+    struct job_request *request = must_alloc(sizeof(*request));
+
+    request->loop = loop;
+    request->job = job;
+    job->impl = request;
+    loop->jobs++;
+    must(uv_queue_work(&loop->uv, &request->uv, job_work, job_over), "uv_queue_work");
+}
+
+void loop_jobs_wait(struct loop *loop)
+{
+    while (loop->jobs > 0) {
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    }
 }
 
 /* -- signals */

@@ -72,6 +72,24 @@ void loop_again(struct loop *loop);
  * counts. */
 void loop_wait_at_most(struct loop *loop, unsigned wait_ms);
 
+/* -- jobs: work that may block (fsync(2)), on a thread of libuv's pool, which all loops of the process share.
+ * work runs there, and touches no loop and nothing that hangs on one; done runs on the loop's own thread and
+ * sees all that work has written. The owner embeds the struct and keeps it alive until done is called. */
+struct loop_job {
+    void (*work)(struct loop_job *job); /* both set by the owner */
+    void (*done)(struct loop_job *job);
+    void *impl; /* the loop's own */
+};
+
+/* work runs once, then done once, always later (never from inside loop_job_run), in a turn of loop_run(),
+ * loop_turn() or loop_jobs_wait(). In done the struct is the owner's again: to be freed, or run once more.
+ * Several jobs may run at once and be over in any order. There is no calling one back: loop_free() before
+ * the done of each is a programmer's mistake, and asserted. */
+void loop_job_run(struct loop *loop, struct loop_job *job);
+/* Turns until no job is open, those that are run meanwhile among them; at once when none is. What else hangs
+ * on the loop gets its turns too. For the end, when loop_run() has returned. */
+void loop_jobs_wait(struct loop *loop);
+
 /* -- signals, delivered on this loop. At most once for each signal number and loop. */
 struct loop_signal {
     void (*caught)(struct loop_signal *signal);

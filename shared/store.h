@@ -86,6 +86,23 @@ void store_close(struct store *store);
  * a malformed url, what may be meant as one. */
 const char *store_url_check(const char *url, bool *has_password);
 
+/* -- the link: the one connection that calls leave on. A link stands when its greeting is over, and then
+ * calls are taken; it ends when the connection breaks, when a call is over its deadline, and when Redis
+ * answers a script with READONLY, MASTERDOWN or LOADING: then it is not any more what it was when it was
+ * greeted. What follows is another link, with a greeting of its own. */
+bool store_link_stands(const struct store *store);
+/* When the link that stands came to stand (loop_now_us()); of the last one while none does; 0: none ever did.
+ */
+uint64_t store_link_since_us(const struct store *store);
+/* How many links have stood since store_open(), the one that stands counted; 0: none ever did. Two calls made
+ * under one number left on one link, if they left. */
+uint64_t store_link_number(const struct store *store);
+/* The run_id of the Redis at the other end of the link that stands, as its greeting has read it (INFO
+ * server): 40 hexadecimal digits, another one for each start of a Redis. "" while no link stands. To be
+ * copied: any call on the store may end the link, and so may any turn of the loop. */
+enum { STORE_RUN_ID_LEN = 40 };
+const char *store_run_id(const struct store *store);
+
 /* NULL when calls are being taken, else the failing check in one word or two, for /readyz:
  * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", or "store-unsafe" (calls
  * are taken all the same). detail: a sentence for people; never NULL; good until the loop turns. */

@@ -185,10 +185,15 @@ void store_answer(struct store *store, struct store_call *call, const struct red
 
     if (reply->type == REDIS_REPLY_ERROR) {
         struct bytes error = {reply->str, reply->len};
+        struct bytes code = reply_error_code(error);
+        bool again = call->state == CALL_BY_SHA && store->link.state == LINK_READY;
 
-        if (call->state == CALL_BY_SHA && bytes_are(reply_error_code(error), "NOSCRIPT")) {
+        if (again && bytes_are(code, "NOSCRIPT")) {
             store_send_whole(store, call);
             return;
+        }
+        if (reply_code_is_of_no_master(code)) {
+            link_leave(store, code);
         }
         outcome = reply_error_outcome(error);
     }
@@ -213,8 +218,8 @@ static void store_turn_end(struct loop_hook *hook)
 
 void store_ready(struct store *store)
 {
-    store->counts.reconnects += store->link.stood;
-    store->link.stood = true;
+    store->counts.reconnects += store->link.number > 0;
+    store->link.number++;
     store->safety.checked = store->safety.checked || store->allow_unsafe;
 }
 
@@ -230,6 +235,26 @@ static void store_look(struct loop_timer *timer)
 void store_look_every(struct store *store, unsigned period_ms)
 {
     loop_timer_arm(&store->look_timer, period_ms, period_ms);
+}
+
+bool store_link_stands(const struct store *store)
+{
+    return store->link.state == LINK_READY;
+}
+
+uint64_t store_link_since_us(const struct store *store)
+{
+    return store->link.ready_us;
+}
+
+uint64_t store_link_number(const struct store *store)
+{
+    return store->link.number;
+}
+
+const char *store_run_id(const struct store *store)
+{
+    return store_link_stands(store) ? store->link.run_id : "";
 }
 
 const char *store_not_ready(const struct store *store, const char **detail)

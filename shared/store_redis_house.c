@@ -4,13 +4,14 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
 #include "shared/ascii.h"
 #include "shared/store_redis_internal.h"
 
-enum { AT_AUTH, AT_SELECT, AT_SCRIPTS };
+enum { AT_AUTH, AT_SELECT, AT_RUN_ID, AT_SCRIPTS };
 
 static struct house_call *house_scripts(struct store *store)
 {
@@ -41,6 +42,7 @@ void house_new(struct store *store)
     }
     house_fill(link->house + AT_AUTH, 1, HOUSE_AUTH);
     house_fill(link->house + AT_SELECT, 1, HOUSE_SELECT);
+    house_fill(link->house + AT_RUN_ID, 1, HOUSE_RUN_ID);
     house_fill(house_scripts(store), store->script_count, HOUSE_LOAD);
     house_fill(house_looks(store), SAFETY_LOOKS, HOUSE_LOOK);
 }
@@ -66,7 +68,8 @@ void house_greet(struct store *store)
     struct store_link *link = &store->link;
     bool names_itself = store->password != NULL || store->url.user[0] != '\0';
 
-    link->greeting_left = store->script_count;
+    link->run_id[0] = '\0';
+    link->greeting_left = 1 + store->script_count;
     if (names_itself) {
         link->greeting_left++;
         house_send(store, &link->house[AT_AUTH]);
@@ -75,13 +78,11 @@ void house_greet(struct store *store)
         link->greeting_left++;
         house_send(store, &link->house[AT_SELECT]);
     }
+    house_send(store, &link->house[AT_RUN_ID]);
     house_load(store);
     if (!store->allow_unsafe) {
         link->greeting_left += SAFETY_LOOKS;
         house_look(store);
-    }
-    if (link->greeting_left == 0) {
-        link_ready(store);
     }
 }
 
@@ -148,6 +149,11 @@ void house_put(struct store *store, const struct house_call *house)
     switch (house->kind) {
     case HOUSE_AUTH: put_auth(store); return;
     case HOUSE_SELECT: put_select(store); return;
+    case HOUSE_RUN_ID:
+        argv[0] = BYTES("INFO");
+        argv[1] = BYTES("server");
+        wire_put_command(&store->link.wire, argv, 2);
+        return;
     case HOUSE_LOAD:
         script = store->scripts[house->index];
         argv[0] = BYTES("SCRIPT");
@@ -168,6 +174,7 @@ static const char *house_what(const struct store *store, const struct house_call
     switch (house->kind) {
     case HOUSE_AUTH: return "AUTH";
     case HOUSE_SELECT: return "SELECT";
+    case HOUSE_RUN_ID: return "INFO server, which tells its run_id";
     case HOUSE_LOAD: return store->scripts[house->index]->name;
     case HOUSE_LOOK: return "the look at its settings";
     }
@@ -198,14 +205,14 @@ static void house_refused(struct store *store, const struct house_call *house, c
               (int)(told.len < 160 ? told.len : 160), told.at);
 }
 
-/* SCRIPT LOAD answers with the digest, 40 hexadecimal digits. */
-static bool is_sha(const redisReply *reply)
+/* A script's digest and a run_id are so many hexadecimal digits. */
+static bool is_hex(struct bytes text, size_t len)
 {
-    if (reply->type != REDIS_REPLY_STRING || reply->len != WIRE_SHA_LEN) {
+    if (text.len != len) {
         return false;
     }
-    for (size_t i = 0; i < reply->len; i++) {
-        if (ascii_hex_value(reply->str[i]) < 0) {
+    for (size_t i = 0; i < len; i++) {
+        if (ascii_hex_value(text.at[i]) < 0) {
             return false;
         }
     }
@@ -221,29 +228,57 @@ static bool is_refusal(const struct store *store, const struct house_call *house
             bytes_are(reply_error_code((struct bytes){reply->str, reply->len}), "BUSY"));
 }
 
-/* False when the link is no more. */
+static struct bytes bulk_of(const redisReply *reply)
+{
+    bool bulk = reply->type == REDIS_REPLY_STRING;
+
+    return bulk ? (struct bytes){reply->str, reply->len} : (struct bytes){NULL, 0};
+}
+
+/* The takers are false when the link is no more. */
+static bool take_run_id(struct store *store, const redisReply *reply)
+{
+    struct store_link *link = &store->link;
+    struct bytes run_id = reply_info_field(bulk_of(reply), "run_id");
+
+    if (!is_hex(run_id, STORE_RUN_ID_LEN)) {
+        link_drop(store, "store-refused", "INFO server tells no run_id of %d hexadecimal digits",
+                  STORE_RUN_ID_LEN);
+        return false;
+    }
+    memcpy(link->run_id, run_id.at, run_id.len);
+    link->run_id[run_id.len] = '\0';
+    return true;
+}
+
+static bool take_load(struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    store->link.loads_left--;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        return true; /* the calls are being sent whole, and the next NOSCRIPT loads again */
+    }
+    if (!is_hex(bulk_of(reply), WIRE_SHA_LEN)) {
+        link_drop(store, "store-connecting", "SCRIPT LOAD was not answered with a digest");
+        return false;
+    }
+    wire_script_set(&store->link.scripts[house->index], reply->str);
+    return true;
+}
+
 static bool house_take(struct store *store, const struct house_call *house, const redisReply *reply)
 {
     if (is_refusal(store, house, reply)) {
         house_refused(store, house, reply);
         return false;
     }
-    if (house->kind == HOUSE_LOOK) {
-        safety_take(&store->safety, house->index, reply);
-        return true;
+    switch (house->kind) {
+    case HOUSE_AUTH:
+    case HOUSE_SELECT: return true;
+    case HOUSE_RUN_ID: return take_run_id(store, reply);
+    case HOUSE_LOAD: return take_load(store, house, reply);
+    case HOUSE_LOOK: safety_take(&store->safety, house->index, reply); return true;
     }
-    if (house->kind == HOUSE_LOAD) {
-        store->link.loads_left--;
-        if (reply->type == REDIS_REPLY_ERROR) {
-            return true; /* the calls are being sent whole, and the next NOSCRIPT loads again */
-        }
-        if (!is_sha(reply)) {
-            link_drop(store, "store-connecting", "SCRIPT LOAD was not answered with a digest");
-            return false;
-        }
-        wire_script_set(&store->link.scripts[house->index], reply->str);
-    }
-    return true;
+    abort();
 }
 
 void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply)

@@ -3,9 +3,9 @@
  *   store_redis.c           the calls: taken, ended, counted
  *   store_redis_link.c      the one connection: a state machine
  *   store_redis_io.c        commands out, replies in
- *   store_redis_house.c     the link's own commands: AUTH, SELECT, SCRIPT LOAD, the look at the settings
+ *   store_redis_house.c     the link's own commands: the greeting, the scripts, the look at the settings
  *   store_redis_wire.c      commands as bytes, on their way to the kernel
- *   store_redis_reply.c     replies and what an error says
+ *   store_redis_reply.c     replies, the lines of INFO, and what an error says
  *   store_redis_safety.c    the settings that can lose locks
  *   store_redis_url.c       where it is */
 #ifndef PAWL_SHARED_STORE_REDIS_INTERNAL_H
@@ -65,6 +65,10 @@ const struct store_reply *reply_of(const struct redisReply *reply);
 enum store_outcome reply_error_outcome(struct bytes error);
 /* The code that an error begins with, "NOSCRIPT" for example. */
 struct bytes reply_error_code(struct bytes error);
+/* Whether a Redis that answers a script with this code is no master, or has no data yet. */
+bool reply_code_is_of_no_master(struct bytes code);
+/* The value of a line "name:value" of INFO; {NULL, 0} when there is none. */
+struct bytes reply_info_field(struct bytes info, const char *name);
 
 /* -- settings that can lose locks */
 enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 200 };
@@ -89,7 +93,15 @@ void safety_take(struct store_safety *safety, unsigned i, const struct redisRepl
 void safety_forget(struct store_safety *safety);
 
 /* -- the link */
-enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_WAITING, LINK_STATES };
+enum link_state {
+    LINK_IDLE,
+    LINK_CONNECTING,
+    LINK_GREETING,
+    LINK_READY,
+    LINK_LEAVING,
+    LINK_WAITING,
+    LINK_STATES
+};
 
 /* What store_call.state says of a call on the link. Once ended it is the outcome. */
 enum call_state { CALL_BY_SHA, CALL_WHOLE, CALL_HOUSE };
@@ -99,7 +111,7 @@ struct call_list {
 };
 
 /* One of the link's own commands: a call without a script. */
-enum house_kind { HOUSE_AUTH, HOUSE_SELECT, HOUSE_LOAD, HOUSE_LOOK };
+enum house_kind { HOUSE_AUTH, HOUSE_SELECT, HOUSE_RUN_ID, HOUSE_LOAD, HOUSE_LOOK };
 struct house_call {
     struct store_call call;
     enum house_kind kind;
@@ -114,13 +126,14 @@ struct store_link {
         timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; READY: the calls' */
     bool timer_armed;
     bool blocked;       /* the kernel takes no more for now, or never again */
-    bool stood;         /* has been READY once */
     unsigned attempts;  /* in a row, without a link that lasted */
     unsigned unflushed; /* commands since the last write */
-    uint64_t ready_ms;
-    struct call_list flight; /* in the order of their replies */
+    uint64_t number;    /* of times that it became READY */
+    uint64_t ready_us;
+    char run_id[STORE_RUN_ID_LEN + 1]; /* as this greeting has read it */
+    struct call_list flight;           /* in the order of their replies */
     struct store_wire wire;
-    struct house_call *house; /* HOUSE_AUTH, HOUSE_SELECT, the scripts', the look's */
+    struct house_call *house; /* HOUSE_AUTH, HOUSE_SELECT, HOUSE_RUN_ID, the scripts', the look's */
     struct wire_script *scripts;
     unsigned greeting_left, loads_left;
     const char *check; /* for store_not_ready() while the state is not READY */
@@ -171,7 +184,11 @@ void link_ready(struct store *store);
 /* The socket is writable for the first time: connected, or refused. */
 void link_connected(struct store *store);
 void link_arm(struct store_link *link, uint64_t delay_ms);
-/* Ends the link and every call on it. why: of the printf family; goes after the address and ": ". */
+/* READY no more: a script was answered with this code. link_read() ends the link, in this turn. */
+void link_leave(struct store *store, struct bytes code);
+/* Ends the link and every call on it; link->check and link->detail say why. */
+void link_end(struct store *store);
+/* The same, and tells why; of the printf family; it goes after the address and ": ". */
 void link_drop(struct store *store, const char *check, const char *why, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -102,22 +102,28 @@ static void link_take_replies(struct store *store, redisContext *context)
     }
 }
 
+/* A link that is left gets no other turn: all that has come is taken, which ends, since it takes no calls. */
 void link_read(struct store *store)
 {
-    redisContext *context = store->link.context;
+    struct store_link *link = &store->link;
+    redisContext *context = link->context;
+    size_t got = READ_SIZE;
 
-    for (unsigned i = 0; i < READS_MAX && store->link.context == context; i++) {
+    for (unsigned i = 0; got == READ_SIZE && (i < READS_MAX || link->state == LINK_LEAVING); i++) {
         size_t before = context->reader->len;
 
         if (redisBufferRead(context) != REDIS_OK) {
             link_drop(store, "store-connecting", "%s", context->errstr);
             return;
         }
-        size_t got = context->reader->len - before;
+        got = context->reader->len - before;
         link_take_replies(store, context);
-        if (got < READ_SIZE) {
+        if (link->context != context) {
             return;
         }
+    }
+    if (link->state == LINK_LEAVING) {
+        link_end(store);
     }
 }
 

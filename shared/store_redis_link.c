@@ -6,15 +6,19 @@
  *   GREETING    --every command of the greeting answered-->          READY
  *   GREETING    --an error, the link broken, over the deadline-->    WAITING
  *   READY       --the link broken, a call over its deadline-->       WAITING
+ *   READY       --a script answered as by no master-->               LEAVING
+ *   LEAVING     --the replies that are there taken, or it broken-->  WAITING
  *   WAITING     --the pause is over-->                               CONNECTING
  *   CONNECTING  --store_close-->                                     IDLE
  *   GREETING    --store_close-->                                     IDLE
  *   READY       --store_close-->                                     IDLE
  *   WAITING     --store_close-->                                     IDLE
  *
- * Only READY takes calls. Leaving it ends every call on the link: UNKNOWN if the kernel has taken any of its
- * bytes, else NOT_SENT. Redis answers in the order of asking, so the calls in flight are a line, and an
- * answer belongs to its head. */
+ * Only READY takes calls. The end of the link ends every call on it: UNKNOWN if the kernel has taken any of
+ * its bytes, else NOT_SENT. Redis answers in the order of asking, so the calls in flight are a line, and an
+ * answer belongs to its head. LEAVING lasts no longer than one link_read(), and nothing goes out in it: a
+ * Redis that says that it is no master may come back as one, its run_id the same and its data another's, so
+ * everything begins anew with a greeting. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +33,8 @@
 
 enum {
     PAUSE_FIRST_MS = 20,
-    PAUSE_MAX_MS = 1000, /* so that calls are taken again within 2 s of Redis returning */
-    LASTED_MS = 1000,    /* a link that lived shorter does not begin the pauses anew */
+    PAUSE_MAX_MS = 500, /* grants are made again within 2 s of Redis returning, and not all of it is ours */
+    LASTED_MS = 1000,   /* a link that lived shorter does not begin the pauses anew */
     READER_KEEPS = 256 * 1024
 };
 
@@ -41,7 +45,8 @@ static const bool arrows[LINK_STATES][LINK_STATES] = {
     [LINK_IDLE] = {[LINK_CONNECTING] = true},
     [LINK_CONNECTING] = {[LINK_GREETING] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
     [LINK_GREETING] = {[LINK_READY] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
-    [LINK_READY] = {[LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_READY] = {[LINK_LEAVING] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_LEAVING] = {[LINK_WAITING] = true},
     [LINK_WAITING] = {[LINK_CONNECTING] = true, [LINK_IDLE] = true},
 };
 
@@ -89,7 +94,8 @@ static void link_enter(struct store *store, enum link_state next)
         house_greet(store);
         return;
     case LINK_WAITING: link_arm(link, pause_ms(link)); return;
-    case LINK_READY: link->ready_ms = loop_now_ms(); return;
+    case LINK_READY: link->ready_us = loop_now_us(); return;
+    case LINK_LEAVING:
     case LINK_IDLE:
     case LINK_STATES: return;
     }
@@ -158,6 +164,7 @@ void link_connected(struct store *store)
 
 void link_ready(struct store *store)
 {
+    assert(store->link.run_id[0] != '\0' && store->link.loads_left == 0);
     store->link.check = NULL;
     store_ready(store);
     link_enter(store, LINK_READY);
@@ -206,6 +213,7 @@ static void link_timer_fired(struct loop_timer *timer)
     case LINK_CONNECTING:
     case LINK_GREETING: link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms); return;
     case LINK_READY: link_look_at_deadlines(store); return;
+    case LINK_LEAVING:
     case LINK_IDLE:
     case LINK_STATES: return;
     }
@@ -232,28 +240,54 @@ static void link_shut(struct store *store)
     link->unflushed = 0;
 }
 
-void link_drop(struct store *store, const char *check, const char *why, ...)
+static void link_tell(struct store *store, const char *check, const char *told)
 {
     struct store_link *link = &store->link;
     const struct store_url *url = &store->url;
-    bool by_path = url->path[0] != '\0';
-    char told[240];
-    va_list args;
 
-    va_start(args, why);
-    vsnprintf(told, sizeof(told), why, args); /* may speak of what is freed below */
-    va_end(args);
     link->check = check;
-    if (by_path) {
+    if (url->path[0] != '\0') {
         snprintf(link->detail, sizeof(link->detail), "Redis at %s: %s.", url->path, told);
     } else {
         snprintf(link->detail, sizeof(link->detail), "Redis at %s port %u: %s.", url->host, url->port, told);
     }
-    if (link->state == LINK_READY && loop_now_ms() - link->ready_ms >= LASTED_MS) {
+}
+
+void link_leave(struct store *store, struct bytes code)
+{
+    char told[80];
+
+    if (store->link.state != LINK_READY) {
+        return; /* told before */
+    }
+    snprintf(told, sizeof(told), "a script was answered with %.*s, so it is greeted anew", (int)code.len,
+             code.at);
+    link_tell(store, bytes_are(code, "LOADING") ? "store-loading" : "store-refused", told);
+    link_enter(store, LINK_LEAVING);
+}
+
+void link_end(struct store *store)
+{
+    struct store_link *link = &store->link;
+    bool stood = link->state == LINK_READY || link->state == LINK_LEAVING;
+
+    if (stood && loop_now_us() - link->ready_us >= LASTED_MS * 1000) {
         link->attempts = 0;
     }
     link_shut(store);
     link_enter(store, LINK_WAITING);
+}
+
+void link_drop(struct store *store, const char *check, const char *why, ...)
+{
+    char told[240];
+    va_list args;
+
+    va_start(args, why);
+    vsnprintf(told, sizeof(told), why, args);
+    va_end(args);
+    link_tell(store, check, told);
+    link_end(store);
 }
 
 void link_close(struct store *store)

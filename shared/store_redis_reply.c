@@ -99,6 +99,25 @@ bool store_reply_is(const struct store_reply *reply, const char *word)
     return first.at != NULL && bytes_are(first, word);
 }
 
+struct bytes reply_info_field(struct bytes info, const char *name)
+{
+    size_t name_len = strlen(name);
+
+    while (info.len > 0) {
+        const char *end = memchr(info.at, '\n', info.len);
+        size_t len = end != NULL ? (size_t)(end - info.at) : info.len;
+        size_t next = end != NULL ? len + 1 : len;
+
+        if (len > name_len && memcmp(info.at, name, name_len) == 0 && info.at[name_len] == ':') {
+            struct bytes value = {info.at + name_len + 1, len - name_len - 1};
+            value.len -= value.len > 0 && value.at[value.len - 1] == '\r';
+            return value;
+        }
+        info = (struct bytes){info.at + next, info.len - next};
+    }
+    return (struct bytes){NULL, 0};
+}
+
 /* -- errors. Read in Redis 7.0.15:
  * - Before a script begins, processCommand() (server.c), evalGenericCommand() (eval.c) and
  * scriptPrepareForRun() (script.c) refuse with NOSCRIPT, LOADING, BUSY, MASTERDOWN, NOAUTH, NOPERM, and the
@@ -124,6 +143,13 @@ struct bytes reply_error_code(struct bytes error)
         len++;
     }
     return (struct bytes){error.at, len};
+}
+
+/* A master says none of these: it became another's copy (REPLICAOF, also while its link to that one is down),
+ * or it loads what it had saved (DEBUG RELOAD) or what its master sends. */
+bool reply_code_is_of_no_master(struct bytes code)
+{
+    return bytes_are(code, "READONLY") || bytes_are(code, "MASTERDOWN") || bytes_are(code, "LOADING");
 }
 
 /* Added by luaCallFunction() (script_lua.c) to every error that ended a script. */

@@ -76,31 +76,11 @@ static void found_unreadable(struct store_safety *safety, unsigned i, struct byt
     }
 }
 
-/* The value of a line "name:value" of INFO; {NULL, 0} when there is none. */
-static struct bytes info_field(struct bytes info, const char *name)
-{
-    size_t name_len = strlen(name);
-
-    while (info.len > 0) {
-        const char *end = memchr(info.at, '\n', info.len);
-        size_t len = end != NULL ? (size_t)(end - info.at) : info.len;
-        size_t next = end != NULL ? len + 1 : len;
-
-        if (len > name_len && memcmp(info.at, name, name_len) == 0 && info.at[name_len] == ':') {
-            struct bytes value = {info.at + name_len + 1, len - name_len - 1};
-            value.len -= value.len > 0 && value.at[value.len - 1] == '\r';
-            return value;
-        }
-        info = (struct bytes){info.at + next, info.len - next};
-    }
-    return (struct bytes){NULL, 0};
-}
-
 static void take_info(struct store_safety *safety, unsigned look, struct bytes info, const struct rule *rules,
                       size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct bytes is = info_field(info, rules[i].name);
+        struct bytes is = reply_info_field(info, rules[i].name);
 
         if (is.at == NULL) {
             found_unreadable(safety, look, bytes_of(rules[i].name));
@@ -117,10 +97,10 @@ static void take_info(struct store_safety *safety, unsigned look, struct bytes i
  * began with an empty file, which is over soon. */
 static void take_rewrite(struct store_safety *safety, struct bytes info)
 {
-    bool enabled = bytes_are(info_field(info, "aof_enabled"), "1");
-    bool rewriting = bytes_are(info_field(info, "aof_rewrite_in_progress"), "1") ||
-                     bytes_are(info_field(info, "aof_rewrite_scheduled"), "1");
-    bool baseless = bytes_are(info_field(info, "aof_base_size"), "0");
+    bool enabled = bytes_are(reply_info_field(info, "aof_enabled"), "1");
+    bool rewriting = bytes_are(reply_info_field(info, "aof_rewrite_in_progress"), "1") ||
+                     bytes_are(reply_info_field(info, "aof_rewrite_scheduled"), "1");
+    bool baseless = bytes_are(reply_info_field(info, "aof_base_size"), "0");
 
     if (!enabled) {
         safety->aof = AOF_SEEN_OFF;

@@ -1,8 +1,10 @@
-/* test_loop.c - timers, descriptors, hooks and signals of the event loop. */
+/* test_loop.c - timers, descriptors, hooks, jobs and signals of the event loop. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/loop.h"
@@ -35,6 +37,7 @@ struct counted_timer {
     struct loop_timer timer;
     int fired;
     uint64_t last_us;
+    struct watched_job *job;
 };
 
 static void timer_count(struct loop_timer *timer)
@@ -545,6 +548,188 @@ TEST(another_thread_stops_a_loop_that_waits_and_it_can_run_again)
     loop_free(loop);
 }
 
+/* -- jobs */
+
+enum { JOBS = 200, RUNS = 3 };
+
+struct watched_job {
+    struct loop_job job;
+    struct loop *loop;
+    pthread_t worker, teller;
+    int fds[2]; /* the test's end and the work's */
+    int worked, done, *all_done;
+};
+
+static void job_work(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    watched->worker = pthread_self();
+    watched->worked++;
+}
+
+/* Says that it works, goes on until it is told to end, and closes its end last. */
+static void job_work_long(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+    char byte = 0;
+
+    job_work(job);
+    if (write(watched->fds[1], "w", 1) != 1 || read(watched->fds[1], &byte, 1) != 1) {
+        watched->worked = -1;
+    }
+    close(watched->fds[1]);
+}
+
+static void job_done(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    watched->teller = pthread_self();
+    watched->done++;
+}
+
+static void job_done_again(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    CHECK_INT(watched->worked, watched->done + 1);
+    job_done(job);
+    if (watched->done < RUNS) {
+        loop_job_run(watched->loop, job);
+    }
+}
+
+static void job_done_free(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    CHECK_INT(watched->worked, 1);
+    ++*watched->all_done;
+    free(watched);
+}
+
+/* Returns when it works. */
+static void long_job_run(struct loop *loop, struct watched_job *watched)
+{
+    char byte = 0;
+
+    *watched = (struct watched_job){.job = {.work = job_work_long, .done = job_done}, .loop = loop};
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watched->fds), 0);
+    loop_job_run(loop, &watched->job);
+    CHECK(read(watched->fds[0], &byte, 1) == 1 && byte == 'w');
+}
+
+/* Returns when its work is over. */
+static void long_job_end(struct watched_job *watched)
+{
+    char byte;
+
+    CHECK_INT(write(watched->fds[0], "e", 1), 1);
+    CHECK_INT(read(watched->fds[0], &byte, 1), 0);
+    close(watched->fds[0]);
+}
+
+TEST(loop_is_not_freed_under_a_job)
+{
+    int status = 0;
+    pid_t pid = fork(); /* before this process has a second thread */
+
+    if (pid == 0) {
+        struct loop *loop = loop_new();
+        struct watched_job job;
+
+        alarm(10);
+        fclose(stderr);
+        long_job_run(loop, &job);
+        loop_free(loop);
+        _exit(0);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+TEST(job_works_on_another_thread_and_is_done_once_and_later_on_the_loops_own)
+{
+    struct loop *loop = loop_new();
+    struct watched_job job;
+
+    long_job_run(loop, &job);
+    turn_some(loop);
+    CHECK_INT(job.done, 0); /* the loop turns, and the job still works */
+    long_job_end(&job);
+    CHECK_INT(job.done, 0); /* it is over, and the loop has not turned */
+    CHECK(turn_until(loop, &job.done, 1));
+    CHECK_INT(job.worked, 1);
+    CHECK(!pthread_equal(job.worker, pthread_self()));
+    CHECK(pthread_equal(job.teller, pthread_self()));
+    turn_some(loop);
+    CHECK_INT(job.done, 1);
+    loop_free(loop);
+}
+
+TEST(jobs_all_end_once_and_may_run_again_or_be_freed_when_they_are_done)
+{
+    struct loop *loop = loop_new();
+    struct watched_job again[JOBS] = {{.loop = NULL}};
+    int freed = 0;
+
+    for (int i = 0; i < JOBS; i++) {
+        struct watched_job *once = calloc(1, sizeof(*once));
+
+        *once = (struct watched_job){.job = {.work = job_work, .done = job_done_free}, .all_done = &freed};
+        again[i] = (struct watched_job){.job = {.work = job_work, .done = job_done_again}, .loop = loop};
+        loop_job_run(loop, &once->job);
+        loop_job_run(loop, &again[i].job);
+    }
+    loop_jobs_wait(loop);
+    CHECK_INT(freed, JOBS);
+    for (int i = 0; i < JOBS; i++) {
+        CHECK_INT(again[i].worked, RUNS);
+        CHECK_INT(again[i].done, RUNS);
+    }
+    loop_free(loop);
+}
+
+TEST(job_of_a_loop_that_was_stopped_is_done_in_its_next_turns)
+{
+    struct loop *loop = loop_new();
+    struct watched_job job;
+
+    long_job_run(loop, &job);
+    loop_stop(loop);
+    loop_run(loop);
+    CHECK_INT(job.done, 0);
+    long_job_end(&job);
+    CHECK(turn_until(loop, &job.done, 1));
+    loop_free(loop);
+}
+
+static void timer_end_job(struct loop_timer *timer)
+{
+    struct counted_timer *counted = container_of(timer, struct counted_timer, timer);
+
+    timer_count(timer);
+    long_job_end(counted->job);
+}
+
+TEST(waiting_for_jobs_lasts_until_they_are_done_and_turns_the_loop)
+{
+    struct loop *loop = loop_new();
+    struct watched_job job;
+    struct counted_timer timer = {.job = &job};
+
+    loop_jobs_wait(loop); /* none: at once */
+    long_job_run(loop, &job);
+    loop_timer_init(loop, &timer.timer, timer_end_job);
+    loop_timer_arm(&timer.timer, 10, 0);
+    loop_jobs_wait(loop);
+    CHECK_INT(timer.fired, 1);
+    CHECK_INT(job.done, 1);
+    loop_timer_done(&timer.timer);
+    loop_free(loop);
+}
+
 /* -- signals, clock */
 
 struct counted_signal {
@@ -602,6 +787,7 @@ TEST(two_loops_know_nothing_of_each_other)
 int main(void)
 {
     alarm(20); /* a loop that waits for ever must not */
+    RUN(loop_is_not_freed_under_a_job);
     RUN(timer_fires_once_and_never_early);
     RUN(timer_repeats_until_it_is_disarmed);
     RUN(arming_an_armed_timer_sets_it_anew);
@@ -623,6 +809,10 @@ int main(void)
     RUN(turn_that_may_not_wait_does_not_wait);
     RUN(turn_waits_no_longer_than_it_is_told);
     RUN(another_thread_stops_a_loop_that_waits_and_it_can_run_again);
+    RUN(job_works_on_another_thread_and_is_done_once_and_later_on_the_loops_own);
+    RUN(jobs_all_end_once_and_may_run_again_or_be_freed_when_they_are_done);
+    RUN(job_of_a_loop_that_was_stopped_is_done_in_its_next_turns);
+    RUN(waiting_for_jobs_lasts_until_they_are_done_and_turns_the_loop);
     RUN(signal_is_caught_on_the_loop);
     RUN(clock_is_monotonic_and_its_two_units_agree);
     RUN(two_loops_know_nothing_of_each_other);
