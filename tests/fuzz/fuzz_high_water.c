@@ -1,0 +1,128 @@
+/* fuzz_high_water.c - the high-water file: one text for each content, whatever is sealed with a checksum.
+ *
+ * A checksum is not guessed, so that the input is taken as a whole file, as what stands in front of the
+ * checksum, and as the bytes of which a content is made. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/random.h"
+#include "shared/record/state_dir.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+enum { CHECKSUM_LINE = 9 + DIGEST_TEXT + 1 };
+
+/* -- the input as text */
+
+/* What is taken is sound, and is printed as the very bytes that were read. */
+static bool check_text(const char *text, size_t len)
+{
+    char again[HIGH_WATER_TEXT_MAX];
+    struct high_water water;
+
+    if (!high_water_parse(text, len, &water))
+        return false;
+    assert(high_water_is_sound(&water) && high_water_version(text, len) == HIGH_WATER_VERSION);
+    assert(high_water_print(&water, again, sizeof(again)) == len && memcmp(text, again, len) == 0);
+    return true;
+}
+
+/* The lines of a sealed text that was taken, told again by their number and their beginning. */
+static void check_lines(const char *text, size_t len)
+{
+    static const char *const begin[] = {"pawl high-water 1\n", "id ", "store ", "floor ", "epoch ", "roll "};
+    size_t line = 0;
+
+    for (size_t at = 0; at < len; line++) {
+        const char *key = line < 6 ? begin[line] : "member ";
+        const char *end = memchr(text + at, '\n', len - at);
+
+        assert(end != NULL && strncmp(text + at, key, strlen(key)) == 0);
+        at = (size_t)(end - text) + 1;
+    }
+    assert(line >= 6 && line <= 6 + STATE_MEMBERS_MAX);
+}
+
+static void check_sealed(const unsigned char *data, size_t size)
+{
+    char text[HIGH_WATER_TEXT_MAX + CHECKSUM_LINE + 1], sum[DIGEST_TEXT + 1];
+    struct bytes body = {(const char *)data, size};
+
+    if (size > HIGH_WATER_TEXT_MAX)
+        return;
+    memcpy(text, data, size);
+    digest_text(&body, 1, sum);
+    snprintf(text + size, CHECKSUM_LINE + 1, "checksum %s\n", sum);
+    if (!check_text(text, size + CHECKSUM_LINE))
+        return;
+    check_lines(text, size);
+    text[size * 7 / 11] ^= 4; /* and now it is damaged */
+    assert(!check_text(text, size + CHECKSUM_LINE));
+}
+
+/* -- the input as a content */
+
+struct source {
+    const unsigned char *at;
+    size_t len;
+};
+
+static unsigned take_byte(struct source *source)
+{
+    if (source->len == 0)
+        return 0;
+    source->len--;
+    return *source->at++;
+}
+
+static int64_t take_number(struct source *source)
+{
+    uint64_t number = 0;
+
+    for (unsigned bytes = take_byte(source) % 8; bytes > 0; bytes--)
+        number = number << 8 | take_byte(source);
+    return (int64_t)(number % (HIGH_WATER_MAX + UINT64_C(1)));
+}
+
+static void take_id(struct source *source, char *id, size_t chars)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    for (size_t i = 0; i < chars; i++)
+        id[i] = allowed[take_byte(source) % 64];
+}
+
+static void check_content(const unsigned char *data, size_t size)
+{
+    struct source source = {data, size};
+    char text[HIGH_WATER_TEXT_MAX];
+    struct high_water water, again;
+    size_t len;
+
+    memset(&water, 0, sizeof(water));
+    take_id(&source, water.member, MEMBER_ID_CHARS);
+    if (take_byte(&source) % 2 == 0)
+        take_id(&source, water.store, STORE_ID_CHARS);
+    water.floor = take_number(&source);
+    water.epoch = take_number(&source);
+    water.roll = take_number(&source);
+    water.member_count = take_byte(&source) % 12; /* few are as good, and many are slow */
+    for (unsigned i = 0; i < water.member_count; i++) {
+        water.members[i].role = take_byte(&source) % 2 ? MEMBER_GATEWAY : MEMBER_LEASE;
+        take_id(&source, water.members[i].id, MEMBER_ID_CHARS);
+        snprintf(water.members[i].id, 5, "%04u", i);
+        water.members[i].id[4] = 'x'; /* in place of the NUL: no id twice */
+        take_id(&source, water.members[i].incarnation, MEMBER_ID_CHARS);
+    }
+    len = high_water_print(&water, text, sizeof(text));
+    assert(len > 0 && high_water_parse(text, len, &again) && high_water_equal(&water, &again));
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    check_text((const char *)data, size);
+    check_sealed(data, size);
+    check_content(data, size);
+    return 0;
+}
