@@ -4,6 +4,7 @@
 #   make run         a private Redis, the lease service and the gateway: build/pawl dev
 #   make demo        the stale holder: build/pawl demo stale-holder
 #   make test        every layer of tests        make lint    every rule
+#   make torture     every accident, as often as an issue asked for (a good half hour)
 #   make bench       the figures                 make clean
 #   make install     PREFIX=/usr/local DESTDIR=
 #
@@ -54,29 +55,34 @@ GATEWAY := $(wildcard gateway/*.c)
 CLI := $(wildcard api/client/*.c api/cli/*.c)
 UNIT := $(wildcard tests/unit/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
-SCRIPTS_USED := $(wildcard shared/record/*.lua lease/scripts/lib/*.lua gateway/scripts/lib/*.lua)
+BENCH := $(wildcard tests/bench/*.c)
+SCRIPTS_USED := $(wildcard shared/record/*.lua shared/record/scripts/*.lua lease/scripts/lib/*.lua \
+	gateway/scripts/lib/*.lua)
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c)
 LEASE_O := $(call object,$(LEASE) $(GEN)/lease_scripts.c)
 GATEWAY_O := $(call object,$(GATEWAY) $(GEN)/gateway_scripts.c)
-CLI_O := $(call object,$(CLI))
+CLI_O := $(call object,$(CLI) $(GEN)/cli_scripts.c)
 UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
-BENCH_O := $(call object,$(wildcard tests/bench/*.c))
+BENCH_O := $(call object,$(BENCH) $(if $(BENCH),$(GEN)/bench/lease_scripts.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
-GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h)
+GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h cli_scripts.h)
 
 PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
+SHIM := $(BUILD)/torture/shim.so
+BENCH_LEASE := $(BUILD)/bench/pawl-lease
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
-.PHONY: all objects tidy unit fuzz run demo test lint bench install clean FORCE
+.PHONY: all objects tidy unit shim fuzz run demo test torture lint bench install clean FORCE
 all: $(PROGRAMS)
-objects: $(OBJECTS)
+objects: $(OBJECTS) $(SHIM)
 tidy: $(PRODUCT_O:%.o=%.tidy)
 unit: $(UNIT_PROGRAMS)
+shim: $(SHIM)
 
 # -- what the machine has
 
@@ -94,7 +100,8 @@ $(call keep,$(BUILD)/shared.txt,$(SHARED))
 $(call keep,$(BUILD)/lease.txt,$(LEASE))
 $(call keep,$(BUILD)/gateway.txt,$(GATEWAY))
 $(call keep,$(BUILD)/cli.txt,$(CLI))
-$(call keep,$(GEN)/scripts.txt,$(wildcard lease/scripts/*.lua gateway/scripts/*.lua))
+$(call keep,$(GEN)/scripts.txt,$(wildcard lease/scripts/*.lua gateway/scripts/*.lua shared/record/scripts/*.lua \
+	api/cli/scripts/*.lua))
 endif
 endif
 
@@ -116,12 +123,24 @@ build/flags.mk: Makefile deploy/install-deps
 $(GEN)/lease_scripts.h $(GEN)/lease_scripts.c &: $(wildcard lease/scripts/*.lua) $(SCRIPTS_USED) \
 		deploy/build/scripts.py $(GEN)/scripts.txt
 	$(call say,GEN,$@)
-	$(Q)deploy/build/scripts.py embed lease/scripts $(GEN)/lease_scripts
+	$(Q)deploy/build/scripts.py embed $(GEN)/lease_scripts lease/scripts shared/record/scripts
 
 $(GEN)/gateway_scripts.h $(GEN)/gateway_scripts.c &: $(wildcard gateway/scripts/*.lua) $(SCRIPTS_USED) \
 		deploy/build/scripts.py $(GEN)/scripts.txt
 	$(call say,GEN,$@)
-	$(Q)deploy/build/scripts.py embed gateway/scripts $(GEN)/gateway_scripts
+	$(Q)deploy/build/scripts.py embed $(GEN)/gateway_scripts gateway/scripts shared/record/scripts
+
+$(GEN)/cli_scripts.h $(GEN)/cli_scripts.c &: $(wildcard api/cli/scripts/*.lua) $(SCRIPTS_USED) \
+		deploy/build/scripts.py $(GEN)/scripts.txt
+	$(call say,GEN,$@)
+	$(Q)deploy/build/scripts.py embed $(GEN)/cli_scripts api/cli/scripts
+
+# For the benchmark's "without".
+$(GEN)/bench/lease_scripts.c: $(wildcard lease/scripts/*.lua) $(SCRIPTS_USED) tests/bench/stripe_bare.lua \
+		deploy/build/scripts.py $(GEN)/scripts.txt
+	$(call say,GEN,$@)
+	$(Q)deploy/build/scripts.py embed $(GEN)/bench/lease_scripts lease/scripts shared/record/scripts \
+		--replace shared/record/stripe.lua=tests/bench/stripe_bare.lua
 
 $(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
 	$(call say,GEN,$@)
@@ -169,10 +188,20 @@ $(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
 	$(link)
 $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
 	$(link) $(CURL_LIBS)
+# call_bare.o comes first, so that call.o is not looked for in the archive.
+$(BENCH_LEASE): $(filter-out %/lease_scripts.o,$(LEASE_O)) \
+		$(call object,tests/bench/call_bare.c $(GEN)/bench/lease_scripts.c) $(BUILD)/libshared.a $(BUILD)/lease.txt
+	$(link)
 $(UNIT_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
 	$(link) $(CURL_LIBS)
 $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
 	$(link) $(CURL_LIBS) -fsanitize=fuzzer
+
+# Preloaded into redis-server, too, which knows no sanitizer: without their flags.
+$(SHIM): tests/torture/shim.c api/cli/drill_shim.h $(BUILD)/flags.txt
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=c11 $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
 # The parsers as libFuzzer wants them: everything compiled by clang and watched.
 FUZZ_MAKE := BUILD=build/fuzzing CC=clang SANITIZE=fuzzer-no-link,address,undefined
@@ -195,17 +224,21 @@ demo: all
 
 test: all
 	@deploy/install-deps test
-	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory unit shim
 	@$(MAKE) --no-print-directory fuzz
 	tests/run --build $(BUILD) --fuzz-seconds $(FUZZ_SECONDS)
+
+torture: all shim
+	@deploy/install-deps test
+	tests/run --build $(BUILD) --layers torture --rounds full --at-once 1
 
 lint: build/flags.mk
 	@deploy/install-deps test
 	tests/lint/run
 
-bench: all
+bench: all $(BENCH_LEASE)
 	@deploy/install-deps test
-	tests/bench/run
+	PAWL_BUILD=$(BUILD) tests/bench/run
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin

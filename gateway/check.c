@@ -11,7 +11,6 @@
 
 #include "gateway/gate.h"
 #include "gateway_scripts.h"
-#include "shared/record/outcome.h"
 
 static enum step check_ask(struct gate_call *gate);
 static enum step check_answer(struct store_call *call, enum store_outcome outcome,
@@ -69,8 +68,8 @@ static enum step check_accepted(struct gate_call *gate, int64_t mark)
 static enum step check_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct gate_call *gate = container_of(call, struct gate_call, store);
-    enum problem bad = record_problem(outcome, reply);
+    struct gate_call *gate = container_of(call, struct gate_call, record.store);
+    enum problem bad = record_problem(&gate->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return gate_fail(gate, bad);

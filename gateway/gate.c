@@ -78,10 +78,12 @@ void gate_add_fence(struct gate_call *gate)
 enum step gate_run(struct gate_call *gate, const struct store_script *script,
                    enum step (*done)(struct store_call *, enum store_outcome, const struct store_reply *))
 {
-    gate->store.done = done;
-    store_run(worker_of(gate->req)->store, &gate->store, script, gate->keys, gate->keys + gate->args,
-              gate->argv);
-    return SUSPENDED;
+    enum problem bad;
+
+    gate->record.store.done = done;
+    bad = record_run(record_line_of(gate->req), &gate->record, keys_stripe_of(gate->lease), script,
+                     gate->keys, gate->keys + gate->args, gate->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : gate_fail(gate, bad);
 }
 
 struct bytes gate_stripe(struct gate_call *gate)

@@ -8,6 +8,7 @@
 #define PAWL_GATEWAY_GATE_H
 
 #include "shared/http.h"
+#include "shared/record/daemon.h"
 #include "shared/record/keys.h"
 #include "shared/record/name.h"
 #include "shared/service.h"
@@ -19,7 +20,7 @@ enum { GATE_KEYS_MAX = 5, GATE_ARGS_MAX = 14, GATE_FENCE_ARGS = 5, GATE_NUMBER_S
 enum gate_status { GATE_NATIVE, GATE_FORWARD_AUTH };
 
 struct gate_call {
-    struct store_call store;
+    struct record_call record;
     struct http_request *req;
     enum gate_status statuses;
     struct bytes lease, resource; /* resource is empty for the check endpoint */
@@ -30,7 +31,7 @@ struct gate_call {
     char lease_key[KEYS_LEASE_SIZE], resource_key[KEYS_RESOURCE_SIZE];
     char number[3][GATE_NUMBER_SIZE];
     unsigned keys, args;
-    struct bytes argv[GATE_KEYS_MAX + GATE_ARGS_MAX];
+    struct bytes argv[GATE_KEYS_MAX + GATE_ARGS_MAX + RECORD_ARGS];
 };
 
 /* Reads the key of a resource, or the name of a lease, from raw path text. NULL, or what is wrong with

@@ -1,13 +1,8 @@
 /* main.c - pawl-gateway: stands in front of the resource and refuses the stale writer. */
-#include <stdlib.h>
-
 #include "gateway/gate.h"
 #include "gateway/routes.h"
 #include "gateway_scripts.h"
-#include "shared/record/sweep.h"
-
-static void gateway_worker_start(struct worker *worker);
-static void gateway_worker_stop(struct worker *worker);
+#include "shared/record/daemon.h"
 
 #define DEEDS "pawl_gateway_operations_total"
 #define DEEDS_HELP "What the gate let through."
@@ -28,6 +23,16 @@ static const struct service_flag gateway_flags[] = {
 
 int main(int argc, char **argv)
 {
+    /* The sweep forgets remembered deletions. */
+    static const struct record_plan record = {
+        .role = MEMBER_GATEWAY,
+        .pulse = &script_pulse,
+        .watch = &script_watch,
+        .leave = &script_leave,
+        .sweep = &script_forget,
+        .index = "gone",
+        .records = "r:",
+    };
     static const struct service_plan plan = {
         .name = "pawl-gateway",
         .summary = "stands in front of the resource and refuses the stale writer",
@@ -38,39 +43,19 @@ int main(int argc, char **argv)
         .flags = gateway_flags,
         .routes = gateway_routes,
         .scripts = gateway_scripts,
-        .ready_script = &script_ready,
-        .ready_key = {"pawl:{00}", 9},
         .metrics = gateway_metrics,
         .metric_count = GATE_COUNTS,
-        .worker_start = gateway_worker_start,
-        .worker_stop = gateway_worker_stop,
+        .open = record_daemon_open,
+        .close = record_daemon_close,
+        .worker_open = record_worker_open,
+        .worker_close = record_worker_close,
+        .worker_free = record_worker_free,
+        .worker_tick = record_worker_tick,
+        .settled = record_daemon_settled,
+        .leave = record_daemon_leave,
+        .ready = record_worker_ready,
+        .own = &record,
     };
 
     return service_main(&plan, argc, argv);
-}
-
-/* -- remembered deletions are forgotten by one sweep for each process, on its first worker */
-
-static void gateway_worker_start(struct worker *worker)
-{
-    struct sweep *sweep;
-
-    if (worker->index != 0) {
-        return;
-    }
-    sweep = calloc(1, sizeof(*sweep));
-    if (sweep == NULL) {
-        abort();
-    }
-    *sweep = (struct sweep){
-        .store = worker->store, .script = &script_forget, .index = "gone", .records = "r:"};
-    worker->extra = sweep;
-    sweep_start(sweep, worker->loop, worker->service->settings.remember_ms);
-}
-
-static void gateway_worker_stop(struct worker *worker)
-{
-    if (worker->extra != NULL) {
-        sweep_stop(worker->extra);
-    }
 }

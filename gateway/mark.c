@@ -4,7 +4,6 @@
  *   mark_answer  tell             200 | 503 | 504 */
 #include "gateway/gate.h"
 #include "gateway_scripts.h"
-#include "shared/record/outcome.h"
 
 static enum step mark_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply);
@@ -25,8 +24,8 @@ enum step mark_start(struct http_request *req)
 static enum step mark_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct gate_call *gate = container_of(call, struct gate_call, store);
-    enum problem bad = record_problem(outcome, reply);
+    struct gate_call *gate = container_of(call, struct gate_call, record.store);
+    enum problem bad = record_problem(&gate->record, outcome, reply);
     struct json_out *json;
 
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "mark")) {

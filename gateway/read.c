@@ -11,7 +11,6 @@
 #include "gateway/condition.h"
 #include "gateway/gate.h"
 #include "gateway_scripts.h"
-#include "shared/record/outcome.h"
 
 enum { ETAG_MAX = 64 };
 
@@ -103,8 +102,8 @@ static enum step read_found(struct reading *r, const struct store_reply *reply)
 static enum step read_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct reading *r = container_of(call, struct reading, gate.store);
-    enum problem bad = record_problem(outcome, reply);
+    struct reading *r = container_of(call, struct reading, gate.record.store);
+    enum problem bad = record_problem(&r->gate.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return gate_fail(&r->gate, bad);

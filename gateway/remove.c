@@ -6,7 +6,6 @@
 #include "gateway/condition.h"
 #include "gateway/gate.h"
 #include "gateway_scripts.h"
-#include "shared/record/outcome.h"
 
 struct removal {
     struct gate_call gate;
@@ -54,8 +53,8 @@ static enum step remove_done(struct removal *r, int64_t mark, unsigned row)
 static enum step remove_answer(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
-    struct removal *r = container_of(call, struct removal, gate.store);
-    enum problem bad = record_problem(outcome, reply);
+    struct removal *r = container_of(call, struct removal, gate.record.store);
+    enum problem bad = record_problem(&r->gate.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return gate_fail(&r->gate, bad);

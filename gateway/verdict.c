@@ -34,6 +34,9 @@ static void status_put(struct gate_call *gate, const char *verdict, const char *
 
 void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee)
 {
+    if (gate->claimed) {
+        life_let_through(record_line_of(gate->req)->life, gate->claim.token.number);
+    }
     status_put(gate, "accepted", NULL, mark, guarantee);
 }
 

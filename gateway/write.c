@@ -7,7 +7,6 @@
 #include "gateway/gate.h"
 #include "gateway_scripts.h"
 #include "shared/random.h"
-#include "shared/record/outcome.h"
 
 enum { ETAG_CHARS = 16, TYPE_MAX = 256 };
 
@@ -93,8 +92,8 @@ static enum step write_done(struct write *w, const struct store_reply *reply)
 static enum step write_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct write *w = container_of(call, struct write, gate.store);
-    enum problem bad = record_problem(outcome, reply);
+    struct write *w = container_of(call, struct write, gate.record.store);
+    enum problem bad = record_problem(&w->gate.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return gate_fail(&w->gate, bad);

@@ -2,7 +2,8 @@
  *
  *   acquire_start   read the ask             400 | 422, or go on
  *   acquire_ask     run acquire.lua          suspended
- *   acquire_answer  tell the holder          201 | 200 | 409 | 503 | 504 */
+ *   acquire_answer  tell the holder          201 | 200 | 409 | 503 | 504
+ *   acquire_again   the floor is just being raised: ask once more, for half a second */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,18 +11,20 @@
 #include "lease/grant.h"
 #include "lease/operation.h"
 #include "lease_scripts.h"
-#include "shared/record/outcome.h"
 
-enum { TTL_MS_DEFAULT = 30000 };
+enum { TTL_MS_DEFAULT = 30000, AGAIN_MS = 5, PATIENCE_MS = 500 };
 
 struct acquire {
     struct lease_call lease;
     struct lease_ask ask;
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
+    struct loop_timer again;
+    uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
 
 static enum step acquire_ask(struct acquire *a);
+static enum step acquire_run(struct acquire *a);
 static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply);
 
@@ -74,6 +77,12 @@ static void acquire_defaults(struct lease_ask *ask)
     }
 }
 
+/* Not while the store's settings can lose a lock, nor when this service's own floor is lost. */
+static bool acquire_may_grant(const struct http_request *req)
+{
+    return store_unsafe(worker_of(req)->store) == NULL && !life_has_lost_its_floor(record_line_of(req)->life);
+}
+
 static enum step acquire_ask(struct acquire *a)
 {
     struct lease_call *lease = &a->lease;
@@ -87,8 +96,13 @@ static enum step acquire_ask(struct acquire *a)
     args[4] = (struct bytes){a->ttl, (size_t)snprintf(a->ttl, sizeof(a->ttl), "%" PRId64, a->ask.ttl_ms)};
     args[5] = (struct bytes){a->ask.meta, a->ask.meta_len};
     args[6] = lease_call_remember(lease);
-    args[7] = store_unsafe(worker_of(lease->req)->store) == NULL ? BYTES("grant") : BYTES("hold-off");
-    return lease_call_run(lease, &script_acquire, 8, acquire_answer);
+    args[7] = acquire_may_grant(lease->req) ? BYTES("grant") : BYTES("hold-off");
+    return acquire_run(a);
+}
+
+static enum step acquire_run(struct acquire *a)
+{
+    return lease_call_run(&a->lease, &script_acquire, 8, acquire_answer);
 }
 
 static enum step acquire_granted(struct acquire *a, const struct store_reply *reply)
@@ -104,6 +118,7 @@ static enum step acquire_granted(struct acquire *a, const struct store_reply *re
         .expires_in_ms = a->ask.ttl_ms,
     };
 
+    life_granted(record_line_of(a->lease.req)->life, grant.token.number);
     worker_count(worker_of(a->lease.req), COUNT_GRANTED);
     return grant_answer(&a->lease, &grant, 201);
 }
@@ -138,11 +153,47 @@ static enum step acquire_over(struct acquire *a, const struct store_reply *reply
     return http_problem_end(a->lease.req, 0);
 }
 
+static void acquire_again(struct loop_timer *timer)
+{
+    struct acquire *a = container_of(timer, struct acquire, again);
+
+    loop_timer_done(timer);
+    acquire_run(a);
+}
+
+/* Nothing was granted, and a higher floor is recorded within milliseconds where the disk is well. */
+static enum step acquire_ceiling(struct acquire *a)
+{
+    struct worker *worker = worker_of(a->lease.req);
+
+    life_want_pulse(record_line_of(a->lease.req)->life);
+    if (a->patient_until_ms == 0) {
+        a->patient_until_ms = loop_now_ms() + PATIENCE_MS;
+    }
+    if (loop_now_ms() >= a->patient_until_ms) {
+        return http_refuse(a->lease.req, PROBLEM_FLOOR_REACHED);
+    }
+    loop_timer_init(worker->loop, &a->again, acquire_again);
+    loop_timer_arm(&a->again, AGAIN_MS, 0);
+    return SUSPENDED;
+}
+
+static enum step acquire_held_off(struct acquire *a)
+{
+    char detail[LIFE_DETAIL_SIZE];
+
+    if (life_has_lost_its_floor(record_line_of(a->lease.req)->life) &&
+        life_trouble(record_line_of(a->lease.req)->life, detail)) {
+        return http_refuse_detail(a->lease.req, PROBLEM_FLOOR_REACHED, detail);
+    }
+    return http_refuse(a->lease.req, PROBLEM_STORE_UNSAFE);
+}
+
 static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply)
 {
-    struct acquire *a = container_of(call, struct acquire, lease.store);
-    enum problem bad = record_problem(outcome, reply);
+    struct acquire *a = container_of(call, struct acquire, lease.record.store);
+    enum problem bad = record_problem(&a->lease.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(a->lease.req, bad);
@@ -162,8 +213,11 @@ static enum step acquire_answer(struct store_call *call, enum store_outcome outc
     if (store_reply_is(reply, "exhausted")) {
         return http_refuse(a->lease.req, PROBLEM_TOKEN_EXHAUSTED);
     }
+    if (store_reply_is(reply, "ceiling")) {
+        return acquire_ceiling(a);
+    }
     if (store_reply_is(reply, "held-off")) {
-        return http_refuse(a->lease.req, PROBLEM_STORE_UNSAFE);
+        return acquire_held_off(a);
     }
     return http_refuse(a->lease.req, PROBLEM_INTERNAL);
 }

@@ -1,79 +1,153 @@
 /* init_store.c - pawl-lease --init-store: make a store in an empty Redis.
  *
- *   init_store         connect, look at the settings     69 | 78, or go on
- *   init_store_ask     run init_store.lua
- *   init_store_answer  say what came of it               0 | 1 | 69 */
+ *   init_store         open the state directory, connect, look at the settings     69 | 78, or go on
+ *   init_store_ask     note the store in the directory, run init_store.lua
+ *   init_store_answer  say what came of it                                         0 | 1 | 69
+ *
+ * The directory is written first: a store whose floor is nowhere must not be. If the store then was not made,
+ * the note is taken back; if nobody knows, it stays. */
 #include "lease/init_store.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "lease_scripts.h"
 #include "shared/random.h"
 #include "shared/record/keys.h"
+#include "shared/record/state_dir.h"
 
-enum { ID_CHARS = 24, TURN_MS = 10 };
+enum { TURN_MS = 10, REFUSED = 1 };
 
 struct init_store {
     struct store_call call;
+    const char *name;
     int status; /* -1: not known yet */
-    char stripe[KEYS_STRIPE_SIZE], id[ID_CHARS + 1], epoch[24];
-    struct bytes argv[3];
+    struct state_dir dir;
+    struct high_water blank, water;
+    char identity[STORE_ID_CHARS + 3], epoch[24], floor[24];
+    struct bytes argv[6];
 };
 
-static void init_store_ask(struct init_store *init, struct store *store);
+static int init_store_open(struct init_store *init, const struct service *service);
+static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
+                          struct store *store);
+static int init_store_ask(struct init_store *init, const struct service *service, struct store *store);
 static enum step init_store_answer(struct store_call *call, enum store_outcome outcome,
                                    const struct store_reply *reply);
 
-static int init_store_run(struct service *service, struct loop *loop, struct store *store)
+int init_store(struct service *service)
 {
-    const char *name = service->plan->name;
+    struct init_store init = {
+        .name = service->plan->name, .status = -1, .dir = {.dir_fd = -1, .lock_fd = -1}};
+    int status = init_store_open(&init, service);
+
+    if (status < 0) {
+        struct loop *loop = loop_new();
+        struct store *store = service_store_open(service, loop);
+
+        status = init_store_run(&init, service, loop, store);
+        store_close(store);
+        loop_free(loop);
+    }
+    state_dir_close(&init.dir);
+    return status;
+}
+
+static int fail(const struct init_store *init, int status, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", init->name, what);
+    return status;
+}
+
+static int init_store_open(struct init_store *init, const struct service *service)
+{
+    char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
+    const char *wrong = state_dir_path(service->settings.state_dir, path);
+
+    if (wrong != NULL) {
+        return fail(init, SERVICE_CONFIG, wrong);
+    }
+    switch (state_dir_open(&init->dir, path, &init->blank, why)) {
+    case STATE_OPEN:
+    case STATE_FRESH: break;
+    case STATE_IN_USE:
+    case STATE_DAMAGED:
+    case STATE_FAILED: return fail(init, SERVICE_CONFIG, why);
+    }
+    if (init->blank.store[0] == '\0') {
+        return -1;
+    }
+    fprintf(stderr,
+            "%s: the state directory %s belongs to the store %s; nothing was created. If that store has lost "
+            "its content: pawl "
+            "store recover. If it is to be given up: delete the directory.\n",
+            init->name, path, init->blank.store);
+    return REFUSED;
+}
+
+static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
+                          struct store *store)
+{
     const char *detail = NULL;
     uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
-    struct init_store init = {.status = -1};
+    int status;
 
     while ((!store_checked(store) || store_not_ready(store, &detail) != NULL) &&
            store_unsafe(store) == NULL && loop_now_ms() < deadline_ms) {
         loop_turn(loop, TURN_MS);
     }
     if (store_unsafe(store) != NULL) {
-        fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n", name,
+        fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n", init->name,
                 store_unsafe(store));
         return SERVICE_CONFIG;
     }
     if (store_not_ready(store, &detail) != NULL) {
-        fprintf(stderr, "%s: the store cannot be reached, nothing was created: %s\n", name, detail);
+        fprintf(stderr, "%s: the store cannot be reached, nothing was created: %s\n", init->name, detail);
         return SERVICE_UNREACHABLE;
     }
-    init_store_ask(&init, store);
-    while (init.status < 0) {
+    status = init_store_ask(init, service, store);
+    while (status < 0 && init->status < 0) {
         loop_turn(loop, TURN_MS); /* the call has a deadline of its own */
     }
-    return init.status;
-}
-
-int init_store(struct service *service)
-{
-    struct loop *loop = loop_new();
-    struct store *store = service_store_open(service, loop);
-    int status = init_store_run(service, loop, store);
-
-    store_close(store);
-    loop_free(loop);
-    return status;
+    return status < 0 ? init->status : status;
 }
 
 /* The epoch begins at the Unix time, so that a store that is lost with everything around it does not
  * begin again below the tokens of its former life. */
-static void init_store_ask(struct init_store *init, struct store *store)
+static int init_store_ask(struct init_store *init, const struct service *service, struct store *store)
 {
-    random_text(init->id, ID_CHARS);
-    snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)time(NULL));
-    init->argv[0] = keys_stripe(init->stripe, 0);
-    init->argv[1] = bytes_of(init->id);
+    char why[STATE_WHY_MAX];
+
+    init->water = init->blank;
+    random_text(init->water.store, STORE_ID_CHARS);
+    init->water.epoch = (int64_t)time(NULL);
+    init->water.floor = service->settings
+                            .token_block; /* but no list: it may admit nothing before it has begun */
+    if (!state_dir_write(&init->dir, &init->water, why)) {
+        return fail(init, SERVICE_CONFIG, why);
+    }
+    snprintf(init->identity, sizeof(init->identity), "2:%s", init->water.store);
+    snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)init->water.epoch);
+    snprintf(init->floor, sizeof(init->floor), "%lld", (long long)init->water.floor);
+    init->argv[0] = BYTES("pawl:{store}");
+    init->argv[1] = bytes_of(init->identity);
     init->argv[2] = bytes_of(init->epoch);
+    init->argv[3] = bytes_of(store_run_id(store));
+    init->argv[4] = bytes_of(init->water.member);
+    init->argv[5] = bytes_of(init->floor);
     init->call.done = init_store_answer;
-    store_run(store, &init->call, &script_init_store, 1, 3, init->argv);
+    store_run(store, &init->call, &script_init_store, 1, 6, init->argv);
+    return -1;
+}
+
+static void take_back(struct init_store *init)
+{
+    char why[STATE_WHY_MAX];
+
+    if (!state_dir_write(&init->dir, &init->blank, why)) {
+        fail(init, REFUSED, why);
+    }
 }
 
 static enum step init_store_answer(struct store_call *call, enum store_outcome outcome,
@@ -83,16 +157,23 @@ static enum step init_store_answer(struct store_call *call, enum store_outcome o
     struct bytes id;
 
     if (outcome == STORE_DONE && store_reply_is(reply, "created")) {
-        printf("store %s created, epoch %s\n", init->id, init->epoch);
+        printf("store %s created, epoch %s\n", init->water.store, init->epoch);
         init->status = SERVICE_OK;
     } else if (outcome == STORE_DONE && store_reply_is(reply, "exists")) {
         id = store_reply_text(reply, 1);
         fprintf(stderr, "this Redis has a store already (%.*s); nothing was changed\n", (int)id.len, id.at);
-        init->status = 1;
+        take_back(init);
+        init->status = REFUSED;
+    } else if (outcome == STORE_NOT_SENT) {
+        take_back(init);
+        init->status = fail(init, SERVICE_UNREACHABLE,
+                            "the store did not take the request; nothing was created");
     } else {
-        fprintf(stderr, "%s\n",
-                outcome == STORE_NOT_SENT ? "the store did not take the request; nothing was created"
-                                          : "the store did not answer in time: run this again to see");
+        fprintf(
+            stderr,
+            "%s: the store did not answer in time, and may have been made: pawl store status tells. If it "
+            "was not, delete the state directory and run this again.\n",
+            init->name);
         init->status = SERVICE_UNREACHABLE;
     }
     return ANSWERED;

@@ -13,21 +13,20 @@
 
 #include "lease/look.h"
 #include "lease_scripts.h"
-#include "shared/record/outcome.h"
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, TAG_CHARS = 16, CURSOR_NAME_AT = 3 + TAG_CHARS + 1 };
 
 #define CURSOR_DOMAIN "list-cursor"
 
 struct list {
-    struct store_call call;
+    struct record_call call;
     struct http_request *req;
     bool nothing; /* a state that no lease of this version has */
     unsigned stripe, limit, found;
     char prefix[NAME_MAX_BYTES + 1], after[NAME_MAX_BYTES + 1], state[16];
     char keys[3][KEYS_STRIPE_SIZE];
     char left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
-    struct bytes argv[LEASE_KEYS + 4];
+    struct bytes argv[LEASE_KEYS + 4 + RECORD_ARGS];
 };
 
 static const char *list_read(struct list *l);
@@ -140,8 +139,8 @@ enum step list_start(struct http_request *req)
 
 static enum step list_ask(struct list *l)
 {
-    struct worker *worker = worker_of(l->req);
-    uint64_t remember_ms = worker->service->settings.remember_ms;
+    uint64_t remember_ms = worker_of(l->req)->service->settings.remember_ms;
+    enum problem bad;
 
     l->argv[0] = keys_stripe(l->keys[0], l->stripe);
     l->argv[1] = keys_due(l->keys[1], l->stripe);
@@ -153,9 +152,10 @@ static enum step list_ask(struct list *l)
     l->argv[5] = bytes_of(l->left);
     snprintf(l->remember, sizeof(l->remember), "%" PRIu64, remember_ms);
     l->argv[6] = bytes_of(l->remember);
-    l->call.done = list_answer;
-    store_run(worker->store, &l->call, &script_list, LEASE_KEYS, LEASE_KEYS + 4, l->argv);
-    return SUSPENDED;
+    l->call.store.done = list_answer;
+    bad = record_run(record_line_of(l->req), &l->call, l->stripe, &script_list, LEASE_KEYS, LEASE_KEYS + 4,
+                     l->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(l->req, bad);
 }
 
 static void list_collect(struct list *l, const struct store_reply *items)
@@ -173,8 +173,8 @@ static void list_collect(struct list *l, const struct store_reply *items)
 static enum step list_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct list *l = container_of(call, struct list, call);
-    enum problem bad = record_problem(outcome, reply);
+    struct list *l = container_of(call, struct list, call.store);
+    enum problem bad = record_problem(&l->call, outcome, reply);
     struct bytes after;
 
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "listed")) {

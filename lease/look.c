@@ -5,7 +5,6 @@
 #include "lease/look.h"
 
 #include "lease_scripts.h"
-#include "shared/record/outcome.h"
 
 static enum step look_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply);
@@ -64,8 +63,8 @@ static void look_write_free(struct json_out *json, struct bytes name, const stru
 static enum step look_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct lease_call *lease = container_of(call, struct lease_call, store);
-    enum problem bad = record_problem(outcome, reply);
+    struct lease_call *lease = container_of(call, struct lease_call, record.store);
+    enum problem bad = record_problem(&lease->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(lease->req, bad);

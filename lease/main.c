@@ -1,14 +1,9 @@
 /* main.c - pawl-lease: lends leases with fencing tokens. */
-#include <stdlib.h>
-
 #include "lease/init_store.h"
 #include "lease/operation.h"
 #include "lease/routes.h"
 #include "lease_scripts.h"
-#include "shared/record/sweep.h"
-
-static void lease_worker_start(struct worker *worker);
-static void lease_worker_stop(struct worker *worker);
+#include "shared/record/daemon.h"
 
 #define HOLDS "pawl_lease_operations_total"
 #define HOLDS_HELP "What happened to holds."
@@ -23,11 +18,25 @@ static const struct metric lease_metrics[LEASE_COUNTS] = {
 static const struct service_flag lease_flags[] = {
     {{"init-store", OPTION_FLAG, NULL, NULL, "make a store in an empty Redis, and exit", 0, 0, true},
      offsetof(struct service_settings, init_store)},
+    {{"token-block", OPTION_UNSIGNED, NULL, "N", "how many tokens are reserved ahead", 1, 1000000000, false},
+     offsetof(struct service_settings, token_block)},
     {{0}, 0},
 };
 
 int main(int argc, char **argv)
 {
+    static const struct record_plan record = {
+        .role = MEMBER_LEASE,
+        .pulse = &script_pulse,
+        .watch = &script_watch,
+        .leave = &script_leave,
+        .admit = &script_admit,
+        .sweep = &script_sweep,
+        .index = "due",
+        .records = "l:",
+        .swept = COUNT_EXPIRED,
+        .counts_swept = true,
+    };
     static const struct service_plan plan = {
         .name = "pawl-lease",
         .summary = "lends leases with fencing tokens, over HTTP",
@@ -39,57 +48,20 @@ int main(int argc, char **argv)
         .flags = lease_flags,
         .routes = lease_routes,
         .scripts = lease_scripts,
-        .ready_script = &script_ready,
-        .ready_key = {"pawl:{00}", 9},
         .metrics = lease_metrics,
         .metric_count = LEASE_COUNTS,
-        .worker_start = lease_worker_start,
-        .worker_stop = lease_worker_stop,
+        .open = record_daemon_open,
+        .close = record_daemon_close,
+        .worker_open = record_worker_open,
+        .worker_close = record_worker_close,
+        .worker_free = record_worker_free,
+        .worker_tick = record_worker_tick,
+        .settled = record_daemon_settled,
+        .leave = record_daemon_leave,
+        .ready = record_worker_ready,
+        .own = &record,
         .run_once = init_store,
     };
 
     return service_main(&plan, argc, argv);
-}
-
-/* -- one sweep for each process, on its first worker */
-
-static void swept(struct sweep *sweep, int64_t expired);
-
-struct lease_sweep {
-    struct sweep sweep;
-    struct worker *worker;
-};
-
-static void lease_worker_start(struct worker *worker)
-{
-    struct lease_sweep *own;
-
-    if (worker->index != 0) {
-        return;
-    }
-    own = calloc(1, sizeof(*own));
-    if (own == NULL) {
-        abort();
-    }
-    own->worker = worker;
-    own->sweep = (struct sweep){
-        .store = worker->store, .script = &script_sweep, .index = "due", .records = "l:", .swept = swept};
-    worker->extra = own;
-    sweep_start(&own->sweep, worker->loop, worker->service->settings.remember_ms);
-}
-
-static void lease_worker_stop(struct worker *worker)
-{
-    struct lease_sweep *own = worker->extra;
-
-    if (own != NULL) {
-        sweep_stop(&own->sweep);
-    }
-}
-
-static void swept(struct sweep *sweep, int64_t expired)
-{
-    struct lease_sweep *own = container_of(sweep, struct lease_sweep, sweep);
-
-    metric_add(own->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_EXPIRED, (uint64_t)expired);
 }

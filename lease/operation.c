@@ -7,15 +7,14 @@
 const char *lease_call_init(struct lease_call *call, struct http_request *req)
 {
     const char *wrong = name_from_path(http_path_part(req, 0), call->name_text, &call->name);
-    unsigned stripe;
 
     call->req = req;
     if (wrong != NULL) {
         return wrong;
     }
-    stripe = keys_stripe_of(call->name);
-    call->argv[0] = keys_stripe(call->stripe, stripe);
-    call->argv[1] = keys_due(call->due, stripe);
+    call->stripe_number = keys_stripe_of(call->name);
+    call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
+    call->argv[1] = keys_due(call->due, call->stripe_number);
     call->argv[2] = keys_lease(call->key, call->name);
     call->argv[LEASE_KEYS] = call->name;
     return NULL;
@@ -25,9 +24,12 @@ enum step lease_call_run(struct lease_call *call, const struct store_script *scr
                          enum step (*done)(struct store_call *, enum store_outcome,
                                            const struct store_reply *))
 {
-    call->store.done = done;
-    store_run(worker_of(call->req)->store, &call->store, script, LEASE_KEYS, LEASE_KEYS + args, call->argv);
-    return SUSPENDED;
+    enum problem bad;
+
+    call->record.store.done = done;
+    bad = record_run(record_line_of(call->req), &call->record, call->stripe_number, script, LEASE_KEYS,
+                     LEASE_KEYS + args, call->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
 }
 
 struct bytes lease_call_remember(struct lease_call *call)

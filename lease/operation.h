@@ -6,6 +6,8 @@
 #define PAWL_LEASE_OPERATION_H
 
 #include "shared/http.h"
+#include "shared/record/call.h"
+#include "shared/record/daemon.h"
 #include "shared/record/keys.h"
 #include "shared/record/name.h"
 #include "shared/service.h"
@@ -14,19 +16,21 @@
 enum { LEASE_KEYS = 3, LEASE_ARGS_MAX = 8, LEASE_NUMBER_SIZE = 24 };
 
 struct lease_call {
-    struct store_call store;
+    struct record_call record;
     struct http_request *req;
+    unsigned stripe_number;
     struct bytes name;
     char name_text[NAME_MAX_BYTES + 1];
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], key[KEYS_LEASE_SIZE];
     char remember[LEASE_NUMBER_SIZE];
-    struct bytes argv[LEASE_KEYS + LEASE_ARGS_MAX];
+    struct bytes argv[LEASE_KEYS + LEASE_ARGS_MAX + RECORD_ARGS];
 };
 
 /* Reads the name from the path and fills the keys and argv[3], the name. NULL, or what is wrong with it:
  * 400. */
 const char *lease_call_init(struct lease_call *call, struct http_request *req);
-/* Runs the script with args arguments (argv[3] ...); done is called later, exactly once. */
+/* Runs the script with args arguments (argv[3] ...); done is called later, exactly once. Or refuses at once:
+ * 503. */
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
                          enum step (*done)(struct store_call *, enum store_outcome,
                                            const struct store_reply *));

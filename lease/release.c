@@ -5,7 +5,6 @@
  *   release_answer  tell the holder          204 | 410 | 503 | 504 */
 #include "lease/operation.h"
 #include "lease_scripts.h"
-#include "shared/record/outcome.h"
 
 struct release {
     struct lease_call lease;
@@ -73,8 +72,8 @@ static enum step release_ask(struct release *r)
 static enum step release_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply)
 {
-    struct release *r = container_of(call, struct release, lease.store);
-    enum problem bad = record_problem(outcome, reply);
+    struct release *r = container_of(call, struct release, lease.record.store);
+    enum problem bad = record_problem(&r->lease.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(r->lease.req, bad);

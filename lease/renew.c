@@ -10,7 +10,6 @@
 #include "lease/grant.h"
 #include "lease/operation.h"
 #include "lease_scripts.h"
-#include "shared/record/outcome.h"
 
 struct renew {
     struct lease_call lease;
@@ -61,8 +60,8 @@ static enum step renew_ask(struct renew *r)
 static enum step renew_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct renew *r = container_of(call, struct renew, lease.store);
-    enum problem bad = record_problem(outcome, reply);
+    struct renew *r = container_of(call, struct renew, lease.record.store);
+    enum problem bad = record_problem(&r->lease.record, outcome, reply);
     struct grant grant;
 
     if (bad != PROBLEM_NONE) {

@@ -47,6 +47,9 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
     if (status < 0 && plan->run_once != NULL && service->settings.init_store) {
         status = plan->run_once(service);
     }
+    if (status < 0 && plan->open != NULL) {
+        status = plan->open(service);
+    }
     if (status < 0) {
         status = service_listen(service);
     }
@@ -66,6 +69,7 @@ static void process_prepare(void)
     struct rlimit files;
 
     signal(SIGPIPE, SIG_IGN); /* a client or a store that has gone is told by the call that writes */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -115,19 +119,20 @@ static void service_metrics_open(struct service *service)
     service->metrics = metrics_new(all, (unsigned)SERVICE_METRICS + own, service->settings.threads);
 }
 
-static bool service_stores_checked(const struct service *service)
+static bool service_is_settled(const struct service *service)
 {
     for (unsigned i = 0; i < service->settings.threads; i++) {
         if (!store_checked(service->workers[i].store)) {
             return false;
         }
     }
-    return true;
+    return store_unsafe(service->workers[0].store) != NULL || service->plan->settled == NULL ||
+           service->plan->settled(service);
 }
 
-/* Waits until every worker's link has read the settings of the store once, or until it is clear that it
- * cannot be reached now: then the service starts all the same, answers 503, and looks at the settings as
- * soon as the store is there. */
+/* Waits until every worker's link has read the settings of the store once and it is known how things stand
+ * with it, or until it is clear that it cannot be reached now: then the service starts all the same, answers
+ * 503, and looks as soon as the store is there. */
 static int service_look_at_store(struct service *service)
 {
     unsigned threads = service->settings.threads;
@@ -139,7 +144,7 @@ static int service_look_at_store(struct service *service)
     for (unsigned i = 0; i < threads; i++) {
         worker_open(&service->workers[i], service, i);
     }
-    while (!service_stores_checked(service) && loop_now_ms() < deadline_ms) {
+    while (!service_is_settled(service) && loop_now_ms() < deadline_ms) {
         for (unsigned i = 0; i < threads; i++) {
             loop_turn(service->workers[i].loop, START_LOOK_MS / threads);
         }
@@ -213,6 +218,19 @@ static void stop_deadline(struct loop_timer *timer)
     }
 }
 
+/* Who asks a second time, in the last moments, shall not make a failure of an orderly end: libuv gives each
+ * signal its default action back. */
+static void signals_heard_enough(void)
+{
+    sigset_t heard;
+
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGTERM);
+    sigaddset(&heard, SIGINT);
+    sigaddset(&heard, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &heard, NULL);
+}
+
 static void service_serve(struct service *service)
 {
     unsigned threads = service->settings.threads;
@@ -235,6 +253,7 @@ static void service_serve(struct service *service)
         pthread_join(thread[i], NULL);
     }
     loop_timer_done(&start.deadline);
+    signals_heard_enough();
     loop_signal_done(&start.term);
     loop_signal_done(&start.interrupt);
     loop_signal_done(&start.hangup);
@@ -255,6 +274,9 @@ static void service_end(struct service *service)
         if (service->workers[i].loop != NULL) {
             worker_close(&service->workers[i]);
         }
+    }
+    if (service->plan->close != NULL) {
+        service->plan->close(service);
     }
     if (service->metrics != NULL) {
         metrics_free(service->metrics);

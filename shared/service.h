@@ -20,8 +20,8 @@
 
 /* Everything that flags, environment and file can set. */
 struct service_settings {
-    const char *listen, *redis, *redis_password_file, *keys, *config;
-    unsigned threads, connections_max;
+    const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir;
+    unsigned threads, connections_max, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t body_memory_max, body_max;
     int log_format, log_level;
@@ -37,20 +37,37 @@ struct service_flag {
 struct service;
 struct worker;
 
-/* What makes a daemon this daemon. */
+enum { READY_DETAIL_SIZE = 512 };
+
+/* What makes a daemon this daemon. A function may be NULL. */
 struct service_plan {
     const char *name, *summary, *examples;
     const char *listen;               /* the default */
     const struct service_flag *flags; /* beside the common ones; ends with option.name NULL */
     const struct http_route *routes;  /* without the health pages, which follow them */
     const struct store_script *const *scripts;
-    const struct store_script *ready_script; /* KEYS[1] = stripe_key: {"ours", ...} or {"not-ours"} */
-    struct bytes ready_key;
+    /* The daemon's own for the whole process, before any worker is opened: an exit status, or -1 to go on. */
+    int (*open)(struct service *service);
+    void (*close)(struct service *service);
+    /* Called on the main thread when the worker's loop and store stand: worker->extra, what runs from the
+     * beginning. At the end, on the main thread too: worker_close, then the store is closed, then
+     * worker_free. */
+    void (*worker_open)(struct worker *worker);
+    void (*worker_close)(struct worker *worker);
+    void (*worker_free)(struct worker *worker);
+    /* Every 100 ms, on the worker's own thread. */
+    void (*worker_tick)(struct worker *worker);
+    /* Whether it is known how things stand with the store: readiness is said after that, or after a time-out.
+     */
+    bool (*settled)(const struct service *service);
+    /* When every request of the process is answered, on the first worker's thread, until it says true (or
+     * time is up): says farewell to the store. */
+    bool (*leave)(struct service *service);
+    /* For /readyz, beside what the store itself knows: NULL, or the check that fails, in one word. */
+    const char *(*ready)(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
     const struct metric *metrics; /* beside the common ones */
     unsigned metric_count;
-    /* Called on the worker's own thread when its store and server stand, and before they go. May be NULL. */
-    void (*worker_start)(struct worker *worker);
-    void (*worker_stop)(struct worker *worker);
+    const void *own; /* of the functions above */
     /* Does the daemon's own one-off job (--init-store) in place of serving: the exit status. May be NULL. */
     int (*run_once)(struct service *service);
 };
@@ -70,7 +87,7 @@ struct worker {
     uint64_t logged_second;
     unsigned logged;
     atomic_uint keys_seen; /* generation of the keys in use */
-    void *extra; /* the daemon's own, from malloc, set by worker_start; freed after the store is closed */
+    void *extra;           /* the daemon's own */
 };
 
 struct service {
@@ -88,6 +105,8 @@ struct service {
     atomic_bool draining;
     struct worker *workers;
     unsigned listen_port;
+    atomic_uint idle_workers; /* that have answered their last request */
+    void *extra;              /* the daemon's own */
 };
 
 /* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS. */

@@ -1,8 +1,5 @@
 /* service_health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json,
- * problems.
- *
- *   ready_start   is the store there, and safe?    503, or go on
- *   ready_answer  is it ours?                      200 | 503 */
+ * problems. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +8,7 @@
 #include "shared/service.h"
 
 static enum step live(struct http_request *req);
-static enum step ready_start(struct http_request *req);
-static enum step ready_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply);
+static enum step ready_page(struct http_request *req);
 static enum step metrics_page(struct http_request *req);
 static enum step version(struct http_request *req);
 static enum step openapi(struct http_request *req);
@@ -21,7 +16,7 @@ static enum step problem_text(struct http_request *req);
 
 static const struct http_route health_routes[] = {
     {HTTP_GET, "/livez", HTTP_BODY_NONE, 0, false, live},
-    {HTTP_GET, "/readyz", HTTP_BODY_NONE, 0, false, ready_start},
+    {HTTP_GET, "/readyz", HTTP_BODY_NONE, 0, false, ready_page},
     {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page},
     {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version},
     {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi},
@@ -88,12 +83,6 @@ static enum step live(struct http_request *req)
 
 /* -- readyz */
 
-struct ready {
-    struct http_request *req;
-    struct store_call call;
-    struct bytes argv[1];
-};
-
 static enum step ready_refuse(struct http_request *req, enum problem problem, const char *check,
                               const char *detail)
 {
@@ -103,48 +92,34 @@ static enum step ready_refuse(struct http_request *req, enum problem problem, co
     return http_problem_end(req, 503);
 }
 
-static enum step ready_start(struct http_request *req)
+static enum step ready_page(struct http_request *req)
 {
-    struct ready *ready = HTTP_SCRATCH(req, struct ready);
     struct worker *worker = worker_of(req);
+    const struct service_plan *plan = worker->service->plan;
     const char *detail = NULL;
     const char *check = store_not_ready(worker->store, &detail);
-    const char *unsafe = store_unsafe(worker->store);
+    enum problem problem = PROBLEM_NONE;
+    char own[READY_DETAIL_SIZE];
 
-    if (unsafe != NULL) {
-        return ready_refuse(req, PROBLEM_STORE_UNSAFE, "store-unsafe", unsafe);
-    }
-    if (check != NULL) {
+    if (check != NULL && store_unsafe(worker->store) == NULL) {
         return ready_refuse(req, PROBLEM_STORE_UNAVAILABLE, check, detail);
     }
-    ready->req = req;
-    ready->argv[0] = worker->service->plan->ready_key;
-    ready->call.done = ready_answer;
-    store_run(worker->store, &ready->call, worker->service->plan->ready_script, 1, 1, ready->argv);
-    return SUSPENDED;
-}
-
-static enum step ready_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
-{
-    struct ready *ready = container_of(call, struct ready, call);
-
-    if (outcome != STORE_DONE) {
-        return ready_refuse(ready->req, PROBLEM_STORE_UNAVAILABLE, "store", "The store does not answer.");
+    const char *own_check = plan->ready != NULL ? plan->ready(worker, &problem, own) : NULL;
+    if (own_check != NULL) {
+        return ready_refuse(req, problem, own_check, own);
     }
-    if (!store_reply_is(reply, "ours")) {
-        return ready_refuse(ready->req, PROBLEM_STORE_NOT_OURS, "store-not-ours",
-                            problem_info(PROBLEM_STORE_NOT_OURS)->detail);
+    if (check != NULL) {
+        return ready_refuse(req, PROBLEM_STORE_UNSAFE, check, detail);
     }
-    struct json_out *json = http_json(ready->req);
+    struct json_out *json = http_json(req);
     json_object(json, NULL);
     json_text(json, "status", BYTES("ready"));
     json_object(json, "checks");
     json_text(json, "store", BYTES("ok"));
     json_object_end(json);
     json_object_end(json);
-    http_reply_json(ready->req);
-    return http_answer(ready->req, 200);
+    http_reply_json(req);
+    return http_answer(req, 200);
 }
 
 /* -- the rest */

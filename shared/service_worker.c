@@ -49,6 +49,9 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->metrics = metrics_block(service->metrics, index);
     worker->keys = atomic_load(&service->keys);
     worker->store = service_store_open(service, worker->loop);
+    if (service->plan->worker_open != NULL) {
+        service->plan->worker_open(worker);
+    }
 }
 
 /* The listening socket is there, the store has been looked at: serve until the loop is stopped. */
@@ -70,23 +73,24 @@ void worker_serve(struct worker *worker)
     };
 
     worker->http = http_server_new(worker->loop, &options);
-    if (worker->service->plan->worker_start != NULL) {
-        worker->service->plan->worker_start(worker);
-    }
     loop_timer_init(worker->loop, &worker->tick, worker_tick);
     loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
     loop_run(worker->loop);
     loop_timer_done(&worker->tick);
-    if (worker->service->plan->worker_stop != NULL) {
-        worker->service->plan->worker_stop(worker);
-    }
     free(routes);
 }
 
 void worker_close(struct worker *worker)
 {
+    const struct service_plan *plan = worker->service->plan;
+
+    if (plan->worker_close != NULL) {
+        plan->worker_close(worker);
+    }
     store_close(worker->store);
-    free(worker->extra); /* a call that the store has just ended may have been in it */
+    if (plan->worker_free != NULL) {
+        plan->worker_free(worker); /* a call that the store has just ended may have been in it */
+    }
     if (worker->http != NULL) {
         http_server_free(worker->http);
     }
@@ -114,6 +118,24 @@ static void worker_tell_store(struct worker *worker)
     worker->told = now;
 }
 
+/* The first worker goes last, for it is the one that says farewell to the store. */
+static void worker_drain(struct worker *worker)
+{
+    struct service *service = worker->service;
+
+    http_server_drain(worker->http); /* again is nothing new */
+    if (http_server_open_requests(worker->http) > 0) {
+        return;
+    }
+    if (worker->index != 0) {
+        atomic_fetch_add(&service->idle_workers, 1);
+        loop_stop(worker->loop);
+    } else if (atomic_load(&service->idle_workers) + 1 >= service->settings.threads &&
+               (service->plan->leave == NULL || service->plan->leave(service))) {
+        loop_stop(worker->loop);
+    }
+}
+
 static void worker_tick(struct loop_timer *timer)
 {
     struct worker *worker = container_of(timer, struct worker, tick);
@@ -123,11 +145,11 @@ static void worker_tick(struct loop_timer *timer)
     if (worker->index == 0 && worker->service->reload_wanted) {
         service_reload_keys(worker->service);
     }
+    if (worker->service->plan->worker_tick != NULL) {
+        worker->service->plan->worker_tick(worker);
+    }
     if (atomic_load(&worker->service->draining)) {
-        http_server_drain(worker->http); /* again is nothing new */
-        if (http_server_open_requests(worker->http) == 0) {
-            loop_stop(worker->loop);
-        }
+        worker_drain(worker);
     }
 }
 

@@ -226,7 +226,8 @@ static int cluster_store(struct cluster *cluster)
 {
     char program[CHILD_PATH_SIZE], url[CHILD_PATH_SIZE];
     int status = find_program("pawl-lease", program);
-    const char *const argv[] = {program, "--redis", url, "--init-store", NULL};
+    const char *const argv[] = {
+        program, "--redis", url, "--init-store", "--state-dir", cluster->files.state_lease, NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     const struct child *maker = &cluster->maker.child;
 
@@ -259,9 +260,12 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
                            const char *listen, char url[CLUSTER_URL_SIZE])
 {
     char path[CHILD_PATH_SIZE], redis[CHILD_PATH_SIZE];
-    const char *const argv[] = {path,     "--listen",          listen,         "--redis", redis,
-                                "--keys", cluster->files.keys, "--log-format", "text",    NULL};
-    const char *name = member == &cluster->lease ? "lease" : "gateway";
+    bool is_lease = member == &cluster->lease;
+    const char *state = is_lease ? cluster->files.state_lease : cluster->files.state_gateway;
+    const char *const argv[] = {
+        path,           "--listen", listen,        "--redis", redis, "--keys", cluster->files.keys,
+        "--log-format", "text",     "--state-dir", state,     NULL};
+    const char *name = is_lease ? "lease" : "gateway";
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     int status = find_program(program, path);
 

@@ -2,7 +2,7 @@
  *
  * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
  * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
- * (Redis). */
+ * (Redis), state-lease and state-gateway (the services' state directories). */
 #include "api/cli/cluster_files.h"
 
 #include <dirent.h>
@@ -164,6 +164,10 @@ int cluster_files_open(struct cluster_files *files, const char *data)
     }
     if (status != CLI_GO_ON) {
         return status;
+    }
+    if (!join(files->state_lease, files->data, "state-lease") ||
+        !join(files->state_gateway, files->data, "state-gateway")) {
+        return cli_fail(CLI_CONFIG, "the path of --data is too long");
     }
     files->store_made = there_is(files->data, "store-made");
     return keys_open(files);

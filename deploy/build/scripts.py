@@ -3,8 +3,8 @@
 
     scripts.py assemble lease/scripts/acquire.lua [--replace shared/record/clock.lua=FILE]... [--whole]
         prints one script with the files named by its "-- use: FILE" lines in front of it
-    scripts.py embed lease/scripts build/gen/lease_scripts
-        writes build/gen/lease_scripts.c and .h: each script of the folder, and the table of all of them
+    scripts.py embed build/gen/lease_scripts lease/scripts shared/record/scripts
+        writes build/gen/lease_scripts.c and .h: each script of the folders, and the table of all of them
     scripts.py lines lease/scripts/acquire.lua
         prints for each line of the whole text the file and the line that it came from
 
@@ -112,19 +112,22 @@ def write(path, text):
     os.replace(path + ".new", path)
 
 
-def embed(folder, out):
+def embed(out, folders, replace):
     table = os.path.basename(out)
     guard = f"PAWL_GEN_{table.upper()}_H"
-    names = sorted(name[:-4] for name in os.listdir(os.path.join(ROOT, folder)) if name.endswith(".lua"))
-    made_from = f"/* {table}: made from {folder}/ by deploy/build/scripts.py; do not edit. */\n"
+    paths = {name[:-4]: f"{folder}/{name}" for folder in folders for name in os.listdir(os.path.join(ROOT, folder))
+             if name.endswith(".lua")}
+    names = sorted(paths)
+    made_from = f"/* {table}: made from {' and '.join(folders)} by deploy/build/scripts.py; do not edit. */\n"
     header = [made_from, f"#ifndef {guard}\n#define {guard}\n\n", '#include "shared/store.h"\n\n']
     # Longer than the 4,095 characters that C11 5.2.4.1 promises; gcc and clang take any length.
     source = [made_from, f'#include "build/gen/{table}.h"\n\n',
               '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n']
     for index, name in enumerate(names):
         if not NAME.match(name):
-            raise Wrong(f"{folder}/{name}.lua: a script's name is lower case letters, digits and _")
-        text = assembled(f"{folder}/{name}.lua", {}, whole=False)
+            raise Wrong(f"{paths[name]}: a script's name is lower case letters, digits and _")
+        used = uses(read(os.path.join(ROOT, paths[name])))
+        text = assembled(paths[name], {one: file for one, file in replace.items() if one in used}, whole=False)
         header.append(f"extern const struct store_script script_{name};\n")
         source.append(f"static const char source_{name}[] =\n{c_literal(text)};\n\n"
                       f"const struct store_script script_{name} = {{\n"
@@ -152,8 +155,9 @@ def main():
     command.add_argument("--replace", action="append", default=[], metavar="USED=FILE")
     command.add_argument("--whole", action="store_true")
     command = commands.add_parser("embed")
-    command.add_argument("folder")
     command.add_argument("out")
+    command.add_argument("folders", nargs="+")
+    command.add_argument("--replace", action="append", default=[], metavar="USED=FILE")
     command = commands.add_parser("lines")
     command.add_argument("script")
     given = parser.parse_args()
@@ -161,7 +165,7 @@ def main():
         replace = dict(one.split("=", 1) for one in given.replace)
         sys.stdout.write(assembled(given.script, replace, given.whole))
     elif given.command == "embed":
-        embed(given.folder, given.out)
+        embed(given.out, given.folders, dict(one.split("=", 1) for one in given.replace))
     else:
         lines(given.script)
     return 0

@@ -1,7 +1,11 @@
--- mark.lua - the highest token that was let through for a lease.
+-- mark.lua - the highest token that was let through for a lease, as far as this store can vouch for it.
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe   KEYS[2]  lease
 --   returns  {"mark", seq, mark or 0, its epoch or 0, last token granted or 0}
 local v = redis.call('HMGET', KEYS[2], 'k', 'p', 't')
-return { 'mark', SEQ, tonumber(v[1] or 0), tonumber(v[2] or 0), tonumber(v[3] or 0) }
+local mark, epoch = tonumber(v[1] or 0), tonumber(v[2] or 0)
+if epoch < ALIVE then
+    mark, epoch = 0, 0
+end
+return { 'mark', SEQ, mark, epoch, tonumber(v[3] or 0) }

@@ -5,4 +5,5 @@
 --   KEYS[1]  stripe   KEYS[2]  lease   KEYS[3]  resource
 --   ARGV[1]  If-None-Match as the header has it, or ""
 --   returns  as lib/show.lua says
-return show(KEYS[3], tonumber(redis.call('HGET', KEYS[2], 'k') or 0), ARGV[1])
+local v = redis.call('HMGET', KEYS[2], 'k', 'p')
+return show(KEYS[3], tonumber(v[2] or 0) >= ALIVE and tonumber(v[1] or 0) or 0, ARGV[1])

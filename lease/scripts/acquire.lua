@@ -15,6 +15,7 @@
 --            {"held", seq, token, holder, expires in ms}: by another
 --            {"over", seq, how}: this lease_id had the last hold, which is over
 --            {"exhausted", seq}: no token is left in this stripe
+--            {"ceiling", seq, ceiling}: would have been granted, but no higher token is recorded as reserved
 --            {"held-off", seq}: would have been granted
 local TOKEN_LAST = 999999999999999
 local name, lease_id, ttl_ms, remember_ms = ARGV[1], ARGV[2], tonumber(ARGV[5]), tonumber(ARGV[7])
@@ -35,15 +36,18 @@ if record then
         return { 'over', SEQ, record.ended }
     end
 end
-if COUNTER >= TOKEN_LAST or ARGV[8] ~= 'grant' then
+if COUNTER >= TOKEN_LAST or COUNTER >= CEILING or ARGV[8] ~= 'grant' then
     hold_settle(record, KEYS[2], name, remember_ms)
-    return { COUNTER >= TOKEN_LAST and 'exhausted' or 'held-off', SEQ }
+    if COUNTER >= TOKEN_LAST then
+        return { 'exhausted', SEQ }
+    end
+    return ARGV[8] ~= 'grant' and { 'held-off', SEQ } or { 'ceiling', SEQ, CEILING }
 end
 
 touch()
 local token = redis.call('HINCRBY', KEYS[1], 'counter', 1)
 local deadline = whole(NOW + ttl_ms)
-redis.call('HSET', KEYS[3], 's', 'held', 't', token, 'e', STRIPE[1], 'h', ARGV[3], 'i', lease_id,
+redis.call('HSET', KEYS[3], 's', 'held', 't', token, 'e', STRIPE[6], 'h', ARGV[3], 'i', lease_id,
     'd', deadline, 'o', ARGV[4], 'l', ARGV[5], 'g', whole(NOW), 'n', '1')
 if ARGV[6] ~= '' then
     redis.call('HSET', KEYS[3], 'm', ARGV[6])

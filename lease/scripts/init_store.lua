@@ -1,18 +1,24 @@
--- init_store.lua - make a store: all 256 stripes in one step, or none.
---   KEYS[1]  the first stripe
---   ARGV[1]  id of the store   ARGV[2]  epoch, 1 to 999999999999999
+-- init_store.lua - make a store: all 256 stripes and the record in one step, or none.
+-- use: shared/record/clock.lua
+-- use: shared/record/store.lua
+--   KEYS[1]  pawl:{store}
+--   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis
+--   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
 --   returns  {"created"}
---            {"exists", id}: there is a store already, or a part of one; nothing was changed
+--            {"exists", identity or ""}: there is a store already, or a part of one; nothing was changed
 --
--- The one script that does not begin with stripe.lua, and the only one that creates a stripe.
-for i = 0, 255 do
-    local key = string.format('pawl:{%02x}', i)
-    if redis.call('EXISTS', key) == 1 then
-        return { 'exists', redis.call('HGET', key, 'id') or '' }
-    end
+-- With pawl store recover the only one that creates a stripe.
+local stripes = stripes_read()
+if stripes.there > 0 or redis.call('EXISTS', KEYS[1], MEMBERS) > 0 then
+    return { 'exists', stripes.id or redis.call('HGET', KEYS[1], 'id') or '' }
 end
-for i = 0, 255 do
-    redis.call('HSET', string.format('pawl:{%02x}', i), 'id', ARGV[1], 'schema', 1, 'epoch', ARGV[2],
-        'seq', 0, 'counter', 0, 'clock', 0)
-end
+stripes_set('id', ARGV[1], 'epoch', ARGV[2], 'seq', 0, 'counter', 0, 'ceiling', ARGV[5], 'clock', 0,
+    'alive', ARGV[2])
+redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', ARGV[3], 'roll', 1, 'time', whole(RAW_MS),
+    'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
+    'how', 'initialised')
+redis.call('SADD', MEMBERS, ARGV[4])
+redis.call('HSET', member_key(ARGV[4]), 'role', 'lease', 'incarnation', '----------------', 'epoch', ARGV[2],
+    'state', 'out', 'beats', 0, 'floor', ARGV[5], 'roll', 1, 'since', 1, 'at', 0,
+    'who', 'pawl-lease --init-store')
 return { 'created' }

@@ -6,6 +6,7 @@
 --   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  what the key of every lease of this stripe begins with
 --   ARGV[1]  how many, 1 to 1000   ARGV[2]  remember_ms
 --   returns  {"swept", seq, how many were due, how many of them expired}
+redis.call('PERSIST', KEYS[1]) -- nothing of ours gives a counter an end; somebody else's EXPIRE shall not
 local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', NOW, 'LIMIT', 0, tonumber(ARGV[1]))
 local expired = 0
 

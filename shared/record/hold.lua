@@ -1,6 +1,6 @@
 -- hold.lua - the record of one lease, and what it means that a hold is live.
 --
---   s  "held", or how the last hold ended: "released" | "expired"
+--   s  "held", or how the last hold ended: "released" | "expired" | "store-restarted"
 --   t  token of the present or last hold   e  its epoch   h  its public name   i  its lease_id
 --   d  store time (ms): held: the deadline; over: when the lease is forgotten. The due index has the same
 --     time.
@@ -8,21 +8,26 @@
 --   only while held:  o holder   l ttl_ms   g store time of the grant   n how often entered   m meta
 --     (absent: none)
 --
--- A hold is live while NOW < d. Whoever finds it over its deadline ends it in that very step (hold_settle),
--- so that what was once told to be over never lives again, whatever the clock does.
+-- A hold is live while NOW < d and its epoch is not below ALIVE: a restart of the store that was not proven
+-- complete ends all holds of before by raising ALIVE. Whoever finds a hold over ends it in that very step
+-- (hold_settle), so that what was once told to be over never lives again, whatever the clock does. Marks of
+-- before ALIVE are void: they may be too low.
 
--- The record, or nil when nothing is known. lapsed: it stands as held, but its deadline has passed.
+-- The record, or nil when nothing is known. lapsed: it stands as held, but is over.
 local function hold_read(key)
     local v = redis.call('HMGET', key, 's', 't', 'e', 'h', 'i', 'd', 'k', 'p', 'o')
     if not v[1] then
         return nil
     end
-    local held, deadline = v[1] == 'held', tonumber(v[6])
-    local lapsed = held and NOW >= deadline
+    local held, epoch, deadline = v[1] == 'held', tonumber(v[3]), tonumber(v[6])
+    local of_before = epoch < ALIVE
+    local lapsed = held and (of_before or NOW >= deadline)
+    local mark_epoch = tonumber(v[8] or 0)
     return {
-        key = key, live = held and not lapsed, lapsed = lapsed, ended = lapsed and 'expired' or v[1],
-        token = tonumber(v[2]), epoch = tonumber(v[3]), hold = v[4], lease_id = v[5],
-        left_ms = deadline - NOW, mark = tonumber(v[7] or 0), mark_epoch = tonumber(v[8] or 0), holder = v[9],
+        key = key, live = held and not lapsed, lapsed = lapsed,
+        ended = lapsed and (of_before and 'store-restarted' or 'expired') or v[1],
+        token = tonumber(v[2]), epoch = epoch, hold = v[4], lease_id = v[5], left_ms = deadline - NOW,
+        mark = mark_epoch >= ALIVE and tonumber(v[7] or 0) or 0, mark_epoch = mark_epoch, holder = v[9],
     }
 end
 
@@ -35,10 +40,10 @@ local function hold_end(record, due, name, how, remember_ms)
     redis.call('ZADD', due, forget_at, name)
 end
 
--- Ends it if its deadline has passed.
+-- Ends it if it is over.
 local function hold_settle(record, due, name, remember_ms)
     if record and record.lapsed then
-        hold_end(record, due, name, 'expired', remember_ms)
+        hold_end(record, due, name, record.ended, remember_ms)
     end
 end
 

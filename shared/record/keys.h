@@ -4,10 +4,14 @@
  * of a lease carry its stripe's hash tag, so they lie in one Redis Cluster slot. SS: the stripe in two
  * lower-case hex digits.
  *
- *   pawl:{SS}            hash    the stripe: id epoch seq counter clock schema
- *   pawl:{SS}:due        zset    lease name -> store time (ms) at which a script should look at it: deadline
- * of the hold, or end of the memory of it pawl:{SS}:l:NAME     hash    one lease (shared/record/hold.lua)
- *   pawl:{SS}:r:KEY      hash    one stored resource (gateway/scripts/)
+ *   pawl:{SS}            hash    the stripe: id epoch seq counter ceiling clock alive (docs/decisions/0009):
+ *                                id "SCHEMA:ID" of the store; epoch of the life, negative while nobody has
+ * admitted it; seq rises with every changing script; counter the last token; no token above ceiling is
+ * granted; clock ms added to Redis' TIME; holds of an epoch below alive are over pawl:{store}         hash
+ * the store's record (shared/record/store.lua) pawl:{store}:members set     ids of the members
+ * pawl:{store}:m:ID  hash  one member pawl:{SS}:due        zset    lease name -> store time (ms) at which a
+ * script should look at it: deadline of the hold, or end of the memory of it pawl:{SS}:l:NAME     hash    one
+ * lease (shared/record/hold.lua) pawl:{SS}:r:KEY      hash    one stored resource (gateway/scripts/)
  *   pawl:{SS}:gone       zset    resource key -> store time (ms) at which the memory of its deletion ends */
 #ifndef PAWL_SHARED_RECORD_KEYS_H
 #define PAWL_SHARED_RECORD_KEYS_H

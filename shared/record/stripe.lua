@@ -1,20 +1,32 @@
--- stripe.lua - what every script begins with: the stripe that it works on, and the store's time.
---   KEYS[1]  the stripe, a hash: id epoch seq counter clock schema
---   returns {"not-ours"} from the script when a field is missing or no number: nothing is ever created by
---   accident
+-- stripe.lua - what every script on a stripe begins with: is this the store that the caller was admitted to,
+-- and has it lost nothing that the caller knows of? Then: the stripe's numbers and the store's time.
+--   KEYS[1]  the stripe, a hash: id epoch seq counter ceiling clock alive (shared/record/keys.h)
+--   The last four arguments, which the services add by themselves (shared/record/call.h):
+--   ARGV[#ARGV - 3]  schema and id of the store   ARGV[#ARGV - 2]  the epoch that the caller was admitted in
+--   ARGV[#ARGV - 1]  highest sequence number of this stripe that the caller has seen
+--   ARGV[#ARGV]      the store's time in ms that the caller knows to have passed, 0: none
+--   returns {"not-ours"} from the script: the stripe is missing, another store's, or damaged; nothing is ever
+--             created by accident
+--           {"clock"}: Redis' clock has jumped ahead of what the caller knows; nothing may rest on that time
+--             before a pulse has noted it, else it could go back unnoticed
+--           {"not-admitted"}: it is ours, but of another life, or behind what the caller has seen
 --
 -- Every other reply is {word, sequence number of the stripe after the script, ...}.
-local STRIPE = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'counter', 'clock', 'id', 'schema')
-if not (STRIPE[1] and STRIPE[2] and STRIPE[3] and STRIPE[4] and STRIPE[5] and STRIPE[6] == '1') then
+local STRIPE = redis.call('HMGET', KEYS[1], 'seq', 'counter', 'ceiling', 'clock', 'alive', 'epoch', 'id')
+local SEQ, COUNTER, CEILING = tonumber(STRIPE[1]), tonumber(STRIPE[2]), tonumber(STRIPE[3])
+local OFFSET, ALIVE, EPOCH = tonumber(STRIPE[4]), tonumber(STRIPE[5]), tonumber(STRIPE[6])
+if STRIPE[7] ~= ARGV[#ARGV - 3] or not (SEQ and COUNTER and CEILING and OFFSET and ALIVE and EPOCH)
+    or COUNTER < 0 then
     return { 'not-ours' }
 end
-local EPOCH, SEQ, COUNTER = tonumber(STRIPE[1]), tonumber(STRIPE[2]), tonumber(STRIPE[3])
-local OFFSET = tonumber(STRIPE[4])
-if not (EPOCH and SEQ and COUNTER and OFFSET)
-    or EPOCH < 1 or EPOCH > 999999999999999 or COUNTER < 0 then
-    return { 'not-ours' }
+if STRIPE[6] ~= ARGV[#ARGV - 2] or SEQ < tonumber(ARGV[#ARGV - 1]) then
+    return { 'not-admitted' }
 end
-local NOW = clock_ms() + OFFSET
+local KNOWN, AHEAD_MS = tonumber(ARGV[#ARGV]), 1000
+local NOW = math.max(clock_ms() + OFFSET, KNOWN)
+if KNOWN > 0 and NOW > KNOWN + AHEAD_MS then
+    return { 'clock' }
+end
 
 -- A time or a duration as text: Redis would print a Lua number as a floating-point one, at ten times the
 -- cost.
@@ -22,7 +34,8 @@ local function whole(number)
     return string.format('%d', number)
 end
 
--- Raises the sequence number, once for a script however much it changes.
+-- Raises the sequence number, once for a script however much it changes. By one, not to a value: whatever the
+-- append-only file may lose, the number falls short of what was seen.
 local changed = false
 local function touch()
     if not changed then

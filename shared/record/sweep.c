@@ -49,18 +49,18 @@ static void sweep_ask(struct sweep *sweep)
     }
     sweep->argv[SWEEP_KEYS] = bytes_of(sweep->step);
     sweep->argv[SWEEP_KEYS + 1] = bytes_of(sweep->remember);
-    sweep->running = true;
-    sweep->call.done = sweep_answer;
-    store_run(sweep->store, &sweep->call, sweep->script, SWEEP_KEYS, SWEEP_KEYS + 2, sweep->argv);
+    sweep->call.store.done = sweep_answer;
+    sweep->running = record_run(sweep->line, &sweep->call, sweep->stripe, sweep->script, SWEEP_KEYS,
+                                SWEEP_KEYS + 2, sweep->argv) == PROBLEM_NONE;
 }
 
 static enum step sweep_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct sweep *sweep = container_of(call, struct sweep, call);
+    struct sweep *sweep = container_of(call, struct sweep, call.store);
 
     sweep->running = false;
-    if (outcome != STORE_DONE) {
+    if (record_problem(&sweep->call, outcome, reply) != PROBLEM_NONE) {
         return ANSWERED; /* the next tick tries the next stripe; what is left here waits for the next round */
     }
     if (sweep->swept != NULL && store_reply_count(reply) > 3) {

@@ -6,13 +6,12 @@
 
 #include <stdint.h>
 
-#include "shared/record/keys.h"
-#include "shared/store.h"
+#include "shared/record/call.h"
 
 enum { SWEEP_STEP = 100, SWEEP_ROUND_MS = 5120, SWEEP_KEYS = 3 };
 
 struct sweep {
-    struct store *store;
+    struct record_line *line;
     const struct store_script *script;
     const char *index;   /* "due" | "gone": second key */
     const char *records; /* "l:" | "r:": third key, what every record of the stripe begins with */
@@ -20,12 +19,12 @@ struct sweep {
     void (*swept)(struct sweep *sweep, int64_t ended);
     /* the sweep's own */
     struct loop_timer timer;
-    struct store_call call;
+    struct record_call call;
     unsigned stripe;
     bool running;
     char keys[SWEEP_KEYS][KEYS_STRIPE_SIZE];
     char remember[24], step[8];
-    struct bytes argv[SWEEP_KEYS + 2];
+    struct bytes argv[SWEEP_KEYS + 2 + RECORD_ARGS];
 };
 
 /* The first five fields are set by the caller. remember_ms is handed to the script as its last argument. */

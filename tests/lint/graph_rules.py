@@ -12,6 +12,7 @@ ROOMS = (
     ("build/gen/openapi.*", "openapi", ()),
     ("build/gen/lease_scripts.*", "lease scripts", ("shared",)),
     ("build/gen/gateway_scripts.*", "gateway scripts", ("shared",)),
+    ("build/gen/cli_scripts.*", "cli scripts", ("shared",)),
     ("shared/record/*", "shared/record", ("shared", "shared/token")),
     # A fencing token names its lease.
     ("shared/token*", "shared/token", ("shared", "shared/record")),
@@ -19,9 +20,9 @@ ROOMS = (
     ("lease/*", "lease", ("shared", "shared/token", "shared/record", "api lists", "lease scripts")),
     ("gateway/*", "gateway", ("shared", "shared/token", "shared/record", "api lists", "gateway scripts")),
     ("api/client/*", "api/client", ("shared", "shared/token", "shared/record", "api lists")),
-    ("api/cli/*", "api/cli", ("api/client", "shared", "shared/token", "shared/record", "api lists")),
+    ("api/cli/*", "api/cli", ("api/client", "shared", "shared/token", "shared/record", "api lists", "cli scripts")),
     ("tests/*", "tests", ("shared", "shared/token", "shared/record", "lease", "gateway", "api/client", "api/cli",
-                          "api lists", "openapi", "lease scripts", "gateway scripts")),
+                          "api lists", "openapi", "lease scripts", "gateway scripts", "cli scripts")),
 )
 
 # The door to each library, and the files that are that door.

@@ -202,7 +202,7 @@ def refuses_scripts():
         with tempfile.TemporaryDirectory() as place:
             good_tree(place)
             plant(place, {"lease/scripts/a.lua": text})
-            done = run(place, "deploy/build/scripts.py", "embed", "lease/scripts", "build/gen/lease_scripts")
+            done = run(place, "deploy/build/scripts.py", "embed", "build/gen/lease_scripts", "lease/scripts")
             assert done.returncode == 1 and told in done.stderr, done.stderr
 
 

@@ -1,6 +1,7 @@
 """Scripts on a private Redis whose clock the test sets: expiry is tested without waiting."""
 
 import atexit
+import contextlib
 import importlib.util
 import pathlib
 import shutil
@@ -16,13 +17,19 @@ from pawl_test.tap import check, check_equal, check_in, main, test  # noqa: E402
 
 TOKEN_LAST = 999999999999999
 REMEMBER_MS = 1000
-STRIPE_FIELDS = ["id", "schema", "epoch", "seq", "counter", "clock"]
+STRIPE_FIELDS = ["id", "epoch", "seq", "counter", "ceiling", "clock", "alive"]
 EPOCH = 7
+IDENTITY = "2:" + "store-1".ljust(24, "-")
+FIRST = "lease-a"  # the member that a new store lists
+RECORD, MEMBERS = "pawl:{store}", "pawl:{store}:members"
+STRIPES = [f"pawl:{{{i:02x}}}" for i in range(256)]
+EMPTY = sorted(STRIPES + [RECORD, MEMBERS, RECORD + ":m:" + FIRST])  # the keys of a store without leases
 DUMP = """local whole = {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
     local kind = redis.call('TYPE', key).ok
     whole[#whole + 1] = { key, kind, kind == 'hash' and redis.call('HGETALL', key)
-        or kind == 'zset' and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') or {} }
+        or kind == 'zset' and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+        or kind == 'set' and redis.call('SMEMBERS', key) or {} }
 end
 return whole"""
 
@@ -59,7 +66,7 @@ class Store:
         self.clock_file = pathlib.Path(self.folder) / "clock.lua"
         self.clock_file.write_text("local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end\n",
                                    encoding="utf-8")
-        self.tool, self.loaded = _tool(), {}
+        self.tool, self.loaded, self.caller = _tool(), {}, {}
 
     def script(self, path):
         if path not in self.loaded:
@@ -72,11 +79,31 @@ class Store:
     def run(self, path, keys, *args):
         return text(self.redis("EVALSHA", self.script(path), len(keys), *keys, *args))
 
-    def begin(self, now=1000000):
+    def call(self, path, keys, *args):
+        """A script on a stripe, KEYS[1], with the four last arguments that the services add: of a caller that knows what
+        the store has, or what calling() says."""
+        known = {"identity": IDENTITY, "epoch": self.redis("HGET", RECORD, "epoch") or 0,
+                 "seen": self.redis("HGET", keys[0], "seq") or 0, "at_least": 0} | self.caller
+        return self.run(path, keys, *args, known["identity"], known["epoch"], known["seen"], known["at_least"])
+
+    @contextlib.contextmanager
+    def calling(self, **known):
+        """identity, epoch, seen, at_least: what the caller knows instead."""
+        before, self.caller = self.caller, self.caller | known
+        try:
+            yield
+        finally:
+            self.caller = before
+
+    def begin(self, now=1000000, floor=TOKEN_LAST):
         """An empty store with all its stripes."""
         self.redis("FLUSHALL")
         self.redis("SET", "test:clock", now)
-        check_equal(self.run("lease/scripts/init_store.lua", ["pawl:{00}"], "store-1", EPOCH), ["created"])
+        self.caller = {}
+        check_equal(self.init(floor=floor), ["created"])
+
+    def init(self, identity=IDENTITY, epoch=EPOCH, run="run-1", member=FIRST, floor=TOKEN_LAST):
+        return self.run("lease/scripts/init_store.lua", [RECORD], identity, epoch, run, member, floor)
 
     def at(self, now):
         self.redis("SET", "test:clock", now)
@@ -89,6 +116,8 @@ class Store:
                 whole[key] = dict(zip(flat[::2], flat[1::2]))
             elif kind == "zset":
                 whole[key] = {name: int(score) for name, score in zip(flat[::2], flat[1::2])}
+            elif kind == "set":
+                whole[key] = set(flat)
             elif key != "test:clock":
                 whole[key] = kind
         return whole
@@ -138,24 +167,24 @@ class Lease:
         return int(self.store.redis("HGET", self.stripe, "seq"))
 
     def acquire(self, lease_id="id-a", hold="hold-aaaaaaa", holder="ada", ttl=1000, meta="", mode="grant"):
-        return self.store.run("lease/scripts/acquire.lua", self.keys, self.name, lease_id, hold, holder, ttl, meta,
+        return self.store.call("lease/scripts/acquire.lua", self.keys, self.name, lease_id, hold, holder, ttl, meta,
                               REMEMBER_MS, mode)
 
     def renew(self, lease_id="id-a", ttl="", hold=""):
-        return self.store.run("lease/scripts/renew.lua", self.keys, self.name, lease_id, ttl, REMEMBER_MS, hold)
+        return self.store.call("lease/scripts/renew.lua", self.keys, self.name, lease_id, ttl, REMEMBER_MS, hold)
 
     def release(self, lease_id="id-a", hold=""):
-        return self.store.run("lease/scripts/release.lua", self.keys, self.name, lease_id, REMEMBER_MS, hold)
+        return self.store.call("lease/scripts/release.lua", self.keys, self.name, lease_id, REMEMBER_MS, hold)
 
     def look(self):
-        return self.store.run("lease/scripts/look.lua", self.keys, self.name, REMEMBER_MS)
+        return self.store.call("lease/scripts/look.lua", self.keys, self.name, REMEMBER_MS)
 
     def list(self, prefix="", after="", limit=100):
-        return self.store.run("lease/scripts/list.lua", [self.stripe, self.due, self.prefix], prefix, after, limit,
+        return self.store.call("lease/scripts/list.lua", [self.stripe, self.due, self.prefix], prefix, after, limit,
                               REMEMBER_MS)
 
     def sweep(self, most=100):
-        return self.store.run("lease/scripts/sweep.lua", [self.stripe, self.due, self.prefix], most, REMEMBER_MS)
+        return self.store.call("lease/scripts/sweep.lua", [self.stripe, self.due, self.prefix], most, REMEMBER_MS)
 
 
 class Holder:
@@ -178,26 +207,26 @@ class Resource:
 
     def write(self, holder, etag="tag-1", body=b"value", if_match="", if_none_match="", key="", digest="", kind="text/x",
               encoding=""):
-        return self.store.run("gateway/scripts/write.lua", self.keys, *self.fence(holder), self.name, if_match,
+        return self.store.call("gateway/scripts/write.lua", self.keys, *self.fence(holder), self.name, if_match,
                               if_none_match, key, digest, etag, kind, encoding, body)
 
     def remove(self, holder, if_match="", if_none_match="", key="", digest=""):
-        return self.store.run("gateway/scripts/remove.lua", self.keys, *self.fence(holder), self.name, if_match,
+        return self.store.call("gateway/scripts/remove.lua", self.keys, *self.fence(holder), self.name, if_match,
                               if_none_match, key, digest)
 
     def read(self, if_none_match=""):
-        return self.store.run("gateway/scripts/read.lua", [self.lease.stripe, self.lease.key, self.key], if_none_match)
+        return self.store.call("gateway/scripts/read.lua", [self.lease.stripe, self.lease.key, self.key], if_none_match)
 
     def read_fenced(self, holder, if_none_match=""):
-        return self.store.run("gateway/scripts/read_fenced.lua", self.lease.keys + [self.key], *self.fence(holder),
+        return self.store.call("gateway/scripts/read_fenced.lua", self.lease.keys + [self.key], *self.fence(holder),
                               if_none_match)
 
     def check(self, holder):
-        return self.store.run("gateway/scripts/check.lua", self.lease.keys, *self.fence(holder))
+        return self.store.call("gateway/scripts/check.lua", self.lease.keys, *self.fence(holder))
 
     def mark(self):
-        return self.store.run("gateway/scripts/mark.lua", [self.lease.stripe, self.lease.key])
+        return self.store.call("gateway/scripts/mark.lua", [self.lease.stripe, self.lease.key])
 
     def forget(self, most=100):
-        return self.store.run("gateway/scripts/forget.lua", [self.lease.stripe, self.lease.gone, self.lease.resources],
+        return self.store.call("gateway/scripts/forget.lua", [self.lease.stripe, self.lease.gone, self.lease.resources],
                               most)

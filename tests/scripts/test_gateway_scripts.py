@@ -47,7 +47,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
         before = STORE.dump()
         actions = {name: (lambda deed=deed: deed(ADA)) for name, deed in deeds(resource).items()}
         actions |= {"read": resource.read, "mark": resource.mark, "forget": resource.forget,
-                    "ready": lambda: STORE.run("gateway/scripts/ready.lua", [resource.lease.stripe])}
+                    "ready": lambda: STORE.call("shared/record/scripts/ready.lua", [resource.lease.stripe])}
         for name, action in actions.items():
             check_equal(action(), ["not-ours"], f"{name} without {field}")
             check_equal(STORE.dump(), before, f"{name} without {field}")
@@ -56,7 +56,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
 @test
 def ready_knows_our_store():
     resource = begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.run("gateway/scripts/ready.lua", [resource.lease.stripe])), ["ours", 1])
+    check_equal(STORE.unchanged_by(lambda: STORE.call("shared/record/scripts/ready.lua", [resource.lease.stripe])), ["ours", 1])
 
 
 # -- the fence

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Every reply of every script in lease/scripts."""
 
-from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, \
-    stripe_of, test, text
+from lua_test import EMPTY, EPOCH, FIRST, IDENTITY, MEMBERS, RECORD, REMEMBER_MS, STRIPE_FIELDS, STRIPES, TOKEN_LAST, \
+    Lease, RedisError, Store, check, check_equal, main, stripe_of, test, text
 
 STORE = Store()
 NOW = 1000000
@@ -26,23 +26,36 @@ def same_stripe(name, count):
 # -- the store itself
 
 @test
-def init_store_makes_256_whole_stripes():
+def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
     STORE.redis("FLUSHALL")
-    check_equal(STORE.run("lease/scripts/init_store.lua", ["pawl:{00}"], "store-1", EPOCH), ["created"])
-    wanted = {"id": "store-1", "schema": "1", "epoch": str(EPOCH), "seq": "0", "counter": "0", "clock": "0"}
-    check_equal(STORE.dump(), {f"pawl:{{{i:02x}}}": wanted for i in range(256)})
+    STORE.at(NOW)
+    check_equal(STORE.init(floor=500), ["created"])
+    epoch = str(EPOCH)
+    wanted = {stripe: {"id": IDENTITY, "epoch": epoch, "seq": "0", "counter": "0", "ceiling": "500", "clock": "0",
+                       "alive": epoch} for stripe in STRIPES}
+    wanted[RECORD] = {"id": IDENTITY, "epoch": epoch, "run": "run-1", "roll": "1", "time": str(NOW), "alive": epoch,
+                      "clock": "0", "ceiling": "500", "gate": "", "gaterun": "", "why": "", "open": "0",
+                      "how": "initialised"}
+    wanted[MEMBERS] = {FIRST}
+    wanted[f"{RECORD}:m:{FIRST}"] = {
+        "role": "lease", "incarnation": "-" * 16, "epoch": epoch, "state": "out", "beats": "0", "floor": "500",
+        "roll": "1", "since": "1", "at": "0", "who": "pawl-lease --init-store"}
+    check_equal(STORE.dump(), wanted)
 
 
 @test
 def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
     begin()
-    reply = STORE.unchanged_by(lambda: STORE.run("lease/scripts/init_store.lua", ["pawl:{00}"], "other", 9))
-    check_equal(reply, ["exists", "store-1"])
+    check_equal(STORE.unchanged_by(lambda: STORE.init("2:other", 9)), ["exists", IDENTITY])
+    for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll")):
+        STORE.redis("FLUSHALL")
+        STORE.at(NOW)
+        STORE.redis("HSET", key, field, 5)
+        check_equal(STORE.unchanged_by(lambda: STORE.init("2:other", 9)), ["exists", ""], key)
     STORE.redis("FLUSHALL")
-    STORE.redis("HSET", "pawl:{ff}", "seq", 5)
-    before = STORE.dump()
-    check_equal(STORE.run("lease/scripts/init_store.lua", ["pawl:{00}"], "other", 9), ["exists", ""])
-    check_equal(STORE.dump(), before)
+    STORE.at(NOW)
+    STORE.redis("SADD", MEMBERS, "somebody")
+    check_equal(STORE.unchanged_by(lambda: STORE.init("2:other", 9)), ["exists", ""], MEMBERS)
 
 
 @test
@@ -50,7 +63,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
     lease = Lease(STORE, "orders:42")
     actions = {"acquire": lease.acquire, "renew": lease.renew, "release": lease.release, "look": lease.look,
                "list": lease.list, "sweep": lease.sweep,
-               "ready": lambda: STORE.run("lease/scripts/ready.lua", [lease.stripe])}
+               "ready": lambda: STORE.call("shared/record/scripts/ready.lua", [lease.stripe])}
     for field in STRIPE_FIELDS + ["all of it"]:
         begin()
         lease.acquire()
@@ -67,8 +80,8 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
 
 @test
 def every_script_refuses_a_stripe_whose_numbers_are_none():
-    for field, value in [(field, value) for field in ("epoch", "seq", "counter", "clock") for value in ("", "junk")] + [
-            ("epoch", "0"), ("epoch", "-1"), ("epoch", "1000000000000000"), ("counter", "-1")]:
+    numbers = [field for field in STRIPE_FIELDS if field != "id"]
+    for field, value in [(field, value) for field in numbers for value in ("", "junk")] + [("counter", "-1")]:
         lease = begin()
         STORE.redis("HSET", lease.stripe, field, value)
         before = STORE.dump()
@@ -78,17 +91,19 @@ def every_script_refuses_a_stripe_whose_numbers_are_none():
 
 @test
 def every_script_refuses_another_schema():
-    lease = begin()
-    STORE.redis("HSET", lease.stripe, "schema", 2)
-    check_equal(lease.acquire(), ["not-ours"])
-    check_equal(lease.look(), ["not-ours"])
+    for identity in ("1" + IDENTITY[1:], "3" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
+        lease = begin()
+        STORE.redis("HSET", lease.stripe, "id", identity)
+        check_equal(STORE.unchanged_by(lease.look), ["not-ours"], identity)
+        check_equal(STORE.unchanged_by(lease.acquire), ["not-ours"], identity)
 
 
 @test
 def ready_knows_our_store_and_changes_nothing():
     lease = begin()
     lease.acquire()
-    check_equal(STORE.unchanged_by(lambda: STORE.run("lease/scripts/ready.lua", [lease.stripe])), ["ours", 1])
+    ready = "shared/record/scripts/ready.lua"
+    check_equal(STORE.unchanged_by(lambda: STORE.call(ready, [lease.stripe])), ["ours", 1])
 
 
 # -- acquire
@@ -210,6 +225,23 @@ def a_grant_that_is_held_off_changes_nothing_but_what_had_expired():
     STORE.at(NOW + 1000)
     check_equal(lease.acquire("id-b", mode="hold-off"), ["held-off", 2])
     check_equal(lease.field("s"), "expired")
+
+
+@test
+def no_token_above_the_ceiling_is_granted():
+    lease = begin()
+    STORE.redis("HSET", lease.stripe, "ceiling", 1)
+    check_equal(lease.acquire(), ["granted", 1, 1, EPOCH])
+    check_equal(lease.acquire()[0], "replayed")
+    check_equal(lease.acquire("id-b")[0], "held")
+    STORE.at(NOW + 1000)
+    reply, changes = STORE.changed_by(lambda: lease.acquire("id-b"))
+    check_equal((reply, sorted(changes)), (["ceiling", 2, 1], sorted([lease.key, lease.due])))
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b", mode="hold-off")), ["held-off", 2])
+    STORE.redis("HSET", lease.stripe, "counter", 5)  # lifted, before a floor above it was recorded
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["ceiling", 2, 1])
+    STORE.redis("HSET", lease.stripe, "ceiling", 6)
+    check_equal([lease.acquire("id-b")[2], lease.acquire("id-b")[0], lease.acquire("id-c")[0]], [6, "replayed", "held"])
 
 
 @test
@@ -443,7 +475,7 @@ def sweep_ends_what_expired_and_later_forgets_it_whole():
     check_equal(lease.sweep(), ["swept", 2, 0, 0])
     STORE.at(NOW + 1000 + REMEMBER_MS)
     check_equal(lease.sweep(), ["swept", 3, 1, 0])
-    check_equal(sorted(STORE.dump()), [f"pawl:{{{i:02x}}}" for i in range(256)])
+    check_equal(sorted(STORE.dump()), EMPTY)
     check_equal(lease.look(), ["free", 3, 0, EPOCH])
     check_equal(lease.acquire()[2], 2)
 
@@ -455,7 +487,7 @@ def sweep_forgets_a_released_lease_whole():
     lease.release()
     STORE.at(NOW + REMEMBER_MS)
     check_equal(lease.sweep(), ["swept", 3, 1, 0])
-    check_equal(sorted(STORE.dump()), [f"pawl:{{{i:02x}}}" for i in range(256)])
+    check_equal(sorted(STORE.dump()), EMPTY)
 
 
 @test
@@ -502,7 +534,7 @@ def a_script_fails_before_its_first_write_when_memory_is_out():
 def no_key_of_a_lease_leaves_its_stripe():
     lease = begin()
     lease.acquire()
-    tags = {key[:9] for key in text(STORE.redis("KEYS", "pawl:*:*"))}
+    tags = {key[:9] for key in text(STORE.redis("KEYS", "pawl:*:*")) if not key.startswith(RECORD)}
     check_equal(tags, {lease.stripe})
 
 

@@ -218,7 +218,7 @@ def a_taken_port_is_said_clearly_and_is_78():
 
 
 @test
-def data_keeps_a_resource_a_hold_and_the_keys_across_two_runs():
+def data_keeps_a_resource_and_the_keys_across_two_runs_and_ends_every_hold():
     data = path("data")
     dev = Dev("--data", data)
     check_equal(os.stat(os.path.join(data, "keys")).st_mode & 0o777, 0o600)
@@ -230,9 +230,13 @@ def data_keeps_a_resource_a_hold_and_the_keys_across_two_runs():
     check_equal(dev.end(), 0, dev.text)
     dev = Dev("--data", data)
     check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
-    dev.shell(f"export PAWL_FENCING_TOKEN='{token}' PAWL_LEASE_ID={lease_id}\n"
-              f"printf again | {PAWL} put orders:1 && {PAWL} release orders:1")
-    check_equal(dev.shell(f"{PAWL} cat orders:1"), "again")
+    # Every process has restarted, so nobody is left who could say that the store has lost nothing.
+    said = dev.shell(f"export PAWL_FENCING_TOKEN='{token}' PAWL_LEASE_ID={lease_id}\n"
+                     f"printf again | {PAWL} put orders:1 2>&1 || echo $?; {PAWL} release orders:1 2>&1 || echo $?; "
+                     f"unset PAWL_LEASE_ID; {PAWL} acquire orders:1 >/dev/null && echo granted")
+    for word in ("lease-expired", "store-restarted", "76", "granted"):
+        check_in(word, said)
+    check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
     check_equal(dev.end(), 0, dev.text)
 
 

@@ -20,7 +20,9 @@ local function fence_reason(record)
         return 'lease-expired' -- forgotten: no live hold
     end
     if above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
-        return 'unissued-token'
+        -- A store that has lost grants cannot call one of them never granted; but all holds of before are
+        -- over.
+        return PRESENTED_EPOCH < ALIVE and 'lease-expired' or 'unissued-token'
     end
     if above(record.epoch, record.token, PRESENTED_EPOCH, PRESENTED) then
         return 'stale-token'

@@ -18,6 +18,9 @@ local function version_read(key, idempotency_key)
         v = redis.call('HMGET', key, 'q', 'a', 't', 'p', 'h')
         version.digest, version.answer, version.hold = v[1], tonumber(v[2]), v[5]
         version.token, version.epoch = tonumber(v[3]), tonumber(v[4])
+        -- The key of a life before ALIVE is void (docs/contract.md, "Restart of the store"); who made the
+        -- version that is here is not a matter of keys.
+        version.key_is_void = version.epoch < ALIVE
     end
     return version
 end
@@ -52,7 +55,7 @@ end
 -- nil, or the reply to a request whose key is the one that made this version.
 --   {"repeated", seq, status, ETag, mark} | {"key-reused", seq, mark}
 local function version_repeated(version, idempotency_key, digest, mark)
-    if idempotency_key == '' or version.idempotency_key ~= idempotency_key then
+    if idempotency_key == '' or version.idempotency_key ~= idempotency_key or version.key_is_void then
         return nil
     end
     if version.digest ~= digest then

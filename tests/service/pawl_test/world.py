@@ -26,15 +26,32 @@ LISTENING = re.compile(r"^listening on http://(.*):(\d+)$")
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
 
 
-def _environment(extra=None):
+_in_use = {}  # state directory -> the process that was given it last
+_elsewhere = tempfile.mkdtemp(prefix="pawl-state-")
+atexit.register(shutil.rmtree, _elsewhere, ignore_errors=True)
+
+
+def state_directory(name, flags):
+    """A directory for this daemon beside its Redis' socket: the one of the daemon before it, if that one has ended."""
+    flags = list(flags)
+    url = flags[len(flags) - 1 - flags[::-1].index("--redis") + 1] if "--redis" in flags else ""
+    folder = os.path.dirname(url.removeprefix("unix://")) if url.startswith("unix:///") else _elsewhere
+    folder = folder if os.path.isdir(folder) else _elsewhere
+    for number in itertools.count():
+        path = os.path.join(folder, f"state-{name}-{number}")
+        if path not in _in_use or _in_use[path].poll() is not None:
+            return path
+
+
+def _environment(name, flags, extra=None):
     """Nothing of Pawl's from outside gets in."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_") and name != "NOTIFY_SOCKET"}
-    return {**clean, **(extra or {})}
+    return {**clean, "STATE_DIRECTORY": state_directory(name, flags), **(extra or {})}
 
 
 def run_daemon(name, *flags, environment=None, deadline_s=DEADLINE_S):
     """For what ends by itself: CompletedProcess with text."""
-    return subprocess.run([str(BUILD / name), *flags], env=_environment(environment), stdin=subprocess.DEVNULL,
+    return subprocess.run([str(BUILD / name), *flags], env=_environment(name, flags, environment), stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=deadline_s, check=False, preexec_fn=die_with_parent)
 
 
@@ -44,9 +61,11 @@ class Daemon:
     def __init__(self, name, *flags, environment=None):
         self.name, self.flags = name, flags
         self.lines, self.news = [], threading.Condition()
-        self.process = subprocess.Popen([str(BUILD / name), *flags], env=_environment(environment),
+        settings = _environment(name, flags, environment)
+        self.process = subprocess.Popen([str(BUILD / name), *flags], env=settings,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         preexec_fn=die_with_parent, start_new_session=True)
+        _in_use[settings["STATE_DIRECTORY"]] = self.process
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         atexit.register(self.kill)

@@ -1,6 +1,6 @@
--- ready.lua - is this store ours?
+-- ready.lua - may scripts run on this stripe?
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  any stripe
---   returns  {"ours", seq} | {"not-ours"}
+--   returns  {"ours", seq} | as shared/record/stripe.lua says
 return { 'ours', SEQ }

@@ -1,0 +1,57 @@
+-- recover.lua - begin a new life of the store by the word of an operator, who knows a number that no token is
+-- above. All holds end; all services come anew, and the first lease service joins without being vouched for.
+-- use: shared/record/clock.lua
+-- use: shared/record/store.lua
+--   KEYS[1]  pawl:{store}
+--   ARGV[1]  "SCHEMA:ID" that the store must have if it has one, or "": whichever it has
+--   ARGV[2]  "SCHEMA:ID" for one that has none
+--   ARGV[3]  floor, 1 to 999999999999999   ARGV[4]  the epoch will be above this
+--   ARGV[5]  "force": also a store that is in order; else ""
+--   returns  {"recovered", epoch, "SCHEMA:ID", how many members are not listed any more}
+--            {"another", identity}   {"too-low", the least that the floor must be}   {"in-order"}
+--            in all three nothing was changed
+local FLOOR = tonumber(ARGV[3])
+local RUN = string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
+local stripes = stripes_read()
+local store = store_read(stripes)
+local all, ids = members_read()
+if store.id and (string.sub(store.id, 1, 2) ~= '2:' or (ARGV[1] ~= '' and store.id ~= ARGV[1])) then
+    return { 'another', store.id }
+end
+
+local least, lives = math.max(stripes.top, store.ceiling), false
+for i = 0, STRIPES - 1 do
+    least = math.max(least, tonumber(redis.call('HGET', stripe_key(i), 'ceiling') or 0) or 0)
+end
+for _, id in ipairs(ids) do
+    local one = all[id]
+    least = math.max(least, tonumber(one.floor) or 0, tonumber(one.rfloor) or 0, tonumber(one.rpassed) or 0)
+    lives = lives or is_live_lease(one)
+end
+if FLOOR < least then
+    return { 'too-low', least }
+end
+if ARGV[5] ~= 'force' and not store.gate and store.sound and store.run == RUN and lives then
+    return { 'in-order' }
+end
+
+-- No report is asked for any more, so the epochs that were reported count here.
+local epoch = math.max(store.epoch, stripes.alive, store.alive, tonumber(ARGV[4]))
+for _, id in ipairs(ids) do
+    epoch = math.max(epoch, tonumber(all[id].epoch) or 0, tonumber(all[id].repoch) or 0)
+    store.roll = math.max(store.roll, tonumber(all[id].roll) or 0, tonumber(all[id].rroll) or 0)
+    member_drop(id)
+end
+epoch = epoch + 1
+local identity = store.id or ARGV[2]
+for i = 0, STRIPES - 1 do
+    redis.call('HSET', stripe_key(i), 'id', identity, 'epoch', whole(epoch), 'seq', whole(stripes.seq[i] + 1),
+        'counter', whole(FLOOR), 'ceiling', whole(FLOOR), 'clock', whole(store.clock), 'alive', whole(epoch))
+    redis.call('PERSIST', stripe_key(i))
+end
+redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN, 'time', whole(store.time),
+    'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR), 'gate', '', 'gaterun', '',
+    'why', '', 'how', 'recovered', 'open', '1')
+redis.call('PERSIST', KEYS[1])
+roll_up(store)
+return { 'recovered', epoch, identity, #ids }

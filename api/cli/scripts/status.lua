@@ -1,0 +1,160 @@
+-- status.lua - everything that pawl store tells of the store. Changes nothing.
+-- use: shared/record/clock.lua
+-- use: shared/record/store.lua
+--   KEYS[1]  pawl:{store}
+--   returns  {"status", facts, members, asked, waiting}
+--     facts    {name, value, ...}: see below; "kind" is "empty", "another" (no store that this release
+--              knows), or "store"
+--     members  {{name, value, ...}, ...}, in the order of their ids
+--     asked    while gated: 0 no living lease service has reported, 1 none of them may admit the store,
+--              2 one of them may   waiting: {ids of lease services}, whose floors the nearest one still needs
+local stripes = stripes_read()
+local store = store_read(stripes)
+local all, ids = members_read()
+
+-- What this Redis says of itself; "" when the user may not ask.
+local function info(section, name)
+    local text = redis.pcall('INFO', section)
+    return type(text) == 'string' and string.match(text, '\n' .. name .. ':([^\r\n]*)') or ''
+end
+
+local function has_reported(id)
+    return store.gate ~= nil and all[id] ~= nil and all[id].rgate == store.gate
+end
+
+-- The lease services in the list that the state directory of one has recorded.
+local function listed_by(id)
+    local names = {}
+    for role, other in string.gmatch(has_reported(id) and all[id].rlist or '', '(%l+) ([%w_-]+) [%w_-]+') do
+        local forgotten = all[other] and all[other].state == 'forgotten'
+            and tonumber(all[id].rroll) < tonumber(all[other].since)
+        names[other] = role == 'lease' and not forgotten or nil
+    end
+    return names
+end
+
+-- Everybody whose floor this one needs to admit the store, and those of them that have not reported.
+local function floors_needed(asker)
+    local order, needed, missing, next_one = { asker }, { [asker] = true }, {}, 1
+    while order[next_one] do
+        local id = order[next_one]
+        next_one = next_one + 1
+        if not has_reported(id) then
+            missing[#missing + 1] = id
+        end
+        for other in pairs(listed_by(id)) do
+            if not needed[other] then
+                needed[other] = true
+                order[#order + 1] = other
+            end
+        end
+    end
+    table.sort(missing)
+    return order, missing
+end
+
+-- Whether somebody stands in the list of every one that was ever in: only then may any of them admit.
+local function has_firm_one(order)
+    local listing, named = {}, {}
+    for _, id in ipairs(order) do
+        local names = listed_by(id)
+        if names[id] then
+            listing[#listing + 1] = id
+            for other in pairs(names) do
+                named[other] = (named[other] or 0) + 1
+            end
+        end
+    end
+    for _, id in ipairs(listing) do
+        if named[id] == #listing then
+            return true
+        end
+    end
+    return false
+end
+
+-- Whom this lease service must wait for, and whether it may admit: as lease/scripts/admit.lua decides.
+local function waits_for(asker)
+    local order, missing = floors_needed(asker)
+    if #missing > 0 or has_firm_one(order) then
+        return missing, #missing == 0
+    end
+    for _, id in ipairs(ids) do
+        if id ~= asker and all[id].role == 'lease' and (all[id].state == 'in' or all[id].state == 'out') then
+            missing[#missing + 1] = id
+        end
+    end
+    return missing, false
+end
+
+local asked, waiting = 0, {}
+for _, id in ipairs(ids) do
+    if has_reported(id) and all[id].role == 'lease' and is_fresh(all[id]) then
+        local missing, may = waits_for(id)
+        if asked < 2 and (may or #waiting == 0 or (#missing > 0 and #missing < #waiting)) then
+            waiting = missing
+        end
+        asked = math.max(asked, may and 2 or 1)
+    end
+end
+
+local facts = {}
+local function fact(name, value)
+    facts[#facts + 1] = name
+    facts[#facts + 1] = value
+end
+
+local top_stripe, absent, first_absent, ceiling = '', 0, '', store.ceiling
+for i = 0, STRIPES - 1 do
+    local key = stripe_key(i)
+    if stripes.top > 0 and top_stripe == '' and stripes.counter[i] == stripes.top then
+        top_stripe = key
+    end
+    if redis.call('EXISTS', key) == 0 then
+        absent = absent + 1
+        first_absent = first_absent == '' and key or first_absent
+    end
+    ceiling = math.max(ceiling, tonumber(redis.call('HGET', key, 'ceiling') or 0) or 0)
+end
+
+fact('kind', not store.id and stripes.there == 0 and 'empty'
+    or (store.id and string.sub(store.id, 1, 2) == '2:') and 'store' or 'another')
+fact('identity', store.id or '')
+fact('sound', store.sound and 1 or 0)
+fact('record', redis.call('EXISTS', KEYS[1])) -- is there at all
+fact('absent', absent) -- stripes that are not there
+fact('first_absent', first_absent)
+fact('shut', stripes.shut) -- stripes whose epoch is negative
+fact('epoch', store.epoch)
+fact('run', store.run or '')
+fact('roll', store.roll)
+fact('time', store.time)
+fact('clock', store.clock)
+fact('ceiling', ceiling)
+fact('top', stripes.top) -- highest counter, and the stripe that has it
+fact('top_stripe', top_stripe)
+fact('gate', store.gate or '')
+fact('why', store.why or '')
+fact('how', store.how or '')
+fact('open', store.open == '1' and 1 or 0)
+fact('redis_run', info('server', 'run_id'))
+fact('redis_version', info('server', 'redis_version'))
+fact('redis_aof', info('persistence', 'aof_enabled'))
+fact('redis_policy', info('memory', 'maxmemory_policy'))
+fact('redis_role', info('replication', 'role'))
+
+local members = {}
+for n, id in ipairs(ids) do
+    local one, at = all[id], tonumber(all[id].at)
+    local reported = has_reported(id)
+    members[n] = {
+        'id', id, 'role', one.role or '', 'state', one.state or '', 'incarnation', one.incarnation or '',
+        'epoch', tonumber(one.epoch) or 0,
+        'floor', math.max(tonumber(one.floor) or 0, tonumber(one.rfloor) or 0),
+        'passed', tonumber(one.rpassed) or 0, -- highest token that a gateway let through, as it reported
+        'roll', tonumber(reported and one.rroll or one.roll) or 0, 'since', tonumber(one.since) or 0,
+        'age', at and RAW_MS - at or -1, -- ms since its last pulse; -1: not known
+        'live', is_fresh(one) and 1 or 0, 'reported', reported and 1 or 0, 'who', one.who or '',
+    }
+end
+return { 'status', facts, members, asked, waiting }

@@ -1,0 +1,203 @@
+-- admit.lua - begin a new life of a gated store, if the floors of all lease services are known: the epoch
+-- rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
+-- nothing.
+-- use: shared/record/clock.lua
+-- use: shared/record/store.lua
+--   KEYS[1]  pawl:{store}
+--   ARGV[1]  "SCHEMA:ID"   ARGV[2]  run_id of the Redis on this link   ARGV[3]  name of the gating
+--   ARGV[4]  member id of the lease service that asks; it has reported
+--   ARGV[5]  "wait" while the members have time to report, then "now"
+--   returns {"admitted", epoch, "complete" | "incomplete", counter, members that were not asked, comma
+--             between}
+--           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
+--             admit without their floors, or this one does not know enough to admit at all
+--           {"members-missing", ids, comma between}: given more time, the store may prove to be complete
+--           {"moved"}: this gating is over, or this Redis another one; nothing was changed
+local ASKER = ARGV[4]
+local stripes = stripes_read()
+local store = store_read(stripes)
+local all, ids = members_read()
+if store.id ~= ARGV[1] or store.gate ~= ARGV[3] or store.gaterun ~= ARGV[2] then
+    return { 'moved' }
+end
+
+local function sorted(set)
+    local list = {}
+    for id in pairs(set) do
+        list[#list + 1] = id
+    end
+    table.sort(list)
+    return list
+end
+
+local function has_reported(id)
+    return all[id] ~= nil and all[id].rgate == store.gate
+end
+
+-- Whether somebody who stands in a list was forgotten by the operator after that list was recorded.
+local function was_forgotten(other, roll)
+    local one = all[other]
+    return one ~= nil and one.state == 'forgotten' and tonumber(roll) < tonumber(one.since)
+end
+
+-- Everybody in the list that the state directory of a member has recorded: f(role, id, incarnation).
+local function each_listed(id, f)
+    for role, other, incarnation in string.gmatch(all[id].rlist, '(%l+) ([%w_-]+) ([%w_-]+)') do
+        if not was_forgotten(other, all[id].rroll) then
+            f(role, other, incarnation)
+        end
+    end
+end
+
+-- The lease services whose floors are needed: the one that asks, those in its list, those in theirs, and so
+-- on; and those of them that have not reported. Every state directory's list leads to one that was counted
+-- when the last token was granted (docs/decisions/0009).
+local function floors_needed()
+    local order, needed, missing = { ASKER }, { [ASKER] = true }, {}
+    local next_one = 1
+    while order[next_one] do
+        local id = order[next_one]
+        next_one = next_one + 1
+        if not has_reported(id) then
+            missing[id] = true
+        else
+            each_listed(id, function(role, other)
+                if role == 'lease' and not needed[other] then
+                    needed[other] = true
+                    order[#order + 1] = other
+                end
+            end)
+        end
+    end
+    return order, needed, missing
+end
+
+-- In from the beginning are those that stand in the list of every one of them: whoever of them is left, its
+-- list leads to all that may grant. The others join as newcomers do. A state directory that has not recorded
+-- a list with itself was never in: it names nobody, and joins anew.
+local function firm_ones(order)
+    local listing, named = {}, {}
+    for _, id in ipairs(order) do
+        local names = {}
+        each_listed(id, function(role, other)
+            names[other] = role == 'lease' or nil
+        end)
+        listing[#listing + 1] = names[id] and id or nil
+        for other in pairs(names[id] and names or {}) do
+            named[other] = (named[other] or 0) + 1
+        end
+    end
+    local firm = {}
+    for _, id in ipairs(listing) do
+        firm[id] = named[id] == #listing or nil
+    end
+    return firm
+end
+
+-- The most that is known: {epoch, roll, top, seqs}; and whether nobody has seen more than this store has.
+local function reports_weigh()
+    local top = math.max(stripes.top, store.ceiling)
+    local most = { epoch = store.epoch, roll = store.roll, top = top, seqs = {} }
+    local nothing_lost = store.sound and store.why ~= 'empty' and store.why ~= 'damaged'
+    for i = 0, STRIPES - 1 do
+        most.seqs[i] = stripes.seq[i]
+    end
+    for _, id in ipairs(ids) do
+        local one = has_reported(id) and all[id] or nil
+        local epoch, i = one and tonumber(one.repoch) or 0, 0
+        if one then
+            most.epoch = math.max(most.epoch, epoch, tonumber(one.rwater))
+            most.roll = math.max(most.roll, tonumber(one.rroll))
+            most.top = math.max(most.top, tonumber(one.rfloor), tonumber(one.rpassed))
+            nothing_lost = nothing_lost and epoch <= store.epoch and one.rdoubt == ''
+        end
+        for number in string.gmatch(one and epoch >= store.epoch and one.rseqs or '', '%d+') do
+            nothing_lost = nothing_lost and tonumber(number) <= stripes.seq[i]
+            most.seqs[i] = math.max(most.seqs[i], tonumber(number))
+            i = i + 1
+        end
+    end
+    return most, nothing_lost
+end
+
+-- Was everybody asked who may have seen something: all that are listed, in the store or in a state directory,
+-- with the memory that they had? The ids of those who were not.
+local function unasked(needed)
+    local absent = {}
+    local function must_be_asked(_, id, incarnation)
+        if not (has_reported(id) and all[id].rincarnation == incarnation) then
+            absent[id] = true
+        end
+    end
+    for _, id in ipairs(ids) do
+        local one = all[id]
+        if (one.state == 'in' or one.state == 'pending') and tonumber(one.epoch) == store.epoch then
+            must_be_asked(one.role, id, one.incarnation)
+        end
+        if needed[id] then
+            each_listed(id, must_be_asked)
+        end
+    end
+    return sorted(absent)
+end
+
+-- The epoch is at least the Unix time, as that of a new store is: what all forgot shall not come again.
+local function life_begin(most, complete)
+    local epoch = math.max(most.epoch + 1, math.floor(RAW_MS / 1000))
+    local alive = complete and store.alive or epoch
+    most.epoch, most.roll, most.top = epoch, most.roll + 1, math.min(most.top, TOKEN_LAST)
+    for i = 0, STRIPES - 1 do
+        redis.call('HSET', stripe_key(i), 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive),
+            'seq', whole(most.seqs[i] + 1), 'counter', whole(most.top), 'ceiling', whole(most.top),
+            'clock', whole(store.clock))
+        redis.call('PERSIST', stripe_key(i))
+    end
+    redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', ARGV[2],
+        'roll', whole(most.roll), 'time', whole(store.time), 'clock', whole(store.clock),
+        'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
+        'how', complete and 'complete' or 'incomplete')
+end
+
+-- A gateway is in when the list of a firm one names it, as it is now; else it joins as newcomers do.
+local function members_begin(most, firm)
+    local named = {}
+    for id in pairs(firm) do
+        each_listed(id, function(_, other, incarnation)
+            named[other .. ' ' .. incarnation] = true
+        end)
+    end
+    for _, id in ipairs(ids) do
+        local one = all[id]
+        member_drop(id)
+        if has_reported(id) and (firm[id] or one.role == 'gateway') then
+            local state = (firm[id] or named[id .. ' ' .. one.rincarnation]) and 'in' or 'pending'
+            redis.call('SADD', MEMBERS, id)
+            redis.call('HSET', member_key(id), 'role', one.role, 'incarnation', one.rincarnation,
+                'epoch', whole(most.epoch), 'state', state, 'beats', '0', 'floor', one.rfloor,
+                'roll', one.rroll, 'since', whole(most.roll), 'at', one.at, 'who', one.who)
+        end
+    end
+end
+
+local order, needed, missing = floors_needed()
+if next(missing) then
+    return { 'floors-missing', table.concat(sorted(missing), ',') }
+end
+local firm = firm_ones(order)
+if not next(firm) then
+    local known = {}
+    for id, one in pairs(all) do
+        known[id] = id ~= ASKER and one.role == 'lease' and (one.state == 'in' or one.state == 'out') or nil
+    end
+    return { 'floors-missing', next(known) and table.concat(sorted(known), ',') or 'unknown' }
+end
+local most, nothing_lost = reports_weigh()
+local absent = unasked(needed)
+if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
+    return { 'members-missing', table.concat(absent, ',') }
+end
+local complete = nothing_lost and #absent == 0
+life_begin(most, complete)
+members_begin(most, firm)
+return { 'admitted', whole(most.epoch), complete and 'complete' or 'incomplete', whole(most.top),
+    table.concat(absent, ',') }

@@ -1,0 +1,96 @@
+/* call.c - a script on a stripe: what every such call carries and what every answer teaches. */
+#include "shared/record/call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void record_line_init(struct record_line *line, struct life *life, struct store *store)
+{
+    *line = (struct record_line){.life = life, .store = store, .problem = PROBLEM_STORE_UNAVAILABLE};
+}
+
+const char *record_line_run(struct record_line *line)
+{
+    uint64_t link = store_link_number(line->store);
+
+    if (link != line->link) {
+        line->link = link;
+        line->changes = life_changes(line->life) - 1; /* asked anew before the next call */
+        life_want_pulse(line->life);
+    }
+    return store_run_id(line->store);
+}
+
+/* What was allowed stays so until the link or the life changes. */
+static enum problem line_problem(struct record_line *line)
+{
+    const char *run = record_line_run(line);
+    unsigned changes = life_changes(line->life);
+
+    if (changes != line->changes) {
+        line->problem = life_allows(line->life, run, store_link_since_us(line->store));
+        line->changes = changes;
+    }
+    return line->problem;
+}
+
+static struct bytes number_put(char text[RECORD_NUMBER_SIZE], int64_t value)
+{
+    int len = snprintf(text, RECORD_NUMBER_SIZE, "%" PRId64, value);
+
+    return (struct bytes){text, (size_t)len};
+}
+
+enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
+                        const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
+{
+    enum problem problem = line_problem(line);
+    struct bytes *own = argv + args;
+
+    if (problem != PROBLEM_NONE) {
+        return problem;
+    }
+    call->life = line->life;
+    call->stripe = stripe;
+    call->epoch = life_epoch(line->life);
+    own[0] = bytes_of(life_identity(line->life));
+    own[1] = number_put(call->number[0], call->epoch);
+    own[2] = number_put(call->number[1], (int64_t)life_seen(line->life, stripe, call->epoch));
+    own[3] = number_put(call->number[2], life_now_ms(line->life));
+    store_run(line->store, &call->store, script, keys, args + RECORD_ARGS, argv);
+    return PROBLEM_NONE;
+}
+
+static enum problem call_refused(struct record_call *call, enum problem problem)
+{
+    life_want_pulse(call->life);
+    return problem;
+}
+
+enum problem record_problem(struct record_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    int64_t seq;
+
+    switch (outcome) {
+    case STORE_DONE: break;
+    case STORE_NOT_SENT: return PROBLEM_STORE_UNAVAILABLE;
+    case STORE_UNKNOWN: return PROBLEM_OUTCOME_UNKNOWN;
+    }
+    if (store_reply_is(reply, "not-ours")) {
+        return call_refused(call, PROBLEM_STORE_NOT_OURS);
+    }
+    if (store_reply_is(reply, "clock")) {
+        return call_refused(call, PROBLEM_STORE_UNAVAILABLE);
+    }
+    if (store_reply_is(reply, "not-admitted")) {
+        return call_refused(call, PROBLEM_STORE_NOT_ADMITTED);
+    }
+    seq = store_reply_integer(reply, 1);
+    if (seq < 0) {
+        return PROBLEM_INTERNAL;
+    }
+    life_saw(call->life, call->stripe, call->epoch, (uint64_t)seq);
+    return PROBLEM_NONE;
+}

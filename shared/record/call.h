@@ -1,0 +1,51 @@
+/* call.h - a script on a stripe: what every such call carries and what every answer teaches.
+ *
+ * record_run() adds the four arguments that shared/record/stripe.lua wants, and refuses at once, without the
+ * store, while this process is not admitted to the store's present life or the link is not to the Redis that
+ * was admitted. record_problem() says what the end of the call means, and remembers the sequence number
+ * before anybody is answered. */
+#ifndef PAWL_SHARED_RECORD_CALL_H
+#define PAWL_SHARED_RECORD_CALL_H
+
+#include "shared/problem.h"
+#include "shared/record/life.h"
+#include "shared/store.h"
+
+enum { RECORD_ARGS = 4, RECORD_NUMBER_SIZE = 24 };
+
+/* A worker's way to the store: its link, and whether that link may be used, as last asked of the life. */
+struct record_line {
+    struct life *life;
+    struct store *store;
+    /* the line's own */
+    uint64_t link;
+    unsigned changes;
+    enum problem problem;
+};
+
+void record_line_init(struct record_line *line, struct life *life, struct store *store);
+/* Whether the worker's link stands, and to which Redis: "" while it does not. To be called in every turn of a
+ * pulse: notices when a link is a new one. */
+const char *record_line_run(struct record_line *line);
+
+struct record_call {
+    struct store_call store; /* done is set by the caller */
+    struct life *life;
+    unsigned stripe;
+    int64_t epoch;
+    char number[3][RECORD_NUMBER_SIZE];
+};
+
+/* PROBLEM_NONE: the call is under way and ends as store_run() says; argv must have room for RECORD_ARGS more
+ * behind its arg_count. Otherwise nothing was or will be sent: PROBLEM_STORE_NOT_ADMITTED, _NOT_OURS,
+ * _UNAVAILABLE: it certainly did not happen. */
+enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
+                        const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv);
+
+/* PROBLEM_NONE when the script ran on a stripe that is ours: then the first word of the reply says the rest.
+ * STORE_UNAVAILABLE, STORE_NOT_OURS, STORE_NOT_ADMITTED: it certainly did not happen. OUTCOME_UNKNOWN: it may
+ * have happened. */
+enum problem record_problem(struct record_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply);
+
+#endif

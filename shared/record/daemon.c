@@ -1,0 +1,246 @@
+/* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
+#include "shared/record/daemon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WHO_SIZE = 192, HOST_SIZE = 65 };
+
+/* service->extra */
+struct record_daemon {
+    struct service *service;
+    struct life *life;
+    struct keeper keeper;
+    struct member member;
+    struct sweep sweep;
+    char who[WHO_SIZE];
+};
+
+/* worker->extra */
+struct record_worker {
+    struct record_line line;
+};
+
+static void daemon_wrote(struct keeper *keeper);
+static void daemon_event(struct member *member, enum log_level level, const char *event,
+                         const struct log_field *fields);
+static void daemon_swept(struct sweep *sweep, int64_t ended);
+
+static void *must_have(size_t size)
+{
+    void *memory = calloc(1, size);
+
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+static const struct record_plan *plan_of(const struct service *service)
+{
+    return service->plan->own;
+}
+
+/* A gateway keeps its id over restarts only where it was given a directory. */
+static bool wants_dir(const struct service *service)
+{
+    const char *given = getenv("STATE_DIRECTORY");
+
+    return plan_of(service)->role == MEMBER_LEASE || service->settings.state_dir != NULL ||
+           (given != NULL && given[0] != '\0');
+}
+
+static void who_put(struct record_daemon *daemon)
+{
+    char host[HOST_SIZE] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(daemon->who, sizeof(daemon->who), "%s pid %ld on %s", daemon->service->plan->name,
+             (long)getpid(), host);
+}
+
+int record_daemon_open(struct service *service)
+{
+    struct record_daemon *daemon = must_have(sizeof(*daemon));
+    char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
+    bool has_dir = wants_dir(service);
+    const char *wrong = has_dir ? state_dir_path(service->settings.state_dir, path) : NULL;
+
+    service->extra = daemon;
+    daemon->service = service;
+    daemon->life = life_new();
+    if (wrong == NULL && keeper_open(&daemon->keeper, has_dir ? path : NULL, why)) {
+        who_put(daemon);
+        return -1;
+    }
+    fprintf(stderr, "%s: %s\n", service->plan->name, wrong != NULL ? wrong : why);
+    daemon->keeper.dir.dir_fd = daemon->keeper.dir.lock_fd = -1;
+    return SERVICE_CONFIG;
+}
+
+void record_daemon_close(struct service *service)
+{
+    struct record_daemon *daemon = service->extra;
+
+    if (daemon != NULL) {
+        keeper_close(&daemon->keeper);
+        life_free(daemon->life);
+        free(daemon);
+    }
+}
+
+/* -- the workers */
+
+static void member_open(struct worker *worker, struct record_daemon *daemon, struct record_line *line)
+{
+    const struct record_plan *plan = plan_of(worker->service);
+    struct member_options options = {
+        .role = plan->role,
+        .loop = worker->loop,
+        .line = line,
+        .keeper = &daemon->keeper,
+        .workers = worker->service->settings.threads,
+        .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
+        .who = daemon->who,
+        .pulse = plan->pulse,
+        .watch = plan->watch,
+        .leave = plan->leave,
+        .admit = plan->admit,
+        .event = daemon_event,
+    };
+
+    keeper_start(&daemon->keeper, worker->loop, daemon_wrote);
+    member_start(&daemon->member, &options);
+    daemon->sweep = (struct sweep){.line = line,
+                                   .script = plan->sweep,
+                                   .index = plan->index,
+                                   .records = plan->records,
+                                   .swept = plan->counts_swept ? daemon_swept : NULL};
+    sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
+}
+
+void record_worker_open(struct worker *worker)
+{
+    struct record_daemon *daemon = worker->service->extra;
+    struct record_worker *own = must_have(sizeof(*own));
+
+    worker->extra = own;
+    record_line_init(&own->line, daemon->life, worker->store);
+    if (worker->index == 0) {
+        member_open(worker, daemon, &own->line);
+    }
+}
+
+void record_worker_close(struct worker *worker)
+{
+    struct record_daemon *daemon = worker->service->extra;
+
+    if (worker->index == 0) {
+        sweep_stop(&daemon->sweep);
+        member_stop(&daemon->member);
+        loop_jobs_wait(worker->loop);
+    }
+}
+
+void record_worker_free(struct worker *worker)
+{
+    free(worker->extra);
+}
+
+void record_worker_tick(struct worker *worker)
+{
+    struct record_daemon *daemon = worker->service->extra;
+    struct record_worker *own = worker->extra;
+
+    if (worker->index == 0) {
+        const char *trouble = keeper_trouble(&daemon->keeper);
+        life_set_trouble(daemon->life, trouble != NULL ? trouble : "", keeper_is_lost(&daemon->keeper));
+        return; /* the member tells of this line when no call of its own is under way */
+    }
+    const char *run = record_line_run(&own->line);
+    life_line_tell(daemon->life, worker->index, run, store_counts(worker->store).in_flight == 0,
+                   store_unsafe(worker->store) != NULL);
+}
+
+struct record_line *record_line_of(const struct http_request *req)
+{
+    struct record_worker *own = worker_of(req)->extra;
+
+    return &own->line;
+}
+
+/* -- how things stand */
+
+/* Links that came to stand after the last pulse wait for the next. */
+static bool lines_are_allowed(const struct service *service, struct life *life)
+{
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        const struct store *store = service->workers[i].store;
+
+        if (life_allows(life, store_run_id(store), store_link_since_us(store)) != PROBLEM_NONE) {
+            life_want_pulse(life);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool record_daemon_settled(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    if (daemon->member.state == MEMBER_IN) {
+        return lines_are_allowed(service, daemon->life);
+    }
+    return member_is_settled(&daemon->member);
+}
+
+bool record_daemon_leave(struct service *service)
+{
+    struct record_daemon *daemon = service->extra;
+
+    member_leave(&daemon->member);
+    return member_has_left(&daemon->member);
+}
+
+const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+{
+    struct record_daemon *daemon = worker->service->extra;
+    const char *check = life_check(daemon->life, problem, detail);
+
+    if (check != NULL) {
+        return check;
+    }
+    if (life_trouble(daemon->life, detail)) {
+        *problem = PROBLEM_FLOOR_REACHED;
+        return "state-dir";
+    }
+    return NULL;
+}
+
+/* -- what happens by the way */
+
+/* What was recorded is told to the store at once: somebody may be waiting for it. */
+static void daemon_wrote(struct keeper *keeper)
+{
+    struct record_daemon *daemon = container_of(keeper, struct record_daemon, keeper);
+
+    life_want_pulse(daemon->life);
+}
+
+static void daemon_event(struct member *member, enum log_level level, const char *event,
+                         const struct log_field *fields)
+{
+    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+
+    log_event(&daemon->service->log, level, event, fields);
+}
+
+static void daemon_swept(struct sweep *sweep, int64_t ended)
+{
+    struct record_daemon *daemon = container_of(sweep, struct record_daemon, sweep);
+    struct worker *first = &daemon->service->workers[0];
+
+    metric_add(first->metrics, (unsigned)SERVICE_METRICS + plan_of(daemon->service)->swept, (uint64_t)ended);
+}

@@ -1,0 +1,66 @@
+/* member_admit.c - a lease service asks the store to begin a new life (lease/scripts/admit.lua).
+ *
+ *   member_admit    with everybody's reports, as they are by now      suspended
+ *   admit_answered  admitted: a pulse; something missing: again at the next tick */
+#include <stdio.h>
+
+#include "shared/record/member.h"
+
+/* A link is back within 0.5 s of Redis, and a report comes at once after that. */
+enum { WAIT_FOR_MEMBERS_MS = 1400 };
+
+static enum step admit_answered(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply);
+
+void member_admit(struct member *member)
+{
+    bool waited = loop_now_ms() >= member->gated_ms + WAIT_FOR_MEMBERS_MS;
+
+    member->argv[0] = BYTES("pawl:{store}");
+    member->argv[1] = member_identity(member);
+    member->argv[2] = bytes_of(member->run);
+    member->argv[3] = bytes_of(member->gate);
+    member->argv[4] = bytes_of(member->options.keeper->recorded.member);
+    member->argv[5] = waited ? BYTES("now") : BYTES("wait");
+    member->in_flight = true;
+    member->call.done = admit_answered;
+    store_run(member->options.line->store, &member->call, member->options.admit, 1, 6, member->argv);
+}
+
+static void tell_of_admission(struct member *member, const struct store_reply *reply)
+{
+    struct log_field fields[] = {LOG_I("epoch", store_reply_integer(reply, 1)),
+                                 LOG_T("proof", store_reply_text(reply, 2)),
+                                 LOG_I("counter", store_reply_integer(reply, 3)),
+                                 LOG_T("not_asked", store_reply_text(reply, 4)), LOG_END};
+
+    member_log(member, LOG_WARNING, "store-life-begun", fields);
+}
+
+static enum step admit_answered(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, call);
+    struct bytes missing = store_reply_text(reply, 1);
+    bool is_known = missing.len > 0 && !bytes_are(missing, "unknown");
+    const char *whom = is_known ? missing.at : "a lease service that knows all the others";
+    char detail[LIFE_DETAIL_SIZE];
+
+    member->in_flight = false;
+    if (outcome != STORE_DONE) {
+        return ANSWERED;
+    }
+    if (store_reply_is(reply, "floors-missing")) {
+        snprintf(detail, sizeof(detail),
+                 "The store has begun a new life, which only all lease services together may admit: waiting "
+                 "for %.*s. Start it; if its state directory is lost for good: pawl store recover --floor N.",
+                 missing.len > 0 && missing.len < 300 ? (int)missing.len : 300, whom);
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", detail);
+    } else if (store_reply_is(reply, "admitted")) {
+        tell_of_admission(member, reply);
+        member_pulse(member);
+    } else if (store_reply_is(reply, "moved")) {
+        member_pulse(member);
+    }
+    return ANSWERED;
+}

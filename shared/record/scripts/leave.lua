@@ -1,0 +1,29 @@
+-- leave.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
+-- use: shared/record/clock.lua
+-- use: shared/record/store.lua
+--   KEYS[1]  pawl:{store}
+--   ARGV[1]  "SCHEMA:ID"   ARGV[2]  member id   ARGV[3]  incarnation   ARGV[4]  epoch that it was admitted in
+--   returns {"left"}: gone from the list
+--           {"out"}: a lease service stays listed, for its floor, while no other live one's covers all that
+--             was granted
+--           {"not-a-member"}: not of this life of the store; nothing was changed
+local stripes = stripes_read()
+local store = store_read(stripes)
+local all, ids = members_read()
+local me = all[ARGV[2]]
+if store.id ~= ARGV[1] or store.gate or not me or me.incarnation ~= ARGV[3] or me.epoch ~= ARGV[4]
+    or store.epoch ~= tonumber(ARGV[4]) or me.state == 'forgotten' then
+    return { 'not-a-member' }
+end
+local covered = false
+for _, id in ipairs(ids) do
+    covered = covered or (id ~= ARGV[2] and is_live_lease(all[id])
+        and tonumber(all[id].floor) >= math.max(store.ceiling, stripes.top))
+end
+roll_up(store)
+if me.role == 'lease' and me.state == 'in' and not covered then
+    redis.call('HSET', member_key(ARGV[2]), 'state', 'out')
+    return { 'out' }
+end
+member_drop(ARGV[2])
+return { 'left' }

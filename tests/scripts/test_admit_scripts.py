@@ -1,0 +1,517 @@
+#!/usr/bin/python3
+"""Every reply and every branch of admit.lua: who may begin a new life of the store, from which numbers, and what survives."""
+
+from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, test
+from members import Life, Member, all_in, company, founder, grant, unchanged_by
+
+LIFE = Life()
+NOW = 1000000
+UNIX = NOW // 1000  # what the clock of these tests says in seconds: above any epoch that a test uses
+
+
+def restarted(*members, saved=None):
+    """Redis has restarted, and all of these have reported."""
+    LIFE.restart(saved)
+    reported(*members)
+
+
+def reported(*members):
+    for one in members:
+        check_equal(one.pulse(), "gated", one.name)
+
+
+def admitted(member, how, absent="", when="now"):
+    """The counter that the new life begins with."""
+    reply = member.admit(when)
+    check_equal([reply[0], reply[2], reply[4]], ["admitted", how, absent])
+    check_equal([LIFE.record("epoch", "how", "gate", "why"), LIFE.stripe("epoch")],
+                [[reply[1], how, "", ""], reply[1]])
+    return int(reply[3])
+
+
+# -- the new life
+
+@test
+def a_store_that_lost_nothing_is_admitted_as_complete():
+    a, b, g = company(LIFE)
+    tokens = [grant(LIFE, a, name) for name in ("orders:1", "orders:2")]
+    all_in(a, b, g)
+    seqs, roll = LIFE.seqs(), int(LIFE.record("roll"))
+    LIFE.redis("EXPIRE", STRIPES[3], 1000)
+    restarted(a, b, g)
+    check_equal((tokens, a.admit("wait")), ([1, 1], ["admitted", str(UNIX), "complete", "100", ""]))
+    check_equal(LIFE.record("epoch", "run", "roll", "alive", "ceiling", "gate", "gaterun", "why", "how", "open"),
+                [str(UNIX), LIFE.run_id, str(roll + 1), str(EPOCH), "100", "", "", "", "complete", "0"])
+    check_equal([LIFE.stripe(field) for field in ("id", "epoch", "counter", "ceiling", "alive", "clock")],
+                [IDENTITY, str(UNIX), "100", "100", str(EPOCH), "0"])
+    check_equal(LIFE.seqs(), [seq + 1 for seq in seqs])
+    check_equal(LIFE.redis("TTL", STRIPES[3]), -1)
+    for one in (a, b, g):
+        check_equal(LIFE.member(one.name, "state", "epoch", "beats", "incarnation", "since", "rgate"),
+                    ["in", str(UNIX), "0", one.incarnation, str(roll + 1), None], one.name)
+    all_in(a, b, g)
+    check_equal((LIFE.record("ceiling"), grant(LIFE, b, "orders:3")), ("200", 101))
+
+
+@test
+def all_holds_end_when_somebody_was_not_asked():
+    a, b, g = company(LIFE)
+    restarted(a, b)
+    check_equal(admitted(a, "incomplete", "gate-g"), 100)
+    check_equal((LIFE.record("alive"), LIFE.stripe("alive")), (str(UNIX), str(UNIX)))
+    check_equal((LIFE.listed(), g.pulse()), (["lease-a", "lease-b"], "pending"))
+    all_in(a, b, g)
+
+
+@test
+def while_there_is_time_a_store_that_may_prove_complete_waits_for_the_members():
+    a, b, g = company(LIFE)
+    restarted(a, b)
+    check_equal(unchanged_by(LIFE, lambda: a.admit("wait")), ["members-missing", "gate-g"])
+    g.pulse()
+    admitted(a, "complete", when="wait")
+    a, b, g = company(LIFE)
+    b.seen[0] += 1  # it cannot be complete any more: there is nothing to wait for
+    restarted(a, b)
+    admitted(a, "incomplete", "gate-g", when="wait")
+
+
+@test
+def only_one_admission_comes_of_one_gating_and_only_on_the_redis_that_was_gated():
+    a, b, g = company(LIFE)
+    check_equal(unchanged_by(LIFE, lambda: a.admit(gate="")), ["moved"])
+    check_equal(unchanged_by(LIFE, lambda: a.admit(gate="gate-1")), ["moved"])
+    restarted(a, b, g)
+    check_equal(unchanged_by(LIFE, lambda: a.admit(gate="another")), ["moved"])
+    a.identity = "2:other"
+    check_equal(unchanged_by(LIFE, a.admit), ["moved"])
+    a.identity = IDENTITY
+    LIFE.restart()  # before the pulse that would notice it
+    check_equal(unchanged_by(LIFE, a.admit), ["moved"])
+    reported(a, b, g)
+    admitted(b, "complete")
+    check_equal(unchanged_by(LIFE, a.admit), ["moved"])
+
+
+@test
+def a_report_to_an_older_gating_does_not_count():
+    a, b, g = company(LIFE)
+    restarted(a, b, g)
+    restarted(a, g)
+    check_equal(unchanged_by(LIFE, a.admit), ["floors-missing", "lease-b"])
+
+
+@test
+def a_life_after_a_life_is_complete_again():
+    a, b, g = company(LIFE)
+    for life in range(3):
+        grant(LIFE, b, f"orders:{life}")
+        restarted(a, b, g)
+        admitted((a, b)[life % 2], "complete")
+        all_in(a, b, g)
+    check_equal(LIFE.record("epoch", "alive"), [str(UNIX + 2), str(EPOCH)])
+
+
+# -- what makes it incomplete, each by itself
+
+def losses():
+    """(what happened, who was not asked): with two lease services and a gateway that have all reported."""
+    def did_not_report(_a, _b, g):
+        g.unreported = True
+    yield did_not_report, "gate-g"
+
+    def is_another_process_now(_a, _b, g):
+        g.start()
+    yield is_another_process_now, "gate-g"
+
+    def a_lease_service_is_another_process_now(_a, b, _g):
+        b.start()
+    yield a_lease_service_is_another_process_now, "lease-b"
+
+    def the_admitting_one_is_another_process_now(a, _b, _g):
+        a.start()
+    yield the_admitting_one_is_another_process_now, "lease-a"
+
+    def saw_more_in_the_first_stripe(_a, _b, g):
+        g.seen[0] += 1
+    yield saw_more_in_the_first_stripe, ""
+
+    def saw_more_in_the_last_stripe(_a, b, _g):
+        b.seen[255] += 1
+    yield saw_more_in_the_last_stripe, ""
+
+    def knew_a_later_life(_a, _b, g):
+        g.epoch, g.seen = EPOCH + 1, [0] * 256
+    yield knew_a_later_life, ""
+
+    def saw_an_unsafe_setting(_a, _b, g):
+        g.doubt = "doubt"
+    yield saw_an_unsafe_setting, ""
+
+    def the_store_was_recreated(_a, _b, _g):
+        LIFE.redis("HSET", RECORD, "gate", "gate-0", "why", "empty")
+        for stripe in STRIPES:
+            LIFE.redis("HSET", stripe, "epoch", -EPOCH)
+    yield the_store_was_recreated, ""
+
+    def a_pending_gateway_did_not_report(_a, _b, _g):
+        Member(LIFE, "gate-x", "gateway").pulse()
+    yield a_pending_gateway_did_not_report, "gate-x"
+
+
+@test
+def each_loss_by_itself_makes_it_incomplete():
+    for loss, absent in losses():
+        a, b, g = company(LIFE)
+        for one in (a, b, g):
+            one.unreported = False
+        loss(a, b, g)
+        restarted(*[one for one in (a, b, g) if not one.unreported])
+        check_equal(a.admit()[2::2], ["incomplete", absent], loss.__name__)
+        check_equal(LIFE.record("alive"), LIFE.record("epoch"), loss.__name__)
+        for one in (a, b, g):
+            above = [seq > seen for seq, seen in zip(LIFE.seqs(), one.seen or [0] * 256)]
+            check(all(above), f"a sequence number is not above what {one.name} saw: {loss.__name__}")
+
+
+def damages():
+    """Each before the restart; none of them is seen in what the members report."""
+    yield "a stripe without an alive", ("HDEL", STRIPES[200], "alive")
+    yield "a stripe without a counter", ("HDEL", STRIPES[200], "counter")
+    yield "a stripe of another epoch", ("HSET", STRIPES[1], "epoch", EPOCH - 1)
+    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "2:other")
+    yield "a stripe that was never changed and is gone", ("DEL", STRIPES[1])
+    yield "a record without an epoch", ("HDEL", RECORD, "epoch")
+    yield "a record without an id", ("HDEL", RECORD, "id")
+    yield "a record that is gone", ("DEL", RECORD)
+
+
+@test
+def each_damage_by_itself_makes_it_incomplete_and_is_mended():
+    for what, command in damages():
+        for moment in ("before", "after"):
+            a, b, g = company(LIFE)
+            if moment == "after":
+                restarted(a, b, g)
+                LIFE.redis(*command)
+                reported(a, b, g)
+            else:
+                LIFE.redis(*command)
+                restarted(a, b, g)
+            check_equal(a.admit()[2::2], ["incomplete", ""], f"{what}, {moment} the restart")
+            check_equal([LIFE.stripe(field) for field in ("id", "alive", "counter")], [IDENTITY, str(UNIX), "100"], what)
+            all_in(a, b, g)
+
+
+@test
+def a_member_whose_record_and_report_were_deleted_was_not_asked():
+    a, b, g = company(LIFE)
+    restarted(a, b, g)
+    LIFE.redis("DEL", RECORD + ":m:gate-g")
+    admitted(a, "incomplete", "gate-g")
+
+
+@test
+def a_single_stripe_that_was_set_back_is_noticed_by_whoever_saw_more():
+    a, b, g = company(LIFE)
+    lease = Lease(LIFE, "orders:42")
+    grant(LIFE, a, "orders:42")
+    all_in(a, b, g)
+    LIFE.redis("HSET", lease.stripe, "seq", 0, "counter", 0)
+    reported(b, a, g)
+    check_equal(LIFE.record("why"), "behind")
+    admitted(b, "incomplete")
+
+
+# -- whose floors it takes
+
+@test
+def nobody_admits_without_the_floors_of_all_that_its_state_directory_lists():
+    a, b, g = company(LIFE)
+    restarted(a, g)
+    check_equal(unchanged_by(LIFE, a.admit), ["floors-missing", "lease-b"])
+    b.start()  # another process, the same state directory
+    reported(b)
+    admitted(a, "incomplete", "lease-b")
+
+
+@test
+def one_that_has_not_reported_itself_may_not_admit():
+    a, b, g = company(LIFE)
+    restarted(b, g)
+    a.gate = b.gate
+    check_equal(unchanged_by(LIFE, a.admit), ["floors-missing", "lease-a"])
+
+
+@test
+def the_lists_of_those_that_are_listed_count_as_well():
+    a, b, g = company(LIFE)
+    LIFE.at(NOW + 10001)  # a stands still from here on
+    c = Member(LIFE, "lease-c")
+    all_in_without(a, b, c, g)
+    check_equal(b.leave(), "left")
+    check_equal((sorted(a.disk.lists()), "lease-c" in b.disk.lists()), (["lease-a", "lease-b"], True))
+    restarted(a, g)
+    check_equal(a.admit(), ["floors-missing", "lease-b"])
+    b.start()
+    reported(b)
+    check_equal(a.admit(), ["floors-missing", "lease-c"])
+    c.disk.floor = 5000
+    reported(c)
+    check_equal(admitted(a, "incomplete", "lease-b"), 5000)
+
+
+def all_in_without(_still, *others):
+    for _ in range(5):
+        for one in others:
+            one.pulse()
+    check_equal([LIFE.state(one.name) for one in others], ["in"] * len(others))
+
+
+@test
+def an_idle_instance_with_an_old_floor_can_not_let_tokens_come_again():
+    a = founder(LIFE)
+    b = Member(LIFE, "lease-b")
+    all_in(a, b)
+    old = LIFE.save()
+    LIFE.at(NOW + 10001)  # a stands still
+    for i in range(120):
+        if i % 40 == 0:
+            b.pulse(), b.pulse()
+        grant(LIFE, b, "orders:42", f"id-{i}", ttl=100)
+        check_equal(b.do(Lease(LIFE, "orders:42").release, f"id-{i}")[0], "released")
+    LIFE.restart(old)
+    reported(a)
+    check_equal((a.disk.floor, a.admit()), (100, ["floors-missing", "lease-b"]))
+    reported(b)
+    check(admitted(a, "incomplete") >= 120, "tokens of before")
+
+
+@test
+def a_fresh_state_directory_admits_nothing_whoever_is_there():
+    a, b, _ = company(LIFE)
+    fresh = Member(LIFE, "lease-x")
+    restarted(fresh)
+    check_equal(unchanged_by(LIFE, fresh.admit), ["floors-missing", "lease-a,lease-b"])
+    reported(a, b)
+    check_equal(fresh.admit()[0], "floors-missing")
+    founder(LIFE)
+    LIFE.redis("DEL", f"{RECORD}:m:lease-a", f"{RECORD}:members")
+    restarted(fresh)
+    check_equal(unchanged_by(LIFE, fresh.admit), ["floors-missing", "unknown"])
+
+
+@test
+def a_newcomer_that_nobody_has_recorded_may_admit_but_is_not_in():
+    a = founder(LIFE)
+    all_in(a)
+    x = Member(LIFE, "lease-x")
+    check_equal((x.pulse(), sorted(x.disk.lists()), a.disk.lists()), ("pending", ["lease-a", "lease-x"], ["lease-a"]))
+    restarted(a, x)
+    admitted(x, "complete")
+    check_equal((LIFE.listed(), x.pulse(), a.pulse()), (["lease-a"], "pending", "in"))
+    all_in(a, x)
+
+
+@test
+def one_that_is_listed_but_never_recorded_a_list_stops_nobody_and_joins_anew():
+    a = founder(LIFE)
+    all_in(a)
+    x = Member(LIFE, "lease-x")
+    x.recording = False
+    x.pulse()
+    a.pulse()
+    check_equal((sorted(a.disk.lists()), x.disk.list), (["lease-a", "lease-x"], []))
+    restarted(a, x)
+    check_equal(x.admit()[0], "floors-missing")
+    admitted(a, "complete")
+    check_equal((LIFE.listed(), x.pulse()), (["lease-a"], "pending"))
+
+
+@test
+def a_lease_service_that_is_in_nobodys_list_is_dropped_and_must_join():
+    a, b, _ = company(LIFE)
+    old = LIFE.save()
+    check_equal(b.leave(), "left")
+    all_in(a)
+    b.start()
+    restarted(a, b, saved=old)  # the store says that b is in; no list that counts does
+    admitted(a, "incomplete", "gate-g,lease-b")
+    check_equal((LIFE.listed(), b.pulse()), (["lease-a"], "pending"))
+    LIFE.at(NOW + 10001)
+    check_equal([b.pulse() for _ in range(3)], ["pending"] * 3)
+    a.pulse(), a.pulse()
+    check_equal((b.pulse(), LIFE.state("lease-b")), ("in", "in"))
+
+
+@test
+def a_gateway_is_in_only_when_a_state_directory_lists_it_as_it_is_now():
+    a, b, g = company(LIFE)
+    x = Member(LIFE, "gate-x", "gateway")  # new: the store alone knows it
+    x.pulse()
+    restarted(a, b, g, x)
+    admitted(a, "complete")
+    check_equal((g.pulse(), x.pulse()), ("in", "pending"))
+    all_in(a, b, g, x)
+    g.start()
+    restarted(a, b, g, x)
+    admitted(a, "incomplete", "gate-g")
+    check_equal((g.pulse(), x.pulse()), ("pending", "in"))
+
+
+@test
+def a_gateway_that_only_a_state_directory_lists_must_be_asked():
+    a, b, _ = company(LIFE)
+    old = LIFE.save()
+    x = Member(LIFE, "gate-x", "gateway")
+    all_in(a, b, x)
+    LIFE.restart(old)
+    a.start(), b.start()
+    reported(a, b)
+    check_equal(a.admit()[4], "gate-g,gate-x,lease-a,lease-b")
+
+
+@test
+def a_forgotten_member_that_reports_is_asked_for_nothing_and_joins_anew():
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", f"{RECORD}:m:gate-g", "state", "forgotten")
+    LIFE.redis("HINCRBY", RECORD, "roll", 1)
+    all_in(a, b)
+    restarted(a, b)
+    admitted(a, "complete")
+    check_equal((LIFE.listed(), g.pulse()), (["lease-a", "lease-b"], "pending"))
+
+
+@test
+def one_that_left_in_an_orderly_way_is_not_asked():
+    a, b, g = company(LIFE)
+    check_equal((g.leave(), b.leave()), ("left", "left"))
+    all_in(a)
+    restarted(a)
+    admitted(a, "complete")
+
+
+# -- from which numbers
+
+@test
+def every_counter_goes_above_every_floor_counter_ceiling_and_token_that_was_let_through():
+    def floor_of_another(_a, b, _g, number):
+        b.disk.floor = number
+
+    def floor_of_a_stranger(_a, _b, _g, number):
+        stranger = Member(LIFE, "lease-x")
+        stranger.disk.floor = number
+        return stranger
+
+    def counter_of_one_stripe(_a, _b, _g, number):
+        LIFE.redis("HSET", STRIPES[99], "counter", number)
+
+    def ceiling(_a, _b, _g, number):
+        LIFE.redis("HSET", RECORD, "ceiling", number)
+
+    def let_through_by_a_gateway(_a, _b, g, number):
+        g.passed = number
+
+    for highest in (floor_of_another, floor_of_a_stranger, counter_of_one_stripe, ceiling, let_through_by_a_gateway):
+        a, b, g = company(LIFE)
+        stranger = highest(a, b, g, 700)
+        restarted(a, b, g, *([stranger] if stranger else []))
+        check_equal(a.admit()[3], "700", highest.__name__)
+        check_equal((LIFE.stripe("counter"), LIFE.stripe("ceiling"), LIFE.record("ceiling")), ("700",) * 3, highest.__name__)
+        reply = a.do(Lease(LIFE, "orders:42").acquire) if a.pulse() == "in" else []
+        check_equal(reply[0::2], ["ceiling", 700], "before a floor above it is recorded")
+        all_in(a, b, g)
+        a.pulse(), b.pulse()
+        check_equal(grant(LIFE, a, "orders:42"), 701)
+
+
+@test
+def at_the_end_of_the_range_no_token_is_left():
+    a, b, g = company(LIFE)
+    b.disk.floor = TOKEN_LAST + 1
+    restarted(a, b, g)
+    check_equal(admitted(a, "complete"), TOKEN_LAST)
+    all_in(a, b, g)
+    check_equal((LIFE.stripe("counter"), LIFE.stripe("ceiling")), (str(TOKEN_LAST), str(TOKEN_LAST)))
+    check_equal(a.do(Lease(LIFE, "orders:42").acquire)[0], "exhausted")
+
+
+@test
+def exactly_the_tokens_that_remain_are_granted_before_the_end():
+    a, b, g = company(LIFE)
+    b.disk.floor = TOKEN_LAST - 3
+    restarted(a, b, g)
+    admitted(a, "complete")
+    for _ in range(2):
+        all_in(a, b, g)
+    lease, replies = Lease(LIFE, "orders:42"), []
+    for i in range(5):
+        replies.append(a.do(lease.acquire, f"id-{i}"))
+        a.do(lease.release, f"id-{i}")
+    check_equal([reply[0] for reply in replies], ["granted"] * 3 + ["exhausted"] * 2)
+    check_equal([reply[2] for reply in replies[:3]], [TOKEN_LAST - 2, TOKEN_LAST - 1, TOKEN_LAST])
+
+
+@test
+def the_epoch_is_above_every_epoch_that_anybody_knew_and_not_below_the_unix_time():
+    for known, wanted in ((EPOCH + 1, UNIX), (UNIX - 1, UNIX), (UNIX, UNIX + 1), (UNIX + 500, UNIX + 501)):
+        a, b, g = company(LIFE)
+        g.epoch = known
+        restarted(a, b, g)
+        check_equal(a.admit()[1], str(wanted), f"{known} was known")
+        a, b, g = company(LIFE)
+        b.disk.epoch = known  # in the state directory of a process that has only just started
+        b.start()
+        restarted(a, b, g)
+        check_equal(a.admit()[1], str(wanted), f"{known} was recorded")
+
+
+@test
+def the_roll_is_above_every_roll_that_a_state_directory_has_recorded():
+    a, b, g = company(LIFE)
+    b.disk.roll = 900
+    restarted(a, b, g)
+    a.admit()
+    check_equal(LIFE.record("roll"), "901")
+
+
+@test
+def a_sequence_number_is_above_all_that_were_reported():
+    a, b, g = company(LIFE)
+    b.seen[5], g.seen[5], g.seen[6] = 40, 50, 60
+    restarted(a, b, g)
+    admitted(a, "incomplete")
+    check_equal(LIFE.seqs()[4:8], [1, 51, 61, 1])
+
+
+@test
+def what_a_member_saw_in_an_older_life_is_not_compared():
+    a, b, g = company(LIFE)
+    g.epoch, g.seen = EPOCH - 1, [90] * 256
+    restarted(a, b, g)
+    admitted(a, "complete")
+    check_equal(LIFE.stripe("seq"), "1")
+
+
+@test
+def a_forgotten_one_is_not_waited_for_though_a_directory_still_lists_it():
+    a, b, g = company(LIFE)
+    LIFE.at(NOW + 20000)
+    all_in(a, g)
+    roll = int(LIFE.record("roll")) + 1
+    LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten", "since", roll)  # as pawl store forget does
+    LIFE.redis("HSET", RECORD, "roll", roll)
+    restarted(a, g)
+    check("lease-b" in a.disk.lists(), "it has not recorded the change yet")
+    admitted(a, "complete")
+
+
+@test
+def one_that_was_forgotten_and_came_back_is_waited_for():
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten", "since", a.disk.roll)
+    restarted(a, g)
+    check_equal(a.admit(), ["floors-missing", "lease-b"])
+
+
+main()

@@ -1,0 +1,543 @@
+#!/usr/bin/python3
+"""Every reply and every branch of pulse.lua, watch.lua and leave.lua."""
+
+from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, STRIPES, TOKEN_LAST, check, check_equal, main, test
+from members import Life, Member, all_in, company, founder, grant, unchanged_by
+
+LIFE = Life()
+NOW = 1000000
+DAY_MS = 86400000
+
+
+def rolls(*members):
+    return [int(LIFE.member(one.name, "roll")) for one in members]
+
+
+# -- who joins, and when
+
+@test
+def the_first_lease_service_takes_the_place_that_the_new_store_lists():
+    a = founder(LIFE)
+    check_equal(a.ask(), ["in", EPOCH, IDENTITY, 2, 100, str(NOW), [a.line()], 1, "100", "0", [0] * 256])
+    check_equal(LIFE.member("lease-a", "state", "epoch", "beats", "floor", "roll", "since", "at", "who"),
+                ["in", str(EPOCH), "1", "100", "0", "2", str(NOW), "pawl-lease lease-a"])
+    check_equal(a.ask()[7], 2)
+
+
+@test
+def another_may_take_the_place_of_a_directory_that_never_began():
+    founder(LIFE)
+    b, c = Member(LIFE, "lease-b"), Member(LIFE, "lease-c")
+    check_equal((b.pulse(), b.pulse()), ("pending", "in"))
+    check_equal((LIFE.listed(), b.disk.lists()), (["lease-b"], ["lease-b"]))
+    check_equal((c.pulse(), c.pulse()), ("pending", "pending"), "nobody has vouched for it yet")
+    late = Member(LIFE, "lease-a")
+    late.disk.floor = 100
+    check_equal(late.pulse(), "pending")
+    all_in(b, c, late)
+
+
+@test
+def the_place_of_a_directory_that_has_begun_is_not_taken():
+    a = founder(LIFE)
+    all_in(a)
+    check_equal(a.leave(), "out")
+    b = Member(LIFE, "lease-b")
+    check_equal((b.pulse(), b.pulse()), ("pending", "pending"))
+
+
+@test
+def a_directory_that_never_began_admits_nothing():
+    a = founder(LIFE)
+    LIFE.restart()
+    check_equal((a.pulse(), a.pulse()), ("gated", "gated"))
+    check_equal(a.admit(), ["floors-missing", "unknown"])
+
+
+@test
+def a_process_that_knows_no_store_takes_whichever_is_there():
+    a = founder(LIFE)
+    a.identity = ""
+    check_equal(a.pulse(), "in")
+
+
+@test
+def a_gateway_is_pending_until_the_lease_service_has_told_a_roll_that_contains_it():
+    a = founder(LIFE)
+    all_in(a)
+    g = Member(LIFE, "gate-g", "gateway")
+    check_equal(g.ask(), ["pending", EPOCH, IDENTITY, 3, 100, str(NOW), [a.line(), g.line()]])
+    a.pulse()  # is given the list, and records it
+    check_equal((a.disk.roll, a.disk.list, g.pulse()), (3, [g.line(), a.line()], "pending"))
+    a.pulse()  # tells so
+    check_equal((g.watch()[5], g.pulse()), ("in", "in"))
+
+
+@test
+def a_lease_service_with_a_fresh_directory_is_vouched_for_and_records_the_list_itself():
+    a = founder(LIFE)
+    all_in(a)
+    b = Member(LIFE, "lease-b")
+    b.recording, b.disk.floor = False, 100
+    check_equal(b.pulse(), "pending")
+    a.pulse()
+    a.pulse()
+    check_equal(b.pulse(), "pending", "it has not recorded a list itself")
+    b.recording = True
+    check_equal((b.pulse(), b.pulse()), ("pending", "in"))
+    check_equal(sorted(b.disk.lists()), ["lease-a", "lease-b"])
+
+
+@test
+def a_newcomer_stays_pending_while_one_live_lease_service_has_not_recorded_it():
+    a, b, _ = company(LIFE)
+    c = Member(LIFE, "lease-c")
+    b.recording = False
+    for _ in range(3):
+        c.pulse(), a.pulse(), b.pulse()
+    check_equal((c.pulse(), rolls(a)[0] > rolls(b)[0]), ("pending", True))
+    LIFE.at(NOW + 10001)  # b pulses no more: it is not live
+    a.pulse()
+    check_equal(c.pulse(), "in")
+
+
+@test
+def a_newcomer_with_a_floor_below_the_ceiling_stays_pending():
+    a = founder(LIFE, floor=1000)
+    all_in(a)
+    b = Member(LIFE, "lease-b")
+    for _ in range(3):
+        b.pulse(), a.pulse()
+        b.disk.floor = 999
+    check_equal(b.pulse(), "pending")
+    b.disk.floor = 1000
+    check_equal(b.pulse(), "in")
+
+
+@test
+def nobody_gets_in_while_no_lease_service_lives():
+    for how in ("stopped", "left"):
+        a = founder(LIFE)
+        all_in(a)
+        if how == "left":
+            check_equal(a.leave(), "out")
+        LIFE.at(NOW + 10001)
+        b, g = Member(LIFE, "lease-b"), Member(LIFE, "gate-g", "gateway")
+        check_equal([one.pulse() for one in (b, g) * 4], ["pending"] * 8, how)
+        a.start()
+        all_in(a, b, g)
+
+
+@test
+def a_process_with_the_state_directory_of_a_dead_one_takes_its_place_at_once():
+    a, b, g = company(LIFE)
+    grant(LIFE, a, "orders:42")
+    for one in (b, g):
+        before = int(LIFE.record("roll"))
+        one.start()
+        check_equal((one.pulse(), one.seen), ("in", LIFE.seqs()))
+        check_equal(one.reply[3], before + 1, "the roll")
+        check(one.line() in one.reply[6], f"{one.line()} is not in {one.reply[6]}")
+
+
+@test
+def a_process_whose_place_was_taken_is_told_so_and_changes_nothing():
+    a, b, _ = company(LIFE)
+    old = Member(LIFE, "lease-b")
+    old.__dict__.update({name: getattr(b, name) for name in ("incarnation", "epoch", "beats", "seen", "disk")})
+    b.start()
+    check_equal(b.pulse(), "in")
+    check_equal(unchanged_by(LIFE, old.ask), ["superseded"])
+    check_equal((a.pulse(), b.pulse()), ("in", "in"))
+
+
+@test
+def a_member_that_was_forgotten_is_told_so_changes_nothing_and_stands_in_no_list():
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", f"{RECORD}:m:gate-g", "state", "forgotten")
+    check_equal(unchanged_by(LIFE, g.ask), ["forgotten"])
+    g.start()
+    check_equal(unchanged_by(LIFE, g.ask), ["forgotten"])
+    g.epoch, g.seen = EPOCH, [9] * 256  # what it knows is not asked for any more
+    check_equal(unchanged_by(LIFE, g.ask), ["forgotten"])
+    check_equal(a.ask()[6], [a.line(), b.line()])
+
+
+@test
+def an_entry_raises_the_roll_above_any_that_the_newcomer_has_recorded():
+    a = founder(LIFE)
+    all_in(a)
+    b = Member(LIFE, "lease-b")
+    b.disk.roll, b.recording = 57, False  # of a life that was lost
+    b.pulse()
+    check_equal((LIFE.member("lease-b", "since"), LIFE.record("roll")), ("58", "58"))
+    a.pulse(), a.pulse()
+    check_equal(b.pulse(), "pending")
+
+
+@test
+def after_a_recovery_the_first_lease_service_needs_nobody_to_vouch_for_it_and_lifts_the_counters():
+    founder(LIFE, floor=500)
+    LIFE.redis("HSET", RECORD, "open", "1")
+    LIFE.redis("HSET", STRIPES[3], "counter", 70)
+    g, b, c = Member(LIFE, "gate-g", "gateway"), Member(LIFE, "lease-b"), Member(LIFE, "lease-c")
+    b.disk.floor, b.recording = 60, False
+    check_equal((g.pulse(), LIFE.record("open")), ("pending", "1"))
+    check_equal((b.pulse(), b.pulse(), LIFE.record("open")), ("pending", "pending", "0"), "not before it has recorded it")
+    check_equal(LIFE.stripe("counter"), ["60", "70"])
+    check_equal((c.pulse(), c.pulse()), ("pending", "pending"), "only one is the first")
+    b.start()  # died before it was in: the next with its directory goes on as the first
+    b.recording = True
+    check_equal((b.pulse(), b.pulse()), ("pending", "in"))
+    all_in(b, c, g)
+
+
+# -- nobody may act
+
+@test
+def an_empty_redis_is_told_and_stays_empty():
+    a = founder(LIFE)
+    all_in(a)
+    LIFE.redis("FLUSHALL")
+    LIFE.at(NOW)
+    check_equal(unchanged_by(LIFE, a.ask), ["empty"])
+    a.start()
+    check_equal(unchanged_by(LIFE, a.ask), ["empty"])
+
+
+@test
+def another_store_or_another_schema_is_told_and_not_touched():
+    a = founder(LIFE)
+    all_in(a)
+    a.identity = "2:other"
+    check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
+    for identity in ("1" + IDENTITY[1:], "22" + IDENTITY[1:]):
+        for key in STRIPES + [RECORD]:
+            LIFE.redis("HSET", key, "id", identity)
+        for a.identity in ("", identity):
+            check_equal(unchanged_by(LIFE, a.ask), ["another", identity])
+
+
+@test
+def another_run_id_shuts_every_stripe_and_a_second_member_finds_the_same_gating():
+    a, b, _ = company(LIFE)
+    LIFE.restart()
+    reply = a.ask()
+    gate = LIFE.record("gate")
+    check_equal(reply, ["gated", EPOCH, gate, "restarted"])
+    check(gate.startswith("gate-"), gate)
+    check_equal(LIFE.record("gaterun", "run", "why"), [LIFE.run_id, "run-1", "restarted"])
+    check_equal(LIFE.stripe("epoch"), str(-EPOCH))
+    check_equal(b.ask(), ["gated", EPOCH, gate, "restarted"])
+
+
+@test
+def a_report_has_all_that_a_member_knows_but_is_taken_only_when_it_is_whole():
+    _, b, g = company(LIFE)
+    LIFE.restart()
+    g.seen[7], g.passed, g.doubt = 5, 33, "doubt"
+    check_equal((g.pulse(settled=""), LIFE.member("gate-g", "rgate")), ("gated", None))
+    g.pulse()
+    check_equal(LIFE.member("gate-g", "rgate", "rincarnation", "repoch", "rseqs", "rpassed", "rdoubt", "rlist", "rroll"),
+                [g.gate, g.incarnation, str(EPOCH), " ".join(map(str, g.seen)), "33", "doubt", "", "0"])
+    check_equal(LIFE.member("gate-g", "state", "incarnation"), ["in", g.incarnation], "what it was before")
+    b.pulse()
+    check_equal(LIFE.member("lease-b", "rfloor", "rlist", "rroll"), ["100", ",".join(b.disk.list), str(b.disk.roll)])
+    stranger = Member(LIFE, "gate-x", "gateway")
+    stranger.pulse()
+    check_equal((LIFE.state("gate-x"), LIFE.member("gate-x", "rgate", "repoch")), (None, [g.gate, "0"]))
+
+
+@test
+def a_gating_belongs_to_the_redis_that_it_was_made_on():
+    a, b, _ = company(LIFE)
+    LIFE.restart()
+    a.pulse(), b.pulse()
+    first = a.gate
+    LIFE.restart()  # with the reports of before, which may be of another past
+    check_equal((a.pulse(), a.reply[3]), ("gated", "restarted"))
+    check(a.gate != first, "the same name")
+    check_equal(LIFE.member("lease-b", "rgate"), first)
+    check_equal(a.admit(gate=first), ["moved"])
+    check_equal(a.admit(), ["floors-missing", "lease-b"])
+
+
+@test
+def what_was_lost_or_damaged_stays_the_reason_through_another_restart():
+    for why in ("empty", "damaged"):
+        a = founder(LIFE)
+        all_in(a)
+        LIFE.restart()
+        a.pulse()
+        LIFE.redis("HSET", RECORD, "why", why)
+        LIFE.restart()
+        check_equal(a.pulse() and a.reply[3], why)
+
+
+@test
+def a_process_that_knows_more_than_the_store_shuts_it():
+    def epoch_above(b):
+        b.epoch += 1
+
+    def a_pulse_was_lost(b):
+        b.beats += 1
+
+    def a_change_was_lost(b):
+        b.seen[255] += 1
+
+    def its_place_was_lost(b):
+        LIFE.redis("DEL", f"{RECORD}:m:lease-b")
+        LIFE.redis("SREM", MEMBERS, "lease-b")
+
+    def a_change_was_lost_and_its_place_taken(b):
+        LIFE.redis("HSET", f"{RECORD}:m:lease-b", "incarnation", "another")
+        b.seen[0] += 1
+
+    for lost in (epoch_above, a_pulse_was_lost, a_change_was_lost, its_place_was_lost, a_change_was_lost_and_its_place_taken):
+        _, b, _ = company(LIFE)
+        check_equal(b.pulse(), "in")
+        lost(b)
+        check_equal(b.ask()[::3], ["gated", "behind"], lost.__name__)
+        check_equal(LIFE.stripe("epoch"), str(-EPOCH), lost.__name__)
+
+
+@test
+def a_process_of_an_older_life_whatever_it_saw_there_shuts_nothing():
+    a, b, _ = company(LIFE)
+    b.epoch, b.beats, b.seen = EPOCH - 1, 99, [99] * 256
+    b.incarnation = "lease-b-older"
+    check_equal((b.pulse(), a.pulse()), ("in", "in"))
+
+
+def damages():
+    """(what, how): each of them is noticed by itself."""
+    for field in ("id", "epoch", "seq", "counter", "ceiling", "clock", "alive"):
+        yield f"a stripe without {field}", ("HDEL", STRIPES[200], field)
+        yield f"a stripe whose {field} is junk", ("HSET", STRIPES[200], field, "junk")
+    yield "a stripe that is gone", ("DEL", STRIPES[17])
+    yield "a stripe of another epoch", ("HSET", STRIPES[255], "epoch", EPOCH - 1)
+    yield "a stripe with a negative counter", ("HSET", STRIPES[255], "counter", -1)
+    yield "a stripe that is shut", ("HSET", STRIPES[0], "epoch", -EPOCH)
+    for field in ("id", "epoch", "run", "roll", "time", "alive", "clock", "ceiling"):
+        yield f"a record without {field}", ("HDEL", RECORD, field)
+    yield "a record of another epoch", ("HSET", RECORD, "epoch", EPOCH - 1)
+    yield "a record that is gone", ("DEL", RECORD)
+    yield "a member that is gone", ("DEL", RECORD + ":m:gate-g")
+    for field in ("role", "incarnation", "epoch", "state", "beats", "floor", "roll", "since"):
+        yield f"a member without {field}", ("HDEL", RECORD + ":m:gate-g", field)
+
+
+@test
+def what_is_missing_or_inconsistent_shuts_the_store():
+    a, _, _ = company(LIFE)
+    saved = LIFE.save()
+    for what, command in damages():
+        LIFE.put_back(saved)
+        LIFE.redis(*command)
+        check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged"], what)
+        check_equal(LIFE.stripe("epoch"), str(-EPOCH), what)
+
+
+@test
+def a_gate_that_was_erased_and_a_stripe_that_was_opened_are_shut_again():
+    a = founder(LIFE)
+    all_in(a)
+    LIFE.restart()
+    a.pulse()
+    LIFE.redis("HDEL", RECORD, "gate")
+    check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged"])
+    a = founder(LIFE)
+    LIFE.restart()
+    a.pulse()
+    LIFE.redis("HSET", STRIPES[5], "epoch", EPOCH)
+    check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged"])
+    check_equal(LIFE.stripe("epoch"), str(-EPOCH))
+
+
+# -- the ceiling
+
+@test
+def the_ceiling_is_the_lowest_floor_of_the_live_lease_services_and_never_falls():
+    a, b, g = company(LIFE)
+    c = Member(LIFE, "lease-c")  # pending: its floor does not count
+    c.recording = False
+    a.recording = b.recording = False
+    c.pulse()
+
+    def told(*floors):
+        for one, floor in zip((a, b, g), floors):
+            one.disk.floor = floor
+            one.pulse()
+        return LIFE.record("ceiling"), LIFE.stripe("ceiling")
+    check_equal(told(300, 200, 150), ("200", "200"))
+    check_equal(told(300, 250, 0), ("250", "250"))
+    check_equal(told(200, 210), ("250", "250"), "it fell")
+    check_equal(told(400, 260), ("260", "260"))
+    LIFE.at(NOW + 10000)
+    check_equal(told(500), ("260", "260"), "b still counts as live")
+    LIFE.at(NOW + 10001)
+    check_equal(told(500), ("500", "500"))
+    check_equal((b.pulse(), b.reply[8]), ("in", "500"), "one that comes back late")
+
+
+@test
+def the_floor_to_record_is_a_block_ahead_when_half_of_it_is_used():
+    a = founder(LIFE)
+    a.recording = False
+    near_the_end = ((TOKEN_LAST - 101, TOKEN_LAST - 1), (TOKEN_LAST - 50, TOKEN_LAST), (TOKEN_LAST, TOKEN_LAST))
+    for counter, wanted in ((0, 100), (50, 100), (51, 151), (100, 200)) + near_the_end:
+        LIFE.redis("HSET", STRIPES[9], "counter", counter)
+        check_equal(a.ask()[4], wanted, f"counter {counter}")
+
+
+@test
+def a_block_of_one_token_is_enough():
+    a = founder(LIFE, floor=0, block=1)
+    tokens = []
+    for i in range(3):
+        all_in(a)
+        a.pulse()
+        tokens.append(grant(LIFE, a, "orders:42", f"id-{i}", ttl=100))
+        LIFE.at(NOW + 200 * (i + 1))
+    check_equal((tokens, a.disk.floor), ([1, 2, 3], 3))
+
+
+# -- the clock
+
+@test
+def a_clock_that_went_back_is_corrected_once_in_every_stripe():
+    a, b, _ = company(LIFE)
+    LIFE.at(NOW - DAY_MS)
+    check_equal((a.pulse(), a.reply[5], a.reply[9]), ("in", str(NOW), str(DAY_MS)))
+    check_equal((LIFE.stripe("clock"), LIFE.record("clock")), (str(DAY_MS), str(DAY_MS)))
+    for one in (a, b):
+        check_equal((one.pulse(), one.reply[5], one.reply[9]), ("in", str(NOW), "0"))
+
+
+@test
+def a_clock_that_went_forward_is_never_corrected_and_stays_ahead_when_it_comes_back():
+    a = founder(LIFE)
+    all_in(a)
+    LIFE.at(NOW + DAY_MS)
+    check_equal((a.pulse(), a.reply[5], a.reply[9], LIFE.stripe("clock")), ("in", str(NOW + DAY_MS), "0", "0"))
+    LIFE.at(NOW + 20)
+    check_equal((a.pulse(), a.reply[5], a.reply[9]), ("in", str(NOW + DAY_MS), str(DAY_MS - 20)))
+    LIFE.at(NOW + DAY_MS)
+    check_equal((a.pulse(), a.reply[5], LIFE.stripe("clock")), ("in", str(NOW + 2 * DAY_MS - 20), str(DAY_MS - 20)))
+
+
+@test
+def a_step_back_is_measured_against_what_this_process_or_any_other_knows():
+    a, b, _ = company(LIFE)
+    LIFE.at(NOW + 500)
+    a.pulse()
+    for late, corrected in ((51, "51"), (0, "0")):
+        LIFE.at(NOW + 500 - late)
+        check_equal((b.pulse(), b.reply[9]), ("in", corrected))
+    b.at_least = NOW + 600
+    LIFE.at(NOW + 549 - 51)
+    check_equal((b.pulse(), b.reply[5], b.reply[9]), ("in", str(NOW + 600), "51"))
+
+
+@test
+def a_step_of_fifty_ms_is_tolerated():
+    a = founder(LIFE)
+    all_in(a)
+    LIFE.at(NOW - 50)
+    check_equal((a.pulse(), a.reply[5], a.reply[9], LIFE.stripe("clock")), ("in", str(NOW), "0", "0"))
+
+
+# -- leave and watch
+
+@test
+def a_gateway_and_a_lease_service_whose_floor_is_not_needed_leave_the_list():
+    a, b, g = company(LIFE)
+    for one, left in ((g, ["lease-a", "lease-b"]), (b, ["lease-a"])):
+        roll = int(LIFE.record("roll"))
+        check_equal((one.leave(), LIFE.listed(), int(LIFE.record("roll"))), ("left", left, roll + 1))
+        check(not LIFE.redis("EXISTS", f"{RECORD}:m:{one.name}"), "its record is left")
+    check_equal(a.ask()[6], [a.line()])
+
+
+@test
+def a_pending_lease_service_leaves_the_list():
+    a = founder(LIFE)
+    all_in(a)
+    b = Member(LIFE, "lease-b")
+    b.pulse()
+    b.epoch = EPOCH
+    check_equal((b.leave(), LIFE.listed()), ("left", ["lease-a"]))
+
+
+@test
+def the_last_lease_service_stays_listed_as_out():
+    for other in ("is not live", "has a lower floor than the ceiling", "has a lower floor than a counter", "is a gateway"):
+        a, b, g = company(LIFE)
+        if other == "is not live":
+            LIFE.at(NOW + 10001)
+            b.pulse()
+        elif other == "is a gateway":
+            check_equal(a.leave(), "left")
+        elif other == "has a lower floor than the ceiling":
+            LIFE.redis("HSET", f"{RECORD}:m:lease-a", "floor", 99)
+        else:
+            LIFE.redis("HSET", STRIPES[1], "counter", 101)
+        roll = int(LIFE.record("roll"))
+        check_equal((b.leave(), LIFE.state("lease-b"), int(LIFE.record("roll"))), ("out", "out", roll + 1), other)
+        check(b.line() in g.ask()[6], "it is not in the list")
+
+
+@test
+def one_that_is_out_and_pulses_again_is_in_again():
+    a = founder(LIFE)
+    all_in(a)
+    check_equal(a.leave(), "out")
+    roll = int(LIFE.record("roll"))
+    check_equal((a.pulse(), LIFE.state("lease-a"), a.reply[3]), ("in", "in", roll + 1))
+
+
+@test
+def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
+    def gated(_):
+        LIFE.restart()
+        Member(LIFE, "gate-x", "gateway").pulse()
+
+    def forgotten(_):
+        LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten")
+
+    def another_process(b):
+        b.incarnation = "another"
+
+    def another_life(b):
+        b.epoch -= 1
+
+    def another_store(b):
+        b.identity = "2:other"
+
+    def unknown(b):
+        b.name = "nobody"
+
+    def wiped(_):
+        LIFE.redis("FLUSHALL")
+        LIFE.at(NOW)
+
+    for wrong in (gated, forgotten, another_process, another_life, another_store, unknown, wiped):
+        _, b, _ = company(LIFE)
+        wrong(b)
+        check_equal(unchanged_by(LIFE, b.leave), "not-a-member", wrong.__name__)
+
+
+@test
+def watch_tells_what_a_pulse_should_look_at_and_changes_nothing():
+    a, b, _ = company(LIFE)
+    roll = int(LIFE.record("roll"))
+    check_equal(unchanged_by(LIFE, b.watch), ["watched", EPOCH, roll, "", 100, "in", "run-1"])
+    LIFE.restart()
+    a.pulse()
+    check_equal(unchanged_by(LIFE, b.watch), ["watched", EPOCH, roll, a.gate, 100, "in", "run-1"])
+    LIFE.redis("FLUSHALL")
+    LIFE.at(NOW)
+    check_equal(unchanged_by(LIFE, b.watch), ["watched", 0, 0, "", 0, "", ""])
+
+
+main()

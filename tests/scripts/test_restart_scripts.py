@@ -1,0 +1,304 @@
+#!/usr/bin/python3
+"""What every script on a stripe asks first, and what becomes of holds, marks and keys when a new life has begun."""
+
+from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPES, Holder, Lease, Resource, check, check_equal, main, test
+from members import Life, all_in, company, founder, grant, unchanged_by
+
+LIFE = Life()
+NOW = 1000000
+ADA = Holder(1)
+NEW = NOW // 1000  # the epoch after the first admission
+
+
+def deeds(lease):
+    """Every script on a stripe, by name."""
+    resource = Resource(lease, "/a")
+    return {
+        "acquire": lease.acquire, "renew": lease.renew, "release": lease.release, "look": lease.look, "list": lease.list,
+        "sweep": lease.sweep, "ready": lambda: LIFE.call("shared/record/scripts/ready.lua", [lease.stripe]),
+        "write": lambda: resource.write(ADA), "remove": lambda: resource.remove(ADA), "read": resource.read,
+        "read_fenced": lambda: resource.read_fenced(ADA), "check": lambda: resource.check(ADA), "mark": resource.mark,
+        "forget": resource.forget}
+
+
+def refused_by_all(lease, wanted, **known):
+    for name, deed in deeds(lease).items():
+        with LIFE.calling(**known):
+            check_equal(unchanged_by(LIFE, deed), [wanted], f"{name} {known}")
+
+
+def begin():
+    """A lease that ada holds with token 1, a resource that she wrote, and a process of each kind."""
+    a, b, g = company(LIFE)
+    lease = Lease(LIFE, "orders:42")
+    check_equal(grant(LIFE, a, lease.name, ttl=5000), 1)
+    resource = Resource(lease, "/a")
+    check_equal(g.do(resource.write, ADA, "tag-1", key="key-1", digest="digest-1")[0], "written")
+    all_in(a, b, g)
+    return lease, resource, (a, b, g)
+
+
+def new_life(how, members, saved=None):
+    LIFE.restart(saved)
+    for one in members:
+        check_equal(one.pulse(), "gated")
+        one.doubt = ""
+    check_equal(members[0].admit()[2], how)
+    all_in(*members)
+
+
+def with_holds_ended():
+    """As begin(), and then Redis has restarted without a proof that it is complete."""
+    lease, resource, members = begin()
+    members[2].doubt = "doubt"
+    new_life("incomplete", members)
+    return lease, resource
+
+
+# -- what every script asks first
+
+@test
+def every_script_runs_for_a_caller_of_this_life_who_has_seen_no_more_than_there_is():
+    for known in ({}, {"seen": 0}, {"at_least": NOW - 1}):
+        lease, _, _ = begin()
+        for name, deed in deeds(lease).items():
+            with LIFE.calling(**known):
+                check(deed()[0] not in ("not-ours", "not-admitted"), f"{name} {known}")
+
+
+@test
+def every_script_refuses_a_caller_of_another_store_or_schema():
+    lease, _, _ = begin()
+    for identity in ("2:other", "3" + IDENTITY[1:], "", IDENTITY[2:]):
+        refused_by_all(lease, "not-ours", identity=identity)
+
+
+@test
+def every_script_refuses_a_caller_of_another_life():
+    lease, _, _ = begin()
+    for epoch in (EPOCH + 1, EPOCH - 1, 0, -EPOCH):
+        refused_by_all(lease, "not-admitted", epoch=epoch)
+
+
+@test
+def every_script_refuses_a_caller_who_has_seen_more_than_the_stripe_has():
+    lease, _, _ = begin()
+    check_equal(lease.seq(), 2)
+    refused_by_all(lease, "not-admitted", seen=3)
+
+
+@test
+def every_script_of_every_stripe_is_refused_while_the_store_is_shut():
+    lease, _, (a, b, g) = begin()
+    LIFE.restart()
+    g.pulse()
+    refused_by_all(lease, "not-admitted")
+    for stripe in STRIPES:
+        check_equal(LIFE.call("shared/record/scripts/ready.lua", [stripe]), ["not-admitted"], stripe)
+    a.pulse(), b.pulse()
+    a.admit()
+    check_equal(LIFE.call("shared/record/scripts/ready.lua", [lease.stripe])[0], "ours")
+    refused_by_all(lease, "not-admitted", epoch=EPOCH)
+
+
+@test
+def the_stores_time_is_never_below_the_bound_that_the_caller_knows():
+    lease, _, _ = begin()
+    LIFE.at(NOW - 900000)
+    with LIFE.calling(at_least=NOW + 4999):
+        check_equal(lease.look()[5], 1)
+    with LIFE.calling(at_least=NOW + 5000):
+        check_equal(lease.look()[0], "free")
+    check_equal(lease.field("d"), str(NOW + 5000 + REMEMBER_MS))
+    LIFE.at(NOW + 100)
+    with LIFE.calling(at_least=NOW):
+        lease.acquire("id-b", ttl=1000)
+    check_equal(lease.field("d"), str(NOW + 1100))
+
+
+# -- a complete one: everything stays
+
+@test
+def holds_marks_and_keys_survive_a_complete_restart_with_their_epoch():
+    lease, resource, members = begin()
+    new_life("complete", members)
+    check_equal(lease.look()[2:5], [1, EPOCH, "ada"])
+    check_equal(resource.mark()[2:], [1, EPOCH, 1])
+    check_equal(lease.renew(ttl=5000)[2:5], [1, EPOCH, "hold-aaaaaaa"])
+    check_equal(lease.acquire()[0], "replayed")
+    check_equal(resource.write(ADA, "tag-2", key="key-1", digest="digest-1")[::3], ["repeated", "tag-1"])
+    check_equal(resource.write(ADA, "tag-2", key="key-1", digest="another")[0], "key-reused")
+    check_equal(resource.write(ADA, "tag-2")[0], "written")
+    check_equal(lease.release()[0::2], ["released", 1])
+    check_equal(lease.acquire("id-b", "hold-bbbbbbb"), ["granted", lease.seq(), 101, NEW])
+    check_equal(resource.write(ADA)[2], "stale-token")
+    check_equal(resource.write(Holder(101, NEW, "hold-bbbbbbb"))[0], "written")
+
+
+@test
+def a_hold_that_survived_one_restart_ends_with_the_next_that_is_not_proven():
+    lease, resource, members = begin()
+    new_life("complete", members)
+    members[0].doubt = "doubt"
+    new_life("incomplete", members)
+    check_equal(lease.look()[:1] + lease.look()[2:], ["free", 1, EPOCH])
+    check_equal(resource.write(ADA)[2], "lease-expired")
+
+
+# -- an incomplete one: all holds end, each when somebody comes to it
+
+@test
+def a_hold_of_before_ends_in_the_very_step_that_finds_it():
+    endings = {  # what its holder or another is told
+        "look": ["free", 1, EPOCH], "renew": ["lost", "store-restarted"], "release": ["lost", "store-restarted"],
+        "acquire": ["over", "store-restarted"], "list": ["listed", "", []], "write": None, "remove": None, "check": None,
+        "read_fenced": None}
+    for name, wanted in endings.items():
+        lease, _ = with_holds_ended()
+        check_equal(lease.field("s"), "held", "it ends lazily")
+        reply, changes = LIFE.changed_by(deeds(lease)[name])
+        if wanted is None:
+            check_equal(reply[0::2], ["refused", "lease-expired", EPOCH, ""], name)
+        else:
+            check_equal(reply[:1] + reply[2:], wanted, name)
+        check_equal(sorted(changes), sorted([lease.key, lease.due]), name)
+        check_equal([lease.field("s"), lease.field("d")], ["store-restarted", str(NOW + REMEMBER_MS)], name)
+        check_equal(lease.renew()[::2], ["lost", "store-restarted"], name)
+
+
+@test
+def a_lease_that_was_held_before_is_free_for_another_with_a_token_above_all_floors():
+    lease, _ = with_holds_ended()
+    check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob"), ["granted", lease.seq(), 101, NEW])
+    check_equal(lease.acquire()[::3], ["held", "bob"])
+    check_equal(lease.renew()[::2], ["lost", "unknown"])
+
+
+@test
+def a_hold_that_ended_so_is_swept_at_its_deadline_and_then_forgotten():
+    lease, _ = with_holds_ended()
+    check_equal(lease.sweep()[2:], [0, 0])
+    LIFE.at(NOW + 5000)
+    check_equal((lease.sweep()[2:], lease.field("s")), ([1, 1], "store-restarted"))
+    LIFE.at(NOW + 5000 + REMEMBER_MS)
+    check_equal((lease.sweep()[2:], lease.field("s")), ([1, 0], None))
+
+
+@test
+def one_that_expired_as_well_is_told_as_ended_by_the_restart():
+    lease, _ = with_holds_ended()
+    LIFE.at(NOW + 60000)
+    check_equal(lease.renew()[::2], ["lost", "store-restarted"])
+
+
+@test
+def a_hold_that_was_over_before_stays_as_it_ended():
+    lease, _, members = begin()
+    lease.release()
+    members[0].doubt = "doubt"
+    new_life("incomplete", members)
+    check_equal(lease.renew()[::2], ["lost", "released"])
+    check_equal(lease.release()[0], "released")
+
+
+@test
+def marks_of_before_are_void():
+    lease, resource = with_holds_ended()
+    check_equal(unchanged_by(LIFE, resource.mark)[2:], [0, 0, 1])
+    check_equal(unchanged_by(LIFE, resource.read)[2], 0)
+    check_equal(resource.write(ADA)[2:], ["lease-expired", 1, EPOCH, 0, ""])
+    check_equal(lease.acquire("id-b", "hold-bbbbbbb")[2], 101)
+    bob = Holder(101, NEW, "hold-bbbbbbb")
+    check_equal(resource.check(bob)[2], 101)
+    check_equal(resource.mark()[2:], [101, NEW, 101])
+
+
+@test
+def a_key_of_before_is_void_but_a_write_that_was_done_is_still_told_as_done():
+    lease, resource = with_holds_ended()
+    check_equal(unchanged_by(LIFE, lambda: resource.write(ADA, "tag-2", key="key-1", digest="digest-1"))[::3],
+                ["repeated", "tag-1"])
+    lease.acquire("id-b", "hold-bbbbbbb")
+    bob = Holder(101, NEW, "hold-bbbbbbb")
+    check_equal(resource.write(ADA, "tag-2", key="key-1", digest="digest-1")[0], "repeated")
+    check_equal(resource.write(bob, "tag-2", key="key-1", digest="another")[0], "written")
+    lease, resource = with_holds_ended()
+    lease.acquire("id-b", "hold-bbbbbbb")
+    check_equal(resource.write(bob, "tag-2", key="key-1", digest="digest-1")[::3], ["written", "tag-2"])
+
+
+@test
+def a_released_hold_that_an_older_store_brings_back_from_the_dead_never_writes():
+    lease, resource, members = begin()
+    old = LIFE.save()
+    check_equal(members[0].do(lease.release)[0], "released")
+    new_life("incomplete", members, old)
+    check_equal(lease.field("s"), "held")
+    for name in ("write", "remove", "check", "read_fenced"):
+        check_equal(deeds(lease)[name]()[2], "lease-expired", name)
+    check_equal(lease.renew()[0], "lost")
+    check_equal(resource.read()[3], "tag-1")
+
+
+@test
+def a_token_that_the_store_has_forgotten_is_expired_and_not_called_unissued():
+    lease, resource, members = begin()
+    old = LIFE.save()
+    members[0].do(lease.release)
+    check_equal(grant(LIFE, members[1], lease.name, "id-b", "hold-bbbbbbb"), 2)
+    bob = Holder(2, hold="hold-bbbbbbb")
+    check_equal(members[2].do(resource.write, bob, "tag-2")[0], "written")
+    new_life("incomplete", members, old)
+    check_equal(resource.write(bob)[2], "lease-expired")
+    check_equal(resource.write(Holder(500, EPOCH))[2], "lease-expired", "nobody knows what that life granted")
+    check_equal(resource.write(Holder(500, NEW))[2], "unissued-token")
+    check_equal(lease.acquire("id-c", "hold-ccccccc")[2], 101)
+    check_equal((resource.write(bob)[2], resource.write(ADA)[2]), ("stale-token", "stale-token"))
+
+
+@test
+def no_life_grants_what_a_life_that_was_lost_has_granted():
+    lease, _, members = begin()
+    old = LIFE.save()
+    members[0].do(lease.release)
+    lost = [grant(LIFE, members[0], "orders:42", "id-b"), grant(LIFE, members[1], "orders:43", "id-c")]
+    new_life("incomplete", members, old)
+    again = [grant(LIFE, members[0], "orders:42", "id-d"), grant(LIFE, members[1], "orders:43", "id-e")]
+    check(min(again) > max(lost), f"{lost} and then {again}")
+
+
+@test
+def a_store_that_is_behind_is_refused_at_once_and_shut_by_the_next_pulse():
+    lease, _, (a, b, g) = begin()
+    old = LIFE.save()
+    a.do(lease.release)
+    grant(LIFE, a, lease.name, "id-b")
+    LIFE.put_back(old)  # a machine set back with its memory: the run_id is the same
+    check_equal(a.do(lease.acquire, "id-c"), ["not-admitted"])
+    check_equal((a.pulse(), a.reply[3]), ("gated", "behind"))
+    check_equal((b.pulse(), g.pulse(), a.admit()[2]), ("gated", "gated", "incomplete"))
+
+
+@test
+def a_store_without_leases_begins_its_second_life_above_the_first_ceiling():
+    a = founder(LIFE)
+    all_in(a)
+    LIFE.restart()
+    check_equal((a.pulse(), a.admit()[2:4]), ("gated", ["complete", "100"]))
+    all_in(a)
+    check_equal(grant(LIFE, a, "orders:42"), 101)
+
+
+
+@test
+def no_script_rests_on_a_time_that_is_far_ahead_of_what_the_caller_knows():
+    LIFE.begin(NOW)
+    lease = Lease(LIFE, "orders:42")
+    with LIFE.calling(at_least=NOW - 1000):
+        check_equal(lease.acquire(ttl=5000)[0], "granted")
+    for action in (lease.renew, lease.release, lease.look, lease.list, lease.sweep):
+        with LIFE.calling(at_least=NOW - 1001):
+            check_equal(unchanged_by(LIFE, action), ["clock"])
+
+
+main()

@@ -1,0 +1,384 @@
+#!/usr/bin/python3
+"""Everything works under deploy/redis.acl, nothing else is allowed by it, and it allows no more than is used."""
+
+import atexit
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+
+from pawl_test import BUILD, ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError, check, check_equal, check_in, \
+    main, run_daemon, test, wait_until
+from pawl_test.redis import DURABLE, Connection
+from pawl_test.wait import DEADLINE_S
+
+FILE = ROOT / "deploy" / "redis.acl"
+USERS = ("pawl", "pawl-operator")
+DATABASE = 3  # another than 0, so that SELECT is needed
+# What the link itself sends (shared/store_redis_house.c, store_redis_safety.c, store_redis_wire.c); AUTH needs no leave.
+OF_THE_LINK = {"config|get", "info", "script|load", "eval", "evalsha", "select"}
+SCRIPTS = {"pawl": ("lease/scripts", "gateway/scripts", "shared/record/scripts"), "pawl-operator": ("api/cli/scripts",)}
+
+
+def users():
+    """{name: its rules}, of the file as it is shipped."""
+    lines = [shlex.split(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+    check(all(line[0] == "user" for line in lines), "a line that Redis would refuse")
+    return {line[1]: line[2:] for line in lines}
+
+
+def made_as_told(folder):
+    """What docs/operations.md tells an operator to type, with folder instead of /etc/pawl and /etc/redis; the passwords."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(encoding="utf-8"), re.S)
+    [block] = [block for block in blocks if "deploy/redis.acl" in block]
+    typed = block.replace("/etc/pawl", folder).replace("/etc/redis", folder)
+    done = subprocess.run(["sh", "-e"], input=typed, cwd=ROOT, capture_output=True, text=True, check=False)
+    check_equal((done.returncode, done.stdout, done.stderr), (0, "", ""), typed)
+    check("/etc/" not in typed, "a path that this test does not know")
+    return {user: pathlib.Path(folder, f"redis-{user}").read_text(encoding="utf-8").strip() for user in USERS}
+
+
+# -- a Redis under the file, on a port
+
+class Relay(socketserver.ThreadingTCPServer):
+    """A port that leads to the socket of a Redis: a url of a socket cannot name a user, and Redis' own port is not picked
+    by the kernel."""
+
+    daemon_threads = True
+
+    def __init__(self, path):
+        self.path = path
+        super().__init__(("127.0.0.1", 0), None)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def finish_request(self, request, client_address):
+        try:
+            with socket.socket(socket.AF_UNIX) as there:
+                there.connect(self.path)
+                back = threading.Thread(target=self.pump, args=(there, request), daemon=True)
+                back.start()
+                self.pump(request, there)
+                back.join()
+        except OSError:
+            pass  # Redis is away: the caller sees its connection closed
+
+    @staticmethod
+    def pump(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class GuardedRedis(PrivateRedis):
+    """Its connection is an administrator's."""
+
+    def start(self, settings=None):
+        super().start(DURABLE + ["--aclfile", os.path.join(self.folder, "users.acl"), "--enable-debug-command", "yes",
+                                 "--enable-module-command", "yes"])
+        self.connection = self.session("admin", "")
+
+    def _answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError(f"redis-server ended with {self.process.returncode}")
+        try:
+            connection = self.session("admin", "")
+            pending = b"aof_rewrite_in_progress:1" in connection("INFO", "persistence")
+            connection.close()
+            return not pending
+        except (OSError, RedisError):
+            return False
+
+    def session(self, user, password):
+        connection = Connection(self.path)
+        connection("AUTH", user, password)
+        connection("SELECT", DATABASE)
+        return connection
+
+
+# -- everything of ours
+
+FOLDER = tempfile.mkdtemp(prefix="pawl-acl-")
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+PASSWORDS = made_as_told(FOLDER)
+with open(os.path.join(FOLDER, "users.acl"), "a", encoding="utf-8") as users_file:
+    users_file.write("user admin on nopass ~* &* +@all\n")
+REDIS = GuardedRedis(FOLDER)
+REDIS_LOG = pathlib.Path(FOLDER, "redis.log")
+atexit.register(REDIS.close)
+RELAY = Relay(REDIS.path)
+KEYS_FILE = os.path.join(FOLDER, "keys")
+Keys().write(KEYS_FILE)
+CONTRACT = Contract(ROOT / "api" / "openapi.yaml")
+
+
+def place(user):
+    return ["--redis", f"redis://{user}@127.0.0.1:{RELAY.server_address[1]}/{DATABASE}",
+            "--redis-password-file", os.path.join(FOLDER, f"redis-{user}")]
+
+
+FLAGS = [*place("pawl"), "--keys", KEYS_FILE, "--listen", "127.0.0.1:0", "--remember", "1s"]
+STATE = {"STATE_DIRECTORY": os.path.join(FOLDER, "state")}
+
+
+def pawl_store(*words):
+    """pawl store, by the operator."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")}
+    return subprocess.run([str(BUILD / "pawl"), "store", *words, *place("pawl-operator")], env={**clean, **STATE},
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+DONE = run_daemon("pawl-lease", *place("pawl"), "--init-store", environment=STATE)
+check_equal((DONE.returncode, DONE.stderr), (0, ""))
+DAEMONS = [Daemon("pawl-lease", *FLAGS, environment=STATE), Daemon("pawl-gateway", *FLAGS, environment={"STATE_DIRECTORY": ""})]
+LEASE, GATEWAY = (Client(daemon.name.removeprefix("pawl-"), daemon.url, CONTRACT) for daemon in DAEMONS)
+
+
+def is_ready():
+    return all(client("GET", "/readyz").status == 200 for client in (LEASE, GATEWAY))
+
+
+def acquire(name, **ask):
+    answer = LEASE("POST", f"/v1/leases/{name}", body=ask)
+    check_equal(answer.status, 201, repr(answer))
+    return answer.json
+
+
+def acquire_in_a_new_life(name, epoch):
+    """A service notices a life that an operator began within a second."""
+    def granted():
+        answer = LEASE("POST", f"/v1/leases/{name}")
+        return answer.status == 201 and answer.json["epoch"] > epoch and answer.json
+    return wait_until(lambda: is_ready() and granted(), "a lease is granted in a new life")
+
+
+def keys(pattern):
+    return REDIS("KEYS", pattern)
+
+
+def refusal(connection, *words):
+    """What Redis says against it; "" when it was done."""
+    try:
+        connection(*words)
+        return ""
+    except RedisError as error:
+        return str(error)
+
+
+# -- it is enough
+
+@test
+def both_services_do_all_their_work_under_it():
+    wait_until(is_ready, "both services are ready")
+    grant = acquire("job", ttl_ms=600000, meta={"a": 1}, lease_id="i" * 22)
+    holds, token = {"Lease-Id": grant["lease_id"]}, [("Fencing-Token", grant["fencing_token"])]
+    check_equal(LEASE("POST", "/v1/leases/job", body={"lease_id": "i" * 22}).status, 200)
+    check_equal(LEASE("PUT", "/v1/leases/job", holds).status, 200)
+    check_equal([item["lease"] for item in LEASE("GET", "/v1/leases").json["items"]], ["job"])
+    for method, target, status in (("PUT", "/v1/resources/job", 201), ("GET", "/v1/resources/job", 200),
+                                   ("GET", "/v1/check/job", 200), ("GET", "/v1/marks/job", 200),
+                                   ("DELETE", "/v1/resources/job", 204)):
+        headers = [] if "marks" in target else token
+        check_equal(GATEWAY(method, target, headers, b"x" if method == "PUT" else None).status, status, f"{method} {target}")
+    check_equal(LEASE("DELETE", "/v1/leases/job", holds).status, 204)
+    again = acquire("job")
+    check(again["token"] > grant["token"], "a token came again")
+    check_equal(GATEWAY("PUT", "/v1/resources/job", token, b"x").code, "stale-token")
+
+
+@test
+def the_sweeps_end_and_forget_under_it():
+    acquire("short", ttl_ms=100)
+    wait_until(lambda: not keys("pawl:*:l:short") and not keys("pawl:*:r:job"), "the hold and the deletion are forgotten")
+    check_equal([key for key in keys("pawl:*:due") if b"short" in REDIS("ZRANGE", key, 0, -1)], [], "done by half")
+    check_equal(keys("pawl:*:gone"), [], "done by half")
+
+
+@test
+def a_restarted_redis_is_admitted_under_it_and_a_hold_survives():
+    grant = acquire("kept", ttl_ms=600000)
+    REDIS.kill()
+    wait_until(lambda: not is_ready(), "readyz fails")
+    REDIS.start()
+    wait_until(is_ready, "both services are ready")
+    token = [("Fencing-Token", grant["fencing_token"])]
+    check_equal(GATEWAY("PUT", "/v1/resources/kept", token, b"x").status, 201)
+    check(acquire("next")["epoch"] > grant["epoch"], "the epoch did not rise")
+
+
+@test
+def services_come_and_leave_under_it():
+    second = Daemon("pawl-lease", *FLAGS, environment={"STATE_DIRECTORY": os.path.join(FOLDER, "second")})
+    client = Client("lease", second.url, CONTRACT)
+    wait_until(lambda: client("GET", "/readyz").status == 200, "the newcomer is let in")
+    check_equal(len(REDIS("SMEMBERS", "pawl:{store}:members")), 3)
+    check_equal(second.end(), 0)
+    check_equal(len(REDIS("SMEMBERS", "pawl:{store}:members")), 2, "it did not leave")
+
+
+@test
+def an_operator_looks_forgets_and_recovers_under_it():
+    told = pawl_store("status", "-o", "json")
+    check_equal((told.returncode, told.stderr), (0, ""), told.stdout)
+    check_equal(json.loads(told.stdout)["state"], "admitted")
+    gone = Daemon("pawl-gateway", *FLAGS, environment={"STATE_DIRECTORY": ""})
+    client = Client("gateway", gone.url, CONTRACT)
+    wait_until(lambda: client("GET", "/readyz").status == 200, "the gateway is let in")
+    gone.kill()
+    [lost] = [member["id"] for member in json.loads(pawl_store("status", "-o", "json").stdout)["members"]
+              if f" {gone.process.pid} " in member["who"]]
+    REDIS("HSET", f"pawl:{{store}}:m:{lost}", "at", 0)  # as if that were long ago
+    done = pawl_store("forget", lost)
+    check_equal((done.returncode, done.stderr), (0, ""))
+    first = acquire("first")
+    REDIS("FLUSHALL")
+    done = pawl_store("recover")
+    check_equal((done.returncode, done.stderr), (0, ""), done.stdout)
+    second = acquire_in_a_new_life("second", first["epoch"])
+    check(second["token"] > first["token"], "a token came again")
+    done = pawl_store("recover", "--floor", "50000000", "--force", "--yes")
+    check_equal((done.returncode, done.stderr), (0, ""), done.stdout)
+    third = acquire_in_a_new_life("third", second["epoch"])
+    check(third["token"] > 50000000, "it does not go on above the floor")
+
+
+@test
+def redis_has_refused_nothing_so_far():
+    check_equal(REDIS("ACL", "LOG"), [])
+
+
+# -- and it allows nothing more
+
+FORBIDDEN = """
+flushall|flushdb|swapdb 0 1|debug sleep 0|shutdown nosave|save|bgsave|bgrewriteaof|keys *|module list|monitor|role
+config set maxmemory-policy allkeys-lru|config rewrite|config resetstat|replicaof no one|slaveof no one|failover|lastsave
+replconf capa eof|psync ? -1|sync|acl whoami|acl setuser pawl +@all|acl list|acl load|client kill 1.2.3.4:5|client pause 1
+rename KEY pawl:x|renamenx KEY pawl:x|copy KEY pawl:x|move KEY 0|migrate 127.0.0.1 1 KEY 0 9|dump KEY|unlink KEY|sort KEY
+restore pawl:x 0 x|expire KEY 1|pexpire KEY 1|expireat KEY 1|pexpireat KEY 1|getex pawl:x px 1|setex pawl:x 1 x|set pawl:x 1
+psetex pawl:x 1 x|getdel pawl:x|getset pawl:x 1|incr pawl:x|append pawl:x 1|hsetnx KEY a 1|hincrbyfloat KEY seq 1|lpush pawl:x 1
+script flush|script kill|script exists 0|function list|function flush|fcall f 0|eval_ro return(1) 0|object encoding KEY
+subscribe pawl:x|psubscribe *|publish pawl:x 1|xadd pawl:x * a 1|multi|watch KEY|latency reset|slowlog reset|memory usage KEY
+command count|cluster info|wait 0 1|randomkey|dbsize
+"""
+OF_SERVICES_ONLY = {"hincrby KEY seq 1", "hdel KEY id", "zadd pawl:x 1 a", "sadd pawl:x a", "zrange pawl:x 0 1"}
+OF_OPERATORS_ONLY = {"scan 0", "type KEY", "pttl KEY"}
+
+
+def forbidden_to(user):
+    common = set(FORBIDDEN.replace("\n", "|").strip("|").split("|"))
+    return sorted(common | (OF_OPERATORS_ONLY if user == "pawl" else OF_SERVICES_ONLY))
+
+
+def with_key(command):
+    return [word.replace("KEY", "pawl:{store}") for word in command.split(" ")]
+
+
+@test
+def whatever_is_not_needed_is_refused_one_by_one():
+    before = REDIS("HGETALL", "pawl:{00}")
+    for user, password in PASSWORDS.items():
+        session = REDIS.session(user, password)
+        for command in forbidden_to(user):
+            check_in("NOPERM", refusal(session, *with_key(command)), f"{user}: {command}")
+    check_equal(REDIS("HGETALL", "pawl:{00}"), before)
+    check(is_ready(), "a service has noticed something")
+
+
+@test
+def a_script_may_no_more_than_its_user():
+    for user, password in PASSWORDS.items():
+        session = REDIS.session(user, password)
+        check_equal(session("EVAL", "return redis.call('HGET', KEYS[1], 'id')", 1, "pawl:{00}")[:2], b"2:")
+        for words in ("'FLUSHALL'", "'FLUSHDB'", "'SWAPDB', 0, 1", "'RENAME', 'pawl:{00}', 'pawl:x'", "'EXPIRE', 'pawl:{00}', 1",
+                      "'SET', 'pawl:x', 1", "'KEYS', '*'", "'CONFIG', 'SET', 'appendonly', 'no'", "'REPLICAOF', 'NO', 'ONE'"):
+            said = refusal(session, "EVAL", f"return redis.call({words})", 0)
+            check(re.search("can't run this command|not allowed from script", said), f"{user}: {words}: {said}")
+    check(is_ready(), "a service has noticed something")
+
+
+@test
+def a_key_of_others_cannot_be_touched():
+    REDIS("HSET", "others", "a", 1)
+    for user, password in PASSWORDS.items():
+        session = REDIS.session(user, password)
+        for words in (("HGET", "others", "a"), ("HSET", "others", "a", 2), ("DEL", "others"), ("DEL", "pawl:x", "others"),
+                      ("EXISTS", "others"), ("PERSIST", "others"), ("EVAL", "return 1", 1, "others")):
+            check_in("NOPERM", refusal(session, *words), f"{user}: {words}")
+        said = refusal(session, "EVAL", "return redis.call('DEL', 'others')", 0)
+        check_in("can't access at least one of the keys", said, user)
+    check_equal(REDIS("HGETALL", "others"), [b"a", b"1"])
+    REDIS("DEL", "others")
+
+
+@test
+def nobody_comes_in_without_a_name_or_with_the_passwords_as_shipped():
+    check_in("NOAUTH", refusal(Connection(REDIS.path), "HGET", "pawl:{00}", "id"))
+    for user in USERS:
+        check_equal(users()[user][:2], ["on", "#" + "0" * 64])
+        for password in ("", "0" * 64, "#" + "0" * 64):
+            check_in("WRONGPASS", refusal(REDIS, "AUTH", user, password), user)
+
+
+@test
+def the_default_user_is_off_but_may_all_or_redis_would_drop_transactions_from_its_file():
+    # Redis 7.0 reads its append-only file as the user "default", and looks at EXEC whether that one may (multi.c).
+    check_equal(users()["default"], ["off", "~*", "&*", "+@all"])
+    check(not [line for line in REDIS_LOG.read_text(encoding="utf-8").splitlines() if "AOF-loading-client" in line],
+          "Redis has dropped something from its file")
+
+
+# -- it allows what is used, no more and no less
+
+def used_by_scripts(user):
+    """The commands in the scripts, each with all that is put in front of it."""
+    found = set()
+    for path in sorted(path for folder in SCRIPTS[user] for path in (ROOT / folder).glob("*.lua")):
+        text = subprocess.run([sys.executable, ROOT / "deploy/build/scripts.py", "assemble", path.relative_to(ROOT)],
+                              capture_output=True, text=True, check=True).stdout
+        calls = re.findall(r"redis\.p?call\b(.{0,40})", text)
+        named = [re.match(r"\('([A-Za-z]+)'", call) for call in calls]
+        check(calls and all(named), f"{path}: a command that is not named where it is called: {calls}")
+        found |= {match.group(1).lower() for match in named}
+    return found
+
+
+@test
+def the_commands_of_the_file_are_exactly_those_that_are_used():
+    for user in USERS:
+        allowed = {rule[1:] for rule in users()[user] if rule.startswith("+")}
+        check_equal(sorted(allowed), sorted(OF_THE_LINK | used_by_scripts(user)), user)
+
+
+@test
+def redis_understands_the_file_as_it_is_meant():
+    for user in USERS:
+        rules = users()[user]
+        told = REDIS("ACL", "GETUSER", user)
+        told = {key.decode(): value for key, value in zip(told[::2], told[1::2])}
+        check_equal((told["keys"], told["channels"]), (b"~pawl:*", b""), user)
+        given = {word for word in told["commands"].decode().split() if word.startswith("+")}
+        check_equal(given, {rule for rule in rules if rule.startswith("+")}, user)
+        check("-@all" in rules and "resetchannels" in rules, user)
+
+
+@test
+def every_daemon_ended_cleanly_under_it():
+    for daemon in DAEMONS:
+        check_equal(daemon.end(), 0, daemon.log()[-2000:])
+
+
+main(close=REDIS.close)
