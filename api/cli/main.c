@@ -7,6 +7,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/environment.h"
 #include "api/cli/flags.h"
+#include "api/cli/store_command.h"
 #include "api/cli/suggest.h"
 
 struct command {
@@ -28,6 +29,7 @@ static const struct command commands[] = {
     {"rm", cli_rm, "delete a resource, fenced"},
     {"keygen", cli_keygen, "make a key that signs fencing tokens"},
     {"verify", cli_verify, "read a fencing token and check its signature"},
+    {"store", cli_store, "what an operator sees and does when the services refuse"},
     {"demo-worker", cli_demo_worker, NULL},
 };
 

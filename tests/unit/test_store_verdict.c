@@ -1,0 +1,187 @@
+/* test_store_verdict.c - what pawl store status says of a store, from its facts alone. */
+#include "api/cli/store_verdict.h"
+
+#include <stdio.h>
+
+#include "api/cli/cli.h"
+#include "tests/unit/check.h"
+
+#define ID "AAAAAAAAAAAAAAAAAAAAAAAA"
+
+/* A lease service and a gateway that are alive, in a store that is in order. */
+struct sample {
+    struct member_fact members[2];
+    struct store_facts facts;
+    struct store_verdict verdict;
+};
+
+static void sample_init(struct sample *s)
+{
+    *s = (struct sample){
+        .members = {{.id = "lease-1",
+                     .role = "lease",
+                     .state = "in",
+                     .who = "pawl-lease pid 12 on host3",
+                     .floor = 1000,
+                     .roll = 4,
+                     .since = 1,
+                     .age_ms = 400,
+                     .live = true},
+                    {.id = "gate-1",
+                     .role = "gateway",
+                     .state = "in",
+                     .who = "pawl-gateway pid 13 on host3",
+                     .roll = 0,
+                     .since = 2,
+                     .age_ms = 500,
+                     .live = true}},
+        .facts = {.kind = FACT_STORE,
+                  .identity = "2:" ID,
+                  .sound = true,
+                  .has_record = true,
+                  .epoch = 7,
+                  .roll = 4,
+                  .ceiling = 1000,
+                  .top = 12,
+                  .top_stripe = "pawl:{3f}",
+                  .run = "aaaa",
+                  .redis_run = "aaaa",
+                  .how = "complete",
+                  .member_count = 2,
+                  .machine.found = STATE_FRESH},
+    };
+    s->facts.members = s->members;
+}
+
+/* The verdict after one thing has been changed: its status, and a part of the only finding; NULL: no finding.
+ */
+#define AFTER(change, wanted_status, part)                                                                   \
+    do {                                                                                                     \
+        struct sample s;                                                                                     \
+        sample_init(&s);                                                                                     \
+        change;                                                                                              \
+        store_verdict_make(&s.facts, &s.verdict);                                                            \
+        CHECK_INT(s.verdict.status, wanted_status);                                                          \
+        check_only(&s.verdict, part);                                                                        \
+    } while (0)
+
+static void check_only(const struct store_verdict *verdict, const char *part)
+{
+    CHECK_INT(verdict->count, part != NULL ? 1 : 0);
+    if (part == NULL || verdict->count == 0)
+        return;
+    if (!CHECK(strstr(verdict->findings[0].what, part) != NULL ||
+               strstr(verdict->findings[0].todo, part) != NULL))
+        printf("# \"%s\" is not in: %s / %s\n", part, verdict->findings[0].what, verdict->findings[0].todo);
+    CHECK(verdict->findings[0].what[0] != '\0' && verdict->findings[0].todo[0] != '\0');
+    CHECK_INT(verdict->findings[0].weight, verdict->status == CLI_OK ? FINDING_WARNING : FINDING_REFUSED);
+}
+
+#define TEXT(place, text) snprintf((place), sizeof(place), "%s", (text))
+
+TEST(a_store_in_order_gives_no_cause_for_complaint)
+{
+    AFTER((void)0, CLI_OK, NULL);
+}
+
+TEST(what_is_no_store_of_ours_is_told_as_such)
+{
+    AFTER(s.facts.kind = FACT_EMPTY, CLI_CONFIG, "--init-store");
+    AFTER(s.facts.kind = FACT_ANOTHER, CLI_CONFIG, "schema 2");
+    AFTER((s.facts.kind = FACT_WRONG_KEY, TEXT(s.facts.wrong_key, "pawl:{3f}")), CLI_CONFIG, "pawl:{3f}");
+}
+
+TEST(an_empty_redis_beside_a_state_directory_is_told_to_have_lost_a_store)
+{
+    AFTER((s.facts.kind = FACT_EMPTY, s.facts.machine.found = STATE_OPEN, TEXT(s.facts.machine.store, ID)),
+          CLI_CONFIG, "belongs to store " ID);
+}
+
+TEST(a_state_directory_of_another_store_is_told)
+{
+    AFTER((s.facts.machine.found = STATE_OPEN, TEXT(s.facts.machine.store, ID)), CLI_OK, NULL);
+    AFTER((s.facts.machine.found = STATE_OPEN, TEXT(s.facts.machine.store, "BBBB")), CLI_CONFIG,
+          "store-not-ours");
+    AFTER((s.facts.machine.found = STATE_DAMAGED, TEXT(s.facts.machine.why, "no checksum")), CLI_OK,
+          "no checksum");
+}
+
+TEST(a_gating_names_whom_it_waits_for_and_what_to_do)
+{
+    AFTER((TEXT(s.facts.gate, "g"), TEXT(s.facts.why, "restarted"), s.facts.asked = 1,
+           s.facts.waiting_count = 1, TEXT(s.facts.waiting[0], "lease-1"), s.members[0].age_ms = 40000),
+          CLI_REFUSED, "lease-1 (pawl-lease pid 12 on host3, last seen 40 s ago)");
+    AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 1, s.facts.waiting_count = 1,
+           TEXT(s.facts.waiting[0], "lease-9")),
+          CLI_REFUSED, "lease service lease-9");
+    AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 1), CLI_REFUSED, "know of no others");
+    AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 0), CLI_REFUSED, "with its state directory: lease-1 (");
+    AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 2), CLI_REFUSED, "about to admit");
+}
+
+TEST(what_nobody_has_noticed_yet_is_told)
+{
+    AFTER(TEXT(s.facts.redis_run, "bbbb"), CLI_REFUSED, "run aaaa, now bbbb");
+    AFTER((s.facts.sound = false, s.facts.absent = 3, TEXT(s.facts.first_absent, "pawl:{40}")), CLI_REFUSED,
+          "3 of the 256 stripes are missing (pawl:{40} first)");
+    AFTER((s.facts.sound = false, s.facts.has_record = false), CLI_REFUSED,
+          "the record pawl:{store} is missing");
+    AFTER(s.facts.sound = false, CLI_REFUSED, "do not agree");
+    AFTER((s.facts.sound = false, s.facts.shut = 256), CLI_REFUSED, "256 of the 256 stripes are shut");
+}
+
+TEST(without_a_living_lease_service_nothing_is_granted)
+{
+    AFTER(s.members[0].live = false, CLI_REFUSED, "Start one of these, with its state directory: lease-1 (");
+    AFTER(TEXT(s.members[0].state, "out"), CLI_REFUSED, "with its state directory: lease-1 (");
+    AFTER((s.members[0] = s.members[1], s.facts.open = true), CLI_REFUSED, "the first that comes may join");
+    AFTER(s.members[0] = s.members[1], CLI_REFUSED, "None is listed");
+}
+
+TEST(a_ceiling_that_is_reached_names_the_one_that_holds_it_down)
+{
+    AFTER(s.facts.top = 999, CLI_OK, NULL);
+    AFTER(s.facts.top = 1000, CLI_REFUSED, "state directory of lease service lease-1 (");
+    AFTER(s.facts.top = s.facts.ceiling = FACT_TOKEN_LAST, CLI_REFUSED, "token-exhausted");
+}
+
+TEST(a_newcomer_is_told_with_what_it_waits_for)
+{
+    AFTER((TEXT(s.members[1].state, "pending")), CLI_REFUSED, "not every lease service has recorded it");
+    AFTER((s.members[1] = s.members[0], TEXT(s.members[1].state, "pending"), s.members[1].since = 5),
+          CLI_REFUSED, "not yet recorded the list");
+    AFTER((s.members[1] = s.members[0], TEXT(s.members[1].state, "pending"), s.members[1].floor = 999),
+          CLI_REFUSED, "not yet recorded its floor");
+}
+
+TEST(settings_that_can_lose_locks_and_keys_with_an_end_are_told)
+{
+    AFTER(TEXT(s.facts.unsafe, "appendfsync is everysec, must be always"), CLI_REFUSED,
+          "appendfsync is everysec");
+    AFTER((s.facts.ending = 2, TEXT(s.facts.ending_key, "pawl:{07}")), CLI_OK,
+          "2 keys of ours have a TTL, pawl:{07}");
+}
+
+TEST(who_is_gone_without_a_word_is_told_while_grants_go_on)
+{
+    AFTER(s.members[1].live = false, CLI_OK, "pawl store forget gate-1");
+    AFTER((s.members[1] = s.members[0], TEXT(s.members[1].id, "lease-2"), s.members[1].live = false), CLI_OK,
+          "nobody can admit the store without it");
+    AFTER((s.members[1].live = false, TEXT(s.members[1].state, "forgotten")), CLI_OK, NULL);
+}
+
+int main(void)
+{
+    RUN(a_store_in_order_gives_no_cause_for_complaint);
+    RUN(what_is_no_store_of_ours_is_told_as_such);
+    RUN(an_empty_redis_beside_a_state_directory_is_told_to_have_lost_a_store);
+    RUN(a_state_directory_of_another_store_is_told);
+    RUN(a_gating_names_whom_it_waits_for_and_what_to_do);
+    RUN(what_nobody_has_noticed_yet_is_told);
+    RUN(without_a_living_lease_service_nothing_is_granted);
+    RUN(a_ceiling_that_is_reached_names_the_one_that_holds_it_down);
+    RUN(a_newcomer_is_told_with_what_it_waits_for);
+    RUN(settings_that_can_lose_locks_and_keys_with_an_end_are_told);
+    RUN(who_is_gone_without_a_word_is_told_while_grants_go_on);
+    return check_done();
+}
