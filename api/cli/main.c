@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
+#include "api/cli/drill_command.h"
 #include "api/cli/environment.h"
 #include "api/cli/flags.h"
 #include "api/cli/store_command.h"
@@ -27,6 +28,7 @@ static const struct command commands[] = {
     {"put", cli_put, "write a resource, fenced"},
     {"cat", cli_cat, "read a resource"},
     {"rm", cli_rm, "delete a resource, fenced"},
+    {"drill", cli_drill, "plays accidents against a private Redis under load, and counts what went wrong"},
     {"keygen", cli_keygen, "make a key that signs fencing tokens"},
     {"verify", cli_verify, "read a fencing token and check its signature"},
     {"store", cli_store, "what an operator sees and does when the services refuse"},
