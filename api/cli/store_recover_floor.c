@@ -114,6 +114,13 @@ static int floor_compare(const struct recover *r)
 
 static int floor_refuse_in_order(const struct recover *r)
 {
+    if (!r->force && r->facts.asked == 2) {
+        cli_fail(CLI_REFUSED,
+                 "a lease service has every floor that it needs, and admits this store by itself; "
+                 "nothing was changed");
+        cli_hint("Look again in a few seconds: pawl store status.");
+        return CLI_REFUSED;
+    }
     if (r->force || !store_facts_lease_lives(&r->facts) || !store_facts_is_admitted(&r->facts))
         return CLI_GO_ON;
     cli_fail(CLI_REFUSED,

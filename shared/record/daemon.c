@@ -190,6 +190,9 @@ bool record_daemon_settled(const struct service *service)
 {
     const struct record_daemon *daemon = service->extra;
 
+    for (unsigned i = 1; i < service->settings.threads; i++) {
+        record_worker_tick(&service->workers[i]); /* their own ticks begin when they serve */
+    }
     if (daemon->member.state == MEMBER_IN) {
         return lines_are_allowed(service, daemon->life);
     }

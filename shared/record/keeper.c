@@ -60,7 +60,12 @@ static void keeper_write(struct loop_job *job)
 {
     struct keeper *keeper = container_of(job, struct keeper, job);
 
+    struct high_water read;
+    char why[STATE_WHY_MAX];
+
     keeper->written = state_dir_write(&keeper->dir, &keeper->writing, keeper->writing_trouble);
+    keeper->replaced = !keeper->written && (state_dir_peek(keeper->dir.path, &read, why) != STATE_OPEN ||
+                                            !high_water_equal(&read, &keeper->recorded));
 }
 
 static void keeper_wrote(struct loop_job *job)
@@ -68,6 +73,7 @@ static void keeper_wrote(struct loop_job *job)
     struct keeper *keeper = container_of(job, struct keeper, job);
 
     keeper->busy = false;
+    keeper->unsure = keeper->replaced;
     if (!keeper->written) {
         memcpy(keeper->trouble, keeper->writing_trouble, sizeof(keeper->trouble));
         return;
@@ -101,6 +107,11 @@ bool keeper_is_lost(const struct keeper *keeper)
 bool keeper_is_idle(const struct keeper *keeper)
 {
     return !keeper->busy;
+}
+
+bool keeper_is_settled(const struct keeper *keeper)
+{
+    return !keeper->busy && !keeper->unsure;
 }
 
 void keeper_close(struct keeper *keeper)

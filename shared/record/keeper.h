@@ -21,11 +21,11 @@ struct keeper {
     struct loop_job job;
     struct loop *loop;
     struct high_water writing;
-    bool busy, lost;
+    bool busy, lost, unsure;
     char trouble[STATE_WHY_MAX]; /* "": none */
     /* the other thread's while busy: apart from the flags, which this one reads meanwhile */
     char writing_trouble[STATE_WHY_MAX];
-    int written;
+    int written, replaced; /* replaced: it failed, but the file is no longer the one of before */
 };
 
 /* Opens (and so locks) the directory at path; with path NULL: none, a fresh id. False: why has the sentence.
@@ -41,6 +41,9 @@ const char *keeper_trouble(struct keeper *keeper);
 bool keeper_is_lost(const struct keeper *keeper);
 /* Whether no write is under way. */
 bool keeper_is_idle(const struct keeper *keeper);
+/* Whether it is certain what the disk says: no write is under way, and none has failed half-way since the last that
+ * ended well. */
+bool keeper_is_settled(const struct keeper *keeper);
 void keeper_close(struct keeper *keeper);
 
 #endif

@@ -16,8 +16,11 @@ enum { TICK_MS = 50, PULSE_MS = 1000, REFUSED_PULSE_MS = 250 };
 static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
     [MEMBER_AWAY] =
         {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_GATED] = true, [MEMBER_REFUSED] = true},
-    [MEMBER_PENDING] =
-        {[MEMBER_IN] = true, [MEMBER_GATED] = true, [MEMBER_REFUSED] = true, [MEMBER_AWAY] = true},
+    [MEMBER_PENDING] = {[MEMBER_IN] = true,
+                        [MEMBER_GATED] = true,
+                        [MEMBER_REFUSED] = true,
+                        [MEMBER_AWAY] = true,
+                        [MEMBER_LEFT] = true},
     [MEMBER_IN] = {[MEMBER_GATED] = true,
                    [MEMBER_PENDING] = true,
                    [MEMBER_REFUSED] = true,
@@ -96,7 +99,9 @@ static bool link_is_away(struct member *member)
 
 static bool report_is_due(const struct member *member)
 {
-    return member->state == MEMBER_GATED && !member->reported &&
+    bool wants = (member->state == MEMBER_GATED && !member->reported) || member->unsettled;
+
+    return wants && keeper_is_settled(member->options.keeper) &&
            life_is_settled(member->options.line->life, member->options.workers, member->run);
 }
 
@@ -192,9 +197,13 @@ bool member_has_left(const struct member *member)
 
 static void member_say_farewell(struct member *member)
 {
-    if (member->state != MEMBER_IN) {
+    if (member->state != MEMBER_IN && member->state != MEMBER_PENDING) {
         member->left = true;
         return;
+    }
+    member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
+    if (store_counts(member->options.line->store).in_flight > 0) {
+        return; /* the next tick asks again: what is acknowledged after the farewell would not be asked for */
     }
     snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->epoch);
     member->argv[0] = BYTES("pawl:{store}");
@@ -204,7 +213,6 @@ static void member_say_farewell(struct member *member)
     member->argv[4] = bytes_of(member->number[0]);
     member->in_flight = true;
     member->call.done = member_parted;
-    member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
     store_run(member->options.line->store, &member->call, member->options.leave, 1, 5, member->argv);
 }
 

@@ -14,6 +14,7 @@
  *   IN       --refused-->                                             REFUSED
  *   IN       --the link broke-->                                      AWAY
  *   IN       --the daemon ends-->                                     LEFT
+ *   PENDING  --the daemon ends-->                                     LEFT
  *   GATED    --a lease service has admitted the store-->              IN
  *   GATED    --admitted, but we are new-->                            PENDING
  *   GATED    --refused-->                                             REFUSED
@@ -77,7 +78,7 @@ struct member {
     /* as the last pulse told it */
     int64_t epoch, beats, ceiling, goal, roll;
     char gate[MEMBER_ID_CHARS + 1];
-    bool settled_asked, reported; /* a whole report for this gate was taken */
+    bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
     uint64_t gated_ms;
     char told[LIFE_DETAIL_SIZE]; /* the last that was logged of why nothing happens: each is logged once */
     /* arguments in flight */

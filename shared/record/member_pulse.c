@@ -16,6 +16,7 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
                                 const struct store_reply *reply);
 static void pulse_in(struct member *member, const struct store_reply *reply);
 static void pulse_pending(struct member *member, const struct store_reply *reply);
+static void pulse_unsettled(struct member *member);
 static void pulse_gated(struct member *member, const struct store_reply *reply);
 static void pulse_refused(struct member *member, const struct store_reply *reply);
 
@@ -55,7 +56,7 @@ void member_pulse(struct member *member)
     const struct high_water *water = &member->options.keeper->recorded;
     /* A list that is being written just now would make the report of the one before a lie. */
     bool settled = life_is_settled(life, member->options.workers, member->run) &&
-                   keeper_is_idle(member->options.keeper);
+                   keeper_is_settled(member->options.keeper);
     struct bytes *args = &member->argv[1];
 
     random_text(member->nonce, MEMBER_ID_CHARS);
@@ -95,6 +96,7 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
     struct member *member = container_of(call, struct member, call);
 
     member->in_flight = false;
+    member->unsettled = false;
     if (outcome != STORE_DONE) {
         member->asked_link = 0; /* the next tick asks again, when the link stands */
     } else if (store_reply_is(reply, "in")) {
@@ -103,6 +105,8 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
         pulse_pending(member, reply);
     } else if (store_reply_is(reply, "gated")) {
         pulse_gated(member, reply);
+    } else if (store_reply_is(reply, "unsettled")) {
+        pulse_unsettled(member);
     } else {
         pulse_refused(member, reply);
     }
@@ -211,6 +215,16 @@ static void pulse_pending(struct member *member, const struct store_reply *reply
               "it; if none of them runs, start one that knows the store, or run pawl store recover --floor N."
             : "This gateway is waiting for the lease services to record it: is one running?");
     record(member, reply);
+}
+
+/* Nothing of a former life may still be under way when this process joins: asked again as soon as that is so.
+ */
+static void pulse_unsettled(struct member *member)
+{
+    member_enter(member, MEMBER_PENDING);
+    member->unsettled = true;
+    member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+                  "This process is about to join the store.");
 }
 
 /* -- nobody may act before a new life begins */

@@ -563,12 +563,30 @@ def a_gateway_is_forgotten_even_with_no_lease_service_alive():
 
 
 @test
-def a_newcomer_that_never_came_in_is_forgotten_without_ado():
+def a_newcomer_that_never_came_in_is_forgotten_only_while_another_is_in():
     begin()
+    Service("one").pulse()
     Service("late").pulse()
     check_equal(seen().members["late"]["state"], "pending")
     store.at(1000000 + FRESH_MS + 1)
+    store.redis("HSET", RECORD + ":m:one", "state", "out")
+    check_equal(run("forget", "late"), ["last"])
+    store.redis("HSET", RECORD + ":m:one", "state", "in")
     check_equal(run("forget", "late")[0], "forgotten")
+
+
+@test
+def forgetting_begins_a_new_epoch_in_which_every_hold_lives_on():
+    begin()
+    one = Service("one")
+    one.pulse()
+    Service("gate", "gateway").pulse()
+    epoch, alive = int(record()["epoch"]), record()["alive"]
+    store.at(1000000 + FRESH_MS + 1)
+    check_equal(run("forget", "gate")[0], "forgotten")
+    check_equal((int(record()["epoch"]), record()["alive"], hash_of("pawl:{07}")["epoch"]),
+                (epoch + 1, alive, str(epoch + 1)))
+    check_equal((hash_of(RECORD + ":m:one")["epoch"], one.pulse()[0]), (str(epoch + 1), "in"))
 
 
 @test

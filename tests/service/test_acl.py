@@ -244,7 +244,7 @@ def an_operator_looks_forgets_and_recovers_under_it():
     REDIS("HSET", f"pawl:{{store}}:m:{lost}", "at", 0)  # as if that were long ago
     done = pawl_store("forget", lost)
     check_equal((done.returncode, done.stderr), (0, ""))
-    first = acquire("first")
+    first = acquire_in_a_new_life("first", 0)  # forgetting begins a new epoch
     REDIS("FLUSHALL")
     done = pawl_store("recover")
     check_equal((done.returncode, done.stderr), (0, ""), done.stdout)

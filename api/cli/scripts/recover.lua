@@ -26,7 +26,7 @@ end
 for _, id in ipairs(ids) do
     local one = all[id]
     least = math.max(least, tonumber(one.floor) or 0, tonumber(one.rfloor) or 0, tonumber(one.rpassed) or 0)
-    lives = lives or is_live_lease(one)
+    lives = lives or is_live_lease(one) or (one.role == 'lease' and one.first == '1' and is_fresh(one))
 end
 if FLOOR < least then
     return { 'too-low', least }

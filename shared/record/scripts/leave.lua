@@ -15,13 +15,14 @@ if store.id ~= ARGV[1] or store.gate or not me or me.incarnation ~= ARGV[3] or m
     or store.epoch ~= tonumber(ARGV[4]) or me.state == 'forgotten' then
     return { 'not-a-member' }
 end
-local covered = false
+local covered, somebody_in = false, false
 for _, id in ipairs(ids) do
+    somebody_in = somebody_in or (id ~= ARGV[2] and all[id].role == 'lease' and all[id].state == 'in')
     covered = covered or (id ~= ARGV[2] and is_live_lease(all[id])
         and tonumber(all[id].floor) >= math.max(store.ceiling, stripes.top))
 end
 roll_up(store)
-if me.role == 'lease' and me.state == 'in' and not covered then
+if me.role == 'lease' and not (me.state == 'in' and covered or me.state == 'pending' and somebody_in) then
     redis.call('HSET', member_key(ARGV[2]), 'state', 'out')
     return { 'out' }
 end

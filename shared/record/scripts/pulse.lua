@@ -23,6 +23,7 @@
 --           {"another", schema and id of the one that is here}
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
 --           {"gated", epoch, gate, why}: nobody may act; reported if there was a report
+--           {"unsettled"}: it may join when nothing of a former life is under way any more
 --           {"pending", epoch, id, roll, goal, time, members}: not yet in every state directory, or not yet
 --             vouched for
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs}}
@@ -233,6 +234,10 @@ end
 -- Nothing speaks against this process: its pulse in the life that is.
 local function pulse(store, stripes, me, all, ids)
     if me.incarnation ~= INCARNATION or tonumber(me.epoch) ~= store.epoch or me.state == 'out' then
+        -- What is still being written may be the list of another life, whose roll says nothing in this one.
+        if ARGV[18] ~= 'settled' then
+            return { 'unsettled' }
+        end
         me = enter(store, me, all, ids)
     end
     beat(me)
