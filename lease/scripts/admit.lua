@@ -40,13 +40,18 @@ local function was_forgotten(other, roll)
     return one ~= nil and one.state == 'forgotten' and tonumber(roll) < tonumber(one.since)
 end
 
--- Everybody in the list that the state directory of a member has recorded: f(role, id, incarnation).
+-- Everybody in the list that the state directory of a member has recorded: f(role, id, incarnation). Whether
+-- a lease service in it was forgotten.
 local function each_listed(id, f)
+    local skipped = false
     for role, other, incarnation in string.gmatch(all[id].rlist, '(%l+) ([%w_-]+) ([%w_-]+)') do
         if not was_forgotten(other, all[id].rroll) then
             f(role, other, incarnation)
+        else
+            skipped = skipped or role == 'lease'
         end
     end
+    return skipped
 end
 
 -- The lease services whose floors are needed: the one that asks, those in its list, those in theirs, and so
@@ -58,15 +63,19 @@ local function floors_needed()
     while order[next_one] do
         local id = order[next_one]
         next_one = next_one + 1
+        local function follow(role, other)
+            if role == 'lease' and not needed[other] then
+                needed[other] = true
+                order[#order + 1] = other
+            end
+        end
         if not has_reported(id) then
             missing[id] = true
-        else
-            each_listed(id, function(role, other)
-                if role == 'lease' and not needed[other] then
-                    needed[other] = true
-                    order[#order + 1] = other
-                end
-            end)
+        elseif each_listed(id, follow) then
+            -- To all that the forgotten one led to: a store that knows of the forgetting knows them.
+            for other, one in pairs(all) do
+                follow((one.state == 'in' or one.state == 'out') and one.role, other)
+            end
         end
     end
     return order, needed, missing

@@ -114,6 +114,13 @@ bool keeper_is_settled(const struct keeper *keeper)
     return !keeper->busy && !keeper->unsure;
 }
 
+void keeper_mend(struct keeper *keeper)
+{
+    if (keeper->unsure) {
+        keeper_want(keeper, &keeper->writing);
+    }
+}
+
 void keeper_close(struct keeper *keeper)
 {
     state_dir_close(&keeper->dir);

@@ -41,9 +41,11 @@ const char *keeper_trouble(struct keeper *keeper);
 bool keeper_is_lost(const struct keeper *keeper);
 /* Whether no write is under way. */
 bool keeper_is_idle(const struct keeper *keeper);
-/* Whether it is certain what the disk says: no write is under way, and none has failed half-way since the last that
- * ended well. */
+/* Whether it is certain what the disk says: no write is under way, and none has failed half-way since the
+ * last that ended well. */
 bool keeper_is_settled(const struct keeper *keeper);
+/* Writes once more what failed half-way, if anything did: for times in which the store has no wishes. */
+void keeper_mend(struct keeper *keeper);
 void keeper_close(struct keeper *keeper);
 
 #endif

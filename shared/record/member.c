@@ -205,9 +205,9 @@ static void member_say_farewell(struct member *member)
     if (store_counts(member->options.line->store).in_flight > 0) {
         return; /* the next tick asks again: what is acknowledged after the farewell would not be asked for */
     }
-    snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->epoch);
+    snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
-    member->argv[1] = bytes_of(life_identity(member->options.line->life));
+    member->argv[1] = member_identity(member);
     member->argv[2] = bytes_of(member->options.keeper->recorded.member);
     member->argv[3] = bytes_of(member->incarnation);
     member->argv[4] = bytes_of(member->number[0]);

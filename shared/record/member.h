@@ -77,6 +77,7 @@ struct member {
     uint64_t asked_link, asked_us, pulsed_ms;
     /* as the last pulse told it */
     int64_t epoch, beats, ceiling, goal, roll;
+    int64_t listed_epoch; /* of our entry in the store, whether in or pending */
     char gate[MEMBER_ID_CHARS + 1];
     bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
     uint64_t gated_ms;

@@ -187,6 +187,7 @@ static void pulse_in(struct member *member, const struct store_reply *reply)
     life_clock_sample(life, store_reply_integer(reply, 5));
     seqs_take(store_reply_list(reply, REPLY_SEQS), seqs);
     snprintf(text, sizeof(text), "%.*s", (int)identity.len, identity.at);
+    member->listed_epoch = epoch;
     if (epoch != member->epoch) {
         member->epoch = epoch;
         life_admit(life, text, member->run, epoch, seqs, member->asked_us);
@@ -207,6 +208,7 @@ static void pulse_in(struct member *member, const struct store_reply *reply)
 static void pulse_pending(struct member *member, const struct store_reply *reply)
 {
     member_enter(member, MEMBER_PENDING);
+    member->listed_epoch = store_reply_integer(reply, 1);
     member->roll = store_reply_integer(reply, 3);
     member_forbid(
         member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
@@ -217,6 +219,19 @@ static void pulse_pending(struct member *member, const struct store_reply *reply
     record(member, reply);
 }
 
+/* A report, and joining, wait until it is certain what the state directory says. */
+static void mend(struct member *member)
+{
+    const char *trouble = keeper_trouble(member->options.keeper);
+    char detail[LIFE_DETAIL_SIZE];
+
+    if (!keeper_is_settled(member->options.keeper) && trouble != NULL) {
+        snprintf(detail, sizeof(detail), "%s", trouble);
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", detail);
+        keeper_mend(member->options.keeper);
+    }
+}
+
 /* Nothing of a former life may still be under way when this process joins: asked again as soon as that is so.
  */
 static void pulse_unsettled(struct member *member)
@@ -225,6 +240,7 @@ static void pulse_unsettled(struct member *member)
     member->unsettled = true;
     member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
                   "This process is about to join the store.");
+    mend(member);
 }
 
 /* -- nobody may act before a new life begins */
@@ -242,11 +258,11 @@ static void pulse_gated(struct member *member, const struct store_reply *reply)
         member->reported = false;
         snprintf(detail, sizeof(detail),
                  "The store is closed (%.*s) until the lease services have admitted it. If that takes longer "
-                 "than a second or two, "
-                 "their /readyz and pawl store status say what they wait for.",
+                 "than a second or two, their /readyz and pawl store status say what they wait for.",
                  (int)why.len, why.at);
         member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", detail);
     }
+    mend(member);
     member->reported = member->reported || member->settled_asked;
     if (member->reported && member->options.admit != NULL) {
         member_admit(member);

@@ -507,6 +507,21 @@ def a_forgotten_one_is_not_waited_for_though_a_directory_still_lists_it():
 
 
 @test
+def whoever_skips_a_forgotten_one_waits_for_all_that_it_led_to():
+    a, y, g = company(LIFE)
+    k = Member(LIFE, "lease-k")
+    LIFE.at(NOW + 20000)
+    all_in(a, k)  # lease-b stands still: it does not know of lease-k
+    LIFE.at(NOW + 40000)
+    all_in(k)
+    roll = int(LIFE.record("roll")) + 1
+    LIFE.redis("HSET", f"{RECORD}:m:lease-a", "state", "forgotten", "since", roll)
+    LIFE.redis("HSET", RECORD, "roll", roll)
+    restarted(y)
+    check_equal((sorted(y.disk.lists()), y.admit()), (["lease-a", "lease-b"], ["floors-missing", "lease-k"]))
+
+
+@test
 def one_that_was_forgotten_and_came_back_is_waited_for():
     a, b, g = company(LIFE)
     LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten", "since", a.disk.roll)

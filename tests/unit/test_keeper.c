@@ -22,20 +22,23 @@ enum { PLACE_MAX = 200, DEADLINE_MS = 20000, TURNS = 20 };
 /* -- the program's own fsync() */
 
 static struct {
-    atomic_bool held, fails;
+    atomic_bool held, fails, dirs_fail;
     atomic_uint begun, ended;
 } disk;
 
 int fsync(int fd)
 {
+    struct stat is;
+    bool is_dir = fstat(fd, &is) == 0 && S_ISDIR(is.st_mode);
+    bool fails = atomic_load(&disk.fails) || (is_dir && atomic_load(&disk.dirs_fail));
     int status;
 
     atomic_fetch_add(&disk.begun, 1);
     while (atomic_load(&disk.held)) {
         sched_yield();
     }
-    status = atomic_load(&disk.fails) ? -1 : (int)syscall(SYS_fsync, fd);
-    errno = atomic_load(&disk.fails) ? EIO : errno;
+    status = fails ? -1 : (int)syscall(SYS_fsync, fd);
+    errno = fails ? EIO : errno;
     atomic_fetch_add(&disk.ended, 1);
     return status;
 }
@@ -91,6 +94,7 @@ static void place_close(struct place *place)
 
     atomic_store(&disk.held, false);
     atomic_store(&disk.fails, false);
+    atomic_store(&disk.dirs_fail, false);
     loop_jobs_wait(place->loop);
     keeper_close(&place->keeper);
     loop_free(place->loop);
@@ -275,6 +279,51 @@ TEST(a_write_that_failed_is_told_and_tried_again_with_the_next_wish)
     place_close(&place);
 }
 
+TEST(a_write_that_failed_before_the_file_was_replaced_leaves_no_doubt_of_what_the_disk_says)
+{
+    struct place place;
+
+    place_open(&place);
+    keep_floor(&place, 1000);
+    atomic_store(&disk.fails, true);
+    want_floor(&place, 2000);
+    CHECK(!keeper_is_settled(&place.keeper)); /* it is under way */
+    WAIT(&place, keeper_is_idle(&place.keeper));
+    CHECK(keeper_is_settled(&place.keeper));
+    unsigned begun = atomic_load(&disk.begun);
+    keeper_mend(&place.keeper); /* there is nothing to mend */
+    CHECK(keeper_is_idle(&place.keeper));
+    CHECK_INT(atomic_load(&disk.begun), begun);
+    place_close(&place);
+}
+
+TEST(a_write_that_failed_half_way_leaves_doubt_until_one_ends_well)
+{
+    struct place place;
+    struct high_water read;
+
+    place_open(&place);
+    keep_floor(&place, 1000);
+    atomic_store(&disk.dirs_fail, true);
+    want_floor(&place, 2000);
+    for (unsigned i = 0; i < 2; i++) {
+        WAIT(&place, keeper_is_idle(&place.keeper));
+        CHECK_INT(state_dir_peek(place.state, &read, place.why), STATE_OPEN);
+        CHECK_INT(read.floor, 2000); /* perhaps, after a power cut */
+        CHECK_INT(place.keeper.recorded.floor, 1000);
+        CHECK(!keeper_is_settled(&place.keeper) && trouble_names_the_place(&place));
+        keeper_mend(&place.keeper); /* nobody has a wish */
+        CHECK(!keeper_is_idle(&place.keeper));
+    }
+    WAIT(&place, keeper_is_idle(&place.keeper));
+    atomic_store(&disk.dirs_fail, false);
+    keeper_mend(&place.keeper);
+    WAIT(&place, place.wrote == 2);
+    CHECK(keeper_is_settled(&place.keeper) && keeper_trouble(&place.keeper) == NULL);
+    CHECK_INT(place.keeper.recorded.floor, 2000);
+    place_close(&place);
+}
+
 TEST(what_is_not_sound_is_never_recorded)
 {
     struct place place;
@@ -348,6 +397,8 @@ int main(void)
     RUN(what_is_recorded_already_is_not_written_again);
     RUN(what_was_recorded_is_there_when_it_is_opened_again);
     RUN(a_write_that_failed_is_told_and_tried_again_with_the_next_wish);
+    RUN(a_write_that_failed_before_the_file_was_replaced_leaves_no_doubt_of_what_the_disk_says);
+    RUN(a_write_that_failed_half_way_leaves_doubt_until_one_ends_well);
     RUN(what_is_not_sound_is_never_recorded);
     RUN(a_directory_that_was_taken_away_is_lost_for_good);
     RUN(a_directory_that_goes_during_a_write_is_lost_when_the_write_is_over);

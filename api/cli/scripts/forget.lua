@@ -31,18 +31,19 @@ end
 if is_fresh(one) and one.state ~= 'out' then
     return { 'fresh', RAW_MS - tonumber(one.at) }
 end
--- One that never came in has granted nothing; but while nobody is in, its list may be the only one that leads on.
+-- One that never came in has granted nothing; but while nobody is in, its list may be the only one that leads
+-- on.
 local others = one.role ~= 'lease'
 for _, id in ipairs(ids) do
-    others = others or (id ~= ARGV[1] and one.state == 'pending' and all[id].role == 'lease' and all[id].state == 'in')
-        or (id ~= ARGV[1] and is_live_lease(all[id])
+    local is_in = id ~= ARGV[1] and all[id].role == 'lease' and all[id].state == 'in'
+    others = others or (is_in and one.state == 'pending') or (id ~= ARGV[1] and is_live_lease(all[id])
         and (tonumber(all[id].floor) or 0) >= math.max(store.ceiling, stripes.top))
 end
 if not others then
     return { 'last' }
 end
--- The epoch rises, so that nothing is acknowledged any more to one that was only stalled; all others take it with
--- their next pulse, and holds live on.
+-- The epoch rises, so that nothing is acknowledged any more to one that was only stalled; all others take it
+-- with their next pulse, and holds live on.
 local epoch = store.epoch + 1
 stripes_set('epoch', whole(epoch))
 redis.call('HSET', KEYS[1], 'epoch', whole(epoch))

@@ -24,13 +24,14 @@ end
 
 -- The lease services in the list that the state directory of one has recorded.
 local function listed_by(id)
-    local names = {}
+    local names, skipped = {}, false
     for role, other in string.gmatch(has_reported(id) and all[id].rlist or '', '(%l+) ([%w_-]+) [%w_-]+') do
         local forgotten = all[other] and all[other].state == 'forgotten'
             and tonumber(all[id].rroll) < tonumber(all[other].since)
         names[other] = role == 'lease' and not forgotten or nil
+        skipped = skipped or (forgotten and role == 'lease')
     end
-    return names
+    return names, skipped
 end
 
 -- Everybody whose floor this one needs to admit the store, and those of them that have not reported.
@@ -42,7 +43,12 @@ local function floors_needed(asker)
         if not has_reported(id) then
             missing[#missing + 1] = id
         end
-        for other in pairs(listed_by(id)) do
+        local names, skipped = listed_by(id)
+        for other, one in pairs(skipped and all or {}) do
+            local stays = one.role == 'lease' and (one.state == 'in' or one.state == 'out')
+            names[other] = names[other] or stays or nil
+        end
+        for other in pairs(names) do
             if not needed[other] then
                 needed[other] = true
                 order[#order + 1] = other
