@@ -72,7 +72,7 @@ PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY
 GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h cli_scripts.h)
 
 PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
-SHIM := $(BUILD)/torture/shim.so
+SHIM := $(if $(wildcard tests/torture/shim.c),$(BUILD)/torture/shim.so)
 BENCH_LEASE := $(BUILD)/bench/pawl-lease
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
@@ -198,7 +198,7 @@ $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/librooms
 	$(link) $(CURL_LIBS) -fsanitize=fuzzer
 
 # Preloaded into redis-server, too, which knows no sanitizer: without their flags.
-$(SHIM): tests/torture/shim.c api/cli/drill_shim.h $(BUILD)/flags.txt
+$(BUILD)/torture/shim.so: tests/torture/shim.c api/cli/drill_shim.h $(BUILD)/flags.txt
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=c11 $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<

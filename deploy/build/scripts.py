@@ -115,7 +115,8 @@ def write(path, text):
 def embed(out, folders, replace):
     table = os.path.basename(out)
     guard = f"PAWL_GEN_{table.upper()}_H"
-    paths = {name[:-4]: f"{folder}/{name}" for folder in folders for name in os.listdir(os.path.join(ROOT, folder))
+    there = [folder for folder in folders if os.path.isdir(os.path.join(ROOT, folder))]
+    paths = {name[:-4]: f"{folder}/{name}" for folder in there for name in os.listdir(os.path.join(ROOT, folder))
              if name.endswith(".lua")}
     names = sorted(paths)
     made_from = f"/* {table}: made from {' and '.join(folders)} by deploy/build/scripts.py; do not edit. */\n"

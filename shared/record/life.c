@@ -27,7 +27,7 @@ struct life {
     atomic_uint changes;
     _Atomic(int64_t) epoch, behind_us, let_through, pulse_above;
     atomic_bool pulse_wanted;
-    _Atomic(uint64_t) seen[STRIPES];
+    _Atomic(uint64_t) seen[STRIPES], granted[STRIPES];
     pthread_mutex_t lock; /* of all below; identity may be read without it once epoch is not 0 */
     char identity[LIFE_IDENTITY_SIZE], run[LIFE_RUN_SIZE];
     uint64_t confirmed_us;
@@ -84,20 +84,31 @@ static bool seen_is_of(uint64_t word, int64_t epoch)
     return word >> SEQ_BITS == seen_word(epoch, 0) >> SEQ_BITS;
 }
 
+static uint64_t word_number(const _Atomic(uint64_t) *word, int64_t epoch)
+{
+    uint64_t now = atomic_load(word);
+
+    return seen_is_of(now, epoch) ? now & SEQ_MASK : 0;
+}
+
+/* Only of the epoch that the word is of. */
+static void word_raise(_Atomic(uint64_t) *word, int64_t epoch, uint64_t number)
+{
+    uint64_t now = atomic_load(word);
+
+    while (seen_is_of(now, epoch) && (now & SEQ_MASK) < number &&
+           !atomic_compare_exchange_weak(word, &now, seen_word(epoch, number))) {
+    }
+}
+
 uint64_t life_seen(const struct life *life, unsigned stripe, int64_t epoch)
 {
-    uint64_t word = atomic_load(&life->seen[stripe]);
-
-    return seen_is_of(word, epoch) ? word & SEQ_MASK : 0;
+    return word_number(&life->seen[stripe], epoch);
 }
 
 void life_saw(struct life *life, unsigned stripe, int64_t epoch, uint64_t seq)
 {
-    uint64_t word = atomic_load(&life->seen[stripe]);
-
-    while (seen_is_of(word, epoch) && (word & SEQ_MASK) < seq &&
-           !atomic_compare_exchange_weak(&life->seen[stripe], &word, seen_word(epoch, seq))) {
-    }
+    word_raise(&life->seen[stripe], epoch, seq);
 }
 
 /* -- told by the member */
@@ -119,6 +130,7 @@ void life_admit(struct life *life, const char *identity, const char *run, int64_
     snprintf(life->run, sizeof(life->run), "%s", run);
     for (unsigned i = 0; i < STRIPES; i++) {
         atomic_store(&life->seen[i], seen_word(epoch, seqs[i]));
+        atomic_store(&life->granted[i], seen_word(epoch, 0));
     }
     life->confirmed_us = confirmed_us;
     life->problem = PROBLEM_NONE;
@@ -229,8 +241,14 @@ void life_set_pulse_above(struct life *life, int64_t token)
 }
 
 /* Once is enough: the answer to the pulse sets the next bound. */
-void life_granted(struct life *life, int64_t token)
+uint64_t life_granted_most(const struct life *life, unsigned stripe, int64_t epoch)
 {
+    return word_number(&life->granted[stripe], epoch);
+}
+
+void life_granted(struct life *life, unsigned stripe, int64_t epoch, int64_t token)
+{
+    word_raise(&life->granted[stripe], epoch, (uint64_t)token);
     if (token > atomic_load(&life->pulse_above)) {
         atomic_store(&life->pulse_above, INT64_MAX);
         life_want_pulse(life);

@@ -65,7 +65,10 @@ bool life_wants_pulse(struct life *life);
 /* The ceiling, as the last pulse told it, less half of what is reserved ahead: a token above it is a reason
  * to pulse. */
 void life_set_pulse_above(struct life *life, int64_t token);
-void life_granted(struct life *life, int64_t token);
+/* A token was granted in this stripe and epoch. */
+void life_granted(struct life *life, unsigned stripe, int64_t epoch, int64_t token);
+/* The highest of them; 0: none. */
+uint64_t life_granted_most(const struct life *life, unsigned stripe, int64_t epoch);
 
 /* Each worker tells the Redis that its link leads to ("" while none stands), and whether no call of its is in
  * flight. The life is settled for `run` when calls are forbidden and every worker has told so since they

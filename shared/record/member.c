@@ -192,7 +192,7 @@ void member_leave(struct member *member)
 
 bool member_has_left(const struct member *member)
 {
-    return member->left;
+    return member->left && keeper_is_idle(member->options.keeper);
 }
 
 static void member_say_farewell(struct member *member)
@@ -216,13 +216,30 @@ static void member_say_farewell(struct member *member)
     store_run(member->options.line->store, &member->call, member->options.leave, 1, 5, member->argv);
 }
 
+/* What was there at the end: a store that is put back to before, while nobody is there to see it, shows less.
+ */
+static void farewell_record(struct member *member, const struct store_reply *reply)
+{
+    struct high_water wanted = member->options.keeper->recorded;
+    int64_t floor = store_reply_integer(reply, 2);
+
+    wanted.roll = store_reply_integer(reply, 1);
+    wanted.floor = floor > wanted.floor ? floor : wanted.floor;
+    if (member->options.role == MEMBER_LEASE && wanted.roll > 0 &&
+        member_list_read(store_reply_list(reply, 3), &wanted)) {
+        keeper_want(member->options.keeper, &wanted);
+    }
+}
+
 static enum step member_parted(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
     struct member *member = container_of(call, struct member, call);
 
-    (void)outcome,
-        (void)reply; /* if it did not get there, the store takes us for one that has crashed: that is safe */
+    /* If it did not get there, the store takes us for one that has crashed: that is safe. */
+    if (outcome == STORE_DONE) {
+        farewell_record(member, reply);
+    }
     member->in_flight = false;
     member->left = true;
     member_enter(member, MEMBER_LEFT);

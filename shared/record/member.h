@@ -44,7 +44,7 @@ enum member_state {
 };
 
 enum {
-    MEMBER_ARGS = 20,
+    MEMBER_ARGS = 21,
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
     MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44
@@ -84,7 +84,7 @@ struct member {
     char told[LIFE_DETAIL_SIZE]; /* the last that was logged of why nothing happens: each is logged once */
     /* arguments in flight */
     char number[8][MEMBER_TEXT_SIZE], identity[LIFE_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
-    char seqs[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
+    char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
     struct bytes argv[MEMBER_ARGS];
     /* bit t of element f: went from f to t; what the test of the drawing reads */
     unsigned char walked[MEMBER_STATES];

@@ -27,15 +27,17 @@ static struct bytes number_put(struct member *member, unsigned slot, int64_t val
     return (struct bytes){member->number[slot], (size_t)len};
 }
 
-static struct bytes seqs_put(struct member *member, const struct life *life)
+/* One number for each stripe. */
+static struct bytes numbers_put(const struct member *member, char text[MEMBER_SEQS_SIZE],
+                                uint64_t (*of)(const struct life *, unsigned, int64_t))
 {
     size_t len = 0;
 
     for (unsigned i = 0; member->epoch > 0 && i < STRIPES; i++) {
-        len += (size_t)snprintf(member->seqs + len, sizeof(member->seqs) - len, "%s%" PRIu64,
-                                i == 0 ? "" : " ", life_seen(life, i, member->epoch));
+        len += (size_t)snprintf(text + len, MEMBER_SEQS_SIZE - len, "%s%" PRIu64, i == 0 ? "" : " ",
+                                of(member->options.line->life, i, member->epoch));
     }
-    return (struct bytes){member->seqs, len};
+    return (struct bytes){text, len};
 }
 
 /* The store that this process belongs to: what it has learned, else what its state directory says. */
@@ -74,11 +76,12 @@ void member_pulse(struct member *member)
     args[10] = number_put(member, 5, life_now_ms(life));
     args[11] = bytes_of(member->options.who);
     args[12] = bytes_of(member->nonce);
-    args[13] = seqs_put(member, life);
+    args[13] = numbers_put(member, member->seqs, life_seen);
     args[14] = number_put(member, 6, life_let_through_most(life));
     args[15] = life_is_doubtful(life) ? BYTES("doubt") : BYTES("");
     args[16] = member_list_print(water, member->list);
     args[18] = number_put(member, 7, water->epoch);
+    args[19] = numbers_put(member, member->granted, life_granted_most);
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
     member->asked_link = member->options.line->link;

@@ -33,7 +33,7 @@ end
 local function stripes_read()
     local all = { seq = {}, counter = {}, top = 0, epoch = 0, alive = 0, clock = 0, shut = 0, there = 0,
         sound = true }
-    local first
+    local first, ceiling
     for i = 0, STRIPES - 1 do
         local key = stripe_key(i)
         local v = redis.call('HMGET', key, 'seq', 'counter', 'ceiling', 'clock', 'alive', 'epoch', 'id')
@@ -46,6 +46,8 @@ local function stripes_read()
         all.sound = all.sound and sound and v[7] == all.id and v[6] == first and true or false
         all.seq[i], all.counter[i] = seq or 0, counter or 0
         all.top = math.max(all.top, counter or 0)
+        all.ceilings_differ = all.ceilings_differ or (ceiling and v[3] ~= ceiling)
+        ceiling = v[3]
         all.epoch = math.max(all.epoch, math.abs(epoch or 0))
         all.shut = all.shut + ((epoch or 0) < 0 and 1 or 0)
         all.alive = math.max(all.alive, tonumber(v[5]) or 0)

@@ -92,7 +92,7 @@ class Member:
     def start(self):
         """A new process: all that was only in memory is gone."""
         self.incarnation = f"{self.name}-{next(_numbers)}"
-        self.epoch, self.beats, self.seen, self.passed = 0, 0, [], 0
+        self.epoch, self.beats, self.seen, self.passed, self.granted = 0, 0, [], 0, []
         self.gate, self.reply = "", []
 
     def line(self):
@@ -102,7 +102,7 @@ class Member:
         return [self.identity, self.life.run_id, self.name, self.role, self.incarnation, self.epoch, self.beats,
                 self.disk.floor, self.disk.roll, self.block, self.at_least, f"pawl-{self.role} {self.name}",
                 f"gate-{next(_numbers)}", " ".join(map(str, self.seen)), self.passed, self.doubt, ",".join(self.disk.list),
-                settled, self.disk.epoch]
+                settled, self.disk.epoch, " ".join(map(str, self.granted))]
 
     def ask(self, settled="settled"):
         """The reply to a pulse, from which nothing is learned."""

@@ -2,7 +2,7 @@
 """Every reply and every branch of pulse.lua, watch.lua and leave.lua."""
 
 from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, STRIPES, TOKEN_LAST, check, check_equal, main, test
-from members import Life, Member, all_in, company, founder, grant, unchanged_by
+from members import LEAVE, Life, Member, all_in, company, founder, grant, unchanged_by
 
 LIFE = Life()
 NOW = 1000000
@@ -525,6 +525,59 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         _, b, _ = company(LIFE)
         wrong(b)
         check_equal(unchanged_by(LIFE, b.leave), "not-a-member", wrong.__name__)
+
+
+# -- what was put back or overwritten while nobody, or only one, was there to see it
+
+@test
+def a_counter_below_what_this_process_has_granted_is_behind():
+    a = founder(LIFE)
+    all_in(a)
+    a.granted = [5] + [0] * 255
+    LIFE.redis("HSET", STRIPES[0], "counter", 5)
+    check_equal(a.pulse(), "in")
+    LIFE.redis("HSET", STRIPES[0], "counter", 4)
+    check_equal((a.pulse(), LIFE.record("why")), ("gated", "behind"))
+
+
+@test
+def a_directory_that_has_seen_a_later_life_or_roll_is_believed_by_a_new_process():
+    for later in ("epoch", "roll"):
+        a = founder(LIFE)
+        all_in(a)
+        a.leave()
+        a.start()
+        setattr(a.disk, later, getattr(a.disk, later) + 5)
+        check_equal((a.pulse(), LIFE.record("why")), ("gated", "behind"), later)
+
+
+@test
+def a_lease_service_that_comes_back_goes_on_above_all_that_was_reserved():
+    a, b, g = company(LIFE)
+    grant(LIFE, a, "orders:1")
+    all_in(a, b, g)
+    g.start()
+    check_equal((g.pulse(), LIFE.stripe("counter") == "100"), ("in", False))
+    a.start()
+    check_equal((a.pulse(), LIFE.stripe("counter")), ("in", "100"))
+
+
+@test
+def a_ceiling_that_somebody_has_written_into_a_stripe_is_put_right():
+    a = founder(LIFE)
+    all_in(a)
+    for wrong in ("61", "999999"):
+        LIFE.redis("HSET", STRIPES[9], "ceiling", wrong)
+        check_equal((a.pulse(), LIFE.stripe("ceiling")), ("in", "100"), wrong)
+
+
+@test
+def leaving_tells_what_is_to_be_recorded_at_the_end():
+    a, b, g = company(LIFE)
+    reply = LIFE.run(LEAVE, [RECORD], b.identity, b.name, b.incarnation, b.epoch)
+    check_equal(reply, ["left", int(LIFE.record("roll")), "100", [g.line(), a.line()]])
+    reply = LIFE.run(LEAVE, [RECORD], a.identity, a.name, a.incarnation, a.epoch)
+    check_equal(reply, ["out", int(LIFE.record("roll")), "100", [g.line(), a.line()]])
 
 
 @test

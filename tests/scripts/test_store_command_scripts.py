@@ -64,7 +64,7 @@ class Service:
     def pulse(self):
         reply = store.run("shared/record/scripts/pulse.lua", [RECORD], ID, self.run, self.id, self.role, self.incarnation,
                           self.epoch, self.beats, self.floor, self.roll, BLOCK, 0, f"pawl-{self.role} {self.id}",
-                          "gate-" + self.id, self.seqs, self.passed, "", ",".join(self.listed), "settled", 0)
+                          "gate-" + self.id, self.seqs, self.passed, "", ",".join(self.listed), "settled", 0, "")
         if reply[0] in ("in", "pending"):
             self.roll, self.floor = reply[3], max(self.floor, reply[4])
             self.listed = [one for one in reply[6] if self.role == "lease"]

@@ -289,19 +289,19 @@ TEST(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
 {
     struct life *life = life_new();
 
-    life_granted(life, 999999999999999);
+    life_granted(life, 0, 1, 999999999999999);
     CHECK(!life_wants_pulse(life)); /* no bound is known */
     life_set_pulse_above(life, 100);
-    life_granted(life, 100);
+    life_granted(life, 0, 1, 100);
     CHECK(!life_wants_pulse(life));
-    life_granted(life, 101);
+    life_granted(life, 0, 1, 101);
     CHECK(life_wants_pulse(life));
-    life_granted(life, 102);
+    life_granted(life, 0, 1, 102);
     CHECK(!life_wants_pulse(life));
     life_set_pulse_above(life, 200);
-    life_granted(life, 200);
+    life_granted(life, 0, 1, 200);
     CHECK(!life_wants_pulse(life));
-    life_granted(life, 201);
+    life_granted(life, 0, 1, 201);
     CHECK(life_wants_pulse(life));
     life_free(life);
 }

@@ -397,7 +397,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
         if (keys_stripe_of(bytes_of(name)) == 0) {
             struct acquiring a = acquire_once(lease, name);
             CHECK_INT(a.problem, PROBLEM_NONE);
-            life_granted(lease->life, a.token);
+            life_granted(lease->life, 0, lease->member.epoch, a.token);
         }
     }
     CHECK(lease->keeper.recorded.floor > 8);

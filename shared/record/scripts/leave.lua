@@ -3,9 +3,11 @@
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  member id   ARGV[3]  incarnation   ARGV[4]  epoch that it was admitted in
---   returns {"left"}: gone from the list
---           {"out"}: a lease service stays listed, for its floor, while no other live one's covers all that
---             was granted
+--   returns {"left", roll, floor, members}: gone from the list
+--           {"out", roll, floor, members}: a lease service stays listed, for its floor, while no other live
+--             one's covers all that was granted
+--             roll, floor, members: to be recorded at the end, so that a store that is put back to before
+--             while nobody is there shows it
 --           {"not-a-member"}: not of this life of the store; nothing was changed
 local stripes = stripes_read()
 local store = store_read(stripes)
@@ -22,9 +24,13 @@ for _, id in ipairs(ids) do
         and tonumber(all[id].floor) >= math.max(store.ceiling, stripes.top))
 end
 roll_up(store)
-if me.role == 'lease' and not (me.state == 'in' and covered or me.state == 'pending' and somebody_in) then
+if me.role == 'lease' and me.state ~= 'pending' and not covered then
+    me.state = 'out'
     redis.call('HSET', member_key(ARGV[2]), 'state', 'out')
-    return { 'out' }
+elseif me.role ~= 'lease' or me.state ~= 'pending' or somebody_in then
+    member_drop(ARGV[2])
+    all[ARGV[2]] = nil
 end
-member_drop(ARGV[2])
-return { 'left' }
+-- A pending one stays as it is while nobody is in: its list may be the only one that leads on.
+local floor = whole(math.max(store.ceiling, stripes.top))
+return { all[ARGV[2]] and 'out' or 'left', store.roll, floor, members_list(all, ids) }

@@ -19,6 +19,7 @@
 --   ARGV[17]  the list of members that its state directory has recorded, comma between
 --   ARGV[18]  "settled" when nothing of a former link can still arrive, so that a report is whole; else ""
 --   ARGV[19]  highest epoch that its state directory has recorded, 0: none
+--   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
@@ -31,27 +32,31 @@
 local ROLE, RUN, ID, INCARNATION = ARGV[4], ARGV[2], ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local MY_ROLL, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local SEEN = {}
-for number in string.gmatch(ARGV[14], '%d+') do
-    SEEN[#SEEN + 1] = tonumber(number)
-end
+local MY_WATER = tonumber(ARGV[19])
 
-local function seen_is_ahead(stripes)
-    for i = 1, #SEEN do
-        if SEEN[i] > stripes.seq[i - 1] then
+-- Whether any of these numbers, one for each stripe, is above the stripe's.
+local function is_ahead(text, of_stripes)
+    local i = 0
+    for number in string.gmatch(text, '%d+') do
+        if tonumber(number) > of_stripes[i] then
             return true
         end
+        i = i + 1
     end
     return false
 end
 
 -- Whether this process knows of more than the store has.
 local function is_behind(store, stripes, me)
+    if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_ROLL > store.roll) then
+        return true -- its state directory has seen this life when it was older
+    end
     if MY_EPOCH ~= store.epoch or me.state == 'forgotten' then
         return MY_EPOCH > store.epoch
     end
     local lost_a_beat = me.incarnation == INCARNATION and tonumber(me.beats) < MY_BEATS
-    return not me.incarnation or lost_a_beat or seen_is_ahead(stripes)
+    return not me.incarnation or lost_a_beat or is_ahead(ARGV[14], stripes.seq)
+        or is_ahead(ARGV[20], stripes.counter)
 end
 
 local function members_are_whole(all, ids)
@@ -89,11 +94,13 @@ local function gate_shut(store, why)
 end
 
 -- While gated: what this process knows. A report stands for one gating only.
-local function report(store)
+local function report(store, stripes)
+    local fell_back = MY_EPOCH == store.epoch and is_ahead(ARGV[20], stripes.counter)
     redis.call('SADD', MEMBERS, ID)
     redis.call('HSET', member_key(ID), 'role', ROLE, 'rgate', store.gate, 'rincarnation', INCARNATION,
-        'repoch', ARGV[6], 'rseqs', ARGV[14], 'rfloor', ARGV[8], 'rpassed', ARGV[15], 'rdoubt', ARGV[16],
-        'rlist', ARGV[17], 'rroll', ARGV[9], 'rwater', ARGV[19], 'who', ARGV[12], 'at', whole(RAW_MS))
+        'repoch', ARGV[6], 'rseqs', ARGV[14], 'rfloor', ARGV[8], 'rpassed', ARGV[15],
+        'rdoubt', fell_back and 'doubt' or ARGV[16], 'rlist', ARGV[17], 'rroll', ARGV[9], 'rwater', ARGV[19],
+        'who', ARGV[12], 'at', whole(RAW_MS))
 end
 
 -- The offset only rises: the store's clock never goes back, and after a jump forward it stays ahead.
@@ -153,6 +160,11 @@ end
 -- A newcomer to this life, or the successor of a process that held the same state directory and so is dead.
 -- The roll of its entry is above any that it has recorded in another life: it must record one of this.
 local function enter(store, me, all, ids)
+    -- The memory of what was granted ended with the process before: no number that was reserved may come
+    -- again, even if this life has fallen back while nobody was there to see it.
+    if ROLE == 'lease' and me.at and me.at ~= '0' then
+        counters_lift(math.max(store.ceiling, MY_FLOOR))
+    end
     local same = me.role == ROLE and tonumber(me.epoch) == store.epoch
     local listed = same and me.state ~= 'pending'
     local state, first = 'in', '0'
@@ -209,14 +221,16 @@ local function promote(store, all, ids)
 end
 
 -- The ceiling is the lowest floor of the live lease services, and never falls within a life.
-local function ceiling_raise(store, all, ids)
+local function ceiling_raise(store, stripes, all, ids)
     local lowest
     for _, id in ipairs(ids) do
         if is_live_lease(all[id]) then
             lowest = math.min(lowest or TOKEN_LAST, tonumber(all[id].floor))
         end
     end
-    if lowest and lowest > store.ceiling then
+    -- Also where somebody has written another one into a stripe.
+    if (lowest and lowest > store.ceiling) or stripes.ceilings_differ then
+        lowest = math.max(lowest or 0, store.ceiling)
         store.ceiling = lowest
         redis.call('HSET', KEYS[1], 'ceiling', whole(lowest))
         stripes_set('ceiling', whole(lowest))
@@ -243,7 +257,7 @@ local function pulse(store, stripes, me, all, ids)
     beat(me)
     local corrected = clock_correct(store)
     promote(store, all, ids)
-    ceiling_raise(store, all, ids)
+    ceiling_raise(store, stripes, all, ids)
     local reply = { me.state, store.epoch, store.id, store.roll, goal(store, stripes), whole(store.time),
         members_list(all, ids) }
     if me.state == 'in' then
@@ -273,7 +287,7 @@ if why then
 end
 if store.gate then
     if ARGV[18] == 'settled' then
-        report(store)
+        report(store, stripes)
     end
     return { 'gated', store.epoch, store.gate, store.why or '' }
 end

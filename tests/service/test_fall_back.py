@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""A Redis whose content falls back while the same process runs on: no number comes twice, nothing revived writes."""
+
+import signal
+
+from pawl_test import World, check, check_equal, main, test, wait_until
+
+SAVE = """local saved = {}
+for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
+    saved[#saved + 1] = key
+    saved[#saved + 1] = redis.call('DUMP', key)
+end
+return saved"""
+PUT_BACK = """for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
+    redis.call('DEL', key)
+end
+for i = 1, #ARGV, 2 do
+    redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1])
+end"""
+
+
+def path(name):
+    return f"/v1/leases/{name}"
+
+
+def put(world, name, grant, body=b"x"):
+    return world.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, body)
+
+
+def granted(world, name):
+    """A grant, as soon as there is one."""
+    return wait_until(lambda: (answer := world.lease("POST", path(name))).status == 201 and answer.json, f"{name} is granted")
+
+
+def hold_and_release(world):
+    """(a hold that was released after the content was copied, all tokens granted since, the copy)"""
+    old = world.acquire("pay:1", ttl_ms=600000)
+    check_equal(put(world, "pay:1", old).status, 201)
+    saved = world.redis("EVAL", SAVE, 0)
+    world.release("pay:1", old)
+    tokens = [old["token"]]
+    for _ in range(5):
+        grant = world.acquire("pay:1")
+        tokens.append(grant["token"])
+        world.release("pay:1", grant)
+    return old, tokens, saved
+
+
+def wait_for_pulses(world):
+    """Until every service has looked at the whole store once more."""
+    members = [f"pawl:{{store}}:m:{one.decode()}" for one in world.redis("SMEMBERS", "pawl:{store}:members")]
+    before = {one: int(world.redis("HGET", one, "beats")) for one in members}
+    for one in members:
+        wait_until(lambda one=one: int(world.redis("HGET", one, "beats")) > before[one] + 1, "a pulse")
+
+
+def all_again(world, number):
+    """Ends every service and starts it on its state directory."""
+    for daemon in (world.lease_daemon, world.gateway_daemon):
+        daemon.end(number) if number == signal.SIGTERM else daemon.kill()
+    yield
+    world.lease_daemon, world.gateway_daemon = world.daemon("pawl-lease"), world.daemon("pawl-gateway")
+    world.lease, world.gateway = world.client(world.lease_daemon), world.client(world.gateway_daemon)
+    yield
+
+
+@test
+def old_content_put_back_between_an_orderly_stop_and_the_start_revives_nothing():
+    world = World()
+    old, tokens, saved = hold_and_release(world)
+    stopped = all_again(world, signal.SIGTERM)
+    next(stopped)
+    world.redis("EVAL", PUT_BACK, 0, *saved)
+    next(stopped)
+    grant = granted(world, "pay:2")
+    check(grant["token"] > max(tokens) and grant["epoch"] > old["epoch"], f"{grant} after {tokens}")
+    check_equal(put(world, "pay:1", old, b"stale").status, 412)
+    check_equal(world.lease("PUT", path("pay:1"), {"Lease-Id": old["lease_id"]}).code, "lease-lost")
+    check(granted(world, "pay:1")["token"] > max(tokens), "a token came again")
+    world.close()
+
+
+@test
+def old_content_put_back_while_every_service_is_dead_repeats_no_token():
+    world = World()
+    _, tokens, saved = hold_and_release(world)
+    stopped = all_again(world, signal.SIGKILL)
+    next(stopped)
+    world.redis("EVAL", PUT_BACK, 0, *saved)
+    next(stopped)
+    check(granted(world, "pay:2")["token"] > max(tokens), "a token came again")
+    world.close()
+
+
+@test
+def old_content_put_back_while_the_services_run_revives_nothing():
+    world = World()
+    old, tokens, saved = hold_and_release(world)
+    wait_for_pulses(world)
+    world.redis("EVAL", PUT_BACK, 0, *saved)
+    check(put(world, "pay:1", old, b"stale").status != 204, "a released hold wrote")
+    check(granted(world, "pay:1")["token"] > max(tokens), "a token came again")
+    check_equal(wait_until(lambda: (answer := put(world, "pay:1", old, b"stale")).status != 503 and answer.status,
+                           "the gateway is back"), 412)
+    world.close()
+
+
+@test
+def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
+    world = World()
+    tokens = []
+    for _ in range(10):
+        grant = world.acquire("pay:1")
+        tokens.append(grant["token"])
+        world.release("pay:1", grant)
+    [stripe] = [key.decode() for key in world.redis("KEYS", "pawl:{*}:l:pay:1")]
+    world.redis("HSET", stripe[:stripe.index("}") + 1], "counter", 0)
+    grant = granted(world, "pay:1")
+    check(grant["token"] > max(tokens), f"{grant['token']} after {tokens}")
+    world.close()
+
+
+@test
+def holds_stay_when_the_only_lease_service_is_stopped_and_started():
+    world = World()
+    held = world.acquire("pay:1", ttl_ms=600000)
+    stopped = all_again(world, signal.SIGTERM)
+    next(stopped)
+    next(stopped)
+    check_equal(put(world, "pay:1", held).status, 201)
+    check_equal(world.lease("PUT", path("pay:1"), {"Lease-Id": held["lease_id"]}).status, 200)
+    world.close()
+
+
+main()
