@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "shared/record/call.h"
 #include "shared/record/keys.h"
 #include "shared/token.h"
 
@@ -86,8 +87,17 @@ static void resp_add(struct request *req, struct bytes text)
     request_add(req, BYTES("\r\n"));
 }
 
-static void resp_evalsha(struct request *req, const char *sha, const char *const *keys,
-                         const char *const *args)
+/* As record_run() (shared/record/call.c) ends every call, from somebody who has seen nothing yet. */
+static void resp_add_life(struct request *req, const struct job_scripts *scripts)
+{
+    resp_add(req, bytes_of(scripts->identity));
+    resp_add(req, bytes_of(scripts->epoch));
+    resp_add(req, BYTES("0"));
+    resp_add(req, BYTES("0"));
+}
+
+static void resp_evalsha(struct request *req, const struct job_scripts *scripts, const char *sha,
+                         const char *const *keys, const char *const *args)
 {
     unsigned key_count = 0, arg_count = 0;
     char number[16];
@@ -97,7 +107,7 @@ static void resp_evalsha(struct request *req, const char *sha, const char *const
     while (args[arg_count])
         arg_count++;
     snprintf(number, sizeof(number), "%u", key_count);
-    request_addf(req, "*%u\r\n", 3 + key_count + arg_count);
+    request_addf(req, "*%u\r\n", 3 + key_count + arg_count + RECORD_ARGS);
     resp_add(req, BYTES("EVALSHA"));
     resp_add(req, bytes_of(sha));
     resp_add(req, bytes_of(number));
@@ -105,28 +115,30 @@ static void resp_evalsha(struct request *req, const char *sha, const char *const
         resp_add(req, bytes_of(keys[i]));
     for (unsigned i = 0; i < arg_count; i++)
         resp_add(req, bytes_of(args[i]));
+    resp_add_life(req, scripts);
 }
 
 static const char *const lease_keys[] = {KEY_STRIPE, KEY_DUE, KEY_LEASE, NULL};
 
-static void resp_acquire(struct job_step *step, const char *sha, const char *ttl)
+static void resp_acquire(struct job_step *step, const struct job_scripts *scripts, const char *ttl)
 {
     const char *const args[] = {RUN_NAME, RUN_LEASE_ID, RUN_HOLD, HOLDER, ttl,
                                 "",       REMEMBER_MS,  "grant",  NULL};
 
-    resp_evalsha(&step->request, sha, lease_keys, args);
+    resp_evalsha(&step->request, scripts, scripts->acquire, lease_keys, args);
     step_expect(step, "granted", NULL);
 }
 
-static void resp_release(struct job_step *step, const char *sha)
+static void resp_release(struct job_step *step, const struct job_scripts *scripts)
 {
     const char *const args[] = {RUN_NAME, RUN_LEASE_ID, REMEMBER_MS, "", NULL};
 
-    resp_evalsha(&step->request, sha, lease_keys, args);
+    resp_evalsha(&step->request, scripts, scripts->release, lease_keys, args);
     step_expect(step, "released", NULL);
 }
 
-static void resp_put(struct job_step *step, const char *sha, const char *name, const char *token)
+static void resp_put(struct job_step *step, const struct job_scripts *scripts, const char *name,
+                     const char *token)
 {
     char number[24], epoch[24], hold[TOKEN_HOLD_MAX + 1], body[PUT_BYTES + 1] = "";
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
@@ -152,7 +164,7 @@ static void resp_put(struct job_step *step, const char *sha, const char *name, c
     keys_gone(gone, number_of_stripe);
     keys_lease(lease, bytes_of(name));
     keys_resource(resource, bytes_of(name), bytes_of(name));
-    resp_evalsha(&step->request, sha, keys, args);
+    resp_evalsha(&step->request, scripts, scripts->write, keys, args);
     step_expect(step, "written", NULL);
 }
 
@@ -161,9 +173,9 @@ void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts
     *job = (struct job){.kind = kind, .speech = SPEAK_RESP, .measure = resp_measure, .step_count = 1};
     if (kind == JOB_PUT)
         return;
-    resp_acquire(&job->steps[0], scripts->acquire, ttl_of(kind));
+    resp_acquire(&job->steps[0], scripts, ttl_of(kind));
     if (kind == JOB_LEASE)
-        resp_release(&job->steps[job->step_count++], scripts->release);
+        resp_release(&job->steps[job->step_count++], scripts);
 }
 
 void job_read_holds(struct job *job, FILE *file, const struct job_scripts *scripts)
@@ -184,7 +196,7 @@ void job_read_holds(struct job *job, FILE *file, const struct job_scripts *scrip
         step = &job->puts[job->put_count++];
         *step = (struct job_step){0};
         if (scripts)
-            resp_put(step, scripts->write, line, token);
+            resp_put(step, scripts, line, token);
         else
             http_put(step, line, token);
     }

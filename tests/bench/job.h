@@ -33,9 +33,11 @@ struct job {
     uint64_t put_count;
 };
 
-/* The SHA-1 of each script as Redis told it. */
+/* The SHA-1 of each script as Redis told it, and what every call says of the store
+ * (shared/record/stripe.lua): its identity and its epoch, as its stripes have them. */
 struct job_scripts {
     char acquire[SHA_BYTES + 1], release[SHA_BYTES + 1], write[SHA_BYTES + 1];
+    const char *identity, *epoch;
 };
 
 void job_init_http(struct job *job, enum job_kind kind);

@@ -1,7 +1,8 @@
 /* load.c - the load generator, the same for both sides: HTTP to Pawl, Redis' protocol to Redis.
  *
  *   load --to 127.0.0.1:PORT --speak http|resp --job lease|put|hold|idle [--connections N] [--seconds S]
- *        [--warm S] [--first N] [--names N] [--holds FILE] [--path PATH] [--scripts DIR]
+ *        [--warm S] [--first N] [--names N] [--holds FILE] [--path PATH]
+ *        [--scripts DIR --identity SCHEMA:ID --epoch N]
  *
  * One JSON object on stdout. Any answer but the expected one ends it with 1 and a sentence on stderr. */
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 struct options {
     struct engine_plan plan;
-    const char *speak, *job, *holds, *path, *scripts;
+    const char *speak, *job, *holds, *path, *scripts, *identity, *epoch;
 };
 
 static const struct option known[] = {
@@ -25,7 +26,8 @@ static const struct option known[] = {
     {"seconds", required_argument, NULL, 'd'}, {"warm", required_argument, NULL, 'w'},
     {"first", required_argument, NULL, 'f'},   {"names", required_argument, NULL, 'n'},
     {"holds", required_argument, NULL, 'h'},   {"path", required_argument, NULL, 'p'},
-    {"scripts", required_argument, NULL, 'l'}, {NULL, 0, NULL, 0},
+    {"scripts", required_argument, NULL, 'l'}, {"identity", required_argument, NULL, 'i'},
+    {"epoch", required_argument, NULL, 'e'},   {NULL, 0, NULL, 0},
 };
 
 static void options_read(struct options *o, int argc, char **argv)
@@ -45,6 +47,8 @@ static void options_read(struct options *o, int argc, char **argv)
         case 'h': o->holds = optarg; break;
         case 'p': o->path = optarg; break;
         case 'l': o->scripts = optarg; break;
+        case 'i': o->identity = optarg; break;
+        case 'e': o->epoch = optarg; break;
         default: exit(64);
         }
     }
@@ -85,11 +89,13 @@ static void scripts_load(const struct options *o, struct job_scripts *scripts)
 {
     int fd = wire_connect(o->plan.to);
 
-    if (!o->scripts)
-        load_fail("--speak resp needs --scripts");
+    if (!o->scripts || !o->identity || !o->epoch)
+        load_fail("--speak resp needs --scripts, --identity and --epoch");
     script_load(fd, o->scripts, "acquire", scripts->acquire);
     script_load(fd, o->scripts, "release", scripts->release);
     script_load(fd, o->scripts, "write", scripts->write);
+    scripts->identity = o->identity;
+    scripts->epoch = o->epoch;
     close(fd);
 }
 

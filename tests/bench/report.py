@@ -31,12 +31,12 @@ def assemble(root, script):
                           capture_output=True, text=True, cwd=root).stdout
 
 
-def build(root, bench):
+def build(root, made, bench):
     """The load generator, the idle upstream, and the scripts."""
     os.makedirs(os.path.join(bench, "scripts"), exist_ok=True)
     sodium = subprocess.run(["pkg-config", "--libs", "libsodium"], check=True, capture_output=True,
                             text=True).stdout.split()
-    compile_c(root, os.path.join(bench, "load"), LOAD_SOURCES, [os.path.join(root, "build/libshared.a"), *sodium])
+    compile_c(root, os.path.join(bench, "load"), LOAD_SOURCES, [os.path.join(made, "libshared.a"), *sodium])
     compile_c(root, os.path.join(bench, "idle_upstream"), ["idle_upstream"], [])
     for script in SCRIPTS:
         with open(os.path.join(bench, "scripts", os.path.basename(script)), "w", encoding="utf-8") as file:
@@ -66,11 +66,14 @@ class Report:
 
     def __init__(self, machine):
         self.machine = machine
-        self.parts, self.figures, self.failures = [], [], []
+        self.parts, self.figures, self.failures, self.restarts = [], [], [], []
 
     def part(self, part):
         part["median"] = {side: summary(runs) for side, runs in part["runs"].items()}
         self.parts.append(part)
+
+    def recoveries(self, kept):
+        self.restarts = kept
 
     def figure(self, name, value, word=None, target=None):
         met = None
@@ -84,7 +87,8 @@ class Report:
 
     def write(self, path):
         self.machine["loadavg_after"] = os.getloadavg()
-        told = {"machine": self.machine, "figures": self.figures, "failures": self.failures, "parts": self.parts}
+        told = {"machine": self.machine, "figures": self.figures, "failures": self.failures, "parts": self.parts,
+                "recoveries": self.restarts}
         with open(path, "w", encoding="utf-8") as file:
             json.dump(told, file, indent=1)
             file.write("\n")
@@ -96,6 +100,10 @@ class Report:
               f"{m['loadavg_before'][0]:.2f} before, {m['loadavg_after'][0]:.2f} after\n")
         for part in self.parts:
             show_part(part)
+        for one in self.restarts:
+            print(f"restart: {one['load_ms']:.0f} ms to load, then {one['grant_ms']:.0f} ms to the first grant, of which "
+                  f"{one['admit_ms']:.1f} ms the admission script, {one['scripts_ms']:.1f} ms all scripts; "
+                  f"all of the machine used to {one['machine_percent']} %")
         for figure in self.figures:
             told = "" if figure["met"] is None else "met" if figure["met"] else "NOT MET"
             target = f"{figure['target_is']} {figure['target']:,}" if figure["target"] is not None else ""

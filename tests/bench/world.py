@@ -40,12 +40,12 @@ def free_port():
         return sock.getsockname()[1]
 
 
-def until(what, true, patience_s=PATIENCE_S):
+def until(what, true, patience_s=PATIENCE_S, pause_s=0.01):
     deadline = time.monotonic() + patience_s
     while not true():
         if time.monotonic() > deadline:
             raise Broken(f"{what}: not within {patience_s} s")
-        time.sleep(0.01)
+        time.sleep(pause_s)
 
 
 def answers(port):
@@ -136,17 +136,35 @@ class Redis(Process):
     The file is never rewritten while it is measured: a rewrite takes one of the two cores at a moment of its own
     choosing, from both sides alike."""
 
-    def __init__(self, directory, name="redis"):
-        place = os.path.join(directory, name)
-        os.mkdir(place)
+    def __init__(self, directory, more=()):
+        self.place = os.path.join(directory, "redis")
+        os.mkdir(self.place)
         self.port = free_port()
-        super().__init__(name, ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", place,
-                                "--save", "", "--appendonly", "yes", "--appendfsync", "always",
-                                "--aof-load-truncated", "no",
-                                "--auto-aof-rewrite-percentage", "0"], place)
-        self.said("Ready to accept connections")
+        self.argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.place, "--save", "",
+                     "--appendonly", "yes", "--appendfsync", "always", "--aof-load-truncated", "no",
+                     "--auto-aof-rewrite-percentage", "0", *more]
         self.to = f"127.0.0.1:{self.port}"
         self.url = f"redis://{self.to}"
+        self.start()
+        self.said("Ready to accept connections")
+
+    def start(self):
+        """Also again, with the files that it left: a redis-server that does not serve yet."""
+        super().__init__("redis", self.argv, self.place)
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait()
+        self.reader.join()
+
+    def serves(self):
+        """Whether it answers, and not that it is still loading."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as sock:
+                sock.sendall(b"PING\r\n")
+                return sock.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
 
     def ask(self, *words):
         """One command, its answer as redis-cli prints it."""
@@ -156,14 +174,31 @@ class Redis(Process):
     def used_memory(self):
         return int(re.search(r"^used_memory:(\d+)", self.ask("INFO", "memory"), re.M)[1])
 
+    def scripts_run(self):
+        """How many scripts it has run, and for how many microseconds, those that come as text too."""
+        told = self.ask("INFO", "commandstats")
+        found = re.findall(r"^cmdstat_eval(?:sha)?:calls=(\d+),usec=(\d+)", told, re.M)
+        return sum(int(calls) for calls, _ in found), sum(int(usec) for _, usec in found)
+
+    def slow_scripts(self):
+        """[(microseconds, arguments)] of the scripts in its slow log, the latest first."""
+        entries = json.loads(self.ask("--json", "SLOWLOG", "GET", "-1"))
+        return [(entry[2], entry[3]) for entry in entries if entry[3][0].upper().startswith("EVAL")]
+
+
+def state_of(directory, name):
+    """The state directory of a service; pawl-lease --init-store begins that of pawl-lease."""
+    return os.path.join(directory, name, "state")
+
 
 class Service(Process):
     """pawl-lease or pawl-gateway, ready."""
 
     def __init__(self, program, name, directory, redis, keys, more=()):
         place = os.path.join(directory, name)
-        os.mkdir(place)
-        super().__init__(name, [program, "--listen", "127.0.0.1:0", "--redis", redis.url, "--keys", keys, *more],
+        os.makedirs(place, exist_ok=True)
+        super().__init__(name, [program, "--listen", "127.0.0.1:0", "--redis", redis.url, "--keys", keys,
+                                "--state-dir", state_of(directory, name), *more],
                          place, env={"PATH": os.environ["PATH"]})
         self.to = self.said(r"listening on http://(127\.0\.0\.1:\d+)")[1]
         until(f"{name} being ready", lambda: status_of(f"http://{self.to}/readyz") == 200)

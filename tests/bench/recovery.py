@@ -1,0 +1,110 @@
+"""recovery.py - Redis is killed and comes back: how long until the first grant, and did every hold survive?"""
+
+import http.client
+import json
+import os
+import time
+import zlib
+
+import world
+
+SAMPLE = 500
+PATIENCE_S = 30
+# What the scripts of a restart say that no other says: their one key is the store's record.
+OF_THE_STORE = ["1", "pawl:{store}"]
+READ_HOLDS = ("local all = {} for i, key in ipairs(KEYS) do local v = redis.call('HMGET', key, 'i', 't', 'e') "
+              "all[i] = table.concat(v, ' ') end return all")
+
+
+def lease_key(name):
+    return f"pawl:{{{zlib.crc32(name.encode()) & 255:02x}}}:l:{name}"
+
+
+class Client:
+    """One connection to a service."""
+
+    def __init__(self, to):
+        self.connection = http.client.HTTPConnection(to, timeout=PATIENCE_S)
+
+    def __call__(self, method, path, headers=None, body=None):
+        """The status, and the answer as JSON."""
+        text = json.dumps(body) if body is not None else None
+        headers = {**(headers or {}), **({"Content-Type": "application/json"} if text else {})}
+        self.connection.request(method, path, body=text, headers=headers)
+        answer = self.connection.getresponse()
+        told = answer.read()
+        return answer.status, json.loads(told) if told else None
+
+
+def holds_read(redis, names):
+    """{name: (lease_id, token, epoch)}, straight from the store."""
+    told = redis.ask("EVAL", READ_HOLDS, str(len(names)), *map(lease_key, names)).splitlines()
+    return {name: tuple(line.split()) for name, line in zip(names, told)}
+
+
+def wait_for_grant(client, name):
+    """Asks again and again, as clients do; 503 is all that it may hear meanwhile."""
+    deadline = time.monotonic() + PATIENCE_S
+    status, told = client("POST", f"/v1/leases/{name}", body={"ttl_ms": 60000})
+    while status != 201:
+        if status != 503 or time.monotonic() > deadline:
+            raise world.Broken(f"acquiring {name} after a restart: {status} {told}")
+        time.sleep(0.001)
+        status, told = client("POST", f"/v1/leases/{name}", body={"ttl_ms": 60000})
+    return told
+
+
+def held(client):
+    """How many leases are held, by the list."""
+    count, cursor = 0, ""
+    while cursor is not None:
+        status, page = client("GET", f"/v1/leases?state=held&limit=1000{cursor and '&cursor=' + cursor}")
+        if status != 200:
+            raise world.Broken(f"listing: {status} {page}")
+        count += len(page["items"])
+        cursor = page["next_cursor"]
+    return count
+
+
+def all_survived(client, count, before):
+    """Every lease is still held, and the sample can still be renewed, under the token and the epoch of before."""
+    found = held(client)
+    if found != count:
+        raise world.Broken(f"{found} of {count} holds survived")
+    for name, (lease_id, token, epoch) in before.items():
+        status, told = client("PUT", f"/v1/leases/{name}", headers={"Lease-Id": lease_id})
+        if status != 200 or (str(told["token"]), str(told["epoch"])) != (token, epoch):
+            raise world.Broken(f"renewing {name}, token {token} of epoch {epoch}, after a restart: {status} {told}")
+
+
+def of_the_store(slow):
+    """(milliseconds of the admission that counted, of all) scripts on the store's record. Admission: 5 arguments."""
+    mine = [(us, argv) for us, argv in slow if argv[2:4] == OF_THE_STORE]
+    admissions = [us for us, argv in mine if len(argv) == 9 and argv[8] in ("wait", "now")]
+    if not admissions:
+        raise world.Broken("no admission is in Redis' slow log")
+    return max(admissions) / 1000, sum(us for us, _ in mine) / 1000
+
+
+def once(stack, count, number):
+    """Kills Redis and starts it again. s: how many leases are held."""
+    client, name = Client(stack.lease.to), f"first:{number}"
+    names = [f"bench:{i * count // SAMPLE:010}" for i in range(SAMPLE)]
+    before = holds_read(stack.redis, names)
+    busy = world.busy_of_machine_s()
+    stack.redis.kill()
+    killed = time.monotonic()
+    stack.redis.start()
+    world.until("Redis serving again", stack.redis.serves, pause_s=0.001)
+    serving = time.monotonic()
+    grant = wait_for_grant(client, name)
+    granted = time.monotonic()
+    used = world.busy_of_machine_s() - busy
+    admit_ms, scripts_ms = of_the_store(stack.redis.slow_scripts())
+    client("DELETE", f"/v1/leases/{name}", headers={"Lease-Id": grant["lease_id"]})
+    all_survived(client, count, before)
+    for service in (stack.lease, stack.gateway):
+        world.until("ready again", lambda service=service: world.status_of(f"http://{service.to}/readyz") == 200)
+    return {"load_ms": 1000 * (serving - killed), "grant_ms": 1000 * (granted - serving),
+            "outage_ms": 1000 * (granted - killed), "admit_ms": admit_ms, "scripts_ms": scripts_ms,
+            "machine_percent": round(100 * used / (granted - killed) / os.cpu_count(), 1)}
