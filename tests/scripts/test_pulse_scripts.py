@@ -572,6 +572,16 @@ def a_ceiling_that_somebody_has_written_into_a_stripe_is_put_right():
 
 
 @test
+def nobody_joins_while_something_of_a_former_life_is_under_way():
+    a, b, _ = company(LIFE)
+    c = Member(LIFE, "lease-c")
+    b.start()
+    for one in (b, c):
+        check_equal(unchanged_by(LIFE, lambda one=one: one.ask(settled="")), ["unsettled"], one.name)
+    check_equal((a.pulse(settled=""), b.pulse(), c.pulse()), ("in", "in", "pending"))
+
+
+@test
 def leaving_tells_what_is_to_be_recorded_at_the_end():
     a, b, g = company(LIFE)
     reply = LIFE.run(LEAVE, [RECORD], b.identity, b.name, b.incarnation, b.epoch)
