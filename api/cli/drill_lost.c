@@ -82,7 +82,7 @@ static bool restart_waits_for(struct drill *drill, const char *member)
     drill_history_mark(&drill->history, DRILL_CLOSED);
     drill_load_resume(drill->load);
     if (!drill_world_ok(drill,
-                        drill_world_redis_start(world) == DRILL_REDIS_UP &&
+                        drill_world_redis_return(world) &&
                             drill_world_await_unready(world, &world->lease[0], member, DRILL_READY_MS) &&
                             drill_world_sleep(world, REFUSE_MS))) {
         return false;
@@ -132,8 +132,7 @@ static bool restart_redis(struct drill *drill)
 {
     struct drill_world *world = &drill->world;
 
-    return drill_world_ok(drill, drill_world_kill(world, &world->redis) &&
-                                     drill_world_redis_start(world) == DRILL_REDIS_UP);
+    return drill_world_ok(drill, drill_world_kill(world, &world->redis) && drill_world_redis_return(world));
 }
 
 /* What it had recorded is all that may be granted, though nobody can read it any more. */

@@ -155,8 +155,8 @@ static bool set_back(struct drill *drill, struct drill_service *active)
     drill_history_mark(&drill->history, DRILL_ALL_OVER);
     drill_history_mark(&drill->history, DRILL_CLOSED);
     drill_load_resume(drill->load);
-    return drill_world_ok(drill, drill_world_data_put_back(world, "before") &&
-                                     drill_world_redis_start(world) == DRILL_REDIS_UP);
+    return drill_world_ok(drill,
+                          drill_world_data_put_back(world, "before") && drill_world_redis_return(world));
 }
 
 /* It must wait for the other, by name, as long as the other is away. */
