@@ -21,7 +21,7 @@ const char *record_line_run(struct record_line *line)
 }
 
 /* What was allowed stays so until the link or the life changes. */
-static enum problem line_problem(struct record_line *line)
+enum problem record_line_problem(struct record_line *line)
 {
     const char *run = record_line_run(line);
     unsigned changes = life_changes(line->life);
@@ -49,7 +49,7 @@ static struct bytes number_put(char text[RECORD_NUMBER_SIZE], int64_t value)
 enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
 {
-    enum problem problem = line_problem(line);
+    enum problem problem = record_line_problem(line);
     struct bytes *own = argv + args;
 
     if (problem != PROBLEM_NONE) {

@@ -28,6 +28,9 @@ void record_line_init(struct record_line *line, struct life *life, struct store 
  * pulse: notices when a link is a new one. */
 const char *record_line_run(struct record_line *line);
 
+/* PROBLEM_NONE when a call may be made on this line now; else what record_run() would say. */
+enum problem record_line_problem(struct record_line *line);
+
 struct record_call {
     struct store_call store; /* done is set by the caller */
     struct life *life;

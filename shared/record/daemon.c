@@ -210,10 +210,17 @@ bool record_daemon_leave(struct service *service)
 const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
     struct record_daemon *daemon = worker->service->extra;
+    struct record_worker *own = worker->extra;
     const char *check = life_check(daemon->life, problem, detail);
 
     if (check != NULL) {
         return check;
+    }
+    *problem = record_line_problem(&own->line);
+    if (*problem != PROBLEM_NONE) {
+        snprintf(detail, READY_DETAIL_SIZE,
+                 "The connection to the store is a new one; it is being looked at.");
+        return "store-connecting";
     }
     if (life_trouble(daemon->life, detail)) {
         *problem = PROBLEM_FLOOR_REACHED;
