@@ -126,8 +126,12 @@ static bool service_is_settled(const struct service *service)
             return false;
         }
     }
-    return store_unsafe(service->workers[0].store) != NULL || service->plan->settled == NULL ||
-           service->plan->settled(service);
+    const struct store *first = service->workers[0].store;
+
+    if (store_unsafe(first) != NULL) {
+        return !store_unsafe_may_pass(first);
+    }
+    return service->plan->settled == NULL || service->plan->settled(service);
 }
 
 /* Waits until every worker's link has read the settings of the store once and it is known how things stand

@@ -110,6 +110,9 @@ const char *store_not_ready(const struct store *store, const char **detail);
 /* NULL, or the setting that can lose locks ("appendfsync is everysec, must be always"), as last read (at
  * start and every 10 s). New grants must not be made while it is not NULL. Always NULL with allow_unsafe. */
 const char *store_unsafe(const struct store *store);
+/* Whether what store_unsafe() says is only that the append-only file is being rewritten, perhaps for the
+ * first time: over soon, and looked at again every 100 ms. */
+bool store_unsafe_may_pass(const struct store *store);
 /* Whether the settings have been read at least once since the store was opened; with allow_unsafe,
  * whether a link has stood once. */
 bool store_checked(const struct store *store);

@@ -8,7 +8,7 @@
 
 #include "shared/store_redis_internal.h"
 
-enum { LOOK_MS = 10 * 1000 };
+enum { LOOK_MS = 10 * 1000, LOOK_AGAIN_MS = 100 };
 
 static void store_turn_end(struct loop_hook *hook);
 static void store_look(struct loop_timer *timer);
@@ -232,8 +232,22 @@ static void store_look(struct loop_timer *timer)
     }
 }
 
+/* A rewrite is over soon: it is not worth ten seconds. */
+void store_looked(struct store *store)
+{
+    if (store->safety.passing) {
+        loop_timer_arm(&store->look_timer, LOOK_AGAIN_MS, store->look_period_ms);
+    }
+}
+
+bool store_unsafe_may_pass(const struct store *store)
+{
+    return store->safety.unsafe && store->safety.passing;
+}
+
 void store_look_every(struct store *store, unsigned period_ms)
 {
+    store->look_period_ms = period_ms;
     loop_timer_arm(&store->look_timer, period_ms, period_ms);
 }
 

@@ -276,7 +276,12 @@ static bool house_take(struct store *store, const struct house_call *house, cons
     case HOUSE_SELECT: return true;
     case HOUSE_RUN_ID: return take_run_id(store, reply);
     case HOUSE_LOAD: return take_load(store, house, reply);
-    case HOUSE_LOOK: safety_take(&store->safety, house->index, reply); return true;
+    case HOUSE_LOOK:
+        safety_take(&store->safety, house->index, reply);
+        if (store->safety.left == 0) {
+            store_looked(store);
+        }
+        return true;
     }
     abort();
 }

@@ -79,6 +79,8 @@ enum safety_aof { AOF_NOT_SEEN, AOF_SEEN_OFF, AOF_SEEN_WHOLE };
 
 struct store_safety {
     bool checked, unsafe, unread;
+    bool passing,
+        passing_found; /* nothing but a rewrite that may be the first: by the last look, by this one */
     enum safety_aof aof;
     unsigned left;                 /* replies still to come in this look */
     char found[SAFETY_TEXT_MAX];   /* by the look that is under way; empty: nothing */
@@ -146,6 +148,7 @@ struct store {
     struct loop *loop;
     struct loop_hook turn_end;
     struct loop_timer look_timer;
+    unsigned look_period_ms;
     struct call_list ended; /* whose done is called by the turn-end hook */
     struct store_counts counts;
     unsigned timeout_ms, script_count;
@@ -166,6 +169,8 @@ void store_end_later(struct store *store, struct store_call *call, enum store_ou
 void store_answer(struct store *store, struct store_call *call, const struct redisReply *reply);
 /* Calls are taken from now on. */
 void store_ready(struct store *store);
+/* A look at the settings is over. */
+void store_looked(struct store *store);
 /* How often the settings are read; 10 s unless a test is in a hurry. */
 void store_look_every(struct store *store, unsigned period_ms);
 

@@ -44,6 +44,7 @@ void safety_begin(struct store_safety *safety)
 {
     safety->found[0] = '\0';
     safety->unread = false;
+    safety->passing_found = false;
     safety->left = SAFETY_LOOKS;
 }
 
@@ -108,6 +109,7 @@ static void take_rewrite(struct store_safety *safety, struct bytes info)
         safety->aof = AOF_SEEN_WHOLE;
     } else if (safety->aof == AOF_SEEN_OFF || (safety->aof == AOF_NOT_SEEN && baseless)) {
         safety->aof = AOF_SEEN_OFF;
+        safety->passing_found = safety->found[0] == '\0';
         found_value(safety, "appendonly", BYTES("yes, but its first rewrite is not over"), "rewritten first");
     }
 }
@@ -144,6 +146,7 @@ static void conclude(struct store_safety *safety)
     }
     memcpy(safety->verdict, safety->found, sizeof(safety->verdict));
     safety->unsafe = safety->verdict[0] != '\0';
+    safety->passing = safety->passing_found;
     safety->checked = true;
 }
 

@@ -72,7 +72,7 @@ static bool grants_stop(struct drill *drill, const struct drill_service *service
     int64_t highest;
 
     if (!drill_world_ok(drill, drill_world_await_unready(world, service, "state-dir", NOTICE_MS)) ||
-        !drill_await_refusal(drill, service, BUSY_LEASE, "floor-reached", NOTICE_MS)) {
+        !drill_await_refusal(drill, service, BUSY_LEASE, "floor-reached", 4 * NOTICE_MS)) {
         return false;
     }
     highest = drill_highest_token(drill);
