@@ -21,6 +21,12 @@ const char *record_line_run(struct record_line *line)
     return store_run_id(line->store);
 }
 
+enum problem record_line_problem(struct record_line *line)
+{
+    (void)line;
+    return PROBLEM_NONE;
+}
+
 enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
 {
