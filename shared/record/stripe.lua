@@ -25,7 +25,7 @@ end
 if STRIPE[6] ~= ARGV[#ARGV - 2] or SEQ < tonumber(ARGV[#ARGV - 1]) then
     return { 'not-admitted' }
 end
-local KNOWN, AHEAD_MS = ARGV[#ARGV] + 0, 1000
+local KNOWN, AHEAD_MS = ARGV[#ARGV] + 0, 2000
 local TIME = clock_ms() + OFFSET
 if KNOWN > 0 and TIME > KNOWN + AHEAD_MS then
     return { 'clock' }
