@@ -36,11 +36,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
 static void *on_target(void *cls, const char *target, struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct http_request *req = http_request_new(info->socket_context, mhd);
+    struct http_conn *conn = info->socket_context;
 
     (void)cls;
-    http_head_target(req, target);
-    return req;
+    http_head_target(http_request_new(conn), target);
+    return conn;
 }
 
 /* Percent escapes are ours to decode, once. */
@@ -51,21 +51,11 @@ static size_t on_unescape(void *cls, struct MHD_Connection *mhd, char *text)
     return strlen(text);
 }
 
-static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
-                         enum MHD_RequestTerminationCode code)
+static void request_completed(struct http_request *req)
 {
-    struct http_server *server = cls;
-    struct http_request *req = *context;
+    struct http_server *server = req->server;
 
-    (void)mhd;
-    (void)code; /* says OK also when the client has left */
-    *context = NULL;
-    if (req == NULL) {
-        return;
-    }
-    server->moved++;
     req->conn->req = NULL;
-    http_clock_set(server, &req->conn->deadline, req->state == STATE_ABORTED ? PHASE_NONE : PHASE_HEAD);
     req->mhd = NULL;
     req->conn = NULL;
     if (req->state == STATE_RUNNING || req->state == STATE_ANSWERED) {
@@ -77,10 +67,33 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     if (req->state == STATE_SENDING && req->queued_run == server->run && server->in_run) {
         server->unsent--;
     }
-    if (req->state == STATE_ANSWERED || req->state == STATE_SENDING) {
+    if ((req->state == STATE_ANSWERED || req->state == STATE_SENDING) && req->flow == NULL) {
         server->open--;
     }
     http_request_free(req);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct http_server *server = cls;
+    struct http_conn *conn = *context;
+
+    (void)mhd;
+    (void)code; /* says OK also when the client has left */
+    *context = NULL;
+    if (conn == NULL) {
+        return;
+    }
+    server->moved++;
+    http_clock_set(server, &conn->deadline,
+                   conn->req != NULL && conn->req->state == STATE_ABORTED ? PHASE_NONE : PHASE_HEAD);
+    if (conn->kept != NULL) { /* a stream: a parked one is not completed before it is resumed */
+        http_stream_closed(conn->kept);
+    }
+    if (conn->req != NULL) {
+        request_completed(conn->req);
+    }
 }
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
@@ -93,6 +106,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         conn = http_must_alloc(sizeof(*conn));
         *conn = (struct http_conn){
             .server = server,
+            .mhd = mhd,
             .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
         *context = conn;
         server->connections++;
@@ -147,6 +161,7 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     random_text(server->id_prefix, ID_PREFIX_CHARS);
     http_clock_init(server);
     http_hangup_init(server);
+    http_spare_init(server);
     server->daemon = daemon_start(server);
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
@@ -211,15 +226,7 @@ void http_server_free(struct http_server *server)
     }
     http_clock_done(server);
     http_hangup_done(server);
-    while (server->free != NULL) {
-        struct http_request *req = server->free;
-
-        server->free = req->next;
-        free(req);
-    }
-    while (server->spare_count > 0) {
-        json_out_done(&server->spare[--server->spare_count]);
-    }
+    http_spare_done(server);
     free(server);
 }
 
@@ -289,6 +296,6 @@ static void server_turn_end(struct loop_hook *hook)
             loop_again(server->loop); /* their calls to the store are to go out in this turn */
         }
     }
-    http_hangup_poke(server);
+    http_hangup_look(server);
     server_plan(server);
 }

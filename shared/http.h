@@ -13,7 +13,8 @@
  * request.
  *
  * A client that leaves while its request is suspended: the continuation still runs, http_answer() then
- * goes nowhere. */
+ * goes nowhere. One whose request is parked, or that reads a stream, is noticed at once: its FIN, its reset,
+ * or, of a host that died, keep-alive within 15 s. */
 #ifndef PAWL_SHARED_HTTP_H
 #define PAWL_SHARED_HTTP_H
 
@@ -114,6 +115,57 @@ enum step http_refuse_detail(struct http_request *req, enum problem problem, con
 struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail);
 enum step http_problem_end(struct http_request *req, unsigned status);
 
+/* -- long waits. A request that may wait for seconds is parked: its memory (some 8 KiB) goes back, and about
+ * 120 bytes stay. The owner embeds the struct and keeps it until it has unparked.
+ *
+ *   handler or continuation: http_park(), return SUSPENDED
+ *   later, outside of a handler: req = http_unpark(), then answer, or SUSPENDED again with a continuation, or
+ * parked again
+ *
+ * It counts as open and running all the time. http_server_drain() does not touch it: its owner ends it. */
+struct http_parked {
+    /* Set by the owner before http_park(); may be NULL. The client has closed its side, or the connection is
+     * broken: called once for each parking, at the end of a turn, never from inside a call of this module,
+     * and not after http_unpark(). The request is still to be unparked and answered, which goes nowhere. A
+     * client that has sent its next request already and stays has not gone. */
+    void (*gone)(struct http_parked *parked);
+    /* the server's own */
+    struct http_kept *kept;
+};
+
+/* Whatever http_*() has returned of the request is gone, its scratch space and the headers of its answer too.
+ */
+void http_park(struct http_request *req, struct http_parked *parked);
+/* The request, whole again: its id, method, path with its parts, route and time of arrival are what they
+ * were; it has no headers, no body and no query any more; its scratch space is zeroed. It must be answered in
+ * this turn, or a continuation of its own be registered. */
+struct http_request *http_unpark(struct http_parked *parked);
+/* Whether the client of a parked request has gone, as far as is known: before `gone` is called. */
+bool http_parked_is_gone(const struct http_parked *parked);
+
+/* -- answers without an end: head at once, then pieces as they come (chunked; for HTTP/1.0 as they are), then
+ * the connection is closed. The owner embeds the struct and keeps it until it has called http_stream_end().
+ */
+enum { HTTP_STREAM_UNSENT_MAX = 262144 };
+struct http_stream {
+    /* As in struct http_parked. http_stream_end() is still to be called. A client that takes nothing for 13 s
+     * though the kernel has something for it counts as dead, and so as gone. */
+    void (*gone)(struct http_stream *stream);
+    struct http_flow *flow; /* the server's own */
+};
+
+/* Ends the request well, as http_answer() does, and it is not to be touched any more; the headers are set
+ * before, and must fit (asserted). For HEAD there is nothing to write: the stream is gone from the beginning,
+ * and `gone` is called. Counts as open and running until it has ended; told to the owner of the server as
+ * ended, with this status, when http_stream_end() is called. */
+enum step http_stream_begin(struct http_request *req, struct http_stream *stream, unsigned status);
+/* Copied. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that does not read, or it has
+ * gone: nothing was taken; the owner ends the stream. */
+bool http_stream_write(struct http_stream *stream, struct bytes piece);
+/* What was written still leaves, then the connection is closed (within the send timeout). To be called in
+ * `gone`, or anywhere else, once; the struct is the owner's again. */
+void http_stream_end(struct http_stream *stream);
+
 /* -- the server. */
 struct http_owner { /* the service embeds this and finds itself with container_of */
     /* Called once for each ended request, for the log and the metrics; may be NULL. */
@@ -139,11 +191,12 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
 /* Stop accepting; new requests on open connections get 503 draining and "Connection: close". Not from
  * inside a handler. */
 void http_server_drain(struct http_server *server);
-/* Requests that have a handler running or suspended, or whose answer has not been handed to the kernel in
- * whole. */
+/* Requests that have a handler running or suspended, or are parked, or whose answer has not been handed to
+ * the kernel in whole. */
 unsigned http_server_open_requests(const struct http_server *server);
 unsigned http_server_connections(const struct http_server *server);
-/* Only when no handler is running or suspended. Closes all connections. */
+/* Only when no handler is running or suspended, no request parked and no stream open (asserted). Closes all
+ * connections. */
 void http_server_free(struct http_server *server);
 
 /* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason

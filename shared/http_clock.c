@@ -58,6 +58,9 @@ void http_clock_set(struct http_server *server, struct http_deadline *deadline, 
     if (phase == PHASE_NONE) {
         return;
     }
+    if (!server->in_run) { /* which may have been long ago */
+        clock->now_ms = loop_now_ms();
+    }
     deadline->phase = phase;
     deadline->since_ms = clock->now_ms;
     deadline->next = NULL;

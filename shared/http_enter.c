@@ -3,23 +3,11 @@
  * again at each of its runs (0.9.75, connection.c, MHD_CONNECTION_FULL_REQ_RECEIVED: "try again next time";
  * tried). That is how a short wait costs no system call; a longer one is suspended, as documented. */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "shared/http_internal.h"
 
-enum { POLL_MS = 20, POLLED_MAX = 512, FREE_MAX = 1024, SPARE_BYTES_MAX = 16384, BODY_FIRST_BYTES = 4096 };
-
-void *http_must_alloc(size_t size)
-{
-    void *memory = malloc(size);
-
-    if (memory == NULL) {
-        fprintf(stderr, "pawl: out of memory\n");
-        abort();
-    }
-    return memory;
-}
+enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096 };
 
 /* -- the states */
 
@@ -28,7 +16,8 @@ bool http_state_may(enum http_state from, enum http_state to)
     static const unsigned next[STATE_COUNT] = {
         [STATE_HEAD] = 1u << STATE_BODY | 1u << STATE_ABORTED,
         [STATE_BODY] = 1u << STATE_RUNNING | 1u << STATE_ABORTED,
-        [STATE_RUNNING] = 1u << STATE_ANSWERED,
+        [STATE_RUNNING] = 1u << STATE_PARKED | 1u << STATE_ANSWERED,
+        [STATE_PARKED] = 1u << STATE_RUNNING,
         [STATE_ANSWERED] = 1u << STATE_SENDING,
     };
 
@@ -39,68 +28,6 @@ void http_state_set(struct http_request *req, enum http_state state)
 {
     assert(http_state_may(req->state, state));
     req->state = state;
-}
-
-/* -- the struct */
-
-static void id_write(struct http_server *server, char *id)
-{
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
-    uint64_t number = server->id_next++;
-
-    memcpy(id, server->id_prefix, ID_PREFIX_CHARS);
-    for (unsigned i = ID_CHARS; i-- > ID_PREFIX_CHARS; number >>= 5) {
-        id[i] = digits[number & 31];
-    }
-    id[ID_CHARS] = '\0';
-}
-
-struct http_request *http_request_new(struct http_conn *conn, struct MHD_Connection *mhd)
-{
-    struct http_server *server = conn->server;
-    struct http_request *req = server->free;
-
-    if (req != NULL) {
-        server->free = req->next;
-        server->free_count--;
-    } else {
-        req = http_must_alloc(sizeof(*req));
-    }
-    memset(req, 0, offsetof(struct http_request, reply_values));
-    memset(req->scratch, 0, sizeof(req->scratch));
-    req->server = server;
-    req->conn = conn;
-    req->mhd = mhd;
-    req->head = req->inline_bytes;
-    conn->req = req;
-    id_write(server, req->id);
-    return req;
-}
-
-void http_request_free(struct http_request *req)
-{
-    struct http_server *server = req->server;
-
-    if (req->head != req->inline_bytes) {
-        free(req->head);
-    }
-    if (req->body_size > 0) { /* else it lies behind the head */
-        free(req->body);
-    }
-    server->body_memory -= req->reserved;
-    json_out_reset(&req->out);
-    if (req->out.at != NULL && req->out.size <= SPARE_BYTES_MAX && server->spare_count < SPARE_OUTS) {
-        server->spare[server->spare_count++] = req->out;
-    } else {
-        json_out_done(&req->out);
-    }
-    if (server->free_count == FREE_MAX) {
-        free(req);
-        return;
-    }
-    req->next = server->free;
-    server->free = req;
-    server->free_count++;
 }
 
 /* -- the body */
@@ -230,15 +157,20 @@ static void request_suspend(struct http_request *req)
 static enum MHD_Result enter_run(struct http_request *req)
 {
     struct http_server *server = req->server;
+    struct http_conn *conn = req->conn;
     enum step step;
 
     http_state_set(req, STATE_RUNNING);
-    http_clock_set(server, &req->conn->deadline, PHASE_NONE);
+    http_clock_set(server, &conn->deadline, PHASE_NONE);
     server->running++;
     server->open++;
     req->started_us = loop_now_us();
     req->in_handler = true;
     step = request_start(req);
+    if (conn->req == NULL) { /* parked: the request's memory is not ours any more */
+        assert(step == SUSPENDED);
+        return MHD_YES;
+    }
     req->in_handler = false;
     assert((step == ANSWERED) == (req->state == STATE_ANSWERED));
     if (step == ANSWERED) {
@@ -264,11 +196,13 @@ static enum MHD_Result enter_wait(struct http_request *req)
     return MHD_YES;
 }
 
-enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version,
+enum MHD_Result http_enter(struct http_conn *conn, const char *method, const char *version,
                            const char *upload, size_t *upload_len)
 {
+    struct http_request *req = conn->req;
     struct bytes piece = {upload, *upload_len};
 
+    assert(req != NULL); /* a parked one is suspended, and one that has its answer is not asked again */
     switch (req->state) {
     case STATE_HEAD: return enter_head(req, method, version);
     case STATE_BODY:
@@ -279,6 +213,7 @@ enum MHD_Result http_enter(struct http_request *req, const char *method, const c
         return enter_body(req, piece);
     case STATE_RUNNING: return enter_wait(req);
     case STATE_ANSWERED: req->server->polled--; return http_reply_queue(req);
+    case STATE_PARKED:
     case STATE_SENDING:
     case STATE_ABORTED:
     case STATE_COUNT: break;

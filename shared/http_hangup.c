@@ -1,11 +1,16 @@
-/* http_hangup.c - clients that have closed their side: libmicrohttpd is made to look again.
+/* http_hangup.c - clients that have closed their side: libmicrohttpd is made to look again, and who waits for
+ * something on their behalf is told.
  *
  * libmicrohttpd 0.9.75 watches its sockets edge-triggered, and takes a short read for an empty socket
  * (daemon.c, recv_param_adapter): when a client's last bytes and its FIN arrive together, the read of the
  * bytes uses the only edge up, and the end is seen by a time-out alone. So the server watches every
  * connection for EPOLLRDHUP itself, and then makes new edges until libmicrohttpd has closed:
  * shutdown(SHUT_RD) wakes up who polls (inet_shutdown() in Linux' net/ipv4/af_inet.c), and takes away
- * nothing that has arrived. */
+ * nothing that has arrived.
+ *
+ * A suspended connection libmicrohttpd does not look at at all. Its end is noticed here, as are a reset and
+ * the end of keep-alive (EPOLLHUP and EPOLLERR are told unasked), and told to the owner of the request. Bytes
+ * that come behind the request are no end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -29,6 +34,7 @@ void http_hangup_init(struct http_server *server)
         abort();
     }
     hangup->first = NULL;
+    hangup->to_tell = NULL;
     hangup->look = false;
     loop_watch_init(server->loop, &hangup->watch, hangup->epoll_fd, hangup_told, LOOP_READ);
     loop_timer_init(server->loop, &hangup->timer, hangup_again);
@@ -81,11 +87,19 @@ static void hangup_told(struct loop_watch *watch, int events)
 {
     struct http_hangup *hangup = container_of(watch, struct http_hangup, watch);
     struct epoll_event told[EVENTS_MAX];
-    int count = epoll_wait(hangup->epoll_fd, told, EVENTS_MAX, 0);
+    int count = EVENTS_MAX;
 
     (void)events;
-    for (int i = 0; i < count; i++) {
-        hangup_add(hangup, told[i].data.ptr);
+    while (count == EVENTS_MAX) {
+        count = epoll_wait(hangup->epoll_fd, told, EVENTS_MAX, 0);
+        for (int i = 0; i < count; i++) {
+            struct http_conn *conn = told[i].data.ptr;
+
+            hangup_add(hangup, conn);
+            if (conn->kept != NULL) {
+                http_hangup_tell(conn->kept);
+            }
+        }
     }
     hangup->look = true;
 }
@@ -96,18 +110,76 @@ static void hangup_again(struct loop_timer *timer)
 }
 
 /* After libmicrohttpd has run: what it had been told of it has read by now. */
-void http_hangup_poke(struct http_server *server)
+static void hangup_poke(struct http_hangup *hangup)
+{
+    bool again = false;
+
+    for (struct http_conn *conn = hangup->first; conn != NULL; conn = conn->hung_next) {
+        if (conn->kept == NULL) { /* else it is not looked at; a resumed one is, with or without an edge */
+            shutdown(conn->fd, SHUT_RD);
+            again = true;
+        }
+    }
+    if (again) {
+        loop_timer_arm(&hangup->timer, AGAIN_MS, 0);
+    }
+}
+
+/* -- those who wait */
+
+void http_hangup_tell(struct http_kept *kept)
+{
+    struct http_hangup *hangup = &kept->server->hangup;
+
+    if (kept->is_gone) {
+        return;
+    }
+    kept->is_gone = true;
+    kept->told_next = hangup->to_tell;
+    kept->told_at = &hangup->to_tell;
+    if (kept->told_next != NULL) {
+        kept->told_next->told_at = &kept->told_next;
+    }
+    hangup->to_tell = kept;
+    hangup->look = true;
+    loop_again(kept->server->loop); /* if this is the end of the turn, and our hook has already had its go */
+}
+
+void http_hangup_tell_not(struct http_kept *kept)
+{
+    if (kept->told_at == NULL) {
+        return;
+    }
+    *kept->told_at = kept->told_next;
+    if (kept->told_next != NULL) {
+        kept->told_next->told_at = kept->told_at;
+    }
+    kept->told_at = NULL;
+}
+
+/* One after the other: an owner may do to any of them what it likes. */
+static void hangup_tell_all(struct http_server *server)
+{
+    struct http_kept *kept;
+
+    while ((kept = server->hangup.to_tell) != NULL) {
+        http_hangup_tell_not(kept);
+        if (kept->flow != NULL) {
+            http_stream_tell(kept->flow);
+        } else if (kept->parked->gone != NULL) {
+            kept->parked->gone(kept->parked);
+        }
+        loop_again(server->loop); /* their calls to the store are to go out in this turn */
+    }
+}
+
+void http_hangup_look(struct http_server *server)
 {
     struct http_hangup *hangup = &server->hangup;
 
-    if (!hangup->look) {
-        return;
-    }
-    hangup->look = false;
-    for (struct http_conn *conn = hangup->first; conn != NULL; conn = conn->hung_next) {
-        shutdown(conn->fd, SHUT_RD);
-    }
-    if (hangup->first != NULL) {
-        loop_timer_arm(&hangup->timer, AGAIN_MS, 0);
+    if (hangup->look) {
+        hangup->look = false;
+        hangup_poke(hangup);
+        hangup_tell_all(server);
     }
 }

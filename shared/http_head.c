@@ -54,17 +54,21 @@ static void hide_query(const char *target, size_t len)
     }
 }
 
+void http_head_keep(struct http_request *req, struct bytes target)
+{
+    head_grow(req, target.len + 1, 0);
+    memcpy(req->head, target.at, target.len);
+    req->head[target.len] = '\0';
+    req->head_len = target.len + 1;
+    req->path = (struct bytes){req->head, target.len};
+}
+
 void http_head_target(struct http_request *req, const char *target)
 {
     size_t len = strnlen(target, HEAD_MAX);
 
     req->line_target = target;
-    req->head = req->inline_bytes;
-    head_grow(req, len + 1, 0);
-    memcpy(req->head, target, len);
-    req->head[len] = '\0';
-    req->head_len = len + 1;
-    req->path = (struct bytes){req->head, len};
+    http_head_keep(req, (struct bytes){target, len});
     hide_query(target, len);
 }
 

@@ -7,22 +7,30 @@
  *   http_enter.c    a request from its head to its answer: the one handler that libmicrohttpd calls
  *   http_request.c  what handlers read
  *   http_reply.c    what handlers answer
+ *   http_park.c     requests that wait for long
+ *   http_stream.c   answers without an end
+ *   http_spare.c    the memory of requests
  *   http_raw.c      refusals that libmicrohttpd cannot send, and the end of a connection after them
  *   http_clock.c    deadlines on slow clients
- *   http_hangup.c   clients that have closed their side
+ *   http_hangup.c   clients that have closed their side: libmicrohttpd and those who wait are told
  *
  * A request's states; http_state_may() knows the same, and a test compares the two:
  *
  *   HEAD     -> BODY ABORTED            its head is being read; the request line has come
  *   BODY     -> RUNNING ABORTED         head accepted; reading the body, if there is one
- *   RUNNING  -> ANSWERED                its handler has been called
+ *   RUNNING  -> PARKED ANSWERED         its handler has been called
+ *   PARKED   -> RUNNING                 it waits for long; a struct http_kept stands for it
  *   ANSWERED -> SENDING                 the answer is there, libmicrohttpd does not have it yet
- *   SENDING  ->                         libmicrohttpd has it
+ *   SENDING  ->                         libmicrohttpd has it; of a stream, its head: an http_kept is left
  *   ABORTED  ->                         refused past libmicrohttpd; the connection ends
  *
  * The struct goes back to the server when libmicrohttpd has told that the request is completed; when that
  * comes before ANSWERED (the client has left), it stays until the handler's continuation has answered into
- * the void. */
+ * the void.
+ *
+ * libmicrohttpd's pointer for a request is the connection, of which either req or kept is set (of a stream
+ * whose head libmicrohttpd does not have yet: both). A parked request is suspended in libmicrohttpd, or its
+ * connection has been closed before it was parked. */
 #ifndef PAWL_SHARED_HTTP_INTERNAL_H
 #define PAWL_SHARED_HTTP_INTERNAL_H
 
@@ -35,7 +43,7 @@
 enum {
     HEAD_MAX = 4096, /* request line and fields, with their line ends */
     POOL_BYTES =
-        7168, /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer */
+        6848, /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer */
     POOL_RECORD_BYTES = 64,    /* of it for each field: struct MHD_HTTP_Header of 0.9.75, rounded up */
     POOL_REPLY_BYTES = 1280,   /* of it that must be left for the head of the answer */
     REPLY_VALUES_BYTES = 1024, /* so an answer's own fields may have this much, with names and separators */
@@ -59,7 +67,7 @@ struct http_deadline {
 struct http_clock {
     struct http_deadline *first[PHASE_COUNT], *last[PHASE_COUNT];
     unsigned timeout_ms[PHASE_COUNT];
-    uint64_t now_ms;   /* as of the start of this turn's work */
+    uint64_t now_ms;   /* as of the start of this run, or of what was done since */
     uint64_t armed_ms; /* when the timer will fire; UINT64_MAX: never */
     struct loop_timer timer;
 };
@@ -73,7 +81,9 @@ void http_clock_set(struct http_server *server, struct http_deadline *deadline, 
 struct http_conn {
     struct http_deadline deadline;
     struct http_server *server;
+    struct MHD_Connection *mhd;
     struct http_request *req; /* the one that is being read or answered; NULL between requests */
+    struct http_kept *kept;   /* the one that is parked, or whose answer is a stream */
     int fd;                   /* libmicrohttpd's */
     /* of those whose client has closed its side; hung_at NULL: not so */
     struct http_conn *hung_next, **hung_at;
@@ -84,6 +94,7 @@ enum http_state {
     STATE_HEAD,
     STATE_BODY,
     STATE_RUNNING,
+    STATE_PARKED,
     STATE_ANSWERED,
     STATE_SENDING,
     STATE_ABORTED,
@@ -135,6 +146,7 @@ struct http_request {
     size_t body_len, body_size, body_max, reserved;
 
     /* answered */
+    struct http_flow *flow; /* the answer is a stream */
     unsigned status;
     enum problem problem;
     size_t status_at; /* of the three digits in a problem */
@@ -153,12 +165,31 @@ struct http_request {
 
 enum { SPARE_OUTS = 256 };
 
+/* -- what stays of a request that is parked, or whose answer is a stream. There may be as many as there are
+ * connections: small. */
+struct http_kept {
+    struct http_server *server;
+    struct http_conn *conn; /* NULL when it has been closed */
+    const struct http_route *route;
+    struct http_parked *parked; /* one of these two is NULL */
+    struct http_flow *flow;
+    /* of those whose owner is to be told that the client has gone; told_at NULL: not so */
+    struct http_kept *told_next, **told_at;
+    uint64_t started_us;
+    enum http_method method;
+    uint16_t path_len;
+    bool is_gone;
+    char id[ID_CHARS + 1];
+    char path[];
+};
+
 /* -- clients that have closed their side */
 struct http_hangup {
     int epoll_fd;
     struct loop_watch watch;
     struct loop_timer timer;
     struct http_conn *first;
+    struct http_kept *to_tell;
     bool look; /* at the end of this turn */
 };
 
@@ -166,7 +197,11 @@ void http_hangup_init(struct http_server *server);
 void http_hangup_done(struct http_server *server);
 void http_hangup_watch(struct http_conn *conn);
 void http_hangup_forget(struct http_conn *conn);
-void http_hangup_poke(struct http_server *server);
+/* At the end of a turn. */
+void http_hangup_look(struct http_server *server);
+/* Its owner will be told at the end of a turn, once. */
+void http_hangup_tell(struct http_kept *kept);
+void http_hangup_tell_not(struct http_kept *kept);
 
 struct http_server {
     struct http_options options;
@@ -180,7 +215,10 @@ struct http_server {
     unsigned connections, running, open, polled, lingering;
     size_t body_memory;
     struct http_request *free, *dead;
-    unsigned free_count;
+    unsigned free_count, free_low; /* how many of them there are, and were at least for a while */
+    struct loop_timer trim;
+    bool trims;
+    unsigned mapped;
     struct json_out spare[SPARE_OUTS];
     unsigned spare_count;
     char id_prefix[ID_PREFIX_CHARS + 1];
@@ -198,9 +236,7 @@ struct http_server {
 /* http_enter.c */
 void http_state_set(struct http_request *req, enum http_state state);
 bool http_state_may(enum http_state from, enum http_state to);
-struct http_request *http_request_new(struct http_conn *conn, struct MHD_Connection *mhd);
-void http_request_free(struct http_request *req);
-enum MHD_Result http_enter(struct http_request *req, const char *method, const char *version,
+enum MHD_Result http_enter(struct http_conn *conn, const char *method, const char *version,
                            const char *upload, size_t *upload_len);
 extern const char http_no_body_detail[];
 /* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
@@ -208,6 +244,8 @@ enum problem http_body_reserve(struct http_request *req, size_t size);
 
 /* http_head.c: keeps the target, which libmicrohttpd is about to cut up, and hides the query from it. */
 void http_head_target(struct http_request *req, const char *target);
+/* Makes a copy of the target the request's path. */
+void http_head_keep(struct http_request *req, struct bytes target);
 /* Reads and checks the whole head. PROBLEM_NONE, or what is wrong, with a detail or NULL. */
 enum problem http_head_read(struct http_request *req, const char *method, const char *version,
                             const char **detail);
@@ -217,12 +255,32 @@ struct bytes http_field_value(const struct http_request *req, const struct http_
 
 /* http_route.c: finds the route and what speaks against the request before its body is read. */
 void http_route_find(struct http_request *req);
+/* Fills the parts of the request from its route and its path. */
+void http_route_parts(struct http_request *req);
 void http_reply_allow(struct http_request *req);
 bool http_has_json_type(const struct http_request *req);
 
 /* http_reply.c: gives the answer to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_request *req);
+/* With the fields of the request's answer. */
+void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
 void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
+
+/* http_park.c: what stays of the request, and the request made of it again, in state PARKED. */
+struct http_kept *http_kept_new(const struct http_request *req);
+struct http_request *http_kept_request(const struct http_kept *kept, struct http_conn *conn);
+void http_kept_free(struct http_kept *kept);
+
+/* http_stream.c: gives the head of a stream to libmicrohttpd; the request is over. */
+enum MHD_Result http_stream_queue(struct http_request *req);
+/* Its connection is closed. */
+void http_stream_closed(struct http_kept *kept);
+/* The client has gone; the owner's `gone` is called, if there still is an owner. */
+void http_stream_tell(struct http_flow *flow);
+
+/* http_listen.c: a client that does not acknowledge what it is sent is dead as soon as one that is not sent
+ * anything. */
+void http_socket_hurry(int fd);
 
 /* http_raw.c: writes the problem to the socket past libmicrohttpd; the connection is not used any more.
  * MHD_NO, which makes libmicrohttpd close it. */
@@ -231,6 +289,13 @@ enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, 
 void http_raw_timeout(struct http_conn *conn);
 void http_linger_end(struct http_deadline *deadline);
 
+/* http_spare.c */
+void http_spare_init(struct http_server *server);
+void http_spare_done(struct http_server *server);
+struct http_request *http_request_new(struct http_conn *conn);
+/* One without an id; conn may be NULL. */
+struct http_request *http_request_take(struct http_server *server, struct http_conn *conn);
+void http_request_free(struct http_request *req);
 /* The memory is there, or the process ends: nothing could be answered without it. */
 void *http_must_alloc(size_t size);
 

@@ -191,18 +191,14 @@ enum step http_answer(struct http_request *req, unsigned status)
     return ANSWERED;
 }
 
-static struct MHD_Response *reply_new(const struct http_request *req)
+void http_reply_fields(const struct http_request *req, struct MHD_Response *response)
 {
-    /* The library does not write to the body, it only lacks the const. */
-    char *body = req->reply.len > 0 ? (char *)(uintptr_t)req->reply.at : (char *)(uintptr_t) "";
-    struct MHD_Response *response = MHD_create_response_from_buffer(req->reply.len, body,
-                                                                    MHD_RESPMEM_PERSISTENT);
     enum MHD_Result good = response != NULL;
 
     if (good != MHD_NO) {
         good = MHD_add_response_header(response, "Cache-Control", "no-store");
     }
-    if (good != MHD_NO && req->server->draining) {
+    if (good != MHD_NO && (req->server->draining || req->flow != NULL)) {
         good = MHD_add_response_header(response, "Connection", "close");
     }
     for (unsigned i = 0; i < req->reply_field_count && good != MHD_NO; i++) {
@@ -215,15 +211,21 @@ static struct MHD_Response *reply_new(const struct http_request *req)
     if (good == MHD_NO) {
         abort(); /* out of memory, or a header name that is none */
     }
-    return response;
 }
 
 enum MHD_Result http_reply_queue(struct http_request *req)
 {
     struct http_server *server = req->server;
-    struct MHD_Response *response = reply_new(req);
+    /* The library does not write to the body, it only lacks the const. */
+    char *body = req->reply.len > 0 ? (char *)(uintptr_t)req->reply.at : (char *)(uintptr_t) "";
+    struct MHD_Response *response;
     enum MHD_Result good;
 
+    if (req->flow != NULL) {
+        return http_stream_queue(req);
+    }
+    response = MHD_create_response_from_buffer(req->reply.len, body, MHD_RESPMEM_PERSISTENT);
+    http_reply_fields(req, response);
     http_state_set(req, STATE_SENDING);
     http_clock_set(server, &req->conn->deadline, PHASE_SEND);
     req->queued_run = server->in_run ? server->run : server->run + 1;

@@ -553,7 +553,10 @@ TEST(accepted_sockets_notice_a_dead_peer_within_15_s)
     CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_KEEPIDLE) +
                   option_of(accepted, IPPROTO_TCP, TCP_KEEPINTVL) *
                       option_of(accepted, IPPROTO_TCP, TCP_KEEPCNT),
-              15);
+              14);
+    CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+    http_socket_hurry(accepted);
+    CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_USER_TIMEOUT), 13000);
     CHECK_INT(option_of(accepted, IPPROTO_TCP, TCP_NODELAY), 1);
     close(accepted);
     close(fd);
@@ -578,7 +581,7 @@ static bool is_drawn(const char *drawing, const char *from, const char *to)
 
 TEST(the_drawing_of_the_states_and_the_code_agree)
 {
-    static const char *const names[STATE_COUNT] = {"HEAD",     "BODY",    "RUNNING",
+    static const char *const names[STATE_COUNT] = {"HEAD",     "BODY",    "RUNNING", "PARKED",
                                                    "ANSWERED", "SENDING", "ABORTED"};
     static char text[8192];
     FILE *file = fopen("shared/http_internal.h", "r");

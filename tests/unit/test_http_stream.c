@@ -1,0 +1,421 @@
+/* test_http_stream.c - answers without an end: pieces as they come, slow readers, clients that go. */
+#include <netinet/tcp.h>
+
+#include "tests/unit/http_waiting.h"
+
+#define HOST "Host: x\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+/* What has come but the head, with the chunks taken off: how many bytes; -1 when they are not well made.
+ * done: the last chunk has come. */
+static long chunks_join(struct client *c, char *to, bool *done)
+{
+    const char *body = memmem(c->buf, c->len, "\r\n\r\n", 4);
+    const char *end = c->buf + c->len;
+    long len = 0;
+
+    *done = false;
+    for (const char *at = body != NULL ? body + 4 : end; at < end && !*done;) {
+        char *digits_end;
+        unsigned long size = strtoul(at, &digits_end, 16);
+
+        if (digits_end == at || digits_end + 2 > end || memcmp(digits_end, "\r\n", 2) != 0) {
+            return -1;
+        }
+        if ((size_t)(end - digits_end) < size + 4) {
+            return len; /* the rest is still to come */
+        }
+        memcpy(to + len, digits_end + 2, size);
+        len += (long)size;
+        at = digits_end + 2 + size + 2;
+        *done = size == 0;
+    }
+    return len;
+}
+
+TEST(pieces_arrive_as_they_are_written)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    char joined[64];
+    bool done;
+
+    UNTIL(client_got(&c, "\r\n\r\n"));
+    CHECK(client_got(&c, "HTTP/1.1 200 ") && client_got(&c, "Content-Type: text/event-stream\r\n"));
+    CHECK(client_got(&c, "Transfer-Encoding: chunked\r\n") && client_got(&c, "Connection: close\r\n"));
+    CHECK(client_got(&c, "Cache-Control: no-store\r\n") && !client_got(&c, "Content-Length"));
+    CHECK(http_stream_write(&seat->stream, BYTES("one")));
+    UNTIL(client_got(&c, "\r\n\r\n3\r\none\r\n"));
+    CHECK(turns_in_ms(20) < 10); /* nothing to do */
+    CHECK(http_stream_write(&seat->stream, BYTES("")));
+    CHECK(http_stream_write(&seat->stream, BYTES("t")) && http_stream_write(&seat->stream, BYTES("wo")));
+    UNTIL(client_got(&c, "two"));
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    CHECK_INT(waiting.ended, 0);
+    http_stream_end(&seat->stream);
+    CHECK(seat->stream.flow == NULL);
+    UNTIL(client_got(&c, "0\r\n\r\n") && c.ended);
+    CHECK_INT(chunks_join(&c, joined, &done), 6);
+    CHECK(done && memcmp(joined, "onetwo", 6) == 0);
+    CHECK_INT(waiting.ended, 1);
+    CHECK_INT(waiting.ended_status, 200);
+    CHECK_TEXT(bytes_of(waiting.ended_path), BYTES("/stream/1"));
+    CHECK_INT(seat->gone, 0);
+    client_close(&c);
+    check_all_gone();
+}
+
+TEST(what_is_written_and_ended_before_the_head_has_left_arrives)
+{
+    struct client c;
+    unsigned ended = waiting.ended;
+
+    client_open(&c, waiting.port);
+    client_text(&c, GET("/early/1"));
+    UNTIL(client_got(&c, "\r\n\r\n5\r\nearly\r\n0\r\n\r\n") && c.ended);
+    CHECK_INT(waiting.ended, ended + 1);
+    client_close(&c);
+    check_all_gone();
+}
+
+TEST(a_continuation_may_begin_a_stream)
+{
+    struct client c;
+    const struct http_conn *conn;
+    int unacked_ms = 0;
+    socklen_t len = sizeof(unacked_ms);
+    struct seat *seat = waiting_seat(&c, GET("/later/1"), 1);
+
+    seat_begin(seat, seat->req);
+    CHECK(http_stream_write(&seat->stream, BYTES("late")));
+    UNTIL(client_got(&c, "\r\n\r\n4\r\nlate\r\n"));
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(&c, "0\r\n\r\n") && c.ended);
+    client_close(&c);
+
+    seat = waiting_seat(&c, GET("/park/2"), 2);
+    conn = seat->parked.kept->conn;
+    seat_begin(seat, http_unpark(&seat->parked));
+    CHECK(http_stream_write(&seat->stream, BYTES("later")));
+    UNTIL(client_got(&c, "later"));
+    getsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, &len);
+    CHECK_INT(unacked_ms, 13000); /* a dead client is noticed also when something is on its way to it */
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(&c, "\r\n\r\n5\r\nlater\r\n0\r\n\r\n") && c.ended);
+    client_close(&c);
+    check_all_gone();
+}
+
+TEST(a_client_of_http_1_0_gets_it_unchunked_and_closed)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, "GET /stream/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 1);
+
+    CHECK(http_stream_write(&seat->stream, BYTES("one")));
+    UNTIL(client_got(&c, "\r\n\r\none"));
+    CHECK(turns_in_ms(20) < 10);
+    CHECK(http_stream_write(&seat->stream, BYTES("two")));
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(&c, "\r\n\r\nonetwo") && c.ended);
+    CHECK(!client_got(&c, "chunked"));
+    client_close(&c);
+    check_all_gone();
+}
+
+TEST(for_head_there_is_only_the_head)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, "HEAD /stream/1 HTTP/1.1\r\n" HOST "\r\n", 1);
+
+    CHECK(!http_stream_write(&seat->stream, BYTES("one")));
+    UNTIL(client_got(&c, "\r\n\r\n") && c.ended);
+    CHECK(client_got(&c, "HTTP/1.1 200 ") && memcmp(c.buf + c.len - 4, "\r\n\r\n", 4) == 0);
+    UNTIL(seat->gone == 1);
+    CHECK_INT(http_server_open_requests(waiting.http), 1); /* its owner has not ended it */
+    http_stream_end(&seat->stream);
+    client_close(&c);
+    check_all_gone();
+}
+
+static char pattern(size_t i)
+{
+    return (char)(i * 2654435761u >> 11);
+}
+
+static bool write_pattern(struct http_stream *stream, size_t from, size_t len)
+{
+    char piece[70000];
+
+    for (size_t i = 0; i < len; i++) {
+        piece[i] = pattern(from + i);
+    }
+    return http_stream_write(stream, (struct bytes){piece, len});
+}
+
+static void check_pattern(struct client *c, size_t wanted)
+{
+    char *joined = malloc(c->len);
+    bool done;
+    long len = chunks_join(c, joined, &done);
+
+    CHECK_INT(len, wanted);
+    CHECK(done);
+    for (long i = 0; i < len; i++) {
+        if (joined[i] != pattern((size_t)i)) {
+            CHECK_INT(i, -1);
+            break;
+        }
+    }
+    free(joined);
+}
+
+TEST(pieces_of_every_size_arrive_whole_and_in_order)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    size_t written = 0;
+
+    for (size_t len = 1; written < 2 << 20; len = len * 3 % 69997 + 1) {
+        UNTIL(write_pattern(&seat->stream, written, len) || (client_got(&c, "none of this"), false));
+        written += len;
+    }
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(&c, "none of this") || c.ended);
+    check_pattern(&c, written);
+    CHECK_INT(seat->gone, 0);
+    client_close(&c);
+    check_all_gone();
+}
+
+/* Writes until it is refused, and the kernel takes nothing more either: how many bytes were taken. */
+static size_t write_all(const struct client *c, struct http_stream *stream)
+{
+    size_t written = 0, before;
+    int small = 65536;
+
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    do {
+        before = written;
+        while (write_pattern(stream, written, 1000)) {
+            written += 1000;
+        }
+        turns_in_ms(10);
+    } while (written > before);
+    return written;
+}
+
+TEST(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    size_t written = write_all(&c, &seat->stream);
+
+    CHECK(written > 2 * HTTP_STREAM_UNSENT_MAX); /* what the kernel has taken does not count */
+    CHECK(waiting.http->open == 1 && seat->stream.flow != NULL);
+    CHECK(!write_pattern(&seat->stream, written, 1000)); /* it stays so */
+    CHECK_INT(seat->gone, 0);
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(&c, "none of this") || c.ended);
+    check_pattern(&c, written);
+    client_close(&c);
+    check_all_gone();
+}
+
+TEST(exactly_the_limit_may_wait)
+{
+    static char full[HTTP_STREAM_UNSENT_MAX + 1];
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+
+    CHECK(!http_stream_write(&seat->stream, (struct bytes){full, sizeof(full)}));
+    CHECK(http_stream_write(&seat->stream, (struct bytes){full, sizeof(full) - 1}));
+    CHECK(!http_stream_write(&seat->stream, (struct bytes){full, 1}));
+    UNTIL(client_got(&c, "none of this") || http_stream_write(&seat->stream, (struct bytes){full, 1}));
+    http_stream_end(&seat->stream);
+    client_close(&c);
+    check_all_gone();
+}
+
+/* -- clients that go */
+
+static void check_stream_gone(struct seat *seat)
+{
+    UNTIL(seat->gone == 1);
+    CHECK(!http_stream_write(&seat->stream, BYTES("to nobody")));
+    turns_in_ms(10);
+    CHECK_INT(seat->gone, 1);
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    http_stream_end(&seat->stream);
+    check_all_gone();
+}
+
+TEST(a_client_that_closes_is_told_of_at_once_and_once)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    uint64_t from_ms = loop_now_ms();
+
+    client_close(&c);
+    UNTIL(seat->gone == 1);
+    CHECK(loop_now_ms() - from_ms < 50);
+    check_stream_gone(seat);
+}
+
+TEST(a_client_that_closes_its_side_only_counts_as_gone)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+
+    UNTIL(client_got(&c, "\r\n\r\n"));
+    shutdown(c.fd, SHUT_WR);
+    check_stream_gone(seat);
+    UNTIL(client_got(&c, "to nobody") || c.ended);
+    client_close(&c);
+}
+
+TEST(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of)
+{
+    struct linger reset = {1, 0};
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+
+    write_all(&c, &seat->stream);
+    turns_in_ms(5);
+    setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(&c);
+    check_stream_gone(seat);
+}
+
+TEST(whoever_is_told_may_end_at_once)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+
+    seat->answers = true;
+    client_close(&c);
+    UNTIL(seat->gone == 1);
+    check_all_gone();
+}
+
+TEST(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning)
+{
+    struct linger reset = {1, 0};
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/later/1"), 1);
+
+    setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(&c);
+    if (waiting.http->options.suspend_always) {
+        UNTIL(waiting.http->hangup.first != NULL);
+    } else {
+        UNTIL(http_server_connections(waiting.http) == 0);
+    }
+    seat_begin(seat, seat->req);
+    CHECK_INT(seat->gone, 0);
+    check_stream_gone(seat);
+}
+
+/* It has begun, and libmicrohttpd closes before it has asked for the answer. */
+TEST(a_client_that_goes_before_the_head_has_left_is_told_of)
+{
+    struct linger reset = {1, 0};
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/later/1"), 1);
+
+    setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(&c);
+    seat_begin(seat, seat->req);
+    check_stream_gone(seat);
+}
+
+/* -- the end */
+
+TEST(a_client_that_does_not_read_the_rest_is_not_waited_for)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    uint64_t from_ms;
+
+    write_all(&c, &seat->stream);
+    turns_in_ms(SEND_MS * 3 / 2); /* as long as it is open it may be slow */
+    CHECK_INT(seat->gone, 0);
+    from_ms = loop_now_ms();
+    http_stream_end(&seat->stream);
+    UNTIL(http_server_connections(waiting.http) == 0);
+    CHECK(loop_now_ms() - from_ms >= SEND_MS - 10);
+    check_all_gone();
+    client_close(&c);
+}
+
+TEST(many_streams_are_ended_while_the_server_is_drained)
+{
+    struct client *c = calloc(SEATS, sizeof(*c));
+    char text[64];
+
+    for (unsigned i = 0; i < SEATS; i++) {
+        snprintf(text, sizeof(text), "GET /stream/%u HTTP/1.1\r\n" HOST "\r\n", i);
+        waiting_seat(&c[i], text, i);
+        CHECK(http_stream_write(&waiting.seats[i].stream, BYTES("one")));
+    }
+    http_server_drain(waiting.http);
+    turns_in_ms(5);
+    CHECK_INT(http_server_open_requests(waiting.http), SEATS);
+    for (unsigned i = 0; i < SEATS; i++) {
+        CHECK(http_stream_write(&waiting.seats[i].stream, BYTES("bye")));
+        http_stream_end(&waiting.seats[i].stream);
+    }
+    UNTIL(http_server_open_requests(waiting.http) == 0);
+    for (unsigned i = 0; i < SEATS; i++) {
+        char joined[64];
+        bool done;
+
+        UNTIL(client_got(&c[i], "none of this") || c[i].ended);
+        CHECK(chunks_join(&c[i], joined, &done) == 6 && done && memcmp(joined, "onebye", 6) == 0);
+        client_close(&c[i]);
+    }
+    check_all_gone();
+    free(c);
+}
+
+static void all_of_it(const char *how, bool suspend_always)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+#define ROW(test) {#test, test}
+        ROW(pieces_arrive_as_they_are_written),
+        ROW(what_is_written_and_ended_before_the_head_has_left_arrives),
+        ROW(a_continuation_may_begin_a_stream),
+        ROW(a_client_of_http_1_0_gets_it_unchunked_and_closed),
+        ROW(for_head_there_is_only_the_head),
+        ROW(pieces_of_every_size_arrive_whole_and_in_order),
+        ROW(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken),
+        ROW(exactly_the_limit_may_wait),
+        ROW(a_client_that_closes_is_told_of_at_once_and_once),
+        ROW(a_client_that_closes_its_side_only_counts_as_gone),
+        ROW(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of),
+        ROW(whoever_is_told_may_end_at_once),
+        ROW(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning),
+        ROW(a_client_that_goes_before_the_head_has_left_is_told_of),
+        ROW(a_client_that_does_not_read_the_rest_is_not_waited_for),
+        ROW(many_streams_are_ended_while_the_server_is_drained),
+#undef ROW
+    };
+
+    waiting_start(suspend_always);
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        char name[160];
+
+        snprintf(name, sizeof(name), "%s_%s", tests[i].name, how);
+        check_run(name, tests[i].run);
+    }
+    waiting_stop();
+}
+
+int main(void)
+{
+    all_of_it("when_polled", false);
+    all_of_it("when_suspended", true);
+    return check_done();
+}
