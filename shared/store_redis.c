@@ -61,19 +61,6 @@ static void store_take_scripts(struct store *store, const struct store_script *c
     }
 }
 
-static void store_take_password(struct store *store, const char *password)
-{
-    const char *own = store->url.password[0] != '\0' ? store->url.password : NULL;
-
-    if (password == NULL) {
-        password = own;
-    }
-    if (password != NULL) {
-        store->password = must_have(strdup(password));
-    }
-    explicit_bzero(store->url.password, sizeof(store->url.password));
-}
-
 struct store *store_open(struct loop *loop, const struct store_options *options)
 {
     struct store *store = must_have(calloc(1, sizeof(*store)));
@@ -85,7 +72,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     store->timeout_ms = options->timeout_ms;
     store->allow_unsafe = options->allow_unsafe;
     store_take_scripts(store, options->scripts);
-    store_take_password(store, options->password);
+    store->password = dial_password(&store->url, options->password);
     call_list_init(&store->ended);
     loop_hook_add(loop, &store->turn_end, store_turn_end);
     loop_timer_init(loop, &store->look_timer, store_look);
@@ -115,10 +102,7 @@ void store_close(struct store *store)
     }
     assert(store->counts.in_flight == 0);
     house_free(store);
-    if (store->password != NULL) {
-        explicit_bzero(store->password, strlen(store->password));
-        free(store->password);
-    }
+    dial_forget_password(store->password);
     free(store);
 }
 

@@ -66,11 +66,10 @@ static void house_send(struct store *store, struct house_call *house)
 void house_greet(struct store *store)
 {
     struct store_link *link = &store->link;
-    bool names_itself = store->password != NULL || store->url.user[0] != '\0';
 
     link->run_id[0] = '\0';
     link->greeting_left = 1 + store->script_count;
-    if (names_itself) {
+    if (dial_names_itself(&store->url, store->password)) {
         link->greeting_left++;
         house_send(store, &link->house[AT_AUTH]);
     }
@@ -119,19 +118,6 @@ void house_forget(struct store *store)
     safety_forget(&store->safety);
 }
 
-/* A user that needs no password accepts any, also the empty one (ACL rule nopass). */
-static void put_auth(struct store *store)
-{
-    struct bytes password = store->password != NULL ? bytes_of(store->password) : BYTES("");
-
-    if (store->url.user[0] != '\0') {
-        wire_put_command(&store->link.wire,
-                         (struct bytes[]){BYTES("AUTH"), bytes_of(store->url.user), password}, 3);
-    } else {
-        wire_put_command(&store->link.wire, (struct bytes[]){BYTES("AUTH"), password}, 2);
-    }
-}
-
 static void put_select(struct store *store)
 {
     char db[16];
@@ -147,7 +133,7 @@ void house_put(struct store *store, const struct house_call *house)
     unsigned argc;
 
     switch (house->kind) {
-    case HOUSE_AUTH: put_auth(store); return;
+    case HOUSE_AUTH: dial_put_auth(&store->link.wire, &store->url, store->password); return;
     case HOUSE_SELECT: put_select(store); return;
     case HOUSE_RUN_ID:
         argv[0] = BYTES("INFO");

@@ -7,7 +7,11 @@
  *   store_redis_wire.c      commands as bytes, on their way to the kernel
  *   store_redis_reply.c     replies, the lines of INFO, and what an error says
  *   store_redis_safety.c    the settings that can lose locks
- *   store_redis_url.c       where it is */
+ *   store_redis_url.c       where it is
+ *   store_redis_dial.c      how a connection is made, and when again
+ *   store_redis_ear.c       the ear's connection: a state machine
+ *   store_redis_ear_io.c    messages in, subscriptions out
+ *   store_redis_channel.c   the channels that an ear listens to */
 #ifndef PAWL_SHARED_STORE_REDIS_INTERNAL_H
 #define PAWL_SHARED_STORE_REDIS_INTERNAL_H
 
@@ -58,6 +62,23 @@ size_t wire_waiting(const struct store_wire *wire);
 enum wire_end wire_flush(struct store_wire *wire, int fd);
 /* Forgets what waits and begins to count anew. */
 void wire_reset(struct store_wire *wire);
+
+/* -- how a connection is made, and when again */
+enum { DIAL_WHY_MAX = 128 };
+/* The password in use, a copy, or NULL; the one in the url is wiped. */
+char *dial_password(struct store_url *url, const char *password);
+/* Wiped and freed; NULL is none. */
+void dial_forget_password(char *password);
+/* A socket that is being connected: dial_end() when it is writable. NULL: it could not be begun, and why. */
+struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_MAX]);
+/* NULL: it stands; else why not, good until the next call. */
+const char *dial_end(const struct redisContext *context);
+/* Whether AUTH is to be said, and AUTH. */
+bool dial_names_itself(const struct store_url *url, const char *password);
+void dial_put_auth(struct store_wire *wire, const struct store_url *url, const char *password);
+/* How long to wait before the next attempt; counts it. attempts is 0 again when a connection has lasted. */
+uint64_t dial_pause_ms(unsigned *attempts);
+bool dial_lasted(uint64_t since_us);
 
 /* -- replies */
 const struct store_reply *reply_of(const struct redisReply *reply);
@@ -206,5 +227,75 @@ void house_look(struct store *store);
 void house_forget(struct store *store);
 void house_put(struct store *store, const struct house_call *house);
 void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply);
+
+/* -- the ear */
+enum ear_state { EAR_IDLE, EAR_CONNECTING, EAR_GREETING, EAR_STANDING, EAR_WAITING, EAR_STATES };
+
+/* What somebody subscribed to, or did until just now. */
+struct ear_channel {
+    struct bytes name;        /* its bytes lie behind the struct */
+    unsigned wanted;          /* subscribes without unsubscribe */
+    unsigned asked;           /* SUBSCRIBEs on this link that Redis has not confirmed yet */
+    bool listens;             /* Redis has confirmed the last of them */
+    struct ear_channel *next; /* channels_end_link()'s own */
+};
+
+struct ear_channels {
+    void *tree; /* of tsearch(3) */
+};
+
+struct store_ear {
+    struct loop *loop;
+    struct store_ear_owner *owner;
+    struct loop_hook turn_end;
+    struct loop_watch watch;
+    struct loop_timer
+        timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; STANDING: signs of life */
+    struct redisContext *context;
+    struct store_wire wire;
+    struct store_url url;
+    char *password; /* NULL: none */
+    struct ear_channels channels;
+    enum ear_state state;
+    bool blocked; /* the kernel takes no more for now */
+    bool told;    /* listens() was called on this link */
+    bool in_callback;
+    unsigned timeout_ms, greeting_left;
+    unsigned attempts; /* in a row, without a link that lasted */
+    uint64_t number;   /* of times that it came to stand */
+    uint64_t since_us, heard_ms, ask_at_ms;
+    unsigned char walked[EAR_STATES]; /* as in struct store_link */
+};
+
+bool ear_allows(enum ear_state from, enum ear_state to);
+/* Ends the link. */
+void ear_drop(struct store_ear *ear);
+/* The socket is writable for the first time: connected, or refused. */
+void ear_connected(struct store_ear *ear);
+/* The greeting is answered. */
+void ear_stands(struct store_ear *ear);
+
+/* store_redis_ear_io.c */
+void ear_io(struct loop_watch *watch, int events);
+/* Takes what has come. */
+void ear_read(struct store_ear *ear);
+void ear_flush(struct store_ear *ear);
+
+/* store_redis_channel.c */
+/* NULL: there is none. */
+struct ear_channel *channel_find(const struct ear_channels *channels, struct bytes name);
+/* The one there is, or a new one. */
+struct ear_channel *channel_add(struct ear_channels *channels, struct bytes name);
+void channel_remove(struct ear_channels *channels, struct ear_channel *channel);
+/* A name that ends in '*'. */
+bool channel_is_pattern(struct bytes name);
+/* SUBSCRIBE, or UNSUBSCRIBE, in its form for patterns where it is one. */
+void channel_put_subscribe(struct store_wire *wire, struct ear_channel *channel);
+void channel_put_unsubscribe(struct store_wire *wire, struct ear_channel *channel);
+/* SUBSCRIBE to all that is wanted. */
+void channels_begin_link(struct ear_channels *channels, struct store_wire *wire);
+/* Nothing is confirmed any more, and what is not wanted is forgotten. */
+void channels_end_link(struct ear_channels *channels);
+void channels_free(struct ear_channels *channels);
 
 #endif

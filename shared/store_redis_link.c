@@ -20,23 +20,15 @@
  * Redis that says that it is no master may come back as one, its run_id the same and its data another's, so
  * everything begins anew with a greeting. */
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <hiredis/hiredis.h>
 
 #include "shared/store_redis_internal.h"
 
-enum {
-    PAUSE_FIRST_MS = 20,
-    PAUSE_MAX_MS = 500, /* grants are made again within 2 s of Redis returning, and not all of it is ours */
-    LASTED_MS = 1000,   /* a link that lived shorter does not begin the pauses anew */
-    READER_KEEPS = 256 * 1024
-};
+enum { READER_KEEPS = 256 * 1024 };
 
 static void connect_begin(struct store *store);
 static void link_timer_fired(struct loop_timer *timer);
@@ -61,19 +53,6 @@ void link_arm(struct store_link *link, uint64_t delay_ms)
     link->timer_armed = true;
 }
 
-/* Half of it is jitter, so that services that lost the same Redis do not come back in step. */
-static uint64_t pause_ms(struct store_link *link)
-{
-    uint64_t most = PAUSE_FIRST_MS;
-
-    for (unsigned i = 0; i < link->attempts && most < PAUSE_MAX_MS; i++) {
-        most *= 2;
-    }
-    most = most < PAUSE_MAX_MS ? most : PAUSE_MAX_MS;
-    link->attempts++;
-    return most / 2 + (loop_now_us() * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (most / 2 + 1);
-}
-
 /* The only place where the state changes. */
 static void link_enter(struct store *store, enum link_state next)
 {
@@ -93,7 +72,7 @@ static void link_enter(struct store *store, enum link_state next)
         link_arm(link, store->timeout_ms);
         house_greet(store);
         return;
-    case LINK_WAITING: link_arm(link, pause_ms(link)); return;
+    case LINK_WAITING: link_arm(link, dial_pause_ms(&link->attempts)); return;
     case LINK_READY: link->ready_us = loop_now_us(); return;
     case LINK_LEAVING:
     case LINK_IDLE:
@@ -113,49 +92,28 @@ void link_open(struct store *store)
     link_enter(store, LINK_CONNECTING);
 }
 
-/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver
- * does (net.c of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
-static redisContext *connect_start(const struct store_url *url)
-{
-    if (url->path[0] != '\0') {
-        return redisConnectUnixNonBlock(url->path);
-    }
-    return redisConnectNonBlock(url->host, (int)url->port);
-}
-
 static void connect_begin(struct store *store)
 {
     struct store_link *link = &store->link;
-    redisContext *context = connect_start(&store->url);
+    char why[DIAL_WHY_MAX];
+    redisContext *context = dial_begin(&store->url, why);
 
-    if (context == NULL || context->err != 0) {
-        char why[128];
-        snprintf(why, sizeof(why), "%s", context != NULL ? context->errstr : "out of memory");
-        if (context != NULL) {
-            redisFree(context);
-        }
+    if (context == NULL) {
         link_drop(store, "store-connecting", "%s", why);
         return;
     }
     link->context = context;
     context->reader->maxbuf = READER_KEEPS;
-    /* hiredis opens sockets without SOCK_CLOEXEC; a child must not keep the link alive. */
-    fcntl(context->fd, F_SETFD, FD_CLOEXEC);
     loop_watch_init(store->loop, &link->watch, context->fd, link_io, LOOP_WRITE);
 }
 
-/* A socket that is writable has been connected, or has failed to (connect(2), EINPROGRESS). */
 void link_connected(struct store *store)
 {
     struct store_link *link = &store->link;
-    int error = 0;
-    socklen_t len = sizeof(error);
+    const char *why = dial_end(link->context);
 
-    if (getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
-        error = errno;
-    }
-    if (error != 0) {
-        link_drop(store, "store-connecting", "%s", strerror(error));
+    if (why != NULL) {
+        link_drop(store, "store-connecting", "%s", why);
         return;
     }
     loop_watch_set(&link->watch, LOOP_READ);
@@ -271,7 +229,7 @@ void link_end(struct store *store)
     struct store_link *link = &store->link;
     bool stood = link->state == LINK_READY || link->state == LINK_LEAVING;
 
-    if (stood && loop_now_us() - link->ready_us >= LASTED_MS * 1000) {
+    if (stood && dial_lasted(link->ready_us)) {
         link->attempts = 0;
     }
     link_shut(store);
