@@ -48,7 +48,6 @@ enum step check_start(struct http_request *req)
 static enum step check_ask(struct gate_call *gate)
 {
     gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_due(gate));
     gate_add_key(gate, gate_lease_key(gate));
     gate_add_fence(gate);
     return gate_run(gate, &script_check, check_answer);

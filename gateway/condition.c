@@ -97,7 +97,6 @@ void condition_digest(struct condition *condition, struct bytes method, struct b
 void condition_add(const struct condition *condition, struct gate_call *gate)
 {
     gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_due(gate));
     gate_add_key(gate, gate_lease_key(gate));
     gate_add_key(gate, gate_resource_key(gate));
     gate_add_key(gate, gate_gone(gate));

@@ -19,7 +19,7 @@ const char *condition_read(struct condition *condition, const struct http_reques
 void condition_digest(struct condition *condition, struct bytes method, struct bytes type,
                       struct bytes encoding, struct bytes body);
 
-/* Adds the five keys and the first ten arguments that every script has which changes a resource
+/* Adds the four keys and the first ten arguments that every script has which changes a resource
  * (scripts/lib/admit.lua): the fence, the key of the resource, and this. */
 void condition_add(const struct condition *condition, struct gate_call *gate);
 

@@ -72,6 +72,11 @@ void gate_add_fence(struct gate_call *gate)
     gate_add_number(gate, 0, gate->claim.token.number);
     gate_add_number(gate, 1, gate->claim.token.epoch);
     gate_add(gate, gate->claim.hold);
+    gate_add(gate, bytes_of(token_mode_name(gate->claim.mode)));
+}
+
+void gate_add_remember(struct gate_call *gate)
+{
     gate_add_number(gate, 2, (int64_t)worker_of(gate->req)->service->settings.remember_ms);
 }
 
@@ -89,11 +94,6 @@ enum step gate_run(struct gate_call *gate, const struct store_script *script,
 struct bytes gate_stripe(struct gate_call *gate)
 {
     return keys_stripe(gate->stripe, keys_stripe_of(gate->lease));
-}
-
-struct bytes gate_due(struct gate_call *gate)
-{
-    return keys_due(gate->due, keys_stripe_of(gate->lease));
 }
 
 struct bytes gate_gone(struct gate_call *gate)

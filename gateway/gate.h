@@ -14,7 +14,7 @@
 #include "shared/service.h"
 #include "shared/store.h"
 
-enum { GATE_KEYS_MAX = 5, GATE_ARGS_MAX = 14, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
+enum { GATE_KEYS_MAX = 4, GATE_ARGS_MAX = 14, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum gate_status { GATE_NATIVE, GATE_FORWARD_AUTH };
@@ -27,7 +27,7 @@ struct gate_call {
     struct token_claim claim;
     bool claimed; /* claim says something, if only to be told in the refusal */
     char text[RESOURCE_KEY_MAX_BYTES + 1];
-    char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
+    char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
     char lease_key[KEYS_LEASE_SIZE], resource_key[KEYS_RESOURCE_SIZE];
     char number[3][GATE_NUMBER_SIZE];
     unsigned keys, args;
@@ -44,15 +44,15 @@ enum problem gate_read_token(struct gate_call *gate);
 bool gate_has_token(const struct http_request *req);
 
 /* Building the call: keys first, then arguments. gate_add_fence() adds the five that every fenced script
- * begins with. */
+ * begins with; the mode that the header states is among them, but what the hold may do the store decides. */
 void gate_add_key(struct gate_call *gate, struct bytes key);
 void gate_add(struct gate_call *gate, struct bytes argument);
 void gate_add_fence(struct gate_call *gate);
+void gate_add_remember(struct gate_call *gate);
 enum step gate_run(struct gate_call *gate, const struct store_script *script,
                    enum step (*done)(struct store_call *, enum store_outcome, const struct store_reply *));
 /* The keys of the parts of the store that this request may touch. */
 struct bytes gate_stripe(struct gate_call *gate);
-struct bytes gate_due(struct gate_call *gate);
 struct bytes gate_gone(struct gate_call *gate);
 struct bytes gate_lease_key(struct gate_call *gate);
 struct bytes gate_resource_key(struct gate_call *gate);

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
         .role = MEMBER_GATEWAY,
         .pulse = &script_pulse,
         .watch = &script_watch,
-        .leave = &script_leave,
+        .leave = &script_farewell,
         .sweep = &script_forget,
         .index = "gone",
         .records = "r:",

@@ -57,7 +57,6 @@ static enum step read_ask_fenced(struct reading *r)
     struct gate_call *gate = &r->gate;
 
     gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_due(gate));
     gate_add_key(gate, gate_lease_key(gate));
     gate_add_key(gate, gate_resource_key(gate));
     gate_add_fence(gate);

@@ -40,6 +40,7 @@ static enum step remove_ask(struct removal *r)
 
     condition_digest(&r->condition, BYTES("DELETE"), none, none, none);
     condition_add(&r->condition, gate);
+    gate_add_remember(gate);
     return gate_run(gate, &script_remove, remove_answer);
 }
 

@@ -49,9 +49,19 @@ static unsigned status_of(const struct gate_call *gate, enum problem problem)
     return problem == PROBLEM_TOKEN_REQUIRED ? 401 : 403;
 }
 
+/* One of many holds is stale when it is over, whether anybody came after it or not. NULL: what the problem
+ * says. */
+static const char *detail_of(const struct gate_call *gate, enum problem problem)
+{
+    if (problem == PROBLEM_STALE_TOKEN && gate->claim.mode != TOKEN_EXCLUSIVE) {
+        return "Nothing was changed. Your hold is over. Stop; do not retry with this token.";
+    }
+    return NULL;
+}
+
 static struct json_out *problem_begin(struct gate_call *gate, enum problem problem)
 {
-    struct json_out *json = http_problem_begin(gate->req, problem, NULL);
+    struct json_out *json = http_problem_begin(gate->req, problem, detail_of(gate, problem));
 
     json_text(json, "lease", gate->lease);
     if (gate->resource.len > 0) {

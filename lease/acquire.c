@@ -1,47 +1,46 @@
-/* acquire.c - POST /v1/leases/{name}: lend the lease to one holder.
+/* acquire.c - POST /v1/leases/{name}: lend the lease to one holder, or let him wait in line.
  *
- *   acquire_start   read the ask             400 | 422, or go on
- *   acquire_ask     run acquire.lua          suspended
- *   acquire_answer  tell the holder          201 | 200 | 409 | 503 | 504
- *   acquire_again   the floor is just being raised: ask once more, for half a second */
+ *   acquire_start    read the ask, take a place to wait     400 | 422 | 503, or go on
+ *   acquire_ask      run acquire.lua                        suspended
+ *   acquire_answer   tell the holder                        201 | 200 | 403 | 409 | 410 | 422 | 503 | 504, or
+ * wait (wait.h) acquire_again    the floor is just being raised: ask once more, for half a second
+ *   acquire_claimed  he has waited, and it is his           201 */
+#include "lease/acquire.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "lease/ask.h"
-#include "lease/grant.h"
 #include "lease/operation.h"
+#include "lease/terms.h"
+#include "lease/wait.h"
+#include "lease/worker.h"
 #include "lease_scripts.h"
 
-enum { TTL_MS_DEFAULT = 30000, AGAIN_MS = 5, PATIENCE_MS = 500 };
+enum { AGAIN_MS = 5, PATIENCE_MS = 500 };
 
 struct acquire {
     struct lease_call lease;
     struct lease_ask ask;
+    struct terms terms;
+    struct waiter *waiter; /* NULL: he does not want to wait */
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
+    char packed[TERMS_SIZE];
     struct loop_timer again;
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
 
+const char acquire_no_desk[] = "Nothing was granted, and nobody can wait here just now: this service is "
+                               "finding its way to the store. Try "
+                               "again.";
+
+static const char *acquire_wait(struct acquire *a);
 static enum step acquire_ask(struct acquire *a);
 static enum step acquire_run(struct acquire *a);
 static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply);
-
-/* An Idempotency-Key is only of use with a lease_id that the retry will bring too. */
-static const char *idempotency_wrong(const struct http_request *req, const struct lease_ask *ask)
-{
-    unsigned count = 0;
-    struct bytes key = http_header(req, "Idempotency-Key", &count);
-
-    if (count > 1 || (count == 1 && !name_is_idempotency_key(key))) {
-        return "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
-    }
-    if (count == 1 && ask->lease_id_len == 0) {
-        return "An acquire with an Idempotency-Key needs a lease_id of yours in its body.";
-    }
-    return NULL;
-}
+static enum step acquire_claimed(struct http_request *req, const struct wait_ask *ask,
+                                 const struct store_reply *reply, int64_t waited_ms);
 
 enum step acquire_start(struct http_request *req)
 {
@@ -56,119 +55,145 @@ enum step acquire_start(struct http_request *req)
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse_detail(req, wrong.problem, wrong.detail);
     }
-    bad = idempotency_wrong(req, &a->ask);
+    bad = terms_read(&a->terms, &a->ask, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    return acquire_ask(a);
+    lease_ask_defaults(&a->ask);
+    token_hold_name(a->hold);
+    bad = acquire_wait(a);
+    return bad != NULL ? http_refuse_detail(req, PROBLEM_STORE_UNAVAILABLE, bad) : acquire_ask(a);
 }
 
-static void acquire_defaults(struct lease_ask *ask)
+static struct bytes acquire_lease_id(const struct acquire *a)
 {
-    if (ask->ttl_ms == 0) {
-        ask->ttl_ms = TTL_MS_DEFAULT;
-    }
-    if (ask->holder_len == 0) {
-        ask->holder_len = (size_t)snprintf(ask->holder, sizeof(ask->holder), "anonymous");
-    }
-    if (ask->lease_id_len == 0) {
-        name_new_lease_id(ask->lease_id);
-        ask->lease_id_len = strlen(ask->lease_id);
-    }
+    return (struct bytes){a->ask.lease_id, a->ask.lease_id_len};
 }
 
-/* Not while the store's settings can lose a lock, nor when this service's own floor is lost. */
-static bool acquire_may_grant(const struct http_request *req)
+/* The place is taken first: that he was granted may be told before the script's own answer arrives. */
+static const char *acquire_wait(struct acquire *a)
 {
-    return store_unsafe(worker_of(req)->store) == NULL && !life_has_lost_its_floor(record_line_of(req)->life);
+    static const struct wait_kind kind = {&script_claim, &script_leave, acquire_claimed};
+    struct wait_ask ask = {
+        .name = a->lease.name,
+        .lease_id = acquire_lease_id(a),
+        .hold = {a->hold, TOKEN_HOLD_MIN},
+        .mode = a->ask.mode,
+        .started_us = loop_now_us(),
+        .wait_ms = a->ask.wait_ms,
+    };
+
+    if (a->ask.wait_ms == 0) {
+        return NULL;
+    }
+    a->waiter = wait_new(worker_of(a->lease.req), &kind, &ask);
+    return a->waiter != NULL ? NULL : acquire_no_desk;
 }
 
 static enum step acquire_ask(struct acquire *a)
 {
     struct lease_call *lease = &a->lease;
-    struct bytes *args = &lease->argv[LEASE_KEYS];
+    struct bytes desk = a->waiter != NULL ? desk_key(lease_worker_of(lease->req)->desk) : BYTES("");
+    uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
+    int len = snprintf(a->ttl, sizeof(a->ttl), "%" PRId64, a->ask.ttl_ms);
 
-    acquire_defaults(&a->ask);
-    token_hold_name(a->hold);
-    args[1] = (struct bytes){a->ask.lease_id, a->ask.lease_id_len};
-    args[2] = (struct bytes){a->hold, TOKEN_HOLD_MIN};
-    args[3] = (struct bytes){a->ask.holder, a->ask.holder_len};
-    args[4] = (struct bytes){a->ttl, (size_t)snprintf(a->ttl, sizeof(a->ttl), "%" PRId64, a->ask.ttl_ms)};
-    args[5] = (struct bytes){a->ask.meta, a->ask.meta_len};
-    args[6] = lease_call_remember(lease);
-    args[7] = acquire_may_grant(lease->req) ? BYTES("grant") : BYTES("hold-off");
+    lease_call_arg(lease, 3, acquire_lease_id(a));
+    lease_call_arg(lease, 4, (struct bytes){a->hold, TOKEN_HOLD_MIN});
+    lease_call_arg(lease, 5, (struct bytes){a->ask.holder, a->ask.holder_len});
+    lease_call_arg(lease, 6, (struct bytes){a->ttl, (size_t)len});
+    lease_call_arg(lease, 7, (struct bytes){a->ask.meta, a->ask.meta_len});
+    lease_call_arg(lease, 9, terms_write(&a->terms, &a->ask, desk, wid, NULL, a->packed, sizeof(a->packed)));
     return acquire_run(a);
 }
 
 static enum step acquire_run(struct acquire *a)
 {
-    return lease_call_run(&a->lease, &script_acquire, 8, acquire_answer);
+    struct waiter *waiter = a->waiter;
+    enum step step;
+
+    lease_call_arg(&a->lease, 8, grant_may(worker_of(a->lease.req)));
+    step = lease_call_run(&a->lease, &script_acquire, 9, acquire_answer);
+    if (step == ANSWERED && waiter != NULL) {
+        wait_drop(waiter); /* refused, without the store */
+    }
+    return step;
 }
 
-/* A counter that fell back under our hands. With one worker the answers come in the order of the grants; with
- * more the next pulse finds it. What was granted so is not told to anybody, and ends when the store is gated.
- */
-static bool token_came_again(const struct acquire *a, const struct token *token)
+void acquire_token_known(const struct http_request *req, const struct grant *grant)
 {
-    struct life *life = record_line_of(a->lease.req)->life;
-    uint64_t most = life_granted_most(life, a->lease.stripe_number, token->epoch);
-    bool again = worker_of(a->lease.req)->service->settings.threads == 1 && most >= (uint64_t)token->number;
+    life_granted(record_line_of(req)->life, keys_stripe_of(grant->lease), grant->token.epoch,
+                 grant->token.number);
+}
 
-    life_granted(life, a->lease.stripe_number, token->epoch, token->number);
+bool acquire_token_came_again(const struct http_request *req, const struct grant *grant)
+{
+    struct life *life = record_line_of(req)->life;
+    uint64_t most = life_granted_most(life, keys_stripe_of(grant->lease), grant->token.epoch);
+    bool again = worker_of(req)->service->settings.threads == 1 && most >= (uint64_t)grant->token.number;
+
+    acquire_token_known(req, grant);
     if (again) {
         life_want_pulse(life);
     }
     return again;
 }
 
+/* {"granted", seq, token, epoch, expires in ms, ttl_ms} */
 static enum step acquire_granted(struct acquire *a, const struct store_reply *reply)
 {
     struct grant grant = {
+        .lease = a->lease.name,
         .token = {store_reply_integer(reply, 3), store_reply_integer(reply, 2)},
+        .mode = a->ask.mode,
         .hold = {a->hold, TOKEN_HOLD_MIN},
-        .lease_id = {a->ask.lease_id, a->ask.lease_id_len},
+        .lease_id = acquire_lease_id(a),
         .holder = {a->ask.holder, a->ask.holder_len},
         .meta = {a->ask.meta, a->ask.meta_len},
         .holds = 1,
-        .ttl_ms = a->ask.ttl_ms,
-        .expires_in_ms = a->ask.ttl_ms,
+        .ttl_ms = store_reply_integer(reply, 5),
+        .expires_in_ms = store_reply_integer(reply, 4),
     };
 
-    if (token_came_again(a, &grant.token)) {
+    if (acquire_token_came_again(a->lease.req, &grant)) {
         return http_refuse(a->lease.req, PROBLEM_OUTCOME_UNKNOWN);
     }
     worker_count(worker_of(a->lease.req), COUNT_GRANTED);
-    return grant_answer(&a->lease, &grant, 201);
+    return grant_answer(a->lease.req, &grant, 201);
 }
 
-static enum step acquire_replayed(struct acquire *a, const struct store_reply *reply)
+/* A grant that others may have made, some time ago, and which is told now for the first time. */
+static enum step claimed_answer(struct http_request *req, struct grant *grant)
 {
+    if (grant_is_sound(grant)) {
+        acquire_token_known(req, grant);
+    }
+    worker_count(worker_of(req), COUNT_GRANTED);
+    return grant_answer(req, grant, 201);
+}
+
+/* {"replayed" | "entered" | "claimed", seq, ...}: it has it already. */
+static enum step acquire_has(struct acquire *a, const struct store_reply *reply)
+{
+    bool entered = store_reply_is(reply, "entered");
     struct grant grant;
 
     grant_read(&grant, reply);
-    grant.lease_id = (struct bytes){a->ask.lease_id, a->ask.lease_id_len};
-    worker_count(worker_of(a->lease.req), COUNT_REPLAYED);
-    return grant_answer(&a->lease, &grant, 200);
+    grant.lease = a->lease.name;
+    grant.lease_id = acquire_lease_id(a);
+    if (store_reply_is(reply, "claimed")) {
+        return claimed_answer(a->lease.req, &grant);
+    }
+    worker_count(worker_of(a->lease.req), entered ? COUNT_ENTERED : COUNT_REPLAYED);
+    return grant_answer(a->lease.req, &grant, 200);
 }
 
-static enum step acquire_held(struct acquire *a, const struct store_reply *reply)
+enum step acquire_mismatch_answer(struct http_request *req, struct bytes name, int64_t permits)
 {
-    struct json_out *json = http_problem_begin(a->lease.req, PROBLEM_LEASE_HELD, NULL);
+    struct json_out *json = http_problem_begin(req, PROBLEM_PERMITS_MISMATCH, NULL);
 
-    json_text(json, "lease", a->lease.name);
-    json_int(json, "token", store_reply_integer(reply, 2));
-    json_text(json, "holder", store_reply_text(reply, 3));
-    json_int(json, "expires_in_ms", store_reply_integer(reply, 4));
-    return http_problem_end(a->lease.req, 0);
-}
-
-static enum step acquire_over(struct acquire *a, const struct store_reply *reply)
-{
-    struct json_out *json = http_problem_begin(a->lease.req, PROBLEM_HOLD_OVER, NULL);
-
-    json_text(json, "lease", a->lease.name);
-    json_text(json, "ended", store_reply_text(reply, 2));
-    return http_problem_end(a->lease.req, 0);
+    json_text(json, "lease", name);
+    json_int(json, "permits", permits);
+    return http_problem_end(req, 0);
 }
 
 static void acquire_again(struct loop_timer *timer)
@@ -179,32 +204,71 @@ static void acquire_again(struct loop_timer *timer)
     acquire_run(a);
 }
 
-/* Nothing was granted, and a higher floor is recorded within milliseconds where the disk is well. */
-static enum step acquire_ceiling(struct acquire *a)
+bool acquire_is_patient(const struct http_request *req, uint64_t *until_ms, struct loop_timer *again,
+                        void (*rings)(struct loop_timer *timer))
 {
-    struct worker *worker = worker_of(a->lease.req);
-
-    life_want_pulse(record_line_of(a->lease.req)->life);
-    if (a->patient_until_ms == 0) {
-        a->patient_until_ms = loop_now_ms() + PATIENCE_MS;
+    life_want_pulse(record_line_of(req)->life);
+    if (*until_ms == 0) {
+        *until_ms = loop_now_ms() + PATIENCE_MS;
     }
-    if (loop_now_ms() >= a->patient_until_ms) {
-        return http_refuse(a->lease.req, PROBLEM_FLOOR_REACHED);
+    if (loop_now_ms() >= *until_ms) {
+        return false;
     }
-    loop_timer_init(worker->loop, &a->again, acquire_again);
-    loop_timer_arm(&a->again, AGAIN_MS, 0);
-    return SUSPENDED;
+    loop_timer_init(worker_of(req)->loop, again, rings);
+    loop_timer_arm(again, AGAIN_MS, 0);
+    return true;
 }
 
-static enum step acquire_held_off(struct acquire *a)
-{
-    char detail[LIFE_DETAIL_SIZE];
+/* Words that say all there is to say. */
+static const struct {
+    const char *word;
+    enum problem problem;
+    const char *detail; /* NULL: the problem's */
+} plain_refusals[] = {
+    {"key-reused", PROBLEM_KEY_REUSED, NULL},
+    {"session-lost", PROBLEM_SESSION_LOST, NULL},
+    {"forbidden", PROBLEM_FORBIDDEN, "Nothing was granted: the Session-Secret is not that of this session."},
+    {"session-full", PROBLEM_OUT_OF_RANGE,
+     "A session may have 10000 leases. Nothing was granted. Release some, or open another session."},
+    {"desk-gone", PROBLEM_STORE_UNAVAILABLE,
+     "Nothing was granted, and nobody can wait here just now: this service was cut off from the store. Try "
+     "again."},
+};
 
-    if (life_has_lost_its_floor(record_line_of(a->lease.req)->life) &&
-        life_trouble(record_line_of(a->lease.req)->life, detail)) {
-        return http_refuse_detail(a->lease.req, PROBLEM_FLOOR_REACHED, detail);
+enum step acquire_refused_answer(struct http_request *req, const struct store_reply *reply)
+{
+    for (size_t i = 0; i < sizeof(plain_refusals) / sizeof(plain_refusals[0]); i++) {
+        if (store_reply_is(reply, plain_refusals[i].word)) {
+            return http_refuse_detail(req, plain_refusals[i].problem, plain_refusals[i].detail);
+        }
     }
-    return http_refuse(a->lease.req, PROBLEM_STORE_UNSAFE);
+    if (store_reply_is(reply, "keys-full")) {
+        return lease_keys_full_answer(req);
+    }
+    if (store_reply_is(reply, "exhausted") || store_reply_is(reply, "ceiling") ||
+        store_reply_is(reply, "held-off")) {
+        return lease_held_off_answer(req, reply);
+    }
+    return http_refuse(req, PROBLEM_INTERNAL);
+}
+
+static enum step acquire_refused(struct acquire *a, const struct store_reply *reply)
+{
+    struct http_request *req = a->lease.req;
+
+    if (store_reply_is(reply, "held")) {
+        return lease_held_answer(req, PROBLEM_LEASE_HELD, a->lease.name, reply, 2);
+    }
+    if (store_reply_is(reply, "over")) {
+        return lease_ended_answer(req, PROBLEM_HOLD_OVER, a->lease.name, store_reply_text(reply, 2));
+    }
+    if (store_reply_is(reply, "differs")) {
+        return lease_refuse(req, PROBLEM_HOLD_DIFFERS, a->lease.name);
+    }
+    if (store_reply_is(reply, "mismatch")) {
+        return acquire_mismatch_answer(req, a->lease.name, store_reply_integer(reply, 2));
+    }
+    return acquire_refused_answer(req, reply);
 }
 
 static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
@@ -213,29 +277,37 @@ static enum step acquire_answer(struct store_call *call, enum store_outcome outc
     struct acquire *a = container_of(call, struct acquire, lease.record.store);
     enum problem bad = record_problem(&a->lease.record, outcome, reply);
 
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "queued") && a->waiter != NULL) {
+        return wait_begin(a->waiter, a->lease.req);
+    }
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "ceiling") &&
+        acquire_is_patient(a->lease.req, &a->patient_until_ms, &a->again, acquire_again)) {
+        return SUSPENDED;
+    }
+    if (a->waiter != NULL) {
+        wait_drop(a->waiter);
+    }
     if (bad != PROBLEM_NONE) {
         return http_refuse(a->lease.req, bad);
     }
     if (store_reply_is(reply, "granted")) {
         return acquire_granted(a, reply);
     }
-    if (store_reply_is(reply, "replayed")) {
-        return acquire_replayed(a, reply);
+    if (store_reply_is(reply, "replayed") || store_reply_is(reply, "entered") ||
+        store_reply_is(reply, "claimed")) {
+        return acquire_has(a, reply);
     }
-    if (store_reply_is(reply, "held")) {
-        return acquire_held(a, reply);
-    }
-    if (store_reply_is(reply, "over")) {
-        return acquire_over(a, reply);
-    }
-    if (store_reply_is(reply, "exhausted")) {
-        return http_refuse(a->lease.req, PROBLEM_TOKEN_EXHAUSTED);
-    }
-    if (store_reply_is(reply, "ceiling")) {
-        return acquire_ceiling(a);
-    }
-    if (store_reply_is(reply, "held-off")) {
-        return acquire_held_off(a);
-    }
-    return http_refuse(a->lease.req, PROBLEM_INTERNAL);
+    return acquire_refused(a, reply);
+}
+
+static enum step acquire_claimed(struct http_request *req, const struct wait_ask *ask,
+                                 const struct store_reply *reply, int64_t waited_ms)
+{
+    struct grant grant;
+
+    grant_read(&grant, reply);
+    grant.lease = ask->name;
+    grant.lease_id = ask->lease_id;
+    grant.waited_ms = waited_ms;
+    return claimed_answer(req, &grant);
 }

@@ -127,7 +127,7 @@ static int init_store_ask(struct init_store *init, const struct service *service
     if (!state_dir_write(&init->dir, &init->water, why)) {
         return fail(init, SERVICE_CONFIG, why);
     }
-    snprintf(init->identity, sizeof(init->identity), "2:%s", init->water.store);
+    snprintf(init->identity, sizeof(init->identity), KEYS_SCHEMA ":%s", init->water.store);
     snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)init->water.epoch);
     snprintf(init->floor, sizeof(init->floor), "%lld", (long long)init->water.floor);
     init->argv[0] = BYTES("pawl:{store}");

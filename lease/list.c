@@ -1,10 +1,10 @@
-/* list.c - GET /v1/leases: the held leases, page by page.
+/* list.c - GET /v1/leases: the leases in one state, page by page.
  *
  *   list_start   read the query and the cursor       400 | 422, or go on
  *   list_ask     run list.lua on one stripe          suspended
  *   list_answer  collect; the next stripe, or tell   200 | 503 | 504
  *
- * The order is (stripe, name), so a lease that is held throughout stands at one place and is listed
+ * The order is (stripe, name), so a lease that is in that state throughout stands at one place and is listed
  * exactly once. A cursor is "SS.TAG.NAME": go on in stripe SS behind NAME; TAG proves that it is one of
  * ours, for this prefix and state. */
 #include <inttypes.h>
@@ -12,21 +12,27 @@
 #include <stdlib.h>
 
 #include "lease/look.h"
+#include "lease/operation.h"
 #include "lease_scripts.h"
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, TAG_CHARS = 16, CURSOR_NAME_AT = 3 + TAG_CHARS + 1 };
+enum {
+    LIST_ARGS = 5,
+    LIMIT_DEFAULT = 100,
+    LIMIT_MAX = 1000,
+    TAG_CHARS = 16,
+    CURSOR_NAME_AT = 3 + TAG_CHARS + 1
+};
 
 #define CURSOR_DOMAIN "list-cursor"
 
 struct list {
     struct record_call call;
     struct http_request *req;
-    bool nothing; /* a state that no lease of this version has */
     unsigned stripe, limit, found;
     char prefix[NAME_MAX_BYTES + 1], after[NAME_MAX_BYTES + 1], state[16];
     char keys[3][KEYS_STRIPE_SIZE];
     char left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
-    struct bytes argv[LEASE_KEYS + 4 + RECORD_ARGS];
+    struct bytes argv[LEASE_KEYS + LIST_ARGS + RECORD_ARGS];
 };
 
 static const char *list_read(struct list *l);
@@ -71,13 +77,18 @@ static const char *limit_read(struct list *l)
 
 static const char *state_read(struct list *l)
 {
+    static const char *const states[] = {"held", "waiting", "delayed"};
     int len = query(l, "state", l->state, sizeof(l->state));
 
-    if (len == -1 || strcmp(l->state, "held") == 0) {
-        return NULL;
+    if (len == -1) {
+        snprintf(l->state, sizeof(l->state), "%s", states[0]);
     }
-    l->nothing = strcmp(l->state, "waiting") == 0 || strcmp(l->state, "delayed") == 0;
-    return l->nothing ? NULL : "The query member state must be held, waiting or delayed.";
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        if (strcmp(l->state, states[i]) == 0) {
+            return NULL;
+        }
+    }
+    return "The query member state must be held, waiting or delayed.";
 }
 
 static size_t cursor_text(const struct list *l, char *buf, size_t size)
@@ -134,7 +145,7 @@ enum step list_start(struct http_request *req)
     }
     json_object(json, NULL);
     json_list(json, "items");
-    return l->nothing ? list_end(l, false) : list_ask(l);
+    return list_ask(l);
 }
 
 static enum step list_ask(struct list *l)
@@ -147,14 +158,15 @@ static enum step list_ask(struct list *l)
     snprintf(l->keys[2], sizeof(l->keys[2]), "pawl:{%02x}:l:", l->stripe);
     l->argv[2] = bytes_of(l->keys[2]);
     l->argv[3] = bytes_of(l->prefix);
-    l->argv[4] = bytes_of(l->after);
-    snprintf(l->left, sizeof(l->left), "%u", l->limit - l->found);
-    l->argv[5] = bytes_of(l->left);
     snprintf(l->remember, sizeof(l->remember), "%" PRIu64, remember_ms);
-    l->argv[6] = bytes_of(l->remember);
+    l->argv[4] = bytes_of(l->remember);
+    l->argv[5] = bytes_of(l->after);
+    snprintf(l->left, sizeof(l->left), "%u", l->limit - l->found);
+    l->argv[6] = bytes_of(l->left);
+    l->argv[7] = bytes_of(l->state);
     l->call.store.done = list_answer;
-    bad = record_run(record_line_of(l->req), &l->call, l->stripe, &script_list, LEASE_KEYS, LEASE_KEYS + 4,
-                     l->argv);
+    bad = record_run(record_line_of(l->req), &l->call, l->stripe, &script_list, LEASE_KEYS,
+                     LEASE_KEYS + LIST_ARGS, l->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(l->req, bad);
 }
 
@@ -165,7 +177,7 @@ static void list_collect(struct list *l, const struct store_reply *items)
     for (size_t i = 0; i < count; i++) {
         const struct store_reply *item = store_reply_list(items, i);
 
-        look_write_held(http_json(l->req), store_reply_text(item, 0), item, 1);
+        look_write(http_json(l->req), store_reply_text(item, 0), item, 1);
     }
     l->found += (unsigned)count;
 }

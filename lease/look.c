@@ -4,6 +4,8 @@
  *   look_answer  tell                     200 | 503 | 504 */
 #include "lease/look.h"
 
+#include "lease/operation.h"
+#include "lease/terms.h"
 #include "lease_scripts.h"
 
 static enum step look_answer(struct store_call *call, enum store_outcome outcome,
@@ -17,46 +19,47 @@ enum step look_start(struct http_request *req)
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    lease->argv[LEASE_KEYS + 1] = lease_call_remember(lease);
-    return lease_call_run(lease, &script_look, 2, look_answer);
+    lease_call_arg(lease, 3, grant_may(worker_of(req)));
+    return lease_call_run(lease, &script_look, 3, look_answer);
 }
 
-void look_write_held(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at)
+static void holder_write(struct json_out *json, struct bytes mode, const struct store_reply *holder)
 {
-    struct bytes meta = store_reply_text(reply, at + 6);
+    struct bytes meta = store_reply_text(holder, 5);
 
     json_object(json, NULL);
-    json_text(json, "lease", name);
-    json_text(json, "state", BYTES("held"));
-    json_int(json, "token", store_reply_integer(reply, at));
-    json_int(json, "epoch", store_reply_integer(reply, at + 1));
-    json_text(json, "mode", BYTES("exclusive"));
-    json_list(json, "holders");
-    json_object(json, NULL);
-    json_text(json, "holder", store_reply_text(reply, at + 2));
-    json_int(json, "token", store_reply_integer(reply, at));
-    json_text(json, "mode", BYTES("exclusive"));
-    json_int(json, "holds", store_reply_integer(reply, at + 5));
-    json_int(json, "expires_in_ms", store_reply_integer(reply, at + 3));
-    json_int(json, "held_for_ms", store_reply_integer(reply, at + 4));
+    json_text(json, "holder", store_reply_text(holder, 1));
+    json_int(json, "token", store_reply_integer(holder, 0));
+    json_text(json, "mode", mode);
+    json_int(json, "holds", store_reply_integer(holder, 4));
+    json_int(json, "expires_in_ms", store_reply_integer(holder, 2));
+    json_int(json, "held_for_ms", store_reply_integer(holder, 3));
     json_raw(json, "meta", meta.len > 0 ? meta : BYTES("{}"));
     json_object_end(json);
-    json_list_end(json);
-    json_int(json, "waiting", 0);
-    json_object_end(json);
 }
 
-static void look_write_free(struct json_out *json, struct bytes name, const struct store_reply *reply)
+void look_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at)
 {
+    struct bytes mode = store_reply_text(reply, at + 3);
+    const struct store_reply *holders = store_reply_list(reply, at + 5);
+    size_t count = holders != NULL ? store_reply_count(holders) : 0;
+
     json_object(json, NULL);
     json_text(json, "lease", name);
-    json_text(json, "state", BYTES("free"));
-    json_int(json, "token", store_reply_integer(reply, 2));
-    json_int(json, "epoch", store_reply_integer(reply, 3));
-    json_null(json, "mode");
+    json_text(json, "state", store_reply_text(reply, at));
+    json_int(json, "token", store_reply_integer(reply, at + 1));
+    json_int(json, "epoch", store_reply_integer(reply, at + 2));
+    if (mode.len > 0) {
+        json_text(json, "mode", mode);
+    } else {
+        json_null(json, "mode");
+    }
     json_list(json, "holders");
+    for (size_t i = 0; i < count; i++) {
+        holder_write(json, mode, store_reply_list(holders, i));
+    }
     json_list_end(json);
-    json_int(json, "waiting", 0);
+    json_int(json, "waiting", store_reply_integer(reply, at + 4));
     json_object_end(json);
 }
 
@@ -69,13 +72,10 @@ static enum step look_answer(struct store_call *call, enum store_outcome outcome
     if (bad != PROBLEM_NONE) {
         return http_refuse(lease->req, bad);
     }
-    if (store_reply_is(reply, "held")) {
-        look_write_held(http_json(lease->req), lease->name, reply, 2);
-    } else if (store_reply_is(reply, "free")) {
-        look_write_free(http_json(lease->req), lease->name, reply);
-    } else {
+    if (!store_reply_is(reply, "looked")) {
         return http_refuse(lease->req, PROBLEM_INTERNAL);
     }
+    look_write(http_json(lease->req), lease->name, reply, 2);
     http_reply_json(lease->req);
     return http_answer(lease->req, 200);
 }

@@ -2,10 +2,11 @@
 #ifndef PAWL_LEASE_LOOK_H
 #define PAWL_LEASE_LOOK_H
 
-#include "lease/operation.h"
+#include "shared/json_write.h"
+#include "shared/store.h"
 
-/* A held lease as one JSON object, from elements at and behind: token, epoch, holder, expires in ms, held
- * for ms, holds, meta or "". */
-void look_write_held(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
+/* A lease as one JSON object, from elements at and behind: state, token, epoch, mode or "", how many wait,
+ * {{token, holder, expires in ms, held for ms, holds, meta or ""}, ...}. */
+void look_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
 
 #endif

@@ -2,17 +2,38 @@
 #include "lease/init_store.h"
 #include "lease/operation.h"
 #include "lease/routes.h"
+#include "lease/worker.h"
 #include "lease_scripts.h"
 #include "shared/record/daemon.h"
 
+enum { LEASE_SWEEP_MS = 2560 }; /* nobody waits longer than 3 s to see that a hold is over */
+
 #define HOLDS "pawl_lease_operations_total"
 #define HOLDS_HELP "What happened to holds."
+#define WAITS "pawl_lease_waits_total"
+#define WAITS_HELP "What became of those who waited in line here."
+#define SESSIONS "pawl_lease_sessions_total"
+#define SESSIONS_HELP "What happened to sessions."
 static const struct metric lease_metrics[LEASE_COUNTS] = {
     [COUNT_GRANTED] = {HOLDS, METRIC_COUNTER, "what=\"granted\"", HOLDS_HELP},
     [COUNT_REPLAYED] = {HOLDS, METRIC_COUNTER, "what=\"replayed\"", HOLDS_HELP},
+    [COUNT_ENTERED] = {HOLDS, METRIC_COUNTER, "what=\"entered\"", HOLDS_HELP},
     [COUNT_RENEWED] = {HOLDS, METRIC_COUNTER, "what=\"renewed\"", HOLDS_HELP},
+    [COUNT_LEFT] = {HOLDS, METRIC_COUNTER, "what=\"left\"", HOLDS_HELP},
     [COUNT_RELEASED] = {HOLDS, METRIC_COUNTER, "what=\"released\"", HOLDS_HELP},
+    [COUNT_FORCED] = {HOLDS, METRIC_COUNTER, "what=\"force-released\"", HOLDS_HELP},
     [COUNT_EXPIRED] = {HOLDS, METRIC_COUNTER, "what=\"expired-by-sweep\"", HOLDS_HELP},
+    [COUNT_WAIT_QUEUED] = {WAITS, METRIC_COUNTER, "what=\"queued\"", WAITS_HELP},
+    [COUNT_WAIT_GRANTED] = {WAITS, METRIC_COUNTER, "what=\"granted\"", WAITS_HELP},
+    [COUNT_WAIT_TIMED_OUT] = {WAITS, METRIC_COUNTER, "what=\"timed-out\"", WAITS_HELP},
+    [COUNT_WAIT_GONE] = {WAITS, METRIC_COUNTER, "what=\"gone\"", WAITS_HELP},
+    [COUNT_WAIT_SUPERSEDED] = {WAITS, METRIC_COUNTER, "what=\"superseded\"", WAITS_HELP},
+    [COUNT_WAIT_SENT_AWAY] = {WAITS, METRIC_COUNTER, "what=\"sent-away\"", WAITS_HELP},
+    [COUNT_WAITING] = {"pawl_lease_waiting", METRIC_GAUGE, NULL, "Those who wait in line here, now."},
+    [COUNT_SESSION_OPENED] = {SESSIONS, METRIC_COUNTER, "what=\"opened\"", SESSIONS_HELP},
+    [COUNT_SESSION_RENEWED] = {SESSIONS, METRIC_COUNTER, "what=\"renewed\"", SESSIONS_HELP},
+    [COUNT_SESSION_ENDED] = {SESSIONS, METRIC_COUNTER, "what=\"ended\"", SESSIONS_HELP},
+    [COUNT_LISTENING] = {"pawl_lease_listening", METRIC_GAUGE, NULL, "Those who listen to events here, now."},
 };
 
 static const struct service_flag lease_flags[] = {
@@ -29,13 +50,15 @@ int main(int argc, char **argv)
         .role = MEMBER_LEASE,
         .pulse = &script_pulse,
         .watch = &script_watch,
-        .leave = &script_leave,
+        .leave = &script_farewell,
         .admit = &script_admit,
         .sweep = &script_sweep,
         .index = "due",
         .records = "l:",
         .swept = COUNT_EXPIRED,
         .counts_swept = true,
+        .sweep_may_grant = true,
+        .sweep_round_ms = LEASE_SWEEP_MS,
     };
     static const struct service_plan plan = {
         .name = "pawl-lease",
@@ -52,13 +75,14 @@ int main(int argc, char **argv)
         .metric_count = LEASE_COUNTS,
         .open = record_daemon_open,
         .close = record_daemon_close,
-        .worker_open = record_worker_open,
-        .worker_close = record_worker_close,
-        .worker_free = record_worker_free,
-        .worker_tick = record_worker_tick,
-        .settled = record_daemon_settled,
+        .worker_open = lease_worker_open,
+        .worker_close = lease_worker_close,
+        .worker_free = lease_worker_free,
+        .worker_tick = lease_worker_tick,
+        .settled = lease_worker_settled,
+        .drain = lease_worker_drain,
         .leave = record_daemon_leave,
-        .ready = record_worker_ready,
+        .ready = lease_worker_ready,
         .own = &record,
         .run_once = init_store,
     };

@@ -1,23 +1,42 @@
 /* operation.c - what every operation on one lease has: the name, the keys, the call. */
 #include "lease/operation.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-const char *lease_call_init(struct lease_call *call, struct http_request *req)
+void lease_call_fill(struct lease_call *call, const struct worker *worker, struct bytes name)
 {
-    const char *wrong = name_from_path(http_path_part(req, 0), call->name_text, &call->name);
+    uint64_t remember_ms = worker->service->settings.remember_ms;
+    struct bytes key = keys_lease(call->key, name);
+    int len = snprintf(call->remember, sizeof(call->remember), "%" PRIu64, remember_ms);
 
-    call->req = req;
-    if (wrong != NULL) {
-        return wrong;
-    }
-    call->stripe_number = keys_stripe_of(call->name);
+    call->name = (struct bytes){key.at + key.len - name.len, name.len};
+    call->stripe_number = keys_stripe_of(name);
     call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
     call->argv[1] = keys_due(call->due, call->stripe_number);
-    call->argv[2] = keys_lease(call->key, call->name);
+    call->argv[2] = key;
     call->argv[LEASE_KEYS] = call->name;
-    return NULL;
+    call->argv[LEASE_KEYS + 1] = (struct bytes){call->remember, (size_t)len};
+}
+
+const char *lease_call_init(struct lease_call *call, struct http_request *req)
+{
+    char text[NAME_MAX_BYTES + 1];
+    struct bytes name;
+    const char *wrong = name_from_path(http_path_part(req, 0), text, &name);
+
+    call->req = req;
+    if (wrong == NULL) {
+        lease_call_fill(call, worker_of(req), name);
+    }
+    return wrong;
+}
+
+void lease_call_arg(struct lease_call *call, unsigned i, struct bytes value)
+{
+    assert(i > 2 && i <= LEASE_ARGS_MAX);
+    call->argv[LEASE_KEYS + i - 1] = value;
 }
 
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
@@ -26,18 +45,11 @@ enum step lease_call_run(struct lease_call *call, const struct store_script *scr
 {
     enum problem bad;
 
+    assert(args <= LEASE_ARGS_MAX);
     call->record.store.done = done;
     bad = record_run(record_line_of(call->req), &call->record, call->stripe_number, script, LEASE_KEYS,
                      LEASE_KEYS + args, call->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
-}
-
-struct bytes lease_call_remember(struct lease_call *call)
-{
-    uint64_t remember_ms = worker_of(call->req)->service->settings.remember_ms;
-    int len = snprintf(call->remember, sizeof(call->remember), "%" PRIu64, remember_ms);
-
-    return (struct bytes){call->remember, (size_t)len};
 }
 
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id)
@@ -79,11 +91,62 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     return bytes_equal(claim.lease, call->name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 
-enum step lease_lost_answer(struct lease_call *call, const struct store_reply *reply)
-{
-    struct json_out *json = http_problem_begin(call->req, PROBLEM_LEASE_LOST, NULL);
+/* -- answers */
 
-    json_text(json, "lease", call->name);
-    json_text(json, "ended", store_reply_text(reply, 2));
-    return http_problem_end(call->req, 0);
+enum step lease_held_answer(struct http_request *req, enum problem problem, struct bytes name,
+                            const struct store_reply *reply, size_t at)
+{
+    struct json_out *json = http_problem_begin(req, problem, NULL);
+    struct bytes holder = store_reply_text(reply, at + 1);
+
+    json_text(json, "lease", name);
+    json_int(json, "token", store_reply_integer(reply, at));
+    if (holder.len > 0) {
+        json_text(json, "holder", holder);
+    } else {
+        json_null(json, "holder"); /* free, but delayed, or on its way to somebody in line */
+    }
+    json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
+    return http_problem_end(req, 0);
+}
+
+enum step lease_ended_answer(struct http_request *req, enum problem problem, struct bytes name,
+                             struct bytes ended)
+{
+    struct json_out *json = http_problem_begin(req, problem, NULL);
+
+    json_text(json, "lease", name);
+    json_text(json, "ended", ended);
+    return http_problem_end(req, 0);
+}
+
+enum step lease_refuse(struct http_request *req, enum problem problem, struct bytes name)
+{
+    json_text(http_problem_begin(req, problem, NULL), "lease", name);
+    return http_problem_end(req, 0);
+}
+
+enum step lease_keys_full_answer(struct http_request *req)
+{
+    return http_refuse_detail(
+        req, PROBLEM_OUT_OF_RANGE,
+        "This hold has seen 1000 Idempotency-Keys, and no more are kept. Nothing was changed. Go "
+        "on without a key, or end it with ?all=true and acquire anew.");
+}
+
+enum step lease_held_off_answer(struct http_request *req, const struct store_reply *reply)
+{
+    struct life *life = record_line_of(req)->life;
+    char detail[LIFE_DETAIL_SIZE];
+
+    if (store_reply_is(reply, "exhausted")) {
+        return http_refuse(req, PROBLEM_TOKEN_EXHAUSTED);
+    }
+    if (store_reply_is(reply, "ceiling")) {
+        return http_refuse(req, PROBLEM_FLOOR_REACHED);
+    }
+    if (life_has_lost_its_floor(life) && life_trouble(life, detail)) {
+        return http_refuse_detail(req, PROBLEM_FLOOR_REACHED, detail);
+    }
+    return http_refuse(req, PROBLEM_STORE_UNSAFE);
 }

@@ -1,7 +1,7 @@
 /* operation.h - what every operation on one lease has: the name, the keys, the call.
  *
  * An operation's struct begins with its own request and embeds a struct lease_call; it lives in the
- * request's scratch space. */
+ * request's scratch space. What waits, or runs without a request, may use it too (lease_call_fill). */
 #ifndef PAWL_LEASE_OPERATION_H
 #define PAWL_LEASE_OPERATION_H
 
@@ -13,29 +13,29 @@
 #include "shared/service.h"
 #include "shared/store.h"
 
-enum { LEASE_KEYS = 3, LEASE_ARGS_MAX = 8, LEASE_NUMBER_SIZE = 24 };
+enum { LEASE_KEYS = 3, LEASE_ARGS_MAX = 9, LEASE_NUMBER_SIZE = 24 };
 
 struct lease_call {
     struct record_call record;
-    struct http_request *req;
+    struct http_request *req; /* NULL without one */
     unsigned stripe_number;
-    struct bytes name;
-    char name_text[NAME_MAX_BYTES + 1];
+    struct bytes name; /* in key */
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], key[KEYS_LEASE_SIZE];
     char remember[LEASE_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + LEASE_ARGS_MAX + RECORD_ARGS];
 };
 
-/* Reads the name from the path and fills the keys and argv[3], the name. NULL, or what is wrong with it:
- * 400. */
+/* Fills the keys and the first two arguments that every script on a lease has: the name, and --remember. name
+ * is a valid one, copied. */
+void lease_call_fill(struct lease_call *call, const struct worker *worker, struct bytes name);
+/* The same with the name from the path. NULL, or what is wrong with it: 400. */
 const char *lease_call_init(struct lease_call *call, struct http_request *req);
-/* Runs the script with args arguments (argv[3] ...); done is called later, exactly once. Or refuses at once:
- * 503. */
+/* Sets argument number i as the head of the script counts, ARGV[i]; 3 to LEASE_ARGS_MAX. */
+void lease_call_arg(struct lease_call *call, unsigned i, struct bytes value);
+/* Runs the script with so many arguments; done is called later, exactly once. Or refuses at once: 503. */
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
                          enum step (*done)(struct store_call *, enum store_outcome,
                                            const struct store_reply *));
-/* --remember, as an argument of a script. */
-struct bytes lease_call_remember(struct lease_call *call);
 
 /* The Lease-Id header. NULL, or what is wrong: 400. */
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id);
@@ -43,16 +43,60 @@ const char *lease_id_read(const struct http_request *req, struct bytes *lease_id
  * when there is none. */
 enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold);
 
-/* What a 410 says: how the hold ended. */
-enum step lease_lost_answer(struct lease_call *call, const struct store_reply *reply);
+/* Each ends the request.
+ * PROBLEM_LEASE_HELD or PROBLEM_WAIT_TIMEOUT, with who holds it, from elements at and behind: token, holder
+ * or "", expires in ms. */
+enum step lease_held_answer(struct http_request *req, enum problem problem, struct bytes name,
+                            const struct store_reply *reply, size_t at);
+/* PROBLEM_LEASE_LOST or PROBLEM_HOLD_OVER, with how the hold ended, as a script says it. */
+enum step lease_ended_answer(struct http_request *req, enum problem problem, struct bytes name,
+                             struct bytes ended);
+/* A problem with the name of the lease. */
+enum step lease_refuse(struct http_request *req, enum problem problem, struct bytes name);
+/* {"keys-full"}: the hold has seen as many Idempotency-Keys as are kept. */
+enum step lease_keys_full_answer(struct http_request *req);
+/* A grant could not be made: {"exhausted" | "ceiling" | "held-off"}. */
+enum step lease_held_off_answer(struct http_request *req, const struct store_reply *reply);
 
-/* The plan's metric rows. */
-enum { COUNT_GRANTED, COUNT_REPLAYED, COUNT_RENEWED, COUNT_RELEASED, COUNT_EXPIRED, LEASE_COUNTS };
+/* The plan's metric rows, in the order of lease_metrics (main.c). */
+enum {
+    COUNT_GRANTED, /* at once or after waiting */
+    COUNT_REPLAYED,
+    COUNT_ENTERED,
+    COUNT_RENEWED,
+    COUNT_LEFT,
+    COUNT_RELEASED,
+    COUNT_FORCED,
+    COUNT_EXPIRED,
+    COUNT_WAIT_QUEUED,
+    COUNT_WAIT_GRANTED,
+    COUNT_WAIT_TIMED_OUT,
+    COUNT_WAIT_GONE, /* the client has left */
+    COUNT_WAIT_SUPERSEDED,
+    COUNT_WAIT_SENT_AWAY, /* the desk has closed */
+    COUNT_WAITING,        /* gauge: desk.c */
+    COUNT_SESSION_OPENED,
+    COUNT_SESSION_RENEWED,
+    COUNT_SESSION_ENDED,
+    COUNT_LISTENING, /* gauge: feed.c */
+    LEASE_COUNTS
+};
 
 enum step acquire_start(struct http_request *req);
 enum step renew_start(struct http_request *req);
 enum step release_start(struct http_request *req);
 enum step look_start(struct http_request *req);
 enum step list_start(struct http_request *req);
+enum step force_release_start(struct http_request *req);
+/* Several leases at once: all.c */
+enum step all_start(struct http_request *req);
+/* history.c, events.c */
+enum step history_start(struct http_request *req);
+enum step events_start(struct http_request *req);
+/* session_*.c */
+enum step session_open_start(struct http_request *req);
+enum step session_renew_start(struct http_request *req);
+enum step session_end_start(struct http_request *req);
+enum step session_look_start(struct http_request *req);
 
 #endif

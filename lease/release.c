@@ -1,43 +1,35 @@
-/* release.c - DELETE /v1/leases/{name}: end the hold of this lease_id.
+/* release.c - DELETE /v1/leases/{name}: end the hold of this lease_id, or leave it once.
  *
  *   release_start   read the ask             400 | 403, or go on
  *   release_ask     run release.lua          suspended
- *   release_answer  tell the holder          204 | 410 | 503 | 504 */
+ *   release_answer  tell the holder          204 | 200 | 410 | 422 | 503 | 504 */
 #include "lease/operation.h"
+#include "lease/terms.h"
+#include "lease/worker.h"
 #include "lease_scripts.h"
 
 struct release {
     struct lease_call lease;
-    struct bytes lease_id, hold;
+    struct bytes lease_id, hold, how_many;
+    struct terms_key key;
 };
 
 static enum step release_ask(struct release *r);
 static enum step release_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply);
 
-/* ?all=true ends every hold of the lease_id; a hold is entered once in this version, so it changes
- * nothing yet. */
-static const char *query_wrong(const struct http_request *req)
+/* One of the holds, or with ?all=true every one. */
+static const char *how_many_read(const struct http_request *req, struct bytes *how_many)
 {
     static const char *const known[] = {"all", NULL};
     char all[8];
     int len = http_query(req).at != NULL ? http_query_get(req, known, "all", all, sizeof(all)) : -1;
 
+    *how_many = len == -1 ? BYTES("one") : BYTES("all");
     if (len == -1 && http_query(req).len == 0) {
         return NULL;
     }
     return len == 4 && memcmp(all, "true", 4) == 0 ? NULL : "The only query known here is ?all=true.";
-}
-
-static const char *idempotency_wrong(const struct http_request *req)
-{
-    unsigned count = 0;
-    struct bytes key = http_header(req, "Idempotency-Key", &count);
-
-    if (count > 1 || (count == 1 && !name_is_idempotency_key(key))) {
-        return "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
-    }
-    return NULL;
 }
 
 enum step release_start(struct http_request *req)
@@ -46,9 +38,9 @@ enum step release_start(struct http_request *req)
     const char *bad = lease_call_init(&r->lease, req);
     enum problem wrong;
 
-    bad = bad != NULL ? bad : query_wrong(req);
+    bad = bad != NULL ? bad : how_many_read(req, &r->how_many);
     bad = bad != NULL ? bad : lease_id_read(req, &r->lease_id);
-    bad = bad != NULL ? bad : idempotency_wrong(req);
+    bad = bad != NULL ? bad : terms_key_read(&r->key, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
@@ -61,29 +53,66 @@ enum step release_start(struct http_request *req)
 
 static enum step release_ask(struct release *r)
 {
-    struct bytes *args = &r->lease.argv[LEASE_KEYS];
+    struct lease_call *lease = &r->lease;
 
-    args[1] = r->lease_id;
-    args[2] = lease_call_remember(&r->lease);
-    args[3] = r->hold;
-    return lease_call_run(&r->lease, &script_release, 4, release_answer);
+    lease_call_arg(lease, 3, r->lease_id);
+    lease_call_arg(lease, 4, r->hold);
+    lease_call_arg(lease, 5, grant_may(worker_of(lease->req)));
+    lease_call_arg(lease, 6, r->how_many);
+    lease_call_arg(lease, 7, r->key.key);
+    lease_call_arg(lease, 8, bytes_of(r->key.digest));
+    return lease_call_run(lease, &script_release, 8, release_answer);
+}
+
+/* {"released", seq, more} */
+static enum step release_done(struct release *r, const struct store_reply *reply)
+{
+    struct http_request *req = r->lease.req;
+
+    worker_count(worker_of(req), COUNT_RELEASED);
+    if (store_reply_text(reply, 2).len > 0) {
+        hand_on_more(lease_worker_of(req)->hand_on, r->lease.name);
+    }
+    return http_answer(req, 204);
+}
+
+/* {"left", seq, holds that remain} */
+static enum step release_left(struct release *r, const struct store_reply *reply)
+{
+    struct json_out *json = http_json(r->lease.req);
+
+    worker_count(worker_of(r->lease.req), COUNT_LEFT);
+    json_object(json, NULL);
+    json_int(json, "holds", store_reply_integer(reply, 2));
+    json_object_end(json);
+    http_reply_json(r->lease.req);
+    return http_answer(r->lease.req, 200);
 }
 
 static enum step release_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply)
 {
     struct release *r = container_of(call, struct release, lease.record.store);
+    struct http_request *req = r->lease.req;
     enum problem bad = record_problem(&r->lease.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
-        return http_refuse(r->lease.req, bad);
+        return http_refuse(req, bad);
     }
     if (store_reply_is(reply, "released")) {
-        worker_count(worker_of(r->lease.req), COUNT_RELEASED);
-        return http_answer(r->lease.req, 204);
+        return release_done(r, reply);
+    }
+    if (store_reply_is(reply, "left")) {
+        return release_left(r, reply);
     }
     if (store_reply_is(reply, "lost")) {
-        return lease_lost_answer(&r->lease, reply);
+        return lease_ended_answer(req, PROBLEM_LEASE_LOST, r->lease.name, store_reply_text(reply, 2));
     }
-    return http_refuse(r->lease.req, PROBLEM_INTERNAL);
+    if (store_reply_is(reply, "key-reused")) {
+        return http_refuse(req, PROBLEM_KEY_REUSED);
+    }
+    if (store_reply_is(reply, "keys-full")) {
+        return lease_keys_full_answer(req);
+    }
+    return http_refuse(req, PROBLEM_INTERNAL);
 }

@@ -9,6 +9,7 @@
 #include "lease/ask.h"
 #include "lease/grant.h"
 #include "lease/operation.h"
+#include "lease/terms.h"
 #include "lease_scripts.h"
 
 struct renew {
@@ -47,14 +48,14 @@ enum step renew_start(struct http_request *req)
 
 static enum step renew_ask(struct renew *r)
 {
-    struct bytes *args = &r->lease.argv[LEASE_KEYS];
+    struct lease_call *lease = &r->lease;
     int len = r->ttl_ms > 0 ? snprintf(r->ttl, sizeof(r->ttl), "%" PRId64, r->ttl_ms) : 0;
 
-    args[1] = r->lease_id;
-    args[2] = (struct bytes){r->ttl, (size_t)len};
-    args[3] = lease_call_remember(&r->lease);
-    args[4] = r->hold;
-    return lease_call_run(&r->lease, &script_renew, 5, renew_answer);
+    lease_call_arg(lease, 3, r->lease_id);
+    lease_call_arg(lease, 4, (struct bytes){r->ttl, (size_t)len});
+    lease_call_arg(lease, 5, r->hold);
+    lease_call_arg(lease, 6, grant_may(worker_of(lease->req)));
+    return lease_call_run(lease, &script_renew, 6, renew_answer);
 }
 
 static enum step renew_answer(struct store_call *call, enum store_outcome outcome,
@@ -69,12 +70,14 @@ static enum step renew_answer(struct store_call *call, enum store_outcome outcom
     }
     if (store_reply_is(reply, "renewed")) {
         grant_read(&grant, reply);
+        grant.lease = r->lease.name;
         grant.lease_id = r->lease_id;
         worker_count(worker_of(r->lease.req), COUNT_RENEWED);
-        return grant_answer(&r->lease, &grant, 200);
+        return grant_answer(r->lease.req, &grant, 200);
     }
     if (store_reply_is(reply, "lost")) {
-        return lease_lost_answer(&r->lease, reply);
+        return lease_ended_answer(r->lease.req, PROBLEM_LEASE_LOST, r->lease.name,
+                                  store_reply_text(reply, 2));
     }
     return http_refuse(r->lease.req, PROBLEM_INTERNAL);
 }

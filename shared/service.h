@@ -60,6 +60,9 @@ struct service_plan {
     /* Whether it is known how things stand with the store: readiness is said after that, or after a time-out.
      */
     bool (*settled)(const struct service *service);
+    /* The process is to end, and takes no request any more: on the worker's own thread, every 100 ms, until
+     * it says true (or time is up): whoever waits for longer than a call to the store takes is sent away. */
+    bool (*drain)(struct worker *worker);
     /* When every request of the process is answered, on the first worker's thread, until it says true (or
      * time is up): says farewell to the store. */
     bool (*leave)(struct service *service);
@@ -144,6 +147,7 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
 void worker_serve(struct worker *worker);
 void worker_close(struct worker *worker);
 void service_reload_keys(struct service *service);
+struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* service_health.c: the health pages, behind the plan's own routes; the caller frees. */
 struct http_route *service_routes(const struct service_plan *plan);

@@ -27,15 +27,20 @@ void worker_count(struct worker *worker, unsigned row)
     metric_add(worker->metrics, (unsigned)SERVICE_METRICS + row, 1);
 }
 
-struct store *service_store_open(const struct service *service, struct loop *loop)
+struct store_options service_store_options(const struct service *service)
 {
-    struct store_options options = {
+    return (struct store_options){
         .url = service->settings.redis,
         .password = service->password,
         .timeout_ms = (unsigned)service->settings.store_timeout_ms,
         .allow_unsafe = service->settings.allow_unsafe_redis,
         .scripts = service->plan->scripts,
     };
+}
+
+struct store *service_store_open(const struct service *service, struct loop *loop)
+{
+    struct store_options options = service_store_options(service);
 
     return store_open(loop, &options);
 }
@@ -122,9 +127,10 @@ static void worker_tell_store(struct worker *worker)
 static void worker_drain(struct worker *worker)
 {
     struct service *service = worker->service;
+    bool (*drain)(struct worker *) = service->plan->drain;
 
     http_server_drain(worker->http); /* again is nothing new */
-    if (http_server_open_requests(worker->http) > 0) {
+    if ((drain != NULL && !drain(worker)) || http_server_open_requests(worker->http) > 0) {
         return;
     }
     if (worker->index != 0) {

@@ -4,10 +4,8 @@
 #define PAWL_CLI_STORE_FACTS_H
 
 #include "api/cli/store_desk.h"
+#include "shared/record/keys.h"
 #include "shared/record/state_dir.h"
-
-/* The schema that this release keeps, in front of a store's id. */
-#define STORE_SCHEMA "2"
 
 enum {
     FACT_ID_SIZE = 40,
@@ -46,7 +44,7 @@ struct machine_facts {
 
 struct store_facts {
     enum fact_kind kind;
-    char identity[FACT_ID_SIZE]; /* "2:ID"; of FACT_ANOTHER whatever stands there */
+    char identity[FACT_ID_SIZE]; /* "SCHEMA:ID"; of FACT_ANOTHER whatever stands there */
     bool sound;                  /* stripes and record are whole and agree */
     bool has_record, open;
     int64_t absent, shut; /* stripes: not there; whose epoch is negative */

@@ -158,7 +158,7 @@ const char *recover_wanted_id(const struct recover *r)
 
 void recover_identity(char buf[RECOVER_IDENTITY_SIZE], const char *id)
 {
-    snprintf(buf, RECOVER_IDENTITY_SIZE, STORE_SCHEMA ":%s", id);
+    snprintf(buf, RECOVER_IDENTITY_SIZE, KEYS_SCHEMA ":%s", id);
 }
 
 int64_t recover_epoch(const struct recover *r)

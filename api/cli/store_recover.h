@@ -4,7 +4,7 @@
 
 #include "api/cli/store_show.h"
 
-enum { RECOVER_SEEN_MAX = 64, RECOVER_IDENTITY_SIZE = STORE_ID_CHARS + sizeof(STORE_SCHEMA ":") };
+enum { RECOVER_SEEN_MAX = 64, RECOVER_IDENTITY_SIZE = STORE_ID_CHARS + sizeof(KEYS_SCHEMA ":") };
 
 /* A token that somebody has seen; epoch 0: not known. */
 struct recover_seen {
@@ -26,7 +26,7 @@ struct recover {
 
 /* The id that the store must have: as the flag says, else as this machine's state directory does; "": any. */
 const char *recover_wanted_id(const struct recover *r);
-/* "2:ID" */
+/* "SCHEMA:ID" */
 void recover_identity(char buf[RECOVER_IDENTITY_SIZE], const char *id);
 /* Not below any epoch that this machine has heard of, nor below the Unix time in seconds: a store that is
  * lost with everything around it does not begin again below the tokens of its former life. */

@@ -201,7 +201,7 @@ static int floor_answer(struct store_ask *ask, const struct store_reply *reply)
     if (store_reply_is(reply, "recovered")) {
         printf("store %.*s is recovered: epoch %" PRId64 ", tokens go on above %" PRId64
                ", all holds have ended\n",
-               (int)(identity.len - sizeof(STORE_SCHEMA)), identity.at + sizeof(STORE_SCHEMA),
+               (int)(identity.len - sizeof(KEYS_SCHEMA)), identity.at + sizeof(KEYS_SCHEMA),
                store_reply_integer(reply, 1), r->floor);
         puts("The first lease service that comes may join by itself; those that run do so within seconds.");
         return CLI_OK;

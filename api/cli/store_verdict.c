@@ -125,7 +125,7 @@ static void find_no_store(const struct store_facts *facts, struct store_verdict 
     } else if (facts->kind == FACT_ANOTHER) {
         WHAT(finding,
              "what is here (identity \"%s\") is no store that this release knows; it knows "
-             "schema " STORE_SCHEMA,
+             "schema " KEYS_SCHEMA,
              facts->identity);
         ADVISE(finding, "Use the release of Pawl that made it, or another Redis.");
     } else if (facts->machine.found == STATE_OPEN && facts->machine.store[0] != '\0') {

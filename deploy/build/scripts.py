@@ -116,8 +116,11 @@ def embed(out, folders, replace):
     table = os.path.basename(out)
     guard = f"PAWL_GEN_{table.upper()}_H"
     there = [folder for folder in folders if os.path.isdir(os.path.join(ROOT, folder))]
-    paths = {name[:-4]: f"{folder}/{name}" for folder in there for name in os.listdir(os.path.join(ROOT, folder))
-             if name.endswith(".lua")}
+    paths = {}
+    for folder in there:
+        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+            if name.endswith(".lua") and paths.setdefault(name[:-4], f"{folder}/{name}") != f"{folder}/{name}":
+                raise Wrong(f"{folder}/{name}: there is {paths[name[:-4]]} already, and one would take the other's name")
     names = sorted(paths)
     made_from = f"/* {table}: made from {' and '.join(folders)} by deploy/build/scripts.py; do not edit. */\n"
     header = [made_from, f"#ifndef {guard}\n#define {guard}\n\n", '#include "shared/store.h"\n\n']

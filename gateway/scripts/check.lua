@@ -2,12 +2,13 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
 -- use: gateway/scripts/lib/fence.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
---   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, remember_ms
+--   KEYS[1]  stripe   KEYS[2]  lease
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   returns  {"accepted", seq, mark} | {"refused", ...} (lib/fence.lua)
-local record = hold_read(KEYS[3])
-local reason = fence_reason(record)
+local record = fence_read()
+local reason = fence_reason(record, 'write')
 if reason then
     return fence_refuse(record, reason)
 end

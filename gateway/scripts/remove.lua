@@ -2,24 +2,25 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
 -- use: gateway/scripts/lib/fence.lua
 -- use: gateway/scripts/lib/version.lua
 -- use: gateway/scripts/lib/admit.lua
 --   KEYS[1]  stripe
---   KEYS[2]  due index
---   KEYS[3]  lease
---   KEYS[4]  resource
---   KEYS[5]  index of remembered deletions
---   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, remember_ms
+--   KEYS[2]  lease
+--   KEYS[3]  resource
+--   KEYS[4]  index of remembered deletions
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  key of the resource   ARGV[7]  If-Match   ARGV[8]  If-None-Match: as the header has it, or ""
 --   ARGV[9]  Idempotency-Key or ""   ARGV[10]  digest of the request, or ""
+--   ARGV[11]  remember_ms
 --   returns  {"removed", seq, mark}
 --            {"missing", seq, mark}: there was none
 --            {"repeated", seq, status of the first answer, "", mark}: this request was done before
 --            {"refused", ...} (lib/fence.lua)
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
-local record, version = hold_read(KEYS[3]), version_read(KEYS[4], ARGV[9])
+local record, version = fence_read(), version_read(KEYS[3], ARGV[9])
 local refusal = admit(record, version)
 if refusal then
     return refusal
@@ -30,10 +31,10 @@ end
 
 touch()
 local mark = fence_pass(record)
-redis.call('DEL', KEYS[4])
+redis.call('DEL', KEYS[3])
 if ARGV[9] ~= '' then
-    redis.call('HSET', KEYS[4], 'z', 'gone', 'k', ARGV[9], 'q', ARGV[10], 'a', '204', 't', ARGV[2],
+    redis.call('HSET', KEYS[3], 'z', 'gone', 'k', ARGV[9], 'q', ARGV[10], 'a', '204', 't', ARGV[2],
         'p', ARGV[3], 'h', HOLD)
-    redis.call('ZADD', KEYS[5], NOW + tonumber(ARGV[5]), ARGV[6])
+    redis.call('ZADD', KEYS[4], NOW + tonumber(ARGV[11]), ARGV[6])
 end
 return { 'removed', SEQ, mark }

@@ -2,15 +2,15 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
 -- use: gateway/scripts/lib/fence.lua
 -- use: gateway/scripts/lib/version.lua
 -- use: gateway/scripts/lib/admit.lua
 --   KEYS[1]  stripe
---   KEYS[2]  due index
---   KEYS[3]  lease
---   KEYS[4]  resource
---   KEYS[5]  index of remembered deletions
---   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, remember_ms
+--   KEYS[2]  lease
+--   KEYS[3]  resource
+--   KEYS[4]  index of remembered deletions
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  key of the resource   ARGV[7]  If-Match   ARGV[8]  If-None-Match: as the header has it, or ""
 --   ARGV[9]  Idempotency-Key or ""   ARGV[10]  digest of the request, or ""
 --   ARGV[11]  ETag of the new version
@@ -22,7 +22,7 @@
 --            {"refused", ...} (lib/fence.lua)
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
-local record, version = hold_read(KEYS[3]), version_read(KEYS[4], ARGV[9])
+local record, version = fence_read(), version_read(KEYS[3], ARGV[9])
 local refusal = admit(record, version)
 if refusal then
     return refusal
@@ -32,17 +32,17 @@ touch()
 local mark = fence_pass(record)
 local answer = version.here and 204 or 201
 if version.gone then
-    redis.call('ZREM', KEYS[5], ARGV[6])
+    redis.call('ZREM', KEYS[4], ARGV[6])
 end
 if version.encoded or version.idempotency_key then
-    redis.call('DEL', KEYS[4]) -- else all that the old version has is overwritten
+    redis.call('DEL', KEYS[3]) -- else all that the old version has is overwritten
 end
-redis.call('HSET', KEYS[4], 'z', 'here', 'e', ARGV[11], 'v', ARGV[14], 'c', ARGV[12])
+redis.call('HSET', KEYS[3], 'z', 'here', 'e', ARGV[11], 'v', ARGV[14], 'c', ARGV[12])
 if ARGV[13] ~= '' then
-    redis.call('HSET', KEYS[4], 'n', ARGV[13])
+    redis.call('HSET', KEYS[3], 'n', ARGV[13])
 end
 if ARGV[9] ~= '' then
-    redis.call('HSET', KEYS[4], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', ARGV[2], 'p', ARGV[3],
+    redis.call('HSET', KEYS[3], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', ARGV[2], 'p', ARGV[3],
         'h', HOLD)
 end
 return { 'written', SEQ, answer, ARGV[11], mark }

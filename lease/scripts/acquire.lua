@@ -1,58 +1,94 @@
--- acquire.lua - lend the lease to one holder, if it is free.
+-- acquire.lua - lend the lease to one holder, if it is free; or let him wait in line.
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/acquire_plain.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/mine.lua
 --   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
---   ARGV[1]  name of the lease
---   ARGV[2]  lease_id
---   ARGV[3]  name of the new hold (12 to 16 characters)
---   ARGV[4]  holder, 1 to 128 bytes   ARGV[5]  ttl_ms, 100 to 86400000   ARGV[6]  meta as JSON, or ""
---   ARGV[7]  remember_ms
+--   ARGV[1]  name of the lease   ARGV[2]  remember_ms
+--   ARGV[3]  lease_id
+--   ARGV[4]  name of the new hold (12 to 16 characters)
+--   ARGV[5]  holder, 1 to 128 bytes   ARGV[6]  ttl_ms, 100 to 86400000   ARGV[7]  meta as JSON, or ""
 --   ARGV[8]  "grant", or "hold-off" when the store's settings forbid a new grant
---   returns  {"granted", seq, token, epoch}
---            {"replayed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta or ""}: it
---              holds already
---            {"held", seq, token, holder, expires in ms}: by another
+--   ARGV[9]  "" or what few ask for, as JSON (lib/grant.lua), and beside it: secret (of the session),
+--            reentrant, own_ttl (ttl_ms was stated)
+--   returns  {"granted", seq, token, epoch, expires in ms, ttl_ms}
+--            {"replayed" | "entered" | "claimed", seq, token, epoch, hold, holder, ttl_ms, expires in ms,
+--             holds, meta or "", mode}: it holds already; it has entered once more; it was handed on to this
+--             lease_id before, which nobody had claimed yet
+--            {"queued", seq}: its desk will be told   {"desk-gone", seq}: it was away for too long
+--            {"held", seq, token, holder or "", expires in ms}: by another, or it is delayed or promised to
+--             those in line ("")
 --            {"over", seq, how}: this lease_id had the last hold, which is over
+--            {"differs", seq}: this lease_id holds it with another mode, permits or session
+--            {"mismatch", seq, permits}: it is held with another number of permits
+--            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
+--            {"session-lost", seq}   {"forbidden", seq}: the session's secret is another
+--            {"session-full", seq}
 --            {"exhausted", seq}: no token is left in this stripe
---            {"ceiling", seq, ceiling}: would have been granted, but no higher token is recorded as reserved
+--            {"ceiling", seq}: would have been granted, but no higher token is recorded as reserved
 --            {"held-off", seq}: would have been granted
-local TOKEN_LAST = 999999999999999
-local name, lease_id, ttl_ms, remember_ms = ARGV[1], ARGV[2], tonumber(ARGV[5]), tonumber(ARGV[7])
-local record = hold_read(KEYS[3])
+local lease, may_grant = { stripe = KEYS[1], name = ARGV[1], record = RECORD }, ARGV[8]
+local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
+    more = ARGV[9] ~= '' and cjson.decode(ARGV[9]) or nil }
+local more = terms.more
+local record = lease.record
 
-if record then
-    local mine = record.lease_id == lease_id
-    if record.live and mine then
-        local ttl, holds, meta = hold_terms(record)
-        return { 'replayed', SEQ, record.token, record.epoch, record.hold, record.holder, ttl, record.left_ms,
-            holds, meta }
-    end
-    if record.live then
-        return { 'held', SEQ, record.token, record.holder, record.left_ms }
-    end
-    if mine then
-        hold_settle(record, KEYS[2], name, remember_ms)
-        return { 'over', SEQ, record.ended }
+if record and record.held or record and record.queue then
+    lease_settle(lease)
+    if record.queue and (record.many or not record.live) then
+        line_of().turn(lease, may_grant) -- who is first may have died
+        record = lease.record
     end
 end
-if COUNTER >= TOKEN_LAST or COUNTER >= CEILING or ARGV[8] ~= 'grant' then
-    hold_settle(record, KEYS[2], name, remember_ms)
-    if COUNTER >= TOKEN_LAST then
-        return { 'exhausted', SEQ }
-    end
-    return ARGV[8] ~= 'grant' and { 'held-off', SEQ } or { 'ceiling', SEQ, CEILING }
+local wrong = more and more.session and mine_of().session_wrong(more)
+if wrong == 'forbidden' then
+    return { wrong, SEQ }
 end
+if record and (record.many or record.lease_id == terms.lease_id) then
+    local answer = mine_of().answer(lease, terms)
+    if answer then
+        if answer[1] == 'over' then
+            lease_close(lease, may_grant) -- one of many may have been taken out just now
+        end
+        return answer
+    end
+end
+if wrong then
+    return { wrong, SEQ }
+end
+if more then
+    more.secret = nil
+end
+local wanting = may_grant ~= 'grant' and 'held-off' or tokens_wanting(KEYS[1])
 
-touch()
-local token = redis.call('HINCRBY', KEYS[1], 'counter', 1)
-local deadline = whole(NOW + ttl_ms)
-redis.call('HSET', KEYS[3], 's', 'held', 't', token, 'e', STRIPE[6], 'h', ARGV[3], 'i', lease_id,
-    'd', deadline, 'o', ARGV[4], 'l', ARGV[5], 'g', whole(NOW), 'n', '1')
-if ARGV[6] ~= '' then
-    redis.call('HSET', KEYS[3], 'm', ARGV[6])
-elseif record then
-    redis.call('HDEL', KEYS[3], 'm')
+if record and (record.queue or record.held or record.more) then
+    local line = line_of()
+    if record.many and record.mode == 'permits' and more and more.mode == 'permits'
+        and more.permits ~= record.permits then
+        return { 'mismatch', SEQ, record.permits }
+    end
+    local fits = line.fits(record, terms)
+    if not fits or record.queue and not wanting then
+        if more and more.desk then
+            if not line.lives(more.desk) then
+                return { 'desk-gone', SEQ }
+            end
+            line.join(lease, terms, cjson.encode(terms))
+            return { 'queued', SEQ }
+        end
+        return mine_of().held(lease)
+    end
 end
-redis.call('ZADD', KEYS[2], deadline, name)
-return { 'granted', SEQ, token, EPOCH }
+if wanting then
+    return { wanting, SEQ }
+end
+local token = grant(lease, terms, nil)
+return { 'granted', SEQ, token, EPOCH, terms.deadline - NOW, tonumber(terms.ttl) }

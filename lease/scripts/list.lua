@@ -1,21 +1,67 @@
--- list.lua - the held leases of one stripe, in the order of their names, a bounded number at a time.
+-- list.lua - the leases of one stripe in one state, in the order of their names, a bounded number at a time.
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
 --   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  what the key of every lease of this stripe begins with
---   ARGV[1]  prefix of the names, or ""   ARGV[2]  the name after which to go on, or ""
---   ARGV[3]  how many, 1 to 1000          ARGV[4]  remember_ms
+--   ARGV[1]  prefix of the names, or ""   ARGV[2]  remember_ms
+--   ARGV[3]  the name after which to go on, or ""   ARGV[4]  how many, 1 to 1000
+--   ARGV[5]  "held" | "waiting" | "delayed"
 --   returns  {"listed", seq, name after which to go on or "" when the stripe is done,
---             {{name, token, epoch, holder, expires in ms, held for ms, holds, meta or ""}, ...}}
+--             {{name, state, token, epoch, mode or "", how many wait,
+--               {{token, holder, expires in ms, held for ms, holds, meta or ""}, ...}: at most 16}, ...}}
 --
 -- The names are sorted here and not in an index of their own, which would cost every lease another 130
--- bytes: a stripe has 1/256 of the leases. One step looks at no more than LOOK_MAX records.
-local LOOK_MAX = 1000
-local prefix, after, limit, remember_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+-- bytes: a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is
+-- over is said to be over, but handed on by others: a list hands nothing on.
+local LOOK_MAX, HOLDERS_MAX = 500, 16
+local prefix, after, limit, wanted = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local looked = 0
+
+local function holders_of(lease)
+    local record, holders = lease.record, {}
+    local holds = record.many and many_of().list(lease, HOLDERS_MAX) or { record.live and record or nil }
+    for i, hold in ipairs(holds) do
+        local v = redis.call('HMGET', hold.key, 'g', 'n', 'm')
+        local held_ms = NOW - tonumber(v[1])
+        holders[i] = { hold.token, hold.holder, hold.left_ms, held_ms, tonumber(v[2]), v[3] or '' }
+    end
+    looked = looked + #holders
+    return holders
+end
+
+-- Until when nobody is granted, also when that begins with an end that nobody has noted yet.
+local function delayed_until(record)
+    return math.max(record.delayed_until or 0, record.lapsed and delay_end(record, record.ended) or 0)
+end
+
+-- One item, if the lease is in the state that is wanted.
+local function item_of(name)
+    local lease = lease_open(KEYS[1], name)
+    local record = lease.record
+    looked = looked + 1
+    if not record or wanted == 'waiting' and not record.queue then
+        return nil
+    end
+    if record.many then
+        looked = looked + (lease_settle(lease))
+    end
+    hold_void(record)
+    local holders = holders_of(lease)
+    local state = #holders > 0 and 'held' or delayed_until(record) > NOW and 'delayed' or 'free'
+    if wanted ~= 'waiting' and wanted ~= state then
+        return nil
+    end
+    local waiting = record.queue and redis.call('ZCARD', KEYS[1] .. ':q:' .. name) or 0
+    local mode = state == 'held' and record.mode or ''
+    return { name, state, record.token, record.epoch, mode, waiting, holders }
+end
 
 local names = {}
 for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    if name > after and string.sub(name, 1, #prefix) == prefix then
+    if name > after and string.sub(name, 1, #prefix) == prefix and string.sub(name, 1, 1) ~= ':' then
         names[#names + 1] = name
     end
 end
@@ -23,16 +69,10 @@ table.sort(names)
 
 local items, go_on = {}, ''
 for i, name in ipairs(names) do
-    if #items == limit or i > LOOK_MAX then
+    if #items == limit or looked >= LOOK_MAX then
         go_on = names[i - 1]
         break
     end
-    local record = hold_read(KEYS[3] .. name)
-    hold_settle(record, KEYS[2], name, remember_ms)
-    if record and record.live then
-        local v = redis.call('HMGET', record.key, 'g', 'n', 'm')
-        items[#items + 1] = { name, record.token, record.epoch, record.holder, record.left_ms,
-            NOW - tonumber(v[1]), tonumber(v[2]), v[3] or '' }
-    end
+    items[#items + 1] = item_of(name)
 end
 return { 'listed', SEQ, go_on, items }

@@ -1,21 +1,44 @@
--- release.lua - end the hold of this lease_id.
+-- release.lua - end the hold of this lease_id, or leave it once; and hand the lease on.
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/release_plain.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/mine.lua
 --   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
---   ARGV[1]  name of the lease   ARGV[2]  lease_id   ARGV[3]  remember_ms
+--   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id
 --   ARGV[4]  name of the very hold that is meant, or "" for whichever it is
---   returns  {"released", seq, token}: now, or before and this is the same request again
+--   ARGV[5]  "grant" or "hold-off", as in acquire.lua
+--   ARGV[6]  "one", or "all" however often it was entered
+--   ARGV[7]  Idempotency-Key or ""   ARGV[8]  digest of the request, or ""
+--   returns  {"released", seq, more}: free of it, now, or before and this is the same request again; more:
+--              "more" when hand_on.lua has something left to do
+--            {"left", seq, holds that remain}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
-local record = hold_read(KEYS[3])
-local mine = record and record.lease_id == ARGV[2] and (ARGV[4] == '' or ARGV[4] == record.hold)
-
-if mine and record.live then
-    hold_end(record, KEYS[2], ARGV[1], 'released', tonumber(ARGV[3]))
-    return { 'released', SEQ, record.token }
+--            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
+local lease = { stripe = KEYS[1], name = ARGV[1], record = RECORD }
+local mine = mine_of()
+local known = ARGV[7] ~= '' and mine.known(lease, ARGV[3], ARGV[7])
+if known and known.digest ~= ARGV[8] then
+    return { 'key-reused', SEQ }
 end
-if mine and record.ended == 'released' then
-    return { 'released', SEQ, record.token }
+if known then
+    return known.holds > 0 and { 'left', SEQ, known.holds } or { 'released', SEQ, '' }
 end
-hold_settle(record, KEYS[2], ARGV[1], tonumber(ARGV[3]))
-return { 'lost', SEQ, mine and record.ended or 'unknown' }
+local hold = mine.hold(lease, ARGV[3])
+if hold and not hold.unclaimed and (ARGV[4] == '' or ARGV[4] == hold.hold) then
+    return mine.release(lease, hold, ARGV[6], ARGV[7], ARGV[8], ARGV[5])
+end
+lease_settle(lease)
+local more = lease_close(lease, ARGV[5])
+local how = mine.ended_as(lease, ARGV[3], ARGV[4])
+if how == 'released' then
+    return { 'released', SEQ, more }
+end
+return { 'lost', SEQ, how }

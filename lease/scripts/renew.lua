@@ -2,23 +2,31 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: lease/scripts/lib/renew_plain.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/mine.lua
 --   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
---   ARGV[1]  name of the lease   ARGV[2]  lease_id   ARGV[3]  ttl_ms, or "" for the one of before
---   ARGV[4]  remember_ms         ARGV[5]  name of the very hold that is meant, or "" for whichever it is
---   returns  {"renewed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta or ""}
+--   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id
+--   ARGV[4]  ttl_ms, or "" for the one of before   ARGV[5]  name of the very hold that is meant, or "" for
+--            whichever it is
+--   ARGV[6]  "grant" or "hold-off", as in acquire.lua
+--   returns  {"renewed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds,
+--             meta or "", mode}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was renewed
-local record = hold_read(KEYS[3])
-local mine = record and record.lease_id == ARGV[2] and (ARGV[5] == '' or ARGV[5] == record.hold)
-
-if not (mine and record.live) then
-    hold_settle(record, KEYS[2], ARGV[1], tonumber(ARGV[4]))
-    return { 'lost', SEQ, mine and record.ended or 'unknown' }
+local lease = { stripe = KEYS[1], name = ARGV[1], record = RECORD }
+local mine = mine_of()
+local hold = mine.hold(lease, ARGV[3])
+if hold and not hold.unclaimed and (ARGV[5] == '' or ARGV[5] == hold.hold) then
+    mine.heard(lease, hold)
+    mine.extend(lease, hold, tonumber(ARGV[4]) or mine.terms(hold))
+    return mine.told('renewed', hold)
 end
-
-local ttl_ms, holds, meta = hold_terms(record)
-ttl_ms = tonumber(ARGV[3]) or ttl_ms
-touch()
-local deadline = whole(NOW + ttl_ms)
-redis.call('HSET', KEYS[3], 'd', deadline, 'l', whole(ttl_ms))
-redis.call('ZADD', KEYS[2], deadline, ARGV[1])
-return { 'renewed', SEQ, record.token, record.epoch, record.hold, record.holder, ttl_ms, ttl_ms, holds, meta }
+lease_settle(lease)
+lease_close(lease, ARGV[6])
+return { 'lost', SEQ, mine.ended_as(lease, ARGV[3], ARGV[5]) }

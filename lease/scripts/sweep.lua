@@ -1,27 +1,107 @@
--- sweep.lua - end what is over its deadline and forget what was remembered long enough, a bounded number at
--- a time.
+-- sweep.lua - end what is over its deadline, hand it on, and forget what was remembered long enough, a
+-- bounded number at a time.
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/session.lua
+-- use: lease/scripts/lib/session_leave.lua
 --   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  what the key of every lease of this stripe begins with
---   ARGV[1]  how many, 1 to 1000   ARGV[2]  remember_ms
---   returns  {"swept", seq, how many were due, how many of them expired}
+--   ARGV[1]  how many, 1 to 1000   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
+--   returns  {"swept", seq, how many were due, how many of them expired}; also ARGV[1] were due when the
+--            leases of a session are left to be freed
+--
+-- In the due index stand names of leases, and behind a colon, which no name begins with: ":d:ID" a desk,
+-- ":s:ID" a session, ":k:NAME/LEASE_ID" the Idempotency-Keys of a hold.
 redis.call('PERSIST', KEYS[1]) -- nothing of ours gives a counter an end; somebody else's EXPIRE shall not
 local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', NOW, 'LIMIT', 0, tonumber(ARGV[1]))
 local expired = 0
 
-for _, name in ipairs(due) do
-    local record = hold_read(KEYS[3] .. name)
-    if record and record.lapsed then
-        hold_settle(record, KEYS[2], name, tonumber(ARGV[2]))
-        expired = expired + 1
-    elseif record and record.left_ms > 0 then
-        -- Never so by our own scripts; the record is what counts.
-        redis.call('ZADD', KEYS[2], NOW + record.left_ms, name)
+local function again(member, at)
+    touch()
+    redis.call('ZADD', KEYS[2], whole(at), member)
+end
+
+local function drop(member, ...)
+    touch()
+    redis.call('DEL', ...)
+    redis.call('ZREM', KEYS[2], member)
+end
+
+local sweep = {}
+
+function sweep.d(member, key)
+    if NOW <= desk_lives_until(redis.call('HGET', key, 'at')) then
+        again(member, NOW + 60000)
     else
-        touch()
-        redis.call('DEL', KEYS[3] .. name)
-        redis.call('ZREM', KEYS[2], name)
+        drop(member, key)
     end
 end
-return { 'swept', SEQ, #due, expired }
+
+-- A session that is over is remembered, and its leases are freed, in one script no more than a few.
+local leaves = 64
+function sweep.s(member, key)
+    local session = session_read(key, member)
+    if session and not session.live then
+        leaves = leaves - session_leave(key, leaves, ARGV[3])
+        if leaves == 0 then
+            again(member, NOW)
+            return
+        end
+    end
+    if session and NOW < session.deadline then
+        again(member, session.deadline)
+    else
+        drop(member, key, session_holds_key(key))
+    end
+end
+
+-- The keys of a hold that is over; the lease_id may hold the lease again by now, and then they are its.
+function sweep.k(member, key)
+    local name, lease_id = string.match(member, '^:k:([^/]+)/(.+)$')
+    local record = hold_read(KEYS[3] .. name)
+    local is_held = record and record.held and record.lease_id == lease_id
+    if record and record.many then
+        is_held = redis.call('EXISTS', KEYS[1] .. ':h:' .. name .. '/' .. lease_id) == 1
+    end
+    if is_held then
+        again(member, NOW + REMEMBER_MS)
+    else
+        drop(member, key)
+    end
+end
+
+-- A lease that is held, or that somebody waits for, or that is remembered; or it is forgotten whole.
+local function sweep_lease(name)
+    local lease = lease_open(KEYS[1], name)
+    local record = lease.record
+    if not record or not (record.held or record.queue or record.left_ms > 0) then
+        drop(name, KEYS[3] .. name, KEYS[1] .. ':e:' .. name, KEYS[1] .. ':f:' .. name)
+        return
+    end
+    local was_held = record.held
+    local _, ended = lease_settle(lease)
+    lease_close(lease, ARGV[3])
+    expired, record = expired + ended, lease.record
+    if record.many then
+        many_of().settle_times(lease)
+    elseif record.held or not was_held then -- else its end has set the time
+        again(name, record.left_ms > 0 and record.deadline or NOW + REMEMBER_MS)
+    end
+end
+
+for _, member in ipairs(due) do
+    local kind = string.match(member, '^:(%a):')
+    if kind then
+        sweep[kind](member, KEYS[1] .. member)
+    else
+        sweep_lease(member)
+    end
+end
+return { 'swept', SEQ, leaves > 0 and #due or tonumber(ARGV[1]), expired }

@@ -33,6 +33,13 @@ enum problem record_line_problem(struct record_line *line)
     return line->problem;
 }
 
+struct bytes record_may_grant(const struct record_line *line)
+{
+    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life);
+
+    return may ? BYTES("grant") : BYTES("hold-off");
+}
+
 /* None of them is negative. By hand: three for each call, at a seventh of what snprintf() takes. */
 static struct bytes number_put(char text[RECORD_NUMBER_SIZE], int64_t value)
 {

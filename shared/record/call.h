@@ -31,6 +31,10 @@ const char *record_line_run(struct record_line *line);
 /* PROBLEM_NONE when a call may be made on this line now; else what record_run() would say. */
 enum problem record_line_problem(struct record_line *line);
 
+/* "grant", or "hold-off": while the store's settings can lose a lock, or this process's own floor is lost, no
+ * script may grant, nor hand on. An argument of every script that might. */
+struct bytes record_may_grant(const struct record_line *line);
+
 struct record_call {
     struct store_call store; /* done is set by the caller */
     struct life *life;

@@ -17,11 +17,6 @@ struct record_daemon {
     char who[WHO_SIZE];
 };
 
-/* worker->extra */
-struct record_worker {
-    struct record_line line;
-};
-
 static void daemon_wrote(struct keeper *keeper);
 static void daemon_event(struct member *member, enum log_level level, const char *event,
                          const struct log_field *fields);
@@ -116,14 +111,20 @@ static void member_open(struct worker *worker, struct record_daemon *daemon, str
                                    .script = plan->sweep,
                                    .index = plan->index,
                                    .records = plan->records,
+                                   .may_grant = plan->sweep_may_grant,
+                                   .round_ms = plan->sweep_round_ms,
                                    .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
 }
 
 void record_worker_open(struct worker *worker)
 {
+    record_worker_begin(worker, must_have(sizeof(struct record_worker)));
+}
+
+void record_worker_begin(struct worker *worker, struct record_worker *own)
+{
     struct record_daemon *daemon = worker->service->extra;
-    struct record_worker *own = must_have(sizeof(*own));
 
     worker->extra = own;
     record_line_init(&own->line, daemon->life, worker->store);
@@ -163,11 +164,16 @@ void record_worker_tick(struct worker *worker)
                    store_unsafe(worker->store) != NULL);
 }
 
-struct record_line *record_line_of(const struct http_request *req)
+struct record_line *record_line_of_worker(const struct worker *worker)
 {
-    struct record_worker *own = worker_of(req)->extra;
+    struct record_worker *own = worker->extra;
 
     return &own->line;
+}
+
+struct record_line *record_line_of(const struct http_request *req)
+{
+    return record_line_of_worker(worker_of(req));
 }
 
 /* -- how things stand */

@@ -18,12 +18,22 @@ struct record_plan {
     const char *index, *records; /* of the sweep */
     unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
     bool counts_swept;
+    bool sweep_may_grant; /* the sweep's may_grant and round_ms */
+    unsigned sweep_round_ms;
+};
+
+/* What worker->extra points to. A daemon that has more for each worker embeds it and finds itself with
+ * container_of. */
+struct record_worker {
+    struct record_line line;
 };
 
 /* service_plan: open, close, worker_open, worker_close, worker_free, worker_tick, settled, leave, ready. */
 int record_daemon_open(struct service *service);
 void record_daemon_close(struct service *service);
 void record_worker_open(struct worker *worker);
+/* In place of it, with memory that is the daemon's, zeroed; it frees that itself. */
+void record_worker_begin(struct worker *worker, struct record_worker *own);
 void record_worker_close(struct worker *worker);
 void record_worker_free(struct worker *worker);
 void record_worker_tick(struct worker *worker);
@@ -31,7 +41,8 @@ bool record_daemon_settled(const struct service *service);
 bool record_daemon_leave(struct service *service);
 const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 
-/* The line to the store of the worker that serves this request. */
+/* The worker's line to the store; that of the worker that serves this request. */
+struct record_line *record_line_of_worker(const struct worker *worker);
 struct record_line *record_line_of(const struct http_request *req);
 
 #endif

@@ -2,21 +2,45 @@
  *
  * 256 stripes; a lease belongs to the stripe of its name's CRC-32 (IEEE 802.3, as zlib's), low byte. All keys
  * of a lease carry its stripe's hash tag, so they lie in one Redis Cluster slot. SS: the stripe in two
- * lower-case hex digits.
+ * lower-case hex digits. A name has no colon in front and no slash, so that NAME/LEASE_ID is never a name.
  *
- *   pawl:{SS}            hash    the stripe: id epoch seq counter ceiling clock alive (docs/decisions/0009):
- *                                id "SCHEMA:ID" of the store; epoch of the life, negative while nobody has
- * admitted it; seq rises with every changing script; counter the last token; no token above ceiling is
- * granted; clock ms added to Redis' TIME; holds of an epoch below alive are over pawl:{store}         hash
- * the store's record (shared/record/store.lua) pawl:{store}:members set     ids of the members
- * pawl:{store}:m:ID  hash  one member pawl:{SS}:due        zset    lease name -> store time (ms) at which a
- * script should look at it: deadline of the hold, or end of the memory of it pawl:{SS}:l:NAME     hash    one
- * lease (shared/record/hold.lua) pawl:{SS}:r:KEY      hash    one stored resource (gateway/scripts/)
- *   pawl:{SS}:gone       zset    resource key -> store time (ms) at which the memory of its deletion ends */
+ *   pawl:{SS}                  hash  the stripe: below
+ *   pawl:{SS}:due              zset  what a script must look at -> store time (ms) at which: below
+ *   pawl:{SS}:l:NAME           hash  one lease (shared/record/hold.lua)
+ *   pawl:{SS}:h:NAME/LEASE_ID  hash  one of many holds: shared, or a permit
+ *   pawl:{SS}:x:NAME           zset  many holds: lease_id -> deadline, or an earlier time
+ *   pawl:{SS}:n:NAME           hash  many holds: public name of the hold -> lease_id
+ *   pawl:{SS}:q:NAME           zset  the line: lease_id -> ticket (lease/scripts/lib/line.lua)
+ *   pawl:{SS}:w:NAME           hash  who waits in it: lease_id -> terms as JSON
+ *   pawl:{SS}:k:NAME/LEASE_ID  hash  Idempotency-Keys of a hold -> what each has done
+ *   pawl:{SS}:e:NAME           list  history: grants and ends (shared/record/history.lua)
+ *   pawl:{SS}:f:NAME           list  history: refusals, by the gateway
+ *   pawl:{SS}:d:ID             hash  a desk, where clients wait (lease/scripts/beat.lua)
+ *   pawl:{SS}:s:ID             hash  a session
+ *   pawl:{SS}:y:ID             hash  its leases: NAME/LEASE_ID -> "", or how it was lost
+ *   pawl:{SS}:r:KEY            hash  a stored resource (gateway/scripts/lib/version.lua)
+ *   pawl:{SS}:gone             zset  resource key -> store time (ms): its deletion is forgotten
+ *
+ *   pawl:{store}               hash  the store's record (shared/record/store.lua)
+ *   pawl:{store}:members       set   ids of the members
+ *   pawl:{store}:m:ID          hash  one member
+ *   pawl:{store}:alarm         zset  leases that somebody waits for -> store time (ms): look
+ *
+ * The stripe: id "SCHEMA:ID" of the store; epoch of the life, negative while nobody has admitted it; seq
+ * rises with every changing script; counter the last token; no token above ceiling is granted; clock ms added
+ * to Redis' TIME; holds of an epoch below alive are over (docs/decisions/0009).
+ *
+ * In the due index stand names of leases, and ":d:ID", ":s:ID", ":k:NAME/LEASE_ID" (lease/scripts/sweep.lua).
+ *
+ * Channels: the key of a desk, by which it is told; pawl:e:NAME for each item of a lease's history. */
 #ifndef PAWL_SHARED_RECORD_KEYS_H
 #define PAWL_SHARED_RECORD_KEYS_H
 
 #include "shared/bytes.h"
+
+/* How all this is laid out, and what the scripts make of it; in front of the store's id. A release that keeps
+ * another schema refuses the store (store-not-ours). */
+#define KEYS_SCHEMA "3"
 
 enum { STRIPES = 256, KEYS_STRIPE_SIZE = 16, KEYS_LEASE_SIZE = 16 + 128, KEYS_RESOURCE_SIZE = 16 + 512 };
 

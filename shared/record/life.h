@@ -26,8 +26,8 @@ void life_free(struct life *life);
 /* -- told by the member */
 
 /* Admitted: calls may be made on links to the Redis `run`. seqs: of the stripes, as the store had them. The
- * identity ("2:ID") is taken once and never changes after. confirmed_us: when the pulse that was answered so
- * was sent (CLOCK_MONOTONIC); links that came to stand later wait for the next. */
+ * identity ("SCHEMA:ID") is taken once and never changes after. confirmed_us: when the pulse that was
+ * answered so was sent (CLOCK_MONOTONIC); links that came to stand later wait for the next. */
 void life_admit(struct life *life, const char *identity, const char *run, int64_t epoch,
                 const uint64_t seqs[STRIPES], uint64_t confirmed_us);
 /* The same life, confirmed once more. */

@@ -25,7 +25,7 @@
  *   REFUSED  --the link broke-->                                      AWAY
  *
  * Only in IN does the life (life.h) allow calls. Scripts: shared/record/scripts/pulse.lua, watch.lua,
- * leave.lua; a lease service also has lease/scripts/admit.lua. The protocol: docs/decisions/0009. */
+ * farewell.lua; a lease service also has lease/scripts/admit.lua. The protocol: docs/decisions/0009. */
 #ifndef PAWL_SHARED_RECORD_MEMBER_H
 #define PAWL_SHARED_RECORD_MEMBER_H
 
@@ -105,7 +105,7 @@ void member_stop(struct member *member);
 bool member_allows(enum member_state from, enum member_state to);
 /* The only place where the state changes. */
 void member_enter(struct member *member, enum member_state next);
-/* member_pulse.c: asks; what the answer means. member_identity(): "2:ID" of the store that this process
+/* member_pulse.c: asks; what the answer means. member_identity(): "SCHEMA:ID" of the store that this process
  * belongs to: as it has learned, else as its state directory says, else "". */
 void member_pulse(struct member *member);
 struct bytes member_identity(struct member *member);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shared/random.h"
+#include "shared/record/keys.h"
 #include "shared/record/member.h"
 
 enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10 };
@@ -48,7 +49,8 @@ struct bytes member_identity(struct member *member)
     if (known[0] != '\0' || member->options.keeper->recorded.store[0] == '\0') {
         return bytes_of(known);
     }
-    snprintf(member->identity, sizeof(member->identity), "2:%s", member->options.keeper->recorded.store);
+    snprintf(member->identity, sizeof(member->identity), KEYS_SCHEMA ":%s",
+             member->options.keeper->recorded.store);
     return bytes_of(member->identity);
 }
 

@@ -9,6 +9,7 @@ enum {
     LEASE_ID_MIN = 22,
     LEASE_ID_MAX = 64,
     HOLDER_MAX_BYTES = 128,
+    REASON_MAX_BYTES = 256,
     IDEMPOTENCY_KEY_MAX = 128,
     LEASE_ID_FRESH = 22 /* times 6 bits: 132 of them random */
 };
@@ -187,6 +188,11 @@ bool name_is_lease_id(struct bytes text)
 bool name_is_holder(struct bytes text)
 {
     return text.len > 0 && text.len <= HOLDER_MAX_BYTES && is_plain_text(text);
+}
+
+bool name_is_reason(struct bytes text)
+{
+    return text.len > 0 && text.len <= REASON_MAX_BYTES && is_plain_text(text);
 }
 
 bool name_is_idempotency_key(struct bytes text)

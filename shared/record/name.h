@@ -29,6 +29,7 @@ const char *resource_key_from_path(struct bytes raw, char buf[RESOURCE_KEY_MAX_B
 /* The other texts of a client. */
 bool name_is_lease_id(struct bytes text);        /* [A-Za-z0-9_-]{22,64} */
 bool name_is_holder(struct bytes text);          /* 1 to 128 bytes of printable UTF-8 */
+bool name_is_reason(struct bytes text);          /* 1 to 256 bytes of it: of a force-release */
 bool name_is_idempotency_key(struct bytes text); /* 1 to 128 visible ASCII characters */
 /* A fresh lease_id: 22 characters of base64url, 128 random bits, and a NUL. */
 void name_new_lease_id(char buf[23]);

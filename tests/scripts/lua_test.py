@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import importlib.util
+import json
 import pathlib
 import shutil
 import sys
@@ -19,17 +20,17 @@ TOKEN_LAST = 999999999999999
 REMEMBER_MS = 1000
 STRIPE_FIELDS = ["id", "epoch", "seq", "counter", "ceiling", "clock", "alive"]
 EPOCH = 7
-IDENTITY = "2:" + "store-1".ljust(24, "-")
+IDENTITY = "3:" + "store-1".ljust(24, "-")
 FIRST = "lease-a"  # the member that a new store lists
 RECORD, MEMBERS = "pawl:{store}", "pawl:{store}:members"
 STRIPES = [f"pawl:{{{i:02x}}}" for i in range(256)]
 EMPTY = sorted(STRIPES + [RECORD, MEMBERS, RECORD + ":m:" + FIRST])  # the keys of a store without leases
 DUMP = """local whole = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
     local kind = redis.call('TYPE', key).ok
     whole[#whole + 1] = { key, kind, kind == 'hash' and redis.call('HGETALL', key)
         or kind == 'zset' and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-        or kind == 'set' and redis.call('SMEMBERS', key) or {} }
+        or kind == 'set' and redis.call('SMEMBERS', key) or kind == 'list' and redis.call('LRANGE', key, 0, -1) or {} }
 end
 return whole"""
 
@@ -108,16 +109,18 @@ class Store:
     def at(self, now):
         self.redis("SET", "test:clock", now)
 
-    def dump(self):
-        """Everything but the clock of the test."""
+    def dump(self, pattern="*"):
+        """Everything but the clock of the test, or what matches."""
         whole = {}
-        for key, kind, flat in text(self.redis("EVAL", DUMP, 0)):
+        for key, kind, flat in text(self.redis("EVAL", DUMP, 0, pattern)):
             if kind == "hash":
                 whole[key] = dict(zip(flat[::2], flat[1::2]))
             elif kind == "zset":
                 whole[key] = {name: int(score) for name, score in zip(flat[::2], flat[1::2])}
             elif kind == "set":
                 whole[key] = set(flat)
+            elif kind == "list":
+                whole[key] = flat
             elif key != "test:clock":
                 whole[key] = kind
         return whole
@@ -158,6 +161,7 @@ class Lease:
         tag = f"pawl:{{{stripe_of(name):02x}}}"
         self.stripe, self.due, self.key = tag, tag + ":due", f"{tag}:l:{name}"
         self.prefix, self.gone, self.resources = tag + ":l:", tag + ":gone", tag + ":r:"
+        self.history, self.refusals = f"{tag}:e:{name}", f"{tag}:f:{name}"
         self.keys = [self.stripe, self.due, self.key]
 
     def field(self, name):
@@ -166,32 +170,36 @@ class Lease:
     def seq(self):
         return int(self.store.redis("HGET", self.stripe, "seq"))
 
-    def acquire(self, lease_id="id-a", hold="hold-aaaaaaa", holder="ada", ttl=1000, meta="", mode="grant"):
-        return self.store.call("lease/scripts/acquire.lua", self.keys, self.name, lease_id, hold, holder, ttl, meta,
-                              REMEMBER_MS, mode)
+    def run(self, script, *args):
+        """A script of the lease service on this lease: its name, and what comes behind name and remember_ms."""
+        return self.store.call(f"lease/scripts/{script}.lua", self.keys, self.name, REMEMBER_MS, *args)
 
-    def renew(self, lease_id="id-a", ttl="", hold=""):
-        return self.store.call("lease/scripts/renew.lua", self.keys, self.name, lease_id, ttl, REMEMBER_MS, hold)
+    def acquire(self, lease_id="id-a", hold="hold-aaaaaaa", holder="ada", ttl=1000, meta="", may="grant", **more):
+        """more: what few ask for (lease/scripts/lib/grant.lua)."""
+        return self.run("acquire", lease_id, hold, holder, ttl, meta, may, json.dumps(more) if more else "")
 
-    def release(self, lease_id="id-a", hold=""):
-        return self.store.call("lease/scripts/release.lua", self.keys, self.name, lease_id, REMEMBER_MS, hold)
+    def renew(self, lease_id="id-a", ttl="", hold="", may="grant"):
+        return self.run("renew", lease_id, ttl, hold, may)
 
-    def look(self):
-        return self.store.call("lease/scripts/look.lua", self.keys, self.name, REMEMBER_MS)
+    def release(self, lease_id="id-a", hold="", may="grant", how_many="one", key="", digest=""):
+        return self.run("release", lease_id, hold, may, how_many, key, digest)
 
-    def list(self, prefix="", after="", limit=100):
-        return self.store.call("lease/scripts/list.lua", [self.stripe, self.due, self.prefix], prefix, after, limit,
-                              REMEMBER_MS)
+    def look(self, may="grant"):
+        return self.run("look", may)
 
-    def sweep(self, most=100):
-        return self.store.call("lease/scripts/sweep.lua", [self.stripe, self.due, self.prefix], most, REMEMBER_MS)
+    def list(self, prefix="", after="", limit=100, state="held"):
+        return self.store.call("lease/scripts/list.lua", [self.stripe, self.due, self.prefix], prefix, REMEMBER_MS, after,
+                              limit, state)
+
+    def sweep(self, most=100, may="grant"):
+        return self.store.call("lease/scripts/sweep.lua", [self.stripe, self.due, self.prefix], most, REMEMBER_MS, may)
 
 
 class Holder:
     """A token at the gate: who presents it."""
 
-    def __init__(self, token, epoch=EPOCH, hold="hold-aaaaaaa"):
-        self.token, self.epoch, self.hold = token, epoch, hold
+    def __init__(self, token, epoch=EPOCH, hold="hold-aaaaaaa", mode="exclusive"):
+        self.token, self.epoch, self.hold, self.mode = token, epoch, hold, mode
 
 
 class Resource:
@@ -200,10 +208,10 @@ class Resource:
     def __init__(self, lease, rest=""):
         self.lease, self.store, self.name = lease, lease.store, lease.name + rest
         self.key = lease.resources + self.name
-        self.keys = lease.keys + [self.key, lease.gone]
+        self.keys = [lease.stripe, lease.key, self.key, lease.gone]
 
     def fence(self, holder):
-        return [self.lease.name, holder.token, holder.epoch, holder.hold, REMEMBER_MS]
+        return [self.lease.name, holder.token, holder.epoch, holder.hold, holder.mode]
 
     def write(self, holder, etag="tag-1", body=b"value", if_match="", if_none_match="", key="", digest="", kind="text/x",
               encoding=""):
@@ -212,17 +220,16 @@ class Resource:
 
     def remove(self, holder, if_match="", if_none_match="", key="", digest=""):
         return self.store.call("gateway/scripts/remove.lua", self.keys, *self.fence(holder), self.name, if_match,
-                              if_none_match, key, digest)
+                              if_none_match, key, digest, REMEMBER_MS)
 
     def read(self, if_none_match=""):
         return self.store.call("gateway/scripts/read.lua", [self.lease.stripe, self.lease.key, self.key], if_none_match)
 
     def read_fenced(self, holder, if_none_match=""):
-        return self.store.call("gateway/scripts/read_fenced.lua", self.lease.keys + [self.key], *self.fence(holder),
-                              if_none_match)
+        return self.store.call("gateway/scripts/read_fenced.lua", self.keys[:3], *self.fence(holder), if_none_match)
 
     def check(self, holder):
-        return self.store.call("gateway/scripts/check.lua", self.lease.keys, *self.fence(holder))
+        return self.store.call("gateway/scripts/check.lua", self.keys[:2], *self.fence(holder))
 
     def mark(self):
         return self.store.call("gateway/scripts/mark.lua", [self.lease.stripe, self.lease.key])

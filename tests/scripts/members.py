@@ -4,7 +4,7 @@ import itertools
 
 from lua_test import IDENTITY, MEMBERS, RECORD, STRIPES, Lease, Resource, Store, check_equal, text
 
-PULSE, WATCH, LEAVE = (f"shared/record/scripts/{name}.lua" for name in ("pulse", "watch", "leave"))
+PULSE, WATCH, LEAVE = (f"shared/record/scripts/{name}.lua" for name in ("pulse", "watch", "farewell"))
 ADMIT = "lease/scripts/admit.lua"
 SAVE = """local saved = {}
 for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do

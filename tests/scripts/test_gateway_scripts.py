@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Every reply of every script in gateway/scripts."""
 
-from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, test
+from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, test, text
+from pawl_test.redis import Connection
 
 STORE = Store()
 NOW = 1000000
@@ -28,11 +29,28 @@ def deeds(resource):
             "check": resource.check}
 
 
+def refused(resource, deed, wanted, what=None):
+    """It gives this refusal (without the sequence number), and nothing is changed but that it may be noted in the history."""
+    reply, changes = STORE.changed_by(deed)
+    check_equal([reply[0]] + reply[2:], ["refused"] + wanted, what)
+    check(not changes.keys() - {noted_in(resource.lease)}, f"{what}: {changes}")
+
+
 def refused_everywhere(resource, holder, wanted):
-    """Every fenced script gives this refusal (without the sequence number) and changes nothing."""
+    """Every fenced script gives this refusal."""
     for name, deed in deeds(resource).items():
-        reply = STORE.unchanged_by(lambda deed=deed: deed(holder))
-        check_equal([reply[0]] + reply[2:], ["refused"] + wanted, name)
+        refused(resource, lambda deed=deed: deed(holder), wanted, name)
+
+
+def noted_in(lease):
+    return f"{lease.stripe}:f:{lease.name}"
+
+
+def noted(lease):
+    """(token, reason, when) of the refusals in the lease's history."""
+    items = [item.split("\t") for item in text(STORE.redis("LRANGE", noted_in(lease), 0, -1)) if not item.startswith("-")]
+    check(all(item[1::2][:1] == ["refused"] and item[3] == "" for item in items), f"{items}")
+    return [(int(item[2]), item[5], int(item[4])) for item in items]
 
 
 @test
@@ -127,7 +145,7 @@ def the_last_token_of_a_hold_that_is_over_is_expired():
 
 
 @test
-def the_hold_ends_at_its_deadline_in_the_very_step_that_finds_it_and_never_lives_again():
+def a_hold_is_void_from_its_deadline_in_the_very_step_that_finds_it_and_never_lives_again():
     for name in deeds(begin()):
         resource = begin()
         STORE.at(NOW + 999)
@@ -135,10 +153,14 @@ def the_hold_ends_at_its_deadline_in_the_very_step_that_finds_it_and_never_lives
         STORE.at(NOW + 1000)
         reply, changes = STORE.changed_by(lambda name=name, resource=resource: deeds(resource)[name](ADA))
         check_equal(reply[0::2], ["refused", "lease-expired", EPOCH, ""], name)
-        check_equal(sorted(changes), sorted([resource.lease.key, resource.lease.due]), name)
-        check_equal(resource.lease.field("s"), "expired", name)
+        check_equal(sorted(changes), sorted([resource.lease.key, noted_in(resource.lease)]), name)
+        before, after = changes[resource.lease.key]
+        check_equal(after, {**before, "v": "expired", "y": "1"}, name)
         STORE.at(NOW)
         check_equal(deeds(resource)[name](ADA)[2], "lease-expired", f"{name} after the clock went back")
+        check_equal(STORE.unchanged_by(lambda name=name, resource=resource: deeds(resource)[name](ADA))[2], "lease-expired")
+        check_equal(resource.lease.renew()[::2], ["lost", "expired"], f"{name}: the lease service frees it")
+        check_equal(resource.lease.acquire("id-b", "hold-bbbbbbb", "bob")[2], 2, name)
 
 
 @test
@@ -146,6 +168,308 @@ def the_stripes_clock_offset_counts_at_the_gate_too():
     resource = begin()
     STORE.redis("HSET", resource.lease.stripe, "clock", 1000)
     check_equal(resource.write(ADA)[2], "lease-expired")
+
+
+# -- shared holds and permits
+
+MANY = {"shared": {"mode": "shared"}, "permits": {"mode": "permits", "permits": 3}}
+
+
+def join(lease, name, ttl=1000, **terms):
+    """The holder of one of many: ann, ben, ..."""
+    reply = lease.acquire(f"id-{name}", f"hold-{name}".ljust(12, "-"), name, ttl, **terms)
+    check_equal(reply[0], "granted", name)
+    return Holder(reply[2], EPOCH, f"hold-{name}".ljust(12, "-"), terms["mode"])
+
+
+def begin_many(kind="shared", **terms):
+    """A lease that ann holds with token 1 and ben with token 2, and a resource under it."""
+    STORE.begin(NOW)
+    lease = Lease(STORE, "orders:42")
+    ann, ben = (join(lease, name, **MANY[kind], **terms) for name in ("ann", "ben"))
+    return Resource(lease, "/a"), ann, ben
+
+
+def as_if(holder, **changes):
+    """The same with a header that says something else."""
+    return Holder(**{"token": holder.token, "epoch": holder.epoch, "hold": holder.hold, "mode": holder.mode, **changes})
+
+
+@test
+def one_of_many_may_read_and_do_nothing_else_whatever_mode_its_header_states():
+    for kind in MANY:
+        resource, ann, ben = begin_many(kind)
+        for holder in (ann, ben, as_if(ann, mode="exclusive"), as_if(ben, mode="exclusive")):
+            for name in ("write", "remove", "check"):
+                refused(resource, lambda name=name, holder=holder, resource=resource: deeds(resource)[name](holder),
+                        ["wrong-mode", 2, EPOCH, 0, ""], f"{kind} {name}")
+        for holder in (ann, ben, as_if(ann, mode="exclusive")):
+            check_equal(resource.read_fenced(holder)[0], "missing", kind)
+
+
+@test
+def an_exclusive_hold_writes_whatever_mode_its_header_states():
+    for mode in ("exclusive", *MANY):
+        resource = begin()
+        check_equal([deed(as_if(ADA, mode=mode))[0] for deed in deeds(resource).values()],
+                    ["written", "removed", "missing", "accepted"], mode)
+
+
+@test
+def a_read_of_one_of_many_raises_the_mark_and_never_lowers_it():
+    for kind in MANY:
+        resource, ann, ben = begin_many(kind)
+        check_equal(resource.read_fenced(ann)[2], 1)
+        check_equal(resource.mark()[2:], [1, EPOCH, 2])
+        check_equal(resource.read_fenced(ben)[2], 2)
+        reply = STORE.unchanged_by(lambda resource=resource, ann=ann: resource.read_fenced(ann))
+        check_equal((reply[2], resource.mark()[2:]), (2, [2, EPOCH, 2]), "a later one fences nobody who shares with it")
+
+
+@test
+def one_of_many_whose_hold_is_over_is_stale_though_nobody_came_after_it():
+    def nothing(lease):
+        pass
+
+    def released_by(*names):
+        return lambda lease: [lease.release(f"id-{name}") for name in names]
+
+    def at(moment, after=nothing):
+        def wait(lease):
+            STORE.at(NOW + moment)
+            after(lease)
+        return wait
+    ways = {"released, and another holds": released_by("ben"), "released, and nobody holds": released_by("ann", "ben"),
+            "expired, and nobody has seen it": at(1000), "expired": at(1000, lambda lease: lease.look()),
+            "forgotten": at(5000, lambda lease: [lease.sweep() for _ in range(3)] + [STORE.at(NOW + 9000), lease.sweep()])}
+    for kind in MANY:
+        for way, end in ways.items():
+            resource, _, ben = begin_many(kind)
+            end(resource.lease)
+            for name in deeds(resource):
+                check_equal(deeds(resource)[name](ben)[::2][:2], ["refused", "stale-token"], f"{kind} {way}: {name}")
+        check_equal(resource.lease.field("s"), None, "it was not forgotten")
+
+
+@test
+def one_of_many_is_stale_when_an_exclusive_grant_came_later():
+    for kind in MANY:
+        resource, ann, ben = begin_many(kind)
+        resource.lease.release("id-ann"), resource.lease.release("id-ben")
+        resource.lease.acquire("id-c", "hold-ccccccc", "cyd")
+        for holder in (ann, ben):
+            refused_everywhere(resource, holder, ["stale-token", 3, EPOCH, 0, "cyd"])
+
+
+@test
+def an_exclusive_token_is_stale_when_many_hold_after_it():
+    for kind in MANY:
+        resource = begin()
+        resource.lease.release()
+        join(resource.lease, "ann", **MANY[kind])
+        refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, ""])
+
+
+@test
+def a_number_under_the_name_of_another_of_many_was_never_issued():
+    resource, ann, ben = begin_many()
+    for holder in (as_if(ann, token=2), as_if(ben, token=1), as_if(ann, epoch=EPOCH - 1), as_if(ben, hold="hold-xxxxxxx"),
+                   as_if(ann, token=3), as_if(ann, epoch=EPOCH + 1)):
+        refused(resource, lambda holder=holder: resource.read_fenced(holder), ["unissued-token", 2, EPOCH, 0, ""])
+    refused(resource, lambda: resource.write(as_if(ann, token=3)), ["wrong-mode", 2, EPOCH, 0, ""], "that comes first")
+    STORE.redis("HSET", resource.lease.stripe, "counter", 50)
+    refused(resource, lambda: resource.read_fenced(as_if(ann, token=40)), ["unissued-token", 2, EPOCH, 0, ""])
+
+
+@test
+def one_of_many_is_void_from_its_deadline_in_the_very_step_that_finds_it():
+    for name in deeds(begin()):
+        resource, ann, _ = begin_many()
+        resource.lease.renew("id-ben", 5000)
+        STORE.at(NOW + 1000)
+        hold = f"{resource.lease.stripe}:h:{resource.lease.name}/id-ann"
+        reply, changes = STORE.changed_by(lambda name=name, resource=resource, ann=ann: deeds(resource)[name](ann))
+        check_equal(reply[2], "stale-token", name)
+        check_equal(sorted(changes), sorted([hold, noted_in(resource.lease)]), name)
+        check_equal(changes[hold][1], {**changes[hold][0], "v": "expired", "y": "1"}, name)
+        STORE.at(NOW)
+        check_equal(resource.read_fenced(ann)[2], "stale-token", f"{name}: after the clock went back")
+        check_equal(resource.lease.renew("id-ann")[0], "lost", name)
+
+
+@test
+def a_name_that_leads_to_no_hold_or_to_another_lets_nobody_in():
+    for field, value in ((None, None), ("h", "hold-xxxxxxx")):
+        resource, ann, _ = begin_many()
+        hold = f"{resource.lease.stripe}:h:{resource.lease.name}/id-ann"
+        STORE.redis(*(("HSET", hold, field, value) if field else ("DEL", hold)))
+        refused_everywhere(resource, ann, ["stale-token", 2, EPOCH, 0, ""])
+
+
+# -- sessions
+
+def session_of(lease, how="live", ends=NOW + 5000, epoch=EPOCH):
+    """The key of a session's record, as lease/scripts/session_*.lua leave it."""
+    key = f"{lease.stripe}:s:S1"
+    STORE.redis("HSET", key, "s", how, "d", ends, "e", epoch, "l", 5000, "c", "secret")
+    return key
+
+
+def held_in_a_session(kind):
+    """A hold with a ttl of 1 s and a session of 5 s: the resource, the holder, the session's key."""
+    STORE.begin(NOW)
+    lease = Lease(STORE, "orders:42")
+    session, mode = session_of(lease), {} if kind == "exclusive" else MANY[kind]
+    reply = lease.acquire("id-ada", "hold-ada----", "ada", 1000, session=session, secret="secret", **mode)
+    check_equal(reply[0], "granted", kind)
+    return Resource(lease, "/a"), Holder(1, EPOCH, "hold-ada----", kind), session
+
+
+KINDS = {"exclusive": "lease-expired", "shared": "stale-token", "permits": "stale-token"}
+
+
+@test
+def a_hold_of_a_session_lives_as_long_as_the_session_does_and_no_longer():
+    for kind, wanted in KINDS.items():
+        resource, ada, session = held_in_a_session(kind)
+        STORE.at(NOW + 4999)
+        check_equal(resource.read_fenced(ada)[0], "missing", kind)
+        STORE.redis("HSET", session, "d", NOW + 9000)
+        STORE.at(NOW + 8999)
+        check_equal(resource.read_fenced(ada)[0], "missing", f"{kind}: it was renewed")
+        STORE.at(NOW + 9000)
+        for name, deed in deeds(resource).items():
+            check_equal(deed(ada)[2], wanted, f"{kind} {name}")
+        STORE.redis("HSET", session, "d", NOW + 20000)
+        for name, deed in deeds(resource).items():
+            check_equal(deed(ada)[2], wanted, f"{kind} {name}: what was told to be over never lives again")
+
+
+@test
+def a_hold_of_a_session_is_over_in_the_very_moment_in_which_the_session_is_deleted_or_lost():
+    for kind, wanted in KINDS.items():
+        for how in ("released", "expired", "store-restarted", None):
+            for name in deeds(begin()):
+                resource, ada, session = held_in_a_session(kind)
+                STORE.redis(*(("HSET", session, "s", how) if how else ("DEL", session)))
+                check_equal(deeds(resource)[name](ada)[2], wanted, f"{kind} {how} {name}")
+                check_equal(resource.lease.renew("id-ada")[0], "lost", f"{kind} {how} {name}: the lease service says the same")
+
+
+# -- those who wait
+
+def queue_up(lease, lease_id, hold="hold-bbbbbbb"):
+    """A waiter at a desk that lives; the holder that it will be when it is granted token 2."""
+    desk = f"{lease.stripe}:d:D1"
+    STORE.call("lease/scripts/beat.lua", [lease.stripe, lease.due, desk], "D1", "open")
+    check_equal(lease.acquire(lease_id, hold, lease_id, desk=desk, wid="1")[0], "queued", lease_id)
+    return Holder(2, hold=hold)
+
+
+@test
+def a_lease_that_somebody_waits_for_but_nobody_ever_held_is_like_one_that_is_not_known():
+    for mode, wanted in (("exclusive", "lease-expired"), ("shared", "stale-token")):
+        STORE.begin(NOW)
+        resource = Resource(Lease(STORE, "orders:42"), "/a")
+        STORE.redis("HSET", resource.lease.key, "s", "none", "t", 0, "e", EPOCH, "h", "", "i", "", "d", NOW + 5000, "w", 1, "y", 1)
+        STORE.redis("HSET", resource.lease.stripe, "counter", 50)
+        for name, deed in deeds(resource).items():
+            reply = STORE.unchanged_by(lambda deed=deed, mode=mode: deed(Holder(40, mode=mode)))
+            check_equal([reply[0]] + reply[2:], ["refused", wanted, 0, 0, 0, ""], name)
+        refused_everywhere(resource, Holder(51), ["unissued-token", 0, 0, 0, ""])
+
+
+@test
+def a_grant_that_is_handed_on_fences_the_one_before_also_while_nobody_has_claimed_it():
+    resource = begin()
+    bob = queue_up(resource.lease, "bob")
+    check_equal(resource.lease.release()[0], "released")
+    check(resource.lease.field("c"), "it was not handed on")
+    refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, "bob"])
+    refused_everywhere(resource, as_if(bob, hold="hold-aaaaaaa"), ["unissued-token", 2, EPOCH, 0, "bob"])
+    check_equal(resource.lease.run("claim", "bob", bob.hold, "grant")[:3:2], ["claimed", 2])
+    check_equal(resource.write(bob)[0], "written")
+
+
+@test
+def a_grant_that_went_back_lets_nobody_in_and_the_token_of_before_is_stale():
+    resource = begin()
+    bob = queue_up(resource.lease, "bob")
+    resource.lease.release()
+    STORE.at(NOW + 3000)
+    for name, deed in deeds(resource).items():
+        check_equal((deed(bob)[2], deed(ADA)[2]), ("lease-expired", "stale-token"), name)
+    check_equal(resource.lease.field("v"), "returned")
+    check_equal(resource.lease.run("claim", "bob", bob.hold, "grant")[0], "lost")
+
+
+# -- refusals in the history
+
+@test
+def a_refusal_is_noted_once_a_second_and_changes_nothing_else():
+    for name in deeds(begin()):
+        resource = begin()
+        resource.lease.renew(ttl=60000)
+
+        def deed(name=name, resource=resource):
+            return deeds(resource)[name](Holder(9))
+        _, changes = STORE.changed_by(deed)
+        check_equal(list(changes), [noted_in(resource.lease)], name)
+        for moment in (0, 1, 999):
+            STORE.at(NOW + moment)
+            STORE.unchanged_by(deed)
+        STORE.at(NOW + 1000)
+        check_equal(list(STORE.changed_by(deed)[1]), [noted_in(resource.lease)], name)
+        check_equal(noted(resource.lease), [(9, "unissued-token", NOW), (9, "unissued-token", NOW + 1000)], name)
+
+
+@test
+def every_reason_is_noted_with_the_token_that_was_presented():
+    resource, ann, ben = begin_many()
+    for step, (deed, holder) in enumerate(((resource.write, ann), (resource.read_fenced, as_if(ann, token=2)), (resource.check, ben))):
+        STORE.at(NOW + step * 1000)
+        resource.lease.renew("id-ann", 60000), resource.lease.renew("id-ben", 60000)
+        deed(holder)
+    check_equal([item[:2] for item in noted(resource.lease)], [(1, "wrong-mode"), (2, "unissued-token"), (2, "wrong-mode")])
+
+
+@test
+def refusals_are_bounded_do_not_push_out_who_held_the_lease_and_go_with_it():
+    resource = begin()
+    resource.lease.renew(ttl=200000)
+    for second in range(100):
+        STORE.at(NOW + second * 1000)
+        resource.check(Holder(100 + second))
+        kept = [token for token, _, _ in noted(resource.lease)]
+        check(len(kept) < 24, f"{len(kept)} are kept: 16, and some more between two looks")
+        check_equal(kept, list(range(101 + second - len(kept), 101 + second)), "the last ones")
+    check(len(kept) >= 16, f"only {len(kept)} are kept")
+    history = text(STORE.redis("LRANGE", f"{resource.lease.stripe}:e:{resource.lease.name}", 0, -1))
+    check_equal([item.split("\t")[1] for item in history], ["granted"])
+    resource.lease.release()
+    STORE.at(NOW + 200000)
+    resource.lease.sweep()
+    check(not STORE.redis("EXISTS", noted_in(resource.lease), resource.lease.key), "something is left")
+
+
+@test
+def nothing_is_noted_for_a_lease_that_nobody_knows():
+    STORE.begin(NOW)
+    STORE.redis("HSET", Lease(STORE, "orders:42").stripe, "counter", 50)
+    for name, deed in deeds(Resource(Lease(STORE, "orders:42"), "/a")).items():
+        for token in (40, 60):
+            check_equal(STORE.unchanged_by(lambda deed=deed, token=token: deed(Holder(token)))[0], "refused", name)
+
+
+@test
+def a_refusal_is_told_to_those_who_listen():
+    resource = begin()
+    listener = Connection(STORE.redis.path)
+    listener("SUBSCRIBE", "pawl:e:orders:42")
+    resource.check(Holder(9))
+    message = [listener.file.readline() for _ in range(7)]
+    check_equal(text(message[-1]), f"{resource.lease.stripe[6:8]} {EPOCH}.2.1\trefused\t9\t\t{NOW}\tunissued-token\r\n")
+    listener.close()
 
 
 # -- the mark
@@ -307,8 +631,8 @@ def the_same_key_from_a_token_that_did_not_write_meets_the_fence_first():
     resource = begin()
     resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
     for holder in (Holder(1, hold="hold-xxxxxxx"), Holder(2), Holder(1, EPOCH - 1)):
-        reply = STORE.unchanged_by(lambda holder=holder: resource.write(holder, "tag-2", key="key-1", digest="digest-1"))
-        check_equal(reply[0], "refused")
+        reply, changes = STORE.changed_by(lambda holder=holder: resource.write(holder, "tag-2", key="key-1", digest="digest-1"))
+        check_equal((reply[0], changes.keys() - {noted_in(resource.lease)}), ("refused", set()))
 
 
 @test
@@ -399,7 +723,7 @@ def read_fenced_shows_it_to_the_live_holder_and_fences_off_older_writes():
     check_equal(resource.read_fenced(bob), ["found", 4, 2, "tag-1", "text/x", "", "one"])
     check_equal(resource.mark()[2], 2)
     check_equal(resource.write(ADA)[2], "stale-token")
-    check_equal(Resource(resource.lease, "/none").read_fenced(bob), ["missing", 4, 2])
+    check_equal(Resource(resource.lease, "/none").read_fenced(bob), ["missing", 5, 2])
 
 
 @test

@@ -46,16 +46,16 @@ def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
 @test
 def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
     begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.init("2:other", 9)), ["exists", IDENTITY])
+    check_equal(STORE.unchanged_by(lambda: STORE.init("3:other", 9)), ["exists", IDENTITY])
     for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll")):
         STORE.redis("FLUSHALL")
         STORE.at(NOW)
         STORE.redis("HSET", key, field, 5)
-        check_equal(STORE.unchanged_by(lambda: STORE.init("2:other", 9)), ["exists", ""], key)
+        check_equal(STORE.unchanged_by(lambda: STORE.init("3:other", 9)), ["exists", ""], key)
     STORE.redis("FLUSHALL")
     STORE.at(NOW)
     STORE.redis("SADD", MEMBERS, "somebody")
-    check_equal(STORE.unchanged_by(lambda: STORE.init("2:other", 9)), ["exists", ""], MEMBERS)
+    check_equal(STORE.unchanged_by(lambda: STORE.init("3:other", 9)), ["exists", ""], MEMBERS)
 
 
 @test
@@ -91,7 +91,7 @@ def every_script_refuses_a_stripe_whose_numbers_are_none():
 
 @test
 def every_script_refuses_another_schema():
-    for identity in ("1" + IDENTITY[1:], "3" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
+    for identity in ("1" + IDENTITY[1:], "4" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
         lease = begin()
         STORE.redis("HSET", lease.stripe, "id", identity)
         check_equal(STORE.unchanged_by(lease.look), ["not-ours"], identity)
@@ -112,13 +112,14 @@ def ready_knows_our_store_and_changes_nothing():
 def acquire_grants_a_free_lease_and_keeps_what_it_needs():
     lease = begin()
     reply, changes = STORE.changed_by(lambda: lease.acquire(meta='{"a":1}'))
-    check_equal(reply, ["granted", 1, 1, EPOCH])
+    check_equal(reply, ["granted", 1, 1, EPOCH, 1000, 1000])
     check_equal(changes[lease.key][1], {
         "s": "held", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a", "d": str(NOW + 1000), "o": "ada",
         "l": "1000", "g": str(NOW), "n": "1", "m": '{"a":1}'})
     check_equal(changes[lease.due][1], {lease.name: NOW + 1000})
     check_equal(changes[lease.stripe][1]["counter"], "1")
-    check_equal(sorted(changes), sorted([lease.stripe, lease.due, lease.key]))
+    check_equal(changes[lease.history][1], [f"{EPOCH}.1.1\tgranted\t1\tada\t{NOW}\t"])
+    check_equal(sorted(changes), sorted([lease.stripe, lease.due, lease.key, lease.history]))
 
 
 @test
@@ -127,7 +128,8 @@ def acquire_by_the_holder_is_a_replay_that_changes_nothing():
     lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 400)
     reply = STORE.unchanged_by(lambda: lease.acquire(hold="hold-bbbbbbb", holder="other", ttl=99999, meta="{}"))
-    check_equal(reply, ["replayed", 1, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 600, 1, '{"a":1}'])
+    check_equal(reply, ["replayed", 1, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 600, 1, '{"a":1}',
+                        "exclusive"])
 
 
 @test
@@ -143,9 +145,9 @@ def a_hold_lives_until_just_before_its_deadline():
     lease = begin()
     lease.acquire()
     STORE.at(NOW + 999)
-    check_equal(lease.look()[0], "held")
+    check_equal(lease.look()[2], "held")
     STORE.at(NOW + 1000)
-    check_equal(lease.look(), ["free", 2, 1, EPOCH])
+    check_equal(lease.look(), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
 @test
@@ -153,7 +155,7 @@ def acquire_after_the_deadline_is_a_grant_with_a_greater_token_and_without_the_o
     lease = begin()
     lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 1000)
-    check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob"), ["granted", 2, 2, EPOCH])
+    check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob"), ["granted", 2, 2, EPOCH, 1000, 1000])
     check_equal(STORE.dump()[lease.key], {
         "s": "held", "t": "2", "e": str(EPOCH), "h": "hold-bbbbbbb", "i": "id-b", "d": str(NOW + 2000), "o": "bob",
         "l": "1000", "g": str(NOW + 1000), "n": "1"})
@@ -182,7 +184,7 @@ def a_lease_id_whose_hold_is_over_takes_nothing():
             STORE.at(NOW + 1000)
         check_equal(lease.acquire()[::2], ["over", how])
         check_equal(STORE.unchanged_by(lease.acquire)[::2], ["over", how])
-        check_equal(lease.look()[0], "free")
+        check_equal(lease.look()[2], "free")
 
 
 @test
@@ -198,9 +200,9 @@ def a_lease_id_that_was_over_before_somebody_else_came_is_only_somebody():
 def the_last_token_is_exact_and_no_token_comes_after_it():
     lease = begin()
     STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1)
-    check_equal(lease.acquire(), ["granted", 1, TOKEN_LAST, EPOCH])
+    check_equal(lease.acquire(), ["granted", 1, TOKEN_LAST, EPOCH, 1000, 1000])
     check_equal(lease.field("t"), str(TOKEN_LAST))
-    check_equal(lease.look()[2], TOKEN_LAST)
+    check_equal(lease.look()[3], TOKEN_LAST)
     lease.release()
     check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["exhausted", 2])
     other = Lease(STORE, same_stripe(lease.name, 1)[0])
@@ -213,17 +215,17 @@ def a_replay_works_when_no_token_is_left_or_grants_are_held_off():
     lease = begin()
     STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1)
     lease.acquire()
-    check_equal(lease.acquire(mode="hold-off")[0], "replayed")
+    check_equal(lease.acquire(may="hold-off")[0], "replayed")
 
 
 @test
 def a_grant_that_is_held_off_changes_nothing_but_what_had_expired():
     lease = begin()
-    check_equal(STORE.unchanged_by(lambda: lease.acquire(mode="hold-off")), ["held-off", 0])
+    check_equal(STORE.unchanged_by(lambda: lease.acquire(may="hold-off")), ["held-off", 0])
     lease.acquire()
-    check_equal(lease.acquire("id-b", mode="hold-off")[0], "held")
+    check_equal(lease.acquire("id-b", may="hold-off")[0], "held")
     STORE.at(NOW + 1000)
-    check_equal(lease.acquire("id-b", mode="hold-off"), ["held-off", 2])
+    check_equal(lease.acquire("id-b", may="hold-off"), ["held-off", 2])
     check_equal(lease.field("s"), "expired")
 
 
@@ -231,15 +233,15 @@ def a_grant_that_is_held_off_changes_nothing_but_what_had_expired():
 def no_token_above_the_ceiling_is_granted():
     lease = begin()
     STORE.redis("HSET", lease.stripe, "ceiling", 1)
-    check_equal(lease.acquire(), ["granted", 1, 1, EPOCH])
+    check_equal(lease.acquire(), ["granted", 1, 1, EPOCH, 1000, 1000])
     check_equal(lease.acquire()[0], "replayed")
     check_equal(lease.acquire("id-b")[0], "held")
     STORE.at(NOW + 1000)
     reply, changes = STORE.changed_by(lambda: lease.acquire("id-b"))
-    check_equal((reply, sorted(changes)), (["ceiling", 2, 1], sorted([lease.key, lease.due])))
-    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b", mode="hold-off")), ["held-off", 2])
+    check_equal((reply, sorted(changes)), (["ceiling", 2], sorted([lease.key, lease.due, lease.history])))
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b", may="hold-off")), ["held-off", 2])
     STORE.redis("HSET", lease.stripe, "counter", 5)  # lifted, before a floor above it was recorded
-    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["ceiling", 2, 1])
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["ceiling", 2])
     STORE.redis("HSET", lease.stripe, "ceiling", 6)
     check_equal([lease.acquire("id-b")[2], lease.acquire("id-b")[0], lease.acquire("id-c")[0]], [6, "replayed", "held"])
 
@@ -261,9 +263,9 @@ def the_stores_time_is_the_clock_plus_the_stripes_offset():
     lease = begin()
     lease.acquire()
     STORE.redis("HSET", lease.stripe, "clock", 999)
-    check_equal(lease.look()[0], "held")
+    check_equal(lease.look()[2], "held")
     STORE.redis("HSET", lease.stripe, "clock", 1000)
-    check_equal(lease.look()[0], "free")
+    check_equal(lease.look()[2], "free")
     lease = begin()
     STORE.redis("HSET", lease.stripe, "clock", -500)
     lease.acquire()
@@ -274,13 +276,13 @@ def the_stores_time_is_the_clock_plus_the_stripes_offset():
 def what_was_told_to_be_over_never_lives_again_when_the_clock_goes_back():
     lease = begin()
     for tell in (lease.look, lambda: lease.renew(), lambda: lease.release(), lambda: lease.acquire("id-a"), lease.sweep,
-                 lease.list, lambda: lease.acquire("id-z", mode="hold-off")):
+                 lease.list, lambda: lease.acquire("id-z", may="hold-off")):
         lease = begin()
         lease.acquire()
         STORE.at(NOW + 1000)
         tell()
         STORE.at(NOW)
-        check_equal(lease.look()[0], "free")
+        check_equal(lease.look()[2], "free")
         check_equal(lease.renew()[::2], ["lost", "expired"])
 
 
@@ -302,10 +304,11 @@ def renew_sets_the_deadline_anew_longer_or_shorter_and_keeps_the_token():
     lease = begin()
     lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 400)
-    check_equal(lease.renew(), ["renewed", 2, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 1000, 1, '{"a":1}'])
+    check_equal(lease.renew(), ["renewed", 2, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 1000, 1, '{"a":1}',
+                                "exclusive"])
     check_equal(lease.field("d"), str(NOW + 1400))
     reply, changes = STORE.changed_by(lambda: lease.renew(ttl=100))
-    check_equal(reply, ["renewed", 3, 1, EPOCH, "hold-aaaaaaa", "ada", 100, 100, 1, '{"a":1}'])
+    check_equal(reply, ["renewed", 3, 1, EPOCH, "hold-aaaaaaa", "ada", 100, 100, 1, '{"a":1}', "exclusive"])
     check_equal(changes[lease.due][1], {lease.name: NOW + 500})
     check_equal((lease.field("d"), lease.field("l")), (str(NOW + 500), "100"))
     STORE.at(NOW + 450)
@@ -345,11 +348,11 @@ def release_makes_the_lease_free_and_remembers_it():
     lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 10)
     reply, changes = STORE.changed_by(lease.release)
-    check_equal(reply, ["released", 2, 1])
+    check_equal(reply, ["released", 2, ""])
     check_equal(changes[lease.key][1], {"s": "released", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a",
                                         "d": str(NOW + 10 + REMEMBER_MS)})
     check_equal(changes[lease.due][1], {lease.name: NOW + 10 + REMEMBER_MS})
-    check_equal(lease.look(), ["free", 2, 1, EPOCH])
+    check_equal(lease.look(), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
 @test
@@ -357,8 +360,8 @@ def release_again_by_the_one_that_released_last_is_the_same_answer():
     lease = begin()
     lease.acquire()
     lease.release()
-    check_equal(STORE.unchanged_by(lease.release), ["released", 2, 1])
-    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, 1])
+    check_equal(STORE.unchanged_by(lease.release), ["released", 2, ""])
+    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, ""])
     check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 2, "unknown"])
 
 
@@ -369,7 +372,7 @@ def release_by_anyone_but_the_holder_changes_nothing():
     lease.acquire()
     check_equal(STORE.unchanged_by(lambda: lease.release("id-b")), ["lost", 1, "unknown"])
     check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 1, "unknown"])
-    check_equal(lease.look()[0], "held")
+    check_equal(lease.look()[2], "held")
 
 
 @test
@@ -388,7 +391,7 @@ def release_by_one_who_released_before_somebody_else_came_is_lost():
     lease.release()
     lease.acquire("id-b", "hold-bbbbbbb")
     check_equal(STORE.unchanged_by(lease.release), ["lost", 3, "unknown"])
-    check_equal(lease.look()[0], "held")
+    check_equal(lease.look()[2], "held")
 
 
 # -- look and list
@@ -396,12 +399,13 @@ def release_by_one_who_released_before_somebody_else_came_is_lost():
 @test
 def look_tells_what_anybody_may_know():
     lease = begin()
-    check_equal(STORE.unchanged_by(lease.look), ["free", 0, 0, EPOCH])
+    check_equal(STORE.unchanged_by(lease.look), ["looked", 0, "free", 0, EPOCH, "", 0, []])
     lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 300)
-    check_equal(STORE.unchanged_by(lease.look), ["held", 1, 1, EPOCH, "ada", 700, 300, 1, '{"a":1}'])
+    check_equal(STORE.unchanged_by(lease.look),
+                ["looked", 1, "held", 1, EPOCH, "exclusive", 0, [[1, "ada", 700, 300, 1, '{"a":1}']]])
     lease.release()
-    check_equal(STORE.unchanged_by(lease.look), ["free", 2, 1, EPOCH])
+    check_equal(STORE.unchanged_by(lease.look), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
 @test
@@ -415,9 +419,9 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     reply, changes = STORE.changed_by(lease.list)
     check_equal([reply[0], reply[2]], ["listed", ""])
     check_equal([item[0] for item in reply[3]], names[1:5])
-    check_equal(reply[3][0], [names[1], 5, EPOCH, "ada", 400, 500, 1, ""])
-    check_equal(list(changes[lease.prefix + names[5]][1])[0], "s")
-    check_equal(STORE.dump()[lease.prefix + names[5]]["s"], "expired")
+    check_equal(reply[3][0], [names[1], "held", 5, EPOCH, "exclusive", 0, [[5, "ada", 400, 500, 1, ""]]])
+    check_equal(list(changes), [lease.prefix + names[5]])
+    check_equal([STORE.dump()[lease.prefix + names[5]][field] for field in "sv"], ["held", "expired"], "void, not freed")
 
 
 @test
@@ -455,7 +459,8 @@ def list_looks_at_a_bounded_number_of_records_in_one_step():
         redis.call('HSET', KEYS[1] .. 'l:' .. name, 's', 'released', 't', 1, 'e', 7, 'h', 'h', 'i', 'i', 'd', 9999999)
         redis.call('ZADD', KEYS[1] .. 'due', 9999999, name) end""", 1, lease.stripe + ":")
     reply = lease.list()
-    check_equal(reply[2:], ["x1000", []])
+    check_equal(reply[2:], ["x0500", []])
+    check_equal(lease.list(after="x0500")[2:], ["x1000", []])
     check_equal(lease.list(after="x1000")[2:], ["", []])
 
 
@@ -476,7 +481,7 @@ def sweep_ends_what_expired_and_later_forgets_it_whole():
     STORE.at(NOW + 1000 + REMEMBER_MS)
     check_equal(lease.sweep(), ["swept", 3, 1, 0])
     check_equal(sorted(STORE.dump()), EMPTY)
-    check_equal(lease.look(), ["free", 3, 0, EPOCH])
+    check_equal(lease.look(), ["looked", 3, "free", 0, EPOCH, "", 0, []])
     check_equal(lease.acquire()[2], 2)
 
 
@@ -509,7 +514,7 @@ def sweep_trusts_the_record_and_not_the_index():
     STORE.redis("ZADD", lease.due, NOW - 5, lease.name)
     STORE.redis("ZADD", lease.due, NOW - 5, "orphan")
     check_equal(lease.sweep()[2:], [2, 0])
-    check_equal(lease.look()[0], "held")
+    check_equal(lease.look()[2], "held")
     check_equal(STORE.dump()[lease.due], {lease.name: NOW + 1000})
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every reply and every branch of pulse.lua, watch.lua and leave.lua."""
+"""Every reply and every branch of pulse.lua, watch.lua and farewell.lua."""
 
 from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, STRIPES, TOKEN_LAST, check, check_equal, main, test
 from members import LEAVE, Life, Member, all_in, company, founder, grant, unchanged_by
@@ -209,7 +209,7 @@ def an_empty_redis_is_told_and_stays_empty():
 def another_store_or_another_schema_is_told_and_not_touched():
     a = founder(LIFE)
     all_in(a)
-    a.identity = "2:other"
+    a.identity = "3:other"
     check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
     for identity in ("1" + IDENTITY[1:], "22" + IDENTITY[1:]):
         for key in STRIPES + [RECORD]:
@@ -512,7 +512,7 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         b.epoch -= 1
 
     def another_store(b):
-        b.identity = "2:other"
+        b.identity = "3:other"
 
     def unknown(b):
         b.name = "nobody"

@@ -624,6 +624,169 @@ def a_check_of_what_is_no_lease_is_400():
     refused(WORLD.gateway("GET", "/v1/check", with_token(ada.header)), 404, "not-found")
 
 
+# -- shared holds and permits
+
+WAYS = ({"mode": "shared"}, {"permits": 3})
+
+
+def many(count, **way):
+    """That many holders of one lease, with a resource under it that somebody wrote before."""
+    writer = Holder()
+    put(writer.name, writer.header, b"one")
+    WORLD.release(writer.name, writer.grant)
+    return [Holder(writer.name, holder=f"h{i}", **way) for i in range(count)]
+
+
+@test
+def one_of_many_may_read_and_not_write():
+    for way in WAYS:
+        ann, ben = many(2, **way)
+        check_equal((ann.grant["mode"], ben.token > ann.token), (way.get("mode", "permits"), True))
+        before = state(ann.name)
+        for holder in (ann, ben):
+            members = {"lease": ann.name, "presented_token": holder.token, "current_token": ben.token}
+            for act in (put, delete):
+                answer = refused(act(ann.name, holder.header), 403, "wrong-mode", **members)
+                check(status_of(answer).startswith(f"pawl; verdict=refused; reason=wrong-mode; token={holder.token}; mark="), answer)
+            refused(delete(ann.name + "/none", holder.header), 403, "wrong-mode")
+            refused(put(ann.name, holder.header, b"x", ("If-Match", '"nope"')), 403, "wrong-mode")
+            for query in ("", "?deny=native"):
+                refused(checked(ann.name, holder.header, query), 403, "wrong-mode")
+        check_equal(state(ann.name), before)
+        for holder in (ann, ben):
+            read = get(ann.name, holder.header)
+            check_equal((read.status, read.body, status_of(read)),
+                        (200, b"one", f"pawl; verdict=accepted; token={holder.token}; mark={holder.token}; guarantee=committed"))
+
+
+@test
+def the_stored_mode_decides_and_not_the_headers():
+    for way in WAYS:
+        ann, _ = many(2, **way)
+        header = ann.forged(mode="exclusive")
+        refused(put(ann.name, header), 403, "wrong-mode")
+        refused(checked(ann.name, header), 403, "wrong-mode")
+        check_equal(get(ann.name, header).status, 200)
+        ada = Holder()
+        check_equal(put(ada.name, ada.forged(mode=ann.grant["mode"])).status, 201)
+        check_equal(checked(ada.name, ada.forged(mode=ann.grant["mode"])).status, 200)
+
+
+@test
+def a_read_of_one_of_many_raises_the_mark_and_fences_nobody_who_shares_with_it():
+    for way in WAYS:
+        ann, ben = many(2, **way)
+        check_equal(get(ann.name, ben.header).header("Fencing-Mark"), str(ben.token))
+        read = get(ann.name, ann.header)
+        check_equal((read.status, read.header("Fencing-Mark"), status_of(read)),
+                    (200, str(ben.token), f"pawl; verdict=accepted; token={ann.token}; mark={ben.token}; guarantee=committed"))
+        check_equal(mark(ann.name)["mark"], ben.token)
+
+
+@test
+def one_of_many_is_stale_when_its_own_hold_is_over_or_an_exclusive_grant_came_later():
+    for way in WAYS:
+        ann, ben = many(2, **way)
+        WORLD.release(ben.name, ben.grant)
+        answer = refused(get(ann.name, ben.header), 412, "stale-token", current_token=ben.token, presented_token=ben.token)
+        check("newer" not in answer.json["detail"] and "granted since" not in answer.json["detail"], answer.json["detail"])
+        check_equal(get(ann.name, ann.header).status, 200, "another's end is not its own")
+        WORLD.release(ann.name, ann.grant)
+        refused(get(ann.name, ann.header), 412, "stale-token")
+        cyd = Holder(ann.name, holder="cyd")
+        for holder in (ann, ben):
+            for act in (put, delete, get):
+                refused(act(ann.name, holder.header), 412, "stale-token", current_token=cyd.token, holder="cyd")
+        check_equal(put(ann.name, cyd.header).status, 204)
+
+
+@test
+def a_shared_hold_is_not_good_any_more_the_moment_it_runs_out():
+    [ann] = many(1, mode="shared", ttl_ms=150)
+    ben = Holder(ann.name, mode="shared")
+    answers = []
+
+    def gone():
+        answers.append(get(ann.name, ann.header))
+        return answers[-1].status == 412
+    wait_until(gone, "the gate refuses")
+    check_equal(answers[-1].code, "stale-token")
+    check(len(answers) > 1 and all(answer.status == 200 for answer in answers[:-1]), answers)
+    check_equal(get(ann.name, ben.header).status, 200)
+
+
+@test
+def a_number_under_the_name_of_another_who_shares_was_never_issued():
+    ann, ben = many(2, mode="shared")
+    refused(get(ann.name, ann.forged(token=ben.token, mode="shared")), 412, "unissued-token")
+    refused(get(ann.name, ann.forged(token=ben.token + 10 ** 9, mode="shared")), 412, "unissued-token")
+    refused(get(ann.name, ben.forged(hold="A" * 12, mode="shared")), 412, "unissued-token")
+
+
+# -- sessions and those who wait
+
+def session(ttl_ms):
+    answer = WORLD.lease("POST", "/v1/sessions", body={"ttl_ms": ttl_ms})
+    check_equal(answer.status, 201, repr(answer))
+    return answer.json["session"], {"Session-Secret": answer.json["session_secret"]}
+
+
+def held_in(name, secret, **ask):
+    answer = WORLD.lease("POST", f"/v1/leases/{name}", secret, body=ask)
+    check_equal(answer.status, 201, repr(answer))
+    return answer.json["fencing_token"]
+
+
+@test
+def a_hold_of_a_session_is_not_good_any_more_the_moment_the_session_is_deleted():
+    one, secret = session(60000)
+    names = {way: WORLD.name("s") for way in ("exclusive", "shared")}
+    headers = {way: held_in(name, secret, session=one, ttl_ms=100, mode=way) for way, name in names.items()}
+    check_equal(put(names["exclusive"], headers["exclusive"]).status, 201)
+    refused(get(names["shared"], headers["shared"]), 404, "not-found")
+    check_equal(WORLD.lease("DELETE", f"/v1/sessions/{one}", secret).status, 204)
+    refused(put(names["exclusive"], headers["exclusive"]), 412, "lease-expired")
+    refused(get(names["shared"], headers["shared"]), 412, "stale-token")
+
+
+@test
+def a_hold_of_a_session_is_not_good_any_more_the_moment_the_session_runs_out():
+    one, secret = session(300)
+    name = WORLD.name("s")
+    header = held_in(name, secret, session=one, ttl_ms=60000)
+    answers = []
+
+    def gone():
+        answers.append(put(name, header))
+        return answers[-1].status == 412
+    wait_until(gone, "the gate refuses")
+    check_equal(answers[-1].code, "lease-expired")
+    check(len(answers) > 1 and all(answer.status in (201, 204) for answer in answers[:-1]), answers)
+
+
+@test
+def who_was_waiting_writes_with_his_token_and_the_one_before_is_stale():
+    ada = Holder(holder="ada", ttl_ms=300)
+    put(ada.name, ada.header, b"ada's")
+    bob = Holder(ada.name, holder="bob", wait_ms=10000)
+    check(bob.token > ada.token, f"{bob.grant}")
+    refused(put(ada.name, ada.header), 412, "stale-token", current_token=bob.token, holder="bob")
+    check_equal(put(ada.name, bob.header, b"bob's").status, 204)
+
+
+@test
+def a_refusal_is_told_in_the_leases_history_once_a_second_and_pushes_out_nobody():
+    ada = Holder(holder="ada")
+    bob = ada.successor(holder="bob")
+    for _ in range(50):
+        refused(put(bob.name, ada.header), 412, "stale-token")
+    items = WORLD.lease("GET", f"/v1/leases/{bob.name}/history").json["items"]
+    check_equal([(item["type"], item["token"], item["reason"]) for item in items if item["type"] != "refused"],
+                [("granted", ada.token, ""), ("released", ada.token, ""), ("granted", bob.token, "")])
+    told = [(item["token"], item["reason"]) for item in items if item["type"] == "refused"]
+    check(1 <= len(told) <= 10 and set(told) == {(ada.token, "stale-token")}, f"{told}")
+
+
 # -- with two gateways
 
 @test

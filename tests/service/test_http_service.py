@@ -319,8 +319,8 @@ def a_method_that_an_address_does_not_take_is_405_with_those_that_it_takes():
 def an_unknown_address_is_404_whatever_the_method():
     for client in (WORLD.lease, WORLD.gateway):
         for page in ("/", "/v1", "/v1/", "/v2/leases/a", "//livez", "/livez/", "/livez/x", "/LIVEZ", "/%6civez", "/v1/leases/a/b/c",
-                     "/problems/", "/problems/no-such", "/openapi.yaml", "/favicon.ico", "/v1/leases/a/history", "/../livez",
-                     "/v1/sessions", "/v1/events"):
+                     "/problems/", "/problems/no-such", "/openapi.yaml", "/favicon.ico", "/v1/leases/a/histories", "/../livez",
+                     "/v1/session", "/v1/event"):
             for method in ("GET", "HEAD", "POST", "DELETE", "BREW"):
                 answer = client(method, page)
                 if page == "/problems/no-such" and method not in ("GET", "HEAD"):

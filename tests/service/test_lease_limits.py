@@ -7,7 +7,6 @@ import urllib.parse
 from pawl_test import World, check, check_equal, check_in, main, test
 
 WORLD = World()
-LATER = "not in this version"
 
 
 def post(body, name=None, **headers):
@@ -232,28 +231,74 @@ def an_unknown_member_is_named():
 
 @test
 def the_detail_says_what_to_do():
-    for body in ({"ttl_ms": 1}, {"x": 1}, {"permits": 3}, "{"):
+    for body in ({"ttl_ms": 1}, {"x": 1}, {"permits": 0}, "{"):
         detail = post(body).json["detail"]
         check(detail.endswith(".") and len(detail) > 25, detail)
 
 
-# -- what a later version has
-
 @test
-def what_a_later_version_has_is_refused_and_never_ignored():
-    for body in ({"mode": "shared"}, {"permits": 1}, {"permits": 1000000}, {"wait_ms": 1}, {"wait_ms": 600000},
-                 {"lock_delay_ms": 1}, {"lock_delay_ms": 600000}, {"reentrant": True}, {"session": "s" * 22}):
-        bad(body, LATER)
+def what_is_asked_of_a_free_lease_is_granted_up_to_its_limits():
+    for body in ({"mode": "shared"}, {"mode": "exclusive"}, {"permits": 1}, {"permits": 2}, {"permits": 1000000}, {"wait_ms": 1},
+                 {"wait_ms": 600000}, {"lock_delay_ms": 1}, {"lock_delay_ms": 600000}, {"reentrant": True}):
+        check_equal(granted(body)["waited_ms"], 0)
 
 
 @test
-def what_a_later_version_has_keeps_its_own_limits():
+def numbers_outside_their_limits_and_members_of_the_wrong_type_are_named():
     for body in ({"permits": 0}, {"permits": 1000001}, {"wait_ms": -1}, {"wait_ms": 600001}, {"lock_delay_ms": -1},
-                 {"lock_delay_ms": 600001}):
+                 {"lock_delay_ms": 600001}, {"session": "s" * 15}, {"session": "s" * 65}, {"session": "s" * 21 + "/"}):
         outside(body, list(body)[0])
     for body in ({"mode": 1}, {"mode": "exclusiv"}, {"mode": "permits"}, {"mode": None}, {"permits": "3"}, {"wait_ms": "0"},
                  {"wait_ms": 0.5}, {"reentrant": 0}, {"reentrant": "false"}, {"session": 1}, {"lock_delay_ms": None}):
         bad(body, list(body)[0])
+
+
+@test
+def mode_and_permits_exclude_each_other():
+    for mode in ("exclusive", "shared"):
+        for permits in (1, 3):
+            bad({"mode": mode, "permits": permits}, "not both")
+
+
+@test
+def a_session_comes_with_its_secret_and_a_secret_with_its_session():
+    name, body = WORLD.name(), {"session": "s" * 22}
+    table = [(body, [], "Session-Secret is missing"), (body, [""], "22 to 64"), (body, ["x" * 21], "22 to 64"),
+             (body, ["x" * 65], "22 to 64"), (body, ["x" * 21 + "="], "22 to 64"), (body, ["x" * 22, "x" * 22], "once"),
+             ({}, ["x" * 22], "without the member session")]
+    for ask, secrets, detail in table:
+        answer = WORLD.lease("POST", f"/v1/leases/{name}", [("Session-Secret", secret) for secret in secrets], ask)
+        check_equal((answer.status, answer.code), (400, "invalid-request"), f"{ask} {secrets} {answer}")
+        check_in(detail, answer.json["detail"])
+    check_equal(WORLD.look(name)["token"], 0, "something was granted")
+
+
+@test
+def a_session_that_nobody_opened_is_lost():
+    name = WORLD.name()
+    answer = WORLD.lease("POST", f"/v1/leases/{name}", {"Session-Secret": "x" * 22}, {"session": "s" * 22})
+    check_equal((answer.status, answer.code), (410, "session-lost"), repr(answer))
+    check_equal(WORLD.look(name)["token"], 0, "something was granted")
+
+
+@test
+def a_reason_is_1_to_256_bytes_of_printable_utf_8_and_a_token_one():
+    name = WORLD.name()
+    grant = granted({}, name)
+
+    def force(**body):
+        return WORLD.lease("POST", f"/v1/leases/{name}/force-release", body=body)
+    for reason in ("", "a" * 257, "ä" * 129, "a\tb", "a\nb", "\x7f", "\u0085"):
+        answer = force(reason=reason)
+        check_equal((answer.status, answer.code), (422, "out-of-range"), repr(reason))
+        check_in("reason", answer.json["detail"])
+    for token in (0, -1, 10 ** 15):
+        check_equal((force(expect_token=token).status, force(expect_token=token).code), (422, "out-of-range"), token)
+    for body in ({"reason": 1}, {"reason": None}, {"expect_token": "1"}, {"expect_token": None}, {"token": 1}):
+        check_equal(force(**body).code, "invalid-request", body)
+    check_equal(WORLD.look(name)["token"], grant["token"])
+    for reason in ("a", "a" * 256, "ä" * 128):
+        check_equal(force(reason=reason).status, 200, reason)
 
 
 # -- headers

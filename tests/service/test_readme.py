@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The lines that the README tells a newcomer to type do what it says."""
 
+import concurrent.futures
 import re
 import subprocess
 
@@ -9,13 +10,13 @@ from pawl_test import ROOT, World, check_equal, check_in, main, test, wait_until
 WORLD = World()
 
 
-def curl_lines():
-    """The block of the README that begins with an acquire, with the ports of this test."""
+def curl_lines(there="/v1/leases/"):
+    """The first block of the README with this in it, with the ports of this test."""
     for block in re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
-        if "/v1/leases/" in block:
+        if there in block:
             block = block.replace("http://127.0.0.1:8700", WORLD.lease_daemon.url)
             return [line for line in block.replace("http://127.0.0.1:8701", WORLD.gateway_daemon.url).splitlines() if line]
-    raise AssertionError("the README has no block that acquires a lease")
+    raise AssertionError(f"the README has no block with {there}")
 
 
 def typed(lines):
@@ -46,6 +47,18 @@ def once_the_hold_is_over_and_another_has_it_the_same_line_is_refused():
     said = typed([f"TOKEN='{token}'", lines[1]])
     check_in("412 Precondition Failed", said)
     check_in("reason=stale-token", said)
+
+
+@test
+def the_line_of_the_readme_that_waits_is_granted_when_the_lease_is_free():
+    before = WORLD.acquire("report")
+    lines = curl_lines("wait_ms")
+    check_equal(len(lines), 1)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        said = pool.submit(typed, lines)
+        wait_until(lambda: WORLD.look("report")["waiting"] == 1, "it waits")
+        WORLD.release("report", before)
+        check_in('"holder":"worker-7"', said.result())
 
 
 main(close=WORLD.close)

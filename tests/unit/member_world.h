@@ -8,7 +8,7 @@
 #include "shared/record/member.h"
 #include "tests/unit/store_world.h"
 
-enum { PARTIES = 3, STAGE_MS = 20000, CALL_MS = 8000, GRANT_KEYS = 3, GRANT_ARGS = 8, EVENTS = 8 };
+enum { PARTIES = 3, STAGE_MS = 20000, CALL_MS = 8000, GRANT_KEYS = 3, GRANT_ARGS = 9, EVENTS = 8 };
 
 #define STORE_ID "ssssssssssssssssssssssss"
 #define FIRST_EPOCH 7
@@ -116,7 +116,7 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
         .who = "a test",
         .pulse = &script_pulse,
         .watch = &script_watch,
-        .leave = &script_leave,
+        .leave = &script_farewell,
         .admit = plan.role == MEMBER_LEASE ? &script_admit : NULL,
         .event = party_event,
     };
@@ -208,7 +208,7 @@ static inline void stage_init_store(struct stage *stage, int64_t floor)
     WAIT(&world, world_ready(&world), 5000);
     snprintf(text, sizeof(text), "%lld", (long long)floor);
     argv[0] = BYTES("pawl:{store}");
-    argv[1] = BYTES("2:" STORE_ID);
+    argv[1] = BYTES(KEYS_SCHEMA ":" STORE_ID);
     argv[2] = BYTES("7");
     argv[3] = bytes_of(store_run_id(world.store));
     argv[4] = bytes_of(id);
@@ -295,13 +295,14 @@ static inline void acquire_begin(struct party *party, struct acquiring *a, const
     a->argv[1] = keys_due(a->due, stripe);
     a->argv[2] = keys_lease(a->key, bytes_of(a->lease));
     args[0] = bytes_of(a->lease);
-    args[1] = bytes_of(a->lease_id);
-    args[2] = BYTES("abcdefghijkl");
-    args[3] = BYTES("holder");
-    args[4] = BYTES("60000");
-    args[5] = BYTES("");
-    args[6] = BYTES("600000");
+    args[1] = BYTES("600000");
+    args[2] = bytes_of(a->lease_id);
+    args[3] = BYTES("abcdefghijkl");
+    args[4] = BYTES("holder");
+    args[5] = BYTES("60000");
+    args[6] = BYTES("");
     args[7] = BYTES("grant");
+    args[8] = BYTES("");
     a->record.store.done = acquiring_done;
     a->problem = record_run(&party->line, &a->record, stripe, &script_acquire, GRANT_KEYS,
                             GRANT_KEYS + GRANT_ARGS, a->argv);

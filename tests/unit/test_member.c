@@ -69,7 +69,7 @@ TEST(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor_ahead)
 
     CHECK(went(lease, MEMBER_AWAY, MEMBER_IN));
     CHECK_INT(life_epoch(lease->life), FIRST_EPOCH);
-    CHECK_TEXT(bytes_of(life_identity(lease->life)), BYTES("2:" STORE_ID));
+    CHECK_TEXT(bytes_of(life_identity(lease->life)), BYTES(KEYS_SCHEMA ":" STORE_ID));
     CHECK_INT(lease->keeper.recorded.member_count, 1);
     CHECK_TEXT(bytes_of(lease->keeper.recorded.members[0].incarnation), bytes_of(lease->member.incarnation));
     CHECK(lease->keeper.recorded.floor >= lease->member.ceiling);
@@ -472,14 +472,14 @@ TEST(another_store_is_refused)
     snprintf(path, sizeof(path), "%s/b", stage.redis.dir);
     state_dir_init(path, 1000, id);
     for (unsigned i = 0; i < STRIPES; i++) {
-        snprintf(command, sizeof(command), "HSET pawl:{%02x} id 2:tttttttttttttttttttttttt", i);
+        snprintf(command, sizeof(command), "HSET pawl:{%02x} id " KEYS_SCHEMA ":tttttttttttttttttttttttt", i);
         redis_ask(&stage.redis, command);
     }
-    redis_ask(&stage.redis, "HSET pawl:{store} id 2:tttttttttttttttttttttttt");
+    redis_ask(&stage.redis, "HSET pawl:{store} id " KEYS_SCHEMA ":tttttttttttttttttttttttt");
     lease = party_open(&stage, 0, lease_plan("b"));
     UNTIL(&stage, lease->member.state == MEMBER_REFUSED);
     check_refused(lease, PROBLEM_STORE_NOT_OURS, "store-not-ours");
-    CHECK(strstr(lease->detail, "2:tttttttttttttttttttttttt") != NULL &&
+    CHECK(strstr(lease->detail, KEYS_SCHEMA ":tttttttttttttttttttttttt") != NULL &&
           strstr(lease->detail, STORE_ID) != NULL);
     CHECK_TEXT(bytes_of(member_field(lease, "role")), BYTES("$-1"));
     stage_close(&stage);

@@ -405,6 +405,22 @@ TEST(a_holder_is_1_to_128_bytes_of_printable_utf8)
     CHECK(!name_is_holder((struct bytes){NULL, 0}));
 }
 
+TEST(a_reason_is_1_to_256_bytes_of_printable_utf_8)
+{
+    char text[258];
+
+    memset(text, 'r', sizeof(text));
+    CHECK(name_is_reason((struct bytes){text, 1}));
+    CHECK(name_is_reason((struct bytes){text, 256}));
+    CHECK(!name_is_reason((struct bytes){text, 257}));
+    CHECK(!name_is_reason((struct bytes){NULL, 0}));
+    CHECK(name_is_reason(BYTES("it hangs; \xc3\xa4rgerlich")));
+    CHECK(!name_is_reason(BYTES("a\tb"))); /* parts of a history's item are separated by it */
+    CHECK(!name_is_reason(BYTES("a\nb")));
+    CHECK(!name_is_reason(BYTES("\xc2\x85")));
+    CHECK(!name_is_reason(BYTES("\xff")));
+}
+
 TEST(an_idempotency_key_is_1_to_128_visible_ascii_characters)
 {
     static const struct text_case cases[] = {
@@ -438,6 +454,7 @@ int main(void)
     RUN(a_lease_id_has_22_to_64_characters_of_base64url);
     RUN(fresh_lease_ids_are_lease_ids_and_differ);
     RUN(a_holder_is_1_to_128_bytes_of_printable_utf8);
+    RUN(a_reason_is_1_to_256_bytes_of_printable_utf_8);
     RUN(an_idempotency_key_is_1_to_128_visible_ascii_characters);
     return check_done();
 }

@@ -15,7 +15,7 @@ local one = all[ARGV[1]]
 if not store.id and stripes.there == 0 then
     return { 'empty' }
 end
-if not store.id or string.sub(store.id, 1, 2) ~= '2:' then
+if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA then
     return { 'another', store.id or '' }
 end
 if not one then

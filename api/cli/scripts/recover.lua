@@ -15,7 +15,7 @@ local RUN = string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
-if store.id and (string.sub(store.id, 1, 2) ~= '2:' or (ARGV[1] ~= '' and store.id ~= ARGV[1])) then
+if store.id and (string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and store.id ~= ARGV[1])) then
     return { 'another', store.id }
 end
 

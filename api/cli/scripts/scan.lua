@@ -14,14 +14,15 @@ local function must_be(key)
     if key == 'pawl:{store}:members' then
         return 'set'
     end
-    if string.match(key, '^pawl:{%x%x}:due$') or string.match(key, '^pawl:{%x%x}:gone$') then
+    if string.match(key, '^pawl:{%x%x}:due$') or string.match(key, '^pawl:{%x%x}:gone$')
+        or string.match(key, '^pawl:{%x%x}:[xq]:') or key == 'pawl:{store}:alarm' then
         return 'zset'
     end
     if key == 'pawl:{store}' or string.match(key, '^pawl:{%x%x}$') or string.match(key, '^pawl:{store}:m:')
-        or string.match(key, '^pawl:{%x%x}:[lr]:') then
+        or string.match(key, '^pawl:{%x%x}:[lhnwkdsyr]:') then
         return 'hash'
     end
-    return nil
+    return string.match(key, '^pawl:{%x%x}:[ef]:') and 'list' or nil
 end
 
 local function take_lease(key, name)

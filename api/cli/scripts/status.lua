@@ -124,7 +124,7 @@ for i = 0, STRIPES - 1 do
 end
 
 fact('kind', not store.id and stripes.there == 0 and 'empty'
-    or (store.id and string.sub(store.id, 1, 2) == '2:') and 'store' or 'another')
+    or (store.id and string.sub(store.id, 1, 2) == SCHEMA) and 'store' or 'another')
 fact('identity', store.id or '')
 fact('sound', store.sound and 1 or 0)
 fact('record', redis.call('EXISTS', KEYS[1])) -- is there at all

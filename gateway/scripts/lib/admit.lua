@@ -8,7 +8,7 @@ local function admit(record, version)
     if version_made_by(version, ARGV[9], ARGV[10]) then
         return { 'repeated', SEQ, version.answer, version.etag, mark }
     end
-    local reason = fence_reason(record)
+    local reason = fence_reason(record, 'write')
     if reason then
         return fence_refuse(record, reason)
     end

@@ -3,26 +3,60 @@
 --   ARGV[2]  token
 --   ARGV[3]  its epoch
 --   ARGV[4]  name of its hold
---   ARGV[5]  remember_ms
---   KEYS[2]  due index           KEYS[3]  lease
+--   ARGV[5]  "exclusive" | "shared" | "permits": its mode, as the signed header has it
+--   KEYS[1]  stripe   KEYS[2]  lease
 local PRESENTED, PRESENTED_EPOCH, HOLD = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local REFUSAL_APART_MS = 1000
+
+-- What a hold that is over is called: one of many is stale, whoever came after it (docs/contract.md, "The
+-- check"). The store keeps nothing of it, so the header says what it was: only this word hangs on that.
+local OVER = ARGV[5] == 'exclusive' and 'lease-expired' or 'stale-token'
 
 local function above(epoch_a, token_a, epoch_b, token_b)
     return epoch_a > epoch_b or (epoch_a == epoch_b and token_a > token_b)
 end
 
--- nil when the token is that of the hold that is live now, else the reason in the contract's words.
-local function fence_reason(record)
+-- The lease, or nil: nothing is known of any grant, also when somebody waits for the first one.
+local function fence_read()
+    local record = hold_read(KEYS[2])
+    return record and record.token > 0 and record or nil
+end
+
+-- Which of many holds has the presented name, also when it is over; nil: none.
+local function one_of_many(record)
+    local lease_id = record.many and redis.call('HGET', KEYS[1] .. ':n:' .. ARGV[1], HOLD)
+    local one = lease_id and hold_read(KEYS[1] .. ':h:' .. ARGV[1] .. '/' .. lease_id)
+    return one and one.hold == HOLD and one or nil
+end
+
+-- nil when the token is that of a hold that is live now and may do this, "read" or "write"; else the reason
+-- in the contract's words.
+--
+-- A grant that nobody has claimed yet passes like any other, and need not be told apart: the name of its hold
+-- is random, and no header with it is signed before the claim.
+local function fence_reason(record, deed)
+    local one = record and one_of_many(record)
+    if record then
+        record.presented = one
+    end
+    one = one and one.live and one or nil
+    if one and deed ~= 'read' then
+        return 'wrong-mode' -- by what the store has, whatever the header says
+    end
     if above(PRESENTED_EPOCH, PRESENTED, EPOCH, COUNTER) then
         return 'unissued-token'
     end
     if not record then
-        return 'lease-expired' -- forgotten: no live hold
+        return OVER -- forgotten: no live hold
+    end
+    if one then
+        local is_its = one.token == PRESENTED and one.epoch == PRESENTED_EPOCH
+        return not is_its and 'unissued-token' or nil -- later ones that share the lease with it fence nobody
     end
     if above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
         -- A store that has lost grants cannot call one of them never granted; but all holds of before are
         -- over.
-        return PRESENTED_EPOCH < ALIVE and 'lease-expired' or 'unissued-token'
+        return PRESENTED_EPOCH < ALIVE and OVER or 'unissued-token'
     end
     if above(record.epoch, record.token, PRESENTED_EPOCH, PRESENTED) then
         return 'stale-token'
@@ -30,10 +64,21 @@ local function fence_reason(record)
     if record.hold ~= HOLD then
         return 'unissued-token' -- the number alone, under another hold's name
     end
-    if not record.live then
-        return 'lease-expired'
+    if record.many or not record.live then
+        return OVER
     end
     return nil
+end
+
+-- For the lease's history (shared/record/history.lua), at most one a second: who hammers must not fill the
+-- store. When the last one was, it says itself: the lease is not changed by a refusal.
+local function refusal_note(reason)
+    local last = redis.call('LINDEX', KEYS[1] .. ':f:' .. ARGV[1], -1)
+    local at = last and tonumber(string.match(last, '\t(%d+)\t[^\t]*$')) or 0
+    if NOW - at >= REFUSAL_APART_MS then
+        touch()
+        history_add(KEYS[1], SEQ, 'f', ARGV[1], 'refused', PRESENTED, '', reason)
+    end
 end
 
 -- What a refusal tells.
@@ -42,16 +87,20 @@ local function fence_refuse(record, reason)
     if not record then
         return { 'refused', SEQ, reason, 0, 0, 0, '' }
     end
-    hold_settle(record, KEYS[2], ARGV[1], tonumber(ARGV[5]))
+    hold_void(record)
+    hold_void(record.presented)
+    refusal_note(reason)
     local holder = record.live and record.holder or ''
     return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder }
 end
 
--- Raises the mark to the token that was let through: from here on it is the live one's.
+-- Raises the mark to the token that was let through, unless a later one that shares the lease was before it;
+-- the mark.
 local function fence_pass(record)
-    if record.mark ~= PRESENTED or record.mark_epoch ~= PRESENTED_EPOCH then
+    if above(PRESENTED_EPOCH, PRESENTED, record.mark_epoch, record.mark) then
         touch()
         redis.call('HSET', record.key, 'k', PRESENTED, 'p', PRESENTED_EPOCH)
+        record.mark = PRESENTED
     end
-    return PRESENTED
+    return record.mark
 end

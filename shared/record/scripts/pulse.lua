@@ -276,7 +276,7 @@ local store = store_read(stripes)
 if not store.id and stripes.there == 0 then
     return { 'empty' }
 end
-if not store.id or string.sub(store.id, 1, 2) ~= '2:' or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
+if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
     return { 'another', store.id or '' }
 end
 local all, ids = members_read()

@@ -113,7 +113,7 @@ class Contract:
             raise Wrong(f"{where}: type {media!r} is not listed, only {list(content)}; body {answer.body[:300]!r}")
         if method == "HEAD":
             return None
-        if not media.endswith("json"):
+        if media != "application/json" and not media.endswith("+json"):
             return None
         body = strict_json(where, answer.body)
         self._hold_schema(where, key + (media,), content[media]["schema"], body)

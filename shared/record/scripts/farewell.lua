@@ -1,4 +1,4 @@
--- leave.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
+-- farewell.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
 -- use: shared/record/clock.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}

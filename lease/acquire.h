@@ -1,0 +1,31 @@
+/* acquire.h - what an acquire of one lease (acquire.c) and one of several (all.c) have in common. */
+#ifndef PAWL_LEASE_ACQUIRE_H
+#define PAWL_LEASE_ACQUIRE_H
+
+#include "lease/grant.h"
+#include "shared/http.h"
+#include "shared/loop.h"
+#include "shared/store.h"
+
+/* Why nobody can wait here: wait_new() has given NULL. */
+extern const char acquire_no_desk[];
+
+/* Of a sound grant that a script has made just now: whether its counter fell back under our hands. With one
+ * worker the answers come in the order of the grants; with more the next pulse finds it. What was granted so
+ * is not told to anybody, and ends when the store is gated. */
+bool acquire_token_came_again(const struct http_request *req, const struct grant *grant);
+/* One that others may have made, some time ago: from now on it is known. */
+void acquire_token_known(const struct http_request *req, const struct grant *grant);
+
+/* "ceiling": nothing was granted, and a higher floor is recorded within milliseconds where the disk is well.
+ * again will ring, to ask once more; false: it was waited for long enough. until_ms: the caller's, 0 at
+ * first. */
+bool acquire_is_patient(const struct http_request *req, uint64_t *until_ms, struct loop_timer *again,
+                        void (*rings)(struct loop_timer *timer));
+
+/* Each ends the request. */
+enum step acquire_mismatch_answer(struct http_request *req, struct bytes name, int64_t permits);
+/* The words of acquire.lua that say all there is to say; any other is 500. */
+enum step acquire_refused_answer(struct http_request *req, const struct store_reply *reply);
+
+#endif

@@ -1,0 +1,400 @@
+/* feed.c - what happens to leases, as it happens.
+ *
+ *   feed_heard     a message: to those who listen to its lease, then to those who listen to all
+ *   feed_listens   Redis has confirmed a channel: its listeners are told
+ *   feed_deaf      all who listened are told, and what was kept is forgotten
+ *
+ * A channel for each lease that somebody listens to, and a pattern for all of them. Redis tells what fits
+ * both twice, one right behind the other (pubsubPublishMessageInternal of 7.0: to the channel's subscribers,
+ * then to the patterns'), so the second is the one that is the same to the byte: no two items have the same
+ * id. */
+#include "lease/feed.h"
+
+#include <assert.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lease/operation.h"
+
+#define CHANNEL_PREFIX "pawl:e:"
+
+enum {
+    PREFIX_LEN = sizeof(CHANNEL_PREFIX) - 1,
+    STRIPE_LEN = 3, /* a message is "SS ITEM" */
+    CHANNEL_SIZE = PREFIX_LEN + NAME_MAX_BYTES + 1,
+    SAME_MAX = 2048 /* bytes of the last message that are remembered, more than an item has */
+};
+
+/* One that is listened to; prev and next: all of them but that of all leases. */
+struct feed_channel {
+    struct feed_channel *prev, *next;
+    struct feed_listener *first;
+    char text[CHANNEL_SIZE];
+    struct bytes name; /* in text: the lease's; "*": all */
+    bool listens, subscribed;
+};
+
+struct kept {
+    struct bytes lease, message; /* behind the struct */
+};
+
+struct feed {
+    struct worker *worker;
+    struct store_ear *ear;
+    struct store_ear_owner owner;
+    void *tree; /* of the channels, by name; tsearch(3) */
+    struct feed_channel *channels;
+    struct feed_channel all;
+    struct loop_timer linger;
+    unsigned linger_ms;
+    struct kept **ring; /* FEED_KEPT of them while all leases are listened to, else NULL */
+    unsigned oldest, kept;
+    unsigned listeners;
+    char last[SAME_MAX]; /* the last message, its lease in front */
+    size_t last_len;
+};
+
+static void feed_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message);
+static void feed_listens(struct store_ear_owner *owner, struct bytes channel);
+static void feed_deaf(struct store_ear_owner *owner);
+static void feed_linger_over(struct loop_timer *timer);
+
+static void *must_have(void *memory)
+{
+    if (memory == NULL) {
+        fprintf(stderr, "pawl: out of memory\n");
+        abort();
+    }
+    return memory;
+}
+
+static void channel_init(struct feed_channel *channel, struct bytes name)
+{
+    int len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
+
+    assert((size_t)len < sizeof(channel->text));
+    channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
+}
+
+struct feed *feed_new(struct worker *worker, struct store_options options)
+{
+    struct feed *feed = must_have(calloc(1, sizeof(*feed)));
+
+    feed->worker = worker;
+    feed->owner = (struct store_ear_owner){feed_heard, feed_listens, feed_deaf};
+    feed->linger_ms = FEED_LINGER_MS;
+    channel_init(&feed->all, BYTES("*"));
+    loop_timer_init(worker->loop, &feed->linger, feed_linger_over);
+    feed->ear = store_ear_open(worker->loop, &options, &feed->owner);
+    return feed;
+}
+
+void feed_linger(struct feed *feed, unsigned linger_ms)
+{
+    feed->linger_ms = linger_ms;
+}
+
+/* -- what is kept for those who come back */
+
+static void ring_empty(struct feed *feed)
+{
+    for (; feed->kept > 0; feed->kept--) {
+        free(feed->ring[feed->oldest]);
+        feed->oldest = (feed->oldest + 1) % FEED_KEPT;
+    }
+}
+
+static void ring_drop(struct feed *feed)
+{
+    ring_empty(feed);
+    free(feed->ring);
+    feed->ring = NULL;
+}
+
+static void ring_add(struct feed *feed, struct bytes lease, struct bytes message)
+{
+    struct kept *one = must_have(malloc(sizeof(*one) + lease.len + message.len));
+    char *at = (char *)(one + 1);
+
+    if (feed->kept == FEED_KEPT) {
+        free(feed->ring[feed->oldest]);
+        feed->oldest = (feed->oldest + 1) % FEED_KEPT;
+        feed->kept--;
+    }
+    memcpy(at, lease.at, lease.len);
+    memcpy(at + lease.len, message.at, message.len);
+    *one = (struct kept){{at, lease.len}, {at + lease.len, message.len}};
+    feed->ring[(feed->oldest + feed->kept) % FEED_KEPT] = one;
+    feed->kept++;
+}
+
+static struct bytes item_of(struct bytes message)
+{
+    return (struct bytes){message.at + STRIPE_LEN, message.len - STRIPE_LEN};
+}
+
+/* Whether the message is that of the item "SS.EPOCH.SEQ.N". */
+static bool has_id(struct bytes message, struct bytes id)
+{
+    return id.len > STRIPE_LEN && message.len > id.len && memcmp(message.at, id.at, 2) == 0 &&
+           memcmp(message.at + STRIPE_LEN, id.at + STRIPE_LEN, id.len - STRIPE_LEN) == 0 &&
+           message.at[id.len] == '\t';
+}
+
+/* How many were kept before it and with it; 0: it is not there. */
+static unsigned ring_find(const struct feed *feed, struct bytes id)
+{
+    for (unsigned i = feed->kept; i > 0; i--) {
+        if (has_id(feed->ring[(feed->oldest + i - 1) % FEED_KEPT]->message, id)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+bool feed_has(const struct feed *feed, struct bytes id)
+{
+    return ring_find(feed, id) > 0;
+}
+
+void feed_replay(const struct feed *feed, struct bytes id, struct feed_listener *listener,
+                 bool (*item)(struct feed_listener *listener, struct bytes lease, struct bytes item))
+{
+    unsigned begin = ring_find(feed, id);
+
+    assert(begin > 0);
+    for (unsigned i = begin; i < feed->kept; i++) {
+        const struct kept *one = feed->ring[(feed->oldest + i) % FEED_KEPT];
+
+        if (!item(listener, one->lease, item_of(one->message))) {
+            return;
+        }
+    }
+}
+
+/* -- those who listen */
+
+static int compare(const void *a, const void *b)
+{
+    struct bytes one = ((const struct feed_channel *)a)->name, other = ((const struct feed_channel *)b)->name;
+    size_t len = one.len < other.len ? one.len : other.len;
+    int order = memcmp(one.at, other.at, len);
+
+    return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
+}
+
+static struct feed_channel *channel_find(const struct feed *feed, struct bytes name)
+{
+    struct feed_channel wanted = {.name = name};
+    struct feed_channel *const *found = tfind(&wanted, &feed->tree, compare);
+
+    return found != NULL ? *found : NULL;
+}
+
+static struct feed_channel *channel_add(struct feed *feed, struct bytes name)
+{
+    struct feed_channel *channel = channel_find(feed, name);
+
+    if (channel != NULL) {
+        return channel;
+    }
+    channel = must_have(calloc(1, sizeof(*channel)));
+    channel_init(channel, name);
+    must_have(tsearch(channel, &feed->tree, compare));
+    channel->next = feed->channels;
+    if (channel->next != NULL) {
+        channel->next->prev = channel;
+    }
+    feed->channels = channel;
+    return channel;
+}
+
+static void channel_subscribe(struct feed *feed, struct feed_channel *channel)
+{
+    if (!channel->subscribed) {
+        channel->subscribed = true;
+        store_ear_subscribe(feed->ear, bytes_of(channel->text));
+    }
+}
+
+static void channel_unsubscribe(struct feed *feed, struct feed_channel *channel)
+{
+    channel->subscribed = channel->listens = false;
+    store_ear_unsubscribe(feed->ear, bytes_of(channel->text));
+}
+
+/* Nobody listens to it any more. */
+static void channel_leave(struct feed *feed, struct feed_channel *channel)
+{
+    if (channel == &feed->all) {
+        loop_timer_arm(&feed->linger, feed->linger_ms, 0);
+        return;
+    }
+    channel_unsubscribe(feed, channel);
+    tdelete(channel, &feed->tree, compare);
+    *(channel->prev != NULL ? &channel->prev->next : &feed->channels) = channel->next;
+    if (channel->next != NULL) {
+        channel->next->prev = channel->prev;
+    }
+    free(channel);
+}
+
+static void feed_linger_over(struct loop_timer *timer)
+{
+    struct feed *feed = container_of(timer, struct feed, linger);
+
+    channel_unsubscribe(feed, &feed->all);
+    ring_drop(feed);
+}
+
+static void count_listeners(struct feed *feed, unsigned listeners)
+{
+    feed->listeners = listeners;
+    metric_set(feed->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
+}
+
+bool feed_listen(struct feed *feed, struct feed_listener *listener, struct bytes lease)
+{
+    struct feed_channel *channel = lease.len > 0 ? channel_add(feed, lease) : &feed->all;
+
+    if (channel == &feed->all) {
+        loop_timer_disarm(&feed->linger);
+        if (feed->ring == NULL) {
+            feed->ring = must_have(calloc(FEED_KEPT, sizeof(struct kept *)));
+        }
+    }
+    channel_subscribe(feed, channel);
+    listener->channel = channel;
+    listener->prev = NULL;
+    listener->next = channel->first;
+    if (listener->next != NULL) {
+        listener->next->prev = listener;
+    }
+    channel->first = listener;
+    count_listeners(feed, feed->listeners + 1);
+    return channel->listens;
+}
+
+void feed_forget(struct feed *feed, struct feed_listener *listener)
+{
+    struct feed_channel *channel = listener->channel;
+
+    *(listener->prev != NULL ? &listener->prev->next : &channel->first) = listener->next;
+    if (listener->next != NULL) {
+        listener->next->prev = listener->prev;
+    }
+    listener->channel = NULL;
+    count_listeners(feed, feed->listeners - 1);
+    if (channel->first == NULL) {
+        channel_leave(feed, channel);
+    }
+}
+
+/* With the last of them the channel goes. */
+static void channel_lost(struct feed_channel *channel)
+{
+    for (struct feed_listener *listener = channel->first, *next; listener != NULL; listener = next) {
+        next = listener->next;
+        listener->lost(listener);
+    }
+}
+
+void feed_drain(struct feed *feed)
+{
+    while (feed->channels != NULL) {
+        channel_lost(feed->channels);
+    }
+    channel_lost(&feed->all);
+    assert(feed->listeners == 0);
+}
+
+void feed_free(struct feed *feed)
+{
+    feed_drain(feed);
+    store_ear_close(feed->ear);
+    loop_timer_done(&feed->linger);
+    ring_drop(feed);
+    free(feed);
+}
+
+/* -- what the ear says */
+
+/* Whether it is the last message once more; and remembers it. */
+static bool is_heard_again(struct feed *feed, struct bytes lease, struct bytes message)
+{
+    size_t len = lease.len + message.len;
+
+    if (len == feed->last_len && memcmp(feed->last, lease.at, lease.len) == 0 &&
+        memcmp(feed->last + lease.len, message.at, message.len) == 0) {
+        return true;
+    }
+    feed->last_len = 0;
+    if (len <= sizeof(feed->last)) {
+        memcpy(feed->last, lease.at, lease.len);
+        memcpy(feed->last + lease.len, message.at, message.len);
+        feed->last_len = len;
+    }
+    return false;
+}
+
+static void channel_tell(struct feed_channel *channel, struct bytes lease, struct bytes item)
+{
+    for (struct feed_listener *listener = channel->first, *next; listener != NULL; listener = next) {
+        next = listener->next;
+        listener->item(listener, lease, item);
+    }
+}
+
+static void feed_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
+{
+    struct feed *feed = container_of(owner, struct feed, owner);
+    struct bytes lease = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
+    struct feed_channel *one;
+
+    if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN ||
+        is_heard_again(feed, lease, message)) {
+        return;
+    }
+    one = channel_find(feed, lease);
+    if (one != NULL && one->listens) {
+        channel_tell(one, lease, item_of(message));
+    }
+    if (feed->all.listens) {
+        ring_add(feed, lease, message);
+        channel_tell(&feed->all, lease, item_of(message));
+    }
+}
+
+static void feed_listens(struct store_ear_owner *owner, struct bytes channel)
+{
+    struct feed *feed = container_of(owner, struct feed, owner);
+    struct bytes name = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
+    struct feed_channel *one = bytes_equal(name, feed->all.name) ? &feed->all : channel_find(feed, name);
+
+    one->listens = true;
+    for (struct feed_listener *listener = one->first, *next; listener != NULL; listener = next) {
+        next = listener->next;
+        listener->listens(listener);
+    }
+}
+
+/* Those who wait for a channel to be listened to have missed nothing: they go on waiting. */
+static void feed_deaf(struct store_ear_owner *owner)
+{
+    struct feed *feed = container_of(owner, struct feed, owner);
+
+    ring_empty(feed);
+    feed->last_len = 0;
+    for (struct feed_channel *channel = feed->channels, *next; channel != NULL; channel = next) {
+        next = channel->next;
+        if (channel->listens) {
+            channel->listens = false;
+            channel_lost(channel);
+        }
+    }
+    if (feed->all.listens) {
+        feed->all.listens = false;
+        channel_lost(&feed->all);
+    }
+}

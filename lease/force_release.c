@@ -1,0 +1,136 @@
+/* force_release.c - POST /v1/leases/{name}/force-release: an administrator ends every hold, or the one of a
+ * token.
+ *
+ *   force_release_start   read the ask                                 400 | 422, or go on
+ *   force_release_ask     run force_release.lua                        suspended
+ *   force_release_answer  a rest is left: again, a bounded number of times; else tell   200 | 412 | 503 | 504
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lease/ask.h"
+#include "lease/operation.h"
+#include "lease/terms.h"
+#include "lease/worker.h"
+#include "lease_scripts.h"
+
+/* Enough for all permits of a lease, at 250 holds a step; others may go on entering a shared one meanwhile.
+ */
+enum { STEPS_MAX = 5000 };
+
+struct force_release {
+    struct lease_call lease;
+    struct force_ask ask;
+    char expected[LEASE_NUMBER_SIZE];
+    unsigned steps;  /* that have ended holds */
+    int64_t highest; /* token that was ended; 0: none */
+};
+
+static enum step force_release_ask(struct force_release *f);
+static enum step force_release_answer(struct store_call *call, enum store_outcome outcome,
+                                      const struct store_reply *reply);
+
+enum step force_release_start(struct http_request *req)
+{
+    struct force_release *f = HTTP_SCRATCH(req, struct force_release);
+    const char *bad = lease_call_init(&f->lease, req);
+    struct ask_wrong wrong;
+
+    if (bad != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
+    }
+    force_ask_read(http_body(req), &f->ask, &wrong);
+    if (wrong.problem != PROBLEM_NONE) {
+        return http_refuse_detail(req, wrong.problem, wrong.detail);
+    }
+    return force_release_ask(f);
+}
+
+static enum step force_release_ask(struct force_release *f)
+{
+    struct lease_call *lease = &f->lease;
+    int len = f->ask.expect_token > 0
+                  ? snprintf(f->expected, sizeof(f->expected), "%" PRId64, f->ask.expect_token)
+                  : 0;
+
+    lease_call_arg(lease, 3, grant_may(worker_of(lease->req)));
+    lease_call_arg(lease, 4, (struct bytes){f->expected, (size_t)len});
+    lease_call_arg(lease, 5, (struct bytes){f->ask.reason, f->ask.reason_len});
+    return lease_call_run(lease, &script_force_release, 5, force_release_answer);
+}
+
+/* Before its last step it must not be said that nothing happened. */
+static enum step force_release_failed(struct force_release *f, enum problem bad)
+{
+    static const char partly[] = "Some of the holds were ended, perhaps not all. Send it again.";
+
+    if (f->steps > 0) {
+        return http_refuse_detail(f->lease.req, PROBLEM_OUTCOME_UNKNOWN, partly);
+    }
+    return http_refuse(f->lease.req, bad);
+}
+
+static enum step force_release_again(struct force_release *f)
+{
+    enum problem bad = record_line_problem(record_line_of(f->lease.req));
+
+    return f->steps < STEPS_MAX && bad == PROBLEM_NONE ? force_release_ask(f) : force_release_failed(f, bad);
+}
+
+static void force_release_hand_on(const struct force_release *f, struct bytes more)
+{
+    if (more.len > 0) {
+        hand_on_more(lease_worker_of(f->lease.req)->hand_on, f->lease.name);
+    }
+}
+
+static enum step force_release_done(struct force_release *f)
+{
+    struct json_out *json = http_json(f->lease.req);
+
+    if (f->highest > 0) {
+        worker_count(worker_of(f->lease.req), COUNT_FORCED);
+    }
+    json_object(json, NULL);
+    json_int(json, "released_token", f->highest);
+    json_object_end(json);
+    http_reply_json(f->lease.req);
+    return http_answer(f->lease.req, 200);
+}
+
+static enum step force_release_moved_on(struct force_release *f, const struct store_reply *reply)
+{
+    struct json_out *json;
+
+    force_release_hand_on(f, store_reply_text(reply, 3));
+    json = http_problem_begin(f->lease.req, PROBLEM_TOKEN_MOVED_ON, NULL);
+    json_text(json, "lease", f->lease.name);
+    json_int(json, "token", store_reply_integer(reply, 2));
+    return http_problem_end(f->lease.req, 0);
+}
+
+static enum step force_release_answer(struct store_call *call, enum store_outcome outcome,
+                                      const struct store_reply *reply)
+{
+    struct force_release *f = container_of(call, struct force_release, lease.record.store);
+    enum problem bad = record_problem(&f->lease.record, outcome, reply);
+    int64_t token;
+
+    if (bad != PROBLEM_NONE) {
+        return force_release_failed(f, bad);
+    }
+    if (store_reply_is(reply, "moved-on")) {
+        return force_release_moved_on(f, reply);
+    }
+    if (!store_reply_is(reply, "forced")) {
+        return force_release_failed(f, PROBLEM_INTERNAL);
+    }
+    token = store_reply_integer(reply, 3);
+    f->highest = token > f->highest ? token : f->highest;
+    f->steps++;
+    if (bytes_are(store_reply_text(reply, 2), "rest")) {
+        return force_release_again(f);
+    }
+    force_release_hand_on(f, store_reply_text(reply, 2));
+    return force_release_done(f);
+}

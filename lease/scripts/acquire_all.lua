@@ -1,0 +1,128 @@
+-- acquire_all.lua - lend several leases to one holder, all of them in this step or none; or let him wait in
+-- the line of each.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/mine.lua
+-- use: lease/scripts/lib/several.lua
+--   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease: all three of the first one; the keys of the others
+--            are named after their stripes, which stand in ARGV[9]
+--   ARGV[1]  name of the first lease   ARGV[2]  remember_ms
+--   ARGV[3]  lease_id   ARGV[4]  name of the new holds, one for all of them
+--   ARGV[5]  holder   ARGV[6]  ttl_ms   ARGV[7]  meta as JSON, or ""   ARGV[8]  "grant" or "hold-off": all
+--            as in acquire.lua
+--   ARGV[9]  JSON as there (lib/grant.lua), with all: [[key of the stripe, name], ...], 1 to 100, each once
+--   returns  {"granted" | "replayed" | "claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms,
+--             expires in ms, holds, meta or "", mode}, ...}} in the order of ARGV[9]: granted now; it holds
+--             all of them already; they were handed on to this lease_id before, which had not claimed them
+--            {"queued", seq}: its desk will be told   {"desk-gone", seq}: it was away for too long
+--            {"held", seq, {{name, seq, token, holder or "", expires in ms}, ...}}: those that are not free
+--            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
+--            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
+--            {"mismatch", seq, permits, name}: this one is held with another number of permits
+--            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"forbidden", seq}, {"session-full",
+--             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}: as there, of any of them
+local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
+    more = cjson.decode(ARGV[9]) }
+local more, line, mine = terms.more, line_of(), mine_of()
+local leases, are_ours = several.open(more.all)
+
+-- What a lease_id is told that holds one of them, or did; nil when it never had to do with any.
+local function answer()
+    local holds, count, unclaimed, wrong = {}, 0, 0, nil
+    for i, lease in ipairs(leases) do
+        local hold = mine.hold(lease, terms.lease_id)
+        local ended = not hold and mine.ended(lease, terms.lease_id)
+        local known = hold and more.key and mine.known(lease, terms.lease_id, more.key)
+        if ended then
+            return { 'over', SEQ, ended, lease.name }
+        elseif known and known.digest ~= more.digest then
+            return { 'key-reused', SEQ }
+        elseif hold and (hold.mode ~= (more.mode or 'exclusive')
+            or (hold.session or '') ~= (more.session or '')
+            or more.mode == 'permits' and lease.record.permits ~= more.permits) then
+            wrong = wrong or { 'differs', SEQ, lease.name }
+        end
+        if hold then
+            holds[i], count, unclaimed = hold, count + 1, unclaimed + (hold.unclaimed and 1 or 0)
+        end
+    end
+    if count == 0 or wrong then
+        return wrong
+    end
+    for i, lease in ipairs(leases) do
+        if holds[i] and count < #leases then
+            return { 'differs', SEQ, lease.name }
+        end
+    end
+    for i, lease in ipairs(leases) do
+        if holds[i].unclaimed then
+            mine.take_over(lease, holds[i], terms)
+        end
+    end
+    return several.told(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
+end
+
+if not are_ours then
+    return { 'not-ours' }
+end
+for _, lease in ipairs(leases) do
+    line.settle(lease)
+end
+local wrong = more.session and mine.session_wrong(more, #leases)
+if wrong == 'forbidden' then
+    return { wrong, SEQ }
+end
+local told = answer()
+if told or wrong then
+    return told or { wrong, SEQ }
+end
+more.secret = nil
+
+local wanting, not_free, in_line, counts = nil, {}, 0, all_of(line).counts(more.all)
+for _, lease in ipairs(leases) do
+    local record, word = lease.record, tokens_wanting(lease.stripe, counts[lease.stripe])
+    if record and record.many and record.mode == 'permits' and more.mode == 'permits'
+        and more.permits ~= record.permits then
+        return { 'mismatch', SEQ, record.permits, lease.name }
+    end
+    wanting = wanting == 'exhausted' and wanting or word or wanting
+    if not line.fits(record, terms) then
+        not_free[#not_free + 1] = lease
+    elseif record and record.queue and not line.is_empty(lease) then
+        not_free[#not_free + 1], in_line = lease, in_line + 1
+    end
+end
+wanting = ARGV[8] ~= 'grant' and 'held-off' or wanting
+-- Those that only somebody in line is in front of would be promised to him, if a token could be had.
+if #not_free > in_line or in_line > 0 and not wanting then
+    if not more.desk then
+        local held = {}
+        for i, lease in ipairs(not_free) do
+            held[i] = mine.held(lease)
+            held[i][1] = lease.name
+        end
+        return { 'held', SEQ, held }
+    elseif not line.lives(more.desk) then
+        return { 'desk-gone', SEQ }
+    end
+    all_of(line).join(leases, terms)
+    return { 'queued', SEQ }
+end
+if wanting then
+    return { wanting, SEQ }
+end
+local grants = {}
+for i, lease in ipairs(leases) do
+    local token = grant(lease, terms, nil)
+    grants[i] = { lease.name, SEQ, token, EPOCH, terms.hold, terms.holder, tonumber(terms.ttl),
+        terms.deadline - NOW, 1, terms.meta, more.mode or 'exclusive' }
+end
+return { 'granted', SEQ, grants }

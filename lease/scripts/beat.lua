@@ -1,0 +1,27 @@
+-- beat.lua - a desk says that it lives: whoever waits there may be handed a lease (lib/line.lua).
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: lease/scripts/lib/desk.lua
+--   KEYS[1]  stripe of the desk   KEYS[2]  due index   KEYS[3]  desk
+--   ARGV[1]  its id   ARGV[2]  "open" | "beat" | "close"
+--   returns  {"beats", seq}   {"closed", seq}
+--            {"late", seq}: it was silent so long that those who wait there may have been passed over; it is
+--              gone
+local LOOK_MS = 60000
+local at = redis.call('HGET', KEYS[3], 'at')
+local member = ':d:' .. ARGV[1]
+
+if ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > desk_lives_until(at) then
+    if at then
+        touch()
+        redis.call('DEL', KEYS[3])
+        redis.call('ZREM', KEYS[2], member)
+    end
+    return { ARGV[2] == 'close' and 'closed' or 'late', SEQ }
+end
+touch()
+redis.call('HSET', KEYS[3], 'at', whole(NOW))
+if ARGV[2] == 'open' then
+    redis.call('ZADD', KEYS[2], whole(NOW + LOOK_MS), member)
+end
+return { 'beats', SEQ }

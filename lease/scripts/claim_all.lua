@@ -1,0 +1,53 @@
+-- claim_all.lua - take the grants of several leases that were handed on to this lease_id: from now on they
+-- are holds, each for its whole ttl. All or none.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/mine.lua
+-- use: lease/scripts/lib/several.lua
+--   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease: of the first one
+--   ARGV[1]  name of the first lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the
+--            granted holds   ARGV[5]  "grant" or "hold-off", as in acquire.lua
+--   ARGV[6]  all of them as JSON: [[key of the stripe, name], ...]
+--   returns  {"claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds,
+--             meta or "", mode}, ...}}
+--            {"superseded", seq}: another request with this lease_id has claimed one of them
+--            {"lost", seq, how it ended, or "unknown", name}: one of them went on to the next, or back; so do
+--             the others now
+--            {"not-ours"}: as in acquire_all.lua
+local leases, are_ours = several.open(cjson.decode(ARGV[6]))
+if not are_ours then
+    return { 'not-ours' }
+end
+local holds, count, is_superseded = several.holds(leases, ARGV[3], ARGV[4])
+local lost = nil
+
+for i, lease in ipairs(leases) do
+    if holds[i] and not holds[i].unclaimed then
+        return { 'superseded', SEQ }
+    end
+    lost = lost or not holds[i] and lease
+end
+if not lost then
+    for i, lease in ipairs(leases) do
+        mine_of().claim(lease, holds[i])
+    end
+    return several.told('claimed', leases, holds)
+end
+if count > 0 then
+    several.give_back(leases, holds, count)
+end
+several.close(leases, ARGV[5])
+if is_superseded then
+    return { 'superseded', SEQ }
+end
+local record = lost.record
+local how = record and record.lease_id == ARGV[3] and (record.last_ended or record.ended) or 'unknown'
+return { 'lost', SEQ, how, lost.name }

@@ -1,0 +1,36 @@
+-- session_end.lua - end a session: none of its leases is held from this step on. They are freed and handed
+-- on a bounded number at a time, here and in the same script sent again.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/many.lua
+-- use: lease/scripts/lib/grant.lua
+-- use: lease/scripts/lib/desk.lua
+-- use: lease/scripts/lib/all.lua
+-- use: lease/scripts/lib/line.lua
+-- use: lease/scripts/lib/session.lua
+-- use: lease/scripts/lib/session_leave.lua
+--   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
+--   ARGV[1]  its id   ARGV[2]  remember_ms   ARGV[3]  its secret   ARGV[4]  "grant" or "hold-off", as in
+--            acquire.lua   ARGV[5]  how many leases to free, 1 to 100
+--   returns  {"ended", seq, more}: it is released, now or before; more: "more" when leases are left to be
+--              freed, by this script or by the sweep
+--            {"forbidden", seq}: its secret is another
+--            {"lost", seq, how it ended otherwise, or "unknown"}
+local member = ':s:' .. ARGV[1]
+local session, most = session_read(KEYS[3], member), tonumber(ARGV[5])
+
+if not session then
+    return { 'lost', SEQ, 'unknown' }
+end
+if session.secret ~= ARGV[3] then
+    return { 'forbidden', SEQ }
+end
+if session.live then
+    session_end(KEYS[3], member, 'released', NOW)
+elseif session.how ~= 'released' then
+    return { 'lost', SEQ, session.how }
+end
+return { 'ended', SEQ, session_leave(KEYS[3], most, ARGV[4]) == most and 'more' or '' }

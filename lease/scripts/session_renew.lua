@@ -1,0 +1,28 @@
+-- session_renew.lua - the session lives for its ttl from now on, and all its leases with it.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: lease/scripts/lib/ends.lua
+-- use: lease/scripts/lib/session.lua
+--   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
+--   ARGV[1]  its id   ARGV[2]  remember_ms   ARGV[3]  its secret
+--   returns  {"renewed", seq, ttl_ms, expires in ms, for how long it lives, holder, meta or "", {holds}}, as
+--              lib/session.lua tells it
+--            {"forbidden", seq}: its secret is another
+--            {"lost", seq, how it ended, or "unknown"}
+local session = session_read(KEYS[3], ':s:' .. ARGV[1])
+
+if not session then
+    return { 'lost', SEQ, 'unknown' }
+end
+if session.secret ~= ARGV[3] then
+    return { 'forbidden', SEQ }
+end
+if not session.live then
+    return { 'lost', SEQ, session.how }
+end
+touch()
+session.deadline = NOW + session.ttl_ms
+redis.call('HSET', KEYS[3], 'd', whole(session.deadline))
+return session_told('renewed', KEYS[3], session)

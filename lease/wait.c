@@ -1,0 +1,324 @@
+/* wait.c - a client that waits in line for a lease: from "queued" to its answer.
+ *
+ *   wait_new       takes a place at the desk                          503, or go on
+ *   wait_begin     it is queued: park the request                     suspended
+ *   wait_told, wait_late, wait_gone: what happens to one in line      409 | 410 | 503, or
+ *   wait_claim     run claim.lua
+ *   wait_claimed   tell the holder                                    201 | 409 | 503 | 504
+ *   wait_leave     run leave.lua
+ *   wait_left      tell who waited for nothing, or claim after all    409 | 503 | 504 */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "lease/operation.h"
+#include "lease/terms.h"
+#include "lease/wait_internal.h"
+
+/* When thousands leave at once, because a client's machine has gone or all waited equally long, they leave in
+ * turns: what others ask of the store must not wait behind all of them until its deadline. */
+enum { LEAVING_MAX = 256, LATER_MS = 5, LATER_SPREAD_MS = 512 };
+
+/* Only while something is asked of the store. */
+struct wait_call {
+    struct lease_call lease;
+    struct waiter *waiter;
+    int64_t waited_ms;
+};
+
+static enum step wait_claim(struct waiter *waiter, struct http_request *req);
+static enum step wait_claimed(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
+static enum step wait_leave(struct waiter *waiter, enum wait_state next);
+static enum step wait_left(struct store_call *call, enum store_outcome outcome,
+                           const struct store_reply *reply);
+
+bool wait_allows(enum wait_state from, enum wait_state to)
+{
+    static const bool arrows[WAIT_STATES][WAIT_STATES] = {
+        [WAIT_ASKING] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
+        [WAIT_QUEUED] =
+            {[WAIT_CLAIMING] = true, [WAIT_LEAVING] = true, [WAIT_RETURNING] = true, [WAIT_DONE] = true},
+        [WAIT_CLAIMING] = {[WAIT_DONE] = true, [WAIT_RETURNING] = true},
+        [WAIT_LEAVING] = {[WAIT_DONE] = true, [WAIT_CLAIMING] = true},
+        [WAIT_RETURNING] = {[WAIT_DONE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+/* The only place where the state changes. */
+static void wait_enter(struct waiter *waiter, enum wait_state next)
+{
+    assert(wait_allows(waiter->state, next));
+    wait_worker(waiter)->walked[waiter->state] |= (unsigned char)(1u << next);
+    waiter->state = (unsigned char)next;
+    alarm_clear(desk_clock(wait_worker(waiter)->desk), &waiter->alarm);
+}
+
+void wait_drop(struct waiter *waiter)
+{
+    wait_enter(waiter, WAIT_DONE);
+    desk_leave(wait_worker(waiter)->desk, &waiter->place);
+    free(waiter);
+}
+
+/* -- how it ends. req: NULL when the request is parked. */
+
+/* Not granted, and it stands in line no more, or will be passed over. */
+static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
+{
+    static const char cut_off[] =
+        "Nothing was granted: this service was cut off from the store while you waited. Ask again: with the "
+        "same lease_id you may still have your place in the line.";
+    static const char stopping[] =
+        "Nothing was granted: the service is stopping. Ask again, at another instance or a little later.";
+    bool draining = atomic_load(&waiter->worker->service->draining);
+    enum step step;
+
+    worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
+    step = http_refuse_detail(req != NULL ? req : http_unpark(&waiter->parked),
+                              draining ? PROBLEM_DRAINING : PROBLEM_STORE_UNAVAILABLE,
+                              draining ? stopping : cut_off);
+    wait_drop(waiter);
+    return step;
+}
+
+static enum step wait_refuse(struct waiter *waiter, struct http_request *req, enum problem problem)
+{
+    struct http_request *whole = req != NULL ? req : http_unpark(&waiter->parked);
+    bool superseded = problem == PROBLEM_SUPERSEDED;
+    enum step step = superseded ? lease_refuse(whole, problem, wait_ask_of(waiter).name)
+                                : http_refuse(whole, problem);
+
+    if (superseded) {
+        worker_count(waiter->worker, COUNT_WAIT_SUPERSEDED);
+    }
+    wait_drop(waiter);
+    return step;
+}
+
+/* Nobody reads it: what is counted is that nothing was granted. */
+static enum step wait_to_nobody(struct waiter *waiter)
+{
+    worker_count(waiter->worker, COUNT_WAIT_GONE);
+    return wait_refuse(waiter, NULL, PROBLEM_WAIT_TIMEOUT);
+}
+
+/* -- in line */
+
+static enum step wait_act(struct waiter *waiter, struct http_request *req, enum desk_news news)
+{
+    switch (news) {
+    case DESK_GRANTED: return wait_claim(waiter, req);
+    case DESK_SUPERSEDED: return wait_refuse(waiter, req, PROBLEM_SUPERSEDED);
+    case DESK_SESSION_LOST: return wait_refuse(waiter, req, PROBLEM_SESSION_LOST);
+    case DESK_HAS_CLOSED: return wait_sent_away(waiter, req);
+    case DESK_NO_NEWS: break;
+    }
+    abort();
+}
+
+enum step wait_begin(struct waiter *waiter, struct http_request *req)
+{
+    uint64_t late_ms = waiter->started_us / 1000 + waiter->wait_ms;
+
+    worker_count(waiter->worker, COUNT_WAIT_QUEUED);
+    if (waiter->early == DESK_NO_NEWS) {
+        wait_enter(waiter, WAIT_QUEUED);
+        alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, late_ms);
+    } else if (wait_act(waiter, req, (enum desk_news)waiter->early) == ANSWERED) {
+        return ANSWERED;
+    }
+    http_park(req, &waiter->parked);
+    return SUSPENDED;
+}
+
+/* While a script is under way its answer will say the same. What was granted early can still be claimed when
+ * the desk has closed since. */
+void wait_told(struct desk_place *place, enum desk_news news)
+{
+    struct waiter *waiter = container_of(place, struct waiter, place);
+
+    if (waiter->state == WAIT_QUEUED) {
+        wait_act(waiter, NULL, news);
+    } else if (waiter->state == WAIT_ASKING && (news != DESK_HAS_CLOSED || waiter->early == DESK_NO_NEWS)) {
+        waiter->early = (unsigned char)news;
+    }
+}
+
+static bool wait_leaves_later(struct waiter *waiter)
+{
+    struct lease_worker *own = wait_worker(waiter);
+
+    if (own->leaving < LEAVING_MAX) {
+        return false;
+    }
+    alarm_set(desk_clock(own->desk), &waiter->alarm,
+              loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
+    return true;
+}
+
+void wait_late(struct alarm *alarm)
+{
+    struct waiter *waiter = container_of(alarm, struct waiter, alarm);
+
+    if (!wait_leaves_later(waiter)) {
+        wait_leave(waiter, http_parked_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
+    }
+}
+
+/* In the other states it is seen when the call that is under way has ended. */
+void wait_gone(struct http_parked *parked)
+{
+    struct waiter *waiter = container_of(parked, struct waiter, parked);
+
+    if (waiter->state == WAIT_QUEUED && !wait_leaves_later(waiter)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    }
+}
+
+/* -- what is asked of the store */
+
+/* why: of leave.lua; NULL for claim.lua. */
+static enum problem wait_run(struct waiter *waiter, const struct store_script *script, const char *why,
+                             enum step (*done)(struct store_call *, enum store_outcome,
+                                               const struct store_reply *))
+{
+    struct wait_call *call = wait_memory(sizeof(*call));
+    struct wait_ask ask = wait_ask_of(waiter);
+    unsigned args = 5;
+    enum problem bad;
+
+    lease_call_fill(&call->lease, waiter->worker, ask.name);
+    lease_call_arg(&call->lease, 3, ask.lease_id);
+    lease_call_arg(&call->lease, 4, ask.hold);
+    lease_call_arg(&call->lease, 5, grant_may(waiter->worker));
+    if (why != NULL) {
+        lease_call_arg(&call->lease, ++args, bytes_of(why));
+    }
+    if (ask.extra.len > 0) {
+        lease_call_arg(&call->lease, ++args, ask.extra);
+    }
+    call->waiter = waiter;
+    call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
+    call->lease.record.store.done = done;
+    bad = record_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
+                     script, LEASE_KEYS, LEASE_KEYS + args, call->lease.argv);
+    if (bad != PROBLEM_NONE) {
+        free(call);
+    }
+    return bad;
+}
+
+static enum step wait_claim(struct waiter *waiter, struct http_request *req)
+{
+    wait_enter(waiter, WAIT_CLAIMING);
+    enum problem bad = wait_run(waiter, waiter->kind->claim, NULL, wait_claimed);
+    return bad == PROBLEM_NONE ? SUSPENDED : wait_refuse(waiter, req, bad);
+}
+
+static enum step wait_granted(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
+{
+    struct wait_ask ask = wait_ask_of(waiter);
+    enum step step = waiter->kind->claimed(http_unpark(&waiter->parked), &ask, reply, waited_ms);
+
+    worker_count(waiter->worker, COUNT_WAIT_GRANTED);
+    wait_drop(waiter);
+    return step;
+}
+
+/* Of several leases the scripts say which one they mean. */
+static struct bytes wait_name(const struct waiter *waiter, struct bytes told)
+{
+    return told.len > 0 ? told : wait_ask_of(waiter).name;
+}
+
+/* It has gone on to the next, or an administrator has ended it. how: "returned" or "unknown" when it never
+ * was a hold, so that the lease_id is still good. */
+static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes name)
+{
+    enum step step;
+
+    if (bytes_are(how, "returned") || bytes_are(how, "unknown")) {
+        return wait_sent_away(waiter, NULL);
+    }
+    step = lease_ended_answer(http_unpark(&waiter->parked), PROBLEM_HOLD_OVER, wait_name(waiter, name), how);
+    wait_drop(waiter);
+    return step;
+}
+
+static enum step wait_claimed(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct waiter *waiter = own->waiter;
+    int64_t waited_ms = own->waited_ms;
+    enum problem bad = record_problem(&own->lease.record, outcome, reply);
+
+    free(own);
+    if (bad != PROBLEM_NONE) {
+        return wait_refuse(waiter, NULL, bad);
+    }
+    if (store_reply_is(reply, "claimed")) {
+        return http_parked_is_gone(&waiter->parked) ? wait_leave(waiter, WAIT_RETURNING)
+                                                    : wait_granted(waiter, reply, waited_ms);
+    }
+    if (store_reply_is(reply, "superseded")) {
+        return wait_refuse(waiter, NULL, PROBLEM_SUPERSEDED);
+    }
+    return store_reply_is(reply, "lost")
+               ? wait_lost(waiter, store_reply_text(reply, 2), store_reply_text(reply, 3))
+               : wait_refuse(waiter, NULL, PROBLEM_INTERNAL);
+}
+
+static enum step wait_leave(struct waiter *waiter, enum wait_state next)
+{
+    enum problem bad;
+
+    wait_enter(waiter, next);
+    bad = wait_run(waiter, waiter->kind->leave, next == WAIT_RETURNING ? "gone" : "late", wait_left);
+    if (bad == PROBLEM_NONE) {
+        wait_worker(waiter)->leaving++;
+        return SUSPENDED;
+    }
+    return next == WAIT_RETURNING ? wait_to_nobody(waiter) : wait_refuse(waiter, NULL, bad);
+}
+
+static enum step wait_timed_out(struct waiter *waiter, const struct store_reply *reply)
+{
+    enum step step = lease_held_answer(http_unpark(&waiter->parked), PROBLEM_WAIT_TIMEOUT,
+                                       wait_name(waiter, store_reply_text(reply, 6)), reply, 3);
+
+    worker_count(waiter->worker, COUNT_WAIT_TIMED_OUT);
+    wait_drop(waiter);
+    return step;
+}
+
+static enum step wait_left(struct store_call *call, enum store_outcome outcome,
+                           const struct store_reply *reply)
+{
+    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct waiter *waiter = own->waiter;
+    enum problem bad = record_problem(&own->lease.record, outcome, reply);
+
+    free(own);
+    wait_worker(waiter)->leaving--;
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
+        bytes_are(store_reply_text(reply, 2), "more")) {
+        hand_on_more(wait_worker(waiter)->hand_on, wait_ask_of(waiter).name);
+    }
+    if (waiter->state == WAIT_RETURNING) {
+        return wait_to_nobody(waiter);
+    }
+    if (bad != PROBLEM_NONE) {
+        return wait_refuse(waiter, NULL, bad);
+    }
+    if (store_reply_is(reply, "left")) {
+        return wait_timed_out(waiter, reply);
+    }
+    if (store_reply_is(reply, "granted")) {
+        return wait_claim(waiter, NULL);
+    }
+    return wait_refuse(waiter, NULL,
+                       store_reply_is(reply, "superseded") ? PROBLEM_SUPERSEDED : PROBLEM_INTERNAL);
+}

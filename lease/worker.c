@@ -1,0 +1,99 @@
+/* worker.c - what a worker of pawl-lease has beside that of every daemon on the store. */
+#include "lease/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lease/operation.h"
+
+struct lease_worker *lease_worker_from(const struct worker *worker)
+{
+    return container_of(worker->extra, struct lease_worker, record);
+}
+
+struct lease_worker *lease_worker_of(const struct http_request *req)
+{
+    return lease_worker_from(worker_of(req));
+}
+
+void lease_worker_open(struct worker *worker)
+{
+    struct lease_worker *own = calloc(1, sizeof(*own));
+
+    if (own == NULL) {
+        abort();
+    }
+    record_worker_begin(worker, &own->record);
+    own->desk = desk_new(worker, &own->record.line);
+    own->feed = feed_new(worker, service_store_options(worker->service));
+    own->hand_on = hand_on_new(worker, &own->record.line, worker->index == 0 ? HAND_ON_LOOKS : HAND_ON_TOLD);
+}
+
+void lease_worker_close(struct worker *worker)
+{
+    hand_on_stop(lease_worker_from(worker)->hand_on);
+    record_worker_close(worker);
+}
+
+/* The store has ended every call of them. */
+void lease_worker_free(struct worker *worker)
+{
+    struct lease_worker *own = lease_worker_from(worker);
+
+    hand_on_free(own->hand_on);
+    feed_free(own->feed);
+    desk_free(own->desk);
+    free(own);
+}
+
+void lease_worker_tick(struct worker *worker)
+{
+    record_worker_tick(worker);
+    metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAITING,
+               desk_count(lease_worker_from(worker)->desk));
+}
+
+static bool all_desks_are_open(const struct service *service)
+{
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (!desk_is_open(lease_worker_from(&service->workers[i])->desk)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool lease_worker_settled(const struct service *service)
+{
+    const char *run = store_run_id(service->workers[0].store);
+
+    if (!record_daemon_settled(service)) {
+        return false;
+    }
+    /* Who is not let in has no desk, and it is known why. */
+    return record_line_problem(record_line_of_worker(&service->workers[0])) != PROBLEM_NONE ||
+           run[0] == '\0' || all_desks_are_open(service);
+}
+
+const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+{
+    const char *check = record_worker_ready(worker, problem, detail);
+
+    if (check != NULL || desk_is_open(lease_worker_from(worker)->desk)) {
+        return check;
+    }
+    *problem = PROBLEM_STORE_UNAVAILABLE;
+    snprintf(detail, READY_DETAIL_SIZE,
+             "Leases are lent, but nobody can wait in line: the way on which the store tells who is next is "
+             "being opened.");
+    return "store-ear";
+}
+
+bool lease_worker_drain(struct worker *worker)
+{
+    struct lease_worker *own = lease_worker_from(worker);
+
+    desk_drain(own->desk);
+    feed_drain(own->feed);
+    return desk_is_shut(own->desk) && desk_count(own->desk) == 0;
+}

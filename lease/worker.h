@@ -1,0 +1,40 @@
+/* worker.h - what a worker of pawl-lease has beside that of every daemon on the store
+ * (shared/record/daemon.h). */
+#ifndef PAWL_LEASE_WORKER_H
+#define PAWL_LEASE_WORKER_H
+
+#include "lease/desk.h"
+#include "lease/events.h"
+#include "lease/feed.h"
+#include "lease/hand_on.h"
+#include "lease/wait.h"
+#include "shared/record/daemon.h"
+
+struct lease_worker {
+    struct record_worker record; /* worker->extra */
+    struct desk *desk;
+    struct feed *feed;
+    struct hand_on *hand_on; /* of every worker: leases that a script has left "more" to do on; the first one
+                              * also looks at the alarms */
+    unsigned leaving;        /* leave.lua under way (wait.c) */
+    /* bit t of element f: somebody who waited here (wait.h) went from f to t; what the test of the drawing
+     * reads */
+    unsigned char walked[WAIT_STATES];
+    unsigned char events_walked[EVENTS_STATES]; /* the same of those who listen (events.h) */
+};
+
+/* service_plan: worker_open, worker_close, worker_free, worker_tick, settled, ready, drain. */
+void lease_worker_open(struct worker *worker);
+void lease_worker_close(struct worker *worker);
+void lease_worker_free(struct worker *worker);
+void lease_worker_tick(struct worker *worker);
+bool lease_worker_settled(const struct service *service);
+const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+/* Whoever waits is sent away (503 draining), whoever listens too; true when that is done and the desk is
+ * shut. */
+bool lease_worker_drain(struct worker *worker);
+
+struct lease_worker *lease_worker_from(const struct worker *worker);
+struct lease_worker *lease_worker_of(const struct http_request *req);
+
+#endif

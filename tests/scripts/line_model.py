@@ -1,0 +1,230 @@
+"""What the scripts of a lease are to do, told once more and as plainly as can be: leases in memory, without keys, indexes,
+bounds or alarms. tests/scripts/test_line_walk.py compares."""
+
+import dataclasses
+
+CLAIM_MS, DESK_MS = 3000, 3000
+
+
+@dataclasses.dataclass
+class Hold:
+    lease_id: str
+    name: str
+    token: int
+    deadline: int
+    terms: dict
+    desk: object = None  # (desk, wid) while nobody has claimed it
+    untold: bool = False  # claimed, and nobody was told
+    entered: int = 1
+
+    def lives(self, now):
+        return now < self.deadline
+
+
+class World:
+    """The clock, the desks, and what was told to them."""
+
+    def __init__(self, now):
+        self.now, self.desks, self.told = now, {}, []
+
+    def lives(self, desk):
+        return desk in self.desks and self.now - self.desks[desk] <= DESK_MS
+
+
+class LeaseModel:
+    def __init__(self, world, tokens, remember_ms):
+        self.world, self.tokens, self.remember_ms = world, tokens, remember_ms
+        self.forget()
+
+    def forget(self):
+        self.holds, self.line, self.token, self.delayed_until, self.forget_at = {}, {}, 0, 0, 0
+        self.mode, self.permits = None, 0  # of those who hold
+        self.last = (None, None)  # lease_id and end of the hold that ended last
+
+    # -- what the scripts have in common
+
+    def end(self, hold, how):
+        del self.holds[hold.lease_id]
+        if how == "expired":
+            self.delayed_until = max(self.delayed_until, hold.deadline + hold.terms.get("delay", 0))
+        if how != "returned" or self.mode == "exclusive":
+            self.last = (hold.lease_id, how)
+        if not self.holds:
+            self.mode = None
+            self.forget_at = max(self.world.now + self.remember_ms, self.delayed_until)
+
+    def settle(self):
+        for hold in sorted(self.holds.values(), key=lambda one: (one.deadline, one.lease_id)):
+            if not hold.lives(self.world.now):
+                self.end(hold, "returned" if hold.desk else "expired")
+
+    def fits(self, terms):
+        if self.world.now < self.delayed_until:
+            return False
+        if self.mode is None:
+            return True
+        wanted = terms.get("mode", "exclusive")
+        return wanted == self.mode and (wanted == "shared" or wanted == "permits" and terms["permits"] == self.permits
+                                        and len(self.holds) < self.permits)
+
+    def grant(self, lease_id, terms, desk=None):
+        self.token = self.tokens.next()
+        deadline = self.world.now + (CLAIM_MS if desk else terms["ttl"])
+        if self.mode is None:
+            self.mode, self.permits = terms.get("mode", "exclusive"), terms.get("permits", 0)
+            self.last = (None, None)
+        self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk)
+        return self.holds[lease_id]
+
+    def turn(self):
+        """The first in line who lives, and those behind who go together with him."""
+        while self.line:
+            self.settle()
+            lease_id, terms = next(iter(self.line.items()))
+            desk = (terms["desk"], terms["wid"])
+            if not self.world.lives(desk[0]):
+                del self.line[lease_id]
+            elif self.fits(terms):
+                del self.line[lease_id]
+                self.grant(lease_id, terms, desk)
+                self.world.told.append((desk[0], "granted " + desk[1]))
+                if self.mode == "exclusive":
+                    break
+            else:
+                break
+
+    def claim_it(self, hold):
+        hold.desk, hold.untold, hold.deadline = None, True, self.world.now + hold.terms["ttl"]
+
+    def live(self, lease_id):
+        hold = self.holds.get(lease_id)
+        return hold if hold and hold.lives(self.world.now) else None
+
+    def ended(self, lease_id):
+        return self.last[1] if self.last[0] == lease_id and self.last[1] != "returned" else None
+
+    def told(self, word, hold):
+        hold.untold = hold.untold and word == "claimed"
+        return [word, hold.token, hold.name, hold.deadline - self.world.now, hold.entered]
+
+    # -- the scripts
+
+    def acquire(self, lease_id, terms):
+        self.settle()
+        if self.mode != "exclusive":
+            self.turn()
+        hold = self.live(lease_id)
+        if hold:
+            return self.again(hold, terms)
+        if self.ended(lease_id):
+            return ["over", self.ended(lease_id)]
+        if self.mode == terms.get("mode") == "permits" and terms["permits"] != self.permits:
+            return ["mismatch", self.permits]
+        if self.fits(terms) and not self.line:
+            hold = self.grant(lease_id, terms)
+            return ["granted", hold.token, terms["ttl"]]
+        if "desk" not in terms:
+            return ["held", self.token]
+        if not self.world.lives(terms["desk"]):
+            return ["desk-gone"]
+        if lease_id in self.line:
+            before = self.line[lease_id]
+            self.world.told.append((before["desk"], "superseded " + before["wid"]))
+        self.line[lease_id] = terms
+        return ["queued"]
+
+    def again(self, hold, terms):
+        if self.mode != terms.get("mode", "exclusive") or self.mode == "permits" and terms["permits"] != self.permits:
+            return ["differs"]
+        if hold.desk:
+            self.world.told.append((hold.desk[0], "superseded " + hold.desk[1]))
+            hold.name = terms["hold"]
+            self.claim_it(hold)
+            hold.untold = False
+            return self.told("claimed", hold)
+        if terms.get("reentrant"):
+            hold.entered += 1
+            hold.deadline = self.world.now + hold.terms["ttl"]
+            return self.told("entered", hold)
+        return self.told("replayed", hold)
+
+    def claim(self, lease_id, name):
+        hold = self.live(lease_id)
+        if hold and hold.desk and hold.name == name:
+            self.claim_it(hold)
+            return self.told("claimed", hold)
+        if hold:
+            return ["superseded"]
+        self.settle()
+        self.turn()
+        return ["lost", self.ended(lease_id) or "unknown"]
+
+    def leave(self, lease_id, name, how):
+        hold, terms = self.live(lease_id), self.line.get(lease_id)
+        if hold and hold.name != name or terms and terms["hold"] != name:
+            return ["superseded"]
+        if hold and how == "late":
+            return ["granted"]
+        if hold and not (hold.desk or hold.untold):
+            return ["superseded"]
+        if hold:
+            self.end(hold, "returned")
+        self.line.pop(lease_id, None)
+        self.settle()
+        self.turn()
+        return ["left", self.token]
+
+    def release(self, lease_id, all_of_it):
+        hold = self.live(lease_id)
+        if hold and not hold.desk:
+            hold.entered = 0 if all_of_it else hold.entered - 1
+            if hold.entered:
+                hold.untold = False
+                return ["left", hold.entered]
+            self.end(hold, "released")
+            self.turn()
+            return ["released"]
+        self.settle()
+        how = self.ended(lease_id)
+        self.turn()
+        how = self.ended(lease_id)
+        return ["released"] if how == "released" else ["lost", how or "unknown"]
+
+    def renew(self, lease_id, ttl):
+        hold = self.live(lease_id)
+        if hold and not hold.desk:
+            hold.terms = dict(hold.terms, ttl=ttl)
+            hold.deadline = self.world.now + ttl
+            return self.told("renewed", hold)
+        self.settle()
+        self.turn()
+        return ["lost", self.ended(lease_id) or "unknown"]
+
+    def force(self, token):
+        self.settle()
+        ended = [one for one in self.holds.values() if token in ("", one.token)]
+        for hold in sorted(ended, key=lambda one: (one.deadline, one.lease_id)):
+            self.end(hold, "forced")
+        self.turn()
+        if token != "" and not ended:
+            return ["moved-on", self.token]
+        return ["forced", max([one.token for one in ended], default=0)]
+
+    def look(self):
+        self.settle()
+        self.turn()
+        state = "held" if self.holds else "delayed" if self.world.now < self.delayed_until else "free"
+        return [state, self.token, sorted(one.token for one in self.holds.values())]
+
+    def hand_on(self):
+        self.settle()
+        self.turn()
+        return ["handed-on"]
+
+    def sweep(self):
+        """When it is due."""
+        if not (self.holds or self.line or self.world.now < self.forget_at):
+            self.forget()
+            return
+        self.settle()
+        self.turn()

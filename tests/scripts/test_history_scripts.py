@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+"""What is kept of a lease's history, in which order, how much of it, and what history.lua says of what is not."""
+
+from lua_test import EMPTY, EPOCH, STRIPES, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
+
+STORE = Store()
+NOW = 1000000
+KEPT, REFUSED = 32, 16  # at least so many of the last
+SLACK = 12  # and at most so many more, the mark among them
+ALL = 16384  # of one list, in one stripe
+
+
+def begin(name="orders:42"):
+    STORE.begin(NOW)
+    return Lease(STORE, name)
+
+
+def history(lease, may="grant"):
+    """(items as lists of their parts, ids of the newest that were dropped)."""
+    reply = lease.run("history", may)
+    check_equal((reply[0], reply[1]), ("history", lease.seq()))
+    return [item.split("\t") for item in reply[3]], reply[4]
+
+
+def kinds(lease):
+    return [item[1] for item in history(lease)[0]]
+
+
+def numbers(identity):
+    return tuple(int(part) for part in identity.split("."))
+
+
+def in_and_out(lease, number):
+    lease_id = f"id-{number}"
+    check_equal(lease.acquire(lease_id, f"hold-{number:07}")[0], "granted")
+    check_equal(lease.release(lease_id)[0], "released")
+
+
+@test
+def a_lease_that_nobody_knows_has_no_history():
+    lease = begin()
+    check_equal(STORE.unchanged_by(lambda: lease.run("history", "grant"))[2:], ["", [], []])
+
+
+@test
+def grants_and_ends_are_told_with_who_when_and_why():
+    lease = begin()
+    lease.acquire(holder="ada")
+    STORE.at(NOW + 10)
+    lease.release()
+    lease.acquire("id-b", "hold-bbbbbbb", "bob")
+    STORE.at(NOW + 20)
+    lease.run("force_release", "grant", "", "stuck in a pit")
+    wanted = [[f"{EPOCH}.1.1", "granted", "1", "ada", str(NOW), ""],
+              [f"{EPOCH}.2.1", "released", "1", "ada", str(NOW + 10), ""],
+              [f"{EPOCH}.3.1", "granted", "2", "bob", str(NOW + 10), ""],
+              [f"{EPOCH}.4.1", "forced", "2", "bob", str(NOW + 20), "stuck in a pit"]]
+    check_equal(history(lease), (wanted, []))
+
+
+@test
+def a_hold_that_is_over_is_ended_before_the_history_is_told():
+    lease = begin()
+    lease.acquire(ttl=1000)
+    STORE.at(NOW + 999)
+    STORE.unchanged_by(lambda: lease.run("history", "grant"))
+    STORE.at(NOW + 1000)
+    reply, changes = STORE.changed_by(lambda: lease.run("history", "grant"))
+    check_equal([item.split("\t")[1] for item in reply[3]], ["granted", "expired"])
+    check(lease.key in changes and lease.history in changes, changes)
+    STORE.unchanged_by(lambda: lease.run("history", "grant"))
+
+
+@test
+def a_lease_that_is_over_is_handed_on_unless_nothing_may_be_granted():
+    lease = begin()
+    desk = "pawl:{00}:d:desk-1"
+    STORE.redis("HSET", desk, "at", NOW + 900)
+    lease.acquire(ttl=1000)
+    check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob", desk=desk, wid="1")[0], "queued")
+    STORE.at(NOW + 1000)
+    check_equal([item[1] for item in history(lease, "hold-off")[0]], ["granted", "expired"])
+    check_equal(kinds(lease), ["granted", "expired", "granted"])
+
+
+@test
+def what_happens_in_one_step_has_an_order():
+    lease = begin()
+    desk = "pawl:{00}:d:desk-1"
+    STORE.redis("HSET", desk, "at", NOW)
+    lease.acquire()
+    lease.acquire("id-b", "hold-bbbbbbb", "bob", desk=desk, wid="1")
+    lease.release()
+    items, _ = history(lease)
+    check_equal([(item[0], item[1]) for item in items[1:]], [(f"{EPOCH}.3.1", "released"), (f"{EPOCH}.3.2", "granted")])
+
+
+@test
+def refusals_stand_where_they_happened():
+    lease = begin()
+    resource = Resource(lease)
+    for number in range(12):  # so that "7.10.1" stands behind "7.9.1"
+        lease.acquire(f"id-{number}", f"hold-{number:07}", ttl=60000)
+        STORE.at(NOW + number * 1000)
+        check_equal(resource.write(Holder(99))[2], "unissued-token")
+        lease.release(f"id-{number}")
+    items, dropped = history(lease)
+    check_equal(dropped, [])
+    check_equal([item[1] for item in items], ["granted", "refused", "released"] * 12)
+    ids = [numbers(item[0]) for item in items]
+    check_equal(ids, sorted(ids))
+
+
+@test
+def the_newest_that_was_dropped_is_known():
+    lease = begin()
+    every, dropped_before = [], []
+    for number in range(60):
+        in_and_out(lease, number)
+        items, dropped = history(lease)
+        every += [item for item in items if item not in every][-2:]
+        check_equal(items, every[-len(items):], "the last ones, whole")
+        check(len(items) == len(every) or KEPT <= len(items) <= KEPT + SLACK, f"{len(items)} of {len(every)}")
+        wanted = [every[-len(items) - 1][0]] if len(items) < len(every) else []
+        check_equal(dropped, wanted, f"{len(items)} of {len(every)} are kept")
+        check(dropped >= dropped_before or numbers(dropped[0]) >= numbers(dropped_before[0]), dropped)
+        dropped_before = dropped
+
+
+@test
+def each_list_knows_what_it_has_dropped_itself():
+    lease = begin()
+    resource = Resource(lease)
+    lease.acquire(ttl=10000000)
+    for number in range(40):
+        STORE.at(NOW + number * 1000)
+        resource.check(Holder(99))
+    items, dropped = history(lease)
+    refusals = [item for item in items if item[1] == "refused"]
+    check(REFUSED <= len(refusals) <= REFUSED + SLACK, len(refusals))
+    check_equal(items[0][1], "granted", "refusals push no grant out")
+    check_equal(dropped, [f"{EPOCH}.{numbers(refusals[0][0])[1] - 1}.1"])
+    lease.release()
+    for number in range(40):
+        in_and_out(lease, number)
+    check_equal(len(history(lease)[1]), 2)
+
+
+@test
+def with_many_leases_in_a_stripe_each_keeps_less():
+    lease = begin()
+    for number in range(20):
+        in_and_out(lease, number)
+    many = ALL // 4
+    for first in range(0, many, 1000):
+        STORE.redis("ZADD", lease.due, *(word for i in range(first, first + 1000) for word in (NOW + 10 ** 9, f"lease-{i}")))
+    for number in range(20, 30):
+        in_and_out(lease, number)
+        size = STORE.redis("LLEN", lease.history)
+    check(3 <= size <= 4 + SLACK, size)
+    items, dropped = history(lease)
+    check_equal((len(items), len(dropped)), (size - 1, 1))
+
+
+@test
+def the_history_goes_with_the_lease():
+    lease = begin()
+    resource = Resource(lease)
+    in_and_out(lease, 1)
+    resource.check(Holder(99))
+    check_equal(STORE.redis("EXISTS", lease.history, lease.refusals), 2)
+    STORE.at(NOW + 10000)
+    lease.sweep()
+    check_equal(sorted(key.decode() for key in STORE.redis("KEYS", "pawl:*")), EMPTY)
+    check_equal(history(lease), ([], []))
+
+
+@test
+def what_is_kept_is_also_told_to_those_who_listen():
+    lease = begin()
+    ear = type(STORE.redis.connection)(STORE.redis.path)
+    ear("SUBSCRIBE", f"pawl:e:{lease.name}")
+    in_and_out(lease, 1)
+    told = [text(ear._reply())[2] for _ in range(2)]  # pylint: disable=protected-access
+    stripe = f"{stripe_of(lease.name):02x}"
+    check(STRIPES[stripe_of(lease.name)] == lease.stripe, lease.stripe)
+    check_equal(told, [f"{stripe} " + "\t".join(item) for item in history(lease)[0]])
+    ear.close()
+
+
+if __name__ == "__main__":
+    main()

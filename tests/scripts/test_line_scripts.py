@@ -1,0 +1,791 @@
+#!/usr/bin/python3
+"""Waiting, sharing, re-entry: what the scripts of one lease do when more than one wants it."""
+
+from lua_test import EMPTY, EPOCH, REMEMBER_MS, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, \
+    stripe_of, test, text
+from several import ALARM, DESK, Ear, desk_lives, hold_of, line_of, ring, wait
+
+STORE = Store()
+NOW = 1000000
+CLAIM_MS, DESK_MS = 3000, 3000
+OTHER_DESK = "pawl:{08}:d:desk-2"
+
+
+def begin(name="orders:42"):
+    """An empty store, and a desk that lives."""
+    STORE.begin(NOW)
+    desk_lives(STORE)
+    return Lease(STORE, name)
+
+
+def held(name="orders:42", **more):
+    """Held by id-a."""
+    lease = begin(name)
+    check_equal(lease.acquire("id-a", hold_of("id-a"), **more)[0], "granted")
+    return lease
+
+
+def at(ms, *desks):
+    """The store's time; these desks say that they live."""
+    STORE.at(NOW + ms)
+    for desk in desks:
+        desk_lives(STORE, desk)
+
+
+def ask(lease, lease_id, **more):
+    return lease.acquire(lease_id, hold_of(lease_id), lease_id, **more)
+
+
+def claim(lease, lease_id, hold=None):
+    return lease.run("claim", lease_id, hold or hold_of(lease_id), "grant")
+
+
+def leave(lease, lease_id, how="late", hold=None):
+    return lease.run("leave", lease_id, hold or hold_of(lease_id), "grant", how)
+
+
+def hand_on(lease, may="grant"):
+    return lease.run("hand_on", may)
+
+
+def alarm_of(lease):
+    score = text(STORE.redis("ZSCORE", ALARM, lease.name))
+    return None if score is None else int(score)
+
+
+def holders(lease):
+    """Who holds, claimed or not."""
+    return [one[1] for one in lease.look()[7]]
+
+
+def ends(lease):
+    """What the history says: (type, token)."""
+    return [tuple(item.split("\t")[1:3]) for item in text(STORE.redis("LRANGE", lease.history, 0, -1))]
+
+
+def only_stripes_are_left(lease, after_ms):
+    at(after_ms)
+    lease.sweep()
+    check_equal(sorted(set(STORE.dump()) - {DESK, OTHER_DESK}), EMPTY)
+
+
+# -- waiting
+
+@test
+def one_who_may_wait_gets_in_line_and_one_who_may_not_is_told_who_holds():
+    lease = held()
+    check_equal(STORE.unchanged_by(lambda: ask(lease, "id-b")), ["held", 1, 1, "ada", 1000])
+    reply, changes = STORE.changed_by(lambda: ask(lease, "id-c", desk=DESK, wid="7"))
+    check_equal(reply, ["queued", 2])
+    tag = lease.stripe
+    check_equal(sorted(changes), sorted([f"{tag}:q:{lease.name}", f"{tag}:w:{lease.name}", lease.key, ALARM]))
+    check_equal((changes[ALARM][1], lease.look()[6]), ({lease.name: NOW + 1000}, 1))
+
+
+@test
+def release_hands_the_lease_to_the_first_in_line_and_wakes_nobody_else():
+    lease, ear = held(), None
+    for i, lease_id in enumerate(("id-b", "id-c", "id-d")):
+        wait(lease, lease_id, str(i))
+    ear = Ear(STORE)
+    reply, changes = STORE.changed_by(lambda: lease.release("id-a"))
+    check_equal((reply, ear.heard()), (["released", 5, ""], ["granted 0"]))
+    check_equal((holders(lease), line_of(lease)), (["id-b"], ["id-c", "id-d"]))
+    check_equal(ends(lease), [("granted", "1"), ("released", "1"), ("granted", "2")])
+    check(changes[lease.stripe][1]["counter"] == "2", "one token")
+
+
+@test
+def what_expires_is_handed_on_when_the_alarm_rings_in_the_step_that_finds_it():
+    lease = held()
+    wait(lease, "id-b")
+    at(999, DESK)
+    check_equal((ring(STORE), holders(lease)), ([], ["ada"]))
+    at(1000, DESK)
+    check_equal((ring(STORE), holders(lease)), ([lease.name], ["id-b"]))
+    check_equal(ends(lease), [("granted", "1"), ("expired", "1"), ("granted", "2")])
+
+
+@test
+def every_script_that_finds_the_hold_over_hands_the_lease_on():
+    deeds = {"acquire": lambda lease: ask(lease, "id-z"), "renew": lambda lease: lease.renew("id-a"),
+             "release": lambda lease: lease.release("id-a"), "look": Lease.look, "sweep": Lease.sweep, "hand_on": hand_on,
+             "leave": lambda lease: leave(lease, "id-x"), "claim": lambda lease: claim(lease, "id-x"),
+             "force": lambda lease: lease.run("force_release", "grant", 99, "")}
+    for name, deed in deeds.items():
+        lease, ear = held(), Ear(STORE)
+        wait(lease, "id-b")
+        at(1000, DESK)
+        deed(lease)
+        check_equal((ear.heard(), lease.field("i"), line_of(lease)), (["granted 1"], "id-b", []), name)
+
+
+@test
+def a_newcomer_does_not_overtake_the_line():
+    lease = held()
+    wait(lease, "id-b")
+    at(1000, DESK)
+    check_equal(ask(lease, "id-z")[0], "held")
+    lease = held()
+    wait(lease, "id-b")
+    at(1000, DESK)
+    check_equal(ask(lease, "id-z", desk=DESK, wid="9")[0], "queued")
+    check_equal((holders(lease), line_of(lease)), (["id-b"], ["id-z"]))
+    lease = begin()  # a lock delay: free, but nobody's
+    ask(lease, "id-a", delay=5000)
+    at(1000, DESK)
+    wait(lease, "id-b")
+    at(6000, DESK)
+    check_equal(ask(lease, "id-z")[:3:2], ["held", 2], "it went to the one who waits")
+
+
+@test
+def a_newcomer_waits_behind_a_writer_even_where_it_would_fit():
+    lease = begin()
+    ask(lease, "id-a", mode="shared")
+    wait(lease, "id-w")
+    check_equal(ask(lease, "id-r", mode="shared")[0], "held")
+    check_equal(ask(lease, "id-r", mode="shared", desk=DESK, wid="2")[0], "queued")
+    lease.release("id-a")
+    check_equal(holders(lease), ["id-w"])
+
+
+@test
+def readers_next_to_each_other_enter_together_and_a_writer_divides_them():
+    lease, ear = held(), Ear(STORE)
+    for i, (lease_id, more) in enumerate((("r1", {"mode": "shared"}), ("r2", {"mode": "shared"}), ("w1", {}),
+                                          ("r3", {"mode": "shared"}))):
+        wait(lease, lease_id, str(i), **more)
+    lease.release("id-a")
+    check_equal((sorted(holders(lease)), ear.heard()), (["r1", "r2"], ["granted 0", "granted 1"]))
+    for reader in ("r1", "r2"):
+        claim(lease, reader)
+        check_equal(lease.release(reader)[0], "released")
+    check_equal((holders(lease), ear.heard()), (["w1"], ["granted 2"]))
+    claim(lease, "w1")
+    lease.release("w1")
+    check_equal((holders(lease), ear.heard()), (["r3"], ["granted 3"]))
+
+
+@test
+def the_claim_makes_a_hold_of_a_grant_for_its_whole_ttl():
+    lease = held()
+    wait(lease, "id-b", ttl=700, meta='{"a":1}')
+    lease.release("id-a")
+    at(100)
+    check_equal(lease.renew("id-b")[::2], ["lost", "unknown"], "not before the claim")
+    check_equal(lease.release("id-b")[::2], ["lost", "unknown"], "not before the claim")
+    check_equal(claim(lease, "id-b"), ["claimed", 4, 2, EPOCH, hold_of("id-b"), "id-b", 700, 700, 1, '{"a":1}', "exclusive"])
+    check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 800), NOW + 800))
+    at(799)
+    check_equal(lease.renew("id-b")[0], "renewed")
+
+
+@test
+def a_grant_that_nobody_claims_goes_on_to_the_next_after_three_seconds():
+    lease, ear = held(), Ear(STORE)
+    wait(lease, "id-b", "1")
+    wait(lease, "id-c", "2")
+    lease.release("id-a")
+    at(CLAIM_MS - 1, DESK)
+    ring(STORE)
+    check_equal(holders(lease), ["id-b"])
+    at(CLAIM_MS, DESK)
+    check_equal((ring(STORE), holders(lease), ear.heard()), ([lease.name], ["id-c"], ["granted 1", "granted 2"]))
+    check_equal(claim(lease, "id-b"), ["lost", lease.seq(), "unknown"])
+    check_equal(ends(lease)[2:], [("granted", "2"), ("returned", "2"), ("granted", "3")])
+
+
+@test
+def a_grant_that_nobody_claimed_was_never_a_hold():
+    lease = held()
+    wait(lease, "id-b")
+    lease.release("id-a")
+    at(CLAIM_MS)
+    check_equal(lease.look()[2], "free")
+    check_equal(claim(lease, "id-b")[::2], ["lost", "unknown"])
+    check_equal(lease.release("id-b")[::2], ["lost", "unknown"])
+    check_equal(ask(lease, "id-b")[0], "granted", "no hold-over: its lease_id may be used")
+
+
+@test
+def nobody_at_a_dead_desk_is_handed_anything_and_the_dead_are_taken_out():
+    lease = held(ttl=60000)
+    desk_lives(STORE, OTHER_DESK)
+    wait(lease, "id-b", "1")
+    wait(lease, "id-c", "2", desk=OTHER_DESK)
+    at(DESK_MS, OTHER_DESK)
+    lease.release("id-a")
+    check_equal(holders(lease), ["id-b"], "silent for no longer than it may be")
+    lease = held(ttl=60000)
+    desk_lives(STORE, OTHER_DESK)
+    wait(lease, "id-b", "1")
+    wait(lease, "id-c", "2", desk=OTHER_DESK)
+    at(DESK_MS + 1, OTHER_DESK)
+    lease.release("id-a")
+    check_equal((holders(lease), line_of(lease)), (["id-c"], []))
+    lease = held(ttl=60000)
+    wait(lease, "id-b", "1")
+    STORE.redis("DEL", DESK)
+    lease.release("id-a")
+    check_equal((lease.look()[2], line_of(lease), alarm_of(lease)), ("free", [], None))
+
+
+@test
+def one_whose_desk_is_dead_cannot_get_in_line():
+    lease = held()
+    at(0, OTHER_DESK)
+    at(DESK_MS + 1, OTHER_DESK)
+    lease.renew("id-a")
+    lease.acquire("id-b", hold_of("id-b"), ttl=9000)
+    check_equal(STORE.unchanged_by(lambda: ask(lease, "id-c", desk=DESK, wid="1")), ["desk-gone", lease.seq()])
+    check_equal(ask(lease, "id-c", desk="pawl:{00}:d:nobody", wid="1")[0], "desk-gone")
+
+
+@test
+def the_second_of_one_lease_id_takes_the_place_over_and_the_first_is_told():
+    lease, ear = held(), Ear(STORE)
+    wait(lease, "id-b", "1")
+    wait(lease, "id-c", "2")
+    reply = lease.acquire("id-b", "hold-second-", "again", desk=DESK, wid="3")
+    check_equal((reply[0], ear.heard(), line_of(lease)), ("queued", ["superseded 1"], ["id-b", "id-c"]))
+    check_equal(leave(lease, "id-b")[0], "superseded", "the first")
+    lease.release("id-a")
+    check_equal(ear.heard(), ["granted 3"])
+    check_equal(claim(lease, "id-b")[0], "superseded", "the first")
+    check_equal(claim(lease, "id-b", "hold-second-")[0], "claimed")
+
+
+@test
+def a_second_request_is_handed_what_the_first_has_not_claimed():
+    for mode in ({}, {"mode": "shared"}):
+        lease, ear = held(), Ear(STORE)
+        wait(lease, "id-b", "1", **mode)
+        lease.release("id-a")
+        reply = lease.acquire("id-b", "hold-second-", "again", **mode)
+        check_equal(reply[:1] + reply[4:5], ["claimed", "hold-second-"])
+        check_equal((ear.heard(), claim(lease, "id-b")[0]), (["granted 1", "superseded 1"], "superseded"))
+        check_equal(leave(lease, "id-b", "gone")[0], "superseded")
+        check_equal(lease.field("h"), "hold-second-", "by this the gateway knows it")
+        check_equal(lease.release("id-b", "hold-second-")[0], "released")
+        only_stripes_are_left(lease, REMEMBER_MS + 1)
+
+
+@test
+def one_who_takes_a_place_over_with_other_terms_is_looked_at_at_once():
+    lease, ear = begin(), Ear(STORE)
+    ask(lease, "id-a", mode="shared")
+    wait(lease, "id-w", "1")
+    check_equal(lease.acquire("id-w", "hold-second-", "w", mode="shared", desk=DESK, wid="2")[0], "queued")
+    check_equal((ring(STORE), ear.heard()), ([lease.name], ["superseded 1", "granted 2"]))
+
+
+@test
+def leaving_in_every_state():
+    lease = held()
+    wait(lease, "id-b")
+    reply, changes = STORE.changed_by(lambda: leave(lease, "id-b"))
+    check_equal(reply, ["left", 3, "", 1, "ada", 1000], "in line: who holds")
+    check_equal((line_of(lease), alarm_of(lease), lease.field("w")), ([], None, None))
+    check_equal(STORE.unchanged_by(lambda: leave(lease, "id-b")), reply, "not in line any more")
+
+    for how, wanted in (("late", "granted"), ("gone", "left")):
+        lease, ear = held(), Ear(STORE)
+        wait(lease, "id-b", "1"), wait(lease, "id-c", "2")
+        lease.release("id-a")
+        check_equal(leave(lease, "id-b", how)[0], wanted, "granted")
+        check_equal(ear.heard(), ["granted 1"] + (["granted 2"] if how == "gone" else []))
+        check_equal(claim(lease, "id-b")[0], "claimed" if how == "late" else "lost", how)
+    check_equal(ends(lease)[3:], [("returned", "2"), ("granted", "3")])
+
+    check_equal(leave(begin(), "id-b"), ["left", 0, "", 0, "", 0], "nothing is known of the lease")
+
+
+@test
+def who_leaves_gives_back_a_claimed_hold_only_if_nobody_was_told_of_it():
+    heard = {"nobody": lambda lease: None, "replay": lambda lease: ask(lease, "id-b"), "renew": lambda lease: lease.renew("id-b"),
+             "re-entry": lambda lease: ask(lease, "id-b", reentrant=True)}
+    for name, hear in heard.items():
+        lease = held()
+        wait(lease, "id-b")
+        lease.release("id-a")
+        check_equal(claim(lease, "id-b")[0], "claimed")
+        hear(lease)
+        check_equal(leave(lease, "id-b", "gone")[0], "left" if name == "nobody" else "superseded", name)
+        check_equal(lease.look()[2], "free" if name == "nobody" else "held", name)
+
+
+@test
+def who_leaves_makes_room_for_those_behind():
+    lease = begin()
+    ask(lease, "id-a", mode="shared")
+    wait(lease, "id-w", "1"), wait(lease, "id-r", "2", mode="shared")
+    leave(lease, "id-w")
+    check_equal(sorted(holders(lease)), ["id-a", "id-r"])
+
+
+@test
+def nothing_is_handed_on_while_grants_are_held_off_or_no_token_may_be_given():
+    lease = held()
+    wait(lease, "id-b")
+    check_equal(lease.release("id-a", may="hold-off")[0], "released")
+    check_equal((lease.look(may="hold-off")[2], line_of(lease), alarm_of(lease)), ("free", ["id-b"], NOW + 1000))
+    check_equal(ask(lease, "id-z")[0], "held")
+    check_equal(holders(lease), ["id-b"])
+    lease = held()
+    wait(lease, "id-b")
+    STORE.redis("HSET", lease.stripe, "ceiling", 1)
+    lease.release("id-a")
+    check_equal((line_of(lease), alarm_of(lease)), (["id-b"], NOW + 50))
+    STORE.redis("HSET", lease.stripe, "ceiling", TOKEN_LAST)
+    at(50, DESK)
+    check_equal((ring(STORE), holders(lease)), ([lease.name], ["id-b"]))
+
+
+@test
+def a_long_line_is_handed_on_in_steps_and_nobody_is_forgotten():
+    lease = held()
+    for i in range(200):
+        wait(lease, f"r{i:03d}", str(i), mode="shared")
+    reply, steps = lease.release("id-a"), 1
+    while reply[2] == "more":
+        check_equal(alarm_of(lease), NOW, "an alarm too, if whoever was told dies")
+        reply, steps = hand_on(lease), steps + 1
+    check_equal((len(holders(lease)), line_of(lease)), (200, []))
+    check(3 <= steps <= 8, f"{steps} steps")
+    at(CLAIM_MS)
+    for _ in range(10):
+        hand_on(lease)
+    check_equal(lease.look()[2], "free", "all of them returned")
+    only_stripes_are_left(lease, CLAIM_MS + REMEMBER_MS + 1)
+
+
+@test
+def a_crowd_of_the_dead_is_taken_out_in_steps():
+    lease = held(ttl=60000)
+    desk_lives(STORE, OTHER_DESK)
+    for i in range(2500):
+        ask(lease, f"d{i}", desk=OTHER_DESK, wid=str(i))
+    wait(lease, "id-b")
+    at(DESK_MS + 1, DESK)
+    check_equal(lease.release("id-a")[2], "more")
+    check_equal((hand_on(lease)[2], hand_on(lease)[2], holders(lease)), ("more", "", ["id-b"]))
+
+
+@test
+def who_left_or_joined_in_a_long_line_costs_no_more_commands_than_in_a_short_one():
+    def commands(deed):
+        before = calls()
+        deed()
+        return calls() - before
+
+    def calls():
+        stats = text(STORE.redis("INFO", "commandstats"))
+        return sum(int(line.split("calls=")[1].split(",")[0]) for line in stats.splitlines() if "calls=" in line)
+
+    seen = []
+    for size in (10, 2000):
+        lease = held(ttl=60000)
+        for i in range(size):
+            ask(lease, f"w{i}", desk=DESK, wid=str(i))
+        seen.append([commands(lambda: ask(lease, "new", desk=DESK, wid="x")), commands(lambda: leave(lease, f"w{size // 2}")),
+                     commands(lambda: lease.release("id-a"))])
+    check_equal(seen[1], seen[0])
+
+
+# -- shared, permits
+
+@test
+def any_number_share_and_none_beside_an_exclusive_one():
+    lease = begin()
+    for i in range(5):
+        check_equal(ask(lease, f"r{i}", mode="shared")[:3], ["granted", i + 1, i + 1])
+    check_equal(ask(lease, "w")[0], "held")
+    check_equal(lease.look()[2:6], ["held", 5, EPOCH, "shared"])
+    lease = held()
+    check_equal(ask(lease, "r", mode="shared")[0], "held")
+
+
+@test
+def permits_are_never_more_than_said_and_each_expires_for_itself():
+    lease = begin()
+    check_equal([ask(lease, one, mode="permits", permits=2, ttl=ttl)[0] for one, ttl in (("a", 500), ("b", 900), ("c", 900))],
+                ["granted", "granted", "held"])
+    check_equal(ask(lease, "d", mode="permits", permits=3)[::2], ["mismatch", 2])
+    check_equal(ask(lease, "e", mode="shared")[0], "held")
+    wait(lease, "c", "1", mode="permits", permits=2)
+    wait(lease, "f", "2", mode="permits", permits=2)
+    at(500, DESK)
+    check_equal((ring(STORE), sorted(holders(lease)), line_of(lease)), ([lease.name], ["b", "c"], ["f"]))
+    check_equal(lease.renew("a")[::2], ["lost", "expired"])
+    claim(lease, "c")
+    check_equal(lease.release("c")[0], "released")
+    check_equal(sorted(holders(lease)), ["b", "f"])
+
+
+@test
+def one_of_many_that_released_may_say_so_again_and_takes_nothing_with_its_lease_id():
+    lease = begin()
+    ask(lease, "a", mode="shared"), ask(lease, "b", mode="shared")
+    check_equal(lease.release("a", hold_of("a"))[0], "released")
+    check_equal([lease.release("a")[0], lease.release("a", hold_of("a"))[0]], ["released", "released"])
+    check_equal(lease.release("a", hold_of("b"))[::2], ["lost", "unknown"])
+    check_equal(ask(lease, "a", mode="shared")[::2], ["over", "released"])
+    lease.release("b")
+    check_equal([lease.release("b", hold_of("b"))[0], lease.release("a")[0]], ["released", "lost"])
+    check_equal(ask(lease, "c")[0], "granted")
+    check_equal(lease.release("c", hold_of("c"))[0], "released")
+
+
+@test
+def a_returned_grant_among_many_does_not_push_out_who_released_last():
+    lease = begin()
+    ask(lease, "a", mode="permits", permits=2), ask(lease, "b", mode="permits", permits=2)
+    wait(lease, "c", "1", mode="permits", permits=2)
+    lease.release("a")
+    check_equal(leave(lease, "c", "gone")[0], "left")
+    check_equal(lease.release("a")[0], "released")
+    lease.release("b")
+    only_stripes_are_left(lease, REMEMBER_MS + 1)
+
+
+@test
+def the_deadline_of_many_is_that_of_the_next_one_to_end():
+    lease = begin()
+    ask(lease, "a", mode="shared", ttl=500), ask(lease, "b", mode="shared", ttl=800)
+    check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 500), NOW + 500))
+    lease.renew("a", 2000)
+    check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 800), NOW + 800))
+    at(800)
+    check_equal(lease.sweep()[2:], [1, 1])
+    check_equal((holders(lease), STORE.dump()[lease.due][lease.name]), (["a"], NOW + 2000))
+
+
+@test
+def what_a_look_at_many_told_to_be_over_never_lives_again_when_the_clock_goes_back():
+    for tell in (Lease.look, Lease.list, lambda one: ask(one, "z"), Lease.sweep, lambda one: one.renew("a")):
+        lease = begin()
+        ask(lease, "a", mode="shared", ttl=500), ask(lease, "b", mode="shared", ttl=5000)
+        at(500)
+        tell(lease)
+        at(0)
+        check_equal((holders(lease), lease.renew("a")[0]), (["b"], "lost"))
+
+
+@test
+def nor_do_those_that_were_told_to_be_over_and_were_too_many_to_end():
+    lease = begin()
+    for i in range(70):
+        ask(lease, f"r{i}", mode="shared", ttl=500)
+    at(500)
+    check_equal(lease.look()[7], [])
+    at(0)
+    check_equal((lease.look()[7], lease.renew("r69")[0], ask(lease, "new")[0]), ([], "lost", "granted"))
+
+
+@test
+def more_lapsed_holds_than_one_script_ends_let_nobody_in_before_all_are_ended():
+    lease = begin()
+    for i in range(150):
+        ask(lease, f"p{i}", mode="permits", permits=150, ttl=500)
+    at(500)
+    check_equal(ask(lease, "new", mode="permits", permits=150)[0], "held")
+    check_equal(lease.look()[7], [], "all of them are over")
+    check_equal(ask(lease, "new", mode="permits", permits=150)[0], "granted")
+    check_equal(len(ends(lease)) > 0 and lease.look()[7][0][1], "new")
+    check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 1)
+
+
+# -- lock delay
+
+@test
+def a_lock_delay_after_expiry_keeps_all_out_and_those_in_line_in_line():
+    lease = begin()
+    ask(lease, "id-a", delay=2000)
+    wait(lease, "id-b")
+    at(1500, DESK)  # found half a second late: it counts from the deadline
+    ring(STORE)
+    check_equal((lease.look()[2], ask(lease, "id-z")), ("delayed", ["held", lease.seq(), 1, "", 1500]))
+    check_equal(alarm_of(lease), NOW + 2500, "nobody is granted, and who is first is looked after")
+    at(2500, DESK)
+    at(2999, DESK)
+    check_equal((ring(STORE), lease.look()[2]), ([lease.name], "delayed"))
+    at(3000, DESK)
+    check_equal((ring(STORE), holders(lease)), ([lease.name], ["id-b"]))
+
+
+@test
+def a_release_a_force_release_and_a_returned_grant_delay_nothing():
+    for how in ("release", "force", "returned"):
+        lease = begin()
+        if how == "returned":
+            ask(lease, "id-a")
+            wait(lease, "id-b", delay=60000)
+            lease.release("id-a")
+            at(CLAIM_MS)
+        else:
+            ask(lease, "id-a", delay=60000)
+            lease.release("id-a") if how == "release" else lease.run("force_release", "grant", "", "")
+        check_equal(ask(lease, "id-z")[0], "granted", how)
+
+
+@test
+def the_delay_of_one_of_many_holds_for_all():
+    lease = begin()
+    ask(lease, "a", mode="shared", ttl=500, delay=2000), ask(lease, "b", mode="shared", ttl=60000)
+    at(500)
+    check_equal(ask(lease, "c", mode="shared")[0], "held")
+    lease.release("b")
+    check_equal((ask(lease, "c")[0], lease.look()[2], lease.list(state="delayed")[3][0][:2]),
+                ("held", "delayed", [lease.name, "delayed"]))
+    at(2500)
+    check_equal(ask(lease, "c")[0], "granted")
+    check_equal(lease.field("b"), None)
+
+
+@test
+def a_list_knows_of_a_delay_that_nobody_has_noted_yet():
+    lease = begin()
+    ask(lease, "id-a", delay=60000)
+    at(1000)
+    check_equal([one[0] for one in lease.list(state="delayed")[3]], [lease.name])
+    check_equal(lease.list(state="held")[3], [])
+    check_equal((lease.field("s"), lease.field("v")), ("held", "expired"))
+
+
+@test
+def a_lease_is_not_forgotten_before_its_delay_is_over():
+    lease = begin()
+    ask(lease, "id-a", delay=10000)
+    at(1000)
+    lease.sweep()
+    at(10999)
+    check_equal((lease.sweep()[2], ask(lease, "id-b")[0]), (0, "held"))
+    only_stripes_are_left(lease, 11000)
+
+
+# -- re-entry and Idempotency-Keys
+
+@test
+def re_entry_counts_up_and_release_counts_down():
+    lease = held()
+    at(400)
+    reply = ask(lease, "id-a", reentrant=True)
+    check_equal(reply[:1] + reply[2:], ["entered", 1, EPOCH, hold_of("id-a"), "ada", 1000, 1000, 2, "", "exclusive"])
+    check_equal(ask(lease, "id-a")[8], 2, "a replay does not count")
+    check_equal(ask(lease, "id-a", reentrant=True, own_ttl=True, ttl=300)[6:9], [300, 300, 3])
+    check_equal([lease.release("id-a")[::2], lease.release("id-a")[::2], lease.release("id-a")[0], lease.release("id-a")[0]],
+                [["left", 2], ["left", 1], "released", "released"])
+    lease = held()
+    ask(lease, "id-a", reentrant=True)
+    check_equal([lease.release("id-a", how_many="all")[0], lease.look()[2]], ["released", "free"])
+
+
+@test
+def a_retried_request_with_a_key_counts_once_and_another_under_it_is_refused():
+    for more in ({}, {"mode": "shared"}):
+        lease = begin()
+        ask(lease, "id-a", key="k1", digest="d1", **more)
+        check_equal(ask(lease, "id-a", reentrant=True, key="k1", digest="d1", **more)[::8], ["replayed", 1], "its first grant")
+        for _ in range(2):
+            check_equal(ask(lease, "id-a", reentrant=True, key="k2", digest="d2", **more)[8], 2)
+        check_equal(STORE.unchanged_by(lambda: ask(lease, "id-a", reentrant=True, key="k2", digest="x", **more))[0], "key-reused")
+        for _ in range(2):
+            check_equal(lease.release("id-a", key="k3", digest="d3")[::2], ["left", 1])
+        check_equal(lease.release("id-a", key="k2", digest="d3")[0], "key-reused")
+        for _ in range(2):
+            check_equal(lease.release("id-a", key="k4", digest="d4")[0], "released")
+        check_equal(lease.release("id-a", key="k3", digest="d3")[::2], ["left", 1], "also when it is over")
+        only_stripes_are_left(lease, REMEMBER_MS)
+
+
+@test
+def a_key_of_a_plain_replay_counts_as_used():
+    lease = held()
+    check_equal(ask(lease, "id-a", key="k", digest="d")[0], "replayed")
+    check_equal(ask(lease, "id-a", reentrant=True, key="k", digest="other")[0], "key-reused")
+    lease.release("id-a")
+    only_stripes_are_left(lease, REMEMBER_MS)
+
+
+@test
+def a_thousand_keys_are_kept_and_no_more():
+    lease = held()
+    for i in range(1000):
+        ask(lease, "id-a", reentrant=True, key=f"k{i}", digest="d")
+    check_equal(STORE.unchanged_by(lambda: ask(lease, "id-a", reentrant=True, key="more", digest="d"))[0], "keys-full")
+    check_equal(STORE.unchanged_by(lambda: lease.release("id-a", key="more", digest="d"))[0], "keys-full")
+    check_equal(lease.release("id-a", how_many="all")[0], "released")
+    only_stripes_are_left(lease, REMEMBER_MS)
+
+
+@test
+def keys_of_a_lease_id_that_holds_again_are_not_forgotten_under_it():
+    lease = begin()
+    ask(lease, "id-a", key="k1", digest="d1")
+    lease.release("id-a")
+    ask(lease, "id-b"), lease.release("id-b")
+    ask(lease, "id-a", key="k2", digest="d2", ttl=50000)
+    at(REMEMBER_MS)
+    lease.sweep()
+    check_equal(ask(lease, "id-a", reentrant=True, key="k2", digest="d2")[8], 1)
+    lease.release("id-a")
+    at(4 * REMEMBER_MS)
+    lease.sweep()
+    only_stripes_are_left(lease, 6 * REMEMBER_MS)
+
+
+# -- a lease_id that holds already
+
+@test
+def a_lease_id_that_holds_in_another_way_differs():
+    lease = held()
+    for more in ({"mode": "shared"}, {"mode": "permits", "permits": 2}):
+        check_equal(STORE.unchanged_by(lambda: ask(lease, "id-a", **more))[0], "differs", str(more))
+    lease = begin()
+    ask(lease, "id-a", mode="permits", permits=3)
+    for more in ({}, {"mode": "shared"}, {"mode": "permits", "permits": 2}):
+        check_equal(STORE.unchanged_by(lambda: ask(lease, "id-a", **more))[0], "differs", str(more))
+    check_equal(ask(lease, "id-a", mode="permits", permits=3)[::10], ["replayed", "permits"])
+
+
+# -- force-release
+
+@test
+def an_administrator_ends_every_hold_or_the_one_with_the_token():
+    lease, ear = held(), Ear(STORE)
+    wait(lease, "id-b")
+    check_equal(STORE.unchanged_by(lambda: lease.run("force_release", "grant", 9, "x"))[:1], ["moved-on"])
+    check_equal(lease.run("force_release", "grant", 1, "stuck")[::3], ["forced", 1])
+    check_equal((ear.heard(), lease.renew("id-a")[::2]), (["granted 1"], ["lost", "unknown"]))
+    check_equal(text(STORE.redis("LRANGE", lease.history, 1, 1))[0].split("\t")[1:3] + ["stuck"], ["forced", "1", "stuck"])
+    check_equal(lease.run("force_release", "grant", "", "")[::3], ["forced", 2], "one that is not claimed, too")
+    check_equal(claim(lease, "id-b")[::2], ["lost", "forced"])
+    check_equal(lease.run("force_release", "grant", "", "")[::3], ["forced", 0])
+    check_equal(lease.run("force_release", "grant", 2, "")[:3:2], ["moved-on", 2])
+    check_equal(begin().run("force_release", "grant", 1, "")[:3], ["moved-on", 0, 0])
+
+
+@test
+def of_many_the_one_with_the_token_ends_however_many_they_are():
+    lease = begin()
+    for i in range(600):
+        ask(lease, f"r{i}", mode="shared", ttl=1000 + i)
+    check_equal(lease.run("force_release", "grant", 600, "")[::3], ["forced", 600])
+    check_equal((lease.renew("r599")[::2], lease.renew("r598")[0]), (["lost", "forced"], "renewed"))
+    replies = [lease.run("force_release", "grant", "", "") for _ in range(3)]
+    check_equal([reply[2] for reply in replies], ["rest", "rest", ""])
+    check_equal(lease.look()[2], "free")
+    only_stripes_are_left(lease, REMEMBER_MS + 1)
+
+
+# -- what is void, and what is forgotten
+
+@test
+def a_void_hold_is_over_whatever_the_clock_does_and_is_ended_as_it_was_found():
+    lease = held()
+    STORE.redis("HSET", lease.key, "v", "expired", "y", "1")  # as the gateway says it
+    check_equal((lease.renew("id-a")[::2], lease.look()[2]), (["lost", "expired"], "free"))
+    check_equal((lease.field("v"), lease.field("y")), (None, None))
+    lease = begin()
+    ask(lease, "id-a", mode="shared"), ask(lease, "id-b", mode="shared")
+    STORE.redis("HSET", f"{lease.stripe}:h:{lease.name}/id-a", "v", "expired", "y", "1")
+    check_equal((lease.renew("id-a")[::2], holders(lease)), (["lost", "expired"], ["id-b"]))
+    check_equal(ask(lease, "id-a", mode="shared")[0], "over")
+
+
+@test
+def a_lease_that_is_free_again_is_as_plain_as_before():
+    lease = begin()
+    ask(lease, "id-a", delay=1, key="k", digest="d", reentrant=True)
+    ask(lease, "id-a", reentrant=True)
+    wait(lease, "id-b")
+    lease.release("id-a", how_many="all")
+    claim(lease, "id-b")
+    lease.release("id-b")
+    check_equal(sorted(STORE.dump()[lease.key]), sorted("stehid"))
+
+
+@test
+def nothing_is_left_of_a_lease_that_was_waited_for_shared_and_delayed():
+    lease = begin()
+    ask(lease, "a", mode="permits", permits=2, delay=100, key="k", digest="d"), ask(lease, "b", mode="permits", permits=2)
+    for i, one in enumerate(("c", "d", "e")):
+        wait(lease, one, str(i), key=f"k{i}", digest="d")
+    leave(lease, "d"), lease.release("a"), lease.release("b")
+    claim(lease, "c"), lease.release("c"), leave(lease, "e", "gone")
+    STORE.redis("DEL", DESK)
+    at(REMEMBER_MS)
+    lease.sweep()
+    check_equal(sorted(STORE.dump()), EMPTY)
+
+
+@test
+def a_lease_that_somebody_waits_for_is_not_forgotten_and_afterwards_it_is():
+    lease = held()
+    wait(lease, "id-b", ttl=1000)
+    lease.release("id-a", may="hold-off")
+    for second in range(1, 20):
+        at(second * 1000, DESK)
+        lease.sweep(may="hold-off")
+    check_equal(line_of(lease), ["id-b"])
+    leave(lease, "id-b")
+    only_stripes_are_left(lease, 22000)
+
+
+@test
+def a_desk_that_fell_silent_is_swept_away_and_one_that_lives_stays():
+    begin()
+    desks = []
+    for name in ("one", "two"):
+        stripe = f"pawl:{{{stripe_of(name):02x}}}"
+        desks.append((name, [stripe, stripe + ":due", f"{stripe}:d:{name}"]))
+        check_equal(STORE.call("lease/scripts/beat.lua", desks[-1][1], name, "open")[0], "beats")
+
+    def beat(which, what="beat"):
+        return STORE.call("lease/scripts/beat.lua", desks[which][1], desks[which][0], what)[0]
+
+    for ms in range(3000, 60001, 3000):
+        at(ms)
+        check_equal(beat(0), "beats")
+    for _, keys in desks:
+        STORE.call("lease/scripts/sweep.lua", [keys[0], keys[1], keys[0] + ":l:"], 10, REMEMBER_MS, "grant")
+    there = STORE.dump()
+    check_equal([keys[2] in there for _, keys in desks], [True, False])
+    check_equal((beat(1), beat(0, "close"), beat(0, "close"), beat(0)), ("late", "closed", "closed", "late"))
+    STORE.redis("DEL", DESK)
+    check_equal(sorted(STORE.dump()), EMPTY)
+
+
+@test
+def alarms_that_are_due_are_told_in_order_and_when_the_next_one_is():
+    lease = begin()
+    alarm = lambda most=100: STORE.call("lease/scripts/alarm.lua", [lease.stripe, ALARM], most)  # noqa: E731
+    check_equal(alarm(), ["alarms", 0, -1, []])
+    STORE.redis("ZADD", ALARM, NOW - 5, "b", NOW, "a", NOW + 7, "c")
+    check_equal(STORE.unchanged_by(alarm), ["alarms", 0, 7, ["b", "a"]])
+    check_equal(alarm(1)[3], ["b"])
+    check_equal(Lease(STORE, "a").run("hand_on", "grant")[0], "handed-on")
+    check_equal(sorted(STORE.dump()[ALARM]), ["b", "c"], "of a lease that nobody waits for")
+
+
+@test
+def a_script_that_meets_full_memory_tells_nobody_anything():
+    lease = held()
+    wait(lease, "id-b", "1"), wait(lease, "id-c", "2")
+    lease.release("id-a")
+    ear, before = Ear(STORE), STORE.dump()
+    for deed in (lambda: lease.acquire("id-b", "hold-second-", "again"), lambda: lease.acquire("id-c", "hold-second-", "again",
+                 desk=DESK, wid="3"), lambda: leave(lease, "id-b", "gone")):
+        STORE.redis("CONFIG", "SET", "maxmemory", 1)
+        try:
+            deed()
+            check(False, "it went through")
+        except RedisError as error:
+            check("OOM" in str(error), str(error))
+        finally:
+            STORE.redis("CONFIG", "SET", "maxmemory", 0)
+        check_equal((STORE.dump(), ear.heard()), (before, []))
+
+
+main()

@@ -1,0 +1,295 @@
+#!/usr/bin/python3
+"""A random walk over everything that clients, desks and services may do with some leases and their lines, compared with a
+model step by step. PAWL_SEED and PAWL_STEPS repeat one."""
+
+import os
+import random
+
+from line_model import DESK_MS, LeaseModel, World
+from lua_test import EMPTY, EPOCH, REMEMBER_MS, Lease, Store, check, check_equal, main, stripe_of, test, text
+from pawl_test.redis import Connection
+
+SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
+STEPS = int(os.environ.get("PAWL_STEPS", 2500))
+NOW = 1000000
+ALARM = "pawl:{store}:alarm"
+IDS = [f"id-{i}" for i in range(10)]
+KINDS = [{}, {}, {}, {"mode": "shared"}, {"mode": "shared"}, {"mode": "permits", "permits": 2},
+         {"mode": "permits", "permits": 3}]
+
+
+class Tokens:
+    """Of one stripe."""
+
+    def __init__(self):
+        self.last = 0
+
+    def next(self):
+        self.last += 1
+        return self.last
+
+
+class Walk:
+    def __init__(self, seed):
+        self.random, self.store, self.world = random.Random(seed), Store(), World(NOW)
+        self.store.begin(NOW)
+        names = self.same_stripe("orders:42", 2) + ["orders:42", "jobs"]
+        self.leases = {name: Lease(self.store, name) for name in names}
+        tokens = {one.stripe: Tokens() for one in self.leases.values()}
+        self.models = {name: LeaseModel(self.world, tokens[one.stripe], REMEMBER_MS) for name, one in self.leases.items()}
+        self.ear = Connection(self.store.redis.path)
+        self.ear("PSUBSCRIBE", "pawl:{*}:d:*")
+        self.seen = {name: 0 for name in names}  # highest token
+        self.asked = {name: [] for name in names}  # (lease_id, name of the hold) of those who wait, or did
+        self.given = {name: [] for name in names}  # of those, who was handed it and may claim
+        self.number, self.words, self.desks, self.wids = 0, {}, [], {}
+        for _ in range(3):
+            self.open_desk()
+
+    @staticmethod
+    def same_stripe(name, count):
+        return [f"n{i}" for i in range(5000) if stripe_of(f"n{i}") == stripe_of(name)][:count]
+
+    def unique(self):
+        self.number += 1
+        return self.number
+
+    # -- desks and time
+
+    def beat(self, desk, what):
+        stripe = desk[:9]
+        return self.store.call("lease/scripts/beat.lua", [stripe, stripe + ":due", desk], desk.split(":d:")[1], what)
+
+    def open_desk(self):
+        name = f"desk-{self.unique()}"
+        desk = f"pawl:{{{stripe_of(name):02x}}}:d:{name}"
+        check_equal(self.beat(desk, "open")[0], "beats")
+        self.desks.append(desk)
+        self.world.desks[desk] = self.world.now
+
+    def desk_step(self):
+        desk = self.random.choice(self.desks)
+        if self.random.random() < 0.15:
+            self.desks.remove(desk)  # silent from now on
+            if self.random.random() < 0.3:
+                check_equal(self.beat(desk, "close")[0], "closed")
+                del self.world.desks[desk]
+            self.open_desk()
+        self.beats()
+
+    def beats(self):
+        for desk in list(self.desks):
+            lives = self.world.lives(desk)
+            check_equal(self.beat(desk, "beat")[0], "beats" if lives else "late", desk)
+            if lives:
+                self.world.desks[desk] = self.world.now
+            else:
+                self.desks.remove(desk)
+                del self.world.desks[desk]
+                self.open_desk()
+
+    def time_step(self):
+        ms = self.random.choice((1, 1, 7, 7, 40, 40, 100, 300, 999, 1000, 3000))
+        for _ in range(ms // 1500 + 1):
+            self.world.now += max(1, ms // (ms // 1500 + 1))
+            self.store.at(self.world.now)
+            if self.random.random() < 0.95:
+                self.beats()
+
+    # -- clients; each returns (what the script said, what the model says)
+
+    def holder(self, name):
+        """Often one who holds."""
+        return self.random.choice(list(self.models[name].holds) * 5 + IDS)
+
+    def acquire(self, name):
+        lease_id = self.random.choice(IDS + list(self.models[name].holds) + list(self.models[name].line))
+        more = dict(self.random.choice(KINDS))
+        terms = dict(more, hold=f"hold-{self.unique():07d}", ttl=self.random.choice((100, 1000, 5000)))
+        if self.random.random() < 0.3:
+            terms["delay"] = self.random.choice((50, 400, 2000))
+        if self.random.random() < 0.1:
+            terms["reentrant"] = True
+        if self.random.random() < 0.8:
+            dead = [desk for desk in self.world.desks if not self.world.lives(desk)]
+            terms["desk"] = self.random.choice(dead if dead and self.random.random() < 0.1 else self.desks)
+            terms["wid"] = str(self.unique())
+        ttl, hold = terms["ttl"], terms["hold"]
+        wanted = self.models[name].acquire(lease_id, terms)
+        if wanted == ["queued"]:
+            self.asked[name] = self.asked[name][-20:] + [(lease_id, hold)]
+            self.wids[terms["desk"], "granted " + terms["wid"]] = (name, lease_id, hold)
+        given = {key: value for key, value in terms.items() if key not in ("ttl", "hold")}
+        reply = self.leases[name].acquire(lease_id, hold, "ada", ttl, **given)
+        if reply[0] in ("claimed", "replayed", "entered"):
+            return [reply[0], reply[2], reply[4], reply[7], reply[8]], wanted
+        return {"granted": [reply[0], *reply[2::2]], "held": [reply[0], *reply[2:3]]}.get(reply[0], reply[:1] + reply[2:]), wanted
+
+    def told(self, reply):
+        """The parts of a grant that the model knows of, or word and reason."""
+        return [reply[0], reply[2], reply[4], reply[7], reply[8]] if len(reply) > 8 else reply[:1] + reply[2:]
+
+    def waiter(self, name):
+        if self.given[name] and self.random.random() < 0.5:
+            return self.given[name].pop(self.random.randrange(len(self.given[name])))
+        return self.random.choice(self.asked[name][-8:] or [(IDS[0], "hold-nobody")])
+
+    def claim(self, name):
+        lease_id, hold = self.given[name].pop() if self.given[name] and self.random.random() < 0.8 else self.waiter(name)
+        return self.told(self.leases[name].run("claim", lease_id, hold, "grant")), self.models[name].claim(lease_id, hold)
+
+    def leave(self, name):
+        (lease_id, hold), how = self.waiter(name), self.random.choice(("late", "gone"))
+        reply = self.leases[name].run("leave", lease_id, hold, "grant", how)
+        return reply[:1] + reply[3:4], self.models[name].leave(lease_id, hold, how)
+
+    def release(self, name):
+        lease_id, how_many = self.holder(name), self.random.choice(("one", "all"))
+        reply = self.leases[name].release(lease_id, how_many=how_many)
+        return [reply[0]] + [one for one in reply[2:] if one != ""], self.models[name].release(lease_id, how_many == "all")
+
+    def renew(self, name):
+        lease_id, ttl = self.holder(name), self.random.choice((100, 2000))
+        return self.told(self.leases[name].renew(lease_id, ttl)), self.models[name].renew(lease_id, ttl)
+
+    def force(self, name):
+        token = self.random.choice(["", ""] + [one.token for one in self.models[name].holds.values()] + [1])
+        reply = self.leases[name].run("force_release", "grant", token, "because")
+        return [reply[0], reply[-1] if reply[0] == "forced" else reply[2]], self.models[name].force(token)
+
+    def look(self, name):
+        reply, wanted = self.leases[name].look(), self.models[name].look()
+        check_equal(reply[6], len(self.models[name].line), "how many wait")
+        return [*reply[2:4], sorted(one[0] for one in reply[7])], wanted
+
+    def list(self, name):
+        """What is over is void; one of many is ended."""
+        state = self.random.choice(("held", "waiting", "delayed"))
+        reply = self.leases[name].list(state=state)
+        for one, model in self.models.items():
+            of_stripe = self.leases[one].stripe == self.leases[name].stripe
+            if of_stripe and model.mode != "exclusive" and (model.line or state != "waiting"):
+                model.settle()
+        return reply[0], "listed"
+
+    # -- services
+
+    def ring(self, _):
+        """All alarms that are due; afterwards nobody waits for what he could have."""
+        for name in text(self.store.redis("ZRANGEBYSCORE", ALARM, "-inf", self.world.now)):
+            check_equal(self.leases[name].run("hand_on", "grant")[::2], ["handed-on", ""])
+            self.models[name].hand_on()
+        for name, model in self.models.items():
+            living = [terms for terms in model.line.values() if self.world.lives(terms["desk"])]
+            first = next(iter(model.line.values()), None)
+            check(not (first and self.world.lives(first["desk"]) and model.fits(first)), f"{name}: {first} could have it")
+            check(model.holds or self.world.now < model.delayed_until or not living or first not in living,
+                  f"{name} is free, and {living} wait")
+        return 0, 0
+
+    def sweep(self, name):
+        lease = self.leases[name]
+        due = text(self.store.redis("ZRANGEBYSCORE", lease.due, "-inf", self.world.now))
+        reply = lease.sweep()
+        for one in due:
+            if one in self.models:
+                self.models[one].sweep()
+            elif one.startswith(":d:") and not self.world.lives(lease.stripe + one):
+                self.world.desks.pop(lease.stripe + one, None)
+        return reply[0], "swept"
+
+    # -- what must be so after each step
+
+    def check_messages(self, what):
+        heard = []
+        self.store.redis("PUBLISH", "pawl:{00}:d:none", "end")
+        while True:
+            _, _, desk, message = text(self.ear._reply())
+            if message == "end":
+                break
+            heard.append((desk, message))
+            if (desk, message) in self.wids:
+                name, lease_id, hold = self.wids.pop((desk, message))
+                self.given[name] = self.given[name][-5:] + [(lease_id, hold)]
+        check_equal(heard, self.world.told, what)
+        self.world.told.clear()
+
+    def raw_holds(self, lease, keys):
+        """Records of those who hold, live or not."""
+        record = keys.get(lease.key, {})
+        many = [value for key, value in keys.items() if key.startswith(f"{lease.stripe}:h:{lease.name}/")]
+        check(not many or record.get("M"), f"{lease.name} has {many}, but {record}")
+        check_equal(len(many), len(keys.get(f"{lease.stripe}:x:{lease.name}", {})), "the index")
+        check_equal(2 * len(many), len(keys.get(f"{lease.stripe}:n:{lease.name}", {})), "the names")
+        return many if record.get("M") else [record] if record.get("s") == "held" else []
+
+    def check_lease(self, name, keys, what):
+        lease, model = self.leases[name], self.models[name]
+        raw = self.raw_holds(lease, keys)
+        live = [one for one in raw if self.world.now < int(one["d"])]
+        mode = keys.get(lease.key, {}).get("M", "exclusive")
+        check(len(live) <= {"exclusive": 1, "shared": 99, "permits": model.permits}[mode], f"{what}: {live}")
+        check_equal(sorted((one["i"], int(one["t"]), int(one["d"]), one["h"], int(one["n"])) for one in raw),
+                    sorted((one.lease_id, one.token, one.deadline, one.name, one.entered) for one in model.holds.values()), what)
+        line = keys.get(f"{lease.stripe}:q:{name}", {})
+        check_equal([one for one, _ in sorted(line.items(), key=lambda item: (item[1], item[0]))], list(model.line), what)
+        check_equal(sorted(keys.get(f"{lease.stripe}:w:{name}", {})), sorted(line), what)
+        alarm = keys.get(ALARM, {}).get(name)
+        check_equal(alarm is not None, bool(line), f"{what}: alarm")
+        if line:
+            latest = max((one.deadline for one in model.holds.values()), default=0) if model.mode == "exclusive" else 0
+            check(alarm <= max(latest, self.world.now + 1000), f"{what}: the alarm rings at {alarm}")
+        token = int(keys.get(lease.key, {}).get("t", 0))
+        check_equal(token, model.token, what)
+        check(token in (0, self.seen[name]) or token > self.seen[name], f"{what}: {token} after {self.seen[name]}")
+        self.seen[name] = max(self.seen[name], token)
+
+    def check_all(self, what):
+        self.check_messages(what)
+        keys = self.store.dump("pawl:{*}:*")
+        for name in self.leases:
+            self.check_lease(name, keys, what)
+
+    # --
+
+    def step(self, number):
+        deeds = ((self.acquire, 10), (self.claim, 4), (self.leave, 1.5), (self.release, 4), (self.renew, 2), (self.force, 0.4),
+                 (self.look, 1), (self.list, 0.5), (self.ring, 3), (self.sweep, 1))
+        if self.random.random() < 0.25:
+            self.time_step()
+        if self.random.random() < 0.04:
+            self.desk_step()
+        deed = self.random.choices([one for one, _ in deeds], [weight for _, weight in deeds])[0]
+        name = self.random.choice(list(self.leases))
+        said, wanted = deed(name)
+        what = f"step {number}: {deed.__name__} of {name} at {self.world.now}: {said}"
+        check_equal(said, wanted, what)
+        key = f"{deed.__name__} {wanted[0] if isinstance(wanted, list) else ''}".strip()
+        self.words[key] = self.words.get(key, 0) + 1
+        self.check_all(what)
+
+    def finish(self):
+        """All is left and released; nothing stays."""
+        self.world.now += 2 * DESK_MS + 1  # nobody lives
+        for lease in self.leases.values():
+            self.store.at(self.world.now)
+            lease.run("force_release", "grant", "", "")
+        self.world.now += 60000 + 2000 + REMEMBER_MS + 1
+        self.store.at(self.world.now)
+        for stripe in {key[:9] for key in text(self.store.redis("KEYS", "pawl:{*:due"))}:
+            self.store.call("lease/scripts/sweep.lua", [stripe, stripe + ":due", stripe + ":l:"], 100, REMEMBER_MS, "grant")
+        check_equal(sorted(self.store.dump()), EMPTY)
+
+
+@test
+def scripts_and_model_agree_at_every_step_and_nothing_is_left_at_the_end():
+    print(f"# seed {SEED}, {STEPS} steps", flush=True)
+    walk = Walk(SEED)
+    for number in range(STEPS):
+        walk.step(number)
+    walk.finish()
+    print("# " + ", ".join(f"{what} {count}" for what, count in sorted(walk.words.items())))
+    check(EPOCH and len(walk.words) > 25, sorted(walk.words))
+
+
+main()

@@ -1,0 +1,690 @@
+#!/usr/bin/python3
+"""Sessions: what every script on one replies, and what their end is to the leases held through them."""
+
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
+from pawl_test.redis import Connection
+
+STORE = Store()
+NOW, TTL = 1000000, 5000
+ID, SECRET = "s" * 22, "c" * 22
+DESK = "pawl:{07}:d:desk-1"
+
+
+class Session:
+    """One session of the store, and every script on it."""
+
+    def __init__(self, name=ID, secret=SECRET):
+        self.id, self.secret = name, secret
+        self.stripe = f"pawl:{{{stripe_of(name):02x}}}"
+        self.key, self.holds, self.member = f"{self.stripe}:s:{name}", f"{self.stripe}:y:{name}", f":s:{name}"
+        self.keys = [self.stripe, self.stripe + ":due", self.key]
+
+    def run(self, script, *args):
+        return STORE.call(f"lease/scripts/session_{script}.lua", self.keys, self.id, REMEMBER_MS, *args)
+
+    def open(self, holder="ada", ttl=TTL, meta=""):
+        return self.run("open", self.secret, holder, ttl, meta)
+
+    def renew(self, secret=None):
+        return self.run("renew", secret or self.secret)
+
+    def look(self):
+        return self.run("look")
+
+    def end(self, secret=None, most=100, may="grant"):
+        return self.run("end", secret or self.secret, may, most)
+
+    def sweep(self, most=100):
+        return STORE.call("lease/scripts/sweep.lua", [self.stripe, self.stripe + ":due", self.stripe + ":l:"], most,
+                          REMEMBER_MS, "grant")
+
+    def terms(self, **more):
+        """What an acquire with this session has beside the usual."""
+        return {"session": self.key, "secret": self.secret, **more}
+
+    def field(self, name):
+        return text(STORE.redis("HGET", self.key, name))
+
+    def held(self):
+        """Names of the leases that it holds and of those that it lost, as told by a renewal."""
+        told = self.renew()[7]
+        return sorted(one.split("/")[0] for one in told if one.find("/") > 0), sorted(
+            one for one in told if "/" not in one)
+
+    def due(self):
+        score = STORE.redis("ZSCORE", self.stripe + ":due", self.member)
+        return int(score) if score is not None else None
+
+
+def begin(ttl=TTL):
+    STORE.begin(NOW)
+    session = Session()
+    check_equal(session.open(ttl=ttl)[0], "opened")
+    STORE.redis("HSET", DESK, "at", NOW)
+    return session
+
+
+def hold(session, name="orders:42", lease_id="id-a", status="granted", **more):
+    lease = Lease(STORE, name)
+    check_equal(lease.acquire(lease_id, ttl=1000, **session.terms(**more))[0], status)
+    return lease
+
+
+def wait(lease, lease_id="id-w", wid="1", session=None, **more):
+    """Somebody waits in line at a desk that lives."""
+    terms = {"desk": DESK, "wid": wid, **(session.terms() if session else {}), **more}
+    check_equal(lease.acquire(lease_id, hold="hold-" + lease_id.ljust(7, "-"), holder="bob", **terms)[0], "queued")
+
+
+def desk_lives():
+    STORE.redis("HSET", DESK, "at", int(STORE.redis("GET", "test:clock")))
+
+
+def hand_on(lease):
+    return lease.run("hand_on", "grant")
+
+
+def at(now):
+    STORE.at(now)
+    desk_lives()
+
+
+def state(lease):
+    """(state, holder or None), as a look tells."""
+    looked = lease.look()
+    return looked[2], looked[7][0][1] if looked[7] else None
+
+
+def unclaimed(lease):
+    return text(STORE.redis("HGET", lease.key, "c"))
+
+
+class Ear(Connection):
+    def message(self):
+        return text(self._reply())[2]
+
+
+def published(action):
+    """What the desk is told while this is done."""
+    ear = Ear(STORE.redis.path)
+    ear("SUBSCRIBE", DESK)
+    action()
+    STORE.redis("PUBLISH", DESK, "end")
+    heard = list(iter(ear.message, "end"))
+    ear.close()
+    return heard
+
+
+# -- the session by itself
+
+@test
+def a_session_is_opened_with_what_it_needs():
+    STORE.begin(NOW)
+    session = Session()
+    reply, changes = STORE.changed_by(lambda: session.open(meta='{"a":1}'))
+    check_equal(reply, ["opened", 1])
+    check_equal(changes[session.key][1], {
+        "s": "live", "c": SECRET, "o": "ada", "m": '{"a":1}', "l": str(TTL), "g": str(NOW), "d": str(NOW + TTL),
+        "e": str(EPOCH)})
+    check_equal(changes[session.keys[1]][1], {session.member: NOW + TTL})
+    check_equal(len(changes), 2)
+
+
+@test
+def an_id_is_not_given_twice():
+    session = begin()
+    check_equal(STORE.unchanged_by(lambda: session.run("open", "d" * 22, "eve", 100, ""))[0], "taken")
+
+
+@test
+def a_renewal_sets_the_deadline_anew_and_touches_nothing_else():
+    session = begin()
+    hold(session)
+    at(NOW + 3000)
+    reply, changes = STORE.changed_by(session.renew)
+    check_equal(reply, ["renewed", 2, TTL, TTL, 3000, "ada", "", ["orders:42/id-a"]])
+    check_equal(list(changes), [session.key])
+    check_equal(session.field("d"), str(NOW + 3000 + TTL))
+
+
+@test
+def a_look_tells_all_but_the_secret_and_changes_nothing():
+    session = begin()
+    hold(session)
+    at(NOW + 1000)
+    reply = STORE.unchanged_by(session.look)
+    check_equal(reply, ["looked", 1, TTL, TTL - 1000, 1000, "ada", "", ["orders:42/id-a"]])
+    check(SECRET not in str(reply), "the secret is told")
+
+
+@test
+def another_secret_changes_nothing_whether_the_session_lives_or_not():
+    session = begin()
+    lease = hold(session)
+    for now in (NOW, NOW + TTL):
+        STORE.at(now)
+        session.look()
+        check_equal(STORE.unchanged_by(lambda: session.renew("x" * 22))[0], "forbidden")
+        check_equal(STORE.unchanged_by(lambda: session.end("x" * 22))[0], "forbidden")
+        other = Lease(STORE, "other")
+        refused = STORE.unchanged_by(lambda o=other: o.acquire("id-b", session=session.key, secret="x" * 22))
+        check_equal(refused[0], "forbidden")
+    check_equal(lease.look()[2], "free")
+
+
+@test
+def a_session_that_nobody_opened_is_unknown():
+    STORE.begin(NOW)
+    session = Session()
+    for deed in (session.renew, session.look, session.end):
+        check_equal(STORE.unchanged_by(deed)[::2], ["lost", "unknown"])
+    lease = Lease(STORE, "orders:42")
+    check_equal(STORE.unchanged_by(lambda: lease.acquire(**session.terms()))[0], "session-lost")
+
+
+@test
+def a_session_ends_at_its_deadline_and_not_a_millisecond_before():
+    session = begin()
+    STORE.at(NOW + TTL - 1)
+    check_equal(session.look()[3], 1)
+    STORE.at(NOW + TTL)
+    for deed in (session.look, session.renew, session.end):
+        check_equal(deed()[::2], ["lost", "expired"])
+    check_equal((session.field("s"), session.field("u")), ("expired", str(NOW + TTL)))
+
+
+@test
+def nothing_is_granted_through_a_session_that_is_over_though_nobody_has_noted_it():
+    session = begin()
+    lease = Lease(STORE, "orders:42")
+    lease.acquire("id-x", ttl=60000)
+    wait(lease, session=session)
+    STORE.at(NOW + TTL - 1)
+    hold(session, "another")
+    at(NOW + TTL)
+    check_equal(Lease(STORE, "third").acquire("id-b", **session.terms())[0], "session-lost")
+    check_equal(Lease(STORE, "third").acquire("id-b", desk=DESK, wid="9", **session.terms())[0], "session-lost")
+    lease.release("id-x")
+    check_equal((unclaimed(lease), state(lease)[0]), (None, "free"), "the waiter's session is over, too")
+
+
+@test
+def what_was_told_to_be_over_never_lives_again_though_the_clock_goes_back():
+    for deed in (Session.look, Session.renew, Session.end, Session.sweep):
+        session = begin()
+        STORE.at(NOW + TTL)
+        deed(session)
+        STORE.at(NOW)
+        check_equal(session.renew()[::2], ["lost", "expired"], deed.__name__)
+
+
+@test
+def a_session_that_is_over_is_remembered_and_then_forgotten():
+    session = begin()
+    hold(session)
+    STORE.at(NOW + TTL)
+    session.sweep()
+    check_equal(session.due(), NOW + TTL + REMEMBER_MS)
+    STORE.at(NOW + TTL + REMEMBER_MS - 1)
+    session.sweep()
+    check_equal(session.look()[::2], ["lost", "expired"])
+    STORE.at(NOW + TTL + REMEMBER_MS)
+    session.sweep()
+    check_equal(session.look()[::2], ["lost", "unknown"])
+    check_equal((session.due(), STORE.redis("EXISTS", session.key, session.holds)), (None, 0))
+
+
+@test
+def the_sweep_finds_a_renewed_session_alive_and_looks_again_at_its_deadline():
+    session = begin()
+    STORE.at(NOW + 4000)
+    session.renew()
+    STORE.at(NOW + TTL)
+    session.sweep()
+    check_equal((session.due(), session.look()[0]), (NOW + 4000 + TTL, "looked"))
+
+
+# -- leases held through it
+
+@test
+def a_lease_lives_as_long_as_its_session_and_its_own_ttl_does_not_count():
+    session = begin()
+    lease = hold(session)
+    check_equal(lease.look()[7][0][2], TTL)
+    for step in range(1, 5):
+        at(NOW + step * 4000)
+        check_equal(session.renew()[0], "renewed")
+        check_equal(lease.look()[7][0][2], TTL)
+    at(NOW + 16000 + TTL - 1)
+    check_equal(lease.look()[2], "held")
+    at(NOW + 16000 + TTL)
+    check_equal(lease.look()[2], "free")
+
+
+@test
+def a_grant_tells_the_sessions_time():
+    session = begin()
+    at(NOW + 1000)
+    granted = Lease(STORE, "orders:42").acquire(ttl=99, **session.terms())
+    check_equal((granted[0], granted[4], granted[5]), ("granted", TTL - 1000, TTL))
+
+
+MODES = ({}, {"mode": "shared"}, {"mode": "permits", "permits": 2})
+
+
+@test
+def a_hold_of_an_expired_session_is_over_for_everybody_before_anything_is_swept():
+    for mode in MODES:
+        for first in ("renew", "release", "look", "acquire"):
+            session = begin()
+            lease = hold(session, **mode)
+            at(NOW + TTL)
+            if first == "renew":
+                check_equal(lease.renew()[::2], ["lost", "session"], f"{mode}")
+            elif first == "release":
+                check_equal(lease.release()[::2], ["lost", "session"], f"{mode}")
+            elif first == "look":
+                check_equal(state(lease), ("free", None), f"{mode}")
+            else:
+                check_equal(lease.acquire("id-b", **mode)[0], "granted", f"{mode}")
+
+
+@test
+def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step():
+    session = begin()
+    gate = Resource(hold(session))
+    at(NOW + TTL - 1)
+    check_equal(gate.write(Holder(1))[0], "written")
+    at(NOW + TTL)
+    check_equal(gate.write(Holder(1))[2], "lease-expired")
+    check_equal(text(STORE.redis("HGET", gate.lease.key, "v")), "session")
+
+
+@test
+def a_hold_that_the_gateway_found_over_is_lost_though_the_clock_goes_back():
+    session = begin()
+    lease = hold(session)
+    STORE.at(NOW + TTL)
+    check_equal(Resource(lease).check(Holder(1))[2], "lease-expired")
+    STORE.at(NOW)
+    check_equal(lease.renew()[::2], ["lost", "session"])
+    check_equal(session.held(), ([], ["orders:42"]), "the session lives, and names it as lost")
+
+
+@test
+def a_lease_of_a_lost_session_is_delayed_from_the_loss_on_and_one_of_a_deleted_session_is_not():
+    for mode in MODES:
+        for swept in (False, True):
+            session = begin()
+            at(NOW + 3000)
+            lease = hold(session, delay=700, **mode)
+            check_equal(session.renew()[0], "renewed")
+            lost_at = NOW + 3000 + TTL
+            at(lost_at)
+            if swept:
+                session.look()
+            at(lost_at + 300)
+            check_equal(state(lease), ("delayed", None), f"{mode} {swept}")
+            at(lost_at + 699)
+            check_equal(lease.acquire("id-b")[0::4], ["held", 1], f"{mode} {swept}")
+            at(lost_at + 700)
+            check_equal(lease.acquire("id-b")[0], "granted", f"{mode} {swept}")
+        session = begin()
+        lease = hold(session, delay=700, **mode)
+        session.end()
+        check_equal(state(lease), ("free", None), f"{mode}")
+
+
+@test
+def a_lease_whose_session_is_forgotten_is_lost_and_delayed_from_when_that_is_noticed():
+    session = begin()
+    lease = hold(session, delay=700)
+    STORE.redis("DEL", session.key, session.holds)
+    at(NOW + 100000)
+    check_equal(state(lease), ("delayed", None))
+    check_equal(lease.renew()[::2], ["lost", "session"])
+    at(NOW + 100700)
+    check_equal(state(lease), ("free", None))
+
+
+@test
+def renewing_a_lease_of_a_session_tells_the_sessions_time_and_changes_nothing():
+    for mode in MODES:
+        session = begin()
+        lease = hold(session, **mode)
+        at(NOW + 1000)
+        reply = STORE.unchanged_by(lambda held=lease: held.renew(ttl=90000))
+        check_equal((reply[0], reply[6], reply[7]), ("renewed", TTL, TTL - 1000), f"{mode}")
+
+
+@test
+def re_entering_a_lease_of_a_session_counts_and_leaves_its_time():
+    session = begin()
+    lease = hold(session)
+    at(NOW + 1000)
+    entered = lease.acquire("id-a", ttl=90000, **session.terms(reentrant=True, own_ttl=True))
+    check_equal((entered[0], entered[6], entered[7], entered[8]), ("entered", TTL, TTL - 1000, 2))
+    check_equal(lease.release()[::2], ["left", 1])
+    check_equal(session.held(), (["orders:42"], []))
+    check_equal(lease.release()[0], "released")
+    check_equal(session.held(), ([], []))
+
+
+@test
+def a_replay_with_another_session_or_none_differs():
+    session = begin()
+    other = Session("t" * 22)
+    other.open()
+    lease = hold(session)
+    check_equal(hold(session, status="replayed").name, lease.name)
+    hold(other, status="differs")
+    check_equal(lease.acquire("id-a")[0], "differs")
+    plain = Lease(STORE, "plain")
+    plain.acquire("id-a")
+    hold(session, "plain", status="differs")
+    check_equal(session.held(), (["orders:42"], []))
+    check_equal(other.held(), ([], []))
+
+
+@test
+def a_replay_needs_the_sessions_secret_too():
+    session = begin()
+    lease = hold(session)
+    wrong = {"session": session.key, "secret": "x" * 22}
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "forbidden")
+
+
+@test
+def a_session_holds_ten_thousand_leases_and_no_more():
+    session = begin()
+    for first in range(0, 9999, 1111):
+        STORE.redis("HSET", session.holds, *(x for i in range(first, first + 1111) for x in (f"n{i}/{'i' * 22}", "00")))
+    check_equal(STORE.redis("HLEN", session.holds), 9999)
+    hold(session)
+    hold(session, "another", status="session-full")
+    hold(session, status="replayed")
+
+
+# -- what a renewal names
+
+@test
+def a_renewal_names_what_is_held_now():
+    session = begin()
+    names = [f"n{i}" for i in range(300)]
+    leases = [hold(session, name) for name in names]
+    check_equal(session.held(), (sorted(names), []))
+    for lease in leases[:100]:
+        check_equal(lease.release()[0], "released")
+    check_equal(session.held(), (sorted(names[100:]), []))
+
+
+@test
+def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew_with_the_session():
+    for mode in MODES:
+        session = begin()
+        lease, other = hold(session, **mode), hold(session, "other")
+        check_equal(lease.run("force_release", "grant", "", "why")[0], "forced")
+        for _ in range(2):
+            check_equal(session.held(), (["other"], ["orders:42"]), f"{mode}")
+        lease.acquire("id-b")
+        lease.release("id-b")
+        check_equal(session.held(), (["other"], ["orders:42"]), f"{mode}")
+        hold(session, lease_id="id-c", **mode)
+        check_equal(session.held(), (["orders:42", "other"], []), f"{mode}")
+        lease.release("id-c")
+        check_equal(session.held(), (["other"], []), f"{mode}")
+        other.release()
+
+
+@test
+def one_of_two_permits_that_was_forced_away_is_named_beside_the_other():
+    session = begin()
+    lease = hold(session, mode="permits", permits=2)
+    hold(session, lease_id="id-b", mode="permits", permits=2)
+    check_equal(session.held(), (["orders:42", "orders:42"], []))
+    check_equal(lease.run("force_release", "grant", "1", "")[0], "forced")
+    check_equal(session.held(), (["orders:42"], ["orders:42"]))
+
+
+@test
+def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim():
+    for mode in MODES:
+        session = begin()
+        lease = Lease(STORE, "orders:42")
+        lease.acquire("id-x")
+        wait(lease, session=session, **mode)
+        lease.release("id-x")
+        check(STORE.redis("HEXISTS", session.holds, "/orders:42/id-w") == 1, "the grant hangs on no session")
+        check_equal(session.held(), ([], []), f"{mode}")
+        claimed = lease.run("claim", "id-w", "hold-id-w---", "grant")
+        check_equal((claimed[0], claimed[6], claimed[7]), ("claimed", TTL, TTL), f"{mode}")
+        check_equal(session.held(), (["orders:42"], []), f"{mode}")
+        at(NOW + 4000)
+        session.renew()
+        check_equal(lease.look()[7][0][2], TTL, f"{mode}: it lives as long as the session")
+        check_equal(session.end()[2], "", f"{mode}")
+        check_equal(STORE.redis("EXISTS", session.holds), 0, f"{mode}")
+
+
+@test
+def a_grant_that_nobody_claims_leaves_nothing_in_the_session():
+    session = begin()
+    lease = Lease(STORE, "orders:42")
+    lease.acquire("id-x")
+    wait(lease, session=session)
+    lease.release("id-x")
+    at(NOW + 3000)
+    hand_on(lease)
+    check_equal(STORE.redis("EXISTS", session.holds), 0)
+    lease.acquire("id-y")
+    wait(lease, session=session)
+    lease.release("id-y")
+    check_equal(lease.run("force_release", "grant", "", "")[0], "forced")
+    check_equal(session.held(), ([], []), "it never was a hold: nobody has lost it")
+
+
+@test
+def a_claim_forgets_that_the_lease_was_lost():
+    session = begin()
+    lease = hold(session)
+    lease.run("force_release", "grant", "", "")
+    lease.acquire("id-x")
+    wait(lease, session=session)
+    lease.release("id-x")
+    check_equal(session.held(), ([], ["orders:42"]))
+    check_equal(lease.run("claim", "id-w", "hold-id-w---", "grant")[0], "claimed")
+    check_equal(session.held(), (["orders:42"], []))
+
+
+# -- those who wait
+
+@test
+def an_expired_sessions_lease_goes_to_the_next_when_its_alarm_rings():
+    for mode in MODES:
+        session = begin()
+        lease = hold(session, **mode)
+        wait(lease)
+        rings = int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name))
+        check(rings <= NOW + TTL, f"{mode}: the alarm rings at {rings}")
+        at(NOW + TTL)
+        check_equal(hand_on(lease)[0], "handed-on")
+        check_equal(unclaimed(lease), DESK + " 1", f"{mode}")
+        check_equal(state(lease), ("held", "bob"), f"{mode}")
+
+
+@test
+def the_alarm_of_a_renewed_session_rings_early_and_is_set_to_the_new_deadline():
+    session = begin()
+    lease = hold(session)
+    wait(lease)
+    at(NOW + 4000)
+    session.renew()
+    at(NOW + TTL)
+    hand_on(lease)
+    check_equal(int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name)), NOW + 4000 + TTL)
+    check_equal(state(lease), ("held", "ada"))
+
+
+@test
+def a_waiter_whose_session_ended_is_passed_over_and_told():
+    session = begin()
+    lease = Lease(STORE, "orders:42")
+    lease.acquire("id-x", ttl=60000)
+    wait(lease, "id-1", "1", session)
+    wait(lease, "id-2", "2")
+    session.end()
+    heard = published(lambda: lease.release("id-x"))
+    check_equal(heard, ["session-lost 1", "granted 2"])
+    check_equal(unclaimed(lease), DESK + " 2")
+
+
+@test
+def the_sweep_sets_the_lease_of_a_renewed_session_to_its_new_deadline():
+    session = begin()
+    for mode in MODES:
+        lease = hold(session, "n" + mode.get("mode", ""), **mode)
+    at(NOW + 4000)
+    session.renew()
+    at(NOW + TTL)
+    for mode in MODES:
+        lease = Lease(STORE, "n" + mode.get("mode", ""))
+        check_equal(lease.sweep()[3], 0)
+        check_equal(int(STORE.redis("ZSCORE", lease.due, lease.name)), NOW + 4000 + TTL, f"{mode}")
+        check_equal(lease.look()[2], "held", f"{mode}")
+
+
+# -- the end by its owner
+
+@test
+def after_the_end_no_lease_is_held_before_any_of_them_was_freed():
+    session = begin()
+    leases = [hold(session, f"n{i}", **mode) for i, mode in enumerate(MODES)]
+    gate = Resource(leases[0])
+    session.run("end", SECRET, "grant", 1)
+    check_equal(gate.check(Holder(1))[2], "lease-expired")
+    for lease in leases:
+        check_equal(lease.renew()[::2], ["lost", "released"])
+
+
+@test
+def the_end_frees_its_leases_and_hands_them_on_a_few_at_a_time():
+    for mode in MODES:
+        session = begin()
+        leases = [hold(session, f"n{i}", **mode) for i in range(10)]
+        for i, lease in enumerate(leases):
+            wait(lease, "id-w", str(i))
+        steps = 0
+        while session.end(most=4)[2] == "more":
+            steps += 1
+        check_equal(steps, 2, f"{mode}")
+        check_equal([unclaimed(lease) for lease in leases], [f"{DESK} {i}" for i in range(10)], f"{mode}")
+        check_equal(STORE.redis("EXISTS", session.holds), 0)
+
+
+@test
+def a_lease_for_which_more_wait_than_one_step_serves_is_looked_at_again_at_once():
+    session = begin()
+    lease = hold(session)
+    for i in range(70):
+        wait(lease, f"id-{i:03}", str(i), mode="shared")
+    check_equal(session.end()[2], "")
+    check_equal(int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name)), NOW)
+    hand_on(lease)
+    check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 70)
+
+
+@test
+def only_the_sessions_own_hold_of_a_shared_lease_ends_with_it():
+    session = begin()
+    lease = hold(session, mode="shared")
+    lease.acquire("id-b", holder="bob", ttl=60000, mode="shared")
+    session.end()
+    check_equal(state(lease), ("held", "bob"))
+
+
+@test
+def nothing_is_granted_to_the_next_while_the_store_is_unsafe():
+    session = begin()
+    lease = hold(session)
+    wait(lease)
+    session.end(may="hold-off")
+    check_equal((unclaimed(lease), state(lease)[0]), (None, "held"))
+    check_equal(unclaimed(lease), DESK + " 1", "a look that may grant hands it on")
+
+
+@test
+def a_session_that_was_ended_stays_ended_for_its_secret_as_long_as_it_is_remembered():
+    session = begin()
+    check_equal(session.end()[::2], ["ended", ""])
+    check_equal(STORE.unchanged_by(session.end)[::2], ["ended", ""])
+    check_equal(session.renew()[::2], ["lost", "released"])
+    check_equal(session.look()[::2], ["lost", "released"])
+    STORE.at(NOW + REMEMBER_MS)
+    session.sweep()
+    check_equal(session.end()[::2], ["lost", "unknown"])
+
+
+@test
+def the_sweep_frees_what_an_end_has_left_a_bounded_number_at_a_time():
+    session = begin(ttl=86400000)
+    leases = [hold(session, f"n{i}") for i in range(150)]
+    for i, lease in enumerate(leases):
+        wait(lease, "id-w", str(i))
+    check_equal(session.end(most=1)[2], "more")
+    check_equal(session.due(), NOW)
+    swept = [session.sweep(most=7) for _ in range(3)]
+    check_equal([one[2] for one in swept[:2]], [7, 7], "it says that it must be run again at once")
+    check(swept[2][2] < 7, f"{swept}")
+    check_equal([unclaimed(lease) for lease in leases], [f"{DESK} {i}" for i in range(150)])
+    check_equal(session.due(), NOW + REMEMBER_MS)
+
+
+@test
+def the_sweep_frees_the_leases_of_an_expired_session_too():
+    session = begin()
+    leases = [hold(session, f"n{i}", **mode) for i, mode in enumerate(MODES)]
+    STORE.at(NOW + TTL)
+    session.sweep()
+    for lease in leases:
+        check_equal(lease.field("s"), "session")
+    check_equal(STORE.redis("EXISTS", session.holds), 0)
+
+
+@test
+def nothing_is_left_of_sessions_and_their_leases_when_their_memory_is_over():
+    session = begin()
+    for i, mode in enumerate(MODES):
+        hold(session, f"n{i}", **mode)
+        wait(Lease(STORE, f"n{i}"), "id-w", str(i), session)
+    hold(session, "n9").run("force_release", "grant", "", "")
+    STORE.redis("DEL", DESK)
+    session.end()
+    for later in (REMEMBER_MS, 2 * REMEMBER_MS, 20000):
+        STORE.at(NOW + later)
+        for name in ("n0", "n1", "n2", "n9"):
+            Lease(STORE, name).sweep()
+            hand_on(Lease(STORE, name))
+        session.sweep()
+    left = [key for key in STORE.dump() if key.count(":") > 1 and not key.startswith("pawl:{store}")]
+    check_equal(left, [])
+
+
+# -- restarts
+
+@test
+def a_session_survives_a_restart_that_was_proven_and_ends_with_any_other():
+    session = begin()
+    lease = hold(session)
+    for i in range(256):
+        STORE.redis("HSET", f"pawl:{{{i:02x}}}", "epoch", EPOCH + 1)
+    STORE.redis("HSET", "pawl:{store}", "epoch", EPOCH + 1)
+    check_equal((session.renew()[0], state(lease)), ("renewed", ("held", "ada")))
+    for i in range(256):
+        STORE.redis("HSET", f"pawl:{{{i:02x}}}", "alive", EPOCH + 1)
+    check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
+    check_equal(session.renew()[::2], ["lost", "store-restarted"])
+    check_equal(lease.renew()[::2], ["lost", "store-restarted"])
+    check_equal(session.end()[::2], ["lost", "store-restarted"])
+
+
+main()

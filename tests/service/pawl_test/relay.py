@@ -1,0 +1,111 @@
+"""A relay in front of a private Redis, which can hold back what passes, or cut the line, at a chosen moment."""
+
+import hashlib
+import os
+import socket
+import subprocess
+import threading
+
+from .wait import DEADLINE_S
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TO_REDIS, FROM_REDIS = "to redis", "from redis"
+
+
+def sha_of(script):
+    """What a service asks Redis to run: lease/scripts/claim.lua, for example, as bytes to look for on the line."""
+    whole = subprocess.run([os.path.join(ROOT, "deploy/build/scripts.py"), "assemble", script], check=True,
+                           capture_output=True, cwd=ROOT).stdout
+    return hashlib.sha1(whole).hexdigest().encode()
+
+
+class Hold:
+    """The first piece that fits, and all behind it on its connection, waits until go() or until the line is cut."""
+
+    def __init__(self, direction, pattern):
+        self.direction, self.pattern = direction, pattern
+        self._met, self._go = threading.Event(), threading.Event()
+
+    def wait_met(self, deadline_s=DEADLINE_S):
+        if not self._met.wait(deadline_s):
+            raise TimeoutError(f"{self.pattern!r} did not pass {self.direction} within {deadline_s} s")
+
+    def go(self):
+        self._go.set()
+
+    def meet(self, direction, piece):
+        if direction == self.direction and not self._met.is_set() and self.pattern in piece:
+            self._met.set()
+            self._go.wait()
+
+
+class Relay:
+    """Listens beside Redis' own socket; as good as it for a service. A pattern must not be cut by the reads of the
+    relay: it looks at each piece as it comes, which for Redis on one machine is at least a whole command."""
+
+    def __init__(self, redis):
+        self.to, self.path = redis.path, redis.path + ".relay"
+        self.url = "unix://" + self.path
+        self.lock, self.holds, self.pairs = threading.Lock(), [], []
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                far.connect(self.to)
+            except OSError:
+                near.close()
+                continue
+            with self.lock:
+                self.pairs.append((near, far))
+            for source, sink, direction in ((near, far, TO_REDIS), (far, near, FROM_REDIS)):
+                threading.Thread(target=self._pump, args=(source, sink, direction), daemon=True).start()
+
+    def _pump(self, source, sink, direction):
+        try:
+            while piece := source.recv(65536):
+                with self.lock:
+                    holds = list(self.holds)
+                for hold in holds:
+                    hold.meet(direction, piece)
+                sink.sendall(piece)
+        except OSError:
+            pass
+        for one in (source, sink):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def hold(self, direction, pattern):
+        """From now on."""
+        hold = Hold(direction, pattern)
+        with self.lock:
+            self.holds.append(hold)
+        return hold
+
+    def cut(self):
+        """Ends all connections that stand; new ones are taken. What is held back is lost."""
+        with self.lock:
+            pairs, self.pairs = self.pairs, []
+            holds, self.holds = self.holds, []
+        for near, far in pairs:
+            for one in (near, far):
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+        for hold in holds:
+            hold.go()
+
+    def close(self):
+        self.listener.close()
+        self.cut()

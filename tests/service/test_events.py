@@ -1,0 +1,595 @@
+#!/usr/bin/python3
+"""What happened to a lease, and what happens to it: the history, and streams of events without a gap."""
+
+import json
+import re
+import socket
+import threading
+import time
+
+from pawl_test import Daemon, World, check, check_equal, check_in, main, test, wait_until
+from pawl_test.client import Answer
+from pawl_test.wait import DEADLINE_S
+
+WORLD = World("--log-format", "json")
+TOLD_MS = 100  # a loss is told to a holder that listens within this
+
+
+# -- clients
+
+class Ended(Exception):
+    """The stream has ended."""
+
+
+class Stream:
+    """A client of GET /v1/events; head: its answer, held against the contract (without the body)."""
+
+    def __init__(self, query="", daemon=None, receive_bytes=None, **headers):
+        port = (daemon or WORLD.lease_daemon).port
+        self.socket = socket.socket()
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(DEADLINE_S)
+        self.socket.connect(("127.0.0.1", port))
+        self.file, self.text = self.socket.makefile("rb"), b""
+        fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
+        target = "/v1/events" + query
+        self.socket.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n".encode()
+                            + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields) + b"\r\n")
+        status = int(self.file.readline().split()[1])
+        lines = iter(lambda: self.file.readline().decode().rstrip("\r\n"), "")
+        pairs = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        self.chunked = ("Transfer-Encoding", "chunked") in pairs
+        length = int(dict(pairs).get("Content-Length", 0))
+        self.head = Answer(status, [one for one in pairs if one[0] != "Transfer-Encoding"], self.file.read(length))
+        World.contract.hold("lease", "GET", target, fields, self.head)
+        self.ndjson = (self.head.header("Content-Type") or "") == "application/x-ndjson"
+        self.last = None  # as a client of SSE keeps it
+        if status == 200:
+            check(self.chunked, self.head)
+            self.first = self.block()  # the first bytes: it listens
+
+    def _more(self):
+        size = self.file.readline()
+        if size in (b"", b"0\r\n"):
+            raise Ended
+        self.text += self.file.read(int(size, 16) + 2)[:-2]
+
+    def block(self):
+        """The next block of SSE, or line of NDJSON, without its end."""
+        end = b"\n" if self.ndjson else b"\n\n"
+        while end not in self.text:
+            self._more()
+        block, self.text = self.text.split(end, 1)
+        for line in block.decode().split("\n"):
+            if line.startswith("id: "):
+                self.last = line[4:]
+        return block.decode()
+
+    def item(self):
+        """The next event."""
+        while True:
+            block = self.block()
+            if self.ndjson and block:
+                return held(json.loads(block))
+            if not self.ndjson and "data: " in block:
+                lines = re.fullmatch(r"id: ([^\n]*)\nevent: ([^\n]*)\ndata: ([^\n]*)", block)
+                item = held(json.loads(lines[3]))
+                check_equal((item["id"], item["type"]), (lines[1], lines[2]))
+                return item
+
+    def items(self, count):
+        return [self.item() for _ in range(count)]
+
+    def wait_end(self):
+        """Whatever else comes is thrown away."""
+        try:
+            while True:
+                self.block()
+        except Ended:
+            pass
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def held(item):
+    """Against the contract."""
+    schema = {"$ref": "#/components/schemas/history-item"}
+    World.contract._hold_schema("event", "history-item", schema, item)  # pylint: disable=protected-access
+    return item
+
+
+def path(name):
+    return f"/v1/leases/{name}"
+
+
+def history(name, client=None):
+    return (client or WORLD.lease)("GET", path(name) + "/history").json["items"]
+
+
+def kinds(items):
+    return [item["type"] for item in items]
+
+
+def refused(stream, status, code):
+    check_equal((stream.head.status, stream.head.code), (status, code), repr(stream.head))
+
+
+def force(name, **ask):
+    check_equal(WORLD.lease("POST", path(name) + "/force-release", body=ask).status, 200)
+
+
+def in_and_out(name, times=1, **ask):
+    for _ in range(times):
+        WORLD.release(name, WORLD.acquire(name, **ask))
+
+
+def listeners(name):
+    """How many connections of Redis listen to this lease."""
+    return WORLD.redis("PUBSUB", "NUMSUB", f"pawl:e:{name}")[1]
+
+
+def listening():
+    """How many streams the service has, as it says itself."""
+    metrics = WORLD.lease("GET", "/metrics", held=False).body.decode()
+    return int(re.search(r"^pawl_lease_listening (\d+)$", metrics, re.MULTILINE)[1])
+
+
+def wait_alone():
+    """Until the streams of the tests before have gone."""
+    return wait_until(lambda: listening() == 2 - SILENT.file.closed - SILENT_LINES.file.closed, "the others have gone")
+
+
+SILENT = Stream("?lease=nobody:1")  # a later test looks for their sign of life
+SILENT_LINES = Stream("?lease=nobody:1", Accept="application/x-ndjson")
+
+
+# -- the history
+
+@test
+def the_history_tells_grants_and_ends_oldest_first():
+    name = WORLD.name()
+    before_ms = time.time() * 1000 - 5000
+    WORLD.release(name, WORLD.acquire(name, holder="ada"))
+    WORLD.acquire(name, holder="bob", ttl_ms=100)
+    wait_until(lambda: WORLD.look(name)["state"] == "free", "it expires")
+    WORLD.acquire(name, holder="cäsar")
+    force(name, reason="he is gone")
+    items = history(name)
+    check_equal([(item["type"], item["holder"], item["reason"]) for item in items],
+                [("granted", "ada", ""), ("released", "ada", ""), ("granted", "bob", ""), ("expired", "bob", ""),
+                 ("granted", "cäsar", ""), ("forced", "cäsar", "he is gone")])
+    tokens = [item["token"] for item in items]
+    check(tokens[0::2] == tokens[1::2] and tokens[0] < tokens[2] < tokens[4], tokens)
+    check_equal({item["lease"] for item in items}, {name})
+    check_equal(len({item["id"] for item in items}), 6)
+    times = [item["at_ms"] for item in items]
+    check(times == sorted(times) and before_ms < times[0], times)
+
+
+@test
+def the_history_of_a_lease_that_nobody_had_is_empty():
+    check_equal(history(WORLD.name()), [])
+
+
+@test
+def a_name_that_is_none_has_no_history():
+    for name in ("-x", "a%2Fb", "x" * 129):
+        answer = WORLD.lease("GET", path(name) + "/history")
+        check_equal((answer.status, answer.code), (400, "invalid-request"), name)
+    check_equal(WORLD.lease("GET", path("x") + "/history?a=1").status, 400)
+    check_equal(WORLD.lease("HEAD", path("x") + "/history").status, 200)
+
+
+@test
+def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
+    name = WORLD.name()
+    old = WORLD.acquire(name)
+    WORLD.release(name, old)
+    new = WORLD.acquire(name, holder="bob")
+    stream = Stream(f"?lease={name}")
+    answer = WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": old["fencing_token"]}, body=b"late")
+    check_equal((answer.status, answer.code), (412, "stale-token"))
+    item = stream.item()
+    check_equal((item["type"], item["token"], item["reason"]), ("refused", old["token"], "stale-token"))
+    WORLD.release(name, new)
+    check_equal(kinds(history(name)), ["granted", "released", "granted", "refused", "released"])
+    check_equal(history(name)[3], item)
+    stream.close()
+
+
+@test
+def only_the_last_items_are_kept():
+    name = WORLD.name()
+    in_and_out(name, 40)
+    last = WORLD.acquire(name)
+    items = history(name)
+    check(32 <= len(items) < 60, len(items))
+    check_equal(kinds(items), (["granted", "released"] * 40 + ["granted"])[-len(items):])
+    check_equal(items[-1]["token"], last["token"])
+
+
+# -- streams of one lease
+
+@test
+def a_stream_tells_what_happens_from_now_on():
+    name = WORLD.name()
+    in_and_out(name)
+    stream = Stream(f"?lease={name}")
+    check_equal(stream.head.header("Content-Type"), "text/event-stream")
+    check_equal(stream.first, f": listening\nid: {history(name)[-1]['id']}")
+    in_and_out(name, holder="ada")
+    items = stream.items(2)
+    check_equal([(item["type"], item["lease"], item["holder"]) for item in items],
+                [("granted", name, "ada"), ("released", name, "ada")])
+    check_equal(items, history(name)[-2:])
+    other = WORLD.name()
+    in_and_out(other)
+    in_and_out(name)
+    check_equal({item["lease"] for item in stream.items(2)}, {name})
+    stream.close()
+
+
+@test
+def a_stream_of_a_lease_without_a_history_begins_without_an_id():
+    stream = Stream(f"?lease={WORLD.name()}")
+    check_equal((stream.first, stream.last), (": listening", None))
+    stream.close()
+
+
+@test
+def one_who_comes_back_gets_what_was_missed_and_nothing_twice():
+    name = WORLD.name()
+    in_and_out(name, 2)
+    items = history(name)
+    for header, query in ((None, items[0]["id"]), (items[0]["id"], None), (items[0]["id"], items[2]["id"])):
+        fields = {"Last-Event-ID": header} if header else {}
+        stream = Stream(f"?lease={name}" + (f"&since={query}" if query else ""), **fields)
+        check_equal(stream.items(3), items[1:4])
+        stream.close()
+    stream = Stream(f"?lease={name}&since={items[3]['id']}")
+    in_and_out(name)
+    check_equal(stream.items(2), history(name)[4:])
+    stream.close()
+
+
+@test
+def one_who_was_cut_off_before_anything_happened_goes_on_from_there():
+    name = WORLD.name()
+    in_and_out(name)
+    stream = Stream(f"?lease={name}")
+    stream.close()
+    in_and_out(name)
+    stream = Stream(f"?lease={name}", Last_Event_ID=stream.last)
+    check_equal(stream.items(2), history(name)[2:])
+    stream.close()
+
+
+@test
+def an_id_that_cannot_be_proven_is_too_old():
+    name, other = WORLD.name(), WORLD.name()
+    in_and_out(name)
+    in_and_out(other)
+    first, kept = history(name)
+    epoch, seq = first["id"].split(".")[1:3]
+    stripe = first["id"][:2]
+    for since in (history(other)[0]["id"], f"{stripe}.{epoch}.{int(seq) - 1}.1", f"{stripe}.{epoch}.{int(seq) + 1000}.1",
+                  f"{int(stripe, 16) ^ 1:02x}{first['id'][2:]}", f"{first['id']}1"):
+        refused(Stream(f"?lease={name}&since={since}"), 410, "cursor-expired")
+        refused(Stream(f"?lease={name}&since={kept['id']}", Last_Event_ID=since), 410, "cursor-expired")
+    refused(Stream(f"?lease={WORLD.name()}&since={kept['id']}"), 410, "cursor-expired")
+
+
+@test
+def an_id_is_good_until_something_after_it_was_dropped():
+    name = WORLD.name()
+    seen = []
+    stream = Stream(f"?lease={name}")
+    for _ in range(30):
+        in_and_out(name)
+        seen += stream.items(2)
+    stream.close()
+    good = 0
+    for place, item in enumerate(seen):
+        stream = Stream(f"?lease={name}&since={item['id']}")
+        if stream.head.status == 200:
+            good += 1
+            check_equal(stream.items(len(seen) - place - 1), seen[place + 1:], f"after item {place}")
+        else:
+            refused(stream, 410, "cursor-expired")
+            check_equal(good, 0, "only what is older is too old")
+        stream.close()
+    check_equal(good, len(history(name)) + 1, "the newest that was dropped is good too")
+
+
+@test
+def an_id_from_before_a_refusal_that_was_dropped_is_too_old():
+    """Two lists, each with an end of its own."""
+    name = WORLD.name()
+    WORLD.acquire(name)
+    before = history(name)[0]["id"]
+    key = f"pawl:{{{before[:2]}}}:f:{name}"
+    epoch, seq = (int(part) for part in before.split(".")[1:3])
+    WORLD.redis("RPUSH", key, f"{epoch}.{seq + 1}.1\trefused\t7\t\t5\tstale-token")
+    stream = Stream(f"?lease={name}&since={before}")
+    check_equal(kinds(stream.items(1)), ["refused"])
+    stream.close()
+    WORLD.redis("LSET", key, 0, f"-{epoch}.{seq + 1}.1\trefused\t7\t\t5\tstale-token")
+    refused(Stream(f"?lease={name}&since={before}"), 410, "cursor-expired")
+    stream = Stream(f"?lease={name}&since={before[:2]}.{epoch}.{seq + 1}.1")
+    check_equal(stream.head.status, 200)
+    stream.close()
+
+
+@test
+def a_stream_and_its_successors_miss_nothing_while_the_lease_is_busy():
+    name = WORLD.name()
+    in_and_out(name)
+    over, tokens, faults = threading.Event(), [], []
+
+    def work():
+        client = WORLD.client(WORLD.lease_daemon)
+        try:
+            while not over.is_set():
+                grant = WORLD.acquire(name, client=client)
+                tokens.append(grant["token"])
+                client("DELETE", path(name), {"Lease-Id": grant["lease_id"]})
+        except Exception as error:  # pylint: disable=broad-except # told by the main thread
+            faults.append(error)
+
+    stream = Stream(f"?lease={name}")
+    begin, seen, last = stream.last, [], stream.last
+    stream.close()
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            stream = Stream(f"?lease={name}", Last_Event_ID=last)
+            check_equal(stream.head.status, 200, repr(stream.head))
+            seen += stream.items(7)
+            last = seen[-1]["id"]
+            stream.close()
+    finally:
+        over.set()
+        worker.join()
+    check_equal(faults, [])
+    check(begin and len(seen) > 50, len(seen))
+    told = [item["token"] for item in seen if item["type"] == "granted"]
+    check_equal(told, tokens[:len(told)])
+    check_equal(kinds(seen), (["granted", "released"] * len(seen))[:len(seen)])
+    check_equal(len({item["id"] for item in seen}), len(seen))
+
+
+@test
+def a_holder_that_listens_learns_of_a_loss_at_once():
+    took_ms = []
+    for round_number in range(10):
+        name = WORLD.name()
+        WORLD.acquire(name)
+        stream = Stream(f"?lease={name}")
+        sent = time.monotonic()
+        force(name, reason=str(round_number))
+        item = stream.item()
+        took_ms.append((time.monotonic() - sent) * 1000)  # from before the store records it
+        check_equal((item["type"], item["reason"]), ("forced", str(round_number)))
+        stream.close()
+    check(sorted(took_ms)[5] < TOLD_MS, took_ms)
+
+
+@test
+def a_loss_by_expiry_is_told_although_nobody_asks():
+    name = WORLD.name()
+    stream = Stream(f"?lease={name}")
+    WORLD.acquire(name, ttl_ms=100)
+    check_equal(kinds(stream.items(2)), ["granted", "expired"])
+    stream.close()
+
+
+@test
+def many_listen_over_one_subscription_and_it_ends_with_the_last():
+    name = WORLD.name()
+    streams = [Stream(f"?lease={name}") for _ in range(20)]
+    check_equal(listeners(name), 1)
+    in_and_out(name)
+    first = streams[0].items(2)
+    for stream in streams[1:]:
+        check_equal(stream.items(2), first)
+    for stream in streams[:-1]:
+        stream.close()
+    in_and_out(name)
+    check_equal(len(streams[-1].items(2)), 2)
+    check_equal(listeners(name), 1)
+    streams[-1].close()
+    wait_until(lambda: listeners(name) == 0, "nobody listens any more")
+
+
+# -- all leases
+
+@test
+def a_stream_of_all_leases_tells_of_all():
+    names = [WORLD.name() for _ in range(5)]
+    one, every = Stream(f"?lease={names[0]}"), Stream()
+    for name in names:
+        in_and_out(name)
+    items = every.items(10)
+    check_equal([(item["lease"], item["type"]) for item in items],
+                [(name, kind) for name in names for kind in ("granted", "released")])
+    check_equal(one.items(2), items[:2])  # each once, although Redis tells it twice
+    one.close()
+    every.close()
+
+
+@test
+def one_who_listened_to_all_comes_back_without_a_gap():
+    stream = Stream()
+    names = [WORLD.name() for _ in range(3)]
+    in_and_out(names[0])
+    first, second = stream.items(2)
+    stream.close()
+    wait_alone()
+    in_and_out(names[1])
+    stream = Stream("?since=" + first["id"])
+    in_and_out(names[2])
+    items = stream.items(5)
+    check_equal(items[0], second)
+    check_equal([item["lease"] for item in items[1:]], [names[1]] * 2 + [names[2]] * 2)
+    stream.close()
+    stream = Stream(Last_Event_ID=items[3]["id"])
+    check_equal(stream.item(), items[4])
+    stream.close()
+
+
+@test
+def an_id_that_the_service_has_not_heard_is_too_old():
+    name = WORLD.name()
+    stream = Stream()
+    in_and_out(name)
+    first = stream.item()
+    stripe, epoch, seq, number = first["id"].split(".")
+    for since in (f"{stripe}.{epoch}.{seq}.{number}0", f"{stripe}.{epoch}.{int(seq) + 500}.{number}",
+                  f"{stripe}.{epoch}.{int(seq) // 10}.{number}"):
+        refused(Stream("?since=" + since), 410, "cursor-expired")
+    stream.close()
+    daemon = Daemon("pawl-lease", *WORLD.flags)  # has not listened
+    WORLD.daemons.append(daemon)
+    refused(Stream("?since=" + first["id"], daemon), 410, "cursor-expired")
+    stream = Stream(f"?lease={name}&since={first['id']}", daemon)  # one lease's items are in the store
+    check_equal(kinds(stream.items(1)), ["released"])
+    in_and_out(name)  # by the other service
+    check_equal(kinds(stream.items(2)), ["granted", "released"])
+    stream.close()
+
+
+# -- forms
+
+@test
+def json_lines_are_told_to_those_who_accept_them():
+    name = WORLD.name()
+    in_and_out(name)
+    for accept in ("application/x-ndjson", "text/html, Application/X-NDJSON;q=0.9"):
+        stream = Stream(f"?lease={name}&since={history(name)[0]['id']}", Accept=accept)
+        check_equal(stream.head.header("Content-Type"), "application/x-ndjson")
+        check_equal(stream.first, "")
+        check_equal(stream.item(), history(name)[1])
+        stream.close()
+    for accept in ("text/event-stream", "*/*", "application/json", "application/x-ndjsonl", "x"):
+        stream = Stream(f"?lease={name}", Accept=accept)
+        check_equal(stream.head.header("Content-Type"), "text/event-stream", accept)
+        stream.close()
+
+
+@test
+def what_is_asked_wrongly_is_refused():
+    good = "00.1.1.1"
+    for query in ("?lease=", "?lease=-x", "?lease=a&lease=b", "?lease=a%00b", "?lease=" + "x" * 129, "?since=", "?since=1",
+                  "?since=00.1.1", "?since=00.1.1.1.1", "?since=0.1.1.1", "?since=AA.1.1.1", "?since=00.01.1.1",
+                  "?since=00.1.x.1", "?since=00.1.1.-1", f"?since={good}&since={good}", "?since=00.1.1.%00", "?from=1",
+                  "?lease=a&x=1", "?since=00.1.1." + "1" * 60):
+        refused(Stream(query), 400, "invalid-request")
+    for header in ("1", "", "00.1.1.1 00.1.1.1", "x" * 200):
+        refused(Stream("?lease=a", Last_Event_ID=header), 400, "invalid-request")
+        refused(Stream("?since=" + good, Last_Event_ID=header), 400, "invalid-request")
+    refused(Stream("?since=x", Last_Event_ID=good), 400, "invalid-request")
+
+
+@test
+def a_head_request_gets_the_head_and_no_event():
+    for query in (f"?lease={WORLD.name()}", ""):
+        raw = WORLD.raw()
+        raw.send(f"HEAD /v1/events{query} HTTP/1.1\r\nHost: x\r\n\r\n")
+        line, headers = raw.head()
+        check_in(" 200 ", line)
+        check_in(("Content-Type", "text/event-stream"), headers)
+        if query:
+            wait_until(lambda query=query: listeners(query[7:]) == 0, "nobody listens")
+        raw.is_closed()
+        check(b"listening" not in raw.buffer, raw.buffer)
+        raw.close()
+
+
+@test
+def a_silent_stream_gives_a_sign_of_life_every_fifteen_seconds():
+    SILENT.socket.settimeout(20)
+    SILENT_LINES.socket.settimeout(20)
+    check_equal(SILENT.block(), ": alive")
+    check_equal(SILENT_LINES.block(), "")
+    SILENT.close()
+    SILENT_LINES.close()
+
+
+# -- accidents
+
+@test
+def a_client_that_does_not_read_is_cut_off_and_the_others_are_not():
+    name = WORLD.name()
+    wait_alone()
+    slow, good = Stream(f"?lease={name}", receive_bytes=4096), Stream(f"?lease={name}")
+    begun, told = listening(), 0
+    while listening() == begun and told < 30000:
+        for number in range(told, told + 50):
+            WORLD.redis("PUBLISH", f"pawl:e:{name}", f"00 1.{number}.1\trefused\t1\t\t5\t{'x' * 1000}")
+        check_equal([item["id"].split(".")[2] for item in good.items(50)], [str(n) for n in range(told, told + 50)])
+        told += 50
+    check_equal(listening(), begun - 1, "the one that does not read is cut off")
+    slow.wait_end()
+    check_equal(listeners(name), 1)
+    good.close()
+
+
+@test
+def when_it_does_not_hear_any_more_a_stream_ends_and_its_client_goes_on():
+    name = WORLD.name()
+    WORLD.acquire(name)
+    streams = [Stream(f"?lease={name}"), Stream()]
+    force(name)
+    firsts = [stream.item() for stream in streams]
+    check_equal(firsts[0], firsts[1])
+    WORLD.redis("CLIENT", "KILL", "TYPE", "pubsub")
+    for stream in streams:
+        stream.wait_end()
+    in_and_out(name)
+    stream = Stream(f"?lease={name}", Last_Event_ID=streams[0].last)
+    check_equal(kinds(stream.items(2)), ["granted", "released"])
+    stream.close()
+    refused(Stream(Last_Event_ID=streams[1].last), 410, "cursor-expired")  # what is kept would have a gap
+
+
+@test
+def without_redis_nobody_is_told_that_he_listens():
+    world = World("--store-timeout", "500ms")
+    stream = Stream(daemon=world.lease_daemon)
+    world.redis.stop()
+    stream.wait_end()
+    for query in ("", "?lease=a"):
+        begun = time.monotonic()
+        stream = Stream(query, world.lease_daemon)
+        refused(stream, 503, "store-unavailable")
+        check(time.monotonic() - begun < 3, "within the timeout")
+    world.redis.go_on()
+    wait_until(lambda: Stream("?lease=a", world.lease_daemon).head.status == 200, "it listens again")
+    world.close()
+
+
+@test
+def a_service_that_ends_ends_its_streams():
+    daemon = Daemon("pawl-lease", *WORLD.flags)
+    name = WORLD.name()
+    streams = [Stream(f"?lease={name}", daemon), Stream("", daemon)]
+    in_and_out(name)
+    last = streams[0].items(2)[1]["id"]
+    begun = time.monotonic()
+    check_equal(daemon.end(), 0)
+    check(time.monotonic() - begun < 3, "at once: what does not end by itself is cut off after 4.5 s")
+    for stream in streams:
+        stream.wait_end()
+    in_and_out(name)
+    stream = Stream(f"?lease={name}", Last_Event_ID=last)
+    check_equal(kinds(stream.items(2)), ["granted", "released"])
+    stream.close()
+
+
+if __name__ == "__main__":
+    main(WORLD.close)

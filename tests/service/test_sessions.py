@@ -1,0 +1,499 @@
+#!/usr/bin/python3
+"""Sessions: one keep-alive for many leases, with the real binaries; how they end, and what becomes of their leases."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import time
+import zlib
+
+from pawl_test import World, check, check_equal, check_in, main, test, wait_until
+
+WORLD = World("--log-level", "debug", "--log-format", "json")
+SESSIONS = "/v1/sessions"
+NEVER = "x" * 22
+
+
+def path(name):
+    return f"/v1/leases/{name}"
+
+
+class Session:
+    """One that was opened: its id, its secret, and what one does with it."""
+
+    def __init__(self, client=None, world=WORLD, **ask):
+        self.world = world
+        answer = (client or world.lease)("POST", SESSIONS, body=ask)
+        check_equal(answer.status, 201, repr(answer))
+        self.opened = answer.json
+        self.id, self.secret = self.opened["session"], self.opened["session_secret"]
+        self.path = f"{SESSIONS}/{self.id}"
+        self.header = {"Session-Secret": self.secret}
+
+    def renew(self, client=None):
+        return (client or self.world.lease)("PUT", self.path, self.header)
+
+    def end(self, client=None):
+        return (client or self.world.lease)("DELETE", self.path, self.header)
+
+    def look(self):
+        return self.world.lease("GET", self.path)
+
+    def ask(self, name, client=None, header=None, **ask):
+        headers = self.header if header is None else header
+        return (client or self.world.lease)("POST", path(name), headers, {"session": self.id, **ask})
+
+    def acquire(self, name, client=None, **ask):
+        answer = self.ask(name, client, **ask)
+        check_equal(answer.status, 201, repr(answer))
+        return answer.json
+
+    def key(self, kind="s"):
+        return f"pawl:{{{zlib.crc32(self.id.encode()) & 255:02x}}}:{kind}:{self.id}"
+
+    def names(self):
+        """(held, lost) as a renewal tells them, sorted."""
+        told = self.renew().json
+        return sorted(told["leases"]), sorted(told["lost"])
+
+
+def refused(answer, status, code, **members):
+    check_equal((answer.status, answer.code), (status, code), repr(answer))
+    for member, value in members.items():
+        check_equal(answer.json[member], value, member)
+
+
+def state(name, world=WORLD):
+    looked = world.look(name)
+    return looked["state"], [one["holder"] for one in looked["holders"]]
+
+
+def wait_over(session):
+    return wait_until(lambda: (answer := session.look()).status == 410 and answer, "the session is over")
+
+
+class Waiting:
+    """Those who wait in line, each on a connection of his own."""
+
+    def __init__(self, count):
+        self.pool = concurrent.futures.ThreadPoolExecutor(count)
+        self.count = 0
+
+    def ask(self, name, client=None, session=None, **ask):
+        """Stands in line when this returns; its answer is to come."""
+        before = WORLD.look(name)["waiting"]
+        body = {"wait_ms": 20000, "holder": "bob", **ask, **({"session": session.id} if session else {})}
+        headers = session.header if session else {}
+        answer = self.pool.submit(client or WORLD.lease, "POST", path(name), headers, body)
+        wait_until(lambda: answer.done() or WORLD.look(name)["waiting"] > before, "it waits in line")
+        return answer
+
+
+WAITING = Waiting(16)
+
+
+# -- the session by itself
+
+@test
+def a_session_is_opened_with_an_id_for_everybody_and_a_secret():
+    session = Session(holder="node-3", ttl_ms=15000, meta={"rack": 7})
+    check_equal((session.opened["ttl_ms"], session.opened["expires_in_ms"]), (15000, 15000))
+    check(session.id != session.secret and len(session.id) == len(session.secret) == 22, session.opened)
+    looked = session.look()
+    check_equal(looked.status, 200)
+    wanted = {"session": session.id, "holder": "node-3", "ttl_ms": 15000, "meta": {"rack": 7}, "leases": [], "lost": []}
+    check_equal({member: looked.json[member] for member in wanted}, wanted)
+    check(14000 < looked.json["expires_in_ms"] <= 15000, looked)
+    check_equal(WORLD.lease("HEAD", session.path).status, 200)
+
+
+@test
+def a_session_without_a_body_has_the_defaults():
+    session = WORLD.lease("POST", SESSIONS)
+    check_equal((session.status, session.json["ttl_ms"]), (201, 30000))
+    looked = WORLD.lease("GET", f"{SESSIONS}/{session.json['session']}").json
+    check_equal((looked["holder"], looked["meta"]), ("anonymous", {}))
+
+
+@test
+def the_secret_is_neither_shown_again_nor_logged():
+    session = Session()
+    session.acquire(WORLD.name())
+    texts = [session.look(), session.renew(), session.ask(WORLD.name(), header={"Session-Secret": NEVER})]
+    session.end()
+    texts += [session.look(), session.renew()]
+    for answer in texts:
+        check(session.secret not in answer.body.decode(), answer)
+    check(session.secret not in WORLD.lease_daemon.log(), "it is in the log")
+    check_in(session.id, WORLD.lease_daemon.log(), "the log tells requests, but not these")
+
+
+@test
+def a_value_outside_its_limit_is_422_and_what_is_not_known_is_400():
+    for ask in ({"ttl_ms": 99}, {"ttl_ms": 86400001}, {"holder": ""}, {"holder": "x" * 129}, {"meta": {"a": "x" * 2048}}):
+        refused(WORLD.lease("POST", SESSIONS, body=ask), 422, "out-of-range")
+    for ask in ({"wait_ms": 1}, {"ttl_ms": "1"}, {"meta": []}, {"session": "s"}):
+        refused(WORLD.lease("POST", SESSIONS, body=ask), 400, "invalid-request")
+    for ask in ({"ttl_ms": 100}, {"ttl_ms": 86400000}):
+        check_equal(WORLD.lease("POST", SESSIONS, body=ask).status, 201)
+
+
+@test
+def a_renewal_and_an_end_need_the_secret_once_and_well_formed():
+    session = Session()
+    for method in ("PUT", "DELETE"):
+        for headers in ([], [("Session-Secret", session.secret)] * 2, [("Session-Secret", "short")],
+                        [("Session-Secret", "x" * 65)], [("Session-Secret", session.secret[:-1] + "!")]):
+            refused(WORLD.lease(method, session.path, headers), 400, "invalid-request")
+        refused(WORLD.lease(method, session.path, session.header, {"ttl_ms": 1000}), 400, "invalid-request")
+    for one in ("short", "x" * 65, "a.b-c-d-e-f-g-h-i-j-k", "%41" * 16):
+        refused(WORLD.lease("GET", f"{SESSIONS}/{one}"), 400, "invalid-request")
+        refused(WORLD.lease("PUT", f"{SESSIONS}/{one}", session.header), 400, "invalid-request")
+    check_equal(session.renew().status, 200)
+
+
+@test
+def another_secret_is_forbidden_and_changes_nothing():
+    session, name = Session(), WORLD.name()
+    session.acquire(name)
+    wrong = {"Session-Secret": NEVER}
+    refused(WORLD.lease("PUT", session.path, wrong), 403, "forbidden")
+    refused(WORLD.lease("DELETE", session.path, wrong), 403, "forbidden")
+    other = WORLD.name()
+    refused(session.ask(other, header=wrong), 403, "forbidden")
+    check_equal((state(name)[0], state(other)[0]), ("held", "free"))
+
+
+@test
+def a_session_and_its_secret_come_together_to_an_acquire():
+    session, name = Session(), WORLD.name()
+    refused(session.ask(name, header={}), 400, "invalid-request")
+    refused(WORLD.lease("POST", path(name), session.header, {}), 400, "invalid-request")
+    check_equal(state(name)[0], "free")
+
+
+@test
+def a_session_that_was_never_opened_is_lost_for_reasons_unknown():
+    header = {"Session-Secret": NEVER}
+    for method in ("PUT", "DELETE", "GET"):
+        refused(WORLD.lease(method, f"{SESSIONS}/{NEVER}", header), 410, "session-lost", ended="unknown", session=NEVER)
+    answer = WORLD.lease("POST", path(WORLD.name()), header, {"session": NEVER})
+    refused(answer, 410, "session-lost", retryable=False)
+
+
+@test
+def a_session_that_was_not_renewed_is_over_and_says_so():
+    session = Session(ttl_ms=100)
+    refused(wait_over(session), 410, "session-lost", ended="expired", session=session.id)
+    refused(session.renew(), 410, "session-lost", ended="expired")
+    refused(session.end(), 410, "session-lost", ended="expired")
+    refused(session.ask(WORLD.name()), 410, "session-lost")
+
+
+@test
+def an_ended_session_stays_ended_for_whoever_ends_it_again():
+    session = Session()
+    for _ in range(3):
+        check_equal(session.end().status, 204)
+    refused(session.renew(), 410, "session-lost", ended="released")
+    refused(session.look(), 410, "session-lost", ended="released")
+    refused(WORLD.lease("DELETE", session.path, {"Session-Secret": NEVER}), 403, "forbidden")
+
+
+@test
+def renewals_keep_a_session_and_its_leases_beyond_their_first_deadline():
+    session, name, other = Session(ttl_ms=500), WORLD.name(), WORLD.name()
+    session.acquire(name, ttl_ms=100)
+    WORLD.acquire(other, ttl_ms=1200)
+
+    def renewed_until_the_other_is_over():
+        check_equal(session.renew().status, 200)
+        check_equal(state(name)[0], "held")
+        return state(other)[0] == "free"
+    wait_until(renewed_until_the_other_is_over, "the other lease expires")
+    wait_over(session)
+    check_equal(state(name)[0], "free")
+
+
+# -- its leases
+
+@test
+def a_grant_has_the_sessions_time_and_renewing_the_lease_changes_nothing():
+    session, name = Session(ttl_ms=20000), WORLD.name()
+    grant = session.acquire(name, ttl_ms=300)
+    check(grant["ttl_ms"] == 20000 and 15000 < grant["expires_in_ms"] <= 20000, grant)
+    check_equal(grant["renew_in_ms"], 20000 // 3)
+    renewed = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": 80000})
+    check_equal((renewed.status, renewed.json["ttl_ms"]), (200, 20000))
+    check(renewed.json["expires_in_ms"] <= 20000, renewed)
+
+
+@test
+def the_same_acquire_again_is_a_replay_and_with_another_session_it_differs():
+    session, other, name = Session(), Session(), WORLD.name()
+    grant = session.acquire(name)
+    again = session.ask(name, lease_id=grant["lease_id"])
+    check_equal((again.status, again.json["token"]), (200, grant["token"]))
+    refused(other.ask(name, lease_id=grant["lease_id"]), 409, "hold-differs")
+    refused(WORLD.lease("POST", path(name), body={"lease_id": grant["lease_id"]}), 409, "hold-differs")
+    refused(session.ask(name, lease_id=grant["lease_id"], header={"Session-Secret": NEVER}), 403, "forbidden")
+
+
+def acquire_at_once(session, names):
+    """Each on a connection of its own, so that they reach the store together; all must be granted."""
+    asked, body = [], f'{{"session":"{session.id}"}}'
+    for name in names:
+        raw = WORLD.raw()
+        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                 f"Content-Length: {len(body)}\r\nSession-Secret: {session.secret}\r\n\r\n{body}")
+        asked.append(raw)
+    for raw in asked:
+        check_equal(raw.head()[0], "HTTP/1.1 201 Created")
+        raw.close()
+
+
+@test
+def one_renewal_keeps_thousands_of_leases_and_their_end_takes_them_all():
+    session, stem = Session(ttl_ms=2500), WORLD.name("many") + ":"
+    names = [f"{stem}{i}" for i in range(2000)]
+    for first in range(0, len(names), 200):
+        acquire_at_once(session, names[first:first + 200])
+        check_equal(session.renew().status, 200)
+    renewed = session.renew()
+    print(f"# a renewal of 2,000 leases took {renewed.took_s * 1000:.1f} ms")
+    check_equal((sorted(renewed.json["leases"]), renewed.json["lost"]), (sorted(names), []))
+    begun = time.monotonic()
+    wait_over(session)
+    check(time.monotonic() - begun > 1.5, "it did not live for its ttl")
+    page = WORLD.lease("GET", f"/v1/leases?prefix={stem}&limit=1000").json
+    check_equal(page["items"], [], "some of its leases are still held")
+
+
+@test
+def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew():
+    session, name, other = Session(), WORLD.name(), WORLD.name()
+    session.acquire(name)
+    session.acquire(other)
+    check_equal(WORLD.lease("POST", path(name) + "/force-release", body={}).status, 200)
+    for _ in range(2):
+        check_equal(session.names(), ([other], [name]))
+    check_equal(session.look().json["lost"], [name])
+    session.acquire(name)
+    check_equal(session.names(), (sorted([name, other]), []))
+
+
+@test
+def a_released_lease_is_named_no_more():
+    session, name = Session(), WORLD.name()
+    WORLD.release(name, session.acquire(name))
+    check_equal(session.names(), ([], []))
+
+
+# -- what the end of a session is to its leases
+
+@test
+def after_a_sessions_loss_its_leases_say_so_and_the_fence_refuses_their_tokens():
+    session, name, other = Session(ttl_ms=300), WORLD.name(), WORLD.name()
+    grant, released = session.acquire(name), session.acquire(other)
+    token = {"Fencing-Token": grant["fencing_token"]}
+    check_equal(WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"x").status, 201)
+    wait_over(session)
+    refused(WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"y"), 412, "lease-expired")
+    refused(WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}), 410, "lease-lost", ended="session")
+    refused(WORLD.lease("DELETE", path(other), {"Lease-Id": released["lease_id"]}), 410, "lease-lost", ended="session")
+    check(WORLD.acquire(name)["token"] > grant["token"], "a token came again")
+
+
+@test
+def after_a_sessions_end_its_leases_are_released():
+    session, name = Session(), WORLD.name()
+    grant = session.acquire(name)
+    check_equal(session.end().status, 204)
+    check_equal(state(name), ("free", []))
+    token = {"Fencing-Token": grant["fencing_token"]}
+    refused(WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"x"), 412, "lease-expired")
+    check_equal(WORLD.lease("DELETE", path(name), {"Lease-Id": grant["lease_id"]}).status, 204)
+
+
+@test
+def a_lost_session_delays_the_lease_and_an_ended_one_does_not():
+    lost, ended, one, two = Session(ttl_ms=200), Session(), WORLD.name(), WORLD.name()
+    lost.acquire(one, lock_delay_ms=1500)
+    ended.acquire(two, lock_delay_ms=1500)
+    wait_over(lost)
+    ended.end()
+    check_equal((state(one)[0], state(two)[0]), ("delayed", "free"))
+    wait_until(lambda: state(one)[0] == "free", "the delay is over")
+
+
+# -- those who wait
+
+@test
+def an_expired_sessions_lease_goes_to_the_next_in_line_at_once():
+    took = []
+    for _ in range(5):
+        session, name = Session(ttl_ms=400), WORLD.name()
+        session.acquire(name)
+        begun = time.monotonic()
+        answer = WAITING.ask(name).result()
+        took.append((time.monotonic() - begun) * 1000)
+        check_equal((answer.status, answer.json["holder"]), (201, "bob"))
+    print(f"# the lease came {min(took):.0f} to {max(took):.0f} ms after a session of 400 ms was opened")
+    check(min(took) < 400 + 100, took)
+
+
+@test
+def a_renewed_sessions_lease_is_not_handed_on_at_its_first_deadline():
+    session, name = Session(ttl_ms=600), WORLD.name()
+    session.acquire(name)
+    answer = WAITING.ask(name)
+    begun = time.monotonic()
+
+    def renewed_long_enough():
+        check_equal(session.renew().status, 200)
+        check(not answer.done(), "it was handed on though the session lives")
+        return time.monotonic() - begun > 1.5
+    wait_until(renewed_long_enough, "time passes")
+    check_equal(answer.result().status, 201)
+    check(time.monotonic() - begun > 2, "it was handed on too early")
+
+
+@test
+def an_ended_sessions_leases_have_gone_to_the_next_when_that_is_answered():
+    for mode in ({}, {"mode": "shared"}, {"permits": 2}):
+        session, names = Session(), [WORLD.name() for _ in range(5)]
+        for name in names:
+            session.acquire(name, **mode)
+        answers = [WAITING.ask(name) for name in names]
+        check_equal(session.end().status, 204)
+        for answer in answers:
+            check_equal(answer.result().status, 201)
+        check_equal([state(name) for name in names], [("held", ["bob"])] * 5)
+
+
+@test
+def a_waiter_gets_its_lease_through_the_session_and_the_session_names_it():
+    session, name = Session(ttl_ms=5000), WORLD.name()
+    grant = WORLD.acquire(name)
+    answer = WAITING.ask(name, session=session)
+    WORLD.release(name, grant)
+    got = answer.result()
+    check_equal((got.status, got.json["ttl_ms"]), (201, 5000))
+    check(got.json["expires_in_ms"] <= 5000, got)
+    check_equal(session.names(), ([name], []))
+    session.end()
+    check_equal(state(name)[0], "free")
+
+
+@test
+def a_waiter_whose_session_has_ended_is_passed_over_and_told():
+    session, name = Session(), WORLD.name()
+    grant = WORLD.acquire(name)
+    first, second = WAITING.ask(name, session=session), WAITING.ask(name)
+    session.end()
+    WORLD.release(name, grant)
+    refused(first.result(), 410, "session-lost")
+    check_equal(second.result().status, 201)
+
+
+# -- two instances
+
+@test
+def any_instance_renews_uses_and_ends_a_session():
+    second = WORLD.daemon("pawl-lease")
+    other = WORLD.client(second)
+    session, names = Session(), [WORLD.name(), WORLD.name()]
+    session.acquire(names[0])
+    session.acquire(names[1], other)
+    check_equal(sorted(session.renew(other).json["leases"]), sorted(names))
+    answer = WAITING.ask(names[0])
+    check_equal(session.end(other).status, 204)
+    check_equal(answer.result().status, 201)
+    refused(session.renew(), 410, "session-lost", ended="released")
+    second.end()
+
+
+@test
+def a_session_outlives_the_instance_that_opened_it():
+    dying = WORLD.daemon("pawl-lease")
+    client = WORLD.client(dying)
+    session, name = Session(client, ttl_ms=1500), WORLD.name()
+    session.acquire(name, client)
+    dying.kill()
+    check_equal(session.names(), ([name], []))
+    answer = WAITING.ask(name)
+    check_equal(answer.result().status, 201, "it expires without the instance, too")
+
+
+@test
+def what_an_instance_killed_in_mid_end_has_left_another_one_hands_on():
+    dying = WORLD.daemon("pawl-lease")
+    session, stem = Session(ttl_ms=86400000), WORLD.name("left") + ":"
+    names = [f"{stem}{i}" for i in range(600)]
+    acquire_at_once(session, names)
+    answers = [WAITING.ask(name) for name in names[:8]]
+    raw = WORLD.raw(dying)
+    raw.send(f"DELETE {session.path} HTTP/1.1\r\nHost: x\r\nSession-Secret: {session.secret}\r\n\r\n")
+    begun = time.monotonic()
+    while WORLD.redis("HGET", session.key(), "s") != b"released":
+        check(time.monotonic() - begun < 15, "the end is not recorded")
+    dying.send(signal.SIGKILL)
+    left = WORLD.redis("HLEN", session.key("y"))
+    print(f"# {left} of 600 leases were left")
+    check(left > 0, "it was done before it was killed")
+    held = WORLD.lease("GET", f"/v1/leases?prefix={stem}&limit=1000").json["items"]
+    check_equal([one["lease"] for one in held if one["holders"][0]["holder"] != "bob"], [], "held after the end")
+    for answer in answers:
+        check_equal(answer.result().status, 201)
+    wait_until(lambda: WORLD.redis("EXISTS", session.key("y")) == 0, "the sweep has freed them")
+    raw.close()
+    dying.kill()
+
+
+# -- restarts of the store
+
+def restarted(world, saved=None):
+    """Redis was killed and started again, perhaps on what it had on its disk before; the services are ready again."""
+    world.redis.kill()
+    if saved is not None:
+        folder = pathlib.Path(world.redis.folder) / "appendonlydir"
+        shutil.rmtree(folder)
+        shutil.copytree(saved, folder)
+    world.redis.start()
+    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "the service is ready")
+
+
+@test
+def a_session_survives_a_restart_that_loses_nothing():
+    world = World()
+    session = Session(world=world, ttl_ms=60000)
+    session.acquire("job")
+    restarted(world)
+    check_equal(session.names(), (["job"], []))
+    check_equal(state("job", world)[0], "held")
+    check_equal(session.end().status, 204)
+    check_equal(state("job", world)[0], "free")
+    world.close()
+
+
+@test
+def a_session_ends_with_a_restart_that_lost_something():
+    world = World()
+    session = Session(world=world, ttl_ms=60000)
+    grant = session.acquire("job")
+    saved = os.path.join(world.folder, "saved")
+    shutil.copytree(pathlib.Path(world.redis.folder) / "appendonlydir", saved)
+    check_equal(session.renew().status, 200)
+    session.acquire("another")
+    restarted(world, saved)
+    refused(session.renew(), 410, "session-lost", ended="store-restarted")
+    refused(session.look(), 410, "session-lost", ended="store-restarted")
+    refused(session.ask("job"), 410, "session-lost")
+    lost = world.lease("PUT", path("job"), {"Lease-Id": grant["lease_id"]})
+    refused(lost, 410, "lease-lost", ended="store-restarted")
+    world.close()
+
+
+main(WORLD.close)

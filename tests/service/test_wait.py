@@ -1,0 +1,350 @@
+#!/usr/bin/python3
+"""Waiting in line: first come, first served, over all instances; what a waiter is told, and when. What breaks is in
+test_wait_faults.py."""
+
+import json
+import re
+import signal
+import socket
+import threading
+import time
+import zlib
+
+from pawl_test import World, check, check_equal, check_in, main, test, wait_until
+
+WORLD = World()
+BESIDE = WORLD.daemon("pawl-lease")  # another instance on the same store
+CLIENTS = [WORLD.lease, WORLD.client(BESIDE)]
+SOON_MS = 50  # docs/contract.md: so long after a deadline a lease has gone on
+
+
+def path(name):
+    return f"/v1/leases/{name}"
+
+
+def key(name, kind):
+    return f"pawl:{{{zlib.crc32(name.encode()) & 0xFF:02x}}}:{kind}:{name}"
+
+
+def lease_id(who):
+    return (who + "-").ljust(22, "x")
+
+
+def waiting(name):
+    return WORLD.look(name)["waiting"]
+
+
+class Waiter(threading.Thread):
+    """Acquires with wait_ms, is in line when the constructor returns, and keeps the answer."""
+
+    def __init__(self, client, name, who, wait_ms=60000, in_line=True, **ask):
+        super().__init__(daemon=True)
+        self.client, self.name_asked, self.answer = client, name, None
+        self.body = {"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000} | ask
+        before = waiting(name)
+        self.begun = time.monotonic()
+        self.start()
+        if in_line:
+            wait_until(lambda: waiting(name) > before, f"{who} is in line")
+
+    def run(self):
+        self.answer = self.client("POST", path(self.name_asked), body=self.body)
+        self.ended = time.monotonic()
+
+    def told(self, status=201, code=None):
+        self.join(20)
+        check(self.answer is not None, f"{self.body['holder']} is told nothing")
+        check_equal((self.answer.status, self.answer.code), (status, code), repr(self.answer))
+        return self.answer.json
+
+
+def ready(client):
+    return client("GET", "/readyz").status == 200
+
+
+def metric(client, name):
+    text = client("GET", "/metrics").body.decode()
+    return sum(float(value) for value in re.findall(rf"^{re.escape(name)} (\S+)$", text, re.M))
+
+
+def nothing_is_left_of_the_line(name):
+    check_equal((WORLD.redis("EXISTS", key(name, "q")), WORLD.redis("EXISTS", key(name, "w")),
+                 WORLD.redis("ZSCORE", "pawl:{store}:alarm", name)), (0, 0, None))
+
+
+# -- first come, first served
+
+@test
+def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    waiters = [Waiter(CLIENTS[i % 2], name, f"w{i:02}") for i in range(10)]
+    check_equal(waiting(name), 10)
+    tokens = [grant["token"]]
+    for waiter in waiters:
+        check(all(one.answer is None for one in waiters[waiters.index(waiter):]), "somebody was told too early")
+        WORLD.release(name, grant)
+        grant = waiter.told()
+        tokens.append(grant["token"])
+        check_equal((grant["lease"], grant["holder"], grant["expires_in_ms"], grant["lease_id"]),
+                    (name, waiter.body["holder"], 60000, waiter.body["lease_id"]))
+    check_equal(tokens, sorted(set(tokens)), "each is higher than the one before")
+    WORLD.release(name, grant)
+    nothing_is_left_of_the_line(name)
+
+
+@test
+def waited_ms_is_the_time_from_the_request_to_the_grant():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, ttl_ms=300)
+    granted_at = time.monotonic()
+    waiter = Waiter(CLIENTS[1], name, "late")
+    waited_ms = waiter.told()["waited_ms"]
+    check(waited_ms <= (waiter.ended - waiter.begun) * 1000, f"{waited_ms} ms is more than it took")
+    check(waited_ms >= 300 - (waiter.begun - granted_at) * 1000 - 5, f"{waited_ms} ms: the lease was not free so early")
+    check_equal(WORLD.acquire(WORLD.name(), wait_ms=5000)["waited_ms"], 0)
+    check(grant["token"] < waiter.answer.json["token"], "the token did not rise")
+
+
+@test
+def a_newcomer_does_not_overtake_the_line():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, mode="shared", holder="reader")
+    writer = Waiter(CLIENTS[0], name, "writer")
+    refused = CLIENTS[1]("POST", path(name), body={"mode": "shared"})
+    check_equal((refused.status, refused.code), (409, "lease-held"))
+    WORLD.release(name, grant)
+    WORLD.release(name, writer.told())
+    check_equal(WORLD.acquire(name, mode="shared")["mode"], "shared")
+
+
+@test
+def readers_and_writers_stand_in_one_line_and_readers_next_to_each_other_enter_together():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, mode="shared")
+    writer = Waiter(CLIENTS[0], name, "writer")
+    readers = [Waiter(CLIENTS[i % 2], name, f"reader-{i}", mode="shared") for i in range(3)]
+    last = Waiter(CLIENTS[1], name, "last")
+    WORLD.release(name, grant)
+    written = writer.told()
+    check(all(reader.answer is None for reader in readers), "a reader beside a writer")
+    WORLD.release(name, written)
+    read = [reader.told() for reader in readers]
+    check_equal((len(WORLD.look(name)["holders"]), waiting(name)), (3, 1))
+    for one in read:
+        check(last.answer is None, "a writer beside a reader")
+        WORLD.release(name, one)
+    check_equal(last.told()["mode"], "exclusive")
+
+
+@test
+def a_permit_that_goes_back_goes_to_the_next_in_line():
+    name = WORLD.name()
+    held = [WORLD.acquire(name, permits=2) for _ in range(2)]
+    waiters = [Waiter(CLIENTS[i], name, f"w{i}", permits=2) for i in range(2)]
+    WORLD.release(name, held[1])
+    check_equal(waiters[0].told()["mode"], "permits")
+    check(waiters[1].answer is None, "three permits of two")
+    WORLD.release(name, held[0])
+    waiters[1].told()
+
+
+@test
+def a_hand_off_wakes_exactly_one():
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    waiters = [Waiter(CLIENTS[i % 2], name, f"w{i}") for i in range(8)]
+    heard = socket.socket(socket.AF_UNIX)
+    heard.connect(WORLD.redis.path)
+    heard.sendall(b"PSUBSCRIBE pawl:*:d:*\r\n")
+    said = heard.recv(4096)
+    for waiter in waiters:
+        WORLD.release(name, grant)
+        grant = waiter.told()
+    heard.settimeout(15)
+    while said.count(b"granted ") < len(waiters):
+        said += heard.recv(65536)
+    WORLD.redis("PUBLISH", "pawl:{00}:d:end", "end")
+    while b"\r\nend\r\n" not in said:
+        said += heard.recv(65536)
+    check_equal(len(re.findall(rb"\r\n(?:granted|superseded|session-lost) \d+\r\n", said)), len(waiters), said[-300:])
+
+
+# -- nobody calls
+
+@test
+def what_expires_is_handed_on_within_50_ms_and_nobody_has_to_call():
+    names = [WORLD.name("soon") for _ in range(20)]
+    deadlines = {}
+    for i, name in enumerate(names):
+        WORLD.acquire(name, ttl_ms=700 + 13 * i)
+        deadlines[name] = int(WORLD.redis("HGET", key(name, "l"), "d"))
+    waiters = [Waiter(CLIENTS[i % 2], name, f"w{i}") for i, name in enumerate(names)]
+    for waiter in waiters:
+        waiter.told()
+    late = [int(WORLD.redis("HGET", key(name, "l"), "g")) - deadlines[name] for name in names]
+    check(max(late) < SOON_MS and min(late) >= 0, f"handed on so many ms after the deadline: {sorted(late)}")
+
+
+@test
+def after_a_loss_with_lock_delay_who_waits_is_served_when_the_delay_is_over():
+    name = WORLD.name()
+    WORLD.acquire(name, ttl_ms=200, lock_delay_ms=400)
+    deadline = int(WORLD.redis("HGET", key(name, "l"), "d"))
+    Waiter(CLIENTS[1], name, "patient").told()
+    late = int(WORLD.redis("HGET", key(name, "l"), "g")) - deadline - 400
+    check(0 <= late < SOON_MS, f"{late} ms after the delay")
+
+
+# -- what ends the waiting
+
+@test
+def whose_time_is_up_is_told_who_holds_the_lease_and_is_out_of_the_line():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, holder="ada")
+    waiter = Waiter(CLIENTS[1], name, "late", wait_ms=150)
+    problem = waiter.told(409, "wait-timeout")
+    took_ms = (waiter.ended - waiter.begun) * 1000
+    check(150 <= took_ms < 1000, f"it took {took_ms:.0f} ms")
+    check_equal((problem["lease"], problem["token"], problem["holder"], problem["retryable"]),
+                (name, grant["token"], "ada", True))
+    check(0 < problem["expires_in_ms"] <= 30000, problem)
+    check_equal(waiting(name), 0)
+    nothing_is_left_of_the_line(name)
+    check_equal(WORLD.lease("DELETE", path(name), {"Lease-Id": waiter.body["lease_id"]}).status, 410)
+
+
+@test
+def of_two_who_wait_under_one_lease_id_the_second_takes_the_place_and_the_first_is_told_at_once():
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    first, other = Waiter(CLIENTS[0], name, "one"), Waiter(CLIENTS[0], name, "two")
+    second = Waiter(CLIENTS[1], name, "one", in_line=False)
+    asked = time.monotonic()
+    check_equal(first.told(409, "superseded")["lease"], name)
+    check(first.ended - asked < 1, f"after {first.ended - asked:.2f} s")
+    check_equal(waiting(name), 2)
+    WORLD.release(name, grant)
+    WORLD.release(name, second.told())
+    other.told()
+
+
+@test
+def a_force_release_serves_the_next_in_line():
+    name = WORLD.name()
+    WORLD.acquire(name)
+    waiter = Waiter(CLIENTS[1], name, "next")
+    check_equal(WORLD.lease("POST", path(name) + "/force-release", body={}).status, 200)
+    waiter.told()
+
+
+@test
+def what_became_of_those_who_waited_is_counted():
+    def counts():
+        return [sum(metric(client, f'pawl_lease_waits_total{{what="{what}"}}') for client in CLIENTS)
+                for what in ("queued", "granted", "timed-out", "superseded")]
+    before, name = counts(), WORLD.name()
+    grant = WORLD.acquire(name)
+    Waiter(CLIENTS[0], name, "late", wait_ms=50, in_line=False).told(409, "wait-timeout")
+    first = Waiter(CLIENTS[0], name, "one")
+    wait_until(lambda: metric(CLIENTS[0], "pawl_lease_waiting") == 1, "the gauge shows who waits")
+    second = Waiter(CLIENTS[1], name, "one", in_line=False)
+    first.told(409, "superseded")
+    WORLD.release(name, grant)
+    second.told()
+    check_equal([now - was for now, was in zip(counts(), before)], [3, 1, 1, 1])
+
+
+# -- instances
+
+@test
+def every_thread_of_an_instance_has_its_own_desk():
+    daemon = WORLD.daemon("pawl-lease", "--threads", "3", "--suspend-always")
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    waiters = [Waiter(WORLD.client(daemon), name, f"w{i}") for i in range(9)]
+    desks = {json.loads(terms)["more"]["desk"] for terms in WORLD.redis("HVALS", key(name, "w"))}
+    check(len(desks) > 1, f"all wait at {desks}")
+    for waiter in waiters:
+        WORLD.release(name, grant)
+        grant = waiter.told()
+    check_equal(daemon.end(), 0)
+
+
+@test
+def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_once():
+    daemon = WORLD.daemon("pawl-lease")
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    sent_away = [Waiter(WORLD.client(daemon), name, f"away-{i}") for i in range(5)]
+    stays = Waiter(CLIENTS[0], name, "stays")
+    begun = time.monotonic()
+    daemon.send(signal.SIGTERM)
+    for waiter in sent_away:
+        check_equal(waiter.told(503, "draining")["retryable"], True)
+    released = time.monotonic()
+    WORLD.release(name, grant)
+    stays.told()
+    check(stays.ended - released < 1, f"the next one waited {stays.ended - released:.2f} s")
+    check_equal(daemon.end(), 0)
+    check(time.monotonic() - begun < 5, f"it took {time.monotonic() - begun:.1f} s")
+    check_equal([desk for desk in WORLD.redis("PUBSUB", "CHANNELS", "pawl:*:d:*") if desk in WORLD.redis(
+        "HVALS", key(name, "w"))], [])
+
+
+@test
+def who_waits_when_the_store_restarts_is_told_that_nothing_was_granted_and_may_ask_again():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, ttl_ms=600000)
+    waiters = [Waiter(client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
+    WORLD.redis.kill()
+    for waiter in waiters:
+        check_in("Nothing was granted", waiter.told(503, "store-unavailable")["detail"])
+    WORLD.redis.start()
+    for client in CLIENTS:
+        wait_until(lambda client=client: ready(client), "the instance is ready")
+    again = [Waiter(client, name, f"w{i}", in_line=False) for i, client in enumerate(CLIENTS)]
+    wait_until(lambda: metric(CLIENTS[0], "pawl_lease_waiting") + metric(CLIENTS[1], "pawl_lease_waiting") == 2,
+               "both wait again")
+    WORLD.release(name, grant)
+    first = again[0] if wait_until(lambda: [one for one in again if one.answer is not None], "one is served")[0] is again[
+        0] else again[1]
+    WORLD.release(name, first.told())
+    for waiter in again:
+        waiter.told()
+
+
+# -- many
+
+@test
+def a_thousand_wait_and_each_is_served_in_its_turn():
+    name = WORLD.name()
+    grant = WORLD.acquire(name)
+    raws = []
+    for i in range(1000):
+        raw = WORLD.raw((WORLD.lease_daemon, BESIDE)[i % 2])
+        body = json.dumps({"lease_id": lease_id(f"w{i:04}"), "wait_ms": 120000, "ttl_ms": 60000})
+        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                 f"Content-Length: {len(body)}\r\n\r\n{body}")
+        raws.append(raw)
+        wait_until(lambda i=i: WORLD.redis("ZCARD", key(name, "q")) == i + 1, "it is in line")
+    check_equal(waiting(name), 1000)
+    gone = raws[400:600]
+    for raw in gone: # some in the middle lose patience
+        raw.vanish()
+    wait_until(lambda: WORLD.redis("ZCARD", key(name, "q")) == 800, "they are out of the line")
+    last = grant["token"]
+    for raw in raws[:400] + raws[600:]:
+        WORLD.release(name, grant)
+        answer = raw.answer("POST", path(name))
+        check_equal(answer.status, 201, repr(answer))
+        grant = answer.json
+        check(grant["token"] > last, "the token did not rise")
+        last = grant["token"]
+        raw.close()
+    WORLD.release(name, grant)
+    nothing_is_left_of_the_line(name)
+
+
+if __name__ == "__main__":
+    main(close=WORLD.close)

@@ -1,0 +1,347 @@
+#!/usr/bin/python3
+"""Whoever waits, when something breaks: his client at every step, the line to the store, the instance, the clock.
+
+The instance under test reaches Redis by a relay, which holds back or cuts what passes at the chosen moment; another
+instance, straight on the same Redis, serves everybody else."""
+
+import ctypes
+import json
+import mmap
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import pycurl
+
+from pawl_test import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test, \
+    wait_until
+
+WORLD = World()
+RELAY = Relay(WORLD.redis)
+CLAIM = sha_of("lease/scripts/claim.lua")
+ASIDE_FLAGS = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0"]
+BUSY_S = 3.0  # docs/contract.md: nobody waits longer for a dead waiter
+
+
+def aside(*flags, environment=None):
+    """An instance behind the relay."""
+    daemon = Daemon("pawl-lease", "--redis", RELAY.url, *ASIDE_FLAGS, *flags, environment=environment)
+    WORLD.daemons.append(daemon)
+    wait_until(lambda: WORLD.client(daemon)("GET", "/readyz").status == 200, "the instance aside is ready")
+    return daemon
+
+
+ASIDE = aside()
+
+
+def lease_id(who):
+    return (who + "-").ljust(22, "x")
+
+
+class Waiter(threading.Thread):
+    """Acquires with wait_ms and keeps the answer."""
+
+    def __init__(self, daemon, name, who, wait_ms=60000, **ask):
+        super().__init__(daemon=True)
+        self.daemon_asked, self.name_asked = daemon, name
+        self.body = {"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000} | ask
+        self.answer, self.answered_at = None, None
+        before = waiting(name)
+        self.start()
+        if wait_ms:
+            wait_until(lambda: waiting(name) > before or self.answer is not None, f"{who} is in line")
+
+    def run(self):
+        try:
+            self.answer = WORLD.client(self.daemon_asked)("POST", f"/v1/leases/{self.name_asked}", body=self.body)
+        except pycurl.error:
+            return  # its instance was killed: nobody is told anything
+        self.answered_at = time.monotonic()
+
+    def told(self, deadline_s=15):
+        self.join(deadline_s)
+        check(self.answer is not None, f"{self.body['holder']} is not told anything")
+        return self.answer
+
+
+def waiting(name):
+    return WORLD.look(name)["waiting"]
+
+
+def holder(name):
+    holders = WORLD.look(name)["holders"]
+    return holders[0]["holder"] if holders else None
+
+
+def raw_waiter(name, who, wait_ms=60000):
+    """A client that can be cut off at any moment."""
+    raw = WORLD.raw(ASIDE)
+    body = json.dumps({"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000})
+    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+             f"Content-Length: {len(body)}\r\n\r\n{body}")
+    return raw
+
+
+def history(name):
+    return [(item["type"], item["holder"]) for item in WORLD.lease("GET", f"/v1/leases/{name}/history").json["items"]]
+
+
+def let_go(name, grant):
+    WORLD.release(name, grant)
+
+
+def everything_ends(name, next_one, within_s):
+    """The other instance's waiter gets the lease, and afterwards nothing is left."""
+    begun = time.monotonic()
+    answer = next_one.told()
+    check_equal(answer.status, 201)
+    check(time.monotonic() - begun < within_s, f"the next one waited {time.monotonic() - begun:.2f} s")
+    check_equal(holder(name), next_one.body["holder"])
+    WORLD.release(name, answer.json)
+    look = WORLD.look(name)
+    check_equal((look["state"], look["waiting"]), ("free", 0))
+
+
+# -- the client goes
+
+def client_goes_while(name, hold, reached, how):
+    """A holds; the client under test waits aside, B waits behind it. What hold fits is held back, then the client goes,
+    then what was held back passes."""
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    client = raw_waiter(name, "gone")
+    if reached != "asking":
+        wait_until(lambda: waiting(name) == 1, "it is in line")
+    if reached in ("asking",):
+        hold.wait_met()
+    next_one = Waiter(WORLD.lease_daemon, name, "B")
+    if reached != "asking" and reached != "queued":
+        let_go(name, grant)
+        hold.wait_met()
+    client.vanish() if how == "reset" else client.close()
+    return grant, next_one, hold
+
+
+@test
+def a_client_that_goes_before_its_place_is_known_leaves_nothing_behind():
+    for how in ("close", "reset"):
+        name = WORLD.name()
+        hold = RELAY.hold(FROM_REDIS, b"queued")
+        grant, next_one, hold = client_goes_while(name, hold, "asking", how)
+        hold.go()
+        wait_until(lambda name=name: waiting(name) == 1, "only B waits")
+        let_go(name, grant)
+        everything_ends(name, next_one, 1)
+        check(("granted", "gone") not in history(name), history(name))
+
+
+@test
+def a_client_that_goes_while_it_waits_is_out_of_the_line_within_100_ms():
+    for how in ("close", "reset"):
+        name = WORLD.name()
+        grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+        client = raw_waiter(name, "gone")
+        wait_until(lambda name=name: waiting(name) == 1, "it is in line")
+        begun = time.monotonic()
+        client.vanish() if how == "reset" else client.close()
+        wait_until(lambda name=name: waiting(name) == 0, "it is out of the line")
+        took_ms = (time.monotonic() - begun) * 1000
+        check(took_ms < 100 or os.environ.get("PAWL_SLOW"), f"after {took_ms:.0f} ms")
+        let_go(name, grant)
+        check(("granted", "gone") not in history(name), history(name))
+
+
+@test
+def a_client_that_goes_when_the_lease_was_just_handed_to_it_gives_it_back_at_once():
+    for what, pattern, direction in (("the message is under way", b"granted ", FROM_REDIS),
+                                     ("the claim is sent", CLAIM, TO_REDIS),
+                                     ("the claim is answered", b"claimed", FROM_REDIS)):
+        for how in ("close", "reset"):
+            name = WORLD.name()
+            hold = RELAY.hold(direction, pattern)
+            _, next_one, hold = client_goes_while(name, hold, what, how)
+            hold.go()
+            everything_ends(name, next_one, 1)
+            check_in(("returned", "gone"), history(name), what)
+
+
+# -- the line to the store breaks
+
+@test
+def a_line_that_is_cut_between_grant_and_announcement_passes_the_lease_on():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    cut_off = Waiter(ASIDE, name, "cut-off")
+    next_one = Waiter(WORLD.lease_daemon, name, "B")
+    hold = RELAY.hold(FROM_REDIS, b"granted ")
+    released_at = time.monotonic()
+    let_go(name, grant)
+    hold.wait_met()
+    RELAY.cut()
+    answer = cut_off.told()
+    check_equal((answer.status, answer.code), (503, "store-unavailable"))
+    next_one.told()
+    check(next_one.answered_at - released_at < BUSY_S + 0.5, f"B waited {next_one.answered_at - released_at:.2f} s")
+    everything_ends(name, next_one, 1)
+    check_in(("returned", "cut-off"), history(name))
+    wait_until(lambda: WORLD.client(ASIDE)("GET", "/readyz").status == 200, "the instance is back")
+
+
+@test
+def a_line_that_is_cut_while_a_claim_is_under_way_is_an_unknown_outcome_and_the_retry_tells():
+    for what, pattern, direction in (("not yet there", CLAIM, TO_REDIS), ("done", b"claimed", FROM_REDIS)):
+        name = WORLD.name()
+        grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+        cut_off = Waiter(ASIDE, name, "cut-off")
+        hold = RELAY.hold(direction, pattern)
+        let_go(name, grant)
+        hold.wait_met()
+        RELAY.cut()
+        answer = cut_off.told()
+        check_equal((answer.status, answer.code), (504, "outcome-unknown"), what)
+        again = WORLD.lease("POST", f"/v1/leases/{name}", body=cut_off.body)
+        check_in(again.status, (200, 201), what)
+        if what == "done":
+            check_equal((again.status, again.json["token"]), (200, grant["token"] + 1))
+        WORLD.release(name, again.json)
+        wait_until(lambda: WORLD.client(ASIDE)("GET", "/readyz").status == 200, "the instance is back")
+
+
+@test
+def whoever_waits_when_the_line_is_cut_is_told_that_nothing_was_granted_and_keeps_his_place_by_his_lease_id():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    first = Waiter(ASIDE, name, "first")
+    second = Waiter(WORLD.lease_daemon, name, "second")
+    RELAY.cut()
+    answer = first.told()
+    check_equal((answer.status, answer.code, answer.json["retryable"]), (503, "store-unavailable", True))
+    again = threading.Thread(target=lambda: setattr(first, "answer", WORLD.lease(
+        "POST", f"/v1/leases/{name}", body=first.body)), daemon=True)
+    first.answer = None
+    again.start()
+    wait_until(lambda: b"second" not in WORLD.redis("ZRANGE", stripe_key(name, "q"), 0, 0)[0], "first is first")
+    superseded = wait_desk_of(name, first.body["lease_id"])
+    let_go(name, grant)
+    again.join(15)
+    check_equal((first.answer.status, first.answer.json["holder"]), (201, "first"), superseded)
+    WORLD.release(name, first.answer.json)
+    everything_ends(name, second, 1)
+    wait_until(lambda: WORLD.client(ASIDE)("GET", "/readyz").status == 200, "the instance is back")
+
+
+def stripe_key(name, kind):
+    import zlib  # pylint: disable=import-outside-toplevel
+    return f"pawl:{{{zlib.crc32(name.encode()) & 0xFF:02x}}}:{kind}:{name}"
+
+
+def wait_desk_of(name, who):
+    """The terms of a waiter, once it stands at the desk of the instance that is straight on Redis."""
+    def there():
+        terms = json.loads(WORLD.redis("HGET", stripe_key(name, "w"), who) or b"{}")
+        at = terms and WORLD.redis("PUBSUB", "NUMSUB", terms["more"]["desk"])[1]
+        return terms if at else None
+    return wait_until(there, f"{who} waits at a desk that listens")
+
+
+# -- the instance goes
+
+@test
+def an_instance_that_is_killed_with_a_grant_in_flight_keeps_the_next_waiting_three_seconds_at_most():
+    name = WORLD.name()
+    doomed = aside()
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    Waiter(doomed, name, "doomed")
+    next_one = Waiter(WORLD.lease_daemon, name, "B")
+    hold = RELAY.hold(FROM_REDIS, b"granted ")
+    released_at = time.monotonic()
+    let_go(name, grant)
+    hold.wait_met()
+    doomed.kill()
+    hold.go()
+    next_one.told()
+    check(next_one.answered_at - released_at < BUSY_S + 0.5, f"B waited {next_one.answered_at - released_at:.2f} s")
+    everything_ends(name, next_one, 1)
+    check_in(("returned", "doomed"), history(name))
+
+
+@test
+def many_waiters_of_a_killed_instance_cost_the_next_three_seconds_in_all():
+    name = WORLD.name()
+    doomed = aside()
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    for number in range(20):
+        Waiter(doomed, name, f"doomed-{number}")
+    next_one = Waiter(WORLD.lease_daemon, name, "B")
+    doomed.kill()
+    released_at = time.monotonic()
+    let_go(name, grant)
+    next_one.told()
+    check(next_one.answered_at - released_at < BUSY_S + 0.5, f"B waited {next_one.answered_at - released_at:.2f} s")
+    everything_ends(name, next_one, 1)
+
+
+@test
+def an_instance_that_was_stopped_past_a_hand_off_does_not_announce_what_has_gone_on():
+    name = WORLD.name()
+    stopped = aside()
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    sleeper = Waiter(stopped, name, "sleeper")
+    next_one = Waiter(WORLD.lease_daemon, name, "B")
+    stopped.send(signal.SIGSTOP)
+    try:
+        let_go(name, grant)
+        next_one.told()
+        check_equal((next_one.answer.status, holder(name)), (201, "B"))
+    finally:
+        stopped.send(signal.SIGCONT)
+    answer = sleeper.told()
+    check_in(answer.status, (503, 409))
+    check_equal(holder(name), "B")
+    everything_ends(name, next_one, 1)
+
+
+# -- clocks of the instances
+
+class Shim:
+    """tests/torture/shim.c in front of a daemon's clock: shared memory as api/cli/drill_shim.h has it."""
+
+    def __init__(self, shift_s):
+        self.path = os.path.join(WORLD.folder, f"shim{shift_s}")
+        pathlib.Path(self.path).write_bytes(bytes(4096))
+        with open(self.path, "r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 4096)
+        self.page[:8] = ctypes.c_int64(shift_s * 10**9)
+        self.environment = {"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(SHIM)])),
+                            "SHIM_FILE": self.path}
+
+    def reads(self):
+        return int.from_bytes(self.page[16:24], "little")
+
+
+SHIM = BUILD / "torture" / "shim.so"
+
+
+@test
+def instances_whose_clocks_are_an_hour_apart_serve_one_line():
+    check(SHIM.exists(), f"{SHIM} is missing: make shim makes it")
+    shims = [Shim(-1800), Shim(1800)]
+    behind, ahead = (aside(environment=shim.environment) for shim in shims)
+    name = WORLD.name()
+    grant = WORLD.acquire(name, client=WORLD.client(behind), holder="A", ttl_ms=1000)
+    waiters = [Waiter(one, name, f"w{number}", ttl_ms=300) for number, one in enumerate((ahead, behind, ahead, behind))]
+    begun, tokens = time.monotonic(), [grant["token"]]
+    for waiter in waiters: # each hold ends by its ttl: nobody releases
+        check_equal(waiter.told().status, 201)
+        tokens.append(waiter.answer.json["token"])
+    check_equal(tokens, list(range(tokens[0], tokens[0] + 5)))
+    check([w.answered_at for w in waiters] == sorted(w.answered_at for w in waiters), "first come, first served")
+    check(time.monotonic() - begun < 1 + 3 * 0.3 + 1, f"it took {time.monotonic() - begun:.2f} s")
+    for one, shim in zip((behind, ahead), shims):
+        check_equal(one.end(), 0)
+        check(shim.reads() > 0, "the clock was never asked for")
+
+
+if __name__ == "__main__":
+    main(close=WORLD.close)

@@ -1,0 +1,278 @@
+/* test_ask.c - what a client may ask of the lease service: every member at its limits, and what is said when
+ * not. */
+#include "lease/ask.h"
+
+#include "tests/unit/check.h"
+
+struct wanted {
+    const char *body;
+    enum problem problem;
+    const char *detail; /* a part of it; NULL when nothing is wrong */
+};
+
+static void check_wrong(const struct ask_wrong *wrong, const struct wanted *wanted)
+{
+    if (!CHECK_INT(wrong->problem, wanted->problem) ||
+        (wanted->detail != NULL && !CHECK(strstr(wrong->detail, wanted->detail) != NULL))) {
+        printf("# %s: %s\n", wanted->body, wrong->problem != PROBLEM_NONE ? wrong->detail : "nothing wrong");
+    }
+}
+
+static struct lease_ask ask_of(const char *body)
+{
+    struct lease_ask ask = {0};
+    struct ask_wrong wrong;
+
+    lease_ask_read(bytes_of(body), &ask, &wrong);
+    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    return ask;
+}
+
+TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
+{
+    struct lease_ask ask = ask_of(""), plain = {0}, other;
+
+    CHECK(memcmp(&ask, &plain, sizeof(ask)) == 0);
+    lease_ask_defaults(&ask);
+    CHECK_INT(ask.ttl_ms, 30000);
+    CHECK(!ask.ttl_stated);
+    CHECK_TEXT(((struct bytes){ask.holder, ask.holder_len}), BYTES("anonymous"));
+    CHECK_INT(ask.lease_id_len, 22);
+    CHECK(name_is_lease_id((struct bytes){ask.lease_id, ask.lease_id_len}));
+    other = ask_of("{}");
+    lease_ask_defaults(&other);
+    CHECK(strcmp(ask.lease_id, other.lease_id) != 0);
+}
+
+TEST(every_member_is_read)
+{
+    struct lease_ask ask = ask_of(
+        "{\"holder\":\"ada\",\"ttl_ms\":100,\"wait_ms\":600000,\"mode\":\"shared\",\"lease_id\":"
+        "\"aaaaaaaaaaaaaaaaaaaaaa\",\"reentrant\":true,\"lock_delay_ms\":5,\"meta\":{\"a\": 1},"
+        "\"session\":\"ssssssssssssssss\"}");
+
+    CHECK_TEXT(((struct bytes){ask.holder, ask.holder_len}), BYTES("ada"));
+    CHECK_TEXT(((struct bytes){ask.lease_id, ask.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
+    CHECK_TEXT(((struct bytes){ask.session, ask.session_len}), BYTES("ssssssssssssssss"));
+    CHECK_TEXT(((struct bytes){ask.meta, ask.meta_len}), BYTES("{\"a\":1}"));
+    CHECK_INT(ask.ttl_ms, 100);
+    CHECK(ask.ttl_stated && ask.reentrant);
+    CHECK_INT(ask.wait_ms, 600000);
+    CHECK_INT(ask.lock_delay_ms, 5);
+    CHECK_INT(ask.mode, TOKEN_SHARED);
+    CHECK_INT(ask.permits, 0);
+    lease_ask_defaults(&ask);
+    CHECK_INT(ask.ttl_ms, 100);
+    CHECK_INT(ask.holder_len, 3);
+    CHECK_TEXT(((struct bytes){ask.lease_id, ask.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
+}
+
+TEST(one_permit_is_an_exclusive_hold)
+{
+    struct lease_ask one = ask_of("{\"permits\":1}"), two = ask_of("{\"permits\":2}");
+
+    CHECK_INT(one.mode, TOKEN_EXCLUSIVE);
+    CHECK_INT(one.permits, 0);
+    CHECK_INT(two.mode, TOKEN_PERMITS);
+    CHECK_INT(two.permits, 2);
+    CHECK_INT(ask_of("{\"permits\":1000000}").permits, 1000000);
+    CHECK_INT(ask_of("{\"mode\":\"exclusive\"}").mode, TOKEN_EXCLUSIVE);
+}
+
+TEST(what_an_acquire_may_not_ask_is_named)
+{
+    static const struct wanted cases[] = {
+        {"[]", PROBLEM_INVALID_REQUEST, "one JSON object"},
+        {"{\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x is not known"},
+        {"{\"names\":[\"a\"]}", PROBLEM_INVALID_REQUEST, "names"},
+        {"{\"mode\":\"permits\"}", PROBLEM_INVALID_REQUEST, "mode"},
+        {"{\"mode\":1}", PROBLEM_INVALID_REQUEST, "mode"},
+        {"{\"mode\":\"shared\",\"permits\":3}", PROBLEM_INVALID_REQUEST, "not both"},
+        {"{\"mode\":\"exclusive\",\"permits\":1}", PROBLEM_INVALID_REQUEST, "not both"},
+        {"{\"permits\":0}", PROBLEM_OUT_OF_RANGE, "permits"},
+        {"{\"permits\":1000001}", PROBLEM_OUT_OF_RANGE, "permits"},
+        {"{\"wait_ms\":-1}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
+        {"{\"wait_ms\":600001}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
+        {"{\"lock_delay_ms\":600001}", PROBLEM_OUT_OF_RANGE, "lock_delay_ms"},
+        {"{\"ttl_ms\":0}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {"{\"ttl_ms\":99}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {"{\"ttl_ms\":86400001}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {"{\"reentrant\":1}", PROBLEM_INVALID_REQUEST, "reentrant"},
+        {"{\"session\":1}", PROBLEM_INVALID_REQUEST, "session"},
+        {"{\"session\":\"sssssssssssssss\"}", PROBLEM_OUT_OF_RANGE, "session"},
+        {"{\"session\":\"ssssssssssssssss/\"}", PROBLEM_OUT_OF_RANGE, "session"},
+        {"{\"lease_id\":\"aaaaaaaaaaaaaaaaaaaaa\"}", PROBLEM_OUT_OF_RANGE, "lease_id"},
+        {"{\"holder\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "holder"},
+        {"{\"meta\":[]}", PROBLEM_INVALID_REQUEST, "meta"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lease_ask ask = {0};
+        struct ask_wrong wrong;
+
+        lease_ask_read(bytes_of(cases[i].body), &ask, &wrong);
+        check_wrong(&wrong, &cases[i]);
+    }
+}
+
+TEST(the_first_fault_is_the_one_that_is_told)
+{
+    static const struct wanted both = {"{\"ttl_ms\":1,\"holder\":\"\"}", PROBLEM_OUT_OF_RANGE, "ttl_ms"};
+    struct lease_ask ask = {0};
+    struct ask_wrong wrong;
+
+    lease_ask_read(bytes_of(both.body), &ask, &wrong);
+    check_wrong(&wrong, &both);
+}
+
+/* -- several names */
+
+static void all_of(const char *body, struct ask_names *names, struct ask_wrong *wrong)
+{
+    struct lease_ask ask = {0};
+
+    *names = (struct ask_names){0};
+    lease_ask_all_read(bytes_of(body), &ask, names, wrong);
+}
+
+TEST(names_are_read_in_their_order_with_everything_else)
+{
+    static struct ask_names names;
+    struct lease_ask ask = {0};
+    struct ask_wrong wrong;
+
+    lease_ask_all_read(BYTES("{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}"),
+                       &ask, &names, &wrong);
+    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    if (CHECK_INT(names.count, 3)) {
+        CHECK_TEXT(names.name[0], BYTES("b"));
+        CHECK_TEXT(names.name[1], BYTES("a:1"));
+        CHECK_TEXT(names.name[2], BYTES("c"));
+    }
+    CHECK_INT(ask.ttl_ms, 500);
+    CHECK_INT(ask.mode, TOKEN_SHARED);
+}
+
+TEST(names_that_are_not_1_to_100_different_ones_are_refused)
+{
+    static const struct wanted cases[] = {
+        {"", PROBLEM_INVALID_REQUEST, "names"},
+        {"{}", PROBLEM_INVALID_REQUEST, "names"},
+        {"{\"names\":\"a\"}", PROBLEM_INVALID_REQUEST, "names"},
+        {"{\"names\":[1]}", PROBLEM_INVALID_REQUEST, "texts"},
+        {"{\"names\":[\"a\",null]}", PROBLEM_INVALID_REQUEST, "texts"},
+        {"{\"names\":[]}", PROBLEM_OUT_OF_RANGE, "1 to 100"},
+        {"{\"names\":[\"\"]}", PROBLEM_OUT_OF_RANGE, "names"},
+        {"{\"names\":[\"-a\"]}", PROBLEM_OUT_OF_RANGE, "names"},
+        {"{\"names\":[\"a\",\"b\",\"a\"]}", PROBLEM_OUT_OF_RANGE, "a comes twice"},
+        {"{\"names\":[\"a\"],\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x"},
+        {"{\"names\":[\"a\"],\"ttl_ms\":1}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+    };
+    static struct ask_names names;
+    struct ask_wrong wrong;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        all_of(cases[i].body, &names, &wrong);
+        check_wrong(&wrong, &cases[i]);
+    }
+}
+
+TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
+{
+    static char body[ASK_BODY_MAX];
+    static struct ask_names names;
+    struct ask_wrong wrong;
+    const struct wanted too_many = {"101 names", PROBLEM_OUT_OF_RANGE, "1 to 100"};
+
+    for (unsigned count = 100; count <= 101; count++) {
+        size_t len = (size_t)snprintf(body, sizeof(body), "{\"names\":[");
+
+        for (unsigned i = 0; i < count; i++) {
+            len += (size_t)snprintf(body + len, sizeof(body) - len, "%s\"%0128u\"", i > 0 ? "," : "", i);
+        }
+        snprintf(body + len, sizeof(body) - len, "]}");
+        all_of(body, &names, &wrong);
+        if (count > 100) {
+            check_wrong(&wrong, &too_many);
+        } else if (CHECK_INT(wrong.problem, PROBLEM_NONE) && CHECK_INT(names.count, 100)) {
+            CHECK_INT(names.name[99].len, 128);
+            CHECK(memcmp(names.name[99].at + 125, "099", 3) == 0);
+        }
+    }
+}
+
+/* -- the others */
+
+TEST(a_renewal_takes_a_ttl_and_nothing_else)
+{
+    struct lease_ask ask = {0};
+    struct ask_wrong wrong;
+    const struct wanted other = {"{\"holder\":\"a\"}", PROBLEM_INVALID_REQUEST, "holder"};
+
+    renew_ask_read(BYTES("{\"ttl_ms\":250}"), &ask, &wrong);
+    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    CHECK_INT(ask.ttl_ms, 250);
+    renew_ask_read(bytes_of(other.body), &ask, &wrong);
+    check_wrong(&wrong, &other);
+}
+
+TEST(a_session_takes_a_ttl_a_holder_and_meta)
+{
+    struct lease_ask ask = {0};
+    struct ask_wrong wrong;
+    const struct wanted other = {"{\"wait_ms\":1}", PROBLEM_INVALID_REQUEST, "wait_ms"};
+
+    session_ask_read(BYTES("{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}"), &ask, &wrong);
+    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    CHECK_INT(ask.ttl_ms, 15000);
+    CHECK_INT(ask.holder_len, 1);
+    CHECK_INT(ask.meta_len, 2);
+    session_ask_read(bytes_of(other.body), &ask, &wrong);
+    check_wrong(&wrong, &other);
+}
+
+TEST(a_force_release_takes_a_reason_and_a_token)
+{
+    static const struct wanted cases[] = {
+        {"{\"reason\":\"\"}", PROBLEM_OUT_OF_RANGE, "reason"},
+        {"{\"reason\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "reason"},
+        {"{\"reason\":1}", PROBLEM_INVALID_REQUEST, "reason"},
+        {"{\"expect_token\":0}", PROBLEM_OUT_OF_RANGE, "expect_token"},
+        {"{\"expect_token\":1000000000000000}", PROBLEM_OUT_OF_RANGE, "expect_token"},
+        {"{\"expect_token\":\"1\"}", PROBLEM_INVALID_REQUEST, "expect_token"},
+        {"{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
+    };
+    struct force_ask ask = {0};
+    struct ask_wrong wrong;
+    char body[320] = "";
+
+    force_ask_read(BYTES("{\"reason\":\"it hangs\",\"expect_token\":34}"), &ask, &wrong);
+    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    CHECK_TEXT(((struct bytes){ask.reason, ask.reason_len}), BYTES("it hangs"));
+    CHECK_INT(ask.expect_token, 34);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        force_ask_read(bytes_of(cases[i].body), &ask, &wrong);
+        check_wrong(&wrong, &cases[i]);
+    }
+    for (int len = 256; len <= 257; len++) {
+        snprintf(body, sizeof(body), "{\"reason\":\"%0*d\"}", len, 7);
+        force_ask_read(bytes_of(body), &ask, &wrong);
+        CHECK_INT(wrong.problem, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE);
+    }
+}
+
+int main(void)
+{
+    RUN(an_empty_body_says_nothing_and_the_defaults_fill_it);
+    RUN(every_member_is_read);
+    RUN(one_permit_is_an_exclusive_hold);
+    RUN(what_an_acquire_may_not_ask_is_named);
+    RUN(the_first_fault_is_the_one_that_is_told);
+    RUN(names_are_read_in_their_order_with_everything_else);
+    RUN(names_that_are_not_1_to_100_different_ones_are_refused);
+    RUN(a_hundred_names_of_128_bytes_fit_and_one_more_does_not);
+    RUN(a_renewal_takes_a_ttl_and_nothing_else);
+    RUN(a_session_takes_a_ttl_a_holder_and_meta);
+    RUN(a_force_release_takes_a_reason_and_a_token);
+    return check_done();
+}

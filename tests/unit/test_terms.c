@@ -1,0 +1,127 @@
+/* test_terms.c - what few ask of an acquire, as the JSON that the scripts read. */
+#include "lease/terms.h"
+
+#include "shared/json.h"
+#include "shared/record/keys.h"
+#include "tests/unit/check.h"
+
+static char buf[TERMS_ALL_SIZE];
+
+static struct bytes written(const struct terms *terms, const struct lease_ask *ask, struct bytes desk,
+                            uint64_t wid)
+{
+    return terms_write(terms, ask, desk, wid, NULL, buf, TERMS_SIZE);
+}
+
+TEST(nothing_in_particular_is_an_empty_text)
+{
+    struct terms terms = {0};
+    struct lease_ask ask = {.ttl_ms = 500, .ttl_stated = true, .wait_ms = 5};
+
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES(""));
+    CHECK(buf[0] == '\0');
+}
+
+TEST(each_thing_asked_for_is_a_member)
+{
+    struct terms terms = {0};
+    struct lease_ask ask = {.mode = TOKEN_SHARED};
+
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"mode\":\"shared\"}"));
+    ask = (struct lease_ask){.mode = TOKEN_PERMITS, .permits = 3};
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"mode\":\"permits\",\"permits\":3}"));
+    ask = (struct lease_ask){.lock_delay_ms = 250};
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"delay\":250}"));
+    ask = (struct lease_ask){.reentrant = true, .ttl_ms = 30000};
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"reentrant\":true}"));
+    ask.ttl_stated = true;
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"reentrant\":true,\"own_ttl\":true}"));
+}
+
+/* As a number a double would take it, and Lua's JSON has only those. */
+TEST(who_waits_is_named_by_a_text)
+{
+    struct terms terms = {0};
+    struct lease_ask ask = {0};
+
+    CHECK_TEXT(written(&terms, &ask, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
+               BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\"}"));
+}
+
+TEST(a_session_is_named_by_the_key_of_its_record)
+{
+    struct terms terms = {.secret = BYTES("0123456789012345678901")};
+    struct lease_ask ask = {.session = "ssssssssssssssss", .session_len = 16};
+    char key[TERMS_SESSION_KEY_SIZE], wanted[128];
+    struct bytes id = {ask.session, ask.session_len};
+
+    snprintf(key, sizeof(key), "pawl:{%02x}:s:ssssssssssssssss", keys_stripe_of(id));
+    snprintf(wanted, sizeof(wanted), "{\"session\":\"%s\",\"secret\":\"0123456789012345678901\"}", key);
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), bytes_of(wanted));
+}
+
+TEST(the_names_of_several_come_with_their_stripes)
+{
+    static struct ask_names names;
+    struct terms terms = {0};
+    struct lease_ask ask = {.mode = TOKEN_SHARED};
+    char wanted[128];
+
+    names.count = 2;
+    names.name[0] = BYTES("a");
+    names.name[1] = BYTES("b");
+    snprintf(wanted, sizeof(wanted),
+             "{\"mode\":\"shared\",\"all\":[[\"pawl:{%02x}\",\"a\"],[\"pawl:{%02x}\",\"b\"]]}",
+             keys_stripe_of(BYTES("a")), keys_stripe_of(BYTES("b")));
+    CHECK_TEXT(terms_write(&terms, &ask, BYTES(""), 0, &names, buf, sizeof(buf)), bytes_of(wanted));
+}
+
+/* Everything at its longest; and an Idempotency-Key that is nothing but what must be escaped. */
+TEST(the_most_that_can_be_asked_fits_and_reads_back)
+{
+    static struct ask_names names = {.count = ASK_NAMES_MAX};
+    static char long_name[NAME_MAX_BYTES], key[128], secret[TERMS_SECRET_MAX];
+    struct lease_ask ask = {.mode = TOKEN_PERMITS,
+                            .permits = 1000000,
+                            .lock_delay_ms = 600000,
+                            .reentrant = true,
+                            .ttl_stated = true,
+                            .ttl_ms = 86400000,
+                            .session_len = ASK_SESSION_MAX};
+    struct terms terms = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"}, {secret, sizeof(secret)}};
+    const struct bytes desk = BYTES("pawl:{00}:d:0123456789012345678901234567");
+    const char *why;
+    struct json *json;
+    struct bytes read;
+
+    memset(long_name, 'n', sizeof(long_name));
+    memset(secret, 's', sizeof(secret));
+    memset(ask.session, 'i', ASK_SESSION_MAX);
+    for (size_t i = 0; i < sizeof(key); i++) {
+        key[i] = i % 2 == 0 ? '"' : '\\';
+    }
+    for (unsigned i = 0; i < names.count; i++) {
+        names.name[i] = (struct bytes){long_name, sizeof(long_name)};
+    }
+    read = written(&terms, &ask, desk, UINT64_MAX);
+    CHECK(read.len < TERMS_SIZE);
+    read = terms_write(&terms, &ask, desk, UINT64_MAX, &names, buf, sizeof(buf));
+    json = json_parse(read, 4, &why);
+    if (CHECK(json != NULL)) {
+        CHECK_INT(json_get_text(json, "key", &read), JSON_FOUND);
+        CHECK_TEXT(read, terms.key.key);
+        CHECK_INT(json_list_count(json, "all", &(enum json_found){JSON_ABSENT}), ASK_NAMES_MAX);
+    }
+    json_free(json);
+}
+
+int main(void)
+{
+    RUN(nothing_in_particular_is_an_empty_text);
+    RUN(each_thing_asked_for_is_a_member);
+    RUN(who_waits_is_named_by_a_text);
+    RUN(a_session_is_named_by_the_key_of_its_record);
+    RUN(the_names_of_several_come_with_their_stripes);
+    RUN(the_most_that_can_be_asked_fits_and_reads_back);
+    return check_done();
+}
