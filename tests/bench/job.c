@@ -122,8 +122,8 @@ static const char *const lease_keys[] = {KEY_STRIPE, KEY_DUE, KEY_LEASE, NULL};
 
 static void resp_acquire(struct job_step *step, const struct job_scripts *scripts, const char *ttl)
 {
-    const char *const args[] = {RUN_NAME, RUN_LEASE_ID, RUN_HOLD, HOLDER, ttl,
-                                "",       REMEMBER_MS,  "grant",  NULL};
+    const char *const args[] = {RUN_NAME, REMEMBER_MS, RUN_LEASE_ID, RUN_HOLD, HOLDER,
+                                ttl,      "",          "grant",      "",       NULL};
 
     resp_evalsha(&step->request, scripts, scripts->acquire, lease_keys, args);
     step_expect(step, "granted", NULL);
@@ -131,7 +131,7 @@ static void resp_acquire(struct job_step *step, const struct job_scripts *script
 
 static void resp_release(struct job_step *step, const struct job_scripts *scripts)
 {
-    const char *const args[] = {RUN_NAME, RUN_LEASE_ID, REMEMBER_MS, "", NULL};
+    const char *const args[] = {RUN_NAME, REMEMBER_MS, RUN_LEASE_ID, "", "grant", "one", "", "", NULL};
 
     resp_evalsha(&step->request, scripts, scripts->release, lease_keys, args);
     step_expect(step, "released", NULL);
@@ -141,10 +141,10 @@ static void resp_put(struct job_step *step, const struct job_scripts *scripts, c
                      const char *token)
 {
     char number[24], epoch[24], hold[TOKEN_HOLD_MAX + 1], body[PUT_BYTES + 1] = "";
-    char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
+    char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
     char lease[KEYS_LEASE_SIZE], resource[KEYS_RESOURCE_SIZE];
-    const char *const keys[] = {stripe, due, lease, resource, gone, NULL};
-    const char *const args[] = {name, number, epoch, hold, REMEMBER_MS, name,
+    const char *const keys[] = {stripe, lease, resource, gone, NULL};
+    const char *const args[] = {name, number, epoch, hold, "exclusive", name,
                                 "",   "",     "",    "",   RUN_ETAG,    "application/octet-stream",
                                 "",   body,   NULL};
     unsigned number_of_stripe = keys_stripe_of(bytes_of(name));
@@ -160,7 +160,6 @@ static void resp_put(struct job_step *step, const struct job_scripts *scripts, c
     snprintf(epoch, sizeof(epoch), "%lld", (long long)claim.token.epoch);
     snprintf(hold, sizeof(hold), "%.*s", (int)claim.hold.len, claim.hold.at);
     keys_stripe(stripe, number_of_stripe);
-    keys_due(due, number_of_stripe);
     keys_gone(gone, number_of_stripe);
     keys_lease(lease, bytes_of(name));
     keys_resource(resource, bytes_of(name), bytes_of(name));

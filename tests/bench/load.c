@@ -61,7 +61,7 @@ static void script_load(int fd, const char *dir, const char *name, char sha[SHA_
 {
     static const char head[] = "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n";
     struct request ask = {0};
-    char path[512], source[32768], answer[256];
+    char path[512], source[65536], answer[256];
     struct bytes word;
     size_t len;
     FILE *file;

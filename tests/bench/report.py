@@ -6,6 +6,7 @@ import statistics
 import subprocess
 
 LOAD_SOURCES = ["load", "engine", "job", "request", "protocol", "wire", "idle", "histogram"]
+LINE_SOURCES = ["line", "request", "protocol", "wire", "histogram"]
 QUIET_PERCENT = 5
 SCRIPTS = ["lease/scripts/acquire.lua", "lease/scripts/release.lua", "gateway/scripts/write.lua"]
 
@@ -37,6 +38,7 @@ def build(root, made, bench):
     sodium = subprocess.run(["pkg-config", "--libs", "libsodium"], check=True, capture_output=True,
                             text=True).stdout.split()
     compile_c(root, os.path.join(bench, "load"), LOAD_SOURCES, [os.path.join(made, "libshared.a"), *sodium])
+    compile_c(root, os.path.join(bench, "line"), LINE_SOURCES, [os.path.join(made, "libshared.a"), *sodium])
     compile_c(root, os.path.join(bench, "idle_upstream"), ["idle_upstream"], [])
     for script in SCRIPTS:
         with open(os.path.join(bench, "scripts", os.path.basename(script)), "w", encoding="utf-8") as file:
