@@ -5,7 +5,8 @@
 #   make demo        the stale holder: build/pawl demo stale-holder
 #   make test        every layer of tests        make lint    every rule
 #   make torture     every accident, as often as an issue asked for (a good half hour)
-#   make bench       the figures                 make clean
+#   make bench       the figures                 make mutants     every defence removed once
+#   make clean
 #   make install     PREFIX=/usr/local DESTDIR=
 #
 #   CC=gcc|clang   SANITIZE=address,undefined|thread   WERROR=1   BUILD=DIR   V=1 (show whole commands)
@@ -77,7 +78,7 @@ BENCH_LEASE := $(BUILD)/bench/pawl-lease
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
-.PHONY: all objects tidy unit shim fuzz run demo test torture lint bench install clean FORCE
+.PHONY: all objects tidy unit shim fuzz run demo test torture mutants lint bench install clean FORCE
 all: $(PROGRAMS)
 objects: $(OBJECTS) $(SHIM)
 tidy: $(PRODUCT_O:%.o=%.tidy)
@@ -231,6 +232,10 @@ test: all
 torture: all shim
 	@deploy/install-deps test
 	tests/run --build $(BUILD) --layers torture --rounds full --at-once 1
+
+mutants:
+	@deploy/install-deps test
+	tests/mutants/run
 
 lint: build/flags.mk
 	@deploy/install-deps test
