@@ -5,13 +5,16 @@
 --   KEYS[1]  stripe of the desk   KEYS[2]  due index   KEYS[3]  desk
 --   ARGV[1]  its id   ARGV[2]  "open" | "beat" | "close"
 --   returns  {"beats", seq}   {"closed", seq}
---            {"late", seq}: it was silent so long that those who wait there may have been passed over; it is
---              gone
+--            {"late", seq}: it was silent so long that those who wait there may have been passed over, or
+--              nobody hears at this Redis what is told to it; it is gone
 local LOOK_MS = 60000
 local at = redis.call('HGET', KEYS[3], 'at')
 local member = ':d:' .. ARGV[1]
 
-if ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > desk_lives_until(at) then
+-- PUBLISH says how many have heard it: none when the desk listens to another Redis, or to none any more.
+local silent = ARGV[2] ~= 'close' and redis.call('PUBLISH', KEYS[3], 'beat') == 0
+
+if silent or ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > desk_lives_until(at) then
     if at then
         touch()
         redis.call('DEL', KEYS[3])

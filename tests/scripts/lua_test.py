@@ -13,7 +13,7 @@ import zlib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "service"))
 
-from pawl_test.redis import PrivateRedis, RedisError  # noqa: E402,F401
+from pawl_test.redis import Connection, PrivateRedis, RedisError  # noqa: E402,F401
 from pawl_test.tap import check, check_equal, check_in, main, test  # noqa: E402,F401
 
 TOKEN_LAST = 999999999999999
@@ -64,6 +64,9 @@ class Store:
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.redis = PrivateRedis(self.folder, ["--save", "", "--appendonly", "no"])
         atexit.register(self.redis.close)
+        # A desk that nobody listens at does not live (beat.lua). The messages stay in the socket until somebody reads.
+        self.ears = Connection(self.redis.path)
+        self.ears("PSUBSCRIBE", "pawl:{*}:d:*")
         self.clock_file = pathlib.Path(self.folder) / "clock.lua"
         self.clock_file.write_text("local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end\n",
                                    encoding="utf-8")

@@ -64,7 +64,7 @@ def ring(store):
 
 
 class Ear:
-    """What is told to a desk."""
+    """What is told to a desk, but that it beats."""
 
     def __init__(self, store, desk=DESK):
         self.store, self.desk, self.connection = store, desk, Connection(store.redis.path)
@@ -79,7 +79,8 @@ class Ear:
             check(kind == "message", kind)
             if message == "end":
                 return heard
-            heard.append(message)
+            if message != "beat":
+                heard.append(message)
 
     def close(self):
         self.connection.close()

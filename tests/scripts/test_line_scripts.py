@@ -788,4 +788,18 @@ def a_script_that_meets_full_memory_tells_nobody_anything():
         check_equal((STORE.dump(), ear.heard()), (before, []))
 
 
+@test
+def a_desk_that_nobody_listens_at_does_not_live():
+    store = Store()
+    store.begin()
+    stripe = f"pawl:{{{stripe_of('D9'):02x}}}"
+    keys = [stripe, stripe + ":due", stripe + ":d:D9"]
+    check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "open")[0], "beats")
+    store.ears("PUNSUBSCRIBE", "pawl:{*}:d:*")
+    check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "beat")[0], "late")
+    check_equal(store.redis("EXISTS", keys[2]), 0)
+    check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "open")[0], "late")
+    check_equal((store.redis("EXISTS", keys[2]), store.redis("ZCARD", keys[1])), (0, 0))
+
+
 main()

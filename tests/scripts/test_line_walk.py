@@ -207,7 +207,8 @@ class Walk:
             _, _, desk, message = text(self.ear._reply())
             if message == "end":
                 break
-            heard.append((desk, message))
+            if message != "beat":
+                heard.append((desk, message))
             if (desk, message) in self.wids:
                 name, lease_id, hold = self.wids.pop((desk, message))
                 self.given[name] = self.given[name][-5:] + [(lease_id, hold)]

@@ -335,6 +335,7 @@ def with_key(command):
 
 @test
 def whatever_is_not_needed_is_refused_one_by_one():
+    wait_until(is_ready, "the services are used to the new life")
     before = REDIS("HGETALL", "pawl:{00}")
     for user, password in PASSWORDS.items():
         session = REDIS.session(user, password)
@@ -346,6 +347,7 @@ def whatever_is_not_needed_is_refused_one_by_one():
 
 @test
 def a_script_may_no_more_than_its_user():
+    wait_until(is_ready, "the services are ready")
     for user, password in PASSWORDS.items():
         session = REDIS.session(user, password)
         check_equal(session("EVAL", "return redis.call('HGET', KEYS[1], 'id')", 1, "pawl:{00}")[:2], b"3:")
