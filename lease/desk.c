@@ -43,6 +43,7 @@ struct desk {
     enum desk_state state;
     bool drained, listens, asked, used; /* listens: to its channel; used: its id was sent to the store */
     struct record_call call;
+    int64_t epoch;
     uint64_t asked_ms, beaten_ms, link; /* beaten: when the last beat that was taken was sent */
     unsigned stripe_number;
     char id[DESK_ID_CHARS + 1], key[DESK_KEY_SIZE], stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE];
@@ -187,9 +188,12 @@ static void desk_take_id(struct desk *desk)
     store_ear_subscribe(desk->ear, desk_key(desk));
 }
 
+/* And the life: one may end and another begin while the link stands. All holds may be over then, long before
+ * any alarm rings, and who left meanwhile was refused and still stands in line. */
 static bool link_is_the_same(const struct desk *desk)
 {
-    return store_link_stands(desk->line->store) && store_link_number(desk->line->store) == desk->link;
+    return store_link_stands(desk->line->store) && store_link_number(desk->line->store) == desk->link &&
+           life_epoch(desk->line->life) == desk->epoch;
 }
 
 static void desk_look_open(struct desk *desk)
@@ -251,6 +255,7 @@ static void desk_ask(struct desk *desk, const char *what, enum desk_state next)
     desk->asked_ms = loop_now_ms();
     if (next == DESK_OPENING) {
         desk->link = store_link_number(desk->line->store);
+        desk->epoch = life_epoch(desk->line->life);
     }
     if (next != desk->state) {
         desk_enter_state(desk, next);
@@ -298,20 +303,6 @@ static void desk_deaf(struct store_ear_owner *owner)
     }
 }
 
-/* 0: not one of ours. */
-static uint64_t read_wid(struct bytes text)
-{
-    uint64_t wid = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9' || wid > (UINT64_MAX - 9) / 10) {
-            return 0;
-        }
-        wid = wid * 10 + (uint64_t)(text.at[i] - '0');
-    }
-    return wid;
-}
-
 static struct desk_place *place_of(const struct desk *desk, uint64_t wid)
 {
     uint32_t slot = wid & (SLOTS_MAX - 1);
@@ -320,25 +311,16 @@ static struct desk_place *place_of(const struct desk *desk, uint64_t wid)
     return place != NULL && place->wid == wid ? place : NULL;
 }
 
-/* "WORD WID" */
 static void desk_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
 {
-    static const char *const words[] = {
-        [DESK_GRANTED] = "granted", [DESK_SUPERSEDED] = "superseded", [DESK_SESSION_LOST] = "session-lost"};
     struct desk *desk = container_of(owner, struct desk, ear_owner);
-    const char *space = message.len > 0 ? memchr(message.at, ' ', message.len) : NULL;
-    size_t len = space != NULL ? (size_t)(space - message.at) : 0;
-    struct desk_place *place = NULL;
+    uint64_t wid = 0;
+    enum desk_news news = desk_message_read(message, &wid);
+    struct desk_place *place = news != DESK_NO_NEWS ? place_of(desk, wid) : NULL;
 
-    if (desk->state != DESK_CLOSED && desk->state != DESK_OPENING && space != NULL &&
+    if (desk->state != DESK_CLOSED && desk->state != DESK_OPENING && place != NULL &&
         bytes_equal(channel, desk_key(desk))) {
-        place = place_of(desk, read_wid((struct bytes){space + 1, message.len - len - 1}));
-    }
-    for (enum desk_news news = DESK_GRANTED; place != NULL && news <= DESK_SESSION_LOST; news++) {
-        if (bytes_are((struct bytes){message.at, len}, words[news])) {
-            place->told(place, news);
-            return;
-        }
+        place->told(place, news);
     }
 }
 

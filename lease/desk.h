@@ -57,6 +57,9 @@ struct bytes desk_key(const struct desk *desk);
 /* The clock for deadlines of those who wait here. */
 struct alarm_clock *desk_clock(struct desk *desk);
 
+/* desk_message.c: what a message to a desk says, and of whom; DESK_NO_NEWS: nothing that is known here. */
+enum desk_news desk_message_read(struct bytes message, uint64_t *wid);
+
 bool desk_allows(enum desk_state from, enum desk_state to);
 /* Whether this desk has ever gone from one to the other; for the test of the drawing. */
 bool desk_has_gone(const struct desk *desk, enum desk_state from, enum desk_state to);

@@ -66,6 +66,7 @@ local function answer()
         if holds[i].unclaimed then
             mine.take_over(lease, holds[i], terms)
         end
+        mine.heard(lease, holds[i])
     end
     return several.told(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
 end

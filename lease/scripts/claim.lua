@@ -28,5 +28,6 @@ if hold then
     return { 'superseded', SEQ }
 end
 lease_settle(lease)
+local how = mine_of().ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
 lease_close(lease, ARGV[5])
-return { 'lost', SEQ, mine_of().ended(lease, ARGV[3]) or 'unknown' }
+return { 'lost', SEQ, how }

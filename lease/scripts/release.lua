@@ -36,8 +36,8 @@ if hold and not hold.unclaimed and (ARGV[4] == '' or ARGV[4] == hold.hold) then
     return mine.release(lease, hold, ARGV[6], ARGV[7], ARGV[8], ARGV[5])
 end
 lease_settle(lease)
+local how = mine.ended_as(lease, ARGV[3], ARGV[4]) -- may end one of many: before it is handed on
 local more = lease_close(lease, ARGV[5])
-local how = mine.ended_as(lease, ARGV[3], ARGV[4])
 if how == 'released' then
     return { 'released', SEQ, more }
 end

@@ -28,5 +28,6 @@ if hold and not hold.unclaimed and (ARGV[5] == '' or ARGV[5] == hold.hold) then
     return mine.told('renewed', hold)
 end
 lease_settle(lease)
+local how = mine.ended_as(lease, ARGV[3], ARGV[5]) -- may end one of many: before it is handed on
 lease_close(lease, ARGV[6])
-return { 'lost', SEQ, mine.ended_as(lease, ARGV[3], ARGV[5]) }
+return { 'lost', SEQ, how }

@@ -45,6 +45,7 @@ local function hold_read_more(record)
     if record.session then
         local s = redis.call('HMGET', record.session, 's', 'd', 'e', 'u')
         record.session_over = not (s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE)
+        record.session_ended = s[1] ~= 'live'
         how = record.session_over and (s[1] == 'released' and 'released' or 'session') or nil
         if not record.unclaimed then
             record.deadline = tonumber(s[1] == 'live' and s[2] or s[4] or NOW)

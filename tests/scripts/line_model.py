@@ -156,8 +156,9 @@ class LeaseModel:
         if hold:
             return ["superseded"]
         self.settle()
+        how = self.ended(lease_id)
         self.turn()
-        return ["lost", self.ended(lease_id) or "unknown"]
+        return ["lost", how or "unknown"]
 
     def leave(self, lease_id, name, how):
         hold, terms = self.live(lease_id), self.line.get(lease_id)
@@ -187,7 +188,6 @@ class LeaseModel:
         self.settle()
         how = self.ended(lease_id)
         self.turn()
-        how = self.ended(lease_id)
         return ["released"] if how == "released" else ["lost", how or "unknown"]
 
     def renew(self, lease_id, ttl):
@@ -197,8 +197,9 @@ class LeaseModel:
             hold.deadline = self.world.now + ttl
             return self.told("renewed", hold)
         self.settle()
+        how = self.ended(lease_id)
         self.turn()
-        return ["lost", self.ended(lease_id) or "unknown"]
+        return ["lost", how or "unknown"]
 
     def force(self, token):
         self.settle()

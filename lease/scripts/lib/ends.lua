@@ -44,7 +44,7 @@ local function hold_unhook(lease, hold, how)
         local list = string.gsub(hold.session, ':s:', ':y:', 1)
         local one = (hold.unclaimed and '/' or '') .. lease.name .. '/' .. hold.lease_id
         if redis.call('HDEL', list, one) == 1 and how ~= 'released' and how ~= 'returned'
-            and not (hold.unclaimed or hold.session_over) then
+            and not (hold.unclaimed or hold.session_ended) then
             redis.call('HSET', list, lease.name, how) -- to be named when the session is renewed
         end
     end

@@ -170,7 +170,11 @@ local function line_fits(line)
 
     -- Ends what is over.
     function line.settle(lease)
-        line.works((lease_settle(lease)))
+        local looked, ended = lease_settle(lease)
+        line.works(looked)
+        if ended > 0 and lease.record.queue then
+            line.set_alarm(lease, NOW) -- of a session that was ended: its alarm may be far away
+        end
     end
 
 end

@@ -10,7 +10,16 @@ local function mine_reads(mine)
         if s[1] and s[4] ~= more.secret then
             return 'forbidden'
         end
-        if s[1] ~= 'live' or NOW >= tonumber(s[2]) or tonumber(s[3]) < ALIVE then
+        local lost = s[1] == 'live' and (tonumber(s[3]) < ALIVE and 'store-restarted'
+            or NOW >= tonumber(s[2]) and 'expired')
+        if lost then -- as session_read() does: what is told to be over never lives again
+            local stripe, member = string.match(more.session, '^(pawl:%b{})(:s:.*)$')
+            touch()
+            redis.call('HSET', more.session, 's', lost, 'u', lost == 'expired' and s[2] or whole(NOW), 'd',
+                whole(NOW + REMEMBER_MS))
+            redis.call('ZADD', stripe .. ':due', whole(NOW), member)
+        end
+        if lost or s[1] ~= 'live' then
             return 'session-lost'
         end
         local list = string.gsub(more.session, ':s:', ':y:', 1)

@@ -56,6 +56,9 @@ end
 function several.close(leases, may_grant)
     local more, set = '', {}
     for i, lease in ipairs(leases) do
+        if i > 1 then -- handing on those before may have granted this one, too
+            lease.record = hold_read(lease.stripe .. ':l:' .. lease.name)
+        end
         lease_settle(lease)
         local waits = lease.record and lease.record.queue
         if waits and line_of().works(0) then
