@@ -346,5 +346,27 @@ def a_thousand_wait_and_each_is_served_in_its_turn():
     nothing_is_left_of_the_line(name)
 
 
+# -- a new life
+
+@test
+def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_the_lease_when_he_asks_again():
+    name = WORLD.name()
+    WORLD.acquire(name, ttl_ms=600000)
+    waiters = [Waiter(client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
+    epoch = int(WORLD.redis("HGET", "pawl:{store}", "epoch"))
+    begun = time.monotonic()
+    WORLD.redis("EVAL", "for _, id in ipairs(redis.call('SMEMBERS', KEYS[1] .. ':members')) do "
+                "redis.call('HDEL', KEYS[1] .. ':m:' .. id, 'beats') end", 1, "pawl:{store}")
+    for waiter in waiters:
+        waiter.told(503, "store-unavailable")
+        check(waiter.ended - begun < 10, f"told after {waiter.ended - begun:.1f} s")
+    check(int(WORLD.redis("HGET", "pawl:{store}", "epoch")) > epoch, "no new life began")
+    for client in CLIENTS:
+        wait_until(lambda client=client: ready(client), "the instance is ready")
+    again = Waiter(CLIENTS[1], name, "again", in_line=False)
+    check_equal(again.told()["lease"], name)
+    check_equal(WORLD.look(name)["holders"][0]["holder"], "again")
+
+
 if __name__ == "__main__":
     main(close=WORLD.close)

@@ -15,15 +15,13 @@ local function mine_reads(mine)
         if lost then -- as session_read() does: what is told to be over never lives again
             local stripe, member = string.match(more.session, '^(pawl:%b{})(:s:.*)$')
             touch()
-            redis.call('HSET', more.session, 's', lost, 'u', lost == 'expired' and s[2] or whole(NOW), 'd',
-                whole(NOW + REMEMBER_MS))
+            local ended_at = lost == 'expired' and s[2] or whole(NOW)
+            redis.call('HSET', more.session, 's', lost, 'u', ended_at, 'd', whole(NOW + REMEMBER_MS))
             redis.call('ZADD', stripe .. ':due', whole(NOW), member)
         end
-        if lost or s[1] ~= 'live' then
-            return 'session-lost'
-        end
-        local list = string.gsub(more.session, ':s:', ':y:', 1)
-        return redis.call('HLEN', list) + (count or 1) > SESSION_LEASES_MAX and 'session-full' or nil
+        if lost or s[1] ~= 'live' then return 'session-lost' end
+        local leases = redis.call('HLEN', (string.gsub(more.session, ':s:', ':y:', 1)))
+        return leases + (count or 1) > SESSION_LEASES_MAX and 'session-full' or nil
     end
 
     -- The hold of this lease_id, if it is live: the record, or the one of many.
