@@ -97,11 +97,17 @@ static enum step wait_refuse(struct waiter *waiter, struct http_request *req, en
     return step;
 }
 
-/* Nobody reads it: what is counted is that nothing was granted. */
+/* Nobody reads it, but a client that has closed only its own side. */
 static enum step wait_to_nobody(struct waiter *waiter)
 {
+    static const char half_closed[] =
+        "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "
+        "Keep it open for as long as you wait.";
+    enum step step = http_refuse_detail(http_unpark(&waiter->parked), PROBLEM_INVALID_REQUEST, half_closed);
+
     worker_count(waiter->worker, COUNT_WAIT_GONE);
-    return wait_refuse(waiter, NULL, PROBLEM_WAIT_TIMEOUT);
+    wait_drop(waiter);
+    return step;
 }
 
 /* -- in line */
@@ -237,10 +243,17 @@ static struct bytes wait_name(const struct waiter *waiter, struct bytes told)
  * was a hold, so that the lease_id is still good. */
 static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes name)
 {
+    static const char passed[] = "Nothing was granted: the lease was handed to you, but it went on before "
+                                 "this service could claim it; "
+                                 "the service stood still, or an administrator ended the grant. Ask again: "
+                                 "your place in line is gone.";
     enum step step;
 
     if (bytes_are(how, "returned") || bytes_are(how, "unknown")) {
-        return wait_sent_away(waiter, NULL);
+        worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
+        step = http_refuse_detail(http_unpark(&waiter->parked), PROBLEM_STORE_UNAVAILABLE, passed);
+        wait_drop(waiter);
+        return step;
     }
     step = lease_ended_answer(http_unpark(&waiter->parked), PROBLEM_HOLD_OVER, wait_name(waiter, name), how);
     wait_drop(waiter);
