@@ -199,7 +199,7 @@ def a_lease_id_that_was_over_before_somebody_else_came_is_only_somebody():
 @test
 def the_last_token_is_exact_and_no_token_comes_after_it():
     lease = begin()
-    STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1)
+    STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1, "ceiling", TOKEN_LAST + 9)
     check_equal(lease.acquire(), ["granted", 1, TOKEN_LAST, EPOCH, 1000, 1000])
     check_equal(lease.field("t"), str(TOKEN_LAST))
     check_equal(lease.look()[3], TOKEN_LAST)

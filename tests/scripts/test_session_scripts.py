@@ -681,10 +681,20 @@ def a_session_survives_a_restart_that_was_proven_and_ends_with_any_other():
     check_equal((session.renew()[0], state(lease)), ("renewed", ("held", "ada")))
     for i in range(256):
         STORE.redis("HSET", f"pawl:{{{i:02x}}}", "alive", EPOCH + 1)
-    check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
     check_equal(session.renew()[::2], ["lost", "store-restarted"])
+    check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
     check_equal(lease.renew()[::2], ["lost", "store-restarted"])
     check_equal(session.end()[::2], ["lost", "store-restarted"])
+
+
+@test
+def a_lease_that_was_told_to_be_over_is_named_when_its_session_lives_on_by_a_step_of_the_clock():
+    session = begin()
+    lease = hold(session)
+    STORE.at(NOW + TTL)
+    check_equal(lease.renew()[::2], ["lost", "session"])
+    STORE.at(NOW + TTL - 10)
+    check_equal(session.held(), ([], ["orders:42"]))
 
 
 main()
