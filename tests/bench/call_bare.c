@@ -27,6 +27,14 @@ enum problem record_line_problem(struct record_line *line)
     return PROBLEM_NONE;
 }
 
+/* As it is: the floor and the settings are looked at on both sides. */
+struct bytes record_may_grant(const struct record_line *line)
+{
+    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life);
+
+    return may ? BYTES("grant") : BYTES("hold-off");
+}
+
 enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
 {

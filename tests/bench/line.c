@@ -22,7 +22,7 @@
 #include "tests/bench/request.h"
 #include "tests/bench/wire.h"
 
-enum { ANSWER_SIZE = 4096, POLL_NS = 100000000, WAIT_BATCH = 50, SILENCE_MS = 20000 };
+enum { ANSWER_SIZE = 4096, POLL_NS = 100000000, HELD_NS = 2000000, WAIT_BATCH = 50, SILENCE_MS = 20000 };
 
 struct line {
     const char *to, *job;
@@ -96,6 +96,14 @@ static void tell(const struct line *line)
            histogram_quantile_us(&line->times, 0.99), (double)line->times.longest_ns / 1000);
 }
 
+static void sleep_until(uint64_t ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        ;
+}
+
 static void run_alone(struct line *line)
 {
     struct client client = {.fd = wire_connect(line->to)};
@@ -159,8 +167,10 @@ static void run_handoff(struct line *line)
         expect(answer(holder), 201, "a waiter");
         if (i > line->waiters)
             histogram_add(&line->times, now_ns() - released_ns);
-        if (before) /* not before: its place in line is not a part of the hand-off */
+        if (before) { /* its place in line is no part of the hand-off: the holder holds for a moment */
             ask_lease(line, before, name, 600000);
+            sleep_until(now_ns() + HELD_NS);
+        }
         released_ns = now_ns();
         ask_release(holder, name);
         expect(answer(holder), 204, "release");
@@ -172,14 +182,6 @@ static void run_handoff(struct line *line)
 }
 
 /* -- polling */
-
-static void sleep_until(uint64_t ns)
-{
-    struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        ;
-}
 
 static void run_poll(struct line *line)
 {

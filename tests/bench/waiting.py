@@ -10,7 +10,7 @@ import time
 
 import world
 
-HANDOFF_ROUNDS, POLL_ROUNDS = 3000, 30
+HANDOFF_ROUNDS = 1000
 LONG_LINE, SHORT_LINE, LEAVERS = 10_000, 10, 2000
 
 
@@ -87,7 +87,7 @@ def handoffs(program, s, rounds):
     listener.close()
     got["woken"] = told / (rounds + 16)
     got["1000"] = line(program, s.lease.to, "handoff", rounds=rounds, waiters=1000)
-    got["poll"] = line(program, s.lease.to, "poll", rounds=max(10, rounds // 100))
+    got["poll"] = line(program, s.lease.to, "poll", rounds=max(10, rounds // 50))
     return got
 
 
