@@ -388,13 +388,18 @@ def stops_only_new_grants(world, held):
 
 @test
 def a_store_that_comes_back_unsafe_gets_no_new_grants_until_it_is_safe_again():
-    world = World()
-    held = world.acquire("held", ttl_ms=600000)
-    world.redis.kill()
     settings = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "no"]
-    world.redis.start(settings)
-    for client in (world.lease, world.gateway):
-        wait_until(lambda client=client: readyz(client).code == "store-unsafe", "the settings were looked at")
+    for attempt in range(3):
+        world = World()
+        held = world.acquire("held", ttl_ms=600000)
+        world.redis.kill()
+        world.redis.start(settings)
+        for client in (world.lease, world.gateway):
+            wait_until(lambda client=client: readyz(client).code == "store-unsafe", "the settings were looked at")
+        # On a machine that is slow enough a service is asked too late, nothing is proven, and all holds are over.
+        if attempt == 2 or world.look("held")["state"] == "held":
+            break
+        world.close()
     stops_only_new_grants(world, held)
     world.redis.kill()
     world.redis.start()
