@@ -313,7 +313,11 @@ static struct desk_place *place_of(const struct desk *desk, uint64_t wid)
 
 static void desk_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
 {
-    struct desk *desk = container_of(owner, struct desk, ear_owner);
+    desk_hear(container_of(owner, struct desk, ear_owner), channel, message);
+}
+
+void desk_hear(struct desk *desk, struct bytes channel, struct bytes message)
+{
     uint64_t wid = 0;
     enum desk_news news = desk_message_read(message, &wid);
     struct desk_place *place = news != DESK_NO_NEWS ? place_of(desk, wid) : NULL;

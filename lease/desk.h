@@ -48,6 +48,10 @@ bool desk_is_open(const struct desk *desk);
 void desk_drain(struct desk *desk);
 bool desk_is_shut(const struct desk *desk);
 
+/* A message to the desk of this key, read in a script's reply: who waits here need not wait for the ear,
+ * which will say the same. Another desk's: nothing happens. */
+void desk_hear(struct desk *desk, struct bytes key, struct bytes message);
+
 /* Takes a place at a desk that is open; told is set by the caller. */
 void desk_enter(struct desk *desk, struct desk_place *place);
 void desk_leave(struct desk *desk, struct desk_place *place);

@@ -64,14 +64,16 @@ static enum step release_ask(struct release *r)
     return lease_call_run(lease, &script_release, 8, release_answer);
 }
 
-/* {"released", seq, more} */
+/* {"released", seq, more, desk, message}: most who wait stand at the desk where the holder releases. */
 static enum step release_done(struct release *r, const struct store_reply *reply)
 {
     struct http_request *req = r->lease.req;
+    struct lease_worker *own = lease_worker_of(req);
 
     worker_count(worker_of(req), COUNT_RELEASED);
+    desk_hear(own->desk, store_reply_text(reply, 3), store_reply_text(reply, 4));
     if (store_reply_text(reply, 2).len > 0) {
-        hand_on_more(lease_worker_of(req)->hand_on, r->lease.name);
+        hand_on_more(own->hand_on, r->lease.name);
     }
     return http_answer(req, 204);
 }

@@ -17,8 +17,9 @@
 --   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  "one", or "all" however often it was entered
 --   ARGV[7]  Idempotency-Key or ""   ARGV[8]  digest of the request, or ""
---   returns  {"released", seq, more}: free of it, now, or before and this is the same request again; more:
---              "more" when hand_on.lua has something left to do
+--   returns  {"released", seq, more, desk, message}: free of it, now, or before and this is the same request
+--              again; more: "more" when hand_on.lua has something left to do; desk, message: what the desk to
+--              which it was handed on is told as well, or none
 --            {"left", seq, holds that remain}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
@@ -39,6 +40,6 @@ lease_settle(lease)
 local how = mine.ended_as(lease, ARGV[3], ARGV[4]) -- may end one of many: before it is handed on
 local more = lease_close(lease, ARGV[5])
 if how == 'released' then
-    return { 'released', SEQ, more }
+    return { 'released', SEQ, more, handed_desk, handed_word }
 end
 return { 'lost', SEQ, how }

@@ -94,17 +94,18 @@ local function hold_void(record)
     end
 end
 
--- A hold of these terms (lease/scripts/lib/grant.lua) begins; what only it may have had before is gone.
-local function hold_begin(key, terms, token, deadline)
+-- A hold of these terms (lease/scripts/lib/grant.lua) begins, and with it more fields and values; what only
+-- it may have had before is gone.
+local function hold_begin(key, terms, token, deadline, ...)
     redis.call('HSET', key, 's', 'held', 't', token, 'e', STRIPE[6], 'h', terms.hold, 'i', terms.lease_id,
-        'd', deadline, 'o', terms.holder, 'l', terms.ttl, 'g', whole(NOW), 'n', '1')
+        'd', deadline, 'o', terms.holder, 'l', terms.ttl, 'g', whole(NOW), 'n', '1', ...)
     if terms.meta ~= '' then
         redis.call('HSET', key, 'm', terms.meta)
     end
 end
 
--- The exclusive hold is over.
-local function hold_stop(key, how, forget_at)
+-- The exclusive hold is over, or the last of many; other fields go with it.
+local function hold_stop(key, how, forget_at, ...)
     redis.call('HSET', key, 's', how, 'd', forget_at)
-    redis.call('HDEL', key, 'o', 'l', 'g', 'n', 'm')
+    redis.call('HDEL', key, 'o', 'l', 'g', 'n', 'm', ...)
 end

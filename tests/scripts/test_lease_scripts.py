@@ -360,8 +360,8 @@ def release_again_by_the_one_that_released_last_is_the_same_answer():
     lease = begin()
     lease.acquire()
     lease.release()
-    check_equal(STORE.unchanged_by(lease.release), ["released", 2, ""])
-    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, ""])
+    check_equal(STORE.unchanged_by(lease.release), ["released", 2, "", "", ""])
+    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, "", "", ""])
     check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 2, "unknown"])
 
 

@@ -89,7 +89,8 @@ def release_hands_the_lease_to_the_first_in_line_and_wakes_nobody_else():
         wait(lease, lease_id, str(i))
     ear = Ear(STORE)
     reply, changes = STORE.changed_by(lambda: lease.release("id-a"))
-    check_equal((reply, ear.heard()), (["released", 5, ""], ["granted 0"]))
+    # Who releases is told as well.
+    check_equal((reply, ear.heard()), (["released", 5, "", DESK, "granted 0"], ["granted 0"]))
     check_equal((holders(lease), line_of(lease)), (["id-b"], ["id-c", "id-d"]))
     check_equal(ends(lease), [("granted", "1"), ("released", "1"), ("granted", "2")])
     check(changes[lease.stripe][1]["counter"] == "2", "one token")

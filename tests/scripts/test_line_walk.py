@@ -43,6 +43,7 @@ class Walk:
         self.asked = {name: [] for name in names}  # (lease_id, name of the hold) of those who wait, or did
         self.given = {name: [] for name in names}  # of those, who was handed it and may claim
         self.number, self.words, self.desks, self.wids = 0, {}, [], {}
+        self.handed = None  # (desk, message) that the last release was told
         for _ in range(3):
             self.open_desk()
 
@@ -146,7 +147,8 @@ class Walk:
     def release(self, name):
         lease_id, how_many = self.holder(name), self.random.choice(("one", "all"))
         reply = self.leases[name].release(lease_id, how_many=how_many)
-        return [reply[0]] + [one for one in reply[2:] if one != ""], self.models[name].release(lease_id, how_many == "all")
+        self.handed = tuple(reply[3:5]) if len(reply) == 5 and reply[3] else None
+        return [reply[0]] + [one for one in reply[2:3] if one != ""], self.models[name].release(lease_id, how_many == "all")
 
     def renew(self, name):
         lease_id, ttl = self.holder(name), self.random.choice((100, 2000))
@@ -213,6 +215,8 @@ class Walk:
                 name, lease_id, hold = self.wids.pop((desk, message))
                 self.given[name] = self.given[name][-5:] + [(lease_id, hold)]
         check_equal(heard, self.world.told, what)
+        check_equal(self.handed in heard or self.handed is None, True, what)  # who releases is told no more than the desk
+        self.handed = None
         self.world.told.clear()
 
     def raw_holds(self, lease, keys):

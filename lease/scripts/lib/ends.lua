@@ -26,14 +26,14 @@ end
 local function lease_free(lease, how, until_ms)
     local record = lease.record
     local forget_at = whole(math.max(NOW + REMEMBER_MS, until_ms))
-    hold_stop(record.key, how, forget_at)
     if record.more then
-        redis.call('HDEL', record.key, 'y', 'M', 'N', 'r', 'u', 'c', 'x', 'v', 'j', 'a', 'b')
+        local last = (until_ms > NOW or record.queue) and 'M' or 'y' -- else one of them stays
+        hold_stop(record.key, how, forget_at, 'M', 'N', 'r', 'u', 'c', 'x', 'v', 'j', 'a', 'b', last)
+    else
+        hold_stop(record.key, how, forget_at)
     end
     if until_ms > NOW then
         redis.call('HSET', record.key, 'y', '1', 'b', whole(until_ms))
-    elseif record.queue then
-        redis.call('HSET', record.key, 'y', '1')
     end
     redis.call('ZADD', lease.stripe .. ':due', forget_at, lease.name)
 end

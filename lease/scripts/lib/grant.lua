@@ -32,11 +32,7 @@ end
 -- The parts of a grant that few ask for. unclaimed: "DESK WID" of whom has yet to claim it, or nil.
 local function grant_more(lease, hash, terms, unclaimed)
     local more = terms.more or {}
-    if unclaimed then
-        redis.call('HSET', hash, 'y', '1', 'c', unclaimed)
-    else
-        redis.call('HSET', hash, 'y', '1')
-    end
+    redis.call('HSET', hash, 'y', '1')
     if more.delay then
         redis.call('HSET', hash, 'j', more.delay)
     end
@@ -56,10 +52,10 @@ local function grant_more(lease, hash, terms, unclaimed)
     end
 end
 
-local function grant_many(lease, terms, token, deadline)
+local function grant_many(lease, terms, token, deadline, ...)
     local prefix, record = lease.stripe, lease.record
     local hash, more = prefix .. ':h:' .. lease.name .. '/' .. terms.lease_id, terms.more
-    hold_begin(hash, terms, token, deadline)
+    hold_begin(hash, terms, token, deadline, ...)
     redis.call('ZADD', prefix .. ':x:' .. lease.name, deadline, terms.lease_id)
     redis.call('HSET', prefix .. ':n:' .. lease.name, terms.hold, terms.lease_id,
         many_of().token_name(token), terms.lease_id)
@@ -68,6 +64,12 @@ local function grant_many(lease, terms, token, deadline)
             more.permits or 0, 'y', '1')
     end
     redis.call('HSET', prefix .. ':l:' .. lease.name, 't', token, 'e', STRIPE[6], 'h', terms.hold)
+    return hash
+end
+
+local function grant_one(lease, ...)
+    local hash = lease.stripe .. ':l:' .. lease.name
+    hold_begin(hash, ...)
     return hash
 end
 
@@ -95,12 +97,13 @@ local function grant(lease, terms, unclaimed)
     if record and not record.many and (record.last_hold or (record.delayed_until or 0) > 0) then
         redis.call('HDEL', hash, 'b', 'u')
     end
-    if is_many then
-        hash = grant_many(lease, terms, token, whole(deadline))
+    local begin = is_many and grant_many or grant_one
+    if unclaimed then
+        hash = begin(lease, terms, token, whole(deadline), 'y', '1', 'c', unclaimed)
     else
-        hold_begin(hash, terms, token, whole(deadline))
+        hash = begin(lease, terms, token, whole(deadline))
     end
-    if unclaimed or more and (more.delay or more.session or more.key) then
+    if more and (more.delay or more.session or more.key) then
         grant_more(lease, hash, terms, unclaimed)
     end
     if is_many then

@@ -21,6 +21,7 @@
 -- left is somebody's at once: its alarm says so.
 local ALARM, PURGE_MAX, WORK_MAX = 'pawl:{store}:alarm', 1000, 64
 local made_line
+local handed_desk, handed_word = '', '' -- to whom this script handed on last, and what it is told
 
 local function line_places(line)
     local work = 0
@@ -198,8 +199,12 @@ local function line_alarms(line)
 
     -- Has the lease looked at when it is due, or at the time given; an earlier alarm stays, but one that has
     -- rung, if it was looked at just now. lease.record may be missing when a time is given.
-    function line.set_alarm(lease, at, is_looked_at)
-        if line.is_empty(lease) then
+    -- is_empty: of the line, if it is known.
+    function line.set_alarm(lease, at, is_looked_at, is_empty)
+        if is_empty == nil then
+            is_empty = line.is_empty(lease)
+        end
+        if is_empty then
             lease_touch(lease)
             redis.call('ZREM', ALARM, lease.name)
             redis.call('HDEL', lease.stripe .. ':l:' .. lease.name, 'w')
@@ -269,7 +274,8 @@ local function line_grants(line)
             all_of(line).forget(terms)
         end
         line.works(#leases)
-        redis.call('PUBLISH', desk, 'granted ' .. wid)
+        handed_desk, handed_word = desk, 'granted ' .. wid
+        redis.call('PUBLISH', desk, handed_word)
         lease.record = hold_read(lease.stripe .. ':l:' .. lease.name)
     end
 end
@@ -291,7 +297,7 @@ local function line_turns(line)
                 line.hand_on(lease, leases, full)
             end
         until not (leases and lease.record.many)
-        line.set_alarm(lease, rest and NOW or nil, true)
+        line.set_alarm(lease, rest and NOW or nil, true, leases and lease.is_alone)
         return rest
     end
 end

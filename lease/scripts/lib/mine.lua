@@ -84,7 +84,8 @@ local function mine_words(mine)
     end
 
     function mine.told(word, hold, holds)
-        local ttl, entered, meta = mine.terms(hold)
+        local known = hold.terms or { mine.terms(hold) }
+        local ttl, entered, meta = known[1], known[2], known[3]
         return { word, SEQ, hold.token, hold.epoch, hold.hold, hold.holder, ttl, hold.left_ms,
             holds or entered, meta, hold.mode }
     end
@@ -101,9 +102,10 @@ local function mine_times(mine)
         end
     end
 
-    local function set_deadline(lease, hold, deadline)
+    -- What else of the hold changes with it: field and value.
+    local function set_deadline(lease, hold, deadline, field, value)
         hold.deadline, hold.left_ms = deadline, deadline - NOW
-        redis.call('HSET', hold.key, 'd', whole(deadline))
+        redis.call('HSET', hold.key, 'd', whole(deadline), field, value)
         if lease.record.many then
             redis.call('ZADD', many_of().index(lease), whole(deadline), hold.lease_id)
             many_of().settle_times(lease)
@@ -120,17 +122,16 @@ local function mine_times(mine)
     function mine.extend(lease, hold, ttl_ms)
         if not hold.session then
             lease_touch(lease)
-            redis.call('HSET', hold.key, 'l', whole(ttl_ms))
-            set_deadline(lease, hold, NOW + ttl_ms)
+            set_deadline(lease, hold, NOW + ttl_ms, 'l', whole(ttl_ms))
         end
     end
 
     -- A grant that was handed on to it and that it has not claimed: from now on it is a hold, for its ttl.
     function mine.claim(lease, hold)
         lease_touch(lease)
-        redis.call('HSET', hold.key, 'c', '')
         hold.unclaimed, hold.untold = false, true
-        local deadline = NOW + mine.terms(hold)
+        hold.terms = { mine.terms(hold) }
+        local deadline = NOW + hold.terms[1]
         if hold.session then
             local list = string.gsub(hold.session, ':s:', ':y:', 1)
             local one = lease.name .. '/' .. hold.lease_id
@@ -138,7 +139,7 @@ local function mine_times(mine)
             redis.call('HSET', list, one, string.sub(lease.stripe, 7, 8))
             deadline = tonumber(redis.call('HGET', hold.session, 'd'))
         end
-        set_deadline(lease, hold, deadline)
+        set_deadline(lease, hold, deadline, 'c', '')
     end
 end
 
@@ -205,7 +206,8 @@ local function mine_deeds(mine)
         else
             hold_end(lease, 'released', '')
         end
-        return { 'released', SEQ, lease_close(lease, may_grant) }
+        local rest = lease_close(lease, may_grant)
+        return { 'released', SEQ, rest, handed_desk, handed_word }
     end
 
     -- The grant was handed on to an earlier request of this lease_id, which gets it no more: the name of the
