@@ -100,6 +100,7 @@ def bench_handoff(plan, s, program, out):
     for side in ("alone", "16", "1000", "poll"):
         out.figure(f"us of {'an acquire alone' if side == 'alone' else 'polling' if side == 'poll' else 'a hand-off, ' + side + ' wait'}, median",
                    median(lambda one, side=side: one[side]["p50_us"]))
+    out.figure("p99 of an acquire alone, ratio to its median", median(lambda one: one["alone"]["p99_us"] / one["alone"]["p50_us"]))
     out.figure("hand-off with 16 waiting, ratio to an acquire alone, medians",
                median(lambda one: one["16"]["p50_us"] / one["alone"]["p50_us"]), "at most", 2.2)
     out.figure("hand-off with 16 waiting, p99, ratio to the median of an acquire alone",
