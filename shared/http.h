@@ -42,15 +42,17 @@ enum http_method {
 
 /* How the body of a request is treated. */
 enum http_body_kind {
-    HTTP_BODY_NONE,   /* a body is refused: 400 */
-    HTTP_BODY_JSON,   /* collected, at most body_max; must be application/json if not empty (415) */
-    HTTP_BODY_BYTES,  /* collected, at most body_max, any type */
-    HTTP_BODY_DROPPED /* read to its end and forgotten, at most body_max */
+    HTTP_BODY_NONE,    /* a body is refused: 400 */
+    HTTP_BODY_JSON,    /* collected, at most body_max; must be application/json if not empty (415) */
+    HTTP_BODY_BYTES,   /* collected, at most body_max, any type */
+    HTTP_BODY_DROPPED, /* read to its end and forgotten, at most body_max */
+    HTTP_BODY_STREAMED /* collected up to HTTP_BODY_HELD_BYTES; what is longer comes in pieces (below) */
 };
 
 struct http_route {
     unsigned methods; /* HTTP_GET implies HTTP_HEAD; HTTP_ANY: every method, HTTP_OTHER included */
-    /* "/v1/leases/{name}": {x} is one raw segment; "{x**}" at the end: one or more segments. */
+    /* "/v1/leases/{name}": {x} is one raw segment; "{x**}" at the end: one or more segments. A slash and two
+     * stars, and nothing else: whatever path it is, "/" too. */
     const char *path;
     enum http_body_kind body;
     size_t body_max; /* bytes; 0 means the server's default for the kind */
@@ -81,6 +83,14 @@ int http_query_get(const struct http_request *req, const char *const *names_know
  * NULL): how often it came. */
 struct bytes http_header(const struct http_request *req, const char *name, unsigned *count);
 struct bytes http_body(const struct http_request *req);
+/* All headers in their order, as they came. */
+unsigned http_field_count(const struct http_request *req);
+void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value);
+/* The method as it came. */
+struct bytes http_method_text(const struct http_request *req);
+/* Address of the other end of the connection, "127.0.0.1" or "::1"; "" when it has gone. */
+enum { HTTP_ADDRESS_SIZE = 48 };
+const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
 /* 16 characters, unique for each request of this process's life; for logs and "instance". */
 const char *http_request_id(const struct http_request *req);
 /* The target as it came, without the query. */
@@ -95,6 +105,14 @@ const struct http_owner *http_owner(const struct http_request *req);
  * Content-Type replaces the first. At most 12 headers and 1,024 bytes of them, names included: an answer
  * with more becomes 500 internal. */
 void http_reply_header(struct http_request *req, const char *name, struct bytes value);
+/* The same with a name that is copied too, and room for http_options.reply_head_max bytes in all, those of
+ * http_reply_header() included (set these first), and 64 fields; for heads that come from elsewhere: such a
+ * head has no "Cache-Control: no-store" of the server's. Several of one name stay several, in their order; an
+ * empty value is left out. false: no room, or it cannot be sent (its bytes, or it is Content-Length,
+ * Transfer-Encoding, Connection or Date, which are the server's); nothing was added. */
+bool http_reply_field(struct http_request *req, struct bytes name, struct bytes value);
+/* Nothing of the head of the answer has been set. */
+void http_reply_forget(struct http_request *req);
 /* Body of the answer, copied, unless it is what http_json() wrote; type NULL: no Content-Type. For HEAD
  * and for 304 only the length is sent; 204 and 304 have no Content-Type. */
 void http_reply_body(struct http_request *req, const char *type, struct bytes body);
@@ -166,6 +184,61 @@ bool http_stream_write(struct http_stream *stream, struct bytes piece);
  * `gone`, or anywhere else, once; the struct is the owner's again. */
 void http_stream_end(struct http_stream *stream);
 
+/* -- bodies that come in pieces. The handler of a route with HTTP_BODY_STREAMED is called when the whole body
+ * is there, or when HTTP_BODY_HELD_BYTES of a longer one are (for HTTP_BODY_STREAMED body_max 0 means no
+ * limit for the whole): then http_body_is_whole() is false and http_body() is its beginning. Such a handler,
+ * or a continuation of its, calls http_body_take() for the rest before it ends the request, or refuses: then
+ * the connection is closed behind the answer, and what still comes is read and forgotten for a little while.
+ */
+enum { HTTP_BODY_HELD_BYTES = 65536 };
+struct http_intake {
+    /* The next piece, valid during the call; returns how many of its bytes were taken. If not all, the client
+     * is not read from until http_intake_more(), and the rest is shown again then. Never from inside a call
+     * of this module (http_server_drain() excepted, as for handlers). */
+    size_t (*piece)(struct http_intake *intake, struct bytes piece);
+    /* Called once: the body is whole, or it never will be (the client has gone, was silent for
+     * body_timeout_ms, broke the chunking, sent more than body_max). The request is still to be ended, once
+     * and at any later time; after a body that broke, that goes nowhere. */
+    void (*whole)(struct http_intake *intake);
+    void (*broken)(struct http_intake *intake);
+    struct http_request *req; /* the server's own */
+};
+bool http_body_is_whole(const struct http_request *req);
+/* The length that was announced; -1: chunked. 0: none. */
+int64_t http_body_announced(const struct http_request *req);
+/* Once, and only if http_body_is_whole() is false (asserted). The owner keeps the struct until whole or
+ * broken was called, or the request is ended: then neither is called any more. A client that goes while its
+ * owner has no room is noticed, save in a chunked body: there, only a reset; its end when all that came was
+ * taken. */
+void http_body_take(struct http_request *req, struct http_intake *intake);
+void http_intake_more(struct http_intake *intake);
+
+/* -- answers whose body comes in pieces, with back-pressure; the connection is kept, if all went well. */
+struct http_outlet {
+    /* After http_outlet_write() took less than all: there is room again. */
+    void (*room)(struct http_outlet *outlet);
+    /* The client has gone (as in struct http_stream: it has closed its side), or takes nothing for
+     * send_timeout_ms (a quarter more at most). http_outlet_end() is still to be called; WHOLE, if all had
+     * been written before, still reaches a client that has closed its side only. Neither is called from
+     * inside a call of this module, nor after http_outlet_end(). */
+    void (*gone)(struct http_outlet *outlet);
+    struct http_flow *flow; /* the server's own */
+};
+/* The request is ended well, as by http_answer(), and not to be touched any more. length: of the whole body,
+ * or -1: not known, sent chunked. For HEAD nothing is to be written; the length is told. The owner keeps the
+ * struct until http_outlet_end(). */
+enum { HTTP_OUTLET_UNSENT_MAX = 65536 };
+enum step http_outlet_begin(struct http_request *req, struct http_outlet *outlet, unsigned status,
+                            int64_t length);
+/* Copied; returns how much was taken: at most HTTP_OUTLET_UNSENT_MAX bytes wait for the client; 0 after
+ * `gone`. More than `length` in all is a mistake (asserted), but for answers without a body, where it is
+ * forgotten. */
+size_t http_outlet_write(struct http_outlet *outlet, struct bytes piece);
+/* The body is whole; or it is not and never will be: then the connection is cut, so that the client sees it.
+ * Fewer bytes than `length` are never whole. */
+enum http_outlet_end { HTTP_OUTLET_WHOLE, HTTP_OUTLET_CUT };
+void http_outlet_end(struct http_outlet *outlet, enum http_outlet_end end);
+
 /* -- the server. */
 struct http_owner { /* the service embeds this and finds itself with container_of */
     /* Called once for each ended request, for the log and the metrics; may be NULL. */
@@ -183,8 +256,10 @@ struct http_options {
     unsigned header_timeout_ms; /* 10,000 */
     unsigned body_timeout_ms;   /* 30,000 */
     unsigned send_timeout_ms;   /* for a client to take its whole answer; 0: 30,000 */
-    bool suspend_always;        /* the fallback that libmicrohttpd documents; otherwise short waits poll */
-    const char *server_name;    /* "pawl-lease", for problems about the request itself */
+    /* Of http_reply_field(), in bytes; 0: 1,024. Each connection takes two bytes more for each above. */
+    unsigned reply_head_max;
+    bool suspend_always;     /* the fallback that libmicrohttpd documents; otherwise short waits poll */
+    const char *server_name; /* "pawl-lease", for problems about the request itself */
 };
 
 struct http_server *http_server_new(struct loop *loop, const struct http_options *options);

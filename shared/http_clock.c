@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "shared/http_internal.h"
+#include "shared/http_flow.h"
 
 enum { SEND_TIMEOUT_MS = 30000, LINGER_MS = 2000 };
 
@@ -19,6 +19,8 @@ void http_clock_init(struct http_server *server)
     clock->timeout_ms[PHASE_BODY] = server->options.body_timeout_ms;
     clock->timeout_ms[PHASE_SEND] = server->options.send_timeout_ms > 0 ? server->options.send_timeout_ms
                                                                         : SEND_TIMEOUT_MS;
+    clock->timeout_ms[PHASE_TAKE] = clock->timeout_ms[PHASE_SEND] / HTTP_FLOW_LOOKS + 1;
+    clock->timeout_ms[PHASE_OVER] = LINGER_MS;
     clock->timeout_ms[PHASE_LINGER] = LINGER_MS;
     clock->now_ms = loop_now_ms();
     clock->armed_ms = UINT64_MAX;
@@ -75,12 +77,21 @@ void http_clock_set(struct http_server *server, struct http_deadline *deadline, 
 static void clock_expire(struct http_server *server, struct http_deadline *deadline)
 {
     enum http_phase phase = deadline->phase;
+    struct http_conn *conn = container_of(deadline, struct http_conn, deadline); /* not of PHASE_LINGER */
 
     clock_remove(&server->clock, deadline);
     switch (phase) {
-    case PHASE_HEAD:
-    case PHASE_BODY: http_raw_timeout(container_of(deadline, struct http_conn, deadline)); return;
-    case PHASE_SEND: shutdown(container_of(deadline, struct http_conn, deadline)->fd, SHUT_RDWR); return;
+    case PHASE_HEAD: http_raw_timeout(conn); return;
+    case PHASE_BODY:
+        if (http_body_is_whole(conn->req)) {
+            http_raw_timeout(conn);
+        } else {
+            http_intake_silent(conn->req);
+        }
+        return;
+    case PHASE_TAKE: http_flow_look(conn); return;
+    case PHASE_SEND:
+    case PHASE_OVER: shutdown(conn->fd, SHUT_RDWR); return;
     case PHASE_LINGER: http_linger_end(deadline); return;
     case PHASE_NONE:
     case PHASE_COUNT: abort(); /* is on no list */

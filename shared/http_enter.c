@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "shared/http_internal.h"
+#include "shared/http_flow.h"
 
 enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096 };
 
@@ -56,7 +56,7 @@ static bool body_fits_inline(const struct http_request *req)
 /* An announced body is given all its room at once, a chunked one more and more. */
 static enum problem body_room(struct http_request *req, size_t len)
 {
-    size_t size = req->body_size > 0 ? req->body_size : BODY_FIRST_BYTES;
+    size_t size = req->body_size > 0 ? req->body_size : BODY_FIRST_BYTES, max = req->body_max;
     char *body;
 
     if (body_fits_inline(req)) {
@@ -69,10 +69,11 @@ static enum problem body_room(struct http_request *req, size_t len)
     while (size < len) {
         size *= 2;
     }
-    if (req->length == LENGTH_ANNOUNCED) {
-        size = (size_t)req->announced;
-    } else if (size > req->body_max) {
-        size = req->body_max;
+    if (req->route->body == HTTP_BODY_STREAMED && max > HTTP_BODY_HELD_BYTES) {
+        max = HTTP_BODY_HELD_BYTES;
+    }
+    if (req->length == LENGTH_ANNOUNCED || size > max) {
+        size = req->length == LENGTH_ANNOUNCED && req->announced < max ? (size_t)req->announced : max;
     }
     if (http_body_reserve(req, size) != PROBLEM_NONE) {
         return PROBLEM_OVERLOADED;
@@ -92,7 +93,6 @@ static enum MHD_Result enter_body(struct http_request *req, struct bytes piece)
     enum problem problem = PROBLEM_NONE;
     const char *detail = NULL;
 
-    req->server->moved++;
     if (req->route->body == HTTP_BODY_NONE) {
         problem = PROBLEM_INVALID_REQUEST;
         detail = http_no_body_detail;
@@ -110,6 +110,29 @@ static enum MHD_Result enter_body(struct http_request *req, struct bytes piece)
         memcpy(req->body + req->body_len, piece.at, piece.len);
     }
     req->body_len = len;
+    return MHD_YES;
+}
+
+/* Is held up to HTTP_BODY_HELD_BYTES; then, if it is longer, the handler is called. */
+static enum MHD_Result enter_streamed(struct http_request *req, struct bytes piece)
+{
+    size_t room = HTTP_BODY_HELD_BYTES - req->body_len;
+    struct bytes held = {piece.at, piece.len < room ? piece.len : room};
+    struct bytes rest = {piece.at + held.len, piece.len - held.len};
+
+    req->received += piece.len;
+    if (req->received > req->body_max) {
+        return http_raw_refuse(req, PROBLEM_TOO_LARGE, NULL);
+    }
+    if (held.len > 0 && enter_body(req, held) == MHD_NO) {
+        return MHD_NO;
+    }
+    if (rest.len > 0 || (req->body_len == HTTP_BODY_HELD_BYTES && req->announced > req->received)) {
+        return http_intake_begin(req, rest);
+    }
+    if (req->length == LENGTH_CHUNKED || req->announced > HTTP_BODY_HELD_BYTES) {
+        http_clock_set(req->server, &req->conn->deadline, PHASE_BODY); /* it is only not to be silent */
+    }
     return MHD_YES;
 }
 
@@ -148,13 +171,48 @@ static enum step request_start(struct http_request *req)
     return req->route->handle(req);
 }
 
-static void request_suspend(struct http_request *req)
+void http_request_suspend(struct http_request *req)
 {
     req->suspended = true;
     MHD_suspend_connection(req->mhd);
 }
 
-static enum MHD_Result enter_run(struct http_request *req)
+void http_request_resume(struct http_request *req)
+{
+    req->suspended = false;
+    MHD_resume_connection(req->mhd);
+    req->server->must_run = true;
+    loop_again(req->server->loop); /* if this is the end of the turn, and our hook has already had its go */
+}
+
+void http_request_unpoll(struct http_request *req)
+{
+    req->server->polled -= req->polled;
+    req->polled = false;
+}
+
+enum MHD_Result http_enter_leave(struct http_conn *conn, struct http_request *req)
+{
+    struct http_server *server = conn->server;
+
+    if (conn->req == NULL) { /* parked: the request's memory is not ours any more */
+        return MHD_YES;
+    }
+    req->in_handler = false;
+    if (req->state == STATE_ANSWERED) {
+        return http_reply_queue(req);
+    }
+    if (server->options.suspend_always || server->polled >= POLLED_MAX) {
+        http_request_suspend(req);
+        return MHD_YES;
+    }
+    server->polled++;
+    req->polled = true;
+    req->waiting_ms = server->clock.now_ms;
+    return MHD_YES;
+}
+
+enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest)
 {
     struct http_server *server = req->server;
     struct http_conn *conn = req->conn;
@@ -167,31 +225,19 @@ static enum MHD_Result enter_run(struct http_request *req)
     req->started_us = loop_now_us();
     req->in_handler = true;
     step = request_start(req);
-    if (conn->req == NULL) { /* parked: the request's memory is not ours any more */
-        assert(step == SUSPENDED);
-        return MHD_YES;
+    assert(conn->req == NULL ? step == SUSPENDED : (step == ANSWERED) == (req->state == STATE_ANSWERED));
+    if (step == SUSPENDED && conn->req != NULL && !http_body_is_whole(req)) {
+        req->in_handler = false;
+        return http_intake_held(req, rest);
     }
-    req->in_handler = false;
-    assert((step == ANSWERED) == (req->state == STATE_ANSWERED));
-    if (step == ANSWERED) {
-        return http_reply_queue(req);
-    }
-    if (server->options.suspend_always || server->polled >= POLLED_MAX) {
-        request_suspend(req);
-        return MHD_YES;
-    }
-    server->polled++;
-    req->waiting_ms = server->clock.now_ms;
-    return MHD_YES;
+    return http_enter_leave(conn, req);
 }
 
 static enum MHD_Result enter_wait(struct http_request *req)
 {
-    struct http_server *server = req->server;
-
-    if (server->clock.now_ms - req->waiting_ms > POLL_MS) {
-        server->polled--;
-        request_suspend(req);
+    if (req->server->clock.now_ms - req->waiting_ms > POLL_MS) {
+        http_request_unpoll(req);
+        http_request_suspend(req);
     }
     return MHD_YES;
 }
@@ -202,17 +248,24 @@ enum MHD_Result http_enter(struct http_conn *conn, const char *method, const cha
     struct http_request *req = conn->req;
     struct bytes piece = {upload, *upload_len};
 
-    assert(req != NULL); /* a parked one is suspended, and one that has its answer is not asked again */
+    if (conn->over) {
+        return http_early_over(conn);
+    }
+    *upload_len = 0;
+    if (req == NULL) { /* its early answer is being sent */
+        assert(conn->kept != NULL && piece.len > 0);
+        return MHD_YES;
+    }
     switch (req->state) {
     case STATE_HEAD: return enter_head(req, method, version);
     case STATE_BODY:
         if (piece.len == 0) {
-            return enter_run(req);
+            return http_enter_run(req, piece);
         }
-        *upload_len = 0;
-        return enter_body(req, piece);
-    case STATE_RUNNING: return enter_wait(req);
-    case STATE_ANSWERED: req->server->polled--; return http_reply_queue(req);
+        req->server->moved++;
+        return req->route->body == HTTP_BODY_STREAMED ? enter_streamed(req, piece) : enter_body(req, piece);
+    case STATE_RUNNING: return http_body_is_whole(req) ? enter_wait(req) : http_intake_enter(req, piece);
+    case STATE_ANSWERED: http_request_unpoll(req); return http_reply_queue(req);
     case STATE_PARKED:
     case STATE_SENDING:
     case STATE_ABORTED:

@@ -10,7 +10,8 @@
  *
  * A suspended connection libmicrohttpd does not look at at all. Its end is noticed here, as are a reset and
  * the end of keep-alive (EPOLLHUP and EPOLLERR are told unasked), and told to the owner of the request. Bytes
- * that come behind the request are no end. */
+ * that come behind the request are no end. Of a body that its owner does not read on, the end is looked for
+ * as long as that lasts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -115,6 +116,9 @@ static void hangup_poke(struct http_hangup *hangup)
     bool again = false;
 
     for (struct http_conn *conn = hangup->first; conn != NULL; conn = conn->hung_next) {
+        if (conn->req != NULL && conn->req->rest != REST_NONE) {
+            http_intake_hung(conn->req);
+        }
         if (conn->kept == NULL) { /* else it is not looked at; a resumed one is, with or without an edge */
             shutdown(conn->fd, SHUT_RD);
             again = true;
@@ -129,47 +133,9 @@ static void hangup_poke(struct http_hangup *hangup)
 
 void http_hangup_tell(struct http_kept *kept)
 {
-    struct http_hangup *hangup = &kept->server->hangup;
-
-    if (kept->is_gone) {
-        return;
-    }
-    kept->is_gone = true;
-    kept->told_next = hangup->to_tell;
-    kept->told_at = &hangup->to_tell;
-    if (kept->told_next != NULL) {
-        kept->told_next->told_at = &kept->told_next;
-    }
-    hangup->to_tell = kept;
-    hangup->look = true;
-    loop_again(kept->server->loop); /* if this is the end of the turn, and our hook has already had its go */
-}
-
-void http_hangup_tell_not(struct http_kept *kept)
-{
-    if (kept->told_at == NULL) {
-        return;
-    }
-    *kept->told_at = kept->told_next;
-    if (kept->told_next != NULL) {
-        kept->told_next->told_at = kept->told_at;
-    }
-    kept->told_at = NULL;
-}
-
-/* One after the other: an owner may do to any of them what it likes. */
-static void hangup_tell_all(struct http_server *server)
-{
-    struct http_kept *kept;
-
-    while ((kept = server->hangup.to_tell) != NULL) {
-        http_hangup_tell_not(kept);
-        if (kept->flow != NULL) {
-            http_stream_tell(kept->flow);
-        } else if (kept->parked->gone != NULL) {
-            kept->parked->gone(kept->parked);
-        }
-        loop_again(server->loop); /* their calls to the store are to go out in this turn */
+    if (!kept->is_gone) {
+        kept->is_gone = true;
+        http_told_add(kept->server, &kept->told);
     }
 }
 
@@ -180,6 +146,6 @@ void http_hangup_look(struct http_server *server)
     if (hangup->look) {
         hangup->look = false;
         hangup_poke(hangup);
-        hangup_tell_all(server);
+        http_tell_all(server);
     }
 }

@@ -14,7 +14,7 @@
 #include "shared/ascii.h"
 #include "shared/http_internal.h"
 
-enum { VERSION_CHARS = 8, METHOD_MAX = 32, LENGTH_DIGITS_MAX = 18 };
+enum { VERSION_CHARS = 8, LENGTH_DIGITS_MAX = 18 };
 
 struct head_scan {
     struct http_request *req;
@@ -193,20 +193,30 @@ const struct http_field *http_field_find(const struct http_request *req, const c
 
 /* -- the parts of the check, in the order of the head */
 
+static const struct {
+    const char *text;
+    enum http_method method;
+} methods[] = {{"GET", HTTP_GET},   {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
+               {"HEAD", HTTP_HEAD}, {"DELETE", HTTP_DELETE}, {"PATCH", HTTP_PATCH}};
+
 static enum http_method method_of(const char *text)
 {
-    static const struct {
-        const char *text;
-        enum http_method method;
-    } known[] = {{"GET", HTTP_GET},   {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
-                 {"HEAD", HTTP_HEAD}, {"DELETE", HTTP_DELETE}, {"PATCH", HTTP_PATCH}};
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(text, known[i].text) == 0) {
-            return known[i].method;
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(text, methods[i].text) == 0) {
+            return methods[i].method;
         }
     }
     return HTTP_OTHER;
+}
+
+struct bytes http_method_text(const struct http_request *req)
+{
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (methods[i].method == req->method) {
+            return bytes_of(methods[i].text);
+        }
+    }
+    return (struct bytes){req->method_text, req->method_len};
 }
 
 static const char *line_check(struct http_request *req, const char *method, const char *version)
@@ -232,6 +242,11 @@ static const char *line_check(struct http_request *req, const char *method, cons
                "escapes.";
     }
     req->method = method_of(method);
+    if (req->method == HTTP_OTHER) {
+        memcpy(req->method_text, method, method_len);
+        req->method_len = (unsigned)method_len;
+    }
+    req->is_1_0 = strcmp(version, "HTTP/1.0") == 0;
     req->asks_options = strcmp(method, "OPTIONS") == 0;
     query = memchr(req->path.at, '?', target_len);
     if (query != NULL) {
@@ -244,7 +259,9 @@ static const char *line_check(struct http_request *req, const char *method, cons
 /* What is left of libmicrohttpd's memory must hold the head of the answer. */
 static bool head_fits(const struct http_request *req, size_t head_len)
 {
-    size_t block = head_len + 128 > POOL_BYTES / 2 ? head_len + 128 : POOL_BYTES / 2;
+    size_t pool = req->server->pool_bytes;
+    size_t block = head_len + 128 > pool / 2 ? head_len + 128 : pool / 2;
+    size_t reply = POOL_REPLY_BYTES + req->server->reply_bytes_max - REPLY_VALUES_BYTES;
     size_t records = req->field_count;
     unsigned cookies = 0;
     const struct http_field *cookie = http_field_find(req, "Cookie", &cookies);
@@ -253,7 +270,7 @@ static bool head_fits(const struct http_request *req, size_t head_len)
         records += (size_t)MHD_get_connection_values_n(req->mhd, MHD_COOKIE_KIND, NULL, NULL);
         block += cookie->value.len + 16u;
     }
-    return block + records * POOL_RECORD_BYTES + POOL_REPLY_BYTES <= POOL_BYTES;
+    return block + records * POOL_RECORD_BYTES + reply <= pool;
 }
 
 static const char *length_check(struct http_request *req, const char *version)

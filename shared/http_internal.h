@@ -6,13 +6,18 @@
  *   http_route.c    which route, what body it takes
  *   http_enter.c    a request from its head to its answer: the one handler that libmicrohttpd calls
  *   http_request.c  what handlers read
+ *   http_intake.c   bodies that come in pieces
  *   http_reply.c    what handlers answer
  *   http_park.c     requests that wait for long
+ *   http_flow.c     answers that come in pieces: what these two share
  *   http_stream.c   answers without an end
+ *   http_outlet.c   answers that are passed on, with back-pressure
+ *   http_early.c    answers that come before the request's body is whole (http_flow.h has these)
  *   http_spare.c    the memory of requests
  *   http_raw.c      refusals that libmicrohttpd cannot send, and the end of a connection after them
  *   http_clock.c    deadlines on slow clients
- *   http_hangup.c   clients that have closed their side: libmicrohttpd and those who wait are told
+ *   http_hangup.c   clients that have closed their side: libmicrohttpd is made to look
+ *   http_tell.c     what owners are told at the end of a turn
  *
  * A request's states; http_state_may() knows the same, and a test compares the two:
  *
@@ -21,16 +26,16 @@
  *   RUNNING  -> PARKED ANSWERED         its handler has been called
  *   PARKED   -> RUNNING                 it waits for long; a struct http_kept stands for it
  *   ANSWERED -> SENDING                 the answer is there, libmicrohttpd does not have it yet
- *   SENDING  ->                         libmicrohttpd has it; of a stream, its head: an http_kept is left
+ *   SENDING  ->                         libmicrohttpd has it; of a flow, its head: an http_kept is left
  *   ABORTED  ->                         refused past libmicrohttpd; the connection ends
  *
  * The struct goes back to the server when libmicrohttpd has told that the request is completed; when that
  * comes before ANSWERED (the client has left), it stays until the handler's continuation has answered into
  * the void.
  *
- * libmicrohttpd's pointer for a request is the connection, of which either req or kept is set (of a stream
- * whose head libmicrohttpd does not have yet: both). A parked request is suspended in libmicrohttpd, or its
- * connection has been closed before it was parked. */
+ * libmicrohttpd's pointer for a request is the connection, of which either req or kept is set (of a flow
+ * whose head libmicrohttpd does not have yet: both; behind an early answer: neither). A parked request is
+ * suspended in libmicrohttpd, or its connection has been closed before it was parked. */
 #ifndef PAWL_SHARED_HTTP_INTERNAL_H
 #define PAWL_SHARED_HTTP_INTERNAL_H
 
@@ -42,13 +47,17 @@
 
 enum {
     HEAD_MAX = 4096, /* request line and fields, with their line ends */
-    POOL_BYTES =
-        6848, /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer */
+    /* libmicrohttpd's memory for a connection: head, fields' records, head of the answer. Twice
+     * http_options.reply_head_max above REPLY_VALUES_BYTES is added: libmicrohttpd reads into half of it, and
+     * the half may be full of the next requests when the answer comes. */
+    POOL_BYTES = 6848,
     POOL_RECORD_BYTES = 64,    /* of it for each field: struct MHD_HTTP_Header of 0.9.75, rounded up */
     POOL_REPLY_BYTES = 1280,   /* of it that must be left for the head of the answer */
     REPLY_VALUES_BYTES = 1024, /* so an answer's own fields may have this much, with names and separators */
     REPLY_FIELDS_MAX = 12,
+    REPLY_COPIES_MAX = 64, /* of http_reply_field() */
     FIELDS_MAX = 40,
+    METHOD_MAX = 32,
     PARTS_MAX = 4,
     INLINE_BYTES = 1024, /* head and body of most requests fit in here */
     ID_PREFIX_CHARS = 8,
@@ -56,7 +65,16 @@ enum {
 };
 
 /* -- deadlines. One list for each phase; in each, the oldest first, because all wait equally long. */
-enum http_phase { PHASE_NONE, PHASE_HEAD, PHASE_BODY, PHASE_SEND, PHASE_LINGER, PHASE_COUNT };
+enum http_phase {
+    PHASE_NONE,
+    PHASE_HEAD,
+    PHASE_BODY,
+    PHASE_SEND,
+    PHASE_TAKE, /* an outlet is sent: does its client take anything? */
+    PHASE_OVER, /* an early answer has been sent: the client may read it, and closes */
+    PHASE_LINGER,
+    PHASE_COUNT
+};
 
 struct http_deadline {
     struct http_deadline *prev, *next;
@@ -77,14 +95,26 @@ void http_clock_done(struct http_server *server);
 /* Takes the deadline off its list and puts it on that of the phase, from now on; PHASE_NONE: on none. */
 void http_clock_set(struct http_server *server, struct http_deadline *deadline, enum http_phase phase);
 
+/* -- what is told to an owner at the end of a turn, never from inside a call of this module */
+struct http_told {
+    struct http_told *next, **at; /* at NULL: nothing is to be told */
+    void (*tell)(struct http_told *told);
+};
+
+/* Nothing, if it is to be told already. */
+void http_told_add(struct http_server *server, struct http_told *told);
+void http_told_remove(struct http_told *told);
+void http_tell_all(struct http_server *server);
+
 /* -- a connection, from accept to close */
 struct http_conn {
     struct http_deadline deadline;
     struct http_server *server;
     struct MHD_Connection *mhd;
     struct http_request *req; /* the one that is being read or answered; NULL between requests */
-    struct http_kept *kept;   /* the one that is parked, or whose answer is a stream */
+    struct http_kept *kept;   /* the one that is parked, or whose answer is a flow */
     int fd;                   /* libmicrohttpd's */
+    bool over;                /* its last answer was an early one: it is only to be closed */
     /* of those whose client has closed its side; hung_at NULL: not so */
     struct http_conn *hung_next, **hung_at;
 };
@@ -114,7 +144,18 @@ struct http_reply_field {
     uint16_t value_at; /* in reply_values, ends with NUL */
 };
 
+/* What http_reply_field() has copied: names and values lie in text, each with NUL. */
+struct http_reply_copies {
+    unsigned count;
+    size_t len;
+    uint16_t name_at[REPLY_COPIES_MAX], value_at[REPLY_COPIES_MAX];
+    char text[];
+};
+
 enum http_length { LENGTH_NONE, LENGTH_ANNOUNCED, LENGTH_CHUNKED };
+
+/* What is known of the body behind its held part; the drawing is in http_intake.c. */
+enum http_rest { REST_NONE, REST_HELD, REST_READING, REST_FULL, REST_BROKEN, REST_COUNT };
 
 struct http_request {
     struct http_server *server;
@@ -122,14 +163,16 @@ struct http_request {
     struct MHD_Connection *mhd;
     struct http_request *next; /* of the free or the dead ones */
     enum http_state state;
-    bool suspended;  /* in libmicrohttpd's sense; otherwise it is polled */
+    bool suspended;  /* in libmicrohttpd's sense */
+    bool polled;     /* it waits, not suspended */
     bool in_handler; /* which will be asked for the answer when it returns */
     uint64_t started_us, waiting_ms;
     unsigned long queued_run;
 
     /* read */
     enum http_method method;
-    bool asks_options;
+    unsigned method_len; /* of method_text, which only HTTP_OTHER has */
+    bool asks_options, is_1_0;
     const struct http_route *route;
     const char *line_target; /* where the target stood in libmicrohttpd's memory: to compare, not to read */
     char *head;              /* the target as it came, NUL, then the field lines as libmicrohttpd left them */
@@ -145,8 +188,16 @@ struct http_request {
     char *body;
     size_t body_len, body_size, body_max, reserved;
 
+    /* the rest of a body that is longer than what is held */
+    enum http_rest rest;
+    bool again; /* http_intake_more() was called from inside of piece() */
+    struct http_intake *intake;
+    uint64_t received;       /* of the whole body */
+    struct json_out unshown; /* a plain buffer: what libmicrohttpd has read and the owner did not take */
+    struct http_told told;
+
     /* answered */
-    struct http_flow *flow; /* the answer is a stream */
+    struct http_flow *flow; /* the answer comes in pieces */
     unsigned status;
     enum problem problem;
     size_t status_at; /* of the three digits in a problem */
@@ -156,8 +207,10 @@ struct http_request {
     unsigned reply_field_count;
     size_t reply_values_len, reply_bytes;
     bool reply_overflow;
+    struct http_reply_copies *reply_copies;
     char reply_values[REPLY_VALUES_BYTES];
 
+    char method_text[METHOD_MAX + 1];
     char id[ID_CHARS + 1];
     char inline_bytes[INLINE_BYTES];
     alignas(max_align_t) unsigned char scratch[HTTP_SCRATCH_BYTES];
@@ -165,7 +218,7 @@ struct http_request {
 
 enum { SPARE_OUTS = 256 };
 
-/* -- what stays of a request that is parked, or whose answer is a stream. There may be as many as there are
+/* -- what stays of a request that is parked, or whose answer is a flow. There may be as many as there are
  * connections: small. */
 struct http_kept {
     struct http_server *server;
@@ -173,14 +226,14 @@ struct http_kept {
     const struct http_route *route;
     struct http_parked *parked; /* one of these two is NULL */
     struct http_flow *flow;
-    /* of those whose owner is to be told that the client has gone; told_at NULL: not so */
-    struct http_kept *told_next, **told_at;
+    struct http_told told; /* that the client has gone */
     uint64_t started_us;
     enum http_method method;
     uint16_t path_len;
+    uint8_t method_len;
     bool is_gone;
     char id[ID_CHARS + 1];
-    char path[];
+    char text[]; /* path and method_text */
 };
 
 /* -- clients that have closed their side */
@@ -189,7 +242,7 @@ struct http_hangup {
     struct loop_watch watch;
     struct loop_timer timer;
     struct http_conn *first;
-    struct http_kept *to_tell;
+    struct http_told *to_tell;
     bool look; /* at the end of this turn */
 };
 
@@ -201,12 +254,12 @@ void http_hangup_forget(struct http_conn *conn);
 void http_hangup_look(struct http_server *server);
 /* Its owner will be told at the end of a turn, once. */
 void http_hangup_tell(struct http_kept *kept);
-void http_hangup_tell_not(struct http_kept *kept);
 
 struct http_server {
     struct http_options options;
     struct loop *loop;
     struct MHD_Daemon *daemon;
+    size_t pool_bytes, reply_bytes_max;
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
     struct loop_hook hook;
     struct http_clock clock;
@@ -230,7 +283,7 @@ struct http_server {
     uint64_t ran_us;
     unsigned unsent,
         unsent_next; /* answers that libmicrohttpd got in this run, or for the next, and has not sent */
-    unsigned started, moved, quiet;
+    unsigned started, moved, shown, quiet;
 };
 
 /* http_enter.c */
@@ -239,6 +292,15 @@ bool http_state_may(enum http_state from, enum http_state to);
 enum MHD_Result http_enter(struct http_conn *conn, const char *method, const char *version,
                            const char *upload, size_t *upload_len);
 extern const char http_no_body_detail[];
+/* It is not looked at any more, until it is resumed. */
+void http_request_suspend(struct http_request *req);
+void http_request_resume(struct http_request *req);
+/* It is not polled any more, if it was. */
+void http_request_unpoll(struct http_request *req);
+/* Calls the handler; rest: of a body that is not whole, what libmicrohttpd has read behind the held part. */
+enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest);
+/* After a call of its handler, or of whom the body's end was told: it was answered, or waits from now on. */
+enum MHD_Result http_enter_leave(struct http_conn *conn, struct http_request *req);
 /* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
 enum problem http_body_reserve(struct http_request *req, size_t size);
 
@@ -260,9 +322,25 @@ void http_route_parts(struct http_request *req);
 void http_reply_allow(struct http_request *req);
 bool http_has_json_type(const struct http_request *req);
 
+/* http_intake.c: the held part is there; piece: what libmicrohttpd has read behind it. */
+bool http_rest_may(enum http_rest from, enum http_rest to);
+enum MHD_Result http_intake_begin(struct http_request *req, struct bytes piece);
+/* After the handler. */
+enum MHD_Result http_intake_held(struct http_request *req, struct bytes piece);
+/* The next piece has been read, or (empty) the whole body. */
+enum MHD_Result http_intake_enter(struct http_request *req, struct bytes piece);
+/* The client has closed its side, or was silent for too long, or libmicrohttpd has closed the connection. */
+void http_intake_hung(struct http_request *req);
+void http_intake_silent(struct http_request *req);
+void http_intake_closed(struct http_request *req);
+/* The request has been ended: nobody is told anything any more. */
+void http_intake_leave(struct http_request *req);
+
 /* http_reply.c: gives the answer to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_request *req);
-/* With the fields of the request's answer. */
+/* The i-th field of the answer that is sent; false behind the last. name NULL: left out. */
+bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value);
+/* Adds the fields of the request's answer. */
 void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
 void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
 
@@ -270,13 +348,6 @@ void http_problem_write(struct http_request *req, enum problem problem, const ch
 struct http_kept *http_kept_new(const struct http_request *req);
 struct http_request *http_kept_request(const struct http_kept *kept, struct http_conn *conn);
 void http_kept_free(struct http_kept *kept);
-
-/* http_stream.c: gives the head of a stream to libmicrohttpd; the request is over. */
-enum MHD_Result http_stream_queue(struct http_request *req);
-/* Its connection is closed. */
-void http_stream_closed(struct http_kept *kept);
-/* The client has gone; the owner's `gone` is called, if there still is an owner. */
-void http_stream_tell(struct http_flow *flow);
 
 /* http_listen.c: a client that does not acknowledge what it is sent is dead as soon as one that is not sent
  * anything. */
@@ -287,6 +358,15 @@ void http_socket_hurry(int fd);
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail);
 /* The same from outside of the handler: the socket is shut down. */
 void http_raw_timeout(struct http_conn *conn);
+/* Only tells the client: the request is still its owner's. */
+void http_raw_say(const struct http_request *req, enum problem problem);
+/* The head of the answer; length -1: of a body in chunks, or, in HTTP/1.0, up to the end of the connection.
+ */
+void http_raw_head(const struct http_request *req, unsigned status, int64_t length, struct json_out *out);
+/* The client sees that it was cut off: a reset, and nothing that looks like an end. */
+void http_raw_reset(int fd);
+/* Drops what still comes, behind libmicrohttpd's back. */
+void http_linger_begin(struct http_conn *conn);
 void http_linger_end(struct http_deadline *deadline);
 
 /* http_spare.c */
@@ -296,6 +376,8 @@ struct http_request *http_request_new(struct http_conn *conn);
 /* One without an id; conn may be NULL. */
 struct http_request *http_request_take(struct http_server *server, struct http_conn *conn);
 void http_request_free(struct http_request *req);
+/* Freed after this run of libmicrohttpd, or the next: the caller may still look at it. */
+void http_request_bury(struct http_request *req);
 /* The memory is there, or the process ends: nothing could be answered without it. */
 void *http_must_alloc(size_t size);
 

@@ -8,24 +8,36 @@
 
 #include "shared/http_internal.h"
 
+static void parked_told(struct http_told *told)
+{
+    struct http_parked *parked = container_of(told, struct http_kept, told)->parked;
+
+    if (parked->gone != NULL) {
+        parked->gone(parked);
+    }
+}
+
 struct http_kept *http_kept_new(const struct http_request *req)
 {
-    struct http_kept *kept = http_must_alloc(sizeof(*kept) + req->path.len);
+    struct http_kept *kept = http_must_alloc(sizeof(*kept) + req->path.len + req->method_len);
 
     *kept = (struct http_kept){.server = req->server,
                                .conn = req->conn,
                                .route = req->route,
+                               .told = {.tell = parked_told},
                                .started_us = req->started_us,
                                .method = req->method,
-                               .path_len = (uint16_t)req->path.len};
+                               .path_len = (uint16_t)req->path.len,
+                               .method_len = (uint8_t)req->method_len};
     memcpy(kept->id, req->id, sizeof(kept->id));
-    memcpy(kept->path, req->path.at, req->path.len);
+    memcpy(kept->text, req->path.at, req->path.len);
+    memcpy(kept->text + req->path.len, req->method_text, req->method_len);
     return kept;
 }
 
 void http_kept_free(struct http_kept *kept)
 {
-    http_hangup_tell_not(kept);
+    http_told_remove(&kept->told);
     free(kept);
 }
 
@@ -37,8 +49,10 @@ struct http_request *http_kept_request(const struct http_kept *kept, struct http
     req->started_us = kept->started_us;
     req->method = kept->method;
     req->route = kept->route;
+    req->method_len = kept->method_len;
+    memcpy(req->method_text, kept->text + kept->path_len, kept->method_len);
     memcpy(req->id, kept->id, sizeof(req->id));
-    http_head_keep(req, (struct bytes){kept->path, kept->path_len});
+    http_head_keep(req, (struct bytes){kept->text, kept->path_len});
     http_route_parts(req);
     return req;
 }
@@ -52,7 +66,7 @@ static void park_connection(struct http_request *req, struct http_kept *kept)
 
     if (!req->suspended) {
         MHD_suspend_connection(req->mhd);
-        req->server->polled -= req->in_handler ? 0 : 1;
+        http_request_unpoll(req);
     }
     conn->req = NULL;
     conn->kept = kept;
@@ -65,6 +79,7 @@ void http_park(struct http_request *req, struct http_parked *parked)
 {
     struct http_kept *kept = http_kept_new(req);
 
+    assert(http_body_is_whole(req));
     http_state_set(req, STATE_PARKED);
     kept->parked = parked;
     parked->kept = kept;

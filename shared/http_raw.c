@@ -8,6 +8,7 @@
  * lingers: we keep a descriptor of our own, drop what still comes, and close when the client has, or after
  * two seconds. */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -54,7 +55,7 @@ static void linger_ready(struct loop_watch *watch, int events)
     linger->left -= (size_t)got;
 }
 
-static void linger_begin(struct http_conn *conn)
+void http_linger_begin(struct http_conn *conn)
 {
     struct http_server *server = conn->server;
     struct http_linger *linger;
@@ -70,52 +71,96 @@ static void linger_begin(struct http_conn *conn)
     http_clock_set(server, &linger->deadline, PHASE_LINGER);
 }
 
-/* -- the refusal */
+/* -- heads */
 
-static size_t raw_head(char *buf, const struct http_request *req, const struct problem_info *info)
+static void head_field(struct json_out *out, const char *name, const char *value)
+{
+    json_out_append(out, bytes_of(name));
+    json_out_append(out, BYTES(": "));
+    json_out_append(out, bytes_of(value));
+    json_out_append(out, BYTES("\r\n"));
+}
+
+static void head_line(struct json_out *out, unsigned status)
 {
     char date[32] = "";
     time_t now = time(NULL);
     struct tm utc;
-    int len;
 
+    json_out_reserve(out, RAW_HEAD_BYTES);
+    json_out_append(out, BYTES("HTTP/1.1 "));
+    json_out_append_int(out, status);
+    json_out_append(out, BYTES(" "));
+    json_out_append(out, bytes_of(MHD_get_reason_phrase_for(status)));
+    json_out_append(out, BYTES("\r\n"));
     gmtime_r(&now, &utc);
-    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S", &utc); /* no setlocale(): English */
-    len = snprintf(buf, RAW_HEAD_BYTES,
-                   "HTTP/1.1 %u %s\r\nDate: %s GMT\r\nConnection: close\r\nCache-Control: no-store\r\n"
-                   "Content-Type: application/problem+json\r\nContent-Length: %zu\r\n",
-                   info->status, MHD_get_reason_phrase_for(info->status), date, req->reply.len);
-    for (unsigned i = 0; i < req->reply_field_count; i++) { /* Allow */
-        len += snprintf(buf + len, RAW_HEAD_BYTES - (size_t)len, "%s: %s\r\n", req->reply_fields[i].name,
-                        req->reply_values + req->reply_fields[i].value_at);
+    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &utc); /* no setlocale(): English */
+    head_field(out, "Date", date);
+    head_field(out, "Connection", "close");
+}
+
+void http_raw_head(const struct http_request *req, unsigned status, int64_t length, struct json_out *out)
+{
+    const char *name, *value;
+
+    head_line(out, status);
+    for (unsigned i = 0; http_reply_at(req, i, &name, &value); i++) {
+        if (name != NULL) {
+            head_field(out, name, value);
+        }
     }
-    len += snprintf(buf + len, RAW_HEAD_BYTES - (size_t)len, "\r\n");
-    return (size_t)len;
+    if (length >= 0 && status != MHD_HTTP_NO_CONTENT) {
+        json_out_append(out, BYTES("Content-Length: "));
+        json_out_append_int(out, length);
+        json_out_append(out, BYTES("\r\n"));
+    } else if (length < 0 && !req->is_1_0) {
+        head_field(out, "Transfer-Encoding", "chunked");
+    }
+    json_out_append(out, BYTES("\r\n"));
+}
+
+/* -- the refusal */
+
+static void raw_send(const struct http_request *req, int fd)
+{
+    struct json_out head = {.at = NULL};
+
+    http_raw_head(req, problem_info(req->problem)->status, (int64_t)req->reply.len, &head);
+    struct iovec parts[2] = {{head.at, head.len}, {(char *)(uintptr_t)req->reply.at, req->reply.len}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = req->method == HTTP_HEAD ? 1 : 2};
+    /* A client whose socket is full gets no answer; the connection ends in any case. */
+    (void)!sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    json_out_done(&head);
 }
 
 static void raw_write(struct http_request *req, enum problem problem, const char *detail)
 {
-    const struct problem_info *info = problem_info(problem);
     const struct http_owner *owner = req->server->options.owner;
-    char head[RAW_HEAD_BYTES];
 
     http_problem_write(req, problem, detail);
-    struct iovec parts[2] = {{head, raw_head(head, req, info)},
-                             {(char *)(uintptr_t)req->reply.at, req->reply.len}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = req->method == HTTP_HEAD ? 1 : 2};
-    /* A client whose socket is full gets no answer; the connection ends in any case. */
-    (void)!sendmsg(req->conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    raw_send(req, req->conn->fd);
     http_state_set(req, STATE_ABORTED);
-    req->status = info->status;
+    req->status = problem_info(problem)->status;
     if (owner != NULL && owner->ended != NULL) {
         owner->ended(owner, req, req->status, 0);
     }
 }
 
+void http_raw_say(const struct http_request *req, enum problem problem)
+{
+    struct http_request *words = http_request_take(req->server, NULL);
+
+    words->method = req->method;
+    memcpy(words->id, req->id, sizeof(words->id));
+    http_problem_write(words, problem, NULL);
+    raw_send(words, req->conn->fd);
+    http_request_free(words);
+}
+
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail)
 {
     raw_write(req, problem, detail);
-    linger_begin(req->conn);
+    http_linger_begin(req->conn);
     http_clock_set(req->server, &req->conn->deadline, PHASE_NONE);
     return MHD_NO;
 }
@@ -128,4 +173,13 @@ void http_raw_timeout(struct http_conn *conn)
         raw_write(conn->req, PROBLEM_REQUEST_TIMEOUT, NULL);
     }
     shutdown(conn->fd, SHUT_RDWR);
+}
+
+/* Linux, net/ipv4/tcp.c, tcp_disconnect(); a close would send what is still in the socket, and then an end.
+ */
+void http_raw_reset(int fd)
+{
+    static const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    (void)connect(fd, &nobody, sizeof(nobody));
 }

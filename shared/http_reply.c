@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "shared/http_internal.h"
+#include "shared/ascii.h"
+#include "shared/http_flow.h"
 
 enum { OUT_FIRST_BYTES = 8192, STATUS_CHARS = 3 };
 
@@ -34,7 +35,9 @@ void http_reply_header(struct http_request *req, const char *name, struct bytes 
     if (strcasecmp(name, "Content-Type") == 0) {
         reply_header_forget(req, name);
     }
-    if (req->reply_bytes + bytes > REPLY_VALUES_BYTES || req->reply_field_count == REPLY_FIELDS_MAX) {
+    if (req->reply_values_len + value.len + 1 > REPLY_VALUES_BYTES ||
+        req->reply_bytes + bytes > req->server->reply_bytes_max ||
+        req->reply_field_count == REPLY_FIELDS_MAX) {
         req->reply_overflow = true;
         return;
     }
@@ -46,8 +49,67 @@ void http_reply_header(struct http_request *req, const char *name, struct bytes 
     req->reply_bytes += bytes;
 }
 
-static void reply_headers_forget(struct http_request *req)
+/* Whether libmicrohttpd would take it (response.c, add_response_entry), and it is not one of the server's. */
+static bool is_field(struct bytes name, struct bytes value)
 {
+    static const char *const ours[] = {"Content-Length", "Transfer-Encoding", "Connection", "Date"};
+
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (name.len == strlen(ours[i]) && strncasecmp(name.at, ours[i], name.len) == 0) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.at[i] <= ' ' || name.at[i] >= 0x7f || name.at[i] == ':') {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.at[i] == '\0' || value.at[i] == '\r' || value.at[i] == '\n') {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static uint16_t copies_add(struct http_reply_copies *copies, struct bytes text)
+{
+    size_t at = copies->len;
+
+    memcpy(copies->text + at, text.at, text.len);
+    copies->text[at + text.len] = '\0';
+    copies->len += text.len + 1;
+    return (uint16_t)at;
+}
+
+bool http_reply_field(struct http_request *req, struct bytes name, struct bytes value)
+{
+    size_t bytes = name.len + value.len + 4, max = req->server->reply_bytes_max;
+    struct http_reply_copies *copies = req->reply_copies;
+
+    if (!is_field(name, value) || bytes > max - req->reply_bytes ||
+        (copies != NULL && copies->count == REPLY_COPIES_MAX)) {
+        return false;
+    }
+    if (value.len == 0) {
+        return true; /* as in http_reply_header() */
+    }
+    if (copies == NULL) {
+        copies = http_must_alloc(sizeof(*copies) + max);
+        copies->count = 0;
+        copies->len = 0;
+        req->reply_copies = copies;
+    }
+    copies->name_at[copies->count] = copies_add(copies, name);
+    copies->value_at[copies->count++] = copies_add(copies, value);
+    req->reply_bytes += bytes;
+    return true;
+}
+
+void http_reply_forget(struct http_request *req)
+{
+    free(req->reply_copies);
+    req->reply_copies = NULL;
     req->reply_field_count = 0;
     req->reply_values_len = 0;
     req->reply_bytes = 0;
@@ -134,6 +196,7 @@ void http_problem_write(struct http_request *req, enum problem problem, const ch
     http_problem_begin(req, problem, detail);
     json_object_end(&req->out);
     req->reply = json_out_bytes(&req->out);
+    http_reply_header(req, "Content-Type", bytes_of(problem_type));
 }
 
 enum step http_refuse_detail(struct http_request *req, enum problem problem, const char *detail)
@@ -164,7 +227,7 @@ enum step http_answer(struct http_request *req, unsigned status)
 
     assert(req->state == STATE_RUNNING);
     if (req->reply_overflow) {
-        reply_headers_forget(req);
+        http_reply_forget(req);
         return http_refuse_detail(req, PROBLEM_INTERNAL,
                                   "The headers of the answer are longer than this service sends.");
     }
@@ -174,13 +237,15 @@ enum step http_answer(struct http_request *req, unsigned status)
     if (status == MHD_HTTP_NO_CONTENT || status == MHD_HTTP_NOT_MODIFIED) {
         reply_header_forget(req, "Content-Type");
     }
+    http_intake_leave(req);
     http_state_set(req, STATE_ANSWERED);
     req->status = status;
     server->running--;
     reply_tell_owner(req);
-    if (req->mhd == NULL) { /* the client has left; the caller may still look at the request */
-        req->next = server->dead;
-        server->dead = req;
+    if (req->mhd == NULL) { /* the client has left */
+        http_request_bury(req);
+    } else if (!http_body_is_whole(req)) {
+        http_early_answer(req);
     } else if (req->suspended) {
         http_reply_queue(req);
     }
@@ -191,21 +256,41 @@ enum step http_answer(struct http_request *req, unsigned status)
     return ANSWERED;
 }
 
+/* A head that comes from elsewhere says itself how its body may be cached. */
+bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value)
+{
+    const struct http_reply_copies *copies = req->reply_copies;
+
+    if (i < req->reply_field_count) {
+        *name = req->reply_fields[i].name;
+        *value = req->reply_values + req->reply_fields[i].value_at;
+        return true;
+    }
+    i -= req->reply_field_count;
+    if (copies == NULL) {
+        *name = "Cache-Control";
+        *value = "no-store";
+        return i == 0;
+    }
+    if (i < copies->count) {
+        *name = copies->text + copies->name_at[i];
+        *value = copies->text + copies->value_at[i];
+    }
+    return i < copies->count;
+}
+
 void http_reply_fields(const struct http_request *req, struct MHD_Response *response)
 {
+    bool closes = req->server->draining || (req->flow != NULL && !req->flow->is_outlet);
     enum MHD_Result good = response != NULL;
+    const char *name, *value;
 
-    if (good != MHD_NO) {
-        good = MHD_add_response_header(response, "Cache-Control", "no-store");
-    }
-    if (good != MHD_NO && (req->server->draining || req->flow != NULL)) {
+    if (good != MHD_NO && closes) {
         good = MHD_add_response_header(response, "Connection", "close");
     }
-    for (unsigned i = 0; i < req->reply_field_count && good != MHD_NO; i++) {
-        const struct http_reply_field *field = &req->reply_fields[i];
-
-        if (field->name != NULL) {
-            good = MHD_add_response_header(response, field->name, req->reply_values + field->value_at);
+    for (unsigned i = 0; good != MHD_NO && http_reply_at(req, i, &name, &value); i++) {
+        if (name != NULL) {
+            good = MHD_add_response_header(response, name, value);
         }
     }
     if (good == MHD_NO) {
@@ -222,7 +307,7 @@ enum MHD_Result http_reply_queue(struct http_request *req)
     enum MHD_Result good;
 
     if (req->flow != NULL) {
-        return http_stream_queue(req);
+        return req->flow->early ? http_early_queue(req) : http_flow_queue(req);
     }
     response = MHD_create_response_from_buffer(req->reply.len, body, MHD_RESPMEM_PERSISTENT);
     http_reply_fields(req, response);

@@ -1,5 +1,7 @@
 /* http_request.c - what handlers read of a request. */
+#include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
 
 #include "shared/ascii.h"
 #include "shared/http_internal.h"
@@ -39,6 +41,45 @@ struct bytes http_header(const struct http_request *req, const char *name, unsig
         *count = found;
     }
     return field != NULL ? http_field_value(req, field) : (struct bytes){NULL, 0};
+}
+
+unsigned http_field_count(const struct http_request *req)
+{
+    return req->field_count;
+}
+
+void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value)
+{
+    assert(i < req->field_count);
+    *name = (struct bytes){req->head + req->fields[i].name.at, req->fields[i].name.len};
+    *value = http_field_value(req, &req->fields[i]);
+}
+
+/* One that came to [::] by IPv4 is shown as such. */
+static const char *address_show(const struct sockaddr *address, char text[HTTP_ADDRESS_SIZE])
+{
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)address;
+
+        return inet_ntop(AF_INET, &v4->sin_addr, text, HTTP_ADDRESS_SIZE);
+    }
+    if (address->sa_family != AF_INET6) {
+        return NULL;
+    }
+    return IN6_IS_ADDR_V4MAPPED(v6) ? inet_ntop(AF_INET, &v6->s6_addr[12], text, HTTP_ADDRESS_SIZE)
+                                    : inet_ntop(AF_INET6, v6, text, HTTP_ADDRESS_SIZE);
+}
+
+const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
+{
+    const union MHD_ConnectionInfo *info = NULL;
+
+    if (req->mhd != NULL) {
+        info = MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    }
+    return info != NULL && address_show(info->client_addr, text) != NULL ? text : "";
 }
 
 struct bytes http_body(const struct http_request *req)

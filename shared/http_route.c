@@ -16,6 +16,11 @@ static bool takes_rest(struct bytes segment)
     return segment.len >= 4 && memcmp(segment.at + segment.len - 3, "**}", 3) == 0;
 }
 
+static bool is_the_rest(const char *pattern)
+{
+    return bytes_are(bytes_of(pattern), "/**");
+}
+
 /* Takes the next segment, with the '/' before it, off the text. */
 static struct bytes segment_take(struct bytes *text)
 {
@@ -35,6 +40,9 @@ static bool path_matches(struct http_request *req, const char *pattern_text)
     struct bytes pattern = bytes_of(pattern_text), path = req->path;
     unsigned part = 0;
 
+    if (is_the_rest(pattern_text)) {
+        return true;
+    }
     while (pattern.len > 0 && path.len > 0) {
         struct bytes wanted = segment_take(&pattern), rest = {path.at + 1, path.len - 1};
         struct bytes segment = segment_take(&path);
@@ -106,8 +114,13 @@ static void refuse_later(struct http_request *req, enum problem problem, const c
 static void body_rules(struct http_request *req)
 {
     const struct http_route *route = req->route;
+    bool streamed = route->body == HTTP_BODY_STREAMED;
+    size_t held = streamed && req->announced > HTTP_BODY_HELD_BYTES ? HTTP_BODY_HELD_BYTES
+                                                                    : (size_t)req->announced;
 
-    req->body_max = route->body_max > 0 ? route->body_max : req->server->options.body_max_default;
+    req->body_max = route->body_max > 0 ? route->body_max
+                    : streamed          ? SIZE_MAX
+                                        : req->server->options.body_max_default;
     if (req->length != LENGTH_ANNOUNCED) {
         return;
     }
@@ -117,8 +130,7 @@ static void body_rules(struct http_request *req)
         refuse_later(req, PROBLEM_TOO_LARGE, NULL);
     } else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
-    } else if (route->body != HTTP_BODY_DROPPED &&
-               http_body_reserve(req, (size_t)req->announced) != PROBLEM_NONE) {
+    } else if (route->body != HTTP_BODY_DROPPED && http_body_reserve(req, held) != PROBLEM_NONE) {
         refuse_later(req, PROBLEM_OVERLOADED, NULL);
     }
 }
@@ -136,8 +148,8 @@ void http_route_find(struct http_request *req)
     const struct http_route *route = req->server->options.routes;
 
     for (; route->path != NULL && req->route == NULL; route++) {
-        if (!path_matches(req, route->path)) {
-            continue;
+        if (!path_matches(req, route->path) || (req->allow != 0 && is_the_rest(route->path))) {
+            continue; /* an address that is listed is not the rest's with another method */
         }
         if (methods_of(route) & req->method) {
             req->route = route;

@@ -165,9 +165,12 @@ void http_request_free(struct http_request *req)
 {
     struct http_server *server = req->server;
 
+    http_intake_leave(req);
     if (req->head != req->inline_bytes) {
         free(req->head);
     }
+    free(req->reply_copies);
+    json_out_done(&req->unshown);
     if (req->body_size > 0) { /* else it lies behind the head */
         free(req->body);
     }
@@ -179,4 +182,12 @@ void http_request_free(struct http_request *req)
         json_out_done(&req->out);
     }
     spare_push(req);
+}
+
+void http_request_bury(struct http_request *req)
+{
+    req->conn = NULL;
+    req->mhd = NULL;
+    req->next = req->server->dead;
+    req->server->dead = req;
 }

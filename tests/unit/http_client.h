@@ -25,7 +25,8 @@ struct client {
     struct bytes head, body;
 };
 
-static inline void client_open(struct client *c, unsigned port)
+/* One whose kernel keeps at most so many bytes for it (0: as many as it likes). */
+static inline void client_open_small(struct client *c, unsigned port, int bytes)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct timeval wait = {CLIENT_WAIT_S, 0};
@@ -34,7 +35,15 @@ static inline void client_open(struct client *c, unsigned port)
     *c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .buf = malloc(CLIENT_BYTES)};
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+    if (bytes > 0) {
+        setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+    }
     CHECK(connect(c->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+}
+
+static inline void client_open(struct client *c, unsigned port)
+{
+    client_open_small(c, port, 0);
 }
 
 static inline void client_close(struct client *c)

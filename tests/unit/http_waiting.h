@@ -72,6 +72,39 @@ static inline bool client_got(struct client *c, const char *text)
     return c->len > 0 && memmem(c->buf, c->len, text, strlen(text)) != NULL;
 }
 
+/* What has come but the head, with the chunks taken off: how many bytes; -1 when they are not well made.
+ * done: the last chunk has come. */
+static inline long chunks_join(struct client *c, char *to, bool *done)
+{
+    const char *body = memmem(c->buf, c->len, "\r\n\r\n", 4);
+    const char *end = c->buf + c->len;
+    long len = 0;
+
+    *done = false;
+    for (const char *at = body != NULL ? body + 4 : end; at < end && !*done;) {
+        char *digits_end;
+        unsigned long size = strtoul(at, &digits_end, 16);
+
+        if (digits_end == at || digits_end + 2 > end || memcmp(digits_end, "\r\n", 2) != 0) {
+            return -1;
+        }
+        if ((size_t)(end - digits_end) < size + 4) {
+            return len; /* the rest is still to come */
+        }
+        memcpy(to + len, digits_end + 2, size);
+        len += (long)size;
+        at = digits_end + 2 + size + 2;
+        *done = size == 0;
+    }
+    return len;
+}
+
+/* What is sent, so that a byte that is lost, doubled or misplaced is noticed. */
+static inline char pattern(size_t i)
+{
+    return (char)(i * 2654435761u >> 11);
+}
+
 static inline unsigned client_wait(struct client *c)
 {
     size_t used = c->status != 0 ? c->head.len + c->body.len : 0;
@@ -213,19 +246,22 @@ static void waiting_ended(const struct http_owner *owner, const struct http_requ
     waiting.ended_path[path.len] = '\0';
 }
 
-static inline void waiting_start(bool suspend_always)
+static inline struct http_options waiting_options(void)
+{
+    return (struct http_options){.routes = waiting_routes,
+                                 .owner = &waiting.owner,
+                                 .connections_max = 2000,
+                                 .body_max_default = 1 << 20,
+                                 .body_memory_max = 64 << 20,
+                                 .header_timeout_ms = 10000,
+                                 .body_timeout_ms = 30000,
+                                 .send_timeout_ms = SEND_MS,
+                                 .server_name = "waiting"};
+}
+
+static inline void waiting_start_with(struct http_options options)
 {
     const char *why = NULL;
-    struct http_options options = {.routes = waiting_routes,
-                                   .owner = &waiting.owner,
-                                   .connections_max = 2000,
-                                   .body_max_default = 1 << 20,
-                                   .body_memory_max = 64 << 20,
-                                   .header_timeout_ms = 10000,
-                                   .body_timeout_ms = 30000,
-                                   .send_timeout_ms = SEND_MS,
-                                   .suspend_always = suspend_always,
-                                   .server_name = "waiting"};
 
     memset(&waiting, 0, sizeof(waiting));
     waiting.owner.ended = waiting_ended;
@@ -233,6 +269,14 @@ static inline void waiting_start(bool suspend_always)
     options.listen_fd = http_listen("127.0.0.1:0", &waiting.port, &why);
     setsockopt(options.listen_fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int)); /* inherited */
     waiting.http = http_server_new(waiting.loop, &options);
+}
+
+static inline void waiting_start(bool suspend_always)
+{
+    struct http_options options = waiting_options();
+
+    options.suspend_always = suspend_always;
+    waiting_start_with(options);
 }
 
 static inline void waiting_stop(void)

@@ -6,33 +6,6 @@
 #define HOST "Host: x\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
-/* What has come but the head, with the chunks taken off: how many bytes; -1 when they are not well made.
- * done: the last chunk has come. */
-static long chunks_join(struct client *c, char *to, bool *done)
-{
-    const char *body = memmem(c->buf, c->len, "\r\n\r\n", 4);
-    const char *end = c->buf + c->len;
-    long len = 0;
-
-    *done = false;
-    for (const char *at = body != NULL ? body + 4 : end; at < end && !*done;) {
-        char *digits_end;
-        unsigned long size = strtoul(at, &digits_end, 16);
-
-        if (digits_end == at || digits_end + 2 > end || memcmp(digits_end, "\r\n", 2) != 0) {
-            return -1;
-        }
-        if ((size_t)(end - digits_end) < size + 4) {
-            return len; /* the rest is still to come */
-        }
-        memcpy(to + len, digits_end + 2, size);
-        len += (long)size;
-        at = digits_end + 2 + size + 2;
-        *done = size == 0;
-    }
-    return len;
-}
-
 TEST(pieces_arrive_as_they_are_written)
 {
     struct client c;
@@ -130,16 +103,12 @@ TEST(for_head_there_is_only_the_head)
     CHECK(!http_stream_write(&seat->stream, BYTES("one")));
     UNTIL(client_got(&c, "\r\n\r\n") && c.ended);
     CHECK(client_got(&c, "HTTP/1.1 200 ") && memcmp(c.buf + c.len - 4, "\r\n\r\n", 4) == 0);
+    CHECK(!client_got(&c, "0\r\n\r\n")); /* not a last chunk either */
     UNTIL(seat->gone == 1);
     CHECK_INT(http_server_open_requests(waiting.http), 1); /* its owner has not ended it */
     http_stream_end(&seat->stream);
     client_close(&c);
     check_all_gone();
-}
-
-static char pattern(size_t i)
-{
-    return (char)(i * 2654435761u >> 11);
 }
 
 static bool write_pattern(struct http_stream *stream, size_t from, size_t len)
