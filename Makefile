@@ -186,7 +186,7 @@ endef
 $(BUILD)/pawl-lease: $(LEASE_O) $(BUILD)/libshared.a $(BUILD)/lease.txt
 	$(link)
 $(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
-	$(link)
+	$(link) $(CURL_LIBS)
 $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
 	$(link) $(CURL_LIBS)
 # call_bare.o comes first, so that call.o is not looked for in the archive.

@@ -327,3 +327,10 @@ bool json_list_text(const struct json *json, const char *key, size_t i, struct b
 
     return element && text_of(element, value);
 }
+
+bool json_list_int(const struct json *json, const char *key, size_t i, int64_t *value)
+{
+    const struct json *element = list_element(json, key, i);
+
+    return element && cJSON_IsNumber(element->item) && integer_of(element->raw, value);
+}

@@ -41,5 +41,6 @@ size_t json_list_count(const struct json *json, const char *key, enum json_found
 const struct json *json_list_object(const struct json *json, const char *key,
                                     size_t i); /* NULL: not an object */
 bool json_list_text(const struct json *json, const char *key, size_t i, struct bytes *value);
+bool json_list_int(const struct json *json, const char *key, size_t i, int64_t *value);
 
 #endif

@@ -32,7 +32,7 @@ LIBRARIES = (
     (r"cjson/|cJSON", ("shared/json.c",)),
     (r"uv\.h|uv/", ("shared/loop.c",)),
     (r"sodium", ("shared/token*.c", "shared/random.c")),
-    (r"curl/", ("api/cli/http*.c", "api/client/http*.c")),
+    (r"curl/", ("api/cli/http*.c", "api/client/http*.c", "gateway/upstream_tls*")),
 )
 
 

@@ -445,6 +445,11 @@ TEST(objects_and_lists_inside_are_found)
     CHECK(!json_list_text(json, "l", 4, &text));
     CHECK(!json_list_text(json, "l", 5, &text));
     CHECK(!json_list_text(json, "absent", 0, &text));
+    CHECK(json_list_int(json, "l", 4, &n));
+    CHECK_INT(n, 5);
+    CHECK(!json_list_int(json, "l", 1, &n));
+    CHECK(!json_list_int(json, "l", 5, &n));
+    CHECK(!json_list_int(json, "absent", 0, &n));
     json_free(json);
 }
 

@@ -1,0 +1,408 @@
+/* test_route_find.c - which route a request has, under which lease, and what the route lets through. */
+#include <stdlib.h>
+
+#include "tests/unit/route_sample.h"
+
+struct find_case {
+    const char *path;
+    int route; /* -1: none */
+    const char *lease;
+};
+
+static void try_finds(const char *routes, const struct find_case *tests, size_t count)
+{
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of(routes, why);
+
+    if (!CHECK(table != NULL)) {
+        printf("# %s\n", why);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct route_match match;
+        const char *wrong = NULL;
+        enum route_found found = route_find(table, bytes_of(tests[i].path), &match, &wrong);
+        bool right = tests[i].route < 0 ? found == ROUTE_NONE
+                                        : found == ROUTE_FOUND && (int)match.route->index == tests[i].route;
+
+        if (!CHECK(right)) {
+            printf("# %s: %d, %s\n", tests[i].path, (int)found, wrong != NULL ? wrong : "");
+        } else if (found == ROUTE_FOUND) {
+            CHECK_TEXT(((struct bytes){match.lease, match.lease_len}), bytes_of(tests[i].lease));
+        }
+    }
+    route_table_free(table);
+}
+
+#define TRY(routes, cases) try_finds((routes), (cases), sizeof(cases) / sizeof((cases)[0]))
+
+TEST(a_capture_is_one_segment_and_the_rest_may_be_empty)
+{
+    static const struct find_case rest[] = {
+        {"/orders/7", 0, "order:7"},
+        {"/orders/7/", 0, "order:7"},
+        {"/orders/7/lines", 0, "order:7"},
+        {"/orders/7/a/b/", 0, "order:7"},
+        {"/orders/%37/a", 0, "order:7"},
+        {"/orders", -1, NULL},
+        {"/orders/", -1, NULL},
+        {"/order/7", -1, NULL},
+        {"/Orders/7", -1, NULL},
+        {"/", -1, NULL},
+        {"/x/orders/7", -1, NULL},
+    };
+    static const struct find_case exact[] = {
+        {"/orders/7", 0, "order:7"},
+        {"/orders/7/", -1, NULL},
+        {"/orders/7/a", -1, NULL},
+        {"/orders/", -1, NULL},
+    };
+    static const struct find_case all[] = {
+        {"/", 0, "all"},
+        {"/a", 0, "all"},
+        {"/a/", 0, "all"},
+        {"/a/b/c%20d", 0, "all"},
+    };
+    static const struct find_case slash[] = {
+        {"/a/7/", 0, "7"},
+        {"/a/7", -1, NULL},
+        {"/a/7/b", -1, NULL},
+    };
+
+    TRY("{" ANY("/orders/{id}/**", "order:{id}") "}", rest);
+    TRY("{" ANY("/orders/{id}", "order:{id}") "}", exact);
+    TRY("{" ANY("/**", "all") "}", all);
+    TRY("{" ANY("/a/{x}/", "{x}") "}", slash);
+}
+
+TEST(the_first_route_that_matches_is_taken)
+{
+    static const char *const patterns[] = {"/a/b",     "/a/{x}",   "/a/{x}/c", "/{y}/x/d",
+                                           "/b/{x}/e", "/{y}/{z}", "/a/**",    "/**"};
+    static const struct find_case cases[] = {
+        {"/a/b", 0, "r0"},       {"/a/c", 1, "r1"},   {"/a/b/c", 2, "r2"}, {"/a/x/c", 2, "r2"},
+        {"/a/x/d", 3, "r3"},     {"/b/x/d", 3, "r3"}, {"/b/x/e", 4, "r4"}, {"/b/x", 5, "r5"},
+        {"/a", 6, "r6"},         {"/a/", 6, "r6"},    {"/b", 7, "r7"},     {"/b/", 7, "r7"},
+        {"/a/b/c/d/e", 6, "r6"},
+    };
+    static const struct find_case rests[] = {
+        {"/a/b/c", 0, "r0"},
+        {"/c/b/d", 1, "r1"},
+        {"/c/b", 1, "r1"},
+        {"/c/d", 2, "r2"},
+    };
+    char routes[2048];
+    size_t len = 0;
+
+    TRY("{" ANY("/a/**", "r0") "},{" ANY("/{x}/b/**", "r1") "},{" ANY("/c/**", "r2") "}", rests);
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        len += (size_t)snprintf(routes + len, sizeof(routes) - len, "%s{" TO("%s", "r%zu", UP) "}",
+                                i > 0 ? "," : "", patterns[i], i);
+    }
+    TRY(routes, cases);
+}
+
+TEST(a_literal_is_the_same_however_it_is_escaped)
+{
+    static const struct find_case cases[] = {
+        {"/a:b/7", 0, "x7"},       {"/a%3Ab/7", 0, "x7"},       {"/a%3ab/7", 0, "x7"},
+        {"/%61:b/7", 0, "x7"},     {"/caf\xc3\xa9", 1, "cafe"}, {"/caf%c3%a9", 1, "cafe"},
+        {"/a%253Ab/7", 2, "rest"},
+    };
+
+    TRY("{" ANY("/a:b/{x}", "x{x}") "},{" ANY("/caf%C3%A9", "cafe") "},{" ANY("/**", "rest") "}", cases);
+}
+
+TEST(addresses_of_pawls_own_are_no_routes_however_they_are_escaped)
+{
+    static const struct find_case cases[] = {
+        {"/v1/leases/a", -1, NULL}, {"/v1", -1, NULL},         {"/%76%31/x", -1, NULL},
+        {"/livez", -1, NULL},       {"/problems/x", -1, NULL}, {"/openapi.json", -1, NULL},
+        {"/v1x", 0, "all"},         {"/a/v1", 0, "all"},
+    };
+
+    TRY("{" ANY("/**", "all") "}", cases);
+}
+
+TEST(captures_are_decoded_once_for_the_lease)
+{
+    static const struct find_case cases[] = {
+        {"/7/a", 0, "a:7-7"},
+        {"/x%3Ay/b%2Dc", 0, "b-c:x:y-x:y"},
+        {"/%41/%7a", 0, "z:A-A"},
+    };
+
+    TRY("{" ANY("/{x}/{y}", "{y}:{x}-{x}") "}", cases);
+}
+
+/* -- paths that are refused */
+
+struct bad_case {
+    const char *path;
+    enum route_found found;
+    const char *says;
+};
+
+static void try_bad(const char *routes, const struct bad_case *tests, size_t count)
+{
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of(routes, why);
+
+    for (size_t i = 0; i < count && CHECK(table != NULL); i++) {
+        struct route_match match;
+        const char *wrong = NULL;
+
+        CHECK_INT(route_find(table, bytes_of(tests[i].path), &match, &wrong), tests[i].found);
+        if (!CHECK(tests[i].says == NULL || (wrong != NULL && strstr(wrong, tests[i].says) != NULL))) {
+            printf("# %s: %s\n", tests[i].path, wrong);
+        }
+    }
+    route_table_free(table);
+}
+
+#define TRY_BAD(routes, cases) try_bad((routes), (cases), sizeof(cases) / sizeof((cases)[0]))
+
+TEST(a_capture_that_makes_no_lease_is_refused_and_the_next_route_is_not_tried)
+{
+    static const struct bad_case cases[] = {
+        {"/a/7", ROUTE_FOUND, NULL},
+        {"/a/x%20y", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/x;y", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/7;v=1", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/caf%C3%A9", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/x%2541", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/-x", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/~", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/" NAME_127, ROUTE_FOUND, NULL},
+        {"/a/" NAME_127 "b", ROUTE_FOUND, NULL},
+        {"/a/" NAME_127 "bc", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/../x", ROUTE_BAD_PATH, "segment"},
+        {"/a/x%2Fy", ROUTE_BAD_PATH, "%2F"},
+        {"/a/x%00", ROUTE_BAD_PATH, "control"},
+        {"a", ROUTE_BAD_PATH, "slash"},
+    };
+
+    TRY_BAD("{" ANY("/a/{x}", "{x}") "},{" ANY("/**", "all") "}", cases);
+}
+
+TEST(a_lease_that_becomes_too_long_is_refused)
+{
+    static const struct bad_case cases[] = {
+        {"/ab/" NAME_127, ROUTE_BAD_LEASE, "no lease name"},
+        {"/" NAME_127 NAME_127 NAME_127 NAME_127 "/b", ROUTE_BAD_LEASE, "no lease name"},
+        {"/a/b", ROUTE_FOUND, NULL},
+    };
+
+    TRY_BAD("{" ANY("/{x}/{y}/**", "{x}-{y}") "}", cases);
+}
+
+TEST(under_if_match_a_path_has_one_spelling_and_a_lease_one_path)
+{
+    static const struct bad_case spelling[] = {
+        {"/a:b/x:y", ROUTE_FOUND, NULL},
+        {"/a:b/%78", ROUTE_FOUND, NULL}, /* forwarded as x */
+        {"/a%3Ab/x", ROUTE_BAD_LEASE, "in one way only"},
+        {"/a:b/x%3Ay", ROUTE_BAD_LEASE, "in one way only"},
+    };
+    static const struct bad_case separator[] = {
+        {"/s/1/2", ROUTE_FOUND, NULL},
+        {"/s/1-3/2:4.5", ROUTE_FOUND, NULL},
+        {"/s/1:2/3", ROUTE_BAD_LEASE, "two paths would have one lease"},
+    };
+
+    TRY_BAD("{" IF_MATCH("/a:b/{x}", "{x}") "}", spelling);
+    TRY_BAD("{" IF_MATCH("/s/{x}/{y}", "o:{x}:{y}.x") "}", separator);
+}
+
+TEST(more_segments_than_a_pattern_can_have_are_taken_by_the_rest_only)
+{
+    char path[2 * 100 + 1] = "", why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of("{" ANY("/{x}", "{x}") "},{" ANY("/a/**", "a") "}", why);
+    struct route_match match;
+    const char *wrong;
+
+    for (int i = 0; i < 100; i++) {
+        memcpy(path + 2 * i, "/a", 2);
+    }
+    if (CHECK(table != NULL)) {
+        CHECK_INT(route_find(table, bytes_of(path), &match, &wrong), ROUTE_FOUND);
+        CHECK_INT(match.route->index, 1);
+        CHECK_INT(match.path_len, 200);
+    }
+    route_table_free(table);
+}
+
+TEST(captures_and_the_probe_are_as_they_stand_in_the_path)
+{
+    char why[ROUTE_WHY_SIZE], path[ROUTE_PATH_MAX];
+    struct route_table *table = table_of(
+        "{" G("/a/{x}/{y}/**", "{y}:{x}", "ordered") ",'unknown':{'probe':'HEAD /p/{x}-last/{y}'}}", why);
+    struct route_match match;
+    const char *wrong;
+
+    if (!CHECK(table != NULL)) {
+        return;
+    }
+    CHECK_INT(route_find(table, BYTES("/a/b%3ac/%37/rest"), &match, &wrong), ROUTE_FOUND);
+    CHECK_TEXT(((struct bytes){match.path, match.path_len}), BYTES("/a/b%3Ac/7/rest"));
+    CHECK_TEXT(match.captures[0], BYTES("b%3Ac"));
+    CHECK_TEXT(match.captures[1], BYTES("7"));
+    CHECK_TEXT(bytes_of(match.lease), BYTES("7:b:c"));
+    CHECK_INT(route_probe_path(&match, path), strlen("/p/b%3Ac-last/7"));
+    CHECK_TEXT(bytes_of(path), BYTES("/p/b%3Ac-last/7"));
+    CHECK_TEXT(bytes_of(match.route->probe_method), BYTES("HEAD"));
+    CHECK_TEXT(bytes_of(match.route->unknown_text), BYTES("p"));
+    route_table_free(table);
+}
+
+/* -- methods, headers, statuses */
+
+static void check_refused(const char *member, const char *says)
+{
+    char why[ROUTE_WHY_SIZE], routes[1024];
+    struct route_table *table;
+
+    snprintf(routes, sizeof(routes), "{" ANY("/a", "a") ",%s}", member);
+    table = table_of(routes, why);
+    if (!CHECK(table == NULL && strstr(why, says) != NULL)) {
+        printf("# %s: %s\n", member, table == NULL ? why : "taken");
+    }
+    route_table_free(table);
+}
+
+TEST(everything_but_what_the_route_calls_a_read_is_a_write)
+{
+    static const char *const writes[] = {"POST",  "PUT", "PATCH",   "DELETE", "get",
+                                         "QUERY", "",    "CONNECT", "TRACE",  "GETX"};
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of(
+        "{" ANY("/a", "a") "},{" ANY("/b", "b") ",'read_methods':['GET','POST','QUERY']},{" ANY(
+            "/c", "c") ",'read_methods':[]}",
+        why);
+
+    if (!CHECK(table != NULL)) {
+        return;
+    }
+    CHECK(route_reads(&table->routes[0], BYTES("GET")) && route_reads(&table->routes[0], BYTES("HEAD")) &&
+          route_reads(&table->routes[0], BYTES("OPTIONS")));
+    for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+        CHECK(!route_reads(&table->routes[0], bytes_of(writes[i])));
+    }
+    CHECK(route_reads(&table->routes[1], BYTES("POST")) && route_reads(&table->routes[1], BYTES("QUERY")));
+    CHECK(!route_reads(&table->routes[1], BYTES("HEAD")) && !route_reads(&table->routes[2], BYTES("GET")));
+    route_table_free(table);
+    check_refused("'read_methods':['PUT']", "PUT is a write by its definition");
+    check_refused("'read_methods':['GET','DELETE']", "DELETE is a write");
+    check_refused("'read_methods':['PATCH']", "PATCH is a write");
+    check_refused("'read_methods':['CONNECT']", "CONNECT is never forwarded");
+    check_refused("'read_methods':['TRACE']", "TRACE is never forwarded");
+    check_refused("'read_methods':['get']", "written in capitals");
+    check_refused("'read_methods':['GET','GET']", "GET twice");
+    check_refused("'read_methods':['G T']", "names of methods");
+    check_refused("'read_methods':['']", "names of methods");
+    check_refused("'read_methods':[1]", "a list of texts");
+    check_refused("'read_methods':'GET'", "must be a list");
+}
+
+TEST(headers_pass_as_the_lists_say_but_what_gives_the_message_its_meaning_always_does)
+{
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of(
+        "{" ANY("/a", "a") "},{" ANY(
+            "/b", "b") ",'headers':{'request':{'deny':['Cookie']},'answer':{'allow':['ETag']}}},"
+                       "{" ANY("/c", "c") ",'headers':{'request':{'allow':['Accept']},'answer':{"
+                                          "'deny':['server','Cache-Control']}}}",
+        why);
+    const struct route *none, *b, *c;
+
+    if (!CHECK(table != NULL)) {
+        printf("# %s\n", why);
+        return;
+    }
+    none = &table->routes[0];
+    b = &table->routes[1];
+    c = &table->routes[2];
+    CHECK(route_passes_request(none, BYTES("Cookie")) && route_passes_answer(none, BYTES("Server")));
+    CHECK(!route_passes_request(b, BYTES("cookie")) && !route_passes_request(b, BYTES("COOKIE")));
+    CHECK(route_passes_request(b, BYTES("Cookie2")) && route_passes_request(b, BYTES("Accept")));
+    CHECK(route_passes_answer(b, BYTES("etag")) && !route_passes_answer(b, BYTES("Server")));
+    CHECK(route_passes_answer(b, BYTES("Content-Type")) &&
+          route_passes_answer(b, BYTES("content-encoding")) &&
+          route_passes_answer(b, BYTES("Content-Range")) && route_passes_answer(b, BYTES("Vary")) &&
+          route_passes_answer(b, BYTES("Cache-Control")));
+    CHECK(route_passes_request(c, BYTES("accept")) && !route_passes_request(c, BYTES("Cookie")));
+    CHECK(route_passes_request(c, BYTES("If-Match")) && route_passes_request(c, BYTES("Content-Range")) &&
+          route_passes_request(c, BYTES("if-none-match")) && route_passes_request(c, BYTES("Content-Type")));
+    CHECK(!route_passes_answer(c, BYTES("Server")) && !route_passes_answer(c, BYTES("cache-control")));
+    CHECK(route_passes_answer(c, BYTES("ETag")));
+    route_table_free(table);
+}
+
+TEST(lists_of_headers_that_cannot_be_kept_are_refused)
+{
+    check_refused("'headers':{'request':{'allow':['a'],'deny':['b']}}",
+                  "request has allow or deny, not both");
+    check_refused("'headers':{'answer':{'deny':['Content-Encoding']}}", "cannot be denied in an answer");
+    check_refused("'headers':{'request':{'deny':['If-Match']}}", "cannot be denied in a request");
+    check_refused("'headers':{'request':{'deny':['Fencing-Token']}}", "fencing-token is not for a list");
+    check_refused("'headers':{'request':{'allow':['Connection']}}", "connection is not for a list");
+    check_refused("'headers':{'answer':{'allow':['Transfer-Encoding']}}",
+                  "transfer-encoding is not for a list");
+    check_refused("'headers':{'request':{'allow':['X-HTTP-Method-Override']}}", "is not for a list");
+    check_refused("'headers':{'request':{'deny':['a','A']}}", "a twice");
+    check_refused("'headers':{'request':{'deny':['a b']}}", "names of headers");
+    check_refused("'headers':{'request':{'deny':['']}}", "names of headers");
+    check_refused("'headers':{'request':{'deny':[1]}}", "a list of texts");
+    check_refused("'headers':{'request':{'deny':'a'}}", "must be a list");
+    check_refused("'headers':{'request':['a']}", "request must be an object");
+    check_refused("'headers':{'request':{'drop':['a']}}", "allow or deny and nothing else");
+    check_refused("'headers':{'response':{}}", "request and answer and nothing else");
+    check_refused("'headers':[]", "headers must be an object");
+}
+
+TEST(a_status_that_does_not_say_how_the_write_ended_is_not_final)
+{
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of(
+        "{" ANY("/a", "a") "},{" ANY("/b", "b") ",'unsure_statuses':[599,200]},{" ANY(
+            "/c", "c") ",'unsure_statuses':[]}",
+        why);
+
+    if (!CHECK(table != NULL)) {
+        return;
+    }
+    for (unsigned status = 0; status < 1000; status++) {
+        bool known = status >= 200 && status <= 599;
+
+        CHECK_INT(route_is_final(&table->routes[0], status),
+                  known && status != 202 && status != 502 && status != 503 && status != 504);
+        CHECK_INT(route_is_final(&table->routes[1], status), known && status != 200 && status != 599);
+        CHECK_INT(route_is_final(&table->routes[2], status), known);
+    }
+    route_table_free(table);
+    check_refused("'unsure_statuses':[199]", "200 to 599");
+    check_refused("'unsure_statuses':[600]", "200 to 599");
+    check_refused("'unsure_statuses':['502']", "200 to 599");
+    check_refused("'unsure_statuses':[502.0]", "200 to 599");
+    check_refused("'unsure_statuses':[502,502]", "502 twice");
+    check_refused("'unsure_statuses':502", "must be a list");
+}
+
+int main(void)
+{
+    RUN(a_capture_is_one_segment_and_the_rest_may_be_empty);
+    RUN(the_first_route_that_matches_is_taken);
+    RUN(a_literal_is_the_same_however_it_is_escaped);
+    RUN(addresses_of_pawls_own_are_no_routes_however_they_are_escaped);
+    RUN(captures_are_decoded_once_for_the_lease);
+    RUN(a_capture_that_makes_no_lease_is_refused_and_the_next_route_is_not_tried);
+    RUN(a_lease_that_becomes_too_long_is_refused);
+    RUN(under_if_match_a_path_has_one_spelling_and_a_lease_one_path);
+    RUN(more_segments_than_a_pattern_can_have_are_taken_by_the_rest_only);
+    RUN(captures_and_the_probe_are_as_they_stand_in_the_path);
+    RUN(everything_but_what_the_route_calls_a_read_is_a_write);
+    RUN(headers_pass_as_the_lists_say_but_what_gives_the_message_its_meaning_always_does);
+    RUN(lists_of_headers_that_cannot_be_kept_are_refused);
+    RUN(a_status_that_does_not_say_how_the_write_ended_is_not_final);
+    return check_done();
+}
