@@ -1,6 +1,8 @@
 -- check.lua - may this token act, for somebody else who will do the deed?
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
+-- use: gateway/scripts/lib/fence_plain.lua
+-- use: gateway/scripts/lib/check_plain.lua
 -- use: shared/record/hold.lua
 -- use: shared/record/history.lua
 -- use: gateway/scripts/lib/fence.lua

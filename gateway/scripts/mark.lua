@@ -8,4 +8,13 @@ local mark, epoch = tonumber(v[1] or 0), tonumber(v[2] or 0)
 if epoch < ALIVE then
     mark, epoch = 0, 0
 end
+-- By the check `mark` (lib/marks.lua): of an exclusive token, and perhaps of a shared one.
+local by_mark = redis.call('HGET', KEYS[1] .. ':marks', string.sub(KEYS[2], #KEYS[1] + 4)) or ''
+local m = { string.match(by_mark, '^(%d+) (%d+) %S+ ?(%d*) ?(%d*)$') }
+for i = 1, #m, 2 do
+    local its_epoch, token = tonumber(m[i]) or 0, tonumber(m[i + 1]) or 0
+    if its_epoch > epoch or (its_epoch == epoch and token > mark) then
+        mark, epoch = token, its_epoch
+    end
+end
 return { 'mark', SEQ, mark, epoch, tonumber(v[3] or 0) }

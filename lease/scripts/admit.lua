@@ -167,6 +167,30 @@ local function life_begin(most, complete)
         'how', complete and 'complete' or 'incomplete')
 end
 
+-- Who may have sent to an upstream what the store has lost, and has to record it again before anything is
+-- sent that must come after it (gateway/scripts/lib/intent.lua): every gateway that is a member, or stands in
+-- a list, or had been admitted. Those of before stay.
+local function doubts_begin()
+    local doubt, key = hash_read(KEYS[1] .. ':doubt'), KEYS[1] .. ':doubt'
+    local function enters(role, id, incarnation)
+        local entry = id .. ' ' .. incarnation
+        if role == 'gateway' and not doubt[entry] then
+            doubt[entry] = 'open'
+            redis.call('HSET', key, entry, 'open')
+        end
+    end
+    for _, id in ipairs(ids) do
+        local one = all[id]
+        if one.incarnation and one.state ~= 'forgotten' then
+            enters(one.role, id, one.incarnation)
+        end
+        if has_reported(id) then
+            enters(one.repoch ~= '0' and one.role, id, one.rincarnation)
+            each_listed(id, enters)
+        end
+    end
+end
+
 -- A gateway is in when the list of a firm one names it, as it is now; else it joins as newcomers do.
 local function members_begin(most, firm)
     local named = {}
@@ -206,6 +230,9 @@ if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
     return { 'members-missing', table.concat(absent, ',') }
 end
 local complete = nothing_lost and #absent == 0
+if not complete then
+    doubts_begin()
+end
 life_begin(most, complete)
 members_begin(most, firm)
 return { 'admitted', whole(most.epoch), complete and 'complete' or 'incomplete', whole(most.top),

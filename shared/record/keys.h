@@ -20,11 +20,14 @@
  *   pawl:{SS}:y:ID             hash  its leases: NAME/LEASE_ID -> "", or how it was lost
  *   pawl:{SS}:r:KEY            hash  a stored resource (gateway/scripts/lib/version.lua)
  *   pawl:{SS}:gone             zset  resource key -> store time (ms): its deletion is forgotten
+ *   pawl:{SS}:i                zset  what is being sent to upstreams (gateway/scripts/lib/intent.lua)
+ *   pawl:{SS}:marks            hash  marks of the check `mark` (gateway/scripts/lib/marks.lua)
  *
  *   pawl:{store}               hash  the store's record (shared/record/store.lua)
  *   pawl:{store}:members       set   ids of the members
  *   pawl:{store}:m:ID          hash  one member
  *   pawl:{store}:alarm         zset  leases that somebody waits for -> store time (ms): look
+ *   pawl:{store}:doubt         hash  gateways that may have sent what the store has lost
  *
  * The stripe: id "SCHEMA:ID" of the store; epoch of the life, negative while nobody has admitted it; seq
  * rises with every changing script; counter the last token; no token above ceiling is granted; clock ms added
@@ -40,7 +43,7 @@
 
 /* How all this is laid out, and what the scripts make of it; in front of the store's id. A release that keeps
  * another schema refuses the store (store-not-ours). */
-#define KEYS_SCHEMA "3"
+#define KEYS_SCHEMA "4"
 
 enum { STRIPES = 256, KEYS_STRIPE_SIZE = 16, KEYS_LEASE_SIZE = 16 + 128, KEYS_RESOURCE_SIZE = 16 + 512 };
 

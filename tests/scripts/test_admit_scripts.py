@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Every reply and every branch of admit.lua: who may begin a new life of the store, from which numbers, and what survives."""
 
-from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, test
+from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, test, text
 from members import Life, Member, all_in, company, founder, grant, unchanged_by
 
 LIFE = Life()
@@ -83,7 +83,7 @@ def only_one_admission_comes_of_one_gating_and_only_on_the_redis_that_was_gated(
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="gate-1")), ["moved"])
     restarted(a, b, g)
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="another")), ["moved"])
-    a.identity = "3:other"
+    a.identity = "4:other"
     check_equal(unchanged_by(LIFE, a.admit), ["moved"])
     a.identity = IDENTITY
     LIFE.restart()  # before the pulse that would notice it
@@ -179,7 +179,7 @@ def damages():
     yield "a stripe without an alive", ("HDEL", STRIPES[200], "alive")
     yield "a stripe without a counter", ("HDEL", STRIPES[200], "counter")
     yield "a stripe of another epoch", ("HSET", STRIPES[1], "epoch", EPOCH - 1)
-    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "3:other")
+    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "4:other")
     yield "a stripe that was never changed and is gone", ("DEL", STRIPES[1])
     yield "a record without an epoch", ("HDEL", RECORD, "epoch")
     yield "a record without an id", ("HDEL", RECORD, "id")
@@ -527,6 +527,99 @@ def one_that_was_forgotten_and_came_back_is_waited_for():
     LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten", "since", a.disk.roll)
     restarted(a, g)
     check_equal(a.admit(), ["floors-missing", "lease-b"])
+
+
+# -- who has to say again what it has sent
+
+DOUBT = RECORD + ":doubt"
+
+
+def in_doubt():
+    flat = text(LIFE.redis("HGETALL", DOUBT))
+    return dict(zip(flat[::2], flat[1::2]))
+
+
+def named(*members):
+    return {f"{one.name} {one.incarnation}": "open" for one in members}
+
+
+@test
+def after_a_life_that_is_not_proven_complete_every_gateway_of_before_is_in_doubt():
+    a, b, g = company(LIFE)
+    x = Member(LIFE, "gate-x", "gateway")
+    all_in(a, b, g, x)
+    pending = Member(LIFE, "gate-y", "gateway")
+    pending.pulse()
+    restarted(a, b, g)  # one that has reported, too: what it has sent may be lost
+    admitted(a, "incomplete", "gate-x,gate-y")
+    check_equal(in_doubt(), named(g, x, pending))
+
+
+@test
+def after_a_complete_life_nobody_is_in_doubt_who_was_not_before():
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", DOUBT, "gate-z life-0", "dead 5 0")
+    restarted(a, b, g)
+    admitted(a, "complete")
+    check_equal(in_doubt(), {"gate-z life-0": "dead 5 0"})
+
+
+@test
+def those_in_doubt_of_before_stay_as_they_are():
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", DOUBT, "gate-z life-0", "open", f"{g.name} {g.incarnation}", "dead 5 0")
+    restarted(a, g)
+    b.start()
+    reported(b)
+    admitted(a, "incomplete", "lease-b")
+    check_equal(in_doubt(), {"gate-z life-0": "open", f"{g.name} {g.incarnation}": "dead 5 0"})
+
+
+@test
+def a_gateway_of_which_only_a_list_or_only_its_own_report_tells_is_in_doubt():
+    a, b, g = company(LIFE)
+    restarted(a, b)
+    LIFE.redis("DEL", RECORD + ":m:gate-g")
+    LIFE.redis("SREM", RECORD + ":members", "gate-g")
+    admitted(a, "incomplete", "gate-g")
+    check_equal(in_doubt(), named(g))
+    a, b, g = company(LIFE)
+    for one in (a, b):
+        one.disk.list = [line for line in one.disk.list if "gate-g" not in line]
+    LIFE.redis("DEL", RECORD + ":m:gate-g")
+    LIFE.redis("SREM", RECORD + ":members", "gate-g")
+    g.seen[0] += 1
+    restarted(a, b, g)
+    admitted(a, "incomplete")
+    check_equal(in_doubt(), named(g))
+
+
+@test
+def an_incarnation_that_is_listed_is_in_doubt_though_its_successor_has_reported():
+    a, b, g = company(LIFE)
+    former = named(g)
+    g.start()
+    restarted(a, b, g)
+    admitted(a, "incomplete", "gate-g")
+    check_equal(in_doubt(), former)  # the successor was never admitted: it has sent nothing
+
+
+@test
+def a_gateway_that_left_or_was_forgotten_is_in_no_doubt():
+    a, b, g = company(LIFE)
+    check_equal(g.leave(), "left")
+    all_in(a, b)
+    b.seen[0] += 1
+    restarted(a, b)
+    admitted(a, "incomplete")
+    check_equal(in_doubt(), {})
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", f"{RECORD}:m:gate-g", "state", "forgotten", "since", int(LIFE.record("roll")) + 1)
+    LIFE.redis("HINCRBY", RECORD, "roll", 1)
+    b.seen[0] += 1
+    restarted(a, b)
+    admitted(a, "incomplete")
+    check_equal(in_doubt(), {})
 
 
 main()

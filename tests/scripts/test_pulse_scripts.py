@@ -209,7 +209,7 @@ def an_empty_redis_is_told_and_stays_empty():
 def another_store_or_another_schema_is_told_and_not_touched():
     a = founder(LIFE)
     all_in(a)
-    a.identity = "3:other"
+    a.identity = "4:other"
     check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
     for identity in ("1" + IDENTITY[1:], "22" + IDENTITY[1:]):
         for key in STRIPES + [RECORD]:
@@ -447,6 +447,20 @@ def a_step_of_fifty_ms_is_tolerated():
     check_equal((a.pulse(), a.reply[5], a.reply[9], LIFE.stripe("clock")), ("in", str(NOW), "0", "0"))
 
 
+@test
+def time_that_may_not_have_passed_is_counted():
+    a, b, _ = company(LIFE)
+    check_equal(LIFE.record("leaps"), None)
+    LIFE.at(NOW + 2000)
+    check_equal((a.pulse(), LIFE.record("leaps")), ("in", None))
+    LIFE.at(NOW + 4001)
+    check_equal((b.pulse(), LIFE.record("leaps"), a.pulse(), LIFE.record("leaps")), ("in", "2001", "in", "2001"))
+    LIFE.at(NOW + DAY_MS)
+    check_equal((a.pulse(), LIFE.record("leaps")), ("in", str(2001 + DAY_MS - 4001)))
+    LIFE.at(NOW + 20)  # back again: the offset rises, the time does not leap
+    check_equal((b.pulse(), LIFE.record("leaps"), LIFE.record("time")), ("in", str(2001 + DAY_MS - 4001), str(NOW + DAY_MS)))
+
+
 # -- leave and watch
 
 @test
@@ -512,7 +526,7 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         b.epoch -= 1
 
     def another_store(b):
-        b.identity = "3:other"
+        b.identity = "4:other"
 
     def unknown(b):
         b.name = "nobody"

@@ -7,7 +7,9 @@
 --   ARGV[2]  "SCHEMA:ID" for one that has none
 --   ARGV[3]  floor, 1 to 999999999999999   ARGV[4]  the epoch will be above this
 --   ARGV[5]  "force": also a store that is in order; else ""
---   returns  {"recovered", epoch, "SCHEMA:ID", how many members are not listed any more}
+--   returns  {"recovered", epoch, "SCHEMA:ID", how many members are not listed now}
+--            Which gateways had sent what to an upstream nobody knows then: an operator has to say that
+--            none of it is under way any more (pawl resolve --gateway whichever_it_was --dead --settled).
 --            {"another", identity}   {"too-low", the least that the floor must be}   {"in-order"}
 --            in all three nothing was changed
 local FLOOR = tonumber(ARGV[3])
@@ -53,5 +55,6 @@ redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN, '
     'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR), 'gate', '', 'gaterun', '',
     'why', '', 'how', 'recovered', 'open', '1')
 redis.call('PERSIST', KEYS[1])
+redis.call('HSET', KEYS[1] .. ':doubt', 'whichever_it_was whichever_it_was', 'open')
 roll_up(store)
 return { 'recovered', epoch, identity, #ids }

@@ -32,7 +32,7 @@
 local ROLE, RUN, ID, INCARNATION = ARGV[4], ARGV[2], ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local MY_ROLL, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local MY_WATER = tonumber(ARGV[19])
+local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
 
 -- Whether any of these numbers, one for each stripe, is above the stripe's.
 local function is_ahead(text, of_stripes)
@@ -112,6 +112,11 @@ local function clock_correct(store)
         store.clock = store.clock + corrected
         redis.call('HSET', KEYS[1], 'clock', whole(store.clock))
         stripes_set('clock', whole(store.clock))
+    end
+    -- A grace must not end because of a jump forward, so what cannot be told from one does not count for it
+    -- (gateway/scripts/lib/leaps.lua): a script sees no time that a pulse has not noted (stripe.lua).
+    if now + corrected - store.time > LEAP_MS then
+        redis.call('HINCRBY', KEYS[1], 'leaps', whole(now + corrected - store.time))
     end
     store.time = math.max(store.time, now + corrected)
     redis.call('HSET', KEYS[1], 'time', whole(store.time))

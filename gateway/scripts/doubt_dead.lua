@@ -1,0 +1,37 @@
+-- doubt_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a store may
+-- have lost, nobody will record again. From now on a grace counts.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: gateway/scripts/lib/intent.lua
+-- use: gateway/scripts/lib/leaps.lua
+--   KEYS[1]  stripe 0
+--   ARGV[1]  gateway   ARGV[2]  the incarnation that lives, or "": none
+--   ARGV[3]  which are dead: "all" the others, "these", or "lost": these, and they are in doubt even if this
+--            store knows nothing of it. Who has not seen what they had open before a store was lost (all of
+--            intent_takeover.lua) must say so
+--   ARGV[4..]  the incarnations, but for "all"
+--   returns  {"dead", seq, {those of them that are in doubt}}
+local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
+for i = 4, #ARGV - 4 do
+    these[ARGV[i]] = ARGV[3] == 'lost' and 'open' or ''
+end
+local entries = redis.call('HGETALL', doubt)
+for i = 1, #entries, 2 do
+    local gateway, incarnation = string.match(entries[i], '^(%S+) (%S+)$')
+    if gateway == ARGV[1] and (ARGV[3] == 'all' or these[incarnation]) then
+        these[incarnation] = entries[i + 1]
+    end
+end
+these[ARGV[2]] = nil
+for incarnation, state in pairs(these) do
+    if state ~= '' then
+        dead[#dead + 1] = incarnation
+    end
+    if state == 'open' then
+        touch()
+        local since = 'dead ' .. whole(NOW) .. ' ' .. whole(store_leaps())
+        redis.call('HSET', doubt, ARGV[1] .. ' ' .. incarnation, since)
+    end
+end
+table.sort(dead)
+return { 'dead', SEQ, dead }

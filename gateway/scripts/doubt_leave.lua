@@ -1,0 +1,19 @@
+-- doubt_leave.lua - all that a gateway had sent, and that a store may have lost, is recorded again; or an
+-- operator knows what has become of it.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+--   KEYS[1]  stripe 0
+--   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of its route table, or "": it has none
+--   returns  {"left", seq, how many are left who have yet to say}
+--
+-- What it had sent, it had sent by its table: a store that was put back may know another one. Then nobody's
+-- is served until one is adopted (routes_adopt.lua), which is not before all that was sent has ended.
+local doubt, store = 'pawl:{store}:doubt', 'pawl:{store}'
+if redis.call('HDEL', doubt, ARGV[1] .. ' ' .. ARGV[2]) == 1 then
+    touch()
+    local routes = redis.call('HGET', store, 'routes') or ''
+    if ARGV[3] ~= '' and routes ~= ARGV[3] then
+        redis.call('HSET', store, 'routes', routes == '' and ARGV[3] or '?')
+    end
+end
+return { 'left', SEQ, redis.call('HLEN', doubt) }

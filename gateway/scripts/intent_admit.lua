@@ -1,0 +1,71 @@
+-- intent_admit.lua - may this write be sent to the upstream? Then it is recorded in this very step that it is
+-- being sent, or that it waits for something older.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: gateway/scripts/lib/fence_plain.lua
+-- use: gateway/scripts/lib/intent_plain.lua
+-- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: gateway/scripts/lib/fence.lua
+-- use: gateway/scripts/lib/marks.lua
+-- use: gateway/scripts/lib/intent.lua
+-- use: gateway/scripts/lib/leaps.lua
+-- use: gateway/scripts/lib/turn.lua
+--   KEYS[1]  stripe   KEYS[2]  lease
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
+--   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
+--   ARGV[8]  kind: o | o+ | c | k | a (lib/intent.lua)   ARGV[9]  gateway   ARGV[10]  its incarnation
+--   ARGV[11]  number of the request there, [A-Za-z0-9.]{1,24}   ARGV[12]  h | p | g<ms>: what becomes of an
+--             unknown outcome
+--   returns  {"sending", seq, mark, text}: send it; "grace" behind that when something older was left aside
+--              because its gateway has been dead for so long
+--            {"queued", seq, mark, text, text of the first that it waits for}: do not (intent_promote.lua)
+--            {"refused", ...} (lib/fence.lua)
+--            {"in-doubt", seq, mark, "store", "GATEWAY INCARNATION"}: this one has yet to say what it has
+--              sent (kinds o, o+ and c)
+--            {"full", seq, mark}: too many of this lease are open
+--            {"routes-differ", seq, hash of the table that is served}
+--            Nothing is recorded in these last four. Who gets no reply must forget it (intent_close.lua).
+local OPEN_MAX = 1000
+local routes = redis.call('HGET', STORE, 'routes') or ''
+if routes ~= ARGV[7] and routes ~= '' then
+    return { 'routes-differ', SEQ, routes }
+end
+local check, but = check_of(), waits_not_for(ARGV[8])
+local record = check.read()
+local reason = check.reason(record, 'write')
+if reason then
+    return check.refuse(record, reason)
+end
+local doubtful = but and doubt_of(ARGV[12])
+if doubtful then
+    return { 'in-doubt', SEQ, record.mark, 'store', doubtful }
+end
+local own = string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
+local first, gone, graces, open = nil, nil, 0, redis.call('ZCARD', OPEN)
+if but and open > 0 then
+    local behind = '(' .. ARGV[1] .. ' ' .. own .. (ARGV[8] == 'o+' and '!' or '')
+    first, gone, graces = intent_look(own, behind, but)
+end
+if open >= OPEN_MAX then
+    open = redis.call('ZLEXCOUNT', OPEN, '[' .. ARGV[1] .. ' ', '(' .. ARGV[1] .. '!')
+    if open - (gone and #gone or 0) >= OPEN_MAX then
+        return { 'full', SEQ, record.mark }
+    end
+end
+
+touch()
+if gone then
+    intent_remove(gone)
+end
+if routes == '' then
+    redis.call('HSET', STORE, 'routes', ARGV[7])
+end
+local mark = check.pass(record)
+local text = string.format('%s %s %016d %s %s %s %s %s %s %d', ARGV[1], own, SEQ, first and 'q' or 's',
+    ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], NOW)
+redis.call('ZADD', OPEN, '0', text)
+if first then
+    return { 'queued', SEQ, mark, text, first }
+end
+return { 'sending', SEQ, mark, text, graces > 0 and 'grace' or nil }

@@ -1,0 +1,29 @@
+-- intent_again.lua - intents that a store may have lost are recorded again, by the gateway that has them.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: gateway/scripts/lib/intent.lua
+-- use: gateway/scripts/lib/leaps.lua
+--   KEYS[1]  stripe
+--   ARGV[1..]  1 to 32 texts of intents of this stripe (lib/intent.lua), as they were last told
+--   returns  {"recorded", seq, how many were not there}
+--
+-- One that is there already stays as it is, unless it waits in the store and was sent by what is told: a
+-- store that was put back may know it by an older text. The grace of one whose gateway is dead begins
+-- anew: of how the clock went before, this store may know nothing. No intent of the list may be closed while
+-- this call is under way, nor for 2 s after one without a reply was sent (intent_close.lua, "forget").
+local recorded, WAITING = 0, '^%S+ %d+ %d+ %d+ q '
+for i = 1, #ARGV - 4 do
+    local found = intent_find(OPEN, ARGV[i])
+    if found and string.match(found, WAITING) and not string.match(ARGV[i], WAITING) then
+        touch()
+        redis.call('ZREM', OPEN, found)
+        found = nil
+    end
+    if not found then
+        local is_dead = string.match(ARGV[i], '^%S+ %d+ %d+ %d+ d ')
+        touch()
+        redis.call('ZADD', OPEN, '0', is_dead and intent_as(ARGV[i], 'd', store_leaps()) or ARGV[i])
+        recorded = recorded + 1
+    end
+end
+return { 'recorded', SEQ, recorded }

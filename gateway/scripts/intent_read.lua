@@ -1,0 +1,49 @@
+-- intent_read.lua - may this fenced read be sent to the upstream? After it no older write lands.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: shared/record/hold.lua
+-- use: shared/record/history.lua
+-- use: gateway/scripts/lib/fence.lua
+-- use: gateway/scripts/lib/marks.lua
+-- use: gateway/scripts/lib/intent.lua
+-- use: gateway/scripts/lib/leaps.lua
+-- use: gateway/scripts/lib/turn.lua
+--   KEYS[1]  stripe   KEYS[2]  lease
+--   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
+--   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
+--   ARGV[8]  h | p | g<ms>: what becomes of an unknown outcome here
+--   returns  {"accepted", seq, mark}; "grace" behind that as in intent_admit.lua
+--            {"wait", seq, mark, text of the first that it waits for}; or "store", "GATEWAY INCARNATION" in
+--              place of that: this one has yet to say what it has sent. The mark is raised already.
+--            {"refused", ...} (lib/fence.lua)
+--            {"routes-differ", seq, hash of the table that is served}
+local routes = redis.call('HGET', STORE, 'routes') or ''
+if routes ~= ARGV[7] and routes ~= '' then
+    return { 'routes-differ', SEQ, routes }
+end
+local check = check_of()
+local record = check.read()
+local reason = check.reason(record, 'read')
+if reason then
+    return check.refuse(record, reason)
+end
+local doubtful, first, gone, graces = doubt_of(ARGV[8]), nil, nil, 0
+if redis.call('ZCARD', OPEN) > 0 then
+    local own = string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
+    first, gone, graces = intent_look(own, '(' .. ARGV[1] .. ' ' .. own, 'k')
+end
+
+if gone then
+    intent_remove(gone)
+end
+if routes == '' then
+    touch()
+    redis.call('HSET', STORE, 'routes', ARGV[7])
+end
+local mark = check.pass(record)
+if doubtful then
+    return { 'wait', SEQ, mark, 'store', doubtful }
+elseif first then
+    return { 'wait', SEQ, mark, first }
+end
+return { 'accepted', SEQ, mark, graces > 0 and 'grace' or nil }

@@ -1,0 +1,45 @@
+-- intent_takeover.lua - former incarnations of a gateway are known to be dead: what they had open will not be
+-- closed by them. A bounded number at a time.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+-- use: gateway/scripts/lib/intent.lua
+-- use: gateway/scripts/lib/leaps.lua
+--   KEYS[1]  stripe
+--   ARGV[1]  gateway   ARGV[2]  the incarnation that lives, or "": none
+--   ARGV[3]  where to go on, "" at first   ARGV[4]  how many intents to look at, 1 to 1000
+--   ARGV[5..]  the incarnations that are dead; none: all but the one that lives
+--   returns  {"taken", seq, {texts that its other incarnations have open now, also those that are not known
+--             to be dead}, where to go on, or "" when all are done}
+--
+-- What was never sent is removed, and so is what nobody waits for (kinds k and a). Of the others nobody knows
+-- whether they still arrive: they are d from now on, and stay until it is known, or their grace is over.
+local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
+local dead, are_all = {}, #ARGV == 8
+for i = 5, #ARGV - 4 do
+    dead[ARGV[i]] = true
+end
+local list, theirs = redis.call('ZRANGEBYLEX', OPEN, from, '+', 'LIMIT', 0, ARGV[4]), {}
+
+local function take(text)
+    local state, kind, gateway, incarnation =
+        string.match(text, '^%S+ %d+ %d+ %d+ (%a) (%S+) (%S+) (%S+) ')
+    if gateway ~= ARGV[1] or incarnation == ARGV[2] then
+        return nil
+    elseif state == 'd' or not (are_all or dead[incarnation]) then
+        return text
+    end
+    touch()
+    redis.call('ZREM', OPEN, text)
+    if state == 'q' or kind == 'k' or kind == 'a' then
+        return nil
+    end
+    local taken = intent_as(text, 'd', store_leaps())
+    redis.call('ZADD', OPEN, '0', taken)
+    return taken
+end
+
+for _, text in ipairs(list) do
+    theirs[#theirs + 1] = take(text)
+end
+local last = #list == tonumber(ARGV[4]) and string.match(list[#list], '^%S+ %d+ %d+ %d+') .. '!'
+return { 'taken', SEQ, theirs, last or '' }

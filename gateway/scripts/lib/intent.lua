@@ -1,0 +1,45 @@
+-- intent.lua - what is being sent to upstreams: the open intents of a stripe.
+--
+--   pawl:{SS}:i, a zset, every score 0, one member for each open intent, its parts separated by one space:
+--     NAME EPOCH TOKEN SEQ STATE KIND GATEWAY INCARNATION ID UNKNOWN AT [LEAPS]
+--   EPOCH, TOKEN  15 digits each, SEQ 16, zeros in front: the order of bytes is lease, epoch, token, arrival
+--   SEQ      sequence number of the stripe after the script that recorded it
+--   STATE    q  waits for its turn; nothing is sent, and nothing is to be before intent_promote.lua says so
+--            s  being sent, or about to be
+--            u  as s, and its gateway will not learn how it ended
+--            d  as s, and its gateway's incarnation is known to be dead, since AT
+--   KIND     o  ordered (o+: serial, also among equal tokens)
+--            c  conditional: the upstream compares If-Match
+--            k  the upstream compares the token   a  admitted
+--   GATEWAY, INCARNATION, ID  whose it is, and its number there
+--   UNKNOWN  what becomes of it when nobody will learn its end: h  hold   p  probe   g<ms>  grace
+--   AT       store time (ms) of the last change of STATE
+--   LEAPS    of d only: all leaps of the store's clock until then
+--
+-- A change of the state is another text in place of the old one. Who knows an intent by an older text finds
+-- it by its first four parts and by whose it is.
+--
+--   pawl:{store}: routes, the hash of the route table that all gateways serve ("" or absent: none yet);
+--     leaps, by how many ms the store's clock has leapt forward (shared/record/scripts/pulse.lua): a grace
+--     counts time that has passed, and in a leap none may have
+--   pawl:{store}:doubt, a hash: "GATEWAY INCARNATION" -> "open" | "dead AT LEAPS": who may have sent what a
+--     store that was not proven complete has forgotten, and has not said yet that all is recorded again
+local STORE, OPEN = 'pawl:{store}', KEYS[1] .. ':i'
+
+-- The text of an intent as it stands now; nil: it is not open.
+local function intent_find(key, text)
+    local head, owner = string.match(text, '^(%S+ %d+ %d+ %d+) %a %S+ (%S+ %S+ %S+) ')
+    local found = head and redis.call('ZRANGEBYLEX', key, '[' .. head .. ' ', '(' .. head .. '!') or {}
+    for _, one in ipairs(found) do
+        if string.match(one, '^%S+ %d+ %d+ %d+ %a %S+ (%S+ %S+ %S+) ') == owner then
+            return one
+        end
+    end
+    return nil
+end
+
+-- The same intent in another state, from now on. leaps: of state d.
+local function intent_as(text, state, leaps)
+    local head, rest = string.match(text, '^(%S+ %d+ %d+ %d+) %a (%S+ %S+ %S+ %S+ %S+) ')
+    return head .. ' ' .. state .. ' ' .. rest .. ' ' .. whole(NOW) .. (leaps and ' ' .. whole(leaps) or '')
+end

@@ -1,0 +1,138 @@
+-- marks.lua - the check `mark`, and which of the two checks a script goes by: plain fencing by what was let
+-- through, for gateways whose store is not that of the leases.
+--   ARGV[6]  "live" | "mark"
+--
+--   pawl:{SS}:marks, a hash: NAME -> "EPOCH TOKEN HOLD", the highest exclusive token that was let through, or
+--     "EPOCH TOKEN HOLD EPOCH TOKEN": and a shared one above it, which has read; "0 0 -": none yet
+--   "" -> "EPOCH TOKEN", the floor: marks up to it may have been dropped, so all below it is stale
+-- Nothing of it is ever forgotten, but that the lowest are dropped into the floor when there are too many.
+local MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 4096, 3584, 256
+
+local function mark_read(text)
+    local epoch, token, hold, shared_epoch, shared = string.match(text, '^(%d+) (%d+) (%S+) ?(%d*) ?(%d*)$')
+    return { epoch = tonumber(epoch), token = tonumber(token), hold = hold,
+        shared_epoch = tonumber(shared_epoch) or 0, shared = tonumber(shared) or 0 }
+end
+
+-- (epoch, token) of whichever was higher, the exclusive one or the shared one.
+local function mark_top(one)
+    if above(one.shared_epoch, one.shared, one.epoch, one.token) then
+        return one.shared_epoch, one.shared
+    end
+    return one.epoch, one.token
+end
+
+-- (epoch, token) of the so-many-th from below.
+local function marks_quantile(list, place)
+    local by_epoch, epochs = {}, {}
+    for _, one in ipairs(list) do
+        if not by_epoch[one.top_epoch] then
+            by_epoch[one.top_epoch] = {}
+            epochs[#epochs + 1] = one.top_epoch
+        end
+        table.insert(by_epoch[one.top_epoch], one.top)
+    end
+    table.sort(epochs)
+    for _, epoch in ipairs(epochs) do
+        local tokens = by_epoch[epoch]
+        if place <= #tokens then
+            table.sort(tokens)
+            return epoch, tokens[place]
+        end
+        place = place - #tokens
+    end
+end
+
+-- Drops the lowest; below the highest of them all is stale from now on.
+local function marks_thin(key)
+    local flat, list, dropped = redis.call('HGETALL', key), {}, {}
+    for i = 1, #flat, 2 do
+        if flat[i] ~= '' then
+            local one = mark_read(flat[i + 1])
+            one.name = flat[i]
+            one.top_epoch, one.top = mark_top(one)
+            list[#list + 1] = one
+        end
+    end
+    local epoch, token = marks_quantile(list, #list - MARKS_KEPT)
+    for _, one in ipairs(list) do
+        if not above(one.top_epoch, one.top, epoch, token) then
+            dropped[#dropped + 1] = one.name
+        end
+    end
+    redis.call('HSET', key, '', whole(epoch) .. ' ' .. whole(token))
+    for i = 1, #dropped, MARKS_DROPPED_AT_ONCE do
+        redis.call('HDEL', key, unpack(dropped, i, math.min(#dropped, i + MARKS_DROPPED_AT_ONCE - 1)))
+    end
+end
+
+local function mark_reasons(check, is_exclusive)
+    -- What was let through for the lease. Also by the check `live`, if that is on the same store: a route of
+    -- each kind may lead to one lease.
+    function check.read()
+        local v = redis.call('HMGET', KEYS[1] .. ':marks', ARGV[1], '')
+        local record = mark_read(v[1] or '0 0 -')
+        local floor_epoch, floor = string.match(v[2] or '0 0', '^(%d+) (%d+)$')
+        record.floor_epoch, record.floor = tonumber(floor_epoch), tonumber(floor)
+        record.top_epoch, record.mark = mark_top(record)
+        v = redis.call('HMGET', KEYS[2], 'k', 'p')
+        record.live_epoch, record.live = tonumber(v[2] or 0), tonumber(v[1] or 0)
+        return record
+    end
+
+    function check.reason(record, deed)
+        local function is_below(epoch, token)
+            return above(epoch, token, PRESENTED_EPOCH, PRESENTED)
+        end
+        if not is_exclusive and deed ~= 'read' then
+            return 'wrong-mode'
+        elseif is_below(record.floor_epoch, record.floor) or is_below(record.epoch, record.token)
+            or is_exclusive and (is_below(record.shared_epoch, record.shared)
+            or is_below(record.live_epoch, record.live)) then
+            return 'stale-token'
+        end
+        local is_its = record.epoch == PRESENTED_EPOCH and record.token == PRESENTED
+        local is_shared = record.shared_epoch == PRESENTED_EPOCH and record.shared == PRESENTED
+        if is_its and (record.hold ~= HOLD or not is_exclusive) or is_shared and is_exclusive then
+            return 'unissued-token' -- the number alone, under another hold's name
+        end
+        return nil
+    end
+
+    -- It is not noted in the lease's history, of which this store may know nothing.
+    function check.refuse(record, reason)
+        return { 'refused', SEQ, reason, record.mark, record.top_epoch, record.mark, '' }
+    end
+end
+
+local function mark_passes(check, is_exclusive)
+    function check.pass(record)
+        local key, text = KEYS[1] .. ':marks', nil
+        if is_exclusive and above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
+            text = string.format('%d %d %s', PRESENTED_EPOCH, PRESENTED, HOLD)
+        elseif not is_exclusive and above(PRESENTED_EPOCH, PRESENTED, mark_top(record)) then
+            text = string.format('%d %d %s %d %d', record.epoch, record.token, record.hold, PRESENTED_EPOCH,
+                PRESENTED)
+        end
+        if text then
+            touch()
+            record.mark = PRESENTED
+            if redis.call('HSET', key, ARGV[1], text) == 1 and redis.call('HLEN', key) > MARKS_MAX + 1 then
+                marks_thin(key)
+            end
+        end
+        return record.mark
+    end
+end
+
+-- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
+-- mark}: as those of lib/fence.lua.
+local function check_of()
+    if ARGV[6] ~= 'mark' then
+        return { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = fence_pass }
+    end
+    local check, is_exclusive = {}, ARGV[5] == 'exclusive'
+    mark_reasons(check, is_exclusive)
+    mark_passes(check, is_exclusive)
+    return check
+end

@@ -1,0 +1,799 @@
+#!/usr/bin/python3
+"""Every reply of the scripts that say what may be sent to an upstream, and keep what is being sent."""
+
+from intents import DOUBT, ROUTES, Gateway, close, grant, open_of, parse, same_stripe, script, texts_of
+from lua_test import EPOCH, RECORD, STRIPE_FIELDS, Holder, Lease, Store, check, check_equal, main, test, text
+
+STORE = Store()
+NOW, OPEN_MAX, COUNTED = 1000000, 1000, 32
+UNORDERED = ("c", "k", "a")
+
+
+def begin(tokens=1):
+    """A gateway, a lease, and those who held it one after the other; the last one does."""
+    STORE.begin(NOW)
+    STORE.redis("HSET", RECORD, "routes", ROUTES)
+    lease = Lease(STORE, "orders:42")
+    return Gateway(STORE), lease, *[grant(lease, number) for number in range(1, tokens + 1)]
+
+
+def sending(reply):
+    """The text of what is being sent."""
+    check_equal(reply[0], "sending", f"{reply}")
+    check_equal(parse(reply[3]).state, "s")
+    return reply[3]
+
+
+def queued(reply, behind=None):
+    check_equal(reply[0], "queued", f"{reply}")
+    check(behind is None or reply[4] == behind, f"it waits for {reply[4]}, not for {behind}")
+    check_equal(parse(reply[3]).state, "q")
+    return reply[3]
+
+
+def states(lease):
+    return [(one.token, one.state) for one in open_of(STORE, lease)]
+
+
+def overtaken(unknown="h", kind="o"):
+    """Ada's write is being sent; bob holds the lease now."""
+    gate, lease, ada = begin()
+    first = sending(gate.admit(lease, ada, kind, unknown))
+    return gate, lease, ada, grant(lease, 2), first
+
+
+def dead(unknown):
+    """The same, and the gateway that sent it is dead; its successor."""
+    gate, lease, _, bob, _ = overtaken(unknown)
+    heir = Gateway(STORE, gate.name, "life-2")
+    [first] = heir.takeover(lease.stripe)[2]
+    return heir, lease, bob, first
+
+
+# -- admission
+
+@test
+def the_first_write_of_a_token_is_sent_recorded_and_raises_the_mark():
+    gate, lease, ada = begin()
+    reply, changes = STORE.changed_by(lambda: gate.admit(lease, ada))
+    wanted = (f"orders:42 {EPOCH:015} {1:015} {2:016} s o gate-a life-1 w0.1 h {NOW}")
+    check_equal(reply, ["sending", 2, 1, wanted])
+    check_equal(changes.pop(lease.stripe + ":i"), (None, {wanted: 0}))
+    [(key, (before, after))] = changes.items()
+    check_equal((key, after), (lease.key, {**before, "k": "1", "p": str(EPOCH)}))
+    reply, changes = STORE.changed_by(lambda: gate.admit(lease, ada))
+    check_equal((reply[0], list(changes)), ("sending", [lease.stripe + ":i"]))
+
+
+@test
+def writes_are_recorded_alike_whether_what_is_open_is_counted_or_not():
+    gate, lease, ada = begin()
+    for kind in ("o", "a"):
+        told = [sending(gate.admit(lease, ada, kind)) for _ in range(2 * COUNTED + 1)]
+        shapes = {(len(one), parse(one)._replace(seq=0, id="")) for one in told}
+        check_equal(len({shape for _, shape in shapes}), 1, f"{shapes}")
+        check_equal([parse(one).seq for one in told], list(range(parse(told[0]).seq, lease.seq() + 1)))
+        close(STORE, *[("close", lease, one) for one in told[:32]])
+        close(STORE, *[("close", lease, one) for one in told[32:64]])
+        close(STORE, ("close", lease, told[64]))
+    check_equal(texts_of(STORE, lease), [])
+
+
+@test
+def a_write_waits_for_every_older_one_that_is_open_whatever_its_kind_and_its_state():
+    for kind in ("o", "o+", *UNORDERED):
+        for state in "sud":
+            gate, lease, _, bob, first = overtaken(kind=kind)
+            if state == "u":
+                close(STORE, ("unknown", lease, first))
+            elif state == "d":
+                STORE.redis("ZREM", lease.stripe + ":i", first)
+                STORE.redis("ZADD", lease.stripe + ":i", 0, first.replace(" s ", " d ") + " 0")
+            [first] = texts_of(STORE, lease)
+            check_equal(parse(first).state, state)
+            for _ in range(COUNTED + 1):  # by the short way and by the long one
+                queued(gate.admit(lease, bob), first)
+            check_equal(states(lease), [(1, state)] + [(2, "q")] * (COUNTED + 1), f"{kind} {state}")
+
+
+@test
+def writes_that_are_only_admitted_or_checked_by_the_upstream_wait_for_nothing():
+    for kind in "ka":
+        gate, lease, _, bob, _ = overtaken()
+        for _ in range(COUNTED + 1):
+            check_equal(parse(sending(gate.admit(lease, bob, kind))).kind, kind)
+
+
+@test
+def a_conditional_write_waits_for_older_ordered_ones_only():
+    for kind, waits in (("o", True), ("o+", True), ("c", False), ("k", False), ("a", False)):
+        gate, lease, ada = begin()
+        first = sending(gate.admit(lease, ada, kind))
+        bob = grant(lease, 2)
+        for _ in range(COUNTED + 1):  # by the short way and by the long one
+            told = gate.admit(lease, bob, "c")
+            check_equal(told[0], "queued" if waits else "sending", kind)
+        if waits:
+            second = queued(told, first)
+            close(STORE, ("close", lease, first))
+            check_equal(parse(sending(gate.promote(lease, bob, second))).kind, "c")
+
+
+@test
+def writes_with_one_token_wait_for_each_other_only_when_the_route_is_serial():
+    gate, lease, ada = begin()
+    first = sending(gate.admit(lease, ada, "o+"))
+    second = queued(gate.admit(lease, ada, "o+"), first)
+    third = queued(gate.admit(lease, ada, "o+"), first)
+    sending(gate.admit(lease, ada, "o"))
+    queued(gate.promote(lease, ada, second), first)
+    close(STORE, ("close", lease, first))
+    queued(gate.promote(lease, ada, third), second)
+    second = sending(gate.promote(lease, ada, second))  # what came behind it is not in front, sent or not
+    queued(gate.promote(lease, ada, third), second)
+
+
+@test
+def a_lease_whose_name_goes_on_is_another_lease():
+    gate, lease, _ = begin()
+    longer = Lease(STORE, same_stripe(lease.name, 1, lease.name + ".{}")[0])
+    ann = grant(longer, 8)
+    sending(gate.admit(longer, ann))
+    bob = grant(lease, 9)
+    check(bob.token > ann.token, "the other one is not older")
+    sending(gate.admit(lease, bob))
+    sending(gate.admit(longer, grant(longer, 10), "a"))
+
+
+@test
+def an_older_epoch_is_in_front_whatever_its_number():
+    gate, lease, ada = begin()
+    STORE.redis("HSET", lease.stripe, "counter", 900)
+    carol = grant(lease, 9)
+    old = parse(sending(gate.admit(lease, carol)))
+    gate.store.redis("DEL", lease.stripe + ":i")
+    again = gate.again(lease, " ".join([old.name, f"{EPOCH - 1:015}", f"{999:015}", f"{5:016}", "s", "o", "g", "i", "w", "h", "1"]))
+    check_equal((again[0], again[2], ada.token), ("recorded", 1, 1))
+    queued(gate.admit(lease, carol), texts_of(STORE, lease)[0])
+
+
+@test
+def what_the_fence_refuses_is_not_recorded():
+    gate, lease, ada, bob = begin(tokens=2)
+    STORE.redis("HSET", lease.stripe, "alive", EPOCH - 1)  # an earlier epoch is not void by itself
+    others = (("stale-token", ada), ("stale-token", Holder(1, hold=bob.hold)), ("stale-token", Holder(2, EPOCH - 1, bob.hold)),
+              ("unissued-token", Holder(2, hold="hold-xxxxxxx")), ("unissued-token", Holder(2, EPOCH + 1, bob.hold)),
+              ("lease-expired", bob))
+    for reason, holder in others:
+        if reason == "lease-expired":
+            lease.release("id-2")
+        for kind in ("o", *UNORDERED):
+            for _ in range(COUNTED + 1):
+                check_equal(gate.admit(lease, holder, kind)[::2][:2], ["refused", reason], f"{reason} {kind}")
+        check_equal(gate.read(lease, holder)[::2][:2], ["refused", reason])
+    check_equal((texts_of(STORE, lease), lease.field("k")), ([], None))
+
+
+@test
+def a_hold_that_is_over_is_refused_the_short_way_too():
+    gate, lease, ada = begin()
+    STORE.at(NOW + 1000000 - 1)
+    sending(gate.admit(lease, ada))
+    STORE.at(NOW + 1000000)
+    check_equal(gate.admit(lease, ada)[2], "lease-expired")
+    gate, lease, ada = begin()
+    STORE.redis("HSET", lease.stripe, "alive", EPOCH + 1, "epoch", EPOCH + 1)
+    STORE.redis("HSET", RECORD, "epoch", EPOCH + 1)
+    check_equal(gate.admit(lease, ada)[2], "lease-expired")
+    gate, lease, ada = begin()
+    STORE.redis("HSET", lease.stripe, "counter", 0)
+    check_equal(gate.admit(lease, ada)[2], "unissued-token")
+    gate, lease, ada = begin()
+    STORE.redis("HSET", lease.key, "y", "1", "v", "expired")
+    check_equal(gate.admit(lease, ada)[2], "lease-expired")
+
+
+@test
+def a_lease_with_too_many_open_is_full_and_another_is_not():
+    gate, lease, ada = begin()
+    open_now = 0
+    while (reply := gate.admit(lease, ada, "a"))[0] == "sending":
+        open_now += 1
+        check(open_now < OPEN_MAX + COUNTED, "it is never full")
+    check_equal((reply, open_now >= OPEN_MAX), (["full", lease.seq(), 1], True))
+    STORE.unchanged_by(lambda: gate.admit(lease, ada))
+    other = Lease(STORE, same_stripe(lease.name, 1)[0])
+    ann = grant(other, 5)
+    for _ in range(COUNTED + 1):
+        sending(gate.admit(other, ann))
+
+
+# -- the route table
+
+@test
+def the_first_gateway_says_which_routes_are_served_and_another_table_is_refused():
+    for deed in ("admit", "read", "count"):
+        gate, lease, ada = begin()
+        STORE.redis("HDEL", RECORD, "routes")
+        if deed == "count":
+            STORE.redis("HSET", lease.stripe, "seq", COUNTED - 1)
+        reply = gate.read(lease, ada) if deed == "read" else gate.admit(lease, ada)
+        check(reply[0] in ("sending", "accepted"), f"{reply}")
+        check_equal(STORE.redis("HGET", RECORD, "routes").decode(), ROUTES, deed)
+        other = Gateway(STORE, "gate-b", routes="other")
+        for action in (lambda: other.admit(lease, ada), lambda: other.admit(lease, ada, "a"), lambda: other.read(lease, ada)):
+            check_equal(STORE.unchanged_by(action), ["routes-differ", lease.seq(), ROUTES])
+
+
+@test
+def what_is_refused_says_nothing_of_the_routes():
+    gate, lease, _ = begin()
+    STORE.redis("HDEL", RECORD, "routes")
+    check_equal(gate.admit(lease, Holder(1, hold="hold-xxxxxxx"))[0], "refused")
+    check_equal(STORE.redis("HGET", RECORD, "routes"), None)
+
+
+@test
+def another_table_is_adopted_only_while_nothing_is_open_and_nobody_is_in_doubt():
+    gate, lease, ada = begin()
+    first = sending(gate.admit(lease, ada))
+    adopt = lambda routes="new": STORE.call(script("routes_adopt"), ["pawl:{00}"], routes)
+    check_equal(adopt(), ["open", 0, 1, 0])
+    check_equal(adopt(ROUTES), ["adopted", 0, ROUTES])
+    close(STORE, ("close", lease, first))
+    STORE.redis("HSET", DOUBT, "gate-a life-0", "open")
+    check_equal(adopt(), ["open", 0, 0, 1])
+    STORE.redis("DEL", DOUBT)
+    check_equal(adopt(), ["adopted", 1, ROUTES])
+    check_equal(gate.admit(lease, ada), ["routes-differ", lease.seq(), "new"])
+    STORE.redis("HDEL", RECORD, "routes")
+    check_equal(adopt(), ["adopted", 2, ""])
+
+
+@test
+def a_queued_one_stays_as_it_is_while_the_routes_differ():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    STORE.redis("HSET", RECORD, "routes", "new")
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second))[0::2], ["routes-differ", "new"])
+
+
+# -- the turn of what waits
+
+@test
+def a_queued_write_is_sent_when_the_older_one_is_closed_and_its_token_is_looked_at_again():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)), ["queued", lease.seq(), 2, second, first])
+    close(STORE, ("close", lease, first))
+    STORE.at(NOW + 7)
+    reply, changes = STORE.changed_by(lambda: gate.promote(lease, bob, second))
+    check_equal(parse(sending(reply)), parse(second)._replace(state="s", at=NOW + 7))
+    check_equal((list(changes), reply[2]), ([lease.stripe + ":i"], 2))
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, first))
+    lease.release("id-2")
+    check_equal(gate.promote(lease, bob, second)[::2][:2], ["refused", "lease-expired"])
+    check_equal(states(lease), [])
+    check_equal(gate.promote(lease, bob, second)[::2][:2], ["cancelled", "lease-expired"])
+
+
+@test
+def a_newer_token_cancels_what_older_ones_have_queued_and_they_are_not_sent():
+    gate, lease, _, bob, first = overtaken()
+    seconds = [queued(gate.admit(lease, bob), first) for _ in range(70)]
+    carol = grant(lease, 3)
+    third = queued(gate.admit(lease, carol), first)
+    sixty_three = 63  # as many as one look shows behind the first
+    check_equal(len(states(lease)), 2 + 70 - sixty_three)
+    queued(gate.promote(lease, carol, third), first)
+    check_equal(states(lease), [(1, "s"), (3, "q")])
+    for second in (seconds[0], seconds[-1]):
+        reply, changes = STORE.changed_by(lambda second=second: gate.promote(lease, bob, second))
+        check_equal([reply[0], *reply[2:]], ["cancelled", "stale-token", 3, EPOCH, 3, "ada"])
+        check(not changes.keys() - {f"{lease.stripe}:f:{lease.name}"}, f"{changes}")
+
+
+@test
+def any_number_of_queued_ones_is_cancelled_before_a_newer_token_is_sent():
+    gate, lease, _, bob, first = overtaken()
+    for _ in range(200):
+        queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, first))
+    sending(gate.admit(lease, grant(lease, 3)))
+    check_equal(states(lease), [(3, "s")])
+
+
+@test
+def a_promotion_whose_reply_was_lost_is_told_again_and_changes_nothing():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, first))
+    told = sending(gate.promote(lease, bob, second))
+    lease.release("id-2")  # it may have been sent: it must stay
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)), ["sending", lease.seq(), 2, told])
+    close(STORE, ("unknown", lease, told))
+    check_equal((gate.promote(lease, bob, second)[0], states(lease)), ("cancelled", [(2, "u")]))
+
+
+@test
+def one_that_an_operator_or_a_successor_took_out_is_cancelled_though_its_token_is_good():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, second))
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second))[2:], ["", 2, EPOCH, 2, "ada"])
+    check_equal(len(text(STORE.redis("LRANGE", f"{lease.stripe}:f:{lease.name}", 0, -1))), 0)
+
+
+@test
+def somebody_elses_intent_with_the_same_number_is_not_taken_for_its_own():
+    gate, lease, ada = begin()
+    told = sending(gate.admit(lease, ada))
+    mine = told.replace("gate-a", "gate-b")
+    check_equal(Gateway(STORE, "gate-b").promote(lease, ada, mine.replace(" s ", " q "))[0], "cancelled")
+    check_equal(STORE.unchanged_by(lambda: close(STORE, ("close", lease, mine)))[2], 0)
+    check_equal(gate.again(lease, mine)[2], 1)
+    check_equal(close(STORE, ("close", lease, mine.replace(" s ", " u ")))[2], 1)
+    check_equal(texts_of(STORE, lease), [told])
+
+
+# -- fenced reads
+
+@test
+def a_fenced_read_waits_for_every_older_write_but_those_that_the_upstream_checks():
+    for kind in ("o", "o+", "c", "a"):
+        gate, lease, _, bob, first = overtaken(kind=kind)
+        check_equal(gate.read(lease, bob), ["wait", lease.seq(), 2, first], kind)
+        check_equal(lease.field("k"), "2", "the mark is raised at once")
+        close(STORE, ("close", lease, first))
+        check_equal(STORE.unchanged_by(lambda gate=gate, lease=lease, bob=bob: gate.read(lease, bob)),
+                    ["accepted", lease.seq(), 2])
+    gate, lease, _, bob, first = overtaken(kind="k")
+    check_equal(gate.read(lease, bob)[::2], ["accepted", 2])
+    for _ in range(70):
+        close(STORE, ("forget", lease, "orders:42 nobody no none"))
+        gate.again(lease, first.replace("w0.1", f"w1.{_}"))
+    blocker = first.replace(" k ", " o ").replace(f"{2:016}", f"{3:016}")
+    gate.again(lease, blocker)
+    check_equal(gate.read(lease, bob)[3], blocker)
+
+
+@test
+def a_fenced_read_cancels_older_writes_that_wait_and_does_not_wait_for_its_own_token():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    check_equal(gate.read(lease, bob)[3], first)
+    check_equal(states(lease), [(1, "s"), (2, "q")])
+    carol = grant(lease, 3)
+    check_equal(gate.read(lease, carol)[3], first)
+    check_equal(states(lease), [(1, "s")])
+    check_equal(gate.promote(lease, bob, second)[0], "cancelled")
+    close(STORE, ("close", lease, first))
+    sending(gate.admit(lease, carol))
+    check_equal(gate.read(lease, carol)[0], "accepted")
+
+
+@test
+def one_of_many_reads_and_fences_older_writes_off():
+    gate, lease, ada = begin()
+    first = sending(gate.admit(lease, ada))
+    lease.release("id-1")
+    reply = lease.acquire("id-s", "hold-sharedd", mode="shared")
+    ann = Holder(reply[2], EPOCH, "hold-sharedd", "shared")
+    check_equal(gate.read(lease, ann)[::2], ["wait", 2])
+    close(STORE, ("close", lease, first))
+    check_equal(gate.read(lease, ann)[::2], ["accepted", 2])
+    check_equal(gate.admit(lease, ann)[2], "wrong-mode")
+
+
+# -- what is closed
+
+@test
+def what_is_closed_is_gone_and_closing_it_twice_is_no_error():
+    gate, lease, ada = begin()
+    first, second = (sending(gate.admit(lease, ada)) for _ in range(2))
+    reply, changes = STORE.changed_by(lambda: close(STORE, ("close", lease, first)))
+    check_equal((reply[0], reply[2], list(changes)), ("closed", 1, [lease.stripe + ":i"]))
+    check_equal(texts_of(STORE, lease), [second])
+    check_equal(STORE.unchanged_by(lambda: close(STORE, ("close", lease, first)))[2], 0)
+    check_equal(close(STORE, ("close", lease, first), ("close", lease, second))[2], 1)
+    check_equal(texts_of(STORE, lease), [])
+
+
+@test
+def what_has_changed_its_state_is_closed_by_the_text_of_before():
+    for change in ("unknown", "takeover"):
+        gate, lease, _, bob, first = overtaken()
+        if change == "unknown":
+            check_equal(close(STORE, ("unknown", lease, first))[2], 1)
+        else:
+            Gateway(STORE, gate.name, "life-2").takeover(lease.stripe)
+        second = queued(gate.admit(lease, bob))
+        check_equal(close(STORE, ("close", lease, first))[2], 1, change)
+        sending(gate.promote(lease, bob, second))
+
+
+@test
+def an_unknown_end_is_noted_once_and_only_of_what_is_being_sent():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob))
+    STORE.at(NOW + 5)
+    check_equal(close(STORE, ("unknown", lease, first), ("unknown", lease, second))[2], 1)
+    check_equal([(one.state, one.at) for one in open_of(STORE, lease)], [("u", NOW + 5), ("q", NOW)])
+    check_equal(STORE.unchanged_by(lambda: close(STORE, ("unknown", lease, first)))[2], 0)
+    Gateway(STORE, gate.name, "life-2").takeover(lease.stripe)
+    check_equal(STORE.unchanged_by(lambda: close(STORE, ("unknown", lease, first)))[2], 0)
+
+
+@test
+def one_that_may_have_been_recorded_is_forgotten_by_its_number():
+    gate, lease, ada = begin()
+    first, second, third = (sending(gate.admit(lease, ada)) for _ in range(3))
+    item = ("forget", lease, "orders:42 gate-a life-1 w0.2")
+    check_equal(close(STORE, item)[2], 1)
+    check_equal(texts_of(STORE, lease), [first, third])
+    check_equal(STORE.unchanged_by(lambda: close(STORE, item, ("forget", lease, "orders:42 gate-a life-1 w0"),
+                                                 ("forget", lease, "orders:4 gate-a life-1 w0.1")))[2], 0)
+    check_equal(second in texts_of(STORE, lease), False)
+
+
+@test
+def an_applied_conditional_write_settles_older_conditional_ones_and_nothing_else():
+    gate, lease, ada = begin()
+    firsts = [sending(gate.admit(lease, ada, kind)) for kind in ("c", "a", "c", "k")]
+    bob = grant(lease, 2)
+    check_equal(close(STORE, ("settle", lease, sending(gate.admit(lease, bob, "a"))))[2], 1)  # not conditional: as close
+    equal, second = (sending(gate.admit(lease, bob, "c")) for _ in range(2))
+    newer = sending(gate.admit(lease, grant(lease, 3), "c"))
+    check_equal(close(STORE, ("settle", lease, second))[2], 3)
+    check_equal(texts_of(STORE, lease), [firsts[1], firsts[3], equal, newer])
+    check_equal(STORE.unchanged_by(lambda: close(STORE, ("settle", lease, second)))[2], 0)
+    gate.again(lease, firsts[0])
+    check_equal(close(STORE, ("settle", lease, second))[2], 1, "it holds though it was closed before")
+
+
+@test
+def intents_of_several_stripes_are_closed_in_one_step_or_none_is():
+    gate, _, _ = begin()
+    leases = [Lease(STORE, f"job-{i}") for i in range(32)]
+    told = [sending(gate.admit(lease, grant(lease, i))) for i, lease in enumerate(leases)]
+    seqs = {lease.stripe: lease.seq() for lease in leases}
+    items = [("close", lease, one) for lease, one in zip(leases, told)]
+    last = leases[-1].stripe
+    for field in ("id", "epoch"):
+        STORE.redis("HSET", last, field, "other")
+        before = STORE.dump()
+        check_equal((close(STORE, *items), STORE.dump()), (["not-ours"], before), field)
+        STORE.redis("HSET", last, field, STORE.redis("HGET", leases[0].stripe, field))
+    reply = close(STORE, *items, *items[:0])
+    check_equal((reply[0], reply[2]), ("closed", 32))
+    check_equal({lease.stripe: lease.seq() for lease in leases}, {stripe: seq + 1 for stripe, seq in seqs.items()})
+    check_equal([key for key in STORE.dump("pawl:{*:i")], [])
+
+
+@test
+def the_first_stripe_rises_with_another_one_and_an_unchanged_one_does_not():
+    gate, lease, ada = begin()
+    others = [Lease(STORE, name) for name in ("job-1", "job-2")]
+    one = sending(gate.admit(others[0], grant(others[0], 1)))
+    gone = sending(gate.admit(others[1], grant(others[1], 1)))
+    close(STORE, ("close", others[1], gone))
+    told = sending(gate.admit(lease, ada))
+    close(STORE, ("close", lease, told))
+    seqs = [each.seq() for each in (lease, *others)]
+    reply = close(STORE, ("close", lease, told), ("close", others[0], one), ("close", others[1], gone))
+    check_equal(reply[1:], [seqs[0] + 1, 1])
+    check_equal([each.seq() for each in (lease, *others)], [seqs[0] + 1, seqs[1] + 1, seqs[2]])
+
+
+# -- gateways that are dead
+
+@test
+def a_successor_takes_over_what_was_sent_and_removes_what_was_not():
+    gate, lease, ada = begin()
+    kept = [sending(gate.admit(lease, ada, kind)) for kind in ("o", "c", "o")]
+    for kind in ("k", "a"):
+        sending(gate.admit(lease, ada, kind))
+    close(STORE, ("unknown", lease, kept[2]))
+    foreign = sending(Gateway(STORE, "gate-b").admit(lease, ada))
+    queued(gate.admit(lease, grant(lease, 2)))
+    heir = Gateway(STORE, gate.name, "life-2")
+    own = sending(heir.admit(lease, grant(lease, 3), "a"))
+    STORE.at(NOW + 9)
+    reply, changes = STORE.changed_by(lambda: heir.takeover(lease.stripe))
+    check_equal((reply[0], reply[3], list(changes)), ("taken", "", [lease.stripe + ":i"]))
+    check_equal([parse(one) for one in reply[2]], [parse(one)._replace(state="d", at=NOW + 9, leaps=0) for one in kept])
+    check_equal(texts_of(STORE, lease), sorted([*reply[2], foreign, own]))
+    STORE.at(NOW + 20)
+    check_equal(STORE.unchanged_by(lambda: heir.takeover(lease.stripe))[2:], [reply[2], ""])
+    undecided = sending(Gateway(STORE, gate.name, "life-0").admit(lease, grant(lease, 4), "a"))
+    for others in (("life-3",), ("life-2",)):
+        check_equal(STORE.unchanged_by(lambda others=others: heir.takeover(lease.stripe, dead=others))[2],
+                    sorted([*reply[2], undecided]), f"{others}: who is not known to be dead is told of, and left as it is")
+    close(STORE, ("close", lease, undecided))
+    check_equal(heir.takeover(lease.stripe, dead=("life-3", "life-1"))[2], reply[2])
+    check_equal(len(heir.takeover(lease.stripe, living="")[2]), 3)
+    check_equal(texts_of(STORE, lease), sorted([*reply[2], foreign]), "an operator says that no incarnation lives")
+
+
+@test
+def a_takeover_goes_on_where_it_ended():
+    gate, lease, ada = begin()
+    told = [sending(gate.admit(lease, ada, "oa"[i % 2])) for i in range(25)]
+    heir, behind, taken, calls = Gateway(STORE, gate.name, "life-2"), "", [], 0
+    while calls == 0 or behind:
+        reply = heir.takeover(lease.stripe, behind=behind, most=4)
+        taken, behind, calls = taken + reply[2], reply[3], calls + 1
+    check_equal([parse(one).id for one in taken], [parse(one).id for one in told[::2]])
+    check_equal((texts_of(STORE, lease), calls), (taken, 7))
+
+
+@test
+def a_grace_begins_when_the_gateway_is_known_to_be_dead_and_is_that_of_the_older_write():
+    for unknown, is_over in (("g500", True), ("h", False), ("p", False), ("g90000", False)):
+        heir, lease, bob, first = dead(unknown)
+        STORE.at(NOW + 499)
+        second = queued(heir.admit(lease, bob, unknown="g500"), first)
+        check_equal(heir.read(lease, bob, "g500")[3], first)
+        STORE.at(NOW + 500)
+        reply = heir.promote(lease, bob, second, "g500")
+        check_equal(reply[0], "sending" if is_over else "queued", unknown)
+        check_equal(reply[4], "grace" if is_over else first, unknown)
+        check_equal(states(lease), [(2, "s")] if is_over else [(1, "d"), (2, "q")])
+
+
+@test
+def a_grace_that_is_over_lets_new_writes_and_reads_pass_at_once():
+    for deed in ("admit", "read"):
+        heir, lease, bob, _ = dead("g500")
+        STORE.at(NOW + 500)
+        reply = getattr(heir, deed)(lease, bob)
+        check_equal([reply[0], reply[-1]], ["sending" if deed == "admit" else "accepted", "grace"])
+        check_equal(states(lease), [(2, "s")] if deed == "admit" else [])
+
+
+@test
+def silence_of_a_gateway_starts_no_grace():
+    gate, lease, _, bob, first = overtaken("g500")
+    close(STORE, ("unknown", lease, first))
+    STORE.at(NOW + 500000)
+    queued(gate.admit(lease, bob))
+
+
+@test
+def a_leap_of_the_clock_is_no_grace():
+    heir, lease, bob, first = dead("g500")
+    STORE.redis("HSET", RECORD, "leaps", 360000)
+    STORE.at(NOW + 360000 + 499)
+    second = queued(heir.admit(lease, bob), first)
+    STORE.at(NOW + 360000 + 500)
+    sending(heir.promote(lease, bob, second))
+    STORE.redis("HSET", RECORD, "leaps", 7000)
+    gate, lease, _, bob, _ = overtaken("g500")
+    STORE.redis("HSET", RECORD, "leaps", 7000)
+    [first] = Gateway(STORE, gate.name, "life-2").takeover(lease.stripe)[2]
+    check_equal(parse(first).leaps, 7000)
+    STORE.redis("HDEL", RECORD, "leaps")  # the record was made anew, and has leapt 300 ms since
+    STORE.redis("HSET", RECORD, "leaps", 300)
+    STORE.at(NOW + 799)
+    second = queued(gate.admit(lease, bob), first)
+    STORE.at(NOW + 800)
+    sending(gate.promote(lease, bob, second))
+
+
+@test
+def a_queued_write_of_a_dead_gateway_stops_no_newer_token_and_no_equal_one_after_the_takeover():
+    gate, lease, _, bob, first = overtaken(kind="o+")
+    queued(gate.admit(lease, bob, "o+"), first)
+    heir = Gateway(STORE, gate.name, "life-2")
+    [dead_one] = heir.takeover(lease.stripe)[2]
+    close(STORE, ("close", lease, dead_one))
+    sending(heir.admit(lease, bob, "o+"))
+    gate, lease, _, bob, first = overtaken(kind="o+")
+    queued(gate.admit(lease, bob, "o+"), first)
+    close(STORE, ("close", lease, first))
+    sending(heir.admit(lease, grant(lease, 3), "o+"))
+
+
+@test
+def a_gateway_that_was_taken_for_dead_sends_nothing_that_it_had_queued():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob))
+    Gateway(STORE, gate.name, "life-2").takeover(lease.stripe)
+    close(STORE, ("close", lease, first))
+    check_equal(gate.promote(lease, bob, second)[0::2][:2], ["cancelled", ""])
+
+
+# -- a store that has lost something
+
+@test
+def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answered():
+    gate, lease, ada = begin()
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+    for kind in ("o", "o+", "c"):
+        for _ in range(COUNTED + 1):
+            check_equal(STORE.unchanged_by(lambda kind=kind: gate.admit(lease, ada, kind)),
+                        ["in-doubt", lease.seq(), 0, "store", "gate-b life-7"])
+            STORE.redis("HINCRBY", lease.stripe, "seq", 1)
+    check_equal(gate.read(lease, ada), ["wait", lease.seq(), 1, "store", "gate-b life-7"])
+    for kind in "ka":
+        sending(gate.admit(lease, ada, kind))
+    leave = lambda *who: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who, ROUTES)
+    check_equal((leave("gate-b", "life-8"), leave("gate-b", "life-7")), (["left", 0, 1], ["left", 1, 0]))
+    sending(gate.admit(lease, ada))
+    check_equal(gate.read(lease, ada)[0], "accepted")
+
+
+@test
+def who_leaves_doubt_with_another_table_than_the_store_has_makes_it_nobodys():
+    gate, lease, ada = begin()
+    leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes)
+    for stored, told, left in (("", ROUTES, ROUTES), (ROUTES, ROUTES, ROUTES), (ROUTES, "", ROUTES), (ROUTES, "s" * 43, "?"),
+                               ("?", ROUTES, "?")):
+        STORE.redis("HSET", RECORD, "routes", stored)
+        STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+        leave("gate-b life-8", "t" * 43)  # who is not in doubt changes nothing
+        leave("gate-b life-7", told)
+        check_equal(STORE.redis("HGET", RECORD, "routes").decode(), left, f"{stored} {told}")
+    check_equal(gate.admit(lease, ada)[0], "routes-differ")
+
+
+@test
+def what_was_sent_and_waits_in_a_store_that_was_put_back_is_recorded_as_sent_again():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, first))
+    sent = sending(gate.promote(lease, bob, second))
+    STORE.redis("ZREM", lease.stripe + ":i", sent)
+    STORE.redis("ZADD", lease.stripe + ":i", 0, second)
+    check_equal(gate.again(lease, sent)[2], 1)
+    check_equal(texts_of(STORE, lease), [sent])
+    check_equal(STORE.unchanged_by(lambda: gate.again(lease, second))[2], 0)
+
+
+@test
+def what_waits_stays_queued_while_somebody_is_in_doubt():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, first))
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)),
+                ["queued", lease.seq(), 2, second, "store", "gate-b life-7"])
+    STORE.redis("DEL", DOUBT)
+    sending(gate.promote(lease, bob, second))
+
+
+@test
+def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
+    gate, lease, ada = begin()
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open", "gate-b life-8", "open", "gate-c life-7", "open")
+    mark_dead = lambda *args: STORE.call(script("doubt_dead"), ["pawl:{00}"], *args)
+    check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-9"), ["dead", 0, []])
+    check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-7"), ["dead", 1, ["life-7"]])
+    check_equal(mark_dead("gate-b", "life-8", "all"), ["dead", 1, ["life-7"]])
+    check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]])
+    STORE.at(NOW + 100)
+    check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]], "it was known before")
+    STORE.at(NOW + 500)
+    check_equal(gate.admit(lease, ada, unknown="g500")[4], "gate-b life-8")
+    STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-8", "")
+    STORE.at(NOW + 499)
+    check_equal(gate.admit(lease, ada, unknown="g500")[0], "in-doubt")
+    STORE.at(NOW + 500)
+    for unknown in ("h", "p", "g501"):
+        check_equal(gate.admit(lease, ada, unknown=unknown)[0], "in-doubt", unknown)
+    sending(gate.admit(lease, ada, unknown="g500"))
+    check_equal((gate.read(lease, ada, "g500")[0], gate.read(lease, ada, "h")[0]), ("accepted", "wait"))
+    STORE.redis("HSET", RECORD, "leaps", 1)
+    check_equal(gate.admit(lease, ada, unknown="g500")[0], "in-doubt")
+
+
+@test
+def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too():
+    begin()
+    check_equal(STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "life-5", "life-9"),
+                ["dead", 1, ["life-3", "life-5"]])
+    check_equal(sorted(text(STORE.redis("HKEYS", DOUBT))), ["gate-b life-3", "gate-b life-5"])
+
+
+@test
+def what_a_store_has_lost_is_recorded_again_once_and_stays_as_it_is_where_it_is_known():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    STORE.redis("DEL", lease.stripe + ":i")
+    reply, changes = STORE.changed_by(lambda: gate.again(lease, first, second))
+    check_equal((reply[0], reply[2], list(changes)), ("recorded", 2, [lease.stripe + ":i"]))
+    check_equal(texts_of(STORE, lease), [first, second])
+    close(STORE, ("unknown", lease, first))
+    check_equal(STORE.unchanged_by(lambda: gate.again(lease, first, second))[2], 0)
+    check_equal(states(lease), [(1, "u"), (2, "q")])
+
+
+@test
+def the_grace_of_a_dead_one_that_is_recorded_again_begins_anew():
+    heir, lease, bob, first = dead("g500")
+    STORE.redis("DEL", lease.stripe + ":i")
+    STORE.redis("HSET", RECORD, "leaps", 11)
+    STORE.at(NOW + 400)
+    heir.again(lease, first)
+    check_equal(open_of(STORE, lease), [parse(first)._replace(at=NOW + 400, leaps=11)])
+    STORE.at(NOW + 899)
+    second = queued(heir.admit(lease, bob))
+    STORE.at(NOW + 900)
+    sending(heir.promote(lease, bob, second))
+
+
+# -- operators
+
+@test
+def open_intents_are_listed_page_by_page():
+    gate, lease, ada = begin()
+    told = [sending(gate.admit(lease, ada)) for _ in range(5)]
+    other = Lease(STORE, same_stripe(lease.name, 1)[0])
+    told.append(sending(gate.admit(other, grant(other, 3))))
+    told.sort()
+    listed = lambda name, behind="", most=100: STORE.unchanged_by(
+        lambda: STORE.call(script("intent_list"), [lease.stripe], name, behind, most))[2]
+    check_equal((listed(""), listed("orders:4")), (told, []))
+    check_equal(listed(lease.name), [one for one in told if one.startswith("orders:42 ")])
+    pages = [listed("", most=4)]
+    pages.append(listed("", pages[0][-1], 4))
+    check_equal(pages, [told[:4], told[4:]])
+    check_equal(listed(lease.name, listed(lease.name)[3]), listed(lease.name)[4:])
+
+
+@test
+def an_operator_resolves_what_nobody_will_tell_but_nothing_that_a_gateway_may_yet_send():
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    resolve = lambda seq="": STORE.call(script("intent_resolve"), [lease.stripe], lease.name, seq)
+    check_equal(STORE.unchanged_by(resolve)[2:], [0, [first]])
+    close(STORE, ("unknown", lease, first))
+    check_equal(resolve()[2:], [1, []])
+    check_equal((resolve(parse(second).seq + 1)[2], resolve(parse(second).seq)[2]), (0, 1))
+    check_equal(gate.promote(lease, bob, second)[0], "cancelled")
+    told = sending(gate.admit(lease, bob))
+    check_equal(STORE.unchanged_by(lambda: resolve(f"{parse(told).seq:016}"))[2:], [0, [told]])
+    close(STORE, ("unknown", lease, told))
+    check_equal((resolve(f"{parse(told).seq:016}")[2:], texts_of(STORE, lease)), ([1, []], []))
+    check_equal(STORE.unchanged_by(lambda: close(STORE, ("close", lease, told)))[2], 0)
+    heir, lease, bob, _ = dead("h")
+    second = queued(heir.admit(lease, bob))
+    check_equal(resolve()[2:], [1, []])
+    sending(heir.promote(lease, bob, second))
+
+
+# -- the stripe
+
+@test
+def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
+    for field in STRIPE_FIELDS + ["all of it"]:
+        gate, lease, _, bob, first = overtaken()
+        second = queued(gate.admit(lease, bob), first)
+        STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+        STORE.redis(*(("DEL", lease.stripe) if field == "all of it" else ("HDEL", lease.stripe, field)))
+        before = STORE.dump()
+        actions = {"admit": lambda: gate.admit(lease, bob), "promote": lambda: gate.promote(lease, bob, second),
+                   "read": lambda: gate.read(lease, bob), "close": lambda: close(STORE, ("close", lease, first)),
+                   "again": lambda: gate.again(lease, first), "takeover": lambda: gate.takeover(lease.stripe, "")}
+        for name, args in (("intent_list", ("", "", 9)), ("intent_resolve", (lease.name, "")), ("routes_adopt", ("new",)),
+                           ("doubt_leave", ("gate-b", "life-7")), ("doubt_dead", ("gate-b", "", "all"))):
+            actions[name] = lambda name=name, args=args: STORE.call(script(name), [lease.stripe], *args)
+        for name, action in actions.items():
+            check_equal((action(), STORE.dump()), (["not-ours"], before), f"{name} without {field}")
+
+
+@test
+def a_script_of_a_former_life_records_nothing():
+    gate, lease, ada = begin()
+    with STORE.calling(epoch=EPOCH - 1):
+        check_equal(gate.admit(lease, ada), ["not-admitted"])
+        check_equal(gate.again(lease, "x"), ["not-admitted"])
+        check_equal(STORE.call(script("doubt_leave"), [lease.stripe], "gate-b", "life-7"), ["not-admitted"])
+    with STORE.calling(at_least=NOW - 2001):  # an admission that arrives too late
+        check_equal(gate.admit(lease, ada), ["clock"])
+    check_equal(texts_of(STORE, lease), [])
+
+
+main()
