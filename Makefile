@@ -75,6 +75,7 @@ GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h cli_scr
 PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
 SHIM := $(if $(wildcard tests/torture/shim.c),$(BUILD)/torture/shim.so)
 BENCH_LEASE := $(BUILD)/bench/pawl-lease
+BENCH_GATEWAY := $(BUILD)/bench/pawl-gateway
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
@@ -193,6 +194,9 @@ $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
 $(BENCH_LEASE): $(filter-out %/lease_scripts.o,$(LEASE_O)) \
 		$(call object,tests/bench/call_bare.c $(GEN)/bench/lease_scripts.c) $(BUILD)/libshared.a $(BUILD)/lease.txt
 	$(link)
+$(BENCH_GATEWAY): $(filter-out %/gateway/safe.o,$(GATEWAY_O)) $(call object,tests/bench/safe_any.c) \
+		$(BUILD)/libshared.a $(BUILD)/gateway.txt
+	$(link) $(CURL_LIBS)
 $(UNIT_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
 	$(link) $(CURL_LIBS)
 $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
@@ -241,7 +245,7 @@ lint: build/flags.mk
 	@deploy/install-deps test
 	tests/lint/run
 
-bench: all $(BENCH_LEASE)
+bench: all $(BENCH_LEASE) $(BENCH_GATEWAY)
 	@deploy/install-deps test
 	PAWL_BUILD=$(BUILD) tests/bench/run
 

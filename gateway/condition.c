@@ -57,6 +57,29 @@ bool condition_is_tag_list(struct bytes value)
     }
 }
 
+bool condition_lists(struct bytes list, struct bytes tag)
+{
+    struct bytes rest = list;
+
+    while (rest.len > 0) {
+        const char *from;
+
+        skip_space(&rest);
+        from = rest.at;
+        if (!skip_tag(&rest)) {
+            return false;
+        }
+        if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag)) {
+            return true;
+        }
+        skip_space(&rest);
+        if (rest.len > 0) {
+            rest = (struct bytes){rest.at + 1, rest.len - 1};
+        }
+    }
+    return false;
+}
+
 static const char *tags_read(const struct http_request *req, const char *name, struct bytes *tags,
                              const char *wrong)
 {

@@ -25,5 +25,7 @@ void condition_add(const struct condition *condition, struct gate_call *gate);
 
 /* Whether this is "*" or a list of entity tags (RFC 9110 section 8.8.3), at least one. */
 bool condition_is_tag_list(struct bytes value);
+/* Whether such a list (not "*") has this strong tag in it, by strong comparison. */
+bool condition_lists(struct bytes list, struct bytes tag);
 
 #endif

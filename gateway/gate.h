@@ -66,6 +66,8 @@ enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *re
 enum step gate_refuse_accepted(struct gate_call *gate, enum problem problem, int64_t mark);
 /* Ends the request: the store gave no answer, or one that nobody expects. */
 enum step gate_fail(struct gate_call *gate, enum problem problem);
+/* The same with a detail of its own (NULL: the problem's). */
+enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail);
 /* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
 void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee);
 
@@ -77,6 +79,10 @@ enum {
     COUNT_READ_FENCED,
     COUNT_CHECKED,
     COUNT_REPEATED,
+    COUNT_FORWARDED,
+    COUNT_FORWARDED_READ,
+    COUNT_FORWARDING,
+    COUNT_INTENTS,
     GATE_COUNTS
 };
 
@@ -85,5 +91,10 @@ enum step remove_start(struct http_request *req);
 enum step read_start(struct http_request *req);
 enum step check_start(struct http_request *req);
 enum step mark_start(struct http_request *req);
+enum step intents_start(struct http_request *req);
+enum step resolve_start(struct http_request *req);
+enum step dead_start(struct http_request *req);
+enum step routes_start(struct http_request *req);
+enum step adopt_start(struct http_request *req);
 
 #endif

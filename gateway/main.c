@@ -1,6 +1,10 @@
 /* main.c - pawl-gateway: stands in front of the resource and refuses the stale writer. */
+#include <stdio.h>
+
 #include "gateway/gate.h"
+#include "gateway/route.h"
 #include "gateway/routes.h"
+#include "gateway/worker.h"
 #include "gateway_scripts.h"
 #include "shared/record/daemon.h"
 
@@ -12,14 +16,42 @@ static const struct metric gateway_metrics[GATE_COUNTS] = {
     [COUNT_READ] = {DEEDS, METRIC_COUNTER, "what=\"read\"", DEEDS_HELP},
     [COUNT_READ_FENCED] = {DEEDS, METRIC_COUNTER, "what=\"read-fenced\"", DEEDS_HELP},
     [COUNT_CHECKED] = {DEEDS, METRIC_COUNTER, "what=\"checked\"", DEEDS_HELP},
+    [COUNT_FORWARDED] = {DEEDS, METRIC_COUNTER, "what=\"forwarded\"", DEEDS_HELP},
+    [COUNT_FORWARDED_READ] = {DEEDS, METRIC_COUNTER, "what=\"forwarded-read\"", DEEDS_HELP},
+    [COUNT_FORWARDING] = {"pawl_gateway_forwarding", METRIC_GAUGE, NULL,
+                          "Forwarded requests that are under way, now."},
+    [COUNT_INTENTS] = {"pawl_gateway_intents", METRIC_GAUGE, NULL,
+                       "Writes sent on whose end is not recorded, now."},
     [COUNT_REPEATED] = {DEEDS, METRIC_COUNTER, "what=\"repeated\"", DEEDS_HELP},
 };
 
 static const struct service_flag gateway_flags[] = {
     {{"max-body", OPTION_BYTES, NULL, "BYTES", "of a stored resource", 1, 64 << 20, false},
      offsetof(struct service_settings, body_max)},
+    {{"routes", OPTION_TEXT, NULL, "FILE", "requests to forward (docs/routes.md); read again on SIGHUP", 0, 0,
+      false},
+     offsetof(struct service_settings, routes)},
     {{0}, 0},
 };
+
+/* A table that cannot be kept is an error before anything is opened. */
+static int gateway_check(const struct service *service)
+{
+    const struct service_settings *settings = &service->settings;
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table;
+
+    if (settings->routes == NULL) {
+        return -1;
+    }
+    table = route_table_load(settings->routes, settings->allow_unsafe_redis, why);
+    if (table == NULL) {
+        fprintf(stderr, "%s: %s\n", service->plan->name, why);
+        return SERVICE_CONFIG;
+    }
+    route_table_free(table);
+    return -1;
+}
 
 int main(int argc, char **argv)
 {
@@ -42,17 +74,21 @@ int main(int argc, char **argv)
         .listen = "127.0.0.1:8701",
         .flags = gateway_flags,
         .routes = gateway_routes,
+        .rest = &gateway_rest,
         .scripts = gateway_scripts,
+        .check = gateway_check,
         .metrics = gateway_metrics,
         .metric_count = GATE_COUNTS,
-        .open = record_daemon_open,
-        .close = record_daemon_close,
-        .worker_open = record_worker_open,
-        .worker_close = record_worker_close,
-        .worker_free = record_worker_free,
-        .worker_tick = record_worker_tick,
+        .open = gateway_open,
+        .close = gateway_close,
+        .reload = gateway_reload,
+        .worker_open = gateway_worker_open,
+        .worker_close = gateway_worker_close,
+        .worker_free = gateway_worker_free,
+        .worker_tick = gateway_worker_tick,
+        .drain = gateway_worker_drain,
         .settled = record_daemon_settled,
-        .leave = record_daemon_leave,
+        .leave = gateway_leave,
         .ready = record_worker_ready,
         .own = &record,
     };

@@ -1,6 +1,7 @@
 /* routes.c - the addresses of pawl-gateway, and the operation behind each. */
 #include "gateway/routes.h"
 
+#include "gateway/forward.h"
 #include "gateway/gate.h"
 
 const struct http_route gateway_routes[] = {
@@ -9,5 +10,12 @@ const struct http_route gateway_routes[] = {
     {HTTP_GET, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, read_start},
     {HTTP_GET, "/v1/marks/{lease}", HTTP_BODY_NONE, 0, false, mark_start},
     {HTTP_ANY, "/v1/check/{lease**}", HTTP_BODY_DROPPED, 0, true, check_start},
+    {HTTP_GET, "/v1/intents/{lease}", HTTP_BODY_NONE, 0, false, intents_start},
+    {HTTP_POST, "/v1/intents/{lease}/resolve", HTTP_BODY_DROPPED, 0, true, resolve_start},
+    {HTTP_POST, "/v1/gateways/{id}/dead", HTTP_BODY_DROPPED, 0, true, dead_start},
+    {HTTP_GET, "/v1/routes", HTTP_BODY_NONE, 0, false, routes_start},
+    {HTTP_POST, "/v1/routes/adopt", HTTP_BODY_DROPPED, 0, false, adopt_start},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
 };
+
+const struct http_route gateway_rest = {HTTP_ANY, "/**", HTTP_BODY_STREAMED, 0, true, forward_start};

@@ -59,9 +59,9 @@ static const char *detail_of(const struct gate_call *gate, enum problem problem)
     return NULL;
 }
 
-static struct json_out *problem_begin(struct gate_call *gate, enum problem problem)
+static struct json_out *problem_begin_detail(struct gate_call *gate, enum problem problem, const char *detail)
 {
-    struct json_out *json = http_problem_begin(gate->req, problem, detail_of(gate, problem));
+    struct json_out *json = http_problem_begin(gate->req, problem, detail);
 
     json_text(json, "lease", gate->lease);
     if (gate->resource.len > 0) {
@@ -72,6 +72,11 @@ static struct json_out *problem_begin(struct gate_call *gate, enum problem probl
         json_int(json, "presented_epoch", gate->claim.token.epoch);
     }
     return json;
+}
+
+static struct json_out *problem_begin(struct gate_call *gate, enum problem problem)
+{
+    return problem_begin_detail(gate, problem, detail_of(gate, problem));
 }
 
 enum step gate_refuse(struct gate_call *gate, enum problem problem)
@@ -114,11 +119,16 @@ enum step gate_refuse_accepted(struct gate_call *gate, enum problem problem, int
 
 enum step gate_fail(struct gate_call *gate, enum problem problem)
 {
+    return gate_fail_detail(gate, problem, NULL);
+}
+
+enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail)
+{
     bool unknown = problem == PROBLEM_OUTCOME_UNKNOWN || problem == PROBLEM_INTERNAL;
 
     if (gate->claimed || gate->statuses == GATE_FORWARD_AUTH) {
         status_put(gate, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
     }
-    problem_begin(gate, problem);
+    problem_begin_detail(gate, problem, detail != NULL ? detail : detail_of(gate, problem));
     return http_problem_end(gate->req, status_of(gate, problem));
 }

@@ -208,6 +208,9 @@ static void hangup_caught(struct loop_signal *signal)
 
     notify_send("RELOADING=1");
     service_reload_keys(start->service);
+    if (start->service->plan->reload != NULL) {
+        start->service->plan->reload(start->service);
+    }
     notify_send("READY=1");
 }
 

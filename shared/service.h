@@ -20,7 +20,7 @@
 
 /* Everything that flags, environment and file can set. */
 struct service_settings {
-    const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir;
+    const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir, *routes;
     unsigned threads, connections_max, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t body_memory_max, body_max;
@@ -45,10 +45,15 @@ struct service_plan {
     const char *listen;               /* the default */
     const struct service_flag *flags; /* beside the common ones; ends with option.name NULL */
     const struct http_route *routes;  /* without the health pages, which follow them */
+    const struct http_route *rest;    /* one for whatever none of them matches; may be NULL */
     const struct store_script *const *scripts;
+    /* Its own settings, for --check-config too: an exit status, with the reason on stderr, or -1 to go on. */
+    int (*check)(const struct service *service);
     /* The daemon's own for the whole process, before any worker is opened: an exit status, or -1 to go on. */
     int (*open)(struct service *service);
     void (*close)(struct service *service);
+    /* On SIGHUP, beside the keys; on the first worker's thread. */
+    void (*reload)(struct service *service);
     /* Called on the main thread when the worker's loop and store stand: worker->extra, what runs from the
      * beginning. At the end, on the main thread too: worker_close, then the store is closed, then
      * worker_free. */
@@ -109,7 +114,8 @@ struct service {
     struct worker *workers;
     unsigned listen_port;
     atomic_uint idle_workers; /* that have answered their last request */
-    void *extra;              /* the daemon's own */
+    void *extra;              /* what the daemon is to the store (shared/record/daemon.h) */
+    void *more;               /* the daemon's own beside that */
 };
 
 /* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS. */

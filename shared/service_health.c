@@ -61,12 +61,16 @@ struct http_route *service_routes(const struct service_plan *plan)
     while (plan->routes[own].path != NULL) {
         own++;
     }
-    struct http_route *all = calloc(own + sizeof(health_routes) / sizeof(health_routes[0]), sizeof(*all));
+    size_t health = sizeof(health_routes) / sizeof(health_routes[0]);
+    struct http_route *all = calloc(own + health + 1, sizeof(*all));
     if (all == NULL) {
         abort();
     }
     memcpy(all, plan->routes, own * sizeof(*all));
     memcpy(all + own, health_routes, sizeof(health_routes));
+    if (plan->rest != NULL) {
+        all[own + health - 1] = *plan->rest; /* in place of the end; another follows */
+    }
     return all;
 }
 

@@ -169,6 +169,9 @@ static int settings_check(struct service *service)
     if (status < 0 && !s->init_store) {
         status = settings_read_keys(service);
     }
+    if (status < 0 && service->plan->check != NULL) {
+        status = service->plan->check(service);
+    }
     if (status < 0 && s->check_config) {
         printf("%s: the configuration is good\n", service->plan->name);
         return SERVICE_OK;

@@ -5,7 +5,8 @@
 
 #include "shared/service.h"
 
-enum { TICK_MS = 100, LOGGED_PER_SECOND_MAX = 10 };
+/* FORWARDED_HEAD_MAX: of an answer that somebody else has given; 14 KiB more for each connection. */
+enum { TICK_MS = 100, LOGGED_PER_SECOND_MAX = 10, FORWARDED_HEAD_MAX = 8192 };
 
 static void worker_tick(struct loop_timer *timer);
 static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
@@ -73,6 +74,7 @@ void worker_serve(struct worker *worker)
         .body_memory_max = settings->body_memory_max / settings->threads,
         .header_timeout_ms = (unsigned)settings->header_timeout_ms,
         .body_timeout_ms = (unsigned)settings->body_timeout_ms,
+        .reply_head_max = settings->routes != NULL ? FORWARDED_HEAD_MAX : 0,
         .suspend_always = settings->suspend_always,
         .server_name = worker->service->plan->name,
     };

@@ -59,7 +59,7 @@ struct store_call {
     unsigned state;
 };
 
-enum { STORE_ARGS_MAX = 64 };
+enum { STORE_ARGS_MAX = 128 };
 
 /* Run a script. argv holds key_count keys, then the arguments, arg_count in all, at most STORE_ARGS_MAX; argv
  * and the bytes that it points to are the caller's and must live until done is called (a script that Redis

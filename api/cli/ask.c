@@ -8,7 +8,7 @@
 #include "shared/problem.h"
 #include "shared/record/name.h"
 
-enum { JSON_LEVELS = 16, WHAT_SIZE = 640 };
+enum { JSON_LEVELS = 16, WHAT_SIZE = 640, INTENTS_PATH_SIZE = NAME_MAX_BYTES + 32 };
 
 /* -- where to */
 
@@ -76,19 +76,28 @@ static int make_url(struct ask *ask, const char *base, const char *path, const c
     return CLI_GO_ON;
 }
 
+static int check_lease(const char *name)
+{
+    if (name_is_lease(bytes_of(name))) {
+        return CLI_GO_ON;
+    }
+    return cli_fail(CLI_USAGE,
+                    "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with "
+                    "a letter or a "
+                    "digit",
+                    name);
+}
+
 int ask_lease(struct ask *ask, const char *base, const char *name)
 {
+    int status = check_lease(name);
+
     ask->name = name;
     ask->service = "the lease service";
     ask->flag = "--lease-url";
-    if (!name_is_lease(bytes_of(name))) {
-        return cli_fail(CLI_USAGE,
-                        "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with "
-                        "a letter or a "
-                        "digit",
-                        name);
-    }
-    return make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", "/v1/leases/", name, '\0');
+    return status == CLI_GO_ON
+               ? make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", "/v1/leases/", name, '\0')
+               : status;
 }
 
 int ask_leases(struct ask *ask, const char *base)
@@ -96,6 +105,26 @@ int ask_leases(struct ask *ask, const char *base)
     ask->service = "the lease service";
     ask->flag = "--lease-url";
     return make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", "/v1/leases", "", '\0');
+}
+
+int ask_gateway(struct ask *ask, const char *base, const char *path)
+{
+    ask->service = "the gateway";
+    ask->flag = "--gateway-url";
+    return make_url(ask, base != NULL ? base : "http://127.0.0.1:8701", path, "", '\0');
+}
+
+int ask_intents(struct ask *ask, const char *base, const char *lease, const char *deed)
+{
+    char path[INTENTS_PATH_SIZE];
+    int status = check_lease(lease);
+
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    ask->name = lease;
+    snprintf(path, sizeof(path), "/v1/intents/%s%s", lease, deed); /* a name needs no encoding */
+    return ask_gateway(ask, base, path);
 }
 
 int ask_resource(struct ask *ask, const char *base, const char *key)
@@ -222,6 +251,8 @@ static void tell_members(const struct json *json)
     tell_number(json, "presented_token", "token sent");
     tell_number(json, "current_token", "current token");
     tell_member(json, "ended", "the hold ended");
+    tell_number(json, "intents", "writes that are open");
+    tell_number(json, "gateways_in_doubt", "gateways that have yet to say what they have sent");
     if (json_get_int(json, "expires_in_ms", &ms) == JSON_FOUND) {
         print_duration(duration, ms);
         fprintf(stderr, "  free in: %s, if it is not renewed\n", duration);

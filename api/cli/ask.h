@@ -26,6 +26,10 @@ struct ask {
 int ask_lease(struct ask *ask, const char *base, const char *name);
 int ask_leases(struct ask *ask, const char *base); /* the list of them; ask_query() adds to it */
 int ask_resource(struct ask *ask, const char *base, const char *key);
+/* The intents of a lease; deed: "", or what is to be done with them ("/resolve"). */
+int ask_intents(struct ask *ask, const char *base, const char *lease, const char *deed);
+/* Of the gateway, a path that needs no encoding. */
+int ask_gateway(struct ask *ask, const char *base, const char *path);
 void ask_query(struct ask *ask, const char *name, struct bytes value);
 void ask_header(struct ask *ask, const char *name, struct bytes value);
 void ask_done(struct ask *ask);

@@ -41,6 +41,8 @@ int cli_rm(int argc, char **argv);
 int cli_dev(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_demo_worker(int argc, char **argv);
+int cli_resolve(int argc, char **argv);
+int cli_routes(int argc, char **argv);
 int cli_keygen(int argc, char **argv);
 int cli_verify(int argc, char **argv);
 

@@ -28,6 +28,8 @@ static const struct command commands[] = {
     {"put", cli_put, "write a resource, fenced"},
     {"cat", cli_cat, "read a resource"},
     {"rm", cli_rm, "delete a resource, fenced"},
+    {"resolve", cli_resolve, "what was sent with no known end, and an operator's word on how it ended"},
+    {"routes", cli_routes, "which routes a gateway serves, and that all are to serve them"},
     {"drill", cli_drill, "plays accidents against a private Redis under load, and counts what went wrong"},
     {"keygen", cli_keygen, "make a key that signs fencing tokens"},
     {"verify", cli_verify, "read a fencing token and check its signature"},

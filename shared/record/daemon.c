@@ -176,6 +176,27 @@ struct record_line *record_line_of(const struct http_request *req)
     return record_line_of_worker(worker_of(req));
 }
 
+const char *record_daemon_id(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    return daemon->keeper.recorded.member;
+}
+
+const char *record_daemon_incarnation(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    return daemon->member.incarnation;
+}
+
+int record_daemon_state_dir(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    return daemon->keeper.has_dir ? daemon->keeper.dir.dir_fd : -1;
+}
+
 /* -- how things stand */
 
 /* Links that came to stand after the last pulse wait for the next. */

@@ -41,6 +41,12 @@ bool record_daemon_settled(const struct service *service);
 bool record_daemon_leave(struct service *service);
 const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 
+/* How the store knows this process, once record_worker_begin() was called for its first worker: member id and
+ * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */
+const char *record_daemon_id(const struct service *service);
+const char *record_daemon_incarnation(const struct service *service);
+int record_daemon_state_dir(const struct service *service);
+
 /* The worker's line to the store; that of the worker that serves this request. */
 struct record_line *record_line_of_worker(const struct worker *worker);
 struct record_line *record_line_of(const struct http_request *req);

@@ -229,3 +229,10 @@ size_t high_water_print(const struct high_water *water, char *text, size_t size)
     memcpy(text + len, line, CHECKSUM_LINE);
     return len + CHECKSUM_LINE;
 }
+
+void member_id_make(char id[MEMBER_ID_CHARS + 1])
+{
+    do {
+        random_text(id, MEMBER_ID_CHARS);
+    } while (id[0] == '-');
+}

@@ -19,7 +19,7 @@ bool keeper_open(struct keeper *keeper, const char *path, char why[STATE_WHY_MAX
     memset(keeper, 0, sizeof(*keeper));
     keeper->dir.dir_fd = keeper->dir.lock_fd = -1;
     if (path == NULL) {
-        random_text(keeper->recorded.member, MEMBER_ID_CHARS);
+        member_id_make(keeper->recorded.member);
         keeper->is_fresh = true;
         return true;
     }

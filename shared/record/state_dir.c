@@ -290,7 +290,7 @@ static enum state_open water_read(struct state_dir *dir, struct high_water *wate
 
 static enum state_open fresh_write(struct state_dir *dir, struct high_water *water, char why[STATE_WHY_MAX])
 {
-    random_text(water->member, MEMBER_ID_CHARS);
+    member_id_make(water->member);
     return state_dir_write(dir, water, why) ? STATE_FRESH : STATE_FAILED;
 }
 

@@ -39,6 +39,9 @@ struct state_member {
     char id[MEMBER_ID_CHARS + 1], incarnation[MEMBER_ID_CHARS + 1];
 };
 
+/* A fresh id of a member, and a NUL; it does not begin with '-', which a command would take for a flag. */
+void member_id_make(char id[MEMBER_ID_CHARS + 1]);
+
 /* What high-water holds. */
 struct high_water {
     char member[MEMBER_ID_CHARS + 1]; /* this directory's id, made once, kept for ever */

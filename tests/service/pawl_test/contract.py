@@ -37,6 +37,7 @@ class Contract:
             parameters = [self._at(one) for one in item.get("parameters", [])]
             self.paths.append((_pattern(template, parameters), template, item))
         self.seen = set()
+        self.forwards = False  # the gateways have routes: what is not listed may be the upstream's answer
 
     def _at(self, node):
         while isinstance(node, dict) and "$ref" in node:
@@ -60,6 +61,8 @@ class Contract:
             if operation is None:
                 return f"{template} (method not listed)", self.document["x-other-methods"]
             return f"{method} {template}", operation
+        if self.forwards and service == "gateway":
+            return "forwarded", self.document["x-forwarded"]
         return "elsewhere", self.document["x-elsewhere"]
 
     def allowed(self, service, path):
@@ -79,6 +82,9 @@ class Contract:
         name, operation = self._operation(service, method, path)
         where = f"{service}: {method} {target[:200]} -> {answer.status}"
         status = str(answer.status)
+        if name == "forwarded" and not self._is_ours(answer):
+            self._hold_upstreams(where, request_headers, answer)
+            return
         if before_routing and status in self.document["x-before-routing"] and answer.header("Content-Type") != PROBLEM:
             self._closes(where, answer)
             return
@@ -90,6 +96,21 @@ class Contract:
         if answer.status in (204, 405) and answer.header("Allow") is not None:
             self._hold_allow(where, service, path, answer)
         self.seen.add((name, status))
+
+    @staticmethod
+    def _is_ours(answer):
+        """Whether the gateway itself says this, and not the upstream through it."""
+        accepted = "verdict=accepted" in (answer.header("Fencing-Status") or "")
+        return (answer.header("Content-Type") or "").partition(";")[0].strip() == PROBLEM and not accepted
+
+    def _hold_upstreams(self, where, request_headers, answer):
+        """Whatever the upstream says; the verdict is the gateway's, and comes with what was checked only."""
+        verdict = answer.header("Fencing-Status")
+        if (verdict is not None) != any(name.lower() == "fencing-token" for name, _ in request_headers):
+            raise Wrong(f"{where}: Fencing-Status is {verdict!r}; headers {answer.headers}")
+        if verdict is not None:
+            schema = {"$ref": "#/components/schemas/fencing-status"}
+            self._hold_schema(f"{where}: header Fencing-Status", ("header", json.dumps(schema)), schema, verdict)
 
     @staticmethod
     def _closes(where, answer):

@@ -1,0 +1,309 @@
+/* forward_send.c - the exchange with the upstream: sent once, never again, and told as what it was.
+ *
+ *   forward_send    the request goes out                          suspended
+ *   send_head       the head of the answer: is it the origin's?
+ *   send_piece      the body, kept until it is whole when it is short, else passed on as it comes
+ *   send_ended      the end is known, or is not                   the upstream's answer | 412 | 502 | 504
+ *   forward_late    too late for the client; the exchange goes on 504
+ *
+ * The intent is closed by what is known of the write, whatever the client is told. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "gateway/forward_internal.h"
+
+/* How long an answer that comes too late for its client is waited for: it would close the intent. */
+enum { LATE_MS = 600000 };
+
+static void send_head(struct upstream_call *call, const struct upstream_head *head);
+static size_t send_piece(struct upstream_call *call, struct bytes piece);
+static void send_room(struct upstream_call *call);
+static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why);
+
+/* -- the rest of a body that is longer than what is held */
+
+static size_t intake_piece(struct http_intake *intake, struct bytes piece)
+{
+    struct forward *f = container_of(intake, struct forward, intake);
+
+    if (f->call.link == NULL) {
+        return piece.len; /* the upstream has said all that it had to say */
+    }
+    if (f->route->max_body > 0 && piece.len > f->body_left) {
+        upstream_abort(&f->call); /* a chunked one; one with a length was refused before */
+        return piece.len;
+    }
+    size_t taken = upstream_write(&f->call, piece);
+    f->body_left -= taken;
+    return taken;
+}
+
+static void intake_whole(struct http_intake *intake)
+{
+    struct forward *f = container_of(intake, struct forward, intake);
+
+    f->takes_body = false;
+    if (f->call.link != NULL) {
+        upstream_body_end(&f->call);
+        forward_alarm(f, f->route->timeout_ms);
+    }
+}
+
+/* The upstream has a part of a request, and gets no more: what it makes of that nobody knows. */
+static void intake_broken(struct http_intake *intake)
+{
+    struct forward *f = container_of(intake, struct forward, intake);
+
+    f->takes_body = false;
+    if (f->call.link != NULL) {
+        upstream_abort(&f->call);
+    }
+}
+
+static void send_room(struct upstream_call *call)
+{
+    struct forward *f = container_of(call, struct forward, call);
+
+    if (f->takes_body) {
+        http_intake_more(&f->intake);
+    }
+}
+
+/* -- the request goes out */
+
+static void body_take(struct forward *f)
+{
+    f->intake = (struct http_intake){.piece = intake_piece, .whole = intake_whole, .broken = intake_broken};
+    f->body_left = f->route->max_body - http_body(f->gate.req).len;
+    f->takes_body = true;
+    http_body_take(f->gate.req, &f->intake);
+}
+
+static struct upstream_pool *pool_of(const struct forward *f)
+{
+    return f->use->pools[f->route->upstream->index];
+}
+
+static enum step send_too_long(struct forward *f)
+{
+    if (f->intent != NULL) {
+        intent_end(&f->own->closer, f->intent, INTENT_CLOSE);
+        f->intent = NULL;
+    }
+    return forward_over(f, http_refuse_detail(f->gate.req, PROBLEM_HEADER_TOO_LARGE,
+                                              "With what a gateway adds the headers are too long to be "
+                                              "forwarded. Send fewer or shorter ones."));
+}
+
+enum step forward_send(struct forward *f)
+{
+    struct http_request *req = f->gate.req;
+    bool is_whole = http_body_is_whole(req);
+    char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
+    struct upstream_request request = {
+        .method = forward_method(f),
+        .fields = {fields, 0},
+        .target = {target, 0},
+        .body = http_body(req),
+        .body_length = is_whole ? (int64_t)http_body(req).len : http_body_announced(req),
+        .body_is_whole = is_whole,
+        .is_write = f->is_write,
+    };
+
+    if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
+        return send_too_long(f);
+    }
+    worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
+    forward_enter(f, FORWARD_SENDING);
+    f->call = (struct upstream_call){
+        .head = send_head, .piece = send_piece, .room = send_room, .ended = send_ended};
+    upstream_begin(pool_of(f), &f->call, &request);
+    forward_alarm(f, f->route->timeout_ms);
+    if (!is_whole) {
+        body_take(f);
+    }
+    return SUSPENDED;
+}
+
+/* -- the answer */
+
+static void outlet_room(struct http_outlet *outlet)
+{
+    upstream_more(&container_of(outlet, struct forward, outlet)->call);
+}
+
+/* The client has gone; the end of the write is still to be learned. */
+static void outlet_gone(struct http_outlet *outlet)
+{
+    struct forward *f = container_of(outlet, struct forward, outlet);
+
+    http_outlet_end(outlet, HTTP_OUTLET_CUT);
+    f->is_streamed = false;
+    forward_enter(f, FORWARD_LATE);
+    forward_alarm(f, LATE_MS);
+    upstream_more(&f->call);
+}
+
+/* Of a conditional write: the version was another one when it came, so it was not applied. If the client has
+ * said which version it means, that is its answer. */
+static bool is_overtaken(const struct forward *f, unsigned status)
+{
+    unsigned own = 0;
+
+    http_header(f->gate.req, "If-Match", &own);
+    return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH && status == 412 && own == 0 &&
+           f->looks < LOOKS_MAX;
+}
+
+static void answer_stream(struct forward *f, const struct upstream_head *head)
+{
+    f->outlet = (struct http_outlet){.room = outlet_room, .gone = outlet_gone};
+    f->is_streamed = true;
+    http_outlet_begin(f->gate.req, &f->outlet, head->status, head->length);
+    f->gate.req = NULL;
+}
+
+static void send_head(struct upstream_call *call, const struct upstream_head *head)
+{
+    struct forward *f = container_of(call, struct forward, call);
+    bool has_body = !f->is_head && head->status != 204 && head->status != 304;
+
+    f->status = head->status;
+    if (f->state == FORWARD_LATE) {
+        return;
+    }
+    forward_enter(f, FORWARD_TELLING);
+    forward_alarm(f, f->route->timeout_ms);
+    f->looks_again = is_overtaken(f, head->status);
+    /* 202 is the origin's own word, and passed on; its intent stays open all the same. */
+    f->is_unsure = f->is_write && !route_is_final(f->route, head->status) && head->status != 202;
+    if (f->looks_again || f->is_unsure) {
+        return;
+    }
+    if (f->is_fenced) {
+        gate_accept(&f->gate, f->mark, forward_guarantee(f));
+    }
+    if (!forward_head_tell(f, head)) {
+        f->is_unsure = true; /* it ended, but how cannot be passed on */
+    } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX
+                        : f->is_head && head->length >= 0) {
+        answer_stream(f, head); /* of HEAD the length is told, and nothing follows */
+    }
+}
+
+static size_t send_piece(struct upstream_call *call, struct bytes piece)
+{
+    struct forward *f = container_of(call, struct forward, call);
+
+    if (f->state != FORWARD_TELLING || f->looks_again || f->is_unsure) {
+        return piece.len;
+    }
+    forward_alarm(f, f->route->timeout_ms);
+    if (f->is_streamed) {
+        return http_outlet_write(&f->outlet, piece);
+    }
+    json_out_append(http_json(f->gate.req), piece);
+    return piece.len;
+}
+
+/* -- the end */
+
+static enum intent_word word_of_end(const struct forward *f, enum upstream_end end)
+{
+    bool is_final = end == UPSTREAM_WHOLE && route_is_final(f->route, f->status);
+
+    if (end == UPSTREAM_NOT_SENT) {
+        return INTENT_CLOSE;
+    }
+    if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->status < 300) {
+        return INTENT_SETTLE;
+    }
+    /* Where the upstream compares tokens, or nothing is promised, nobody waits for the end of a write. */
+    if (is_final || f->route->aid == ROUTE_AID_CHECKS || f->route->guarantee == ROUTE_ADMITTED) {
+        return INTENT_CLOSE;
+    }
+    return INTENT_UNKNOWN;
+}
+
+static enum step tell_unknown(struct forward *f)
+{
+    return gate_fail_detail(
+        &f->gate, PROBLEM_OUTCOME_UNKNOWN,
+        "The server behind the gateway gave no whole answer in time, or one that does not say "
+        "how the write ended. It may have been applied, or be applied later. Look at the "
+        "resource before you decide; until its end is known, newer holders may have to wait.");
+}
+
+static enum step answer_failed(struct forward *f, enum upstream_end end)
+{
+    bool is_nothing = end == UPSTREAM_NOT_SENT || !f->is_write;
+
+    if (f->state == FORWARD_TELLING) {
+        http_reply_forget(f->gate.req);
+    }
+    return forward_over(f, is_nothing ? gate_fail(&f->gate, PROBLEM_UPSTREAM_UNAVAILABLE) : tell_unknown(f));
+}
+
+static enum step answer_whole(struct forward *f)
+{
+    struct http_request *req = f->gate.req;
+
+    if (f->is_unsure) {
+        return answer_failed(f, UPSTREAM_UNKNOWN);
+    }
+    http_reply_body(req, NULL, json_out_bytes(http_json(req)));
+    return forward_over(f, http_answer(req, f->status));
+}
+
+static void stream_end(struct forward *f, enum upstream_end end)
+{
+    http_outlet_end(&f->outlet, end == UPSTREAM_WHOLE ? HTTP_OUTLET_WHOLE : HTTP_OUTLET_CUT);
+    f->is_streamed = false;
+    forward_over(f, ANSWERED);
+}
+
+static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why)
+{
+    struct forward *f = container_of(call, struct forward, call);
+
+    (void)why;
+    if (f->intent != NULL) {
+        intent_end(&f->own->closer, f->intent, word_of_end(f, end));
+        f->intent = NULL;
+    }
+    if (f->state == FORWARD_LATE) {
+        forward_over(f, ANSWERED);
+    } else if (f->is_streamed) {
+        stream_end(f, end);
+    } else if (end != UPSTREAM_WHOLE) {
+        answer_failed(f, end);
+    } else if (f->looks_again) {
+        forward_look(f);
+    } else {
+        answer_whole(f);
+    }
+}
+
+/* -- too late */
+
+void forward_late(struct forward *f)
+{
+    if (f->state == FORWARD_LATE || f->takes_body || !f->is_write) {
+        upstream_abort(
+            &f->call); /* a body that stops half-way will not end by itself; a read changes nothing */
+        return;
+    }
+    if (f->is_streamed) {
+        http_outlet_end(&f->outlet, HTTP_OUTLET_CUT);
+        f->is_streamed = false;
+    } else {
+        if (f->state == FORWARD_TELLING) {
+            http_reply_forget(f->gate.req);
+        }
+        tell_unknown(f);
+        f->gate.req = NULL;
+    }
+    forward_enter(f, FORWARD_LATE);
+    forward_alarm(f, LATE_MS);
+    upstream_more(&f->call);
+}

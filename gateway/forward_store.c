@@ -1,0 +1,240 @@
+/* forward_store.c - how a forwarded request is admitted, and how it waits for its turn.
+ *
+ *   forward_ask      run intent_admit.lua, intent_promote.lua or intent_read.lua    suspended
+ *   ask_answer       sent on, or refused                                            4xx | 503, or
+ *   forward_queue    something older is open: wait
+ *   forward_wake     ask again, probe, or give up                                   503 in-doubt */
+#include <assert.h>
+#include <stdio.h>
+
+#include "gateway/forward_internal.h"
+#include "gateway_scripts.h"
+
+/* How long a queued request waits before it asks again by itself: its turn may come at another gateway. */
+enum { ASK_AGAIN_MS = 10, ASK_AGAIN_MAX_MS = 100, ASK_AGAIN_DOUBLES = 4 };
+
+static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply);
+static enum step forward_queue(struct forward *f, const struct store_reply *reply);
+
+static const char *kind_of(const struct forward *f)
+{
+    const struct route *route = f->route;
+
+    if (route->guarantee == ROUTE_ORDERED) {
+        return route->serial ? "o+" : "o";
+    }
+    if (route->aid == ROUTE_AID_IF_MATCH) {
+        /* "Nothing is there" is a version that comes back: made, deleted, and a late request makes it again.
+         * Such a write is ordered, and conditional ones wait for it (tests/model/conditional.pml). */
+        return f->etag_len > 0 ? "c" : "o";
+    }
+    return route->aid == ROUTE_AID_CHECKS ? "k" : "a";
+}
+
+static const struct store_script *ask_fill(struct forward *f)
+{
+    struct gate_call *gate = &f->gate;
+
+    gate->keys = gate->args = 0;
+    gate_add_key(gate, gate_stripe(gate));
+    gate_add_key(gate, gate_lease_key(gate));
+    gate_add_fence(gate);
+    gate_add(gate, f->route->check == ROUTE_LIVE ? BYTES("live") : BYTES("mark"));
+    gate_add(gate, bytes_of(f->use->table->hash));
+    if (!f->is_write) {
+        gate_add(gate, bytes_of(f->route->unknown_text));
+        return &script_intent_read;
+    }
+    gate_add(gate, bytes_of(kind_of(f)));
+    gate_add(gate, bytes_of(f->own->gateway->id));
+    gate_add(gate, bytes_of(f->own->gateway->incarnation));
+    gate_add(gate, bytes_of(f->id));
+    gate_add(gate, bytes_of(f->route->unknown_text));
+    if (f->queued_len == 0) {
+        return &script_intent_admit;
+    }
+    gate_add(gate, (struct bytes){f->queued, f->queued_len});
+    return &script_intent_promote;
+}
+
+enum step forward_away(struct forward *f, enum problem problem)
+{
+    forward_withdraw(f);
+    return forward_over(f, gate_fail(&f->gate, problem));
+}
+
+enum step forward_ask(struct forward *f)
+{
+    const struct store_script *script = ask_fill(f);
+    struct gate_call *gate = &f->gate;
+    enum problem bad;
+
+    forward_enter(f, FORWARD_ASKING);
+    if (f->route->guarantee == ROUTE_ORDERED && !forward_store_is_safe(f)) {
+        return forward_away(f, PROBLEM_STORE_UNSAFE);
+    }
+    gate->record.store.done = ask_answer;
+    bad = record_run(&f->own->record.line, &gate->record, keys_stripe_of(gate->lease), script, gate->keys,
+                     gate->keys + gate->args, gate->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : forward_away(f, bad);
+}
+
+/* -- what may have been recorded, and is not to be */
+
+static void text_close(struct forward *f, struct bytes text, enum intent_word word)
+{
+    intent_end(&f->own->closer, intent_new(&f->own->closer, keys_stripe_of(f->gate.lease), text), word);
+}
+
+void forward_withdraw(struct forward *f)
+{
+    if (f->queued_len > 0) {
+        text_close(f, (struct bytes){f->queued, f->queued_len}, INTENT_CLOSE);
+        f->queued_len = 0;
+    }
+}
+
+/* Whether it was recorded nobody knows; it is never sent. */
+static void admission_forget(struct forward *f)
+{
+    char text[INTENT_TEXT_MAX];
+    int len;
+
+    if (!f->is_write || f->queued_len > 0) {
+        return; /* forward_withdraw() knows it */
+    }
+    len = snprintf(text, sizeof(text), "%.*s %s %s %s", (int)f->gate.lease.len, f->gate.lease.at,
+                   f->own->gateway->id, f->own->gateway->incarnation, f->id);
+    assert(len > 0 && (size_t)len < sizeof(text));
+    text_close(f, (struct bytes){text, (size_t)len}, INTENT_FORGET);
+}
+
+static enum step ask_failed(struct forward *f, enum problem bad)
+{
+    if (bad == PROBLEM_OUTCOME_UNKNOWN) {
+        admission_forget(f);
+        bad = PROBLEM_STORE_UNAVAILABLE;
+    }
+    return forward_away(f, bad);
+}
+
+/* -- what the script said */
+
+/* {"sending", seq, mark, text} | {"accepted", seq, mark} */
+static enum step forward_admitted(struct forward *f, const struct store_reply *reply)
+{
+    struct bytes text = store_reply_text(reply, 3);
+
+    f->mark = store_reply_integer(reply, 2);
+    f->queued_len = 0;
+    life_let_through(f->own->record.line.life, f->gate.claim.token.number);
+    if (f->is_write) {
+        if (text.len == 0 || text.len > INTENT_TEXT_MAX) {
+            admission_forget(f);
+            return forward_away(f, PROBLEM_INTERNAL);
+        }
+        f->intent = intent_new(&f->own->closer, keys_stripe_of(f->gate.lease), text);
+        /* A new life has begun since: what is open has been told to it, perhaps without this one. Only when
+         * it is in the list can that be known (takeover.c tells the list when the life has changed). */
+        if (f->gate.record.epoch != life_epoch(f->own->record.line.life)) {
+            intent_end(&f->own->closer, f->intent, INTENT_CLOSE);
+            f->intent = NULL;
+            return forward_away(f, PROBLEM_STORE_UNAVAILABLE);
+        }
+    }
+    return forward_send(f);
+}
+
+static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    struct forward *f = container_of(call, struct forward, gate.record.store);
+    enum problem bad = record_problem(&f->gate.record, outcome, reply);
+
+    if (bad != PROBLEM_NONE) {
+        return ask_failed(f, bad);
+    }
+    if (store_reply_is(reply, "sending") || store_reply_is(reply, "accepted")) {
+        return forward_admitted(f, reply);
+    }
+    if (store_reply_is(reply, "queued") || store_reply_is(reply, "wait")) {
+        return forward_queue(f, reply);
+    }
+    if (store_reply_is(reply, "refused")) {
+        f->queued_len = 0; /* the script has taken it out */
+        return forward_over(f, gate_refuse_reply(&f->gate, reply));
+    }
+    if (store_reply_is(reply, "cancelled")) {
+        f->queued_len = 0;
+        /* Without a reason the token is good: the store has lost what was queued, or an operator took it out.
+         */
+        return forward_over(f, store_reply_text(reply, 2).len > 0 ? gate_refuse_reply(&f->gate, reply)
+                                                                  : gate_fail(&f->gate, PROBLEM_IN_DOUBT));
+    }
+    if (store_reply_is(reply, "routes-differ")) {
+        return forward_away(f, PROBLEM_ROUTES_DIFFER);
+    }
+    if (store_reply_is(reply, "in-doubt") || store_reply_is(reply, "full")) {
+        return forward_in_doubt(f);
+    }
+    admission_forget(f);
+    return forward_away(f, PROBLEM_INTERNAL);
+}
+
+/* -- waiting */
+
+static void text_keep(char into[INTENT_TEXT_MAX], size_t *len, struct bytes text)
+{
+    *len = text.len <= INTENT_TEXT_MAX ? text.len : 0;
+    memcpy(into, text.at != NULL ? text.at : "", *len);
+}
+
+/* Whether what it waits for will not end by itself: its gateway will not learn how it ended. */
+static bool is_in_doubt(const struct forward *f)
+{
+    struct bytes blocker = {f->blocker, f->blocker_len};
+    struct bytes state = intent_part(blocker, INTENT_STATE), policy = intent_part(blocker, INTENT_POLICY);
+
+    if (bytes_are(blocker, "store")) {
+        return true;
+    }
+    /* The grace of a dead one ends, and soon as a rule. */
+    return bytes_are(state, "u") || (bytes_are(state, "d") && (policy.len == 0 || policy.at[0] != 'g'));
+}
+
+/* {"queued", seq, mark, text, text of the first that it waits for} | {"wait", seq, mark, the same} */
+static enum step forward_queue(struct forward *f, const struct store_reply *reply)
+{
+    unsigned doubles = f->tries < ASK_AGAIN_DOUBLES ? f->tries : ASK_AGAIN_DOUBLES;
+    uint64_t wait_ms = (uint64_t)ASK_AGAIN_MS << doubles, now_ms = loop_now_ms();
+
+    f->mark = store_reply_integer(reply, 2);
+    if (f->is_write) {
+        text_keep(f->queued, &f->queued_len, store_reply_text(reply, 3));
+    }
+    text_keep(f->blocker, &f->blocker_len, store_reply_text(reply, f->is_write ? 4 : 3));
+    f->tries++;
+    forward_enter(f, FORWARD_QUEUED);
+    if (forward_probe(f)) {
+        return SUSPENDED;
+    }
+    if ((is_in_doubt(f) && !f->is_shown) || now_ms >= f->until_ms ||
+        atomic_load(&f->own->worker->service->draining)) {
+        return forward_in_doubt(f);
+    }
+    wait_ms = wait_ms < ASK_AGAIN_MAX_MS ? wait_ms : ASK_AGAIN_MAX_MS;
+    forward_alarm(f, wait_ms < f->until_ms - now_ms ? wait_ms : f->until_ms - now_ms);
+    return SUSPENDED;
+}
+
+void forward_wake(struct forward *f)
+{
+    assert(f->state == FORWARD_QUEUED);
+    forward_ask(f);
+}
+
+enum step forward_in_doubt(struct forward *f)
+{
+    return forward_away(f, PROBLEM_IN_DOUBT);
+}

@@ -1,0 +1,33 @@
+/* incarnations.h - the incarnations of this gateway that are certainly dead.
+ *
+ * A file "incarnations" in the state directory has a line for each start, the newest last, at most
+ * INCARNATIONS_MAX: "INCARNATION BOOT_ID" (random(4), /proc/sys/kernel/random/boot_id). Whoever holds the
+ * directory's lock knows that those who held it before are dead, if the lock is a real one: on a file system
+ * that is shared between machines it may not be. Two processes under one kernel (the same boot_id) see the
+ * same lock; so only incarnations of this very boot are proven dead. After a reboot nothing is proven: `pawl
+ * resolve --gateway ID --dead`. */
+#ifndef PAWL_GATEWAY_INCARNATIONS_H
+#define PAWL_GATEWAY_INCARNATIONS_H
+
+#include <stdbool.h>
+
+#include "shared/record/state_dir.h"
+
+enum { INCARNATIONS_MAX = 64, BOOT_ID_CHARS = 36 };
+
+struct incarnations {
+    bool has_former; /* whether there was any before this one, dead or not */
+    unsigned count;
+    char dead[INCARNATIONS_MAX][MEMBER_ID_CHARS + 1];
+};
+
+/* Reads those of before, and adds this one durably. dir_fd: of the state directory, whose lock this process
+ * holds; -1: there is none, and nobody is known to be dead. False: it could not be written (errno); nobody
+ * counts as dead then. May block for as long as the disk does. */
+bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const char *incarnation);
+
+/* Of such a file's text, for the test: those with this boot_id. A line that is none makes the whole file
+ * worth nothing. */
+void incarnations_parse(struct incarnations *incarnations, const char *text, size_t len, const char *boot_id);
+
+#endif

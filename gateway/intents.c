@@ -1,0 +1,163 @@
+/* intents.c - the list of the intents of this process that are open. */
+#include "gateway/intents.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* -- all of the process */
+
+void intents_init(struct intents *intents)
+{
+    *intents = (struct intents){.first = NULL};
+    if (pthread_mutex_init(&intents->mutex, NULL) != 0) {
+        abort();
+    }
+}
+
+void intents_done(struct intents *intents)
+{
+    while (intents->first != NULL) {
+        struct intent *next = intents->first->next;
+
+        free(intents->first);
+        intents->first = next;
+    }
+    pthread_mutex_destroy(&intents->mutex);
+}
+
+unsigned intents_count(struct intents *intents)
+{
+    unsigned count;
+
+    pthread_mutex_lock(&intents->mutex);
+    count = intents->count;
+    pthread_mutex_unlock(&intents->mutex);
+    return count;
+}
+
+static bool is_to_tell(const struct intent *one)
+{
+    return !one->told_again &&
+           (one->word == INTENT_OPEN || one->word == INTENT_UNKNOWN || one->word == INTENT_KEPT);
+}
+
+unsigned intents_copy(struct intents *intents, struct intent *into, unsigned most)
+{
+    unsigned count = 0;
+
+    pthread_mutex_lock(&intents->mutex);
+    for (struct intent *one = intents->first; one != NULL && count < most; one = one->next) {
+        if (is_to_tell(one) && (count == 0 || one->stripe == into[0].stripe)) {
+            one->told_again = true;
+            into[count++] = *one;
+        }
+    }
+    pthread_mutex_unlock(&intents->mutex);
+    return count;
+}
+
+void intents_again(struct intents *intents)
+{
+    pthread_mutex_lock(&intents->mutex);
+    for (struct intent *one = intents->first; one != NULL; one = one->next) {
+        one->told_again = false;
+    }
+    pthread_mutex_unlock(&intents->mutex);
+}
+
+static void intents_add(struct intents *intents, struct intent *intent)
+{
+    pthread_mutex_lock(&intents->mutex);
+    intent->prev = NULL;
+    intent->next = intents->first;
+    if (intent->next != NULL) {
+        intent->next->prev = intent;
+    }
+    intents->first = intent;
+    intents->count++;
+    pthread_mutex_unlock(&intents->mutex);
+}
+
+/* With the mutex held. */
+static void intents_unlink(struct intents *intents, struct intent *intent)
+{
+    if (intent->prev != NULL) {
+        intent->prev->next = intent->next;
+    } else {
+        intents->first = intent->next;
+    }
+    if (intent->next != NULL) {
+        intent->next->prev = intent->prev;
+    }
+    intents->count--;
+}
+
+void intents_drop(struct intents *intents, struct intent *intent)
+{
+    pthread_mutex_lock(&intents->mutex);
+    intents_unlink(intents, intent);
+    pthread_mutex_unlock(&intents->mutex);
+    free(intent);
+}
+
+/* -- one */
+
+struct bytes intent_part(struct bytes text, enum intent_part part)
+{
+    const char *at = text.at, *end = text.at + text.len;
+
+    for (unsigned i = 0; at != NULL && i < (unsigned)part; i++) {
+        const char *space = memchr(at, ' ', (size_t)(end - at));
+
+        at = space != NULL ? space + 1 : NULL;
+    }
+    if (at == NULL) {
+        return (struct bytes){NULL, 0};
+    }
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+    return (struct bytes){at, (size_t)((space != NULL ? space : end) - at)};
+}
+
+static struct intent *intent_make(struct intents *intents, unsigned stripe, struct bytes text,
+                                  enum intent_word word)
+{
+    struct intent *intent = malloc(sizeof(*intent));
+
+    if (intent == NULL) {
+        abort();
+    }
+    assert(text.len <= INTENT_TEXT_MAX);
+    intent->after = NULL;
+    intent->word = word;
+    intent->stripe = stripe;
+    intent->told_again = intent->is_second = false;
+    intent->len = text.len;
+    memcpy(intent->text, text.at, text.len);
+    intents_add(intents, intent);
+    return intent;
+}
+
+struct intent *intent_new(struct closer *closer, unsigned stripe, struct bytes text)
+{
+    return intent_make(closer->intents, stripe, text, INTENT_OPEN);
+}
+
+void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
+{
+    if (text.len <= INTENT_TEXT_MAX) {
+        intent_make(intents, stripe, text, INTENT_KEPT);
+    }
+}
+
+void intents_forget_kept(struct intents *intents, unsigned stripe)
+{
+    pthread_mutex_lock(&intents->mutex);
+    for (struct intent *one = intents->first, *next; one != NULL; one = next) {
+        next = one->next;
+        if (one->word == INTENT_KEPT && one->stripe == stripe) {
+            intents_unlink(intents, one);
+            free(one);
+        }
+    }
+    pthread_mutex_unlock(&intents->mutex);
+}

@@ -1,0 +1,119 @@
+/* intents.h - the intents of this process that are open: what it has said to the store that it is sending,
+ * and has not yet closed there (gateway/scripts/lib/intent.lua has their form).
+ *
+ * An intent is opened by a script (forward_store.c) before anything is sent, and closed by intent_close.lua
+ * when its end is known; nobody waits for that, and it is tried again until the store has done it: what is
+ * closed late keeps others waiting, and harms nobody. One whose end will never be known stays in this list,
+ * for as long as the process lives: a store that has lost it gets it again (again.c).
+ *
+ * One struct intents for each process, shared by its threads; one struct closer for each worker. */
+#ifndef PAWL_GATEWAY_INTENTS_H
+#define PAWL_GATEWAY_INTENTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "shared/bytes.h"
+#include "shared/record/call.h"
+#include "shared/record/name.h"
+
+enum { INTENT_TEXT_MAX = 384, CLOSE_MAX = 32, INTENT_PARTS = 11 };
+
+enum intent_word {
+    INTENT_OPEN,
+    INTENT_CLOSE,   /* its end is known, or it was never sent */
+    INTENT_SETTLE,  /* the same; a conditional write was applied, so older ones cannot be any more */
+    INTENT_UNKNOWN, /* it was sent, and this process will not learn its end */
+    INTENT_KEPT,    /* a former incarnation's, whose end nobody will learn (takeover.c) */
+    /* Nobody knows whether it was recorded: text is "NAME GATEWAY INCARNATION ID". Done twice: the script
+     * that would record it may still be on its way in a link that has broken (intent_close.lua). */
+    INTENT_FORGET
+};
+
+struct intent {
+    struct intent *prev, *next; /* of all of the process */
+    struct intent *after;       /* in its closer's line */
+    enum intent_word word;
+    unsigned stripe;
+    bool told_again; /* copied since intents_again() */
+    bool is_second;  /* INTENT_FORGET: for the second time */
+    uint64_t due_ms; /* of that */
+    size_t len;
+    char text[INTENT_TEXT_MAX];
+};
+
+struct intents {
+    pthread_mutex_t mutex;
+    struct intent *first;
+    unsigned count;
+    /* While a store gets again what it has lost nothing is closed: else what was closed in between would come
+     * back. */
+    atomic_bool again;
+    atomic_uint closing; /* calls of closers that are under way */
+};
+
+void intents_init(struct intents *intents);
+void intents_done(struct intents *intents);
+unsigned intents_count(struct intents *intents);
+/* All are to be told to the store again; then, call for call, at most `most` of one stripe of those that were
+ * not yet copied since. How many. */
+void intents_again(struct intents *intents);
+unsigned intents_copy(struct intents *intents, struct intent *into, unsigned most);
+
+struct closer {
+    struct intents *intents;
+    struct record_line *line;
+    struct loop *loop;
+    /* Called when intents of a lease have been closed in the store: who waits for it may look. May be NULL.
+     */
+    void (*closed)(struct closer *closer, struct bytes lease);
+    struct loop_timer timer; /* to try again */
+    struct loop_hook hook;   /* all of a turn go out together */
+    struct intent *first, **end;
+    struct intent *later, **later_end; /* to be forgotten once more */
+    unsigned waiting;
+    /* the call under way */
+    struct record_call call;
+    bool in_flight, stopped;
+    unsigned batch;
+    struct intent *batched[CLOSE_MAX];
+    char stripes[CLOSE_MAX][KEYS_STRIPE_SIZE];
+    char texts[CLOSE_MAX][INTENT_TEXT_MAX + 16];
+    struct bytes argv[2 * CLOSE_MAX + RECORD_ARGS];
+};
+
+void closer_init(struct closer *closer, struct loop *loop, struct record_line *line, struct intents *intents);
+/* Nothing is tried again; what is open stays open in the store. */
+void closer_stop(struct closer *closer);
+/* Whether all that was given to it is done. */
+bool closer_is_idle(const struct closer *closer);
+
+/* The store says that it is recorded. */
+struct intent *intent_new(struct closer *closer, unsigned stripe, struct bytes text);
+/* One of a former incarnation of this gateway, to be told to a store that loses it; all of them are
+ * forgotten. */
+void intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
+void intents_forget_kept(struct intents *intents, unsigned stripe);
+/* Nobody needs it any more; freed. */
+void intents_drop(struct intents *intents, struct intent *intent);
+/* Its end; it is the closer's from now on. */
+void intent_end(struct closer *closer, struct intent *intent, enum intent_word word);
+
+/* A part of a text: 0 name, 1 epoch, 2 token, 3 seq, 4 state, 5 kind, 6 gateway, 7 incarnation, 8 id,
+ * 9 unknown, 10 at; empty when there is none. */
+enum intent_part {
+    INTENT_NAME,
+    INTENT_EPOCH,
+    INTENT_TOKEN,
+    INTENT_SEQ,
+    INTENT_STATE,
+    INTENT_KIND,
+    INTENT_GATEWAY,
+    INTENT_INCARNATION,
+    INTENT_ID,
+    INTENT_POLICY,
+    INTENT_AT
+};
+struct bytes intent_part(struct bytes text, enum intent_part part);
+
+#endif

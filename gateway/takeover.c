@@ -1,0 +1,347 @@
+/* takeover.c - what this gateway owes the store at the beginning of each of its lives there.
+ *
+ *   takeover_tick    is this a life that we have not looked at?
+ *   again_ask        intent_again.lua: all that is open here, some at a time
+ *   take_ask         intent_takeover.lua: those of the dead, one stripe after the other
+ *   dead_ask         doubt_dead.lua: what a store may have lost of theirs nobody will record again
+ *   leave_ask        doubt_leave.lua: that was all */
+#include "gateway/takeover.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/incarnations.h"
+#include "gateway_scripts.h"
+
+/* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
+ * shared/record/stripe.lua): an admission of the dead; intents told again by a call without an answer, which
+ * must not come back when closed. */
+enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500, AGAIN_MAX = 16, ARGS_MAX = 8 + INCARNATIONS_MAX };
+_Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
+
+struct takeover {
+    struct gateway_worker *own;
+    struct incarnations dead;
+    enum takeover_state state;
+    int64_t epoch; /* of the life that was looked at, or is being */
+    bool is_done, in_flight, stopped;
+    uint64_t again_ms; /* when the dead are looked for once more, 0: no more in this life */
+    uint64_t quiet_ms; /* until when nothing may be closed; 0 */
+    int64_t first_epoch;
+    bool has_taken; /* in some life: all that the dead had open is in the list */
+    bool waits;     /* for closers' calls to end: what is being closed must not come back */
+    unsigned stripe, taken;
+    struct record_call call;
+    struct intent batch[AGAIN_MAX];
+    char key[KEYS_STRIPE_SIZE];
+    size_t from_len; /* where a stripe goes on */
+    char from[NAME_MAX_BYTES + 64];
+    struct bytes argv[ARGS_MAX + RECORD_ARGS];
+};
+
+static void again_ask(struct takeover *takeover);
+static enum step again_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
+static void leave_ask(struct takeover *takeover);
+static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
+static void take_ask(struct takeover *takeover);
+static void takeover_sweep(struct takeover *takeover);
+static enum step take_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply);
+static void dead_ask(struct takeover *takeover);
+static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply);
+
+bool takeover_allows(enum takeover_state from, enum takeover_state to)
+{
+    static const bool arrows[TAKEOVER_STATES][TAKEOVER_STATES] = {
+        [TAKEOVER_IDLE] = {[TAKEOVER_AGAIN] = true, [TAKEOVER_TAKING] = true},
+        [TAKEOVER_AGAIN] = {[TAKEOVER_TAKING] = true, [TAKEOVER_IDLE] = true},
+        [TAKEOVER_TAKING] = {[TAKEOVER_LEAVING] = true, [TAKEOVER_IDLE] = true},
+        [TAKEOVER_LEAVING] = {[TAKEOVER_IDLE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+static void takeover_enter(struct takeover *takeover, enum takeover_state next)
+{
+    assert(takeover_allows(takeover->state, next));
+    takeover->state = next;
+    atomic_store(&takeover->own->gateway->intents.again, next == TAKEOVER_AGAIN || takeover->quiet_ms > 0);
+}
+
+struct takeover *takeover_new(struct gateway_worker *own)
+{
+    struct takeover *takeover = calloc(1, sizeof(*takeover));
+    const struct gateway *gateway = own->gateway;
+
+    if (takeover == NULL) {
+        abort();
+    }
+    takeover->own = own;
+    if (!incarnations_begin(&takeover->dead, record_daemon_state_dir(gateway->service),
+                            gateway->incarnation)) {
+        struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
+
+        log_event(&gateway->service->log, LOG_WARNING, "incarnations-not-written", fields);
+    }
+    return takeover;
+}
+
+void takeover_stop(struct takeover *takeover)
+{
+    takeover->stopped = true;
+}
+
+void takeover_free(struct takeover *takeover)
+{
+    free(takeover);
+}
+
+/* From the beginning, at the next tick. */
+static void takeover_fail(struct takeover *takeover)
+{
+    if (takeover->state == TAKEOVER_AGAIN && !takeover->waits) {
+        takeover->quiet_ms = loop_now_ms() + QUIET_MS;
+    }
+    if (takeover->state != TAKEOVER_IDLE) {
+        takeover_enter(takeover, TAKEOVER_IDLE);
+    }
+    takeover->is_done = takeover->waits = false;
+}
+
+void takeover_tick(struct takeover *takeover)
+{
+    struct record_line *line = &takeover->own->record.line;
+    struct intents *intents = &takeover->own->gateway->intents;
+    int64_t epoch = life_epoch(line->life);
+
+    if (takeover->in_flight || takeover->stopped || record_line_problem(line) != PROBLEM_NONE ||
+        loop_now_ms() < takeover->quiet_ms) {
+        return;
+    }
+    takeover->quiet_ms = 0;
+    if (takeover->epoch != epoch || (takeover->state != TAKEOVER_IDLE && !takeover->waits)) {
+        takeover_fail(takeover);
+    }
+    if (takeover->waits) {
+        again_ask(takeover);
+        return;
+    }
+    if (takeover->is_done) {
+        if (takeover->again_ms != 0 && loop_now_ms() >= takeover->again_ms) {
+            takeover_sweep(takeover);
+        }
+        return;
+    }
+    takeover->epoch = epoch;
+    takeover->first_epoch = takeover->first_epoch == 0 ? epoch : takeover->first_epoch;
+    takeover_enter(takeover, TAKEOVER_AGAIN);
+    intents_again(intents);
+    again_ask(takeover);
+}
+
+static void takeover_run(struct takeover *takeover, unsigned stripe, const struct store_script *script,
+                         unsigned args,
+                         enum step (*done)(struct store_call *, enum store_outcome,
+                                           const struct store_reply *))
+{
+    takeover->call.store.done = done;
+    takeover->in_flight = record_run(&takeover->own->record.line, &takeover->call, stripe, script, 1,
+                                     1 + args, takeover->argv) == PROBLEM_NONE;
+    if (!takeover->in_flight) {
+        takeover_fail(takeover);
+    }
+}
+
+/* The key, this gateway, and its incarnation that lives. */
+static void takeover_own(struct takeover *takeover, unsigned stripe)
+{
+    const struct gateway *gateway = takeover->own->gateway;
+
+    takeover->argv[0] = keys_stripe(takeover->key, stripe);
+    takeover->argv[1] = bytes_of(gateway->id);
+    takeover->argv[2] = bytes_of(gateway->incarnation);
+}
+
+/* Whether the answer is this word; else it begins anew. */
+static bool takeover_told(struct takeover *takeover, enum store_outcome outcome,
+                          const struct store_reply *reply, const char *word)
+{
+    enum problem bad = record_problem(&takeover->call, outcome, reply);
+
+    takeover->in_flight = false;
+    if (takeover->stopped) {
+        return false;
+    }
+    if (bad != PROBLEM_NONE || !store_reply_is(reply, word)) {
+        takeover_fail(takeover);
+        return false;
+    }
+    return true;
+}
+
+/* -- again */
+
+static void again_ask(struct takeover *takeover)
+{
+    struct intents *intents = &takeover->own->gateway->intents;
+    unsigned count;
+
+    takeover->waits = atomic_load(&intents->closing) > 0;
+    if (takeover->waits) {
+        return;
+    }
+    count = intents_copy(intents, takeover->batch, AGAIN_MAX);
+    if (count == 0) {
+        takeover_sweep(takeover);
+        return;
+    }
+    takeover->argv[0] = keys_stripe(takeover->key, takeover->batch[0].stripe);
+    for (unsigned i = 0; i < count; i++) {
+        takeover->argv[1 + i] = (struct bytes){takeover->batch[i].text, takeover->batch[i].len};
+    }
+    takeover_run(takeover, takeover->batch[0].stripe, &script_intent_again, count, again_answer);
+}
+
+static enum step again_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+
+    if (takeover_told(takeover, outcome, reply, "recorded")) {
+        again_ask(takeover);
+    }
+    return ANSWERED;
+}
+
+/* -- taking */
+
+static void taken_log(const struct takeover *takeover)
+{
+    struct log_field fields[] = {LOG_I("intents", (int64_t)takeover->taken), LOG_END};
+
+    if (takeover->taken > 0) {
+        log_event(&takeover->own->gateway->service->log, LOG_WARNING, "intents-of-the-dead", fields);
+    }
+}
+
+static void takeover_finish(struct takeover *takeover)
+{
+    taken_log(takeover);
+    takeover->again_ms = takeover->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
+    takeover->is_done = true;
+    takeover_enter(takeover, TAKEOVER_IDLE);
+}
+
+/* At least one word: none would mean all. */
+static unsigned dead_put(struct takeover *takeover, unsigned at)
+{
+    takeover->argv[at] = BYTES("-");
+    for (unsigned i = 0; i < takeover->dead.count; i++) {
+        takeover->argv[at + i] = bytes_of(takeover->dead.dead[i]);
+    }
+    return takeover->dead.count > 0 ? takeover->dead.count : 1;
+}
+
+static void takeover_sweep(struct takeover *takeover)
+{
+    takeover->again_ms = 0;
+    takeover->stripe = takeover->taken = 0;
+    takeover->from_len = 0;
+    takeover_enter(takeover, TAKEOVER_TAKING);
+    take_ask(takeover);
+}
+
+static void take_ask(struct takeover *takeover)
+{
+    if (!takeover->dead.has_former) {
+        leave_ask(takeover);
+        return;
+    }
+    if (takeover->stripe == STRIPES) {
+        dead_ask(takeover);
+        return;
+    }
+    takeover_own(takeover, takeover->stripe);
+    takeover->argv[3] = (struct bytes){takeover->from, takeover->from_len};
+    takeover->argv[4] = BYTES("100");
+    takeover_run(takeover, takeover->stripe, &script_intent_takeover, 4 + dead_put(takeover, 5), take_answer);
+}
+
+/* {"taken", seq, {texts of theirs that are open now}, where to go on} */
+static enum step take_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+    const struct store_reply *texts;
+    struct bytes from;
+
+    if (!takeover_told(takeover, outcome, reply, "taken")) {
+        return ANSWERED;
+    }
+    texts = store_reply_list(reply, 2);
+    from = store_reply_text(reply, 3);
+    if (takeover->from_len == 0) {
+        intents_forget_kept(&takeover->own->gateway->intents, takeover->stripe); /* what is kept of before */
+    }
+    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
+        intents_keep(&takeover->own->gateway->intents, takeover->stripe, store_reply_text(texts, i));
+        takeover->taken++;
+    }
+    takeover->from_len = from.len <= sizeof(takeover->from) ? from.len : 0;
+    memcpy(takeover->from, from.at != NULL ? from.at : "", takeover->from_len);
+    takeover->stripe += takeover->from_len == 0;
+    take_ask(takeover);
+    return ANSWERED;
+}
+
+static void dead_ask(struct takeover *takeover)
+{
+    bool is_first = takeover->has_taken || takeover->epoch == takeover->first_epoch;
+
+    takeover_own(takeover, 0);
+    /* A store was lost before we had seen what they had open: then only we know that they are in doubt. */
+    takeover->argv[3] = is_first ? BYTES("these") : BYTES("lost");
+    takeover_run(takeover, 0, &script_doubt_dead, 3 + dead_put(takeover, 4), dead_answer);
+}
+
+static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+
+    if (takeover_told(takeover, outcome, reply, "dead")) {
+        takeover->has_taken = true;
+        leave_ask(takeover);
+    }
+    return ANSWERED;
+}
+
+/* -- leaving doubt */
+
+static void leave_ask(struct takeover *takeover)
+{
+    const struct route_table *table = atomic_load(&takeover->own->gateway->table);
+
+    takeover_enter(takeover, TAKEOVER_LEAVING);
+    takeover_own(takeover, 0);
+    takeover->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
+    takeover_run(takeover, 0, &script_doubt_leave, 3, leave_answer);
+}
+
+static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+
+    if (takeover_told(takeover, outcome, reply, "left")) {
+        takeover_finish(takeover);
+    }
+    return ANSWERED;
+}

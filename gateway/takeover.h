@@ -1,0 +1,33 @@
+/* takeover.h - what this gateway owes the store at the beginning of each of its lives there: one for each
+ * process, on its first worker.
+ *
+ *   IDLE     --admitted to a life that we have not looked at-->      AGAIN
+ *   AGAIN    --all that is open here is recorded again-->            TAKING    intent_again.lua, some at a
+ * time TAKING   --all stripes looked at-->                              LEAVING   intent_takeover.lua,
+ * doubt_dead.lua LEAVING  --the store knows that this gateway has nothing more--> IDLE      doubt_leave.lua
+ *   IDLE     --3 s later, once more-->                               TAKING
+ *   any      --a call failed, or another life began-->               IDLE, and from the beginning
+ *
+ * Again: a store that lost what it had must get the open intents of those who live before anybody is let
+ * through (docs/guarantees.md, "A store that loses").
+ *
+ * Taking: the intents of former incarnations of this gateway, which are known to be dead: this process holds
+ * the lock of their state directory. That proves something only on the machine where they ran: their
+ * incarnations are kept in the state directory ("incarnations") with the kernel's boot_id, and only those of
+ * this very boot count. For all others there is `pawl resolve --gateway ID --dead`. */
+#ifndef PAWL_GATEWAY_TAKEOVER_H
+#define PAWL_GATEWAY_TAKEOVER_H
+
+#include "gateway/worker.h"
+
+enum takeover_state { TAKEOVER_IDLE, TAKEOVER_AGAIN, TAKEOVER_LEAVING, TAKEOVER_TAKING, TAKEOVER_STATES };
+
+struct takeover *takeover_new(struct gateway_worker *own);
+/* Every 100 ms. */
+void takeover_tick(struct takeover *takeover);
+void takeover_stop(struct takeover *takeover);
+/* The store has ended its calls. */
+void takeover_free(struct takeover *takeover);
+bool takeover_allows(enum takeover_state from, enum takeover_state to);
+
+#endif

@@ -1,0 +1,85 @@
+/* worker.h - what a worker of pawl-gateway has beside that of every daemon on the store
+ * (shared/record/daemon.h). */
+#ifndef PAWL_GATEWAY_WORKER_H
+#define PAWL_GATEWAY_WORKER_H
+
+#include "gateway/intents.h"
+#include "gateway/route.h"
+#include "gateway/upstream.h"
+#include "shared/alarm.h"
+#include "shared/record/daemon.h"
+
+struct forward;
+struct takeover;
+
+/* The route table as this worker uses it; another table is another struct. Stays for as long as a request is
+ * under way by it. */
+struct table_use {
+    struct route_table *table;
+    unsigned refs;
+    struct table_use *next;        /* of the unused ones */
+    struct upstream_pool *pools[]; /* by route_upstream.index */
+};
+
+struct retired_table {
+    struct route_table *table;
+    struct retired_table *next;
+};
+
+/* Of the whole process: service->more. */
+struct gateway {
+    struct service *service;
+    struct intents intents;
+    _Atomic(struct route_table *) table; /* NULL: no routes */
+    struct retired_table *retired;       /* those of before */
+    atomic_uint generation;              /* rises with every new table */
+    const char *id, *incarnation; /* as the store knows this process; set when the first worker opens */
+};
+
+/* daemon.c: service_plan: open, close, reload. */
+int gateway_open(struct service *service);
+void gateway_close(struct service *service);
+/* On SIGHUP. A file that cannot be served as it asks changes nothing: the table of before stays. */
+void gateway_reload(struct service *service);
+struct gateway *gateway_of(const struct service *service);
+
+struct gateway_worker {
+    struct record_worker record; /* worker->extra */
+    struct worker *worker;
+    struct gateway *gateway;
+    struct closer closer;
+    struct alarm_clock *clock;
+    struct table_use *use; /* NULL: no routes */
+    struct table_use *unused;
+    unsigned generation;
+    struct takeover *takeover; /* the first worker's */
+    struct forward *waiting;   /* those in QUEUED */
+    struct forward *live;      /* all that are under way */
+    struct forward *spare;
+    uint64_t drains_ms; /* since when the process ends; 0: it does not */
+    unsigned forwards, spares;
+    uint64_t numbers; /* of requests of this worker, in this incarnation */
+    /* bit t of element f: a request (forward.h) went from f to t; what the test of the drawing reads */
+    unsigned short walked[16];
+};
+
+/* service_plan: worker_open, worker_close, worker_free, worker_tick, drain. */
+void gateway_worker_open(struct worker *worker);
+void gateway_worker_close(struct worker *worker);
+void gateway_worker_free(struct worker *worker);
+void gateway_worker_tick(struct worker *worker);
+/* What is under way is ended, as far as that goes in a few seconds; true when nothing is. */
+bool gateway_worker_drain(struct worker *worker);
+
+/* service_plan: leave. Who has intents open says no farewell: it stays a member, whose end somebody has to
+ * know. */
+bool gateway_leave(struct service *service);
+
+struct gateway_worker *gateway_worker_from(const struct worker *worker);
+struct gateway_worker *gateway_worker_of(const struct http_request *req);
+
+/* A request goes by this table; it is given back when the request is over. */
+struct table_use *table_use_take(struct gateway_worker *own);
+void table_use_drop(struct gateway_worker *own, struct table_use *use);
+
+#endif

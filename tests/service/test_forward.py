@@ -1,0 +1,658 @@
+#!/usr/bin/python3
+"""pawl-gateway in front of an HTTP upstream: what is forwarded, in which order, and what is said of its end."""
+
+import json
+import os
+import socket
+import tempfile
+import threading
+
+from pawl_test import World, check, check_equal, check_in, main, test, wait_until
+from pawl_test.upstream import Upstream, route, routes_file
+
+UPSTREAM = Upstream()
+
+
+FOLDER = tempfile.mkdtemp(prefix="pawl-routes-")
+SOCKET_UPSTREAM = Upstream(path=os.path.join(FOLDER, "up.sock"))
+ROUTES = [
+    route(UPSTREAM, "/orders/{id}/**", "order:{id}", timeout_ms=2000),
+    route(UPSTREAM, "/fenced/{id}/**", "fenced:{id}", reads="fenced", timeout_ms=2000),
+    route(UPSTREAM, "/serial/{id}", "serial:{id}", serial=True, timeout_ms=5000),
+    route(UPSTREAM, "/probed/{id}", "probed:{id}", unknown={"probe": "GET /applied/{id}"}, timeout_ms=1000),
+    route(UPSTREAM, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=1000),
+    route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
+    route(UPSTREAM, "/matched/{id}", "matched:{id}", guarantee="committed", if_match=True, timeout_ms=2000),
+    route(UPSTREAM, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=1000),
+    route(UPSTREAM, "/final/{id}", "final:{id}", unsure_statuses=[], timeout_ms=2000),
+    route(UPSTREAM, "/small/{id}", "small:{id}", max_body=1000, timeout_ms=2000),
+    route(SOCKET_UPSTREAM, "/sock/{id}", "sock:{id}", timeout_ms=2000),
+]
+TABLE = routes_file(FOLDER, ROUTES)
+WORLD = World(gateway_flags=["--routes", TABLE])
+
+
+class Holder:
+    def __init__(self, name, **ask):
+        self.name = name
+        self.grant = WORLD.acquire(name, **ask)
+        self.token, self.header = self.grant["token"], self.grant["fencing_token"]
+
+    def successor(self, **ask):
+        WORLD.release(self.name, self.grant)
+        return Holder(self.name, **ask)
+
+
+def holder(stem):
+    name = WORLD.name(stem)
+    return Holder(name), name.split(":", 1)[1]
+
+
+def send(method, target, token=None, body=None, headers=(), client=None):
+    fence = [("Fencing-Token", token.header)] if token else []
+    return (client or WORLD.gateway)(method, target, fence + list(headers), body, held=False)
+
+
+class Later:
+    """A request that is under way on a thread of its own."""
+
+    def __init__(self, *args, **more):
+        self.answer, self.error = None, None
+        self.thread = threading.Thread(target=self._run, args=args, kwargs=more, daemon=True)
+        self.thread.start()
+
+    def _run(self, *args, **more):
+        try:
+            self.answer = send(*args, **more)
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def get(self, deadline_s=15):
+        self.thread.join(deadline_s)
+        if self.error:
+            raise self.error
+        check(self.answer is not None, "it was not answered")
+        return self.answer
+
+
+class Acting:
+    """The upstream acts so within the block."""
+
+    def __init__(self, act, upstream=UPSTREAM):
+        self.act, self.upstream = act, upstream
+
+    def __enter__(self):
+        self.upstream.act = self.act
+        return self.upstream
+
+    def __exit__(self, *_):
+        self.upstream.act = Upstream.obey
+
+
+def intents(name):
+    return WORLD.gateway("GET", f"/v1/intents/{name}", held=False).json["items"]
+
+
+def no_intents(name):
+    wait_until(lambda: intents(name) == [], f"no intent of {name} is open")
+
+
+def last(upstream=UPSTREAM):
+    return upstream.requests[-1]
+
+
+def refused(answer, status, code):
+    check_equal((answer.status, answer.code), (status, code), repr(answer))
+
+
+# -- what is forwarded
+
+@test
+def a_write_is_forwarded_with_its_token_and_answered_as_the_upstream_answers():
+    one, key = holder("order")
+    answer = send("PUT", f"/orders/{key}/lines?x=1&y=%2F", one, b"two boxes", [("Content-Type", "text/plain")])
+    check_equal((answer.status, answer.body, answer.header("Content-Type")), (200, b"done", "text/plain"), repr(answer))
+    check_equal(answer.header("Fencing-Status"),
+                f"pawl; verdict=accepted; token={one.token}; mark={one.token}; guarantee=ordered")
+    got = last()
+    check_equal((got.method, got.target, got.body), ("PUT", f"/orders/{key}/lines?x=1&y=%2F", b"two boxes"))
+    check_equal((got.header("Fencing-Token"), got.header("Content-Type")), (one.header, "text/plain"))
+    check_equal(got.header("Host"), f"127.0.0.1:{UPSTREAM.port}")
+    check(len(got.header("Pawl-Request-Id")) > 30, got.header("Pawl-Request-Id"))
+    check_equal(got.header("X-Forwarded-For"), "127.0.0.1")
+    check_in("for=127.0.0.1", got.header("Forwarded"))
+    no_intents(one.name)
+
+
+@test
+def an_upstream_on_a_unix_socket_is_as_good():
+    one, key = holder("sock")
+    check_equal(send("POST", f"/sock/{key}", one, b"x").status, 200)
+    check_equal(SOCKET_UPSTREAM.applied[-1], (one.token, b"x"))
+
+
+@test
+def an_open_read_needs_no_token_and_asks_no_store():
+    before = WORLD.redis("INFO", "commandstats")
+    answer = send("GET", "/orders/nobody/lines")
+    check_equal((answer.status, answer.body, answer.header("Fencing-Status")), (200, b"done", None))
+    check(last().header("Fencing-Token") is None, "a token came from nowhere")
+    del before
+
+
+@test
+def a_write_needs_the_live_token_of_its_lease():
+    one, key = holder("order")
+    count = len(UPSTREAM.requests)
+    refused(send("PUT", f"/orders/{key}/a", None, b"x"), 428, "token-required")
+    other, _ = holder("order")
+    refused(send("PUT", f"/orders/{key}/a", other, b"x"), 403, "wrong-lease")
+    two = one.successor()
+    refused(send("PUT", f"/orders/{key}/a", one, b"x"), 412, "stale-token")
+    WORLD.release(two.name, two.grant)
+    refused(send("DELETE", f"/orders/{key}/a", two), 412, "lease-expired")
+    check_equal(len(UPSTREAM.requests), count)
+
+
+@test
+def what_no_route_matches_is_not_found_and_what_is_ambiguous_is_refused():
+    check_equal(send("GET", "/nowhere").status, 404)
+    check_equal(send("GET", "/").status, 404)
+    one, key = holder("order")
+    for path in (f"/orders/{key}/../x", f"/orders/{key}/%2e%2e/x", f"/orders//{key}", f"/orders/{key}%2Fx",
+                 f"/orders/{key}/a%00", f"/orders/{key}/a%5Cb", "/orders/%20/x"):
+        answer = send("PUT", path, one, b"x")
+        check_in(answer.status, (400, 404), f"{path}: {answer}")
+    check_equal(send("TRACE", f"/orders/{key}/x", one).status, 400)
+    check_equal(send("GET", f"/orders/{key}/x", None, None, [("Upgrade", "websocket"), ("Connection", "Upgrade")]).status, 400)
+
+
+@test
+def the_canonical_path_is_what_is_forwarded():
+    one, _ = holder("order")
+    key = one.name.split(":", 1)[1]
+    check_equal(send("PUT", f"/%6frders/{key}/%41%7e%c3%a9", one, b"x").status, 200)
+    check_equal(last().target, f"/orders/{key}/A~%C3%A9")
+
+
+@test
+def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name():
+    one, key = holder("order")
+    send("POST", f"/orders/{key}/x", one, b"x", [
+        ("Connection", "X-Mine"), ("X-Mine", "1"), ("Keep-Alive", "1"), ("TE", "trailers"), ("Pawl-Request-Id", "forged"),
+        ("X-HTTP-Method-Override", "DELETE"), ("Fencing-Status", "pawl; verdict=accepted"), ("X-Yours", "2"),
+        ("X-Forwarded-For", "10.0.0.1"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")])
+    got = last()
+    names = {name.lower() for name, _ in got.headers}
+    for gone in ("x-mine", "keep-alive", "te", "x-http-method-override", "fencing-status", "proxy-connection"):
+        check(gone not in names, f"{gone} came through: {got.headers}")
+    check(got.header("Pawl-Request-Id") != "forged", "a forged request id came through")
+    check_equal((got.header("X-Yours"), got.header("X-Forwarded-For")), ("2", "10.0.0.1, 127.0.0.1"))
+    check_in("0af7651916cd43dd", got.header("traceparent"))
+
+
+@test
+def answers_lose_what_is_of_one_hop_and_keep_the_rest():
+    def act(upstream, request):
+        request.connection.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nX-A: 1\r\nSet-Cookie: a=1\r\n"
+                                b"Set-Cookie: b=2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nFencing-Status: forged\r\nLocation: /y\r\n"
+                                b"Cache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: 1\r\n\r\n")
+    one, key = holder("order")
+    with Acting(act):
+        answer = send("POST", f"/orders/{key}/x", one, b"x")
+    check_equal((answer.status, answer.body, answer.header("X-A"), answer.header("X-Hop")), (201, b"abcde", "1", None))
+    check_equal([value for name, value in answer.headers if name == "Set-Cookie"], ["a=1", "b=2"])
+    check_in("verdict=accepted", answer.header("Fencing-Status"))
+    check_equal((answer.header("Location"), answer.header("Cache-Control")), ("/y", "max-age=60"))
+    no_intents(one.name)
+
+
+# -- the end of a write
+
+@test
+def nothing_sent_is_502_and_leaves_no_intent():
+    dead = socket.create_server(("127.0.0.1", 0))
+    port = dead.getsockname()[1]
+    dead.close()
+    table = routes_file(FOLDER, [route(UPSTREAM, "/gone/{id}", "gone:{id}")] + ROUTES, "gone.json")
+    with open(table, encoding="utf-8") as file:
+        text = file.read().replace(UPSTREAM.url, f"http://127.0.0.1:{port}", 1)
+    with open(table, "w", encoding="utf-8") as file:
+        file.write(text)
+    world = World(gateway_flags=["--routes", table])
+    try:
+        name = world.name("gone")
+        grant = world.acquire(name)
+        answer = world.gateway("PUT", "/gone/" + name.split(":", 1)[1], [("Fencing-Token", grant["fencing_token"])], b"x",
+                               held=False)
+        refused(answer, 502, "upstream-unavailable")
+        wait_until(lambda: world.gateway("GET", f"/v1/intents/{name}", held=False).json["items"] == [], "no intent is open")
+    finally:
+        world.close()
+
+
+def unknown_end(act, stem="order", tail="/x"):
+    """A write whose end is not known; then a newer one."""
+    one, key = holder(stem)
+    path = {"order": f"/orders/{key}{tail}"}.get(stem, f"/{stem}/{key}")
+    with Acting(act):
+        answer = send("PUT", path, one, b"old")
+    return one, path, answer
+
+
+@test
+def an_upstream_that_applies_and_closes_leaves_the_newer_write_in_doubt_until_it_is_resolved():
+    def act(upstream, request):
+        upstream.apply(request)
+        request.connection.close()
+    one, path, answer = unknown_end(act)
+    refused(answer, 504, "outcome-unknown")
+    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["unknown"], "the intent is unknown")
+    check_equal(send("PUT", path, one, b"same token").status, 200)  # its own later writes are not ordered
+    two = one.successor()
+    count = len(UPSTREAM.requests)
+    refused(send("PUT", path, two, b"new"), 503, "in-doubt")
+    check_equal(len(UPSTREAM.requests), count)
+    done = WORLD.gateway("POST", f"/v1/intents/{one.name}/resolve", held=False)
+    check_equal((done.status, done.json["resolved"]), (200, 1), repr(done))
+    check_equal(send("PUT", path, two, b"new").status, 200)
+    check_equal([token for token, _ in UPSTREAM.applied[-3:]], [one.token, one.token, two.token])
+    no_intents(one.name)
+
+
+@test
+def a_reset_half_an_answer_and_an_intermediarys_502_are_no_end():
+    def reset(_, request):
+        request.connection.reset()
+
+    def half(upstream, request):
+        upstream.apply(request)
+        request.connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+        request.connection.close()
+
+    def half_chunked(upstream, request):
+        upstream.apply(request)
+        request.connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        request.connection.close()
+
+    def proxy(_, request):
+        request.connection.answer(502, [], b"bad gateway")
+
+    def garbage(_, request):
+        request.connection.send(b"SSH-2.0-OpenSSH\r\n\r\n")
+        request.connection.close()
+
+    def two_lengths(_, request):
+        request.connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok")
+    for act in (reset, half, proxy, garbage, two_lengths):
+        one, path, answer = unknown_end(act)
+        refused(answer, 504, "outcome-unknown")
+        wait_until(lambda one=one: [i["state"] for i in intents(one.name)] == ["unknown"], f"{act.__name__}: unknown")
+        refused(send("PUT", path, one.successor(), b"new"), 503, "in-doubt")
+    one, key = holder("order")
+    with Acting(half_chunked):
+        try:
+            answer = send("PUT", f"/orders/{key}/x", one, b"old")
+            refused(answer, 504, "outcome-unknown")
+        except Exception as error:  # pylint: disable=broad-except
+            check_in("18", repr(error), "a cut answer")  # CURLE_PARTIAL_FILE
+    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["unknown"], "half a chunked answer: unknown")
+
+
+@test
+def accepted_is_passed_on_and_leaves_the_intent_open():
+    def act(_, request):
+        request.connection.answer(202, [], b"later")
+    one, path, answer = unknown_end(act)
+    check_equal((answer.status, answer.body), (202, b"later"))
+    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["unknown"], "202 is no end")
+    refused(send("PUT", path, one.successor(), b"new"), 503, "in-doubt")
+
+
+@test
+def a_route_may_say_that_every_status_is_the_origins_own():
+    def act(_, request):
+        request.connection.answer(503, [], b"I am full")
+    one, path, answer = unknown_end(act, "final")
+    check_equal((answer.status, answer.body), (503, b"I am full"))
+    no_intents(one.name)
+    check_equal(send("PUT", path, one.successor(), b"new").status, 200)
+
+
+@test
+def a_late_answer_closes_what_the_client_was_told_is_unknown():
+    go = threading.Event()
+
+    def act(upstream, request):
+        check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, path, answer = unknown_end(act, "grace")
+    refused(answer, 504, "outcome-unknown")
+    two = one.successor()
+    refused(send("PUT", path, two, b"new"), 503, "in-doubt")
+    check_equal([i["state"] for i in intents(one.name)], ["sending"])
+    go.set()
+    no_intents(one.name)
+    answer = send("PUT", path, two, b"new")
+    check_equal(answer.status, 200)
+    check_in("guarantee=ordered;assumes=grace", answer.header("Fencing-Status"))
+    check_equal([token for token, _ in UPSTREAM.applied[-2:]], [one.token, two.token])
+
+
+@test
+def a_newer_write_waits_for_the_older_one_and_goes_on_when_it_has_ended():
+    go = threading.Event()
+
+    def act(upstream, request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, key = holder("order")
+    path = f"/orders/{key}/x"
+    with Acting(act):
+        old = Later("PUT", path, one, b"old")
+        wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
+        two = one.successor()
+        new = Later("PUT", path, two, b"new")
+        wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending", "queued"], "the new one is queued")
+        check(not any(r.body == b"new" and r.target == path for r in UPSTREAM.requests), "the new one was sent on")
+        go.set()
+        check_equal((old.get().status, new.get().status), (200, 200))
+    check_equal([token for token, _ in UPSTREAM.applied[-2:]], [one.token, two.token])
+    no_intents(one.name)
+
+
+@test
+def a_queued_write_whose_hold_is_over_is_never_sent():
+    go = threading.Event()
+
+    def act(upstream, request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, key = holder("order")
+    path = f"/orders/{key}/x"
+    with Acting(act):
+        old = Later("PUT", path, one, b"old")
+        wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
+        two = one.successor()
+        new = Later("PUT", path, two, b"new")
+        wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending", "queued"], "the new one is queued")
+        three = two.successor()
+        newest = Later("PUT", path, three, b"newest")
+        refused(new.get(), 412, "stale-token")
+        go.set()
+        check_equal((old.get().status, newest.get().status), (200, 200))
+    check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"old", b"newest"])
+    no_intents(one.name)
+
+
+@test
+def writes_of_one_token_go_side_by_side_unless_the_route_is_serial():
+    for stem, path_of, at_once in (("order", lambda key: f"/orders/{key}/x", 2), ("serial", lambda key: f"/serial/{key}", 1)):
+        go, inside = threading.Event(), []
+
+        def act(upstream, request, go=go, inside=inside):
+            inside.append(request)
+            check(go.wait(20), "nobody let it go on")
+            Upstream.obey(upstream, request)
+        one, key = holder(stem)
+        with Acting(act):
+            both = [Later("PUT", path_of(key), one, body) for body in (b"a", b"b")]
+            wait_until(lambda: len(intents(one.name)) == 2, "both are recorded")
+            wait_until(lambda: len(inside) == at_once, f"{stem}: {at_once} at once")
+            states = sorted(i["state"] for i in intents(one.name))
+            check_equal(states, ["sending", "sending"] if at_once == 2 else ["queued", "sending"])
+            go.set()
+            check_equal([late.get().status for late in both], [200, 200])
+        no_intents(one.name)
+
+
+@test
+def a_probe_closes_only_what_it_shows_to_be_applied():
+    applied, lost = {}, []
+
+    def act(upstream, request):
+        if request.target.startswith("/applied/"):
+            known = request.header("Pawl-Request-Id") in applied
+            request.connection.answer(200 if known else 404, [("Pawl-Applied", request.header("Pawl-Request-Id"))] if known
+                                      else [("Pawl-Applied", "other")], b"")
+        elif request.body == b"old":
+            lost.append(request.header("Pawl-Request-Id"))
+            upstream.apply(request)
+            request.connection.close()
+        else:
+            Upstream.obey(upstream, request)
+    one, key = holder("probed")
+    with Acting(act):
+        refused(send("PUT", f"/probed/{key}", one, b"old"), 504, "outcome-unknown")
+        two = one.successor()
+        refused(send("PUT", f"/probed/{key}", two, b"new"), 503, "in-doubt")
+        check_equal(len(intents(one.name)), 1)
+        applied[lost[0]] = True
+        check_equal(send("PUT", f"/probed/{key}", two, b"new").status, 200)
+    no_intents(one.name)
+
+
+@test
+def an_upstream_that_checks_is_not_waited_for():
+    go = threading.Event()
+
+    def act(upstream, request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, key = holder("checked")
+    with Acting(act):
+        old = Later("PUT", f"/checked/{key}", one, b"old")
+        wait_until(lambda: len(intents(one.name)) == 1, "the old one is recorded")
+        answer = send("PUT", f"/checked/{key}", one.successor(), b"new")
+        check_equal(answer.status, 200)
+        check_in("guarantee=committed", answer.header("Fencing-Status"))
+        go.set()
+        old.get()
+    no_intents(one.name)
+
+
+# -- if_match
+
+class Versions:
+    """An upstream that keeps one value for each target, with strong ETags that never come again."""
+
+    def __init__(self):
+        self.values, self.count, self.lock = {}, 0, threading.Lock()
+        self.before_write = None
+
+    def __call__(self, upstream, request):
+        with self.lock:
+            version = self.values.get(request.target)
+        etag = [("ETag", version)] if version else []
+        if request.method in ("GET", "HEAD"):
+            request.connection.answer(200 if version else 404, etag, b"")
+            return
+        if self.before_write:
+            self.before_write(request)
+        with self.lock:
+            now = self.values.get(request.target)
+            wanted, none = request.header("If-Match"), request.header("If-None-Match")
+            good = now is None and none == "*" or now is not None and wanted == now
+            if good:
+                self.count += 1
+                self.values[request.target] = f'"{self.count}"'
+                upstream.apply(request)
+        request.connection.answer(204 if good else 412, [], b"")
+
+
+@test
+def a_conditional_write_carries_the_version_that_was_there_before_it_was_admitted():
+    one, key = holder("matched")
+    with Acting(Versions()):
+        answer = send("PUT", f"/matched/{key}", one, b"1")
+        check_equal(answer.status, 204)
+        check_in("guarantee=committed", answer.header("Fencing-Status"))
+        check_equal((last().header("If-None-Match"), last().header("If-Match")), ("*", None))
+        check_equal(send("PUT", f"/matched/{key}", one, b"2").status, 204)
+        first = last().header("If-Match")
+        check_equal(send("PUT", f"/matched/{key}", one, b"3", [("If-Match", first)]).status, 412)
+        check_equal(send("PUT", f"/matched/{key}?x=1", one, b"4").status, 400)
+    no_intents(one.name)
+
+
+@test
+def a_conditional_write_that_stalls_does_not_land_after_a_newer_one():
+    versions, go, one_key = Versions(), threading.Event(), holder("matched")
+    one, key = one_key
+
+    def stall(request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+    versions.before_write = stall
+    with Acting(versions):
+        check_equal(send("PUT", f"/matched/{key}", one, b"first").status, 204)
+        old = Later("PUT", f"/matched/{key}", one, b"old")
+        wait_until(lambda: any(r.body == b"old" for r in UPSTREAM.requests[-5:]), "the old one has come")
+        two = one.successor()
+        check_equal(send("PUT", f"/matched/{key}", two, b"new").status, 204)
+        go.set()
+        refused(old.get(), 412, "stale-token")  # it tries again, and is refused
+    check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"first", b"new"])
+    no_intents(one.name)
+
+
+# -- fenced reads
+
+@test
+def a_fenced_read_waits_for_older_writes_and_then_none_lands():
+    go = threading.Event()
+
+    def act(upstream, request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, key = holder("fenced")
+    path = f"/fenced/{key}/x"
+    refused(send("GET", path), 428, "token-required")
+    with Acting(act):
+        old = Later("PUT", path, one, b"old")
+        wait_until(lambda: len(intents(one.name)) == 1, "the old one is recorded")
+        two = one.successor()
+        read = Later("GET", path, two)
+        check_equal(send("GET", "/orders/other/x").status, 200)
+        check(read.answer is None, "the read did not wait")
+        go.set()
+        check_equal((old.get().status, read.get().status), (200, 200))
+        refused(send("PUT", path, one, b"late"), 412, "stale-token")
+    check_in("guarantee=ordered", read.answer.header("Fencing-Status"))
+
+
+# -- bodies
+
+@test
+def long_bodies_are_streamed_both_ways():
+    sizes = []
+
+    def act(upstream, request):
+        sizes.append((len(request.body), request.header("Content-Length"), request.header("Transfer-Encoding")))
+        upstream.apply(request)
+        request.connection.answer(200, [], request.body[::-1])
+    one, key = holder("order")
+    body = os.urandom(3 << 20)
+    with Acting(act):
+        answer = send("PUT", f"/orders/{key}/x", one, body)
+        check_equal((answer.status, answer.body == body[::-1]), (200, True))
+        answer = send("PUT", f"/orders/{key}/x", one, body, [("Transfer-Encoding", "chunked")])
+        check_equal((answer.status, answer.body == body[::-1]), (200, True))
+    check_equal(sizes, [(len(body), str(len(body)), None), (len(body), None, "chunked")])
+    no_intents(one.name)
+
+
+@test
+def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
+    one, key = holder("small")
+    count = len(UPSTREAM.requests)
+    check_equal(send("PUT", f"/small/{key}", one, b"x" * 1001).status, 413)
+    check_equal(len(UPSTREAM.requests), count)
+    check_equal(send("PUT", f"/small/{key}", one, b"x" * 1000).status, 200)
+
+
+@test
+def a_client_that_leaves_in_the_middle_of_a_long_body_leaves_the_write_unknown():
+    one, key = holder("order")
+    raw = WORLD.raw(WORLD.gateway_daemon)
+    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 1000000\r\n\r\n")
+    raw.send(b"x" * 200000)
+    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending"], "it is being sent")
+    raw.vanish()
+    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["unknown"], "its end is not known")
+
+
+@test
+def a_short_body_that_never_comes_whole_sends_nothing():
+    one, key = holder("order")
+    raw = WORLD.raw(WORLD.gateway_daemon)
+    count = len(UPSTREAM.requests)
+    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 1000\r\n\r\nhalf")
+    raw.vanish()
+    check_equal(send("GET", "/orders/other/x").status, 200)
+    check_equal((intents(one.name), len(UPSTREAM.requests)), ([], count + 1))
+
+
+# -- the store
+
+@test
+def a_store_that_turns_unsafe_forwards_no_ordered_write():
+    one, key = holder("order")
+    ready = lambda: WORLD.gateway("GET", "/readyz", held=False).status  # the settings are read every 10 s
+    WORLD.redis("CONFIG", "SET", "appendfsync", "everysec")
+    wait_until(lambda: ready() == 503, "the gateway has noticed", deadline_s=20)
+    count = len(UPSTREAM.requests)
+    refused(send("PUT", f"/orders/{key}/x", one, b"x"), 503, "store-unsafe")
+    check_equal(len(UPSTREAM.requests), count)
+    WORLD.redis("CONFIG", "SET", "appendfsync", "always")
+    wait_until(lambda: ready() == 200, "the gateway has noticed", deadline_s=20)
+    check_equal(send("PUT", f"/orders/{key}/x", one, b"x").status, 200)
+
+
+# -- reload
+
+@test
+def another_table_is_served_only_when_it_was_adopted():
+    one, key = holder("order")
+    before = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"]
+    routes_file(FOLDER, [route(UPSTREAM, "/new/{id}", "new:{id}")] + ROUTES)
+    begin = len(WORLD.gateway_daemon.lines)
+    WORLD.gateway_daemon.send(1)
+    WORLD.gateway_daemon.line(lambda line: "routes-reloaded" in line, "that the routes are new", begin)
+    wait_until(lambda: WORLD.gateway("GET", "/v1/routes", held=False).json["hash"] != before, "the table is the new one")
+    refused(send("PUT", f"/orders/{key}/x", one, b"x"), 503, "routes-differ")
+    for name in [text.decode().split(" ")[0] for ss in range(256) for text in WORLD.redis("ZRANGE", f"pawl:{{{ss:02x}}}:i", "0", "-1")]:
+        for intent in intents(name):
+            WORLD.gateway("POST", f"/v1/intents/{name}/resolve?id={intent['id']}", held=False)
+    done = WORLD.gateway("POST", "/v1/routes/adopt", held=False)
+    check_equal((done.status, done.json.get("before")), (200, before), repr(done))
+    check_equal(send("PUT", f"/orders/{key}/x", one, b"x").status, 200)
+
+
+@test
+def a_table_that_is_wrong_changes_nothing():
+    before = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"]
+    with open(TABLE, "w", encoding="utf-8") as file:
+        file.write("{")
+    begin = len(WORLD.gateway_daemon.lines)
+    WORLD.gateway_daemon.send(1)
+    WORLD.gateway_daemon.line(lambda line: "routes-not-reloaded" in line, "that the routes are as before", begin)
+    check_equal(WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], before)
+
+
+@test
+def the_upstream_was_never_sent_anything_malformed():
+    check_equal((UPSTREAM.wrong, SOCKET_UPSTREAM.wrong), ([], []))
+
+
+@test
+def every_daemon_ended_cleanly():
+    WORLD.close()
+
+
+if __name__ == "__main__":
+    main()

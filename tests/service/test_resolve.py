@@ -1,0 +1,649 @@
+#!/usr/bin/python3
+"""test_resolve.py - what an operator does about writes that have no known end: pawl resolve, pawl routes, and the
+requests that they send."""
+
+import json
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import zlib
+
+sys.dont_write_bytecode = True
+
+from pawl_test import (BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test,  # noqa: E402
+                       wait_until)
+from pawl_test.process import die_with_parent  # noqa: E402
+from pawl_test.upstream import Upstream  # noqa: E402
+from pawl_test.wait import DEADLINE_S  # noqa: E402
+
+PAWL = str(BUILD / "pawl")
+GHOST, ONE, OTHER = "GhostGatewayIdXX", "Incarnation-of-1", "Incarnation_of_2"
+HASH = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def act(upstream, request):
+    """Whatever ends in /hang is never answered, in /break the connection is cut, in /busy a proxy says 503."""
+    end = request.target.rpartition("/")[2]
+    if request.method == "GET":
+        upstream.obey(request)
+    elif end == "hang":
+        release.wait(DEADLINE_S)
+        request.connection.close()
+    elif end == "break":
+        request.connection.reset()
+    elif end == "busy":
+        request.connection.answer(503)
+    else:
+        upstream.obey(request)
+
+
+def route(match, lease, url=None, **more):
+    return {"match": match, "lease": lease, "upstream": url or upstream.url, "guarantee": "ordered", **more}
+
+
+def table(name, *routes):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"routes": routes}, file)
+    return path
+
+
+def closed_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+release = threading.Event()
+upstream = Upstream(act)
+folder = tempfile.mkdtemp(prefix="pawl-resolve-")
+ROUTES = [route("/job/{id}/**", "job:{id}", timeout_ms=300),
+          route("/patient/{id}/**", "patient:{id}", timeout_ms=10000),
+          route("/nobody/{id}", "nobody:{id}", f"http://127.0.0.1:{closed_port()}", timeout_ms=300)]
+TABLE = table("routes.json", *ROUTES)
+OTHER_TABLE = table("other.json", *ROUTES, route("/more/{id}", "more:{id}"))
+world = World(gateway_flags=["--routes", TABLE])
+World.contract.forwards = True
+
+
+# -- the command line
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith("PAWL_") and not name.lower().endswith("_proxy")}
+    return {**clean, "PAWL_LEASE_URL": world.lease.url, "PAWL_GATEWAY_URL": world.gateway.url, **more}
+
+
+def pawl(*words, status=0, **variables):
+    """Runs pawl, not in a terminal; its exit status must be this one."""
+    done = subprocess.run([PAWL, *words], env=environment(**variables), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+    check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
+    return done
+
+
+def typed(words, answer, **variables):
+    """(exit status, all output) of pawl in a terminal in which somebody types the answer."""
+    primary, secondary = pty.openpty()
+    process = subprocess.Popen([PAWL, *words], env=environment(**variables), stdin=secondary, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
+    os.close(secondary)
+    os.write(primary, answer)
+    said = process.communicate(timeout=DEADLINE_S)[0].decode()
+    os.close(primary)
+    return process.returncode, said
+
+
+class Server:
+    """Answers each request, which it keeps, with this."""
+
+    def __init__(self, status, body):
+        self.whole = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+        self.requests = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            connection, _ = self.socket.accept()
+            with connection:
+                connection.settimeout(DEADLINE_S)
+                self.requests.append(connection.recv(65536))
+                connection.sendall(self.whole)
+
+
+# -- what is open
+
+
+class Holder:
+    def __init__(self, stem="job"):
+        self.name = world.name(stem)
+        self.path = "/" + self.name.replace(":", "/")
+        self.grant = world.acquire(self.name)
+
+    def succeed(self):
+        """The next holder, with a greater token."""
+        world.release(self.name, self.grant)
+        self.grant = world.acquire(self.name)
+        return self
+
+    def send(self, what="", client=None):
+        return (client or world.gateway)("PUT", f"{self.path}/{what}" if what else f"{self.path}/x",
+                                         {"Fencing-Token": self.grant["fencing_token"]}, b"x")
+
+    def is_let_through(self):
+        return self.send().status == 200
+
+    def stays_in_doubt(self):
+        refused(self.send(), 503, "in-doubt")
+
+
+def later(function, *args):
+    """Runs it on a thread of its own; call the result to get its answer."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(function(*args)), daemon=True)
+    thread.start()
+
+    def get():
+        thread.join(DEADLINE_S)
+        check(len(answers) == 1, "no answer came")
+        return answers[0]
+    return get
+
+
+def intents(name):
+    return world.gateway("GET", f"/v1/intents/{name}").json["items"]
+
+
+def wait_states(name, *states):
+    """The intents of the lease, once they are in these states."""
+    def fits():
+        items = intents(name)
+        return [item["state"] for item in items] == list(states) and (items or True)
+    return wait_until(fits, f"{name} has {states}: {intents(name)}")
+
+
+def unknown(stem="job"):
+    """A lease for which something was sent whose end nobody will tell, and its next holder."""
+    one = Holder(stem)
+    refused(one.send("break"), 504, "outcome-unknown")
+    wait_states(one.name, "unknown")
+    return one.succeed()
+
+
+def sending(stem="job"):
+    """A lease for which something is still being sent, and its next holder."""
+    one = Holder(stem)
+    refused(one.send("hang"), 504, "outcome-unknown")
+    wait_states(one.name, "sending")
+    return one.succeed()
+
+
+def let_go(name):
+    """The upstream closes the connection on which it was silent."""
+    release.set()
+    wait_states(name, "unknown")
+    release.clear()
+
+
+def refused(answer, status, code):
+    check_equal((answer.status, answer.code), (status, code), repr(answer))
+
+
+def stripe(name):
+    return f"pawl:{{{zlib.crc32(name.encode()) & 0xff:02x}}}"
+
+
+def left_behind(name, seq, state="s", kind="o", gateway=GHOST, incarnation=ONE):
+    """What a gateway that is not here any more had recorded."""
+    epoch, token = world.look(name)["epoch"], world.look(name)["token"]
+    text = f"{name} {epoch:015d} {token:015d} {seq:016d} {state} {kind} {gateway} {incarnation} 0.{seq} h 1700000000000"
+    world.redis("ZADD", stripe(name) + ":i", 0, text)
+
+
+# -- what is typed
+
+
+@test
+def help_of_both_begins_with_examples():
+    for command in ("resolve", "routes"):
+        text = pawl(command, "--help").stdout
+        check(text.startswith(f"Examples:\n  pawl {command}"), text[:80])
+        check_in(f"Usage: pawl {command} ", text)
+        check_in(f"  {command} ", pawl("--help").stdout)
+
+
+@test
+def what_does_not_go_together_is_an_error_and_nothing_is_sent():
+    server = Server(500, b"")
+    for words in ([], ["--all"], ["a", "--id", "1", "--all"], ["a", "--gateway", GHOST, "--dead"], ["--gateway", GHOST],
+                  ["--gateway", GHOST, "--dead", "--all"], ["a", "--dead"], ["a", "--settled"], ["a", "--incarnation", ONE],
+                  ["--gateway", GHOST, "--dead", "--id", "1"], ["a", "--id", ""], ["a", "--id", "-1"], ["a", "--id", "1x"],
+                  ["a", "--id", "12345678901234567"], ["--gateway", GHOST[1:], "--dead"], ["--gateway", "", "--dead"],
+                  ["--gateway", GHOST[1:] + "/", "--dead"], ["--gateway", GHOST, "--dead", "--incarnation", "x"],
+                  ["a", "b", "--all"], ["a b", "--all"], ["", "--all"], ["a/b"]):
+        error = pawl("resolve", *words, *(["--yes"] if len(words) > 1 else []), status=64, PAWL_GATEWAY_URL=server.url).stderr
+        check(error.startswith("pawl: "), f"{words}: {error}")
+    check_in("--yes goes with", pawl("resolve", "a", "--yes", status=64, PAWL_GATEWAY_URL=server.url).stderr)
+    check_in('did you mean "pawl routes adopt"', pawl("routes", "adpot", status=64, PAWL_GATEWAY_URL=server.url).stderr)
+    pawl("routes", "adopt", "x", status=64, PAWL_GATEWAY_URL=server.url)
+    check_equal(server.requests, [])
+
+
+@test
+def without_a_terminal_nothing_is_sent_before_yes_is_said():
+    server = Server(500, b"")
+    for words in (["a", "--all"], ["a", "--id", "1"], ["--gateway", GHOST, "--dead"], ["a", "--all", "-o", "json"]):
+        check_in("--yes", pawl("resolve", *words, status=64, PAWL_GATEWAY_URL=server.url).stderr)
+    check_equal(server.requests, [])
+
+
+@test
+def a_gateway_that_is_not_there_is_exit_status_69():
+    url = f"http://127.0.0.1:{closed_port()}"
+    for words in (["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"],
+                  ["routes"], ["routes", "adopt"]):
+        check_in("certainly did not happen", pawl(*words, status=69, PAWL_GATEWAY_URL=url).stderr)
+
+
+@test
+def what_a_gateway_says_cannot_reach_the_terminal_as_a_command():
+    item = {"id": "1\x1b[2J", "state": "unknown\n", "guarantee": "\u009b", "token": 1, "gateway": "\t", "at_ms": -1}
+    server = Server(200, json.dumps({"lease": "a", "items": [item, 5]}).encode())
+    row = pawl("resolve", "a", PAWL_GATEWAY_URL=server.url).stdout
+    check_equal(len(row.splitlines()), 1, row)
+    check("\x1b" not in row and "\u009b" not in row, row)
+    check_equal(pawl("resolve", "a", PAWL_GATEWAY_URL=Server(200, b"{").url, status=70).stdout, "")
+
+
+# -- what is open
+
+
+@test
+def a_lease_for_which_nothing_is_open_has_an_empty_list():
+    name = world.name()
+    check_equal(pawl("resolve", name).stdout, "")
+    check_equal(json.loads(pawl("resolve", name, "-o", "json").stdout), {"lease": name, "items": []})
+
+
+@test
+def a_write_with_no_known_end_is_a_row_that_says_what_to_look_for_at_the_upstream():
+    one = Holder()
+    token, before = one.grant["token"], len(upstream.requests)
+    refused(one.send("break"), 504, "outcome-unknown")
+    item = wait_states(one.name, "unknown")[0]
+    request_id = upstream.got(before + 1).header("Pawl-Request-Id")
+    check_equal(f"{item['gateway']}-{item['incarnation']}-{item['request']}", request_id)
+    check_equal((item["token"], item["epoch"], item["guarantee"]), (token, one.grant["epoch"], "ordered"))
+    columns = pawl("resolve", one.name).stdout.rstrip("\n").split("\t")
+    check_equal(columns[:4], [item["id"], "unknown", "ordered", str(token)])
+    check(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", columns[4]), columns[4])
+    check_equal(columns[5:], [item["gateway"], item["incarnation"], item["request"]])
+    check_equal(json.loads(pawl("resolve", one.name, "-o", "json").stdout)["items"], [item])
+    status, shown = typed(["resolve", one.name], b"")
+    check_equal((status, shown.split("\t")[0]), (0, item["id"]))
+    check_equal(intents(one.name), [item], "it was only shown")
+    pawl("resolve", one.name, "--all", "--yes")
+
+
+@test
+def the_list_is_of_this_lease_alone_in_the_order_of_tokens():
+    name = world.name()
+    neighbour = name + "0"
+    for one in (name, neighbour):
+        world.acquire(one)
+        left_behind(one, 5)
+    world.redis("ZADD", stripe(name) + ":i", 0, f"{name} {1:015d} {1:015d} {9:016d} d c {GHOST} {ONE} 0.9 h 1700000000000 0")
+    check_equal([(item["id"], item["state"], item["guarantee"]) for item in intents(name)],
+                [("9", "dead", "committed"), ("5", "sending", "ordered")])
+    pawl("resolve", "--gateway", GHOST, "--dead", "--yes")
+    pawl("resolve", name, "--id", "5", "--yes")
+    check_equal([item["id"] for item in intents(name)], ["9"])
+    pawl("resolve", name, "--all", "--yes")
+    check_equal([item["id"] for item in intents(neighbour)], ["5"])
+    pawl("resolve", neighbour, "--all", "--yes")
+
+
+# -- an operator has looked
+
+
+@test
+def a_newer_write_is_in_doubt_until_the_one_before_it_is_resolved():
+    one = unknown()
+    one.stays_in_doubt()
+    number = intents(one.name)[0]["id"]
+    check_equal(pawl("resolve", one.name, "--id", number, "--yes").stdout, f"{one.name}: intent {number} is closed\n")
+    check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def an_id_that_is_not_open_is_exit_status_1_and_closes_nothing():
+    one = unknown()
+    number = int(intents(one.name)[0]["id"])
+    for wrong in (number + 1, number * 10, 0):
+        check_in("not-found", pawl("resolve", one.name, "--id", str(wrong), "--yes", status=1).stderr)
+    check_in("not-found", pawl("resolve", world.name(), "--id", str(number), "--yes", status=1).stderr)
+    one.stays_in_doubt()
+    pawl("resolve", one.name, "--id", f"{number:016d}", "--yes")
+    check_in("not-found", pawl("resolve", one.name, "--id", str(number), "--yes", status=1).stderr)
+
+
+@test
+def what_nobody_will_tell_is_closed_and_what_is_being_sent_is_left():
+    one = sending()
+    left_behind(one.name, 1, "u")
+    left_behind(one.name, 2, "d")
+    done = pawl("resolve", one.name, "--all", "--yes")
+    check_equal(done.stdout, f"{one.name}: 2 closed\n")
+    check_in("1 still being sent", done.stderr)
+    number = wait_states(one.name, "sending")[0]["id"]
+    check_equal(json.loads(pawl("resolve", one.name, "--all", "--yes", "-o", "json").stdout), {"resolved": 0, "sending": 1})
+    error = pawl("resolve", one.name, "--id", number, "--yes", status=1).stderr
+    check_in(f"intent {number} was not closed", error)
+    check_in("1 still being sent", error)
+    check_equal(json.loads(pawl("resolve", one.name, "--id", number, "--yes", "-o", "json", status=1).stdout),
+                {"resolved": 0, "sending": 1})
+    one.stays_in_doubt()
+    let_go(one.name)
+    check_equal(json.loads(pawl("resolve", one.name, "--id", number, "--yes", "-o", "json").stdout),
+                {"resolved": 1, "sending": 0})
+    check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def a_queued_write_that_is_resolved_is_never_sent():
+    one = Holder("patient")
+    first = later(one.send, "hang")
+    wait_states(one.name, "sending")
+    second = later(one.succeed().send, "never")
+    queued = wait_states(one.name, "sending", "queued")[1]
+    pawl("resolve", one.name, "--id", queued["id"], "--yes")
+    refused(second(), 503, "in-doubt")
+    wait_states(one.name, "sending")
+    check(not any(request.target.endswith("never") for request in upstream.requests), "it was sent")
+    let_go(one.name)
+    refused(first(), 504, "outcome-unknown")
+    check_in("1 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
+    check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def in_a_terminal_the_name_of_the_lease_must_be_typed():
+    one = unknown()
+    number = intents(one.name)[0]["id"]
+    for words in (["--all"], ["--id", number]):
+        for wrong in (b"yes\n", b"\n", one.name[:-1].encode() + b"\n", one.name.encode() + b"0\n", b"\x04"):
+            status, said = typed(["resolve", one.name, *words], wrong)
+            check_equal(status, 1, said)
+            check_in("nothing was changed", said)
+            check_in(f"{number}\tunknown", said)
+    one.stays_in_doubt()
+    status, said = typed(["resolve", one.name, "--all"], one.name.encode() + b"\n")
+    check_equal(status, 0, said)
+    check_in(f"{one.name}: 1 closed", said)
+    check(one.is_let_through(), "it is still in doubt")
+
+
+# -- a gateway is dead
+
+
+@test
+def what_a_killed_gateway_was_sending_is_closed_after_it_was_said_to_be_dead():
+    daemon = world.daemon("pawl-gateway", "--routes", TABLE)
+    one = Holder()
+    refused(one.send("hang", world.client(daemon)), 504, "outcome-unknown")
+    item = wait_states(one.name, "sending")[0]
+    daemon.kill()
+    world.daemons.remove(daemon)
+    one.succeed().stays_in_doubt()
+    check_in("0 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
+    check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n")[0], 1)
+    wait_states(one.name, "sending")
+    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead"], item["gateway"].encode() + b"\n")
+    check_equal(status, 0, said)
+    check_in(f"{item['gateway']} is dead: 1 of its writes", said)
+    wait_states(one.name, "dead")
+    one.stays_in_doubt()
+    pawl("resolve", one.name, "--all", "--yes")
+    check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def of_a_dead_gateway_what_was_queued_is_removed_and_what_nobody_waits_for_too():
+    names = [world.name() for _ in range(4)]
+    for name in names:
+        world.acquire(name)
+    left_behind(names[0], 1, "q")
+    left_behind(names[1], 1, "s", "k")
+    left_behind(names[2], 1, "u")
+    left_behind(names[3], 1, "s", gateway=GHOST[:-1] + "-")
+    answer = json.loads(pawl("resolve", "--gateway", GHOST, "--dead", "--yes", "-o", "json").stdout)
+    check_equal(answer, {"intents": 1, "in_doubt": 0})
+    check_equal([[item["state"] for item in intents(name)] for name in names], [[], [], ["dead"], ["sending"]])
+    check_equal(json.loads(pawl("resolve", "--gateway", GHOST, "--dead", "--yes", "-o", "json").stdout), answer)
+    check_in("1 closed", pawl("resolve", names[2], "--all", "--yes").stdout)
+    pawl("resolve", "--gateway", GHOST[:-1] + "-", "--dead", "--yes")
+    check_in("1 closed", pawl("resolve", names[3], "--all", "--yes").stdout)
+
+
+@test
+def only_the_incarnation_that_was_named_is_said_to_be_dead():
+    name = world.name()
+    world.acquire(name)
+    left_behind(name, 1, incarnation=ONE)
+    left_behind(name, 2, incarnation=OTHER)
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open", f"{GHOST} {OTHER}", "open")
+    said = pawl("resolve", "--gateway", GHOST, "--incarnation", OTHER, "--dead", "--settled", "--yes", "-o", "json").stdout
+    check_equal(json.loads(said), {"intents": 1, "in_doubt": 0})
+    check_equal([item["state"] for item in intents(name)], ["sending", "dead"])
+    check_equal(world.redis("HGETALL", "pawl:{store}:doubt"), [f"{GHOST} {ONE}".encode(), b"open"])
+    pawl("resolve", "--gateway", GHOST, "--dead", "--settled", "--yes")
+    check_equal(world.redis("EXISTS", "pawl:{store}:doubt"), 0)
+    check_in("2 closed", pawl("resolve", name, "--all", "--yes").stdout)
+
+
+@test
+def what_a_store_may_have_lost_of_a_dead_gateway_is_waited_for_until_it_is_said_to_be_settled():
+    one = Holder()
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open")
+    one.stays_in_doubt()
+    done = pawl("resolve", "--gateway", GHOST, "--dead", "--yes")
+    check_in("--settled", done.stderr)
+    entries = world.redis("HGETALL", "pawl:{store}:doubt")
+    check_equal(entries[0::2], [f"{GHOST} {ONE}".encode()], "no other entry was made")
+    check(entries[1].startswith(b"dead "), entries[1])
+    one.stays_in_doubt()
+    status, said = typed(["resolve", "--gateway", GHOST, "--dead", "--settled"], GHOST.encode() + b"\n")
+    check_equal(status, 0, said)
+    check_in("still on its way", said)
+    check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def the_process_that_is_asked_is_not_taken_for_dead():
+    one = sending()
+    own = intents(one.name)[0]
+    left_behind(one.name, 1, gateway=own["gateway"], incarnation=ONE)
+    pawl("resolve", "--gateway", own["gateway"], "--dead", "--yes")
+    states = {item["incarnation"]: item["state"] for item in intents(one.name)}
+    check_equal(states, {own["incarnation"]: "sending", ONE: "dead"})
+    pawl("resolve", "--gateway", own["gateway"], "--incarnation", own["incarnation"], "--dead", "--yes")
+    check_in("sending", [item["state"] for item in intents(one.name)])
+    check_in("1 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
+    let_go(one.name)
+    check_in("1 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
+
+
+# -- which routes
+
+
+@test
+def the_hash_of_a_gateways_routes_is_told():
+    for words in (["routes"], ["routes", "show"]):
+        digest, count = pawl(*words).stdout.rstrip("\n").split("\t")
+        check(HASH.fullmatch(digest), digest)
+        check_equal(count, str(len(ROUTES)))
+    check_equal(json.loads(pawl("routes", "-o", "json").stdout), {"hash": digest, "routes": len(ROUTES)})
+
+
+@test
+def a_gateway_without_routes_has_none_to_show_or_to_adopt():
+    plain = world.daemon("pawl-gateway")
+    for words in (["routes"], ["routes", "adopt"]):
+        check_in("--routes", pawl(*words, status=1, PAWL_GATEWAY_URL=plain.url).stderr)
+    refused(world.client(plain)("GET", "/v1/routes"), 404, "not-found")
+    refused(world.client(plain)("POST", "/v1/routes/adopt"), 404, "not-found")
+    refused(world.client(plain)("PUT", "/job/1/x", body=b"x"), 404, "not-found")
+
+
+@test
+def other_routes_are_adopted_when_nothing_is_open_and_then_the_others_forward_nothing():
+    one = Holder()
+    check(one.is_let_through(), "no write goes through")
+    other = world.daemon("pawl-gateway", "--routes", OTHER_TABLE)
+    client = world.client(other)
+    refused(one.send(client=client), 503, "routes-differ")
+    digest = {url: pawl("routes", PAWL_GATEWAY_URL=url).stdout.split("\t")[0] for url in (world.gateway.url, other.url)}
+    check_equal(len(set(digest.values())), 2)
+
+    open_one = unknown()
+    left_behind(open_one.name, 1)
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open")
+    error = pawl("routes", "adopt", status=1, PAWL_GATEWAY_URL=other.url).stderr
+    for part in ("intents-open", "writes that are open: 2", "yet to say what they have sent: 1", "pawl resolve LEASE --all",
+                 "pawl resolve --gateway ID --dead"):
+        check_in(part, error)
+    check_in("is served already", pawl("routes", "adopt").stdout)
+    pawl("resolve", "--gateway", GHOST, "--dead", "--settled", "--yes")
+    error = pawl("routes", "adopt", status=1, PAWL_GATEWAY_URL=other.url).stderr
+    check_in("writes that are open: 2", error)
+    check_in("yet to say what they have sent: 0", error)
+    pawl("resolve", open_one.name, "--all", "--yes")
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open")
+    check_in("writes that are open: 0", pawl("routes", "adopt", status=1, PAWL_GATEWAY_URL=other.url).stderr)
+    pawl("resolve", "--gateway", GHOST, "--dead", "--settled", "--yes")
+    refused(one.send(client=client), 503, "routes-differ")
+
+    answer = json.loads(pawl("routes", "adopt", "-o", "json", PAWL_GATEWAY_URL=other.url).stdout)
+    check_equal(answer, {"hash": digest[other.url], "before": digest[world.gateway.url]})
+    check_equal(one.send(client=client).status, 200)
+    refused(one.send(), 503, "routes-differ")
+    done = pawl("routes", "adopt")
+    check_equal(done.stdout, f"{digest[world.gateway.url]} is served from now on\n")
+    check_in("routes-differ", done.stderr)
+    check(one.is_let_through(), "its own routes are not served")
+    refused(one.send(client=client), 503, "routes-differ")
+
+
+# -- the requests themselves
+
+
+@test
+def what_is_malformed_is_400_and_changes_nothing():
+    one = unknown()
+    for target in (f"/v1/intents/{one.name}?x", "/v1/intents/a%2Fb", "/v1/intents/-a"):
+        refused(world.gateway("GET", target), 400, "invalid-request")
+    for query in ("?id=", "?id=x", "?id=-1", "?id=1&id=1", "?id=12345678901234567", "?all=true", "?id=1&all=true"):
+        refused(world.gateway("POST", f"/v1/intents/{one.name}/resolve{query}"), 400, "invalid-request")
+    refused(world.gateway("POST", "/v1/intents/-a/resolve"), 400, "invalid-request")
+    for target in (GHOST[1:], GHOST + "X", GHOST[1:] + ".", GHOST + "?settled=false", GHOST + "?settled", GHOST + "?x=1",
+                   GHOST + "?incarnation=", GHOST + "?incarnation=x", GHOST + f"?incarnation={ONE}&incarnation={ONE}",
+                   GHOST + f"?incarnation={ONE}&x=1", GHOST + "?settled=true&settled=true"):
+        path, mark, query = target.partition("?")
+        refused(world.gateway("POST", f"/v1/gateways/{path}/dead{mark}{query}"), 400, "invalid-request")
+    for method, target in (("GET", "/v1/routes?x=1"), ("POST", "/v1/routes/adopt?x=1")):
+        refused(world.gateway(method, target), 400, "invalid-request")
+    wait_states(one.name, "unknown")
+    pawl("resolve", one.name, "--all", "--yes")
+
+
+@test
+def only_the_listed_methods_are_taken_and_head_and_options_are_among_them():
+    for target, methods in (("/v1/intents/a", ("GET", "HEAD")), ("/v1/intents/a/resolve", ("POST",)),
+                            (f"/v1/gateways/{GHOST}/dead", ("POST",)), ("/v1/routes", ("GET", "HEAD")),
+                            ("/v1/routes/adopt", ("POST",))):
+        check_equal(world.gateway("OPTIONS", target).status, 204, target)
+        for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "MAKE"):
+            status = world.gateway(method, target).status
+            check_equal(status, 200 if method in methods else 405, f"{method} {target}")
+
+
+@test
+def a_body_is_read_and_forgotten_or_too_large():
+    for target in ("/v1/intents/a/resolve", f"/v1/gateways/{GHOST}/dead", "/v1/routes/adopt"):
+        check_equal(world.gateway("POST", target, body={"any": "thing"}).status, 200)
+        refused(world.gateway("POST", target, body=b"x" * (1 << 21)), 413, "too-large")
+    refused(world.gateway("GET", "/v1/routes", body=b"x"), 400, "invalid-request")
+
+
+@test
+def what_the_gateway_says_of_forwarded_requests_is_as_described():
+    one, nobody = Holder(), Holder("nobody")
+    check_equal(one.send().status, 200)
+    check_equal(world.gateway("GET", f"{one.path}/x").body, b"done")
+    refused(world.gateway("PUT", f"{one.path}/x", body=b"x"), 428, "token-required")
+    refused(world.gateway("PUT", f"{one.path}/x", {"Fencing-Token": "1"}, b"x"), 400, "malformed-token")
+    refused(world.gateway("PUT", f"{nobody.path}", {"Fencing-Token": one.grant["fencing_token"]}, b"x"), 403, "wrong-lease")
+    refused(world.gateway("PUT", nobody.path, {"Fencing-Token": nobody.grant["fencing_token"]}, b"x"), 502,
+            "upstream-unavailable")
+    refused(world.gateway("GET", nobody.path), 502, "upstream-unavailable")
+    refused(world.gateway("GET", f"{one.path}/%2F"), 400, "invalid-request")
+    refused(world.gateway("GET", "/not/a/route"), 404, "not-found")
+    before = dict(one.grant)
+    one.succeed()
+    refused(world.gateway("PUT", f"{one.path}/x", {"Fencing-Token": before["fencing_token"]}, b"x"), 412, "stale-token")
+    refused(one.send("busy"), 504, "outcome-unknown")
+    one.succeed().stays_in_doubt()
+    pawl("resolve", one.name, "--all", "--yes")
+
+
+@test
+def a_death_that_is_recorded_in_part_is_not_told_as_one_that_certainly_is_not():
+    relay = Relay(world.redis)
+    daemon = Daemon("pawl-gateway", "--redis", relay.url, "--keys", world.keys_file, "--listen", "127.0.0.1:0")
+    world.daemons.append(daemon)
+    client = world.client(daemon)
+    wait_until(lambda: client("GET", "/readyz").status == 200, "the gateway behind the relay is ready")
+    hold = relay.hold(TO_REDIS, sha_of("gateway/scripts/intent_takeover.lua") + b"\r\n$1\r\n1\r\n$9\r\npawl:{80}")
+    get = later(client, "POST", f"/v1/gateways/{GHOST}/dead")
+    hold.wait_met()
+    world.redis("ACL", "SETUSER", "default", "-evalsha")
+    hold.go()
+    answer = get()
+    world.redis("ACL", "SETUSER", "default", "+evalsha")
+    refused(answer, 504, "outcome-unknown")
+    check_equal(client("POST", f"/v1/gateways/{GHOST}/dead").status, 200)
+
+
+@test
+def a_store_that_is_gone_is_told_as_such_by_all_of_them():
+    apart = World(gateway_flags=["--routes", TABLE])
+    apart.redis.kill()
+
+    def is_told(method, target):
+        answer = apart.gateway(method, target)
+        return (answer.status, answer.code) == (503, "store-unavailable")
+    for method, target in (("GET", "/v1/intents/a"), ("POST", "/v1/intents/a/resolve"),
+                           ("POST", f"/v1/gateways/{GHOST}/dead"), ("POST", "/v1/routes/adopt")):
+        wait_until(lambda method=method, target=target: is_told(method, target), f"{target} is 503")
+    for words in (["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["routes", "adopt"]):
+        check_in("store-unavailable", pawl(*words, status=69, PAWL_GATEWAY_URL=apart.gateway.url).stderr)
+    check_equal(apart.gateway("GET", "/v1/routes").status, 200)
+    for daemon in apart.daemons:
+        daemon.kill()
+
+
+def close():
+    release.set()
+    upstream.close()
+    check_equal(upstream.wrong, [])
+    world.close()
+
+
+main(close)
