@@ -56,7 +56,7 @@ static void conn_open(struct engine *e, struct conn *c, unsigned index)
     c->fd = wire_connect(e->plan->to);
     for (unsigned i = 0; i < e->job->step_count; i++) {
         c->steps[i] = e->job->steps[i];
-        if (e->job->kind != JOB_PUT)
+        if (!job_has_holds(e->job->kind))
             request_copy(&c->steps[i].request, &e->job->steps[i].request);
     }
     if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, c->fd, &want) < 0)
@@ -81,6 +81,8 @@ static int conn_choose(struct engine *e, struct conn *c)
         values_name(&c->values, plan->first + mine);
         break;
     case JOB_PUT:
+    case JOB_READ:
+    case JOB_CHECK:
         if (mine >= e->job->put_count)
             c->turn = 1, mine = c->index;
         c->now = &e->job->puts[mine];

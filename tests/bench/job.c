@@ -55,12 +55,30 @@ static void http_release(struct job_step *step)
     step_expect(step, "204", NULL);
 }
 
-static void http_put(struct job_step *step, const char *name, const char *token)
+bool job_has_holds(enum job_kind kind)
+{
+    return kind == JOB_PUT || kind == JOB_READ || kind == JOB_CHECK;
+}
+
+static void http_read(struct job_step *step, const char *path, const char *name)
+{
+    request_addf(&step->request, "GET %s%s HTTP/1.1\r\n" HTTP_HOST "\r\n", path, name);
+    step_expect(step, "204", "200");
+}
+
+static void http_check(struct job_step *step, const char *path, const char *name, const char *token)
+{
+    request_addf(&step->request, "GET %s%s HTTP/1.1\r\n" HTTP_HOST "Fencing-Token: %s\r\n\r\n", path, name,
+                 token);
+    step_expect(step, "200", "204");
+}
+
+static void http_put(struct job_step *step, const char *path, const char *name, const char *token)
 {
     char body[PUT_BYTES];
 
     body_of_put(body);
-    request_addf(&step->request, "PUT /v1/resources/%s HTTP/1.1\r\n" HTTP_HOST "Fencing-Token: %s\r\n", name,
+    request_addf(&step->request, "PUT %s%s HTTP/1.1\r\n" HTTP_HOST "Fencing-Token: %s\r\n", path, name,
                  token);
     request_addf(&step->request, "Content-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n",
                  PUT_BYTES);
@@ -71,7 +89,7 @@ static void http_put(struct job_step *step, const char *name, const char *token)
 void job_init_http(struct job *job, enum job_kind kind)
 {
     *job = (struct job){.kind = kind, .speech = SPEAK_HTTP, .measure = http_measure, .step_count = 1};
-    if (kind == JOB_PUT)
+    if (job_has_holds(kind))
         return;
     http_acquire(&job->steps[0], ttl_of(kind));
     if (kind == JOB_LEASE)
@@ -170,7 +188,7 @@ static void resp_put(struct job_step *step, const struct job_scripts *scripts, c
 void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts *scripts)
 {
     *job = (struct job){.kind = kind, .speech = SPEAK_RESP, .measure = resp_measure, .step_count = 1};
-    if (kind == JOB_PUT)
+    if (job_has_holds(kind))
         return;
     resp_acquire(&job->steps[0], scripts, ttl_of(kind));
     if (kind == JOB_LEASE)
@@ -196,7 +214,11 @@ void job_read_holds(struct job *job, FILE *file, const struct job_scripts *scrip
         *step = (struct job_step){0};
         if (scripts)
             resp_put(step, scripts, line, token);
+        else if (job->kind == JOB_READ)
+            http_read(step, job->path, line);
+        else if (job->kind == JOB_CHECK)
+            http_check(step, job->path, line, token);
         else
-            http_put(step, line, token);
+            http_put(step, job->path, line, token);
     }
 }

@@ -1,7 +1,9 @@
 /* job.h - what a connection does again and again, and what it must hear each time.
  *
  *   lease   acquire and release; each connection has names of its own, so nobody is ever refused
- *   put     write 100 bytes to a stored resource, under a lease that is held
+ *   put     write 100 bytes to a stored resource, or below another path, under a lease that is held
+ *   read    the same names, read without a token
+ *   check   the same names, asked of the check endpoint
  *   hold    acquire each name once, for a day
  *
  * Over HTTP it is what a client of Pawl sends, over Redis' protocol the script that Pawl would run for it,
@@ -9,12 +11,13 @@
 #ifndef PAWL_TESTS_BENCH_JOB_H
 #define PAWL_TESTS_BENCH_JOB_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "tests/bench/protocol.h"
 #include "tests/bench/request.h"
 
-enum job_kind { JOB_LEASE, JOB_PUT, JOB_HOLD };
+enum job_kind { JOB_LEASE, JOB_PUT, JOB_READ, JOB_CHECK, JOB_HOLD };
 enum job_speech { SPEAK_HTTP, SPEAK_RESP };
 enum { STEPS_MAX = 2, PUT_BYTES = 100, SHA_BYTES = 40 };
 
@@ -29,7 +32,8 @@ struct job {
     protocol_measure *measure;
     unsigned step_count;              /* requests in one task */
     struct job_step steps[STEPS_MAX]; /* lease, hold: for every name */
-    struct job_step *puts;            /* put: one for each resource */
+    struct job_step *puts;            /* put, read, check: one for each resource */
+    const char *path;                 /* what their names follow */
     uint64_t put_count;
 };
 
@@ -40,6 +44,8 @@ struct job_scripts {
     const char *identity, *epoch;
 };
 
+/* Whether it needs job_read_holds(). */
+bool job_has_holds(enum job_kind kind);
 void job_init_http(struct job *job, enum job_kind kind);
 void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts *scripts);
 /* For put: reads lines "NAME FENCING-TOKEN" and makes a request of each. scripts: NULL for HTTP. */

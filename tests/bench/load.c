@@ -110,7 +110,11 @@ static FILE *holds_open(const struct options *o, const char *how)
 
 static void job_prepare(struct options *o, struct job *job)
 {
-    static const char *const kinds[] = {[JOB_LEASE] = "lease", [JOB_PUT] = "put", [JOB_HOLD] = "hold"};
+    static const char *const kinds[] = {[JOB_LEASE] = "lease",
+                                        [JOB_PUT] = "put",
+                                        [JOB_READ] = "read",
+                                        [JOB_CHECK] = "check",
+                                        [JOB_HOLD] = "hold"};
     struct job_scripts scripts;
     const struct job_scripts *given = NULL;
     unsigned kind = 0;
@@ -128,9 +132,10 @@ static void job_prepare(struct options *o, struct job *job)
     }
     if (kind == JOB_HOLD)
         o->plan.holds = holds_open(o, "w");
-    if (kind == JOB_PUT) {
+    if (job_has_holds((enum job_kind)kind)) {
         FILE *file = holds_open(o, "r");
 
+        job->path = o->path ? o->path : "/v1/resources/";
         if (file)
             job_read_holds(job, file, given);
         if (job->put_count < o->plan.connections)
