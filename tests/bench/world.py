@@ -213,6 +213,8 @@ worker_rlimit_nofile 8192;
 events {{ worker_connections 4096; }}
 http {{
     access_log off;
+    client_max_body_size 0;
+    proxy_request_buffering off;
     client_body_temp_path {place}/body;
     proxy_temp_path {place}/proxy;
     fastcgi_temp_path {place}/fastcgi;
