@@ -62,7 +62,6 @@ static void queue_join(struct forward *f)
 void forward_enter(struct forward *f, enum forward_state next)
 {
     assert(forward_allows(f->state, next));
-    f->own->walked[f->state] |= (unsigned short)(1u << next);
     if (f->state == FORWARD_QUEUED) {
         queue_leave(f);
     }

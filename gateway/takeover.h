@@ -1,20 +1,20 @@
 /* takeover.h - what this gateway owes the store at the beginning of each of its lives there: one for each
  * process, on its first worker.
  *
- *   IDLE     --admitted to a life that we have not looked at-->      AGAIN
- *   AGAIN    --all that is open here is recorded again-->            TAKING    intent_again.lua, some at a
- * time TAKING   --all stripes looked at-->                              LEAVING   intent_takeover.lua,
- * doubt_dead.lua LEAVING  --the store knows that this gateway has nothing more--> IDLE      doubt_leave.lua
- *   IDLE     --3 s later, once more-->                               TAKING
- *   any      --a call failed, or another life began-->               IDLE, and from the beginning
+ *   IDLE     --admitted to a life that we have not looked at-->  AGAIN
+ *   AGAIN    --all that is open here is recorded again-->        TAKING   intent_again.lua
+ *   AGAIN    --a call failed, or another life began-->           IDLE     and from the beginning
+ *   TAKING   --all stripes looked at-->                          LEAVING  intent_takeover.lua, doubt_dead.lua
+ *   TAKING   --a call failed, or another life began-->           IDLE     and from the beginning
+ *   LEAVING  --the store knows that that was all, or failed-->   IDLE     doubt_leave.lua
+ *   IDLE     --3 s later, once more-->                           TAKING
  *
  * Again: a store that lost what it had must get the open intents of those who live before anybody is let
- * through (docs/guarantees.md, "A store that loses").
+ * through (docs/guarantees.md).
  *
  * Taking: the intents of former incarnations of this gateway, which are known to be dead: this process holds
- * the lock of their state directory. That proves something only on the machine where they ran: their
- * incarnations are kept in the state directory ("incarnations") with the kernel's boot_id, and only those of
- * this very boot count. For all others there is `pawl resolve --gateway ID --dead`. */
+ * the lock of their state directory, and they ran under this very kernel (incarnations.h). For all others
+ * there is `pawl resolve --gateway ID --dead`. */
 #ifndef PAWL_GATEWAY_TAKEOVER_H
 #define PAWL_GATEWAY_TAKEOVER_H
 

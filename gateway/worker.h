@@ -59,8 +59,6 @@ struct gateway_worker {
     uint64_t drains_ms; /* since when the process ends; 0: it does not */
     unsigned forwards, spares;
     uint64_t numbers; /* of requests of this worker, in this incarnation */
-    /* bit t of element f: a request (forward.h) went from f to t; what the test of the drawing reads */
-    unsigned short walked[16];
 };
 
 /* service_plan: worker_open, worker_close, worker_free, worker_tick, drain. */

@@ -24,6 +24,7 @@ ROUTES = [
     route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
     route(UPSTREAM, "/matched/{id}", "matched:{id}", guarantee="committed", if_match=True, timeout_ms=2000),
     route(UPSTREAM, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=1000),
+    route(UPSTREAM, "/marked/{id}", "marked:{id}", check="mark", timeout_ms=2000),
     route(UPSTREAM, "/final/{id}", "final:{id}", unsure_statuses=[], timeout_ms=2000),
     route(UPSTREAM, "/small/{id}", "small:{id}", max_body=1000, timeout_ms=2000),
     route(SOCKET_UPSTREAM, "/sock/{id}", "sock:{id}", timeout_ms=2000),
@@ -517,6 +518,42 @@ def a_conditional_write_that_stalls_does_not_land_after_a_newer_one():
         refused(old.get(), 412, "stale-token")  # it tries again, and is refused
     check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"first", b"new"])
     no_intents(one.name)
+
+
+# -- plain fencing, and no more than a check
+
+@test
+def by_mark_an_older_token_passes_until_a_newer_one_was_used():
+    one, key = holder("marked")
+    path = f"/marked/{key}"
+    two = one.successor()
+    check_equal(send("PUT", path, one, b"still").status, 200)  # nobody newer has been here
+    check_equal(send("PUT", path, two, b"new").status, 200)
+    refused(send("PUT", path, one, b"late"), 412, "stale-token")
+    check_equal([token for token, _ in UPSTREAM.applied[-2:]], [one.token, two.token])
+    check_equal(WORLD.gateway("GET", f"/v1/marks/{one.name}").json["mark"], two.token)
+
+
+@test
+def a_route_that_asks_for_admitted_gets_the_check_and_no_order():
+    go = threading.Event()
+
+    def act(upstream, request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, key = holder("plain")
+    with Acting(act):
+        old = Later("PUT", f"/plain/{key}", one, b"old")
+        wait_until(lambda: len(intents(one.name)) == 1, "the old one is recorded")
+        two = one.successor()
+        answer = send("PUT", f"/plain/{key}", two, b"new")
+        check_equal(answer.status, 200)
+        check_in("guarantee=admitted", answer.header("Fencing-Status"))
+        go.set()
+        old.get()
+    check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"new", b"old"])  # that is what it is
+    refused(send("PUT", f"/plain/{key}", one, b"late"), 412, "stale-token")
 
 
 # -- fenced reads

@@ -12,6 +12,7 @@ The states, and how a request is brought there (gateway/forward.h):
 """
 
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -92,7 +93,7 @@ class Write:
 
 
 class Stage:
-    """One store, two gateways; the first sees the store through a relay."""
+    """One store, three gateways; the first sees the store through a relay."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="pawl-faults-")
@@ -103,6 +104,7 @@ class Stage:
         self.world = World(gateway_flags=["--routes", self.table])
         self.relay = Relay(self.world.redis)
         self.first = self.start()
+        self.third = self.world.client(self.world.daemon("pawl-gateway", "--routes", self.table))
         self.writes, self.names = [], {}
 
     def start(self):
@@ -186,11 +188,13 @@ class Stage:
         """Somebody else holds every lease, and writes through the other gateway until it is told that it is done."""
         todo = [(state, number) for state in STATES for number in range(EACH)]
         grants = {one: self.grant(*one) for one in todo}
-        told, again = {}, threading.Event()
+        told, tries, again = {}, {}, threading.Event()
 
         def push(one):
             while one not in told:
-                status = self.write(self.world.gateway, *one, grants[one], "new").end()
+                tries[one] = tries.get(one, 0) + 1
+                client = self.third if tries[one] % 2 else self.world.gateway
+                status = self.write(client, *one, grants[one], "new").end()
                 if status == 503:
                     told.setdefault(("waited", one[0]), 0)
                     told[("waited", one[0])] += 1
@@ -294,6 +298,41 @@ def redis_restarted_while_writes_are_under_way_loses_no_intent_and_lets_nothing_
         check_equal(status, 200)
     for one in sent:
         check_equal([body for _, body in stage.book.applied[one.target]], [one.body, b"new:" + one.body])
+    wait_until(lambda: stage.texts("sent") == [], "no intent is left")
+    stage.close()
+
+
+@test
+def a_store_that_is_set_back_is_told_what_is_under_way_before_anything_newer_is_sent():
+    stage = Stage()
+    redis = stage.world.redis
+    grants = [stage.grant("sent", n) for n in range(EACH)]
+    kept = tempfile.mkdtemp(prefix="pawl-before-")
+    redis.kill()
+    shutil.copytree(os.path.join(redis.folder, "appendonlydir"), os.path.join(kept, "appendonlydir"))
+    redis.start()
+    stage.relay.cut()
+    ready = lambda client: client("GET", "/readyz", held=False).status == 200
+    wait_until(lambda: ready(stage.first) and ready(stage.world.gateway) and ready(stage.world.lease), "all are back")
+    sent = [stage.write(stage.first, "sent", n, grants[n], "hang") for n in range(EACH)]
+    stage.book.has([one.body for one in sent])
+    redis.kill()
+    shutil.rmtree(os.path.join(redis.folder, "appendonlydir"))
+    shutil.copytree(os.path.join(kept, "appendonlydir"), os.path.join(redis.folder, "appendonlydir"))
+    redis.start()
+    stage.relay.cut()
+    wait_until(lambda: ready(stage.first) and ready(stage.world.gateway) and ready(stage.world.lease), "all are back")
+    check_equal(redis("HGET", "pawl:{store}", "how"), b"incomplete")
+    wait_until(lambda: redis("HLEN", "pawl:{store}:doubt") == 0, "all gateways have told what they have open")
+    check_equal(stage.texts("sent"), ["s"] * EACH)
+    stage.grants = {}  # every hold of before is over
+    newer = [stage.grant("sent", n) for n in range(EACH)]
+    writes = [stage.write(stage.world.gateway, "sent", n, newer[n], "new") for n in range(EACH)]
+    wait_until(lambda: stage.texts("sent") == ["q"] * EACH + ["s"] * EACH, "the old ones are known again, and waited for")
+    stage.book.go_on([one.body for one in sent])
+    for one in sent + writes:
+        check_equal(one.end(), 200)
+    stage.judge()
     wait_until(lambda: stage.texts("sent") == [], "no intent is left")
     stage.close()
 

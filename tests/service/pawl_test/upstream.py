@@ -168,4 +168,4 @@ def routes_file(folder, routes, name="routes.json"):
 
 
 def route(upstream, match, lease, guarantee="ordered", **more):
-    return {"match": match, "lease": lease, "upstream": upstream.url, "guarantee": guarantee, "check": "live", **more}
+    return {"match": match, "lease": lease, "upstream": upstream.url, "guarantee": guarantee, **more}
