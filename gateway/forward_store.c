@@ -85,6 +85,7 @@ enum step forward_ask(struct forward *f)
 static void text_close(struct forward *f, struct bytes text, enum intent_word word)
 {
     intent_end(&f->own->closer, intent_new(&f->own->closer, keys_stripe_of(f->gate.lease), text), word);
+    closer_hurry(&f->own->closer);
 }
 
 void forward_withdraw(struct forward *f)

@@ -75,6 +75,8 @@ struct closer {
     /* the call under way */
     struct record_call call;
     bool in_flight, stopped;
+    bool gathers; /* the timer runs for that */
+    bool hurries; /* at the end of this turn */
     unsigned batch;
     struct intent *batched[CLOSE_MAX];
     char stripes[CLOSE_MAX][KEYS_STRIPE_SIZE];
@@ -96,6 +98,8 @@ void intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
 void intents_forget_kept(struct intents *intents, unsigned stripe);
 /* Nobody needs it any more; freed. */
 void intents_drop(struct intents *intents, struct intent *intent);
+/* What was ended in this turn is closed at its end, alone if need be: somebody who waited has gone. */
+void closer_hurry(struct closer *closer);
 /* Its end; it is the closer's from now on. */
 void intent_end(struct closer *closer, struct intent *intent, enum intent_word word);
 

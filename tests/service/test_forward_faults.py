@@ -104,7 +104,7 @@ class Stage:
         self.world = World(gateway_flags=["--routes", self.table])
         self.relay = Relay(self.world.redis)
         self.first = self.start()
-        self.third = self.world.client(self.world.daemon("pawl-gateway", "--routes", self.table))
+        self.third = self.world.client(self.world.daemon("pawl-gateway", "--routes", self.table, "--threads", "2"))
         self.writes, self.names = [], {}
 
     def start(self):
@@ -334,6 +334,27 @@ def a_store_that_is_set_back_is_told_what_is_under_way_before_anything_newer_is_
         check_equal(one.end(), 200)
     stage.judge()
     wait_until(lambda: stage.texts("sent") == [], "no intent is left")
+    stage.close()
+
+
+@test
+def a_gateway_that_is_asked_to_end_answers_what_is_under_way_and_its_successor_knows_what_it_left():
+    stage = Stage()
+    grant = stage.grant("sent", 0)
+    one = stage.write(stage.first, "sent", 0, grant, "hang")
+    stage.book.has([one.body])
+    waits = stage.write(stage.world.gateway, "sent", 0, stage.grant("sent", 0), "new")
+    wait_until(lambda: stage.texts("sent") == ["q", "s"], "the newer one waits")
+    check_equal(stage.first_daemon.end(), 0)  # within the five seconds that end() gives
+    check_equal(one.end(), 504)
+    check_equal(waits.end(), 503)
+    check_equal(stage.texts("sent"), ["u"])
+    stage.first = stage.start()
+    wait_until(lambda: stage.texts("sent") == ["d"], "the successor has taken over")
+    newest = stage.grant("sent", 0)
+    wait_until(lambda: stage.write(stage.first, "sent", 0, newest, "new").end() == 200, "after the grace it goes on")
+    stage.book.go_on([one.body], "dropped")
+    stage.judge()
     stage.close()
 
 
