@@ -236,9 +236,11 @@ static void one_told(struct closer *closer, struct intent *intent)
     assert(lease.len <= sizeof(name));
     memcpy(name, lease.at, lease.len);
     lease.at = name;
-    if (word == INTENT_FORGET && !intent->is_second) {
+    if (word == INTENT_UNKNOWN) {
+        intents_unknown(closer->intents, intent);
+    } else if (word == INTENT_FORGET && !intent->is_second) {
         forget_later(closer, intent);
-    } else if (word != INTENT_UNKNOWN) {
+    } else {
         intents_drop(closer->intents, intent);
     }
     if (closer->closed != NULL) {

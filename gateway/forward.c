@@ -213,7 +213,8 @@ static enum step forward_route(struct forward *f)
     f->gate.resource = (struct bytes){f->match.path, f->match.path_len};
     f->is_write = !route_reads(f->route, http_method_text(req));
     f->is_head = http_method(req) == HTTP_HEAD;
-    if (f->route->max_body > 0 && http_body_announced(req) > (int64_t)f->route->max_body) {
+    if (f->route->max_body > 0 &&
+        (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body)) {
         return forward_over(f, http_refuse(req, PROBLEM_TOO_LARGE));
     }
     if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL) {

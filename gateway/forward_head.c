@@ -81,10 +81,23 @@ static void put_field(struct head_text *text, struct bytes name, struct bytes va
     put(text, BYTES("\r\n"));
 }
 
+/* CGI and what came after it make one variable of '-' and '_': nobody gets past by the other. */
+static bool is_same_variable(const char *wanted, struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i] == '_' ? '-' : name.at[i];
+
+        if (strncasecmp(&c, wanted + i, 1) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool is_named(struct bytes name, const char *const *names)
 {
     for (; *names != NULL; names++) {
-        if (strlen(*names) == name.len && strncasecmp(*names, name.at, name.len) == 0) {
+        if (strlen(*names) == name.len && is_same_variable(*names, name)) {
             return true;
         }
     }

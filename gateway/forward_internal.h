@@ -35,6 +35,7 @@ struct forward {
     enum forward_state state;
     bool is_write, is_fenced;
     bool is_head;        /* the method is HEAD */
+    bool was_streamed;   /* a part of the body has gone by: it cannot be sent again */
     bool takes_body;     /* the rest of the body is being taken from the client */
     bool is_streamed;    /* the answer goes to the client in pieces */
     bool is_unsure;      /* the status says nothing of the write's end: the answer is not passed on */

@@ -35,6 +35,9 @@ static size_t intake_piece(struct http_intake *intake, struct bytes piece)
     }
     size_t taken = upstream_write(&f->call, piece);
     f->body_left -= taken;
+    if (taken > 0) {
+        forward_alarm(f, f->route->timeout_ms); /* the time for the answer has not begun */
+    }
     return taken;
 }
 
@@ -75,7 +78,7 @@ static void body_take(struct forward *f)
 {
     f->intake = (struct http_intake){.piece = intake_piece, .whole = intake_whole, .broken = intake_broken};
     f->body_left = f->route->max_body - http_body(f->gate.req).len;
-    f->takes_body = true;
+    f->takes_body = f->was_streamed = true;
     http_body_take(f->gate.req, &f->intake);
 }
 
@@ -84,12 +87,18 @@ static struct upstream_pool *pool_of(const struct forward *f)
     return f->use->pools[f->route->upstream->index];
 }
 
-static enum step send_too_long(struct forward *f)
+/* Nothing has been sent, and nothing will be. */
+static void send_never(struct forward *f)
 {
     if (f->intent != NULL) {
         intent_end(&f->own->closer, f->intent, INTENT_CLOSE);
         f->intent = NULL;
     }
+}
+
+static enum step send_too_long(struct forward *f)
+{
+    send_never(f);
     return forward_over(f, http_refuse_detail(f->gate.req, PROBLEM_HEADER_TOO_LARGE,
                                               "With what a gateway adds the headers are too long to be "
                                               "forwarded. Send fewer or shorter ones."));
@@ -112,6 +121,10 @@ enum step forward_send(struct forward *f)
 
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
         return send_too_long(f);
+    }
+    if (http_body_is_broken(req)) { /* the client has left while it waited */
+        send_never(f);
+        return forward_over(f, http_refuse(req, PROBLEM_REQUEST_TIMEOUT));
     }
     worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
     forward_enter(f, FORWARD_SENDING);
@@ -141,7 +154,11 @@ static void outlet_gone(struct http_outlet *outlet)
     f->is_streamed = false;
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, LATE_MS);
-    upstream_more(&f->call);
+    if (f->is_write) {
+        upstream_more(&f->call);
+    } else {
+        upstream_abort(&f->call);
+    }
 }
 
 /* Of a conditional write: the version was another one when it came, so it was not applied. If the client has
@@ -152,7 +169,7 @@ static bool is_overtaken(const struct forward *f, unsigned status)
 
     http_header(f->gate.req, "If-Match", &own);
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH && status == 412 && own == 0 &&
-           f->looks < LOOKS_MAX;
+           !f->was_streamed && f->looks < LOOKS_MAX;
 }
 
 static void answer_stream(struct forward *f, const struct upstream_head *head)
@@ -161,6 +178,7 @@ static void answer_stream(struct forward *f, const struct upstream_head *head)
     f->is_streamed = true;
     http_outlet_begin(f->gate.req, &f->outlet, head->status, head->length);
     f->gate.req = NULL;
+    f->takes_body = false; /* what has not come of the request's body by now never goes on */
 }
 
 static void send_head(struct upstream_call *call, const struct upstream_head *head)
@@ -185,9 +203,8 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
     }
     if (!forward_head_tell(f, head)) {
         f->is_unsure = true; /* it ended, but how cannot be passed on */
-    } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX
-                        : f->is_head && head->length >= 0) {
-        answer_stream(f, head); /* of HEAD the length is told, and nothing follows */
+    } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX : f->is_head) {
+        answer_stream(f, head); /* of HEAD the length is told, if there is one, and nothing follows */
     }
 }
 

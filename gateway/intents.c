@@ -49,7 +49,9 @@ unsigned intents_copy(struct intents *intents, struct intent *into, unsigned mos
     for (struct intent *one = intents->first; one != NULL && count < most; one = one->next) {
         if (is_to_tell(one) && (count == 0 || one->stripe == into[0].stripe)) {
             one->told_again = true;
-            into[count++] = *one;
+            into[count].stripe = one->stripe;
+            into[count].len = one->len;
+            memcpy(into[count++].text, one->text, one->len);
         }
     }
     pthread_mutex_unlock(&intents->mutex);
@@ -158,6 +160,17 @@ void intents_forget_kept(struct intents *intents, unsigned stripe)
             intents_unlink(intents, one);
             free(one);
         }
+    }
+    pthread_mutex_unlock(&intents->mutex);
+}
+
+void intents_unknown(struct intents *intents, struct intent *intent)
+{
+    struct bytes state = intent_part((struct bytes){intent->text, intent->len}, INTENT_STATE);
+
+    pthread_mutex_lock(&intents->mutex);
+    if (state.len == 1) {
+        intent->text[state.at - intent->text] = 'u';
     }
     pthread_mutex_unlock(&intents->mutex);
 }

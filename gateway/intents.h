@@ -96,6 +96,8 @@ struct intent *intent_new(struct closer *closer, unsigned stripe, struct bytes t
  * forgotten. */
 void intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
 void intents_forget_kept(struct intents *intents, unsigned stripe);
+/* The store has it as u by now, and so has its text. */
+void intents_unknown(struct intents *intents, struct intent *intent);
 /* Nobody needs it any more; freed. */
 void intents_drop(struct intents *intents, struct intent *intent);
 /* What was ended in this turn is closed at its end, alone if need be: somebody who waited has gone. */

@@ -106,9 +106,9 @@ bool route_reads(const struct route *route, struct bytes method);
  * no route can change, hop-by-hop headers and Pawl's own, are the forwarder's). */
 bool route_passes_request(const struct route *route, struct bytes header_name);
 bool route_passes_answer(const struct route *route, struct bytes header_name);
-/* Whether an answer with this status says how the write ended. Not by default: 202 (accepted, to be applied
- * later), 502, 503, 504 (as a proxy before the origin says them); the route's `unsure_statuses` replaces that
- * list. */
+/* Whether an answer with this status says how the write ended. Not by default: 202 (to be applied later), and
+ * what proxies say of an origin that may still be at work: 408, 502, 503, 504, 520 to 527, 530, 598, 599; the
+ * route's `unsure_statuses` replaces that list. */
 bool route_is_final(const struct route *route, unsigned status);
 /* The probe's path for this request; its captures are those of the lease. */
 size_t route_probe_path(const struct route_match *match, char path[ROUTE_PATH_MAX]);

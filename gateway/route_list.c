@@ -52,7 +52,8 @@ static const char *const answer_meaning[] = {"content-encoding", "content-range"
 /* The same, but denying them harms nobody who wants it: without them a cache keeps what it must not. */
 static const char *const answer_caching[] = {"cache-control", "vary", NULL};
 
-static const unsigned unsure_default[] = {202, 502, 503, 504};
+static const unsigned unsure_default[] = {202, 408, 502, 503, 504, 520, 521, 522,
+                                          523, 524, 525, 526, 527, 530, 598, 599};
 
 static bool is_among(const char *text, const char *const *names)
 {

@@ -1,6 +1,7 @@
 /* takeover.c - what this gateway owes the store at the beginning of each of its lives there.
  *
  *   takeover_tick    is this a life that we have not looked at?
+ *   doubt_ask        doubt_look.lua: may the store have lost what is open here?
  *   again_ask        intent_again.lua: all that is open here, some at a time
  *   take_ask         intent_takeover.lua: those of the dead, one stripe after the other
  *   dead_ask         doubt_dead.lua: what a store may have lost of theirs nobody will record again
@@ -42,6 +43,9 @@ struct takeover {
     struct bytes argv[ARGS_MAX + RECORD_ARGS];
 };
 
+static void doubt_ask(struct takeover *takeover);
+static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply);
 static void again_ask(struct takeover *takeover);
 static enum step again_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply);
@@ -118,7 +122,6 @@ static void takeover_fail(struct takeover *takeover)
 void takeover_tick(struct takeover *takeover)
 {
     struct record_line *line = &takeover->own->record.line;
-    struct intents *intents = &takeover->own->gateway->intents;
     int64_t epoch = life_epoch(line->life);
 
     if (takeover->in_flight || takeover->stopped || record_line_problem(line) != PROBLEM_NONE ||
@@ -142,8 +145,8 @@ void takeover_tick(struct takeover *takeover)
     takeover->epoch = epoch;
     takeover->first_epoch = takeover->first_epoch == 0 ? epoch : takeover->first_epoch;
     takeover_enter(takeover, TAKEOVER_AGAIN);
-    intents_again(intents);
-    again_ask(takeover);
+    intents_again(&takeover->own->gateway->intents);
+    doubt_ask(takeover);
 }
 
 static void takeover_run(struct takeover *takeover, unsigned stripe, const struct store_script *script,
@@ -187,6 +190,29 @@ static bool takeover_told(struct takeover *takeover, enum store_outcome outcome,
 }
 
 /* -- again */
+
+/* Not without need: what an operator has resolved since would come back. */
+static void doubt_ask(struct takeover *takeover)
+{
+    takeover_own(takeover, 0);
+    takeover_run(takeover, 0, &script_doubt_look, 2, doubt_answer);
+}
+
+static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+
+    if (!takeover_told(takeover, outcome, reply, "doubt")) {
+        return ANSWERED;
+    }
+    if (store_reply_integer(reply, 2) == 1) {
+        again_ask(takeover);
+    } else {
+        takeover_sweep(takeover);
+    }
+    return ANSWERED;
+}
 
 static void again_ask(struct takeover *takeover)
 {

@@ -22,7 +22,7 @@
 
 #include "gateway/upstream.h"
 
-enum { ANSWER_INTERIM_MAX = 8, ANSWER_CHUNK_LINE_MAX = 256, ANSWER_NEAR = 1024 };
+enum { ANSWER_INTERIM_MAX = 256, ANSWER_CHUNK_LINE_MAX = 256, ANSWER_NEAR = 1024 };
 
 /* To what: of HEAD there is no body. */
 enum answer_to { ANSWER_TO_HEAD, ANSWER_TO_OTHER };

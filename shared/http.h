@@ -204,6 +204,8 @@ struct http_intake {
     struct http_request *req; /* the server's own */
 };
 bool http_body_is_whole(const struct http_request *req);
+/* It is not, and never will be: the client has gone, before http_body_take() too. */
+bool http_body_is_broken(const struct http_request *req);
 /* The length that was announced; -1: chunked. 0: none. */
 int64_t http_body_announced(const struct http_request *req);
 /* Once, and only if http_body_is_whole() is false (asserted). The owner keeps the struct until whole or

@@ -51,6 +51,11 @@ static void rest_break(struct http_request *req)
     }
 }
 
+bool http_body_is_broken(const struct http_request *req)
+{
+    return req->rest == REST_BROKEN;
+}
+
 bool http_body_is_whole(const struct http_request *req)
 {
     return req->rest == REST_NONE;

@@ -181,11 +181,12 @@ def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name():
     one, key = holder("order")
     send("POST", f"/orders/{key}/x", one, b"x", [
         ("Connection", "X-Mine"), ("X-Mine", "1"), ("Keep-Alive", "1"), ("TE", "trailers"), ("Pawl-Request-Id", "forged"),
-        ("X-HTTP-Method-Override", "DELETE"), ("Fencing-Status", "pawl; verdict=accepted"), ("X-Yours", "2"),
+        ("X-HTTP-Method-Override", "DELETE"), ("X_HTTP_Method_Override", "DELETE"), ("Fencing_Token", "99"), ("Fencing-Status", "pawl; verdict=accepted"), ("X-Yours", "2"),
         ("X-Forwarded-For", "10.0.0.1"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")])
     got = last()
     names = {name.lower() for name, _ in got.headers}
-    for gone in ("x-mine", "keep-alive", "te", "x-http-method-override", "fencing-status", "proxy-connection"):
+    for gone in ("x-mine", "keep-alive", "te", "x-http-method-override", "fencing-status", "proxy-connection", "x_http_method_override",
+                 "fencing_token"):
         check(gone not in names, f"{gone} came through: {got.headers}")
     check(got.header("Pawl-Request-Id") != "forged", "a forged request id came through")
     check_equal((got.header("X-Yours"), got.header("X-Forwarded-For")), ("2", "10.0.0.1, 127.0.0.1"))
@@ -556,6 +557,26 @@ def a_route_that_asks_for_admitted_gets_the_check_and_no_order():
     refused(send("PUT", f"/plain/{key}", one, b"late"), 412, "stale-token")
 
 
+@test
+def a_long_conditional_write_is_not_tried_again_when_a_part_of_it_has_gone_by():
+    versions, body = Versions(), os.urandom(200_000)
+    one, key = holder("matched")
+    with Acting(versions):
+        check_equal(send("PUT", f"/matched/{key}", one, b"first").status, 204)
+
+        def somebody_else(request):
+            if len(request.body) > 1000:
+                versions.values[request.target] = '"between"'
+        versions.before_write = somebody_else
+        count = len(UPSTREAM.applied)
+        check_equal(send("PUT", f"/matched/{key}", one, body).status, 412)
+        check_equal(len(UPSTREAM.applied), count)
+        versions.before_write = None
+        check_equal(send("PUT", f"/matched/{key}", one, body).status, 204)
+        check_equal(UPSTREAM.applied[-1], (one.token, body))
+    no_intents(one.name)
+
+
 # -- fenced reads
 
 @test
@@ -610,6 +631,53 @@ def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
     check_equal(send("PUT", f"/small/{key}", one, b"x" * 1001).status, 413)
     check_equal(len(UPSTREAM.requests), count)
     check_equal(send("PUT", f"/small/{key}", one, b"x" * 1000).status, 200)
+
+
+@test
+def a_long_body_may_take_longer_than_the_upstream_has_for_its_answer():
+    one, key = holder("grace")  # timeout_ms is 1,000
+    raw, half, pause = WORLD.raw(WORLD.gateway_daemon), b"x" * 100_000, threading.Event()
+    raw.send(f"PUT /grace/{key} HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 500000\r\n\r\n")
+    for _ in range(5):
+        raw.send(half)
+        pause.wait(0.5)  # time itself is what is tested
+    check_in(" 200 ", raw.head()[0])
+    check_equal(UPSTREAM.applied[-1][1], half * 5)
+    no_intents(one.name)
+
+
+@test
+def a_long_body_whose_client_has_left_while_it_waited_is_not_sent():
+    go = threading.Event()
+
+    def act(upstream, request):
+        if request.body == b"old":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    one, key = holder("order")
+    path = f"/orders/{key}/x"
+    with Acting(act):
+        old = Later("PUT", path, one, b"old")
+        wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending"], "the old one is being sent")
+        two = one.successor()
+        raw = WORLD.raw(WORLD.gateway_daemon)
+        raw.send(f"PUT {path} HTTP/1.1\r\nHost: a\r\nFencing-Token: {two.header}\r\nContent-Length: 1000000\r\n\r\n")
+        raw.send(b"x" * 70_000)
+        wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending", "queued"], "the new one is queued")
+        raw.vanish()
+        count = len(UPSTREAM.requests)
+        go.set()
+        check_equal(old.get().status, 200)
+        no_intents(one.name)
+    check_equal(len(UPSTREAM.requests), count)
+
+
+@test
+def a_body_in_chunks_is_held_against_the_routes_limit_too():
+    one, key = holder("small")
+    count = len(UPSTREAM.requests)
+    answer = send("PUT", f"/small/{key}", one, b"x" * 1001, [("Transfer-Encoding", "chunked")])
+    check_equal((answer.status, len(UPSTREAM.requests)), (413, count))
 
 
 @test

@@ -358,5 +358,26 @@ def a_gateway_that_is_asked_to_end_answers_what_is_under_way_and_its_successor_k
     stage.close()
 
 
+@test
+def what_an_operator_has_resolved_does_not_come_back_with_a_new_life_of_the_store():
+    stage = Stage()
+    one = stage.write(stage.first, "unknown", 0, stage.grant("unknown", 0), "reset")
+    check_equal(one.end(), 504)
+    wait_until(lambda: stage.texts("unknown") == ["u"], "its end is unknown")
+    name, _ = stage.lease("unknown", 0)
+    check_equal(stage.world.gateway("POST", f"/v1/intents/{name}/resolve", held=False).json["resolved"], 1)
+    redis = stage.world.redis
+    epoch = redis("HGET", "pawl:{store}", "epoch")
+    redis.kill()
+    redis.start()
+    stage.relay.cut()
+    wait_until(lambda: redis("HGET", "pawl:{store}", "epoch") != epoch, "a new life has begun")
+    check_equal(redis("HGET", "pawl:{store}", "how"), b"complete")
+    newest = stage.grant("unknown", 0)
+    wait_until(lambda: stage.write(stage.first, "unknown", 0, newest, "new").end() == 200, "it goes on")
+    stage.judge()
+    stage.close()
+
+
 if __name__ == "__main__":
     main()

@@ -561,7 +561,8 @@ TEST(the_hash_does_not_see_how_a_table_is_written)
         "{" BASE
         ",'check':'live','reads':'open','serial':false,'unknown':'hold','timeout_ms':30000,'max_body':0}",
         "{" BASE ",'read_methods':['OPTIONS','GET','HEAD'],'upstream_checks':false,'if_match':false}",
-        "{" BASE ",'headers':{},'unsure_statuses':[504,503,502,202]}",
+        "{" BASE
+        ",'headers':{},'unsure_statuses':[599,598,530,527,526,525,524,523,522,521,520,504,503,502,408,202]}",
         "{" BASE ",'headers':{'request':{},'answer':{'deny':[]}}}",
     };
 

@@ -365,8 +365,6 @@ TEST(heads_with_1xx_are_dropped_some_of_them)
     static const struct row rows[] = {
         {GO OK "Content-Length: 1\r\n\r\nx", "200 1 1000 |x| whole 0"},
         {GO HINT GO HINT GO HINT GO HINT "HTTP/1.1 204 No\r\n\r\n", "204 0 1000 || whole 0"},
-        {GO HINT GO HINT GO HINT GO HINT GO "HTTP/1.1 204 No\r\n\r\n",
-         "|| malformed: its answer has too many heads"},
         {"HTTP/1.1 101 Switching Protocols\r\n\r\n",
          "|| malformed: it changes to a protocol that nobody asked for"},
         {"HTTP/1.1 100 Go\r\nContent-Length: 0\r\n\r\n" OK "Content-Length: 0\r\n\r\n",
@@ -380,6 +378,23 @@ TEST(heads_with_1xx_are_dropped_some_of_them)
     };
 
     CHECK_ROWS(rows, ANSWER_TO_OTHER);
+}
+
+TEST(too_many_heads_with_1xx_are_malformed)
+{
+    static const char go[] = GO, end[] = "HTTP/1.1 204 No\r\n\r\n";
+    static char text[(ANSWER_INTERIM_MAX + 1) * sizeof(go) + sizeof(end)];
+    size_t len = 0;
+
+    for (unsigned i = 0; i < ANSWER_INTERIM_MAX; i++, len += sizeof(go) - 1) {
+        memcpy(text + len, go, sizeof(go) - 1);
+    }
+    memcpy(text + len, end, sizeof(end) - 1);
+    check_answer(ANSWER_TO_OTHER, (struct bytes){text, len + sizeof(end) - 1}, "204 0 1000 || whole 0");
+    memcpy(text + len, go, sizeof(go) - 1);
+    memcpy(text + len + sizeof(go) - 1, end, sizeof(end) - 1);
+    check_answer(ANSWER_TO_OTHER, (struct bytes){text, len + sizeof(go) + sizeof(end) - 2},
+                 "|| malformed: its answer has too many heads");
 }
 
 TEST(a_connection_is_kept_only_when_both_sides_know_it)
@@ -545,6 +560,7 @@ int main(void)
     RUN(what_leaves_the_end_open_to_two_readings_is_malformed);
     RUN(a_head_that_is_not_well_made_is_refused);
     RUN(heads_with_1xx_are_dropped_some_of_them);
+    RUN(too_many_heads_with_1xx_are_malformed);
     RUN(a_connection_is_kept_only_when_both_sides_know_it);
     RUN(fields_are_told_as_they_came_without_the_white_space_around_them);
     RUN(a_head_may_be_as_long_as_the_limit_says_and_no_longer);

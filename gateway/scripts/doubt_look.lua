@@ -1,0 +1,10 @@
+-- doubt_look.lua - is it in doubt what a gateway had sent, since the store may have lost it? Changes nothing.
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+--   KEYS[1]  stripe 0
+--   ARGV[1]  gateway   ARGV[2]  its incarnation
+--   returns  {"doubt", seq, 1 or 0}: also when nobody knows whose it was (api/cli/scripts/recover.lua)
+local doubt = 'pawl:{store}:doubt'
+local is_so = redis.call('HEXISTS', doubt, ARGV[1] .. ' ' .. ARGV[2]) == 1
+    or redis.call('HEXISTS', doubt, 'whichever_it_was whichever_it_was') == 1
+return { 'doubt', SEQ, is_so and 1 or 0 }
