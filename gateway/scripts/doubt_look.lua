@@ -5,6 +5,6 @@
 --   ARGV[1]  gateway   ARGV[2]  its incarnation
 --   returns  {"doubt", seq, 1 or 0}: also when nobody knows whose it was (api/cli/scripts/recover.lua)
 local doubt = 'pawl:{store}:doubt'
-local is_so = redis.call('HEXISTS', doubt, ARGV[1] .. ' ' .. ARGV[2]) == 1
-    or redis.call('HEXISTS', doubt, 'whichever_it_was whichever_it_was') == 1
+local is_so = redis.call('HGET', doubt, ARGV[1] .. ' ' .. ARGV[2])
+    or redis.call('HGET', doubt, 'whichever_it_was whichever_it_was')
 return { 'doubt', SEQ, is_so and 1 or 0 }

@@ -626,6 +626,17 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
 
 
 @test
+def a_gateway_learns_whether_the_store_may_have_lost_what_it_has_open():
+    begin()
+    look = lambda who: STORE.unchanged_by(lambda: STORE.call(script("doubt_look"), ["pawl:{00}"], *who.split(" ")))[2]
+    check_equal(look("gate-b life-7"), 0)
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+    check_equal((look("gate-b life-7"), look("gate-b life-8"), look("gate-c life-7")), (1, 0, 0))
+    STORE.redis("HSET", DOUBT, "whichever_it_was whichever_it_was", "open")
+    check_equal(look("gate-b life-8"), 1)
+
+
+@test
 def who_leaves_doubt_with_another_table_than_the_store_has_makes_it_nobodys():
     gate, lease, ada = begin()
     leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes)
