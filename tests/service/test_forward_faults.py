@@ -373,6 +373,8 @@ def what_an_operator_has_resolved_does_not_come_back_with_a_new_life_of_the_stor
     stage.relay.cut()
     wait_until(lambda: redis("HGET", "pawl:{store}", "epoch") != epoch, "a new life has begun")
     check_equal(redis("HGET", "pawl:{store}", "how"), b"complete")
+    clients = (stage.first, stage.world.gateway, stage.world.lease)
+    wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are back")
     newest = stage.grant("unknown", 0)
     wait_until(lambda: stage.write(stage.first, "unknown", 0, newest, "new").end() == 200, "it goes on")
     stage.judge()
