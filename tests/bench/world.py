@@ -215,6 +215,7 @@ http {{
     access_log off;
     client_max_body_size 0;
     proxy_request_buffering off;
+    proxy_max_temp_file_size 0;
     client_body_temp_path {place}/body;
     proxy_temp_path {place}/proxy;
     fastcgi_temp_path {place}/fastcgi;
