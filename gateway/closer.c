@@ -4,7 +4,7 @@
  *   closer_poke   at the end of the turn: are there enough for a call, or is it time?
  *   closer_run    intent_close.lua for as many as one call takes
  *   closer_told   done: forgotten, or kept as unknown; else the same again a little later */
-#include "gateway/intents.h"
+#include "gateway/closer.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,13 +12,24 @@
 
 #include "gateway_scripts.h"
 
-/* FORGET_AGAIN_MS: a script is refused 2 s after it was sent (AHEAD_MS in shared/record/stripe.lua). */
-/* GATHER_MS: a call for many costs the store a quarter of what a call for each would (docs/bench.md); whoever
+/* FORGET_AGAIN_MS: a script is refused 2 s after it was sent (AHEAD_MS in shared/record/stripe.lua).
+ * GATHER_MS: a call for many costs the store a quarter of what a call for each would (docs/bench.md); whoever
  * waits for one of them waits so much longer. */
 enum { GATHER_MS = 2, CLOSE_AGAIN_MS = 50, FORGET_AGAIN_MS = 3000 };
 
+/* A call under way. */
+struct closing {
+    struct closer *closer;
+    struct record_call call;
+    unsigned count, keys;
+    struct intent *intents[CLOSE_MAX];
+    char stripes[CLOSE_MAX][KEYS_STRIPE_SIZE];
+    char texts[CLOSE_MAX][INTENT_TEXT_MAX + 16];
+    struct bytes argv[2 * CLOSE_MAX + RECORD_ARGS];
+};
+
 static void closer_poke(struct closer *closer);
-static void closer_run(struct closer *closer);
+static bool closer_run(struct closer *closer);
 static enum step closer_told(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply);
 
@@ -37,10 +48,7 @@ static void closer_line_up(struct closer *closer, struct intent *intent)
 
 void intent_end(struct closer *closer, struct intent *intent, enum intent_word word)
 {
-    assert(intent->word == INTENT_OPEN && word != INTENT_OPEN);
-    pthread_mutex_lock(&closer->intents->mutex);
-    intent->word = word;
-    pthread_mutex_unlock(&closer->intents->mutex);
+    intent_set_word(closer->intents, intent, word);
     closer_line_up(closer, intent);
     loop_again(closer->loop); /* if our hook has had its go in this turn */
 }
@@ -78,6 +86,15 @@ static void forget_later(struct closer *closer, struct intent *intent)
     intent->after = NULL;
     *closer->later_end = intent;
     closer->later_end = &intent->after;
+    if (!closer->gathers && !closer->rests) {
+        loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
+    }
+}
+
+/* Nothing is asked before that. */
+static void closer_rest(struct closer *closer)
+{
+    closer->rests = true;
     loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
 }
 
@@ -85,9 +102,10 @@ static void closer_tick(struct loop_timer *timer)
 {
     struct closer *closer = container_of(timer, struct closer, timer);
 
-    closer->gathers = false;
+    closer->gathers = closer->rests = false;
     forget_again(closer);
-    closer_run(closer);
+    while (closer->waiting > 0 && closer_run(closer)) {
+    }
 }
 
 void closer_init(struct closer *closer, struct loop *loop, struct record_line *line, struct intents *intents)
@@ -108,31 +126,46 @@ void closer_stop(struct closer *closer)
 
 bool closer_is_idle(const struct closer *closer)
 {
-    return closer->waiting == 0 && closer->later == NULL && !closer->in_flight;
+    return closer->waiting == 0 && closer->later == NULL && closer->in_flight == 0;
 }
+
+static void closer_poke(struct closer *closer)
+{
+    while (!closer->rests && (closer->waiting >= CLOSE_MAX || (closer->hurries && closer->waiting > 0)) &&
+           closer_run(closer)) {
+    }
+    closer->hurries = false;
+    if (closer->waiting > 0 && !closer->rests && !closer->gathers) {
+        closer->gathers = true;
+        loop_timer_arm(&closer->timer, GATHER_MS, 0);
+    }
+}
+
+/* -- a call */
 
 static const char *word_of(const struct intent *intent)
 {
     static const char *const words[] = {
-        [INTENT_OPEN] = "",           [INTENT_CLOSE] = "close", [INTENT_SETTLE] = "settle",
-        [INTENT_UNKNOWN] = "unknown", [INTENT_KEPT] = "",       [INTENT_FORGET] = "forget"};
+        [INTENT_ASKED] = "",        [INTENT_OPEN] = "",           [INTENT_CLOSE] = "close",
+        [INTENT_SETTLE] = "settle", [INTENT_UNKNOWN] = "unknown", [INTENT_KEPT] = "",
+        [INTENT_FORGET] = "forget"};
 
     return words[intent->word];
 }
 
 /* The place of its stripe among the keys; a new one behind them if need be. */
-static unsigned stripe_place(struct closer *closer, unsigned stripe, unsigned *keys)
+static unsigned stripe_place(struct closing *closing, unsigned stripe)
 {
     char key[KEYS_STRIPE_SIZE];
     struct bytes wanted = keys_stripe(key, stripe);
 
-    for (unsigned i = 0; i < *keys; i++) {
-        if (bytes_equal(closer->argv[i], wanted)) {
+    for (unsigned i = 0; i < closing->keys; i++) {
+        if (bytes_equal(closing->argv[i], wanted)) {
             return i;
         }
     }
-    closer->argv[*keys] = keys_stripe(closer->stripes[*keys], stripe);
-    return (*keys)++;
+    closing->argv[closing->keys] = keys_stripe(closing->stripes[closing->keys], stripe);
+    return closing->keys++;
 }
 
 static struct intent *line_take(struct closer *closer)
@@ -147,32 +180,38 @@ static struct intent *line_take(struct closer *closer)
     return intent;
 }
 
-static void batch_fill(struct closer *closer, unsigned *keys)
+static struct closing *closing_new(struct closer *closer)
 {
+    struct closing *closing = malloc(sizeof(*closing));
     unsigned places[CLOSE_MAX];
 
-    *keys = 0;
-    for (closer->batch = 0; closer->batch < CLOSE_MAX && closer->first != NULL; closer->batch++) {
-        struct intent *intent = line_take(closer);
-
-        closer->batched[closer->batch] = intent;
-        places[closer->batch] = stripe_place(closer, intent->stripe, keys);
+    if (closing == NULL) {
+        abort();
     }
-    for (unsigned i = 0; i < closer->batch; i++) {
-        const struct intent *intent = closer->batched[i];
-        int len = snprintf(closer->texts[i], sizeof(closer->texts[i]), "%u %s %.*s", places[i] + 1,
+    closing->closer = closer;
+    closing->keys = 0;
+    for (closing->count = 0; closing->count < CLOSE_MAX && closer->first != NULL; closing->count++) {
+        closing->intents[closing->count] = line_take(closer);
+        places[closing->count] = stripe_place(closing, closing->intents[closing->count]->stripe);
+    }
+    for (unsigned i = 0; i < closing->count; i++) {
+        const struct intent *intent = closing->intents[i];
+        int len = snprintf(closing->texts[i], sizeof(closing->texts[i]), "%u %s %.*s", places[i] + 1,
                            word_of(intent), (int)intent->len, intent->text);
 
-        assert(len > 0 && (size_t)len < sizeof(closer->texts[i]));
-        closer->argv[*keys + i] = (struct bytes){closer->texts[i], (size_t)len};
+        assert(len > 0 && (size_t)len < sizeof(closing->texts[i]));
+        closing->argv[closing->keys + i] = (struct bytes){closing->texts[i], (size_t)len};
     }
+    return closing;
 }
 
-/* Into the line again, in front. */
-static void batch_back(struct closer *closer)
+/* Its intents go into the line again, in front. */
+static void closing_back(struct closing *closing)
 {
-    for (unsigned i = closer->batch; i > 0; i--) {
-        struct intent *intent = closer->batched[i - 1];
+    struct closer *closer = closing->closer;
+
+    for (unsigned i = closing->count; i > 0; i--) {
+        struct intent *intent = closing->intents[i - 1];
 
         intent->after = closer->first;
         if (closer->first == NULL) {
@@ -181,52 +220,40 @@ static void batch_back(struct closer *closer)
         closer->first = intent;
         closer->waiting++;
     }
-    closer->batch = 0;
-    loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
+    free(closing);
 }
 
-/* Whether a call is under way. */
 static bool closer_ask(struct closer *closer)
 {
-    unsigned keys;
+    struct closing *closing;
 
     if (record_line_problem(closer->line) != PROBLEM_NONE) {
         return false;
     }
-    batch_fill(closer, &keys);
-    closer->call.store.done = closer_told;
-    closer->in_flight = record_run(closer->line, &closer->call, closer->batched[0]->stripe,
-                                   &script_intent_close, keys, keys + closer->batch,
-                                   closer->argv) == PROBLEM_NONE;
-    if (!closer->in_flight) {
-        batch_back(closer);
+    closing = closing_new(closer);
+    assert(closing->count > 0); /* who calls has looked */
+    closing->call.store.done = closer_told;
+    if (record_run(closer->line, &closing->call, closing->intents[0]->stripe, &script_intent_close,
+                   closing->keys, closing->keys + closing->count, closing->argv) != PROBLEM_NONE) {
+        closing_back(closing);
+        return false;
     }
-    return closer->in_flight;
+    closer->in_flight++;
+    return true;
 }
 
-static void closer_poke(struct closer *closer)
+/* Whether a call is under way. */
+static bool closer_run(struct closer *closer)
 {
-    if (closer->waiting >= CLOSE_MAX || closer->hurries) {
-        closer->hurries = false;
-        closer_run(closer);
-    } else if (closer->waiting > 0 && !closer->in_flight && !closer->gathers) {
-        closer->gathers = true;
-        loop_timer_arm(&closer->timer, GATHER_MS, 0);
-    }
-}
-
-static void closer_run(struct closer *closer)
-{
-    if (closer->first == NULL || closer->in_flight) {
-        return;
-    }
     atomic_fetch_add(&closer->intents->closing, 1);
     if (!atomic_load(&closer->intents->again) && closer_ask(closer)) {
-        return;
+        return true;
     }
     atomic_fetch_sub(&closer->intents->closing, 1);
-    loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
+    closer_rest(closer);
+    return false;
 }
+
 static void one_told(struct closer *closer, struct intent *intent)
 {
     enum intent_word word = intent->word;
@@ -251,23 +278,23 @@ static void one_told(struct closer *closer, struct intent *intent)
 static enum step closer_told(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct closer *closer = container_of(call, struct closer, call.store);
-    enum problem bad = record_problem(&closer->call, outcome, reply);
+    struct closing *closing = container_of(call, struct closing, call.store);
+    struct closer *closer = closing->closer;
+    enum problem bad = record_problem(&closing->call, outcome, reply);
 
-    closer->in_flight = false;
+    closer->in_flight--;
     atomic_fetch_sub(&closer->intents->closing, 1);
     if (closer->stopped) {
-        closer->batch = 0; /* they are the list's */
-        return ANSWERED;
+        free(closing); /* they are the list's */
+    } else if (bad != PROBLEM_NONE || !store_reply_is(reply, "closed")) {
+        closing_back(closing);
+        closer_rest(closer);
+    } else {
+        for (unsigned i = 0; i < closing->count; i++) {
+            one_told(closer, closing->intents[i]);
+        }
+        free(closing);
+        closer_poke(closer);
     }
-    if (bad != PROBLEM_NONE || !store_reply_is(reply, "closed")) {
-        batch_back(closer);
-        return ANSWERED;
-    }
-    for (unsigned i = 0; i < closer->batch; i++) {
-        one_told(closer, closer->batched[i]);
-    }
-    closer->batch = 0;
-    closer_poke(closer);
     return ANSWERED;
 }

@@ -30,6 +30,7 @@ int gateway_open(struct service *service)
     service->more = gateway;
     gateway->service = service;
     intents_init(&gateway->intents);
+    pthread_mutex_init(&gateway->in_doubt.mutex, NULL);
     table = table_load(service, why);
     atomic_store(&gateway->table, table);
     if (table == NULL && why[0] != '\0') {
@@ -54,6 +55,7 @@ void gateway_close(struct service *service)
     }
     route_table_free(atomic_load(&gateway->table));
     intents_done(&gateway->intents);
+    pthread_mutex_destroy(&gateway->in_doubt.mutex);
     free(gateway);
 }
 

@@ -233,9 +233,15 @@ static void forward_number(struct forward *f)
     snprintf(f->request_id, sizeof(f->request_id), "%s-%s-%s", gateway->id, gateway->incarnation, f->id);
 }
 
+static bool is_open_read(const struct route *route, const struct http_request *req)
+{
+    return route_reads(route, http_method_text(req)) && route->reads == ROUTE_READS_OPEN &&
+           !gate_has_token(req);
+}
+
 static enum step forward_begin(struct forward *f)
 {
-    bool is_open = !f->is_write && f->route->reads == ROUTE_READS_OPEN && !gate_has_token(f->gate.req);
+    bool is_open = is_open_read(f->route, f->gate.req);
     enum problem bad;
 
     forward_number(f);
@@ -249,6 +255,21 @@ static enum step forward_begin(struct forward *f)
     }
     f->until_ms = loop_now_ms() + f->route->timeout_ms;
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
+}
+
+bool forward_refuses(struct http_request *req)
+{
+    const struct gateway_worker *own = gateway_worker_of(req);
+    struct gate_call gate = {.req = req};
+    struct route_match match;
+    const char *why;
+
+    if (own->use == NULL || request_wrong(req) != NULL ||
+        route_find(own->use->table, http_path(req), &match, &why) != ROUTE_FOUND) {
+        return true;
+    }
+    gate.lease = (struct bytes){match.lease, match.lease_len};
+    return !is_open_read(match.route, req) && gate_read_token(&gate) != PROBLEM_NONE;
 }
 
 /* -- the end of the process */

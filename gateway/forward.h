@@ -53,6 +53,9 @@ enum forward_state {
 bool forward_allows(enum forward_state from, enum forward_state to);
 
 enum step forward_start(struct http_request *req);
+/* Whether forward_start() refuses it by its head, without the store: no route, or a token that is missing,
+ * malformed, forged or another lease's. */
+bool forward_refuses(struct http_request *req);
 
 /* The process is to end: to be called again and again. Who is queued is sent away (503 draining), late
  * answers are not waited for any more, and at last no answer is. */

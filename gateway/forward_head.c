@@ -278,6 +278,7 @@ static bool answer_field_passes(const struct forward *f, const struct upstream_h
 
 bool forward_head_tell(struct forward *f, const struct upstream_head *head)
 {
+    http_reply_foreign(f->gate.req); /* how it may be cached is the upstream's to say */
     for (unsigned i = 0; i < head->field_count; i++) {
         const struct upstream_field *field = &head->fields[i];
 

@@ -31,7 +31,7 @@ struct forward {
     const struct route *route;
     struct forward *next, **at;           /* of those that are queued; of the spare ones */
     struct forward *live_next, **live_at; /* of all of the worker */
-    struct intent *intent;                /* recorded as sending */
+    struct intent *intent;                /* asked for, or recorded as sending */
     enum forward_state state;
     bool is_write, is_fenced;
     bool is_head;        /* the method is HEAD */
@@ -49,7 +49,8 @@ struct forward {
     char queued[INTENT_TEXT_MAX];
     size_t blocker_len; /* of the first that it waits for */
     char blocker[INTENT_TEXT_MAX];
-    size_t etag_len; /* if_match: of the version that is there; 0: nothing is there */
+    char doubtful[2 * MEMBER_ID_CHARS + 2]; /* "GATEWAY INCARNATION" for which it waits; "": none */
+    size_t etag_len;                        /* if_match: of the version that is there; 0: nothing is there */
     char etag[FORWARD_ETAG_MAX];
     char id[FORWARD_ID_SIZE], request_id[FORWARD_REQUEST_ID_SIZE];
     struct route_match match;

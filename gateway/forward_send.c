@@ -244,7 +244,8 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
 
 static enum step tell_unknown(struct forward *f)
 {
-    return gate_fail_detail(
+    /* No Idempotency-Key is kept of what is forwarded: the same again might be applied twice. */
+    return gate_fail_final(
         &f->gate, PROBLEM_OUTCOME_UNKNOWN,
         "The server behind the gateway gave no whole answer in time, or one that does not say "
         "how the write ended. It may have been applied, or be applied later. Look at the "

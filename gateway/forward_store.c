@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "gateway/doubt.h"
 #include "gateway/forward_internal.h"
 #include "gateway_scripts.h"
 
@@ -16,6 +17,8 @@ enum { ASK_AGAIN_MS = 10, ASK_AGAIN_MAX_MS = 100, ASK_AGAIN_DOUBLES = 4 };
 static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 static enum step forward_queue(struct forward *f, const struct store_reply *reply);
+static void admission_begin(struct forward *f);
+static void doubtful_keep(struct forward *f, const struct store_reply *reply, size_t at);
 
 static const char *kind_of(const struct forward *f)
 {
@@ -74,6 +77,9 @@ enum step forward_ask(struct forward *f)
     if (f->route->guarantee == ROUTE_ORDERED && !forward_store_is_safe(f)) {
         return forward_away(f, PROBLEM_STORE_UNSAFE);
     }
+    if (f->is_write && f->intent == NULL) {
+        admission_begin(f);
+    }
     gate->record.store.done = ask_answer;
     bad = record_run(&f->own->record.line, &gate->record, keys_stripe_of(gate->lease), script, gate->keys,
                      gate->keys + gate->args, gate->argv);
@@ -82,33 +88,50 @@ enum step forward_ask(struct forward *f)
 
 /* -- what may have been recorded, and is not to be */
 
-static void text_close(struct forward *f, struct bytes text, enum intent_word word)
+/* Into the list before the store can know of it (intents.h): strays.c closes what is not there. */
+static void admission_begin(struct forward *f)
 {
-    intent_end(&f->own->closer, intent_new(&f->own->closer, keys_stripe_of(f->gate.lease), text), word);
+    char text[INTENT_TEXT_MAX];
+    int len = snprintf(text, sizeof(text), "%.*s %s %s %s", (int)f->gate.lease.len, f->gate.lease.at,
+                       f->own->gateway->id, f->own->gateway->incarnation, f->id);
+
+    assert(len > 0 && (size_t)len < sizeof(text));
+    f->intent = intent_ask(&f->own->gateway->intents, keys_stripe_of(f->gate.lease),
+                           (struct bytes){text, (size_t)len});
+}
+
+static void admission_end(struct forward *f, enum intent_word word)
+{
+    intent_end(&f->own->closer, f->intent, word);
+    f->intent = NULL;
     closer_hurry(&f->own->closer);
+}
+
+/* Certainly nothing of it is recorded. */
+static void admission_drop(struct forward *f)
+{
+    f->queued_len = 0;
+    if (f->intent != NULL) {
+        intents_drop(&f->own->gateway->intents, f->intent);
+        f->intent = NULL;
+    }
 }
 
 void forward_withdraw(struct forward *f)
 {
     if (f->queued_len > 0) {
-        text_close(f, (struct bytes){f->queued, f->queued_len}, INTENT_CLOSE);
-        f->queued_len = 0;
+        intent_text(&f->own->gateway->intents, f->intent, (struct bytes){f->queued, f->queued_len});
+        admission_end(f, INTENT_CLOSE);
     }
+    admission_drop(f);
 }
 
 /* Whether it was recorded nobody knows; it is never sent. */
 static void admission_forget(struct forward *f)
 {
-    char text[INTENT_TEXT_MAX];
-    int len;
-
-    if (!f->is_write || f->queued_len > 0) {
-        return; /* forward_withdraw() knows it */
+    if (f->is_write && f->queued_len == 0) { /* else forward_withdraw() knows it */
+        admission_end(f, INTENT_FORGET);
     }
-    len = snprintf(text, sizeof(text), "%.*s %s %s %s", (int)f->gate.lease.len, f->gate.lease.at,
-                   f->own->gateway->id, f->own->gateway->incarnation, f->id);
-    assert(len > 0 && (size_t)len < sizeof(text));
-    text_close(f, (struct bytes){text, (size_t)len}, INTENT_FORGET);
 }
 
 static enum step ask_failed(struct forward *f, enum problem bad)
@@ -135,7 +158,7 @@ static enum step forward_admitted(struct forward *f, const struct store_reply *r
             admission_forget(f);
             return forward_away(f, PROBLEM_INTERNAL);
         }
-        f->intent = intent_new(&f->own->closer, keys_stripe_of(f->gate.lease), text);
+        intent_recorded(&f->own->gateway->intents, f->intent, text);
         /* A new life has begun since: what is open has been told to it, perhaps without this one. Only when
          * it is in the list can that be known (takeover.c tells the list when the life has changed). */
         if (f->gate.record.epoch != life_epoch(f->own->record.line.life)) {
@@ -163,11 +186,11 @@ static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
         return forward_queue(f, reply);
     }
     if (store_reply_is(reply, "refused")) {
-        f->queued_len = 0; /* the script has taken it out */
+        admission_drop(f); /* the script has taken it out */
         return forward_over(f, gate_refuse_reply(&f->gate, reply));
     }
     if (store_reply_is(reply, "cancelled")) {
-        f->queued_len = 0;
+        admission_drop(f);
         /* Without a reason the token is good: the store has lost what was queued, or an operator took it out.
          */
         return forward_over(f, store_reply_text(reply, 2).len > 0 ? gate_refuse_reply(&f->gate, reply)
@@ -177,6 +200,7 @@ static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
         return forward_away(f, PROBLEM_ROUTES_DIFFER);
     }
     if (store_reply_is(reply, "in-doubt") || store_reply_is(reply, "full")) {
+        doubtful_keep(f, reply, 3);
         return forward_in_doubt(f);
     }
     admission_forget(f);
@@ -189,6 +213,15 @@ static void text_keep(char into[INTENT_TEXT_MAX], size_t *len, struct bytes text
 {
     *len = text.len <= INTENT_TEXT_MAX ? text.len : 0;
     memcpy(into, text.at != NULL ? text.at : "", *len);
+}
+
+/* "store", "GATEWAY INCARNATION" in place of a text: it waits for what that one has yet to say. */
+static void doubtful_keep(struct forward *f, const struct store_reply *reply, size_t at)
+{
+    struct bytes who = bytes_are(store_reply_text(reply, at), "store") ? store_reply_text(reply, at + 1)
+                                                                       : BYTES("");
+
+    snprintf(f->doubtful, sizeof(f->doubtful), "%.*s", (int)who.len, who.at != NULL ? who.at : "");
 }
 
 /* Whether what it waits for will not end by itself: its gateway will not learn how it ended. */
@@ -215,6 +248,7 @@ static enum step forward_queue(struct forward *f, const struct store_reply *repl
         text_keep(f->queued, &f->queued_len, store_reply_text(reply, 3));
     }
     text_keep(f->blocker, &f->blocker_len, store_reply_text(reply, f->is_write ? 4 : 3));
+    doubtful_keep(f, reply, f->is_write ? 4 : 3);
     f->tries++;
     forward_enter(f, FORWARD_QUEUED);
     if (forward_probe(f)) {
@@ -237,5 +271,12 @@ void forward_wake(struct forward *f)
 
 enum step forward_in_doubt(struct forward *f)
 {
-    return forward_away(f, PROBLEM_IN_DOUBT);
+    char detail[DOUBT_DETAIL_SIZE];
+
+    if (f->doubtful[0] == '\0') {
+        return forward_away(f, PROBLEM_IN_DOUBT);
+    }
+    doubt_detail(detail, "Nothing was sent on. ", bytes_of(f->doubtful));
+    forward_withdraw(f);
+    return forward_over(f, gate_fail_detail(&f->gate, PROBLEM_IN_DOUBT, detail));
 }

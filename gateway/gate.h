@@ -68,6 +68,9 @@ enum step gate_refuse_accepted(struct gate_call *gate, enum problem problem, int
 enum step gate_fail(struct gate_call *gate, enum problem problem);
 /* The same with a detail of its own (NULL: the problem's). */
 enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail);
+/* The same, and to send the request again as it is would not be safe: not retryable, whatever the problem
+ * says. */
+enum step gate_fail_final(struct gate_call *gate, enum problem problem, const char *detail);
 /* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
 void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee);
 
@@ -83,6 +86,7 @@ enum {
     COUNT_FORWARDED_READ,
     COUNT_FORWARDING,
     COUNT_INTENTS,
+    COUNT_IN_DOUBT,
     GATE_COUNTS
 };
 
@@ -91,7 +95,9 @@ enum step remove_start(struct http_request *req);
 enum step read_start(struct http_request *req);
 enum step check_start(struct http_request *req);
 enum step mark_start(struct http_request *req);
+enum step intents_all_start(struct http_request *req);
 enum step intents_start(struct http_request *req);
+enum step doubt_start(struct http_request *req);
 enum step resolve_start(struct http_request *req);
 enum step dead_start(struct http_request *req);
 enum step routes_start(struct http_request *req);

@@ -1,4 +1,4 @@
-/* incarnations.c - the incarnations of this gateway that are certainly dead. */
+/* incarnations.c - the incarnations of this gateway that were before this one. */
 #include "gateway/incarnations.h"
 
 #include <fcntl.h>
@@ -9,6 +9,10 @@
 enum { LINE_CHARS = MEMBER_ID_CHARS + 1 + BOOT_ID_CHARS + 1, TEXT_MAX = (INCARNATIONS_MAX + 1) * LINE_CHARS };
 
 static const char file_name[] = "incarnations", new_name[] = "incarnations.new";
+/* Of the form of a boot_id, and never one. */
+static const char no_boot[] = "------------------------------------";
+_Static_assert(sizeof(no_boot) == BOOT_ID_CHARS + 1, "a line is a line");
+_Static_assert(sizeof(INCARNATION_LOST) == MEMBER_ID_CHARS + 1, "a line is a line");
 
 static bool is_id(const char *text, size_t len, const char *others)
 {
@@ -29,28 +33,48 @@ static bool is_line(const char *line)
            is_id(line + MEMBER_ID_CHARS + 1, BOOT_ID_CHARS, "-") && line[LINE_CHARS - 1] == '\n';
 }
 
-void incarnations_parse(struct incarnations *incarnations, const char *text, size_t len, const char *boot_id)
+static void id_put(char id[MEMBER_ID_CHARS + 1], const char *line)
+{
+    memcpy(id, line, MEMBER_ID_CHARS);
+    id[MEMBER_ID_CHARS] = '\0';
+}
+
+static bool parse_failed(struct incarnations *incarnations)
 {
     incarnations->count = 0;
-    incarnations->has_former = len > 0;
-    if (len % LINE_CHARS != 0 || len > TEXT_MAX) {
-        return;
-    }
-    for (size_t at = 0; at < len; at += LINE_CHARS) {
-        const char *line = text + at;
-        char *dead = incarnations->dead[incarnations->count];
+    incarnations->others = 1;
+    id_put(incarnations->other[0], INCARNATION_LOST);
+    return false;
+}
 
+bool incarnations_parse(struct incarnations *incarnations, const char *text, size_t len, const char *boot_id)
+{
+    incarnations->count = incarnations->others = 0;
+    incarnations->has_former = len > 0;
+    if (len % LINE_CHARS != 0 || len > INCARNATIONS_MAX * LINE_CHARS) {
+        return parse_failed(incarnations);
+    }
+    for (const char *line = text; line < text + len; line += LINE_CHARS) {
         if (!is_line(line)) {
-            incarnations->count = 0;
-            return;
+            return parse_failed(incarnations);
         }
-        if (memcmp(line + MEMBER_ID_CHARS + 1, boot_id, BOOT_ID_CHARS) == 0 &&
-            incarnations->count < INCARNATIONS_MAX) {
-            memcpy(dead, line, MEMBER_ID_CHARS);
-            dead[MEMBER_ID_CHARS] = '\0';
-            incarnations->count++;
+        if (memcmp(line + MEMBER_ID_CHARS + 1, boot_id, BOOT_ID_CHARS) == 0) {
+            id_put(incarnations->dead[incarnations->count++], line);
+        } else {
+            id_put(incarnations->other[incarnations->others++], line);
         }
     }
+    return true;
+}
+
+/* Nothing is proven of any of them. */
+static bool begin_failed(struct incarnations *incarnations)
+{
+    for (unsigned i = 0; i < incarnations->count; i++) {
+        memcpy(incarnations->other[incarnations->others++], incarnations->dead[i], MEMBER_ID_CHARS + 1);
+    }
+    incarnations->count = 0;
+    return false;
 }
 
 /* Bytes read, at most size; 0: none. */
@@ -84,28 +108,24 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
 {
     char boot_id[BOOT_ID_CHARS + 1] = "", text[TEXT_MAX + LINE_CHARS + 1];
     size_t len, skip;
+    bool has_boot;
 
-    incarnations->count = 0;
-    incarnations->has_former = false;
+    *incarnations = (struct incarnations){.has_former = false};
     if (dir_fd < 0) {
         return true;
     }
-    if (read_all(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id, BOOT_ID_CHARS) !=
-        BOOT_ID_CHARS) {
-        return false;
-    }
+    has_boot = read_all(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
+                        BOOT_ID_CHARS) == BOOT_ID_CHARS;
     len = read_all(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
-    incarnations_parse(incarnations, text, len, boot_id);
-    if (len % LINE_CHARS != 0) {
-        len = 0; /* it is nobody's: begun anew */
+    if (!incarnations_parse(incarnations, text, len, boot_id)) {
+        len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
+    }
+    if (!has_boot) {
+        return begin_failed(incarnations);
     }
     skip = len >= INCARNATIONS_MAX * LINE_CHARS ? len - (INCARNATIONS_MAX - 1) * LINE_CHARS : 0;
     memmove(text, text + skip, len - skip);
     len -= skip;
     len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation, boot_id);
-    if (!write_all(dir_fd, text, len)) {
-        incarnations->count = 0;
-        return false;
-    }
-    return true;
+    return write_all(dir_fd, text, len) || begin_failed(incarnations);
 }

@@ -76,7 +76,7 @@ static void intents_add(struct intents *intents, struct intent *intent)
         intent->next->prev = intent;
     }
     intents->first = intent;
-    intents->count++;
+    intents->count += intent->word != INTENT_ASKED;
     pthread_mutex_unlock(&intents->mutex);
 }
 
@@ -91,7 +91,7 @@ static void intents_unlink(struct intents *intents, struct intent *intent)
     if (intent->next != NULL) {
         intent->next->prev = intent->prev;
     }
-    intents->count--;
+    intents->count -= intent->word != INTENT_ASKED;
 }
 
 void intents_drop(struct intents *intents, struct intent *intent)
@@ -139,9 +139,83 @@ static struct intent *intent_make(struct intents *intents, unsigned stripe, stru
     return intent;
 }
 
-struct intent *intent_new(struct closer *closer, unsigned stripe, struct bytes text)
+struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes text)
 {
-    return intent_make(closer->intents, stripe, text, INTENT_OPEN);
+    return intent_make(intents, stripe, text, INTENT_OPEN);
+}
+
+struct intent *intent_ask(struct intents *intents, unsigned stripe, struct bytes text)
+{
+    return intent_make(intents, stripe, text, INTENT_ASKED);
+}
+
+/* With the mutex held. */
+static void word_put(struct intents *intents, struct intent *intent, enum intent_word word)
+{
+    intents->count += intent->word == INTENT_ASKED;
+    intent->word = word;
+}
+
+static void text_put(struct intent *intent, struct bytes text)
+{
+    assert(intent->word == INTENT_ASKED && text.len <= INTENT_TEXT_MAX);
+    intent->len = text.len;
+    memcpy(intent->text, text.at, text.len);
+}
+
+void intent_recorded(struct intents *intents, struct intent *intent, struct bytes text)
+{
+    pthread_mutex_lock(&intents->mutex);
+    text_put(intent, text);
+    word_put(intents, intent, INTENT_OPEN);
+    pthread_mutex_unlock(&intents->mutex);
+}
+
+void intent_text(struct intents *intents, struct intent *intent, struct bytes text)
+{
+    pthread_mutex_lock(&intents->mutex);
+    text_put(intent, text);
+    pthread_mutex_unlock(&intents->mutex);
+}
+
+void intent_set_word(struct intents *intents, struct intent *intent, enum intent_word word)
+{
+    assert(word != INTENT_ASKED && word != INTENT_OPEN);
+    pthread_mutex_lock(&intents->mutex);
+    assert(intent->word == INTENT_ASKED || intent->word == INTENT_OPEN);
+    word_put(intents, intent, word);
+    pthread_mutex_unlock(&intents->mutex);
+}
+
+/* Both of this process. An admission that is under way is known by its number alone. */
+static bool is_same(const struct intent *one, struct bytes text)
+{
+    const enum intent_part short_id = INTENT_SEQ; /* the last of its four words */
+    static const enum intent_part parts[] = {INTENT_NAME,    INTENT_EPOCH,       INTENT_TOKEN, INTENT_SEQ,
+                                             INTENT_GATEWAY, INTENT_INCARNATION, INTENT_ID};
+    struct bytes own = {one->text, one->len};
+
+    if (intent_part(own, INTENT_ID).len == 0) {
+        return bytes_equal(intent_part(own, short_id), intent_part(text, INTENT_ID));
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (!bytes_equal(intent_part(own, parts[i]), intent_part(text, parts[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool intents_have(struct intents *intents, unsigned stripe, struct bytes text)
+{
+    bool has = false;
+
+    pthread_mutex_lock(&intents->mutex);
+    for (const struct intent *one = intents->first; one != NULL && !has; one = one->next) {
+        has = one->stripe == stripe && is_same(one, text);
+    }
+    pthread_mutex_unlock(&intents->mutex);
+    return has;
 }
 
 void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)

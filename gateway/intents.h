@@ -6,7 +6,8 @@
  * closed late keeps others waiting, and harms nobody. One whose end will never be known stays in this list,
  * for as long as the process lives: a store that has lost it gets it again (again.c).
  *
- * One struct intents for each process, shared by its threads; one struct closer for each worker. */
+ * One struct intents for each process, shared by its threads; one struct closer (closer.h) for each worker.
+ */
 #ifndef PAWL_GATEWAY_INTENTS_H
 #define PAWL_GATEWAY_INTENTS_H
 
@@ -17,9 +18,13 @@
 #include "shared/record/call.h"
 #include "shared/record/name.h"
 
-enum { INTENT_TEXT_MAX = 384, CLOSE_MAX = 32, INTENT_PARTS = 11 };
+enum { INTENT_TEXT_MAX = 384, INTENT_PARTS = 11 };
 
 enum intent_word {
+    /* Its admission is on its way to the store, or it is queued there. text is "NAME GATEWAY INCARNATION ID".
+     * It is in the list before the store can know of it, and until it is recorded, refused, or to be closed:
+     * so whatever the store has of this process, and the list has not, will never be sent any more. */
+    INTENT_ASKED,
     INTENT_OPEN,
     INTENT_CLOSE,   /* its end is known, or it was never sent */
     INTENT_SETTLE,  /* the same; a conditional write was applied, so older ones cannot be any more */
@@ -45,7 +50,7 @@ struct intent {
 struct intents {
     pthread_mutex_t mutex;
     struct intent *first;
-    unsigned count;
+    unsigned count; /* without those that are INTENT_ASKED */
     /* While a store gets again what it has lost nothing is closed: else what was closed in between would come
      * back. */
     atomic_bool again;
@@ -60,38 +65,19 @@ unsigned intents_count(struct intents *intents);
 void intents_again(struct intents *intents);
 unsigned intents_copy(struct intents *intents, struct intent *into, unsigned most);
 
-struct closer {
-    struct intents *intents;
-    struct record_line *line;
-    struct loop *loop;
-    /* Called when intents of a lease have been closed in the store: who waits for it may look. May be NULL.
-     */
-    void (*closed)(struct closer *closer, struct bytes lease);
-    struct loop_timer timer; /* to try again */
-    struct loop_hook hook;   /* all of a turn go out together */
-    struct intent *first, **end;
-    struct intent *later, **later_end; /* to be forgotten once more */
-    unsigned waiting;
-    /* the call under way */
-    struct record_call call;
-    bool in_flight, stopped;
-    bool gathers; /* the timer runs for that */
-    bool hurries; /* at the end of this turn */
-    unsigned batch;
-    struct intent *batched[CLOSE_MAX];
-    char stripes[CLOSE_MAX][KEYS_STRIPE_SIZE];
-    char texts[CLOSE_MAX][INTENT_TEXT_MAX + 16];
-    struct bytes argv[2 * CLOSE_MAX + RECORD_ARGS];
-};
-
-void closer_init(struct closer *closer, struct loop *loop, struct record_line *line, struct intents *intents);
-/* Nothing is tried again; what is open stays open in the store. */
-void closer_stop(struct closer *closer);
-/* Whether all that was given to it is done. */
-bool closer_is_idle(const struct closer *closer);
-
+/* Before the store is asked to record it. Then: the store says that it is recorded, to be sent; or that it is
+ * queued, and is to be closed under this text. Or intent_end(), or intents_drop() when it certainly is not
+ * recorded. */
+struct intent *intent_ask(struct intents *intents, unsigned stripe, struct bytes text);
+void intent_recorded(struct intents *intents, struct intent *intent, struct bytes text);
+void intent_text(struct intents *intents, struct intent *intent, struct bytes text);
+/* Of closer.c. */
+void intent_set_word(struct intents *intents, struct intent *intent, enum intent_word word);
+/* Whether an intent that the store has of this very process is still in the list, in whatever way: what is
+ * not has ended, and is not sent any more. The text is to have been listed before this is asked. */
+bool intents_have(struct intents *intents, unsigned stripe, struct bytes text);
 /* The store says that it is recorded. */
-struct intent *intent_new(struct closer *closer, unsigned stripe, struct bytes text);
+struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes text);
 /* One of a former incarnation of this gateway, to be told to a store that loses it; all of them are
  * forgotten. */
 void intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
@@ -100,10 +86,6 @@ void intents_forget_kept(struct intents *intents, unsigned stripe);
 void intents_unknown(struct intents *intents, struct intent *intent);
 /* Nobody needs it any more; freed. */
 void intents_drop(struct intents *intents, struct intent *intent);
-/* What was ended in this turn is closed at its end, alone if need be: somebody who waited has gone. */
-void closer_hurry(struct closer *closer);
-/* Its end; it is the closer's from now on. */
-void intent_end(struct closer *closer, struct intent *intent, enum intent_word word);
 
 /* A part of a text: 0 name, 1 epoch, 2 token, 3 seq, 4 state, 5 kind, 6 gateway, 7 incarnation, 8 id,
  * 9 unknown, 10 at; empty when there is none. */

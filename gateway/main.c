@@ -1,6 +1,8 @@
 /* main.c - pawl-gateway: stands in front of the resource and refuses the stale writer. */
 #include <stdio.h>
 
+#include "gateway/doubt.h"
+#include "gateway/forward.h"
 #include "gateway/gate.h"
 #include "gateway/route.h"
 #include "gateway/routes.h"
@@ -22,6 +24,8 @@ static const struct metric gateway_metrics[GATE_COUNTS] = {
                           "Forwarded requests that are under way, now."},
     [COUNT_INTENTS] = {"pawl_gateway_intents", METRIC_GAUGE, NULL,
                        "Writes sent on whose end is not recorded, now."},
+    [COUNT_IN_DOUBT] = {"pawl_gateway_in_doubt", METRIC_GAUGE, NULL,
+                        "Incarnations of gateways that have yet to say what they had sent on, now."},
     [COUNT_REPEATED] = {DEEDS, METRIC_COUNTER, "what=\"repeated\"", DEEDS_HELP},
 };
 
@@ -75,6 +79,7 @@ int main(int argc, char **argv)
         .flags = gateway_flags,
         .routes = gateway_routes,
         .rest = &gateway_rest,
+        .refuses = forward_refuses,
         .scripts = gateway_scripts,
         .check = gateway_check,
         .metrics = gateway_metrics,
@@ -90,6 +95,7 @@ int main(int argc, char **argv)
         .settled = record_daemon_settled,
         .leave = gateway_leave,
         .ready = record_worker_ready,
+        .lacking = doubt_lacking,
         .own = &record,
     };
 

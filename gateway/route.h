@@ -75,7 +75,7 @@ struct route_table {
 /* NULL with the reason in why. unsafe_redis: the store can lose locks (--allow-unsafe-redis), so `ordered` is
  * refused. Reads nothing but the text. */
 struct route_table *route_table_parse(struct bytes text, bool unsafe_redis, char why[ROUTE_WHY_SIZE]);
-/* The same from a file (at most 1 MiB). */
+/* The same from a file (at most 1 MiB); its ca_files are looked at, too. */
 struct route_table *route_table_load(const char *path, bool unsafe_redis, char why[ROUTE_WHY_SIZE]);
 void route_table_free(struct route_table *table);
 

@@ -8,6 +8,7 @@
  *   route_read.c      the members of one route
  *   route_check.c     what a table cannot keep
  *   route_hash.c      the normal form
+ *   route_trust.c     the certificates that upstreams are believed by
  *   route_tree.c      the first route that matches a path
  *   route_find.c      what a request is to the table
  *   route_table.c     all of it together
@@ -144,6 +145,9 @@ bool route_check_one(struct route_reading *reading);
 bool route_check_all(struct route_reading *reading);
 /* Whether the path is one of Pawl's own, which no route can have. first: its first segment, decoded. */
 bool route_is_own_address(struct bytes first);
+
+/* -- route_trust.c: reads every ca_file of the table. */
+bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE]);
 
 /* -- route_hash.c */
 void route_hash(struct route_table *table);

@@ -41,6 +41,10 @@ struct route_table *route_table_load(const char *path, bool unsafe_redis, char w
         return NULL;
     }
     table = route_table_parse((struct bytes){text, len}, unsafe_redis, wrong);
+    if (table != NULL && !route_trust_check(table, wrong)) {
+        route_table_free(table);
+        table = NULL;
+    }
     if (table == NULL) {
         snprintf(why, ROUTE_WHY_SIZE, "%.200s: %.300s", path, wrong);
     }

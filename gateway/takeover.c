@@ -3,10 +3,10 @@
  *   takeover_tick    is this a life that we have not looked at?
  *   doubt_ask        doubt_look.lua: may the store have lost what is open here?
  *   again_ask        intent_again.lua: all that is open here, some at a time
- *   take_ask         intent_takeover.lua: those of the dead, one stripe after the other
- *   dead_ask         doubt_dead.lua: what a store may have lost of theirs nobody will record again
+ *   takeover_take    takeover_dead.c: those of the dead
+ *   stray_ask        strays.c: what has ended here, and is open again in a store that was set back
  *   leave_ask        doubt_leave.lua: that was all */
-#include "gateway/takeover.h"
+#include "gateway/takeover_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,34 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/incarnations.h"
 #include "gateway_scripts.h"
 
 /* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
  * shared/record/stripe.lua): an admission of the dead; intents told again by a call without an answer, which
  * must not come back when closed. */
-enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500, AGAIN_MAX = 16, ARGS_MAX = 8 + INCARNATIONS_MAX };
+enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500 };
 _Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
-
-struct takeover {
-    struct gateway_worker *own;
-    struct incarnations dead;
-    enum takeover_state state;
-    int64_t epoch; /* of the life that was looked at, or is being */
-    bool is_done, in_flight, stopped;
-    uint64_t again_ms; /* when the dead are looked for once more, 0: no more in this life */
-    uint64_t quiet_ms; /* until when nothing may be closed; 0 */
-    int64_t first_epoch;
-    bool has_taken; /* in some life: all that the dead had open is in the list */
-    bool waits;     /* for closers' calls to end: what is being closed must not come back */
-    unsigned stripe, taken;
-    struct record_call call;
-    struct intent batch[AGAIN_MAX];
-    char key[KEYS_STRIPE_SIZE];
-    size_t from_len; /* where a stripe goes on */
-    char from[NAME_MAX_BYTES + 64];
-    struct bytes argv[ARGS_MAX + RECORD_ARGS];
-};
 
 static void doubt_ask(struct takeover *takeover);
 static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
@@ -49,23 +28,20 @@ static enum step doubt_answer(struct store_call *call, enum store_outcome outcom
 static void again_ask(struct takeover *takeover);
 static enum step again_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply);
+static void stray_ask(struct takeover *takeover);
+static void strays_ended(struct strays *strays, bool good);
 static void leave_ask(struct takeover *takeover);
 static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply);
-static void take_ask(struct takeover *takeover);
 static void takeover_sweep(struct takeover *takeover);
-static enum step take_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply);
-static void dead_ask(struct takeover *takeover);
-static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply);
 
 bool takeover_allows(enum takeover_state from, enum takeover_state to)
 {
     static const bool arrows[TAKEOVER_STATES][TAKEOVER_STATES] = {
         [TAKEOVER_IDLE] = {[TAKEOVER_AGAIN] = true, [TAKEOVER_TAKING] = true},
         [TAKEOVER_AGAIN] = {[TAKEOVER_TAKING] = true, [TAKEOVER_IDLE] = true},
-        [TAKEOVER_TAKING] = {[TAKEOVER_LEAVING] = true, [TAKEOVER_IDLE] = true},
+        [TAKEOVER_TAKING] = {[TAKEOVER_LEAVING] = true, [TAKEOVER_CLOSING] = true, [TAKEOVER_IDLE] = true},
+        [TAKEOVER_CLOSING] = {[TAKEOVER_LEAVING] = true, [TAKEOVER_IDLE] = true},
         [TAKEOVER_LEAVING] = {[TAKEOVER_IDLE] = true},
     };
 
@@ -88,6 +64,7 @@ struct takeover *takeover_new(struct gateway_worker *own)
         abort();
     }
     takeover->own = own;
+    takeover->strays = (struct strays){.own = own, .ended = strays_ended};
     if (!incarnations_begin(&takeover->dead, record_daemon_state_dir(gateway->service),
                             gateway->incarnation)) {
         struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
@@ -149,10 +126,8 @@ void takeover_tick(struct takeover *takeover)
     doubt_ask(takeover);
 }
 
-static void takeover_run(struct takeover *takeover, unsigned stripe, const struct store_script *script,
-                         unsigned args,
-                         enum step (*done)(struct store_call *, enum store_outcome,
-                                           const struct store_reply *))
+void takeover_run(struct takeover *takeover, unsigned stripe, const struct store_script *script,
+                  unsigned args, takeover_answer_fn *done)
 {
     takeover->call.store.done = done;
     takeover->in_flight = record_run(&takeover->own->record.line, &takeover->call, stripe, script, 1,
@@ -162,8 +137,7 @@ static void takeover_run(struct takeover *takeover, unsigned stripe, const struc
     }
 }
 
-/* The key, this gateway, and its incarnation that lives. */
-static void takeover_own(struct takeover *takeover, unsigned stripe)
+void takeover_own(struct takeover *takeover, unsigned stripe)
 {
     const struct gateway *gateway = takeover->own->gateway;
 
@@ -172,9 +146,8 @@ static void takeover_own(struct takeover *takeover, unsigned stripe)
     takeover->argv[2] = bytes_of(gateway->incarnation);
 }
 
-/* Whether the answer is this word; else it begins anew. */
-static bool takeover_told(struct takeover *takeover, enum store_outcome outcome,
-                          const struct store_reply *reply, const char *word)
+bool takeover_told(struct takeover *takeover, enum store_outcome outcome, const struct store_reply *reply,
+                   const char *word)
 {
     enum problem bad = record_problem(&takeover->call, outcome, reply);
 
@@ -206,7 +179,8 @@ static enum step doubt_answer(struct store_call *call, enum store_outcome outcom
     if (!takeover_told(takeover, outcome, reply, "doubt")) {
         return ANSWERED;
     }
-    if (store_reply_integer(reply, 2) == 1) {
+    takeover->was_in_doubt = store_reply_integer(reply, 2) == 1;
+    if (takeover->was_in_doubt) {
         again_ask(takeover);
     } else {
         takeover_sweep(takeover);
@@ -265,91 +239,53 @@ static void takeover_finish(struct takeover *takeover)
     takeover_enter(takeover, TAKEOVER_IDLE);
 }
 
-/* At least one word: none would mean all. */
-static unsigned dead_put(struct takeover *takeover, unsigned at)
-{
-    takeover->argv[at] = BYTES("-");
-    for (unsigned i = 0; i < takeover->dead.count; i++) {
-        takeover->argv[at + i] = bytes_of(takeover->dead.dead[i]);
-    }
-    return takeover->dead.count > 0 ? takeover->dead.count : 1;
-}
-
 static void takeover_sweep(struct takeover *takeover)
 {
     takeover->again_ms = 0;
     takeover->stripe = takeover->taken = 0;
     takeover->from_len = 0;
     takeover_enter(takeover, TAKEOVER_TAKING);
-    take_ask(takeover);
-}
-
-static void take_ask(struct takeover *takeover)
-{
     if (!takeover->dead.has_former) {
-        leave_ask(takeover);
+        takeover_taken(takeover);
         return;
     }
-    if (takeover->stripe == STRIPES) {
-        dead_ask(takeover);
-        return;
-    }
-    takeover_own(takeover, takeover->stripe);
-    takeover->argv[3] = (struct bytes){takeover->from, takeover->from_len};
-    takeover->argv[4] = BYTES("100");
-    takeover_run(takeover, takeover->stripe, &script_intent_takeover, 4 + dead_put(takeover, 5), take_answer);
+    takeover_take(takeover);
 }
 
-/* {"taken", seq, {texts of theirs that are open now}, where to go on} */
-static enum step take_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+void takeover_taken(struct takeover *takeover)
 {
-    struct takeover *takeover = container_of(call, struct takeover, call.store);
-    const struct store_reply *texts;
-    struct bytes from;
-
-    if (!takeover_told(takeover, outcome, reply, "taken")) {
-        return ANSWERED;
-    }
-    texts = store_reply_list(reply, 2);
-    from = store_reply_text(reply, 3);
-    if (takeover->from_len == 0) {
-        intents_forget_kept(&takeover->own->gateway->intents, takeover->stripe); /* what is kept of before */
-    }
-    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        intents_keep(&takeover->own->gateway->intents, takeover->stripe, store_reply_text(texts, i));
-        takeover->taken++;
-    }
-    takeover->from_len = from.len <= sizeof(takeover->from) ? from.len : 0;
-    memcpy(takeover->from, from.at != NULL ? from.at : "", takeover->from_len);
-    takeover->stripe += takeover->from_len == 0;
-    take_ask(takeover);
-    return ANSWERED;
-}
-
-static void dead_ask(struct takeover *takeover)
-{
-    bool is_first = takeover->has_taken || takeover->epoch == takeover->first_epoch;
-
-    takeover_own(takeover, 0);
-    /* A store was lost before we had seen what they had open: then only we know that they are in doubt. */
-    takeover->argv[3] = is_first ? BYTES("these") : BYTES("lost");
-    takeover_run(takeover, 0, &script_doubt_dead, 3 + dead_put(takeover, 4), dead_answer);
-}
-
-static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
-{
-    struct takeover *takeover = container_of(call, struct takeover, call.store);
-
-    if (takeover_told(takeover, outcome, reply, "dead")) {
-        takeover->has_taken = true;
-        leave_ask(takeover);
-    }
-    return ANSWERED;
+    stray_ask(takeover);
 }
 
 /* -- leaving doubt */
+
+static void stray_ask(struct takeover *takeover)
+{
+    if (!takeover->was_in_doubt) {
+        leave_ask(takeover);
+        return;
+    }
+    takeover_enter(takeover, TAKEOVER_CLOSING);
+    takeover->in_flight = strays_begin(&takeover->strays);
+    if (!takeover->in_flight) {
+        takeover_fail(takeover);
+    }
+}
+
+static void strays_ended(struct strays *strays, bool good)
+{
+    struct takeover *takeover = container_of(strays, struct takeover, strays);
+
+    takeover->in_flight = false;
+    if (takeover->stopped) {
+        return;
+    }
+    if (good) {
+        leave_ask(takeover);
+    } else {
+        takeover_fail(takeover);
+    }
+}
 
 static void leave_ask(struct takeover *takeover)
 {

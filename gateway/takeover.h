@@ -5,7 +5,10 @@
  *   AGAIN    --all that is open here is recorded again-->        TAKING   intent_again.lua
  *   AGAIN    --a call failed, or another life began-->           IDLE     and from the beginning
  *   TAKING   --all stripes looked at-->                          LEAVING  intent_takeover.lua, doubt_dead.lua
+ *   TAKING   --the same, in a life that was in doubt of us-->    CLOSING
  *   TAKING   --a call failed, or another life began-->           IDLE     and from the beginning
+ *   CLOSING  --what had ended is closed once more-->             LEAVING  strays.h
+ *   CLOSING  --a call failed, or another life began-->           IDLE     and from the beginning
  *   LEAVING  --the store knows that that was all, or failed-->   IDLE     doubt_leave.lua
  *   IDLE     --3 s later, once more-->                           TAKING
  *
@@ -14,13 +17,21 @@
  *
  * Taking: the intents of former incarnations of this gateway, which are known to be dead: this process holds
  * the lock of their state directory, and they ran under this very kernel (incarnations.h). For all others
- * there is `pawl resolve --gateway ID --dead`. */
+ * there is `pawl resolve --gateway ID --dead`; a store that was lost before we had seen what they have open
+ * is told that they are in doubt. */
 #ifndef PAWL_GATEWAY_TAKEOVER_H
 #define PAWL_GATEWAY_TAKEOVER_H
 
 #include "gateway/worker.h"
 
-enum takeover_state { TAKEOVER_IDLE, TAKEOVER_AGAIN, TAKEOVER_LEAVING, TAKEOVER_TAKING, TAKEOVER_STATES };
+enum takeover_state {
+    TAKEOVER_IDLE,
+    TAKEOVER_AGAIN,
+    TAKEOVER_LEAVING,
+    TAKEOVER_TAKING,
+    TAKEOVER_CLOSING,
+    TAKEOVER_STATES
+};
 
 struct takeover *takeover_new(struct gateway_worker *own);
 /* Every 100 ms. */

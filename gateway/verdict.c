@@ -59,10 +59,8 @@ static const char *detail_of(const struct gate_call *gate, enum problem problem)
     return NULL;
 }
 
-static struct json_out *problem_begin_detail(struct gate_call *gate, enum problem problem, const char *detail)
+static struct json_out *problem_members(struct gate_call *gate, struct json_out *json)
 {
-    struct json_out *json = http_problem_begin(gate->req, problem, detail);
-
     json_text(json, "lease", gate->lease);
     if (gate->resource.len > 0) {
         json_text(json, "resource", gate->resource);
@@ -76,7 +74,7 @@ static struct json_out *problem_begin_detail(struct gate_call *gate, enum proble
 
 static struct json_out *problem_begin(struct gate_call *gate, enum problem problem)
 {
-    return problem_begin_detail(gate, problem, detail_of(gate, problem));
+    return problem_members(gate, http_problem_begin(gate->req, problem, detail_of(gate, problem)));
 }
 
 enum step gate_refuse(struct gate_call *gate, enum problem problem)
@@ -122,13 +120,26 @@ enum step gate_fail(struct gate_call *gate, enum problem problem)
     return gate_fail_detail(gate, problem, NULL);
 }
 
-enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail)
+static void status_put_failed(struct gate_call *gate, enum problem problem)
 {
     bool unknown = problem == PROBLEM_OUTCOME_UNKNOWN || problem == PROBLEM_INTERNAL;
 
     if (gate->claimed || gate->statuses == GATE_FORWARD_AUTH) {
         status_put(gate, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
     }
-    problem_begin_detail(gate, problem, detail != NULL ? detail : detail_of(gate, problem));
+}
+
+enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail)
+{
+    status_put_failed(gate, problem);
+    problem_members(
+        gate, http_problem_begin(gate->req, problem, detail != NULL ? detail : detail_of(gate, problem)));
+    return http_problem_end(gate->req, status_of(gate, problem));
+}
+
+enum step gate_fail_final(struct gate_call *gate, enum problem problem, const char *detail)
+{
+    status_put_failed(gate, problem);
+    problem_members(gate, http_problem_begin_final(gate->req, problem, detail));
     return http_problem_end(gate->req, status_of(gate, problem));
 }

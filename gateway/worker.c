@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/doubt.h"
 #include "gateway/forward.h"
 #include "gateway/forward_internal.h"
 #include "gateway/takeover.h"
@@ -153,6 +154,7 @@ void gateway_worker_open(struct worker *worker)
         own->gateway->id = record_daemon_id(worker->service);
         own->gateway->incarnation = record_daemon_incarnation(worker->service);
         own->takeover = takeover_new(own);
+        own->doubt = doubt_new(own);
     }
     own->clock = alarm_clock_new(worker->loop);
     closer_init(&own->closer, worker->loop, &own->record.line, &own->gateway->intents);
@@ -166,6 +168,7 @@ void gateway_worker_close(struct worker *worker)
 
     if (own->takeover != NULL) {
         takeover_stop(own->takeover);
+        doubt_stop(own->doubt);
     }
     closer_stop(&own->closer);
     table_leave(own);
@@ -187,6 +190,7 @@ void gateway_worker_free(struct worker *worker)
     alarm_clock_free(own->clock);
     if (worker->index == 0) {
         takeover_free(own->takeover);
+        doubt_free(own->doubt);
     }
     free(own);
 }
@@ -200,6 +204,8 @@ void gateway_worker_tick(struct worker *worker)
     unused_free(own);
     if (own->takeover != NULL) {
         takeover_tick(own->takeover);
+        doubt_tick(own->doubt);
+        metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_IN_DOUBT, own->gateway->in_doubt.count);
     }
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORWARDING, own->forwards);
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_INTENTS,

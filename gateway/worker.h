@@ -3,7 +3,7 @@
 #ifndef PAWL_GATEWAY_WORKER_H
 #define PAWL_GATEWAY_WORKER_H
 
-#include "gateway/intents.h"
+#include "gateway/closer.h"
 #include "gateway/route.h"
 #include "gateway/upstream.h"
 #include "shared/alarm.h"
@@ -11,6 +11,7 @@
 
 struct forward;
 struct takeover;
+struct doubt;
 
 /* The route table as this worker uses it; another table is another struct. Stays for as long as a request is
  * under way by it. */
@@ -26,10 +27,19 @@ struct retired_table {
     struct retired_table *next;
 };
 
+/* How many incarnations have yet to say what they had sent, and the first of them, as last looked at
+ * (doubt.h). The first worker writes; it alone may read without the mutex. */
+struct gateway_doubt {
+    pthread_mutex_t mutex;
+    unsigned count;
+    char first[2 * MEMBER_ID_CHARS + 2];
+};
+
 /* Of the whole process: service->more. */
 struct gateway {
     struct service *service;
     struct intents intents;
+    struct gateway_doubt in_doubt;
     _Atomic(struct route_table *) table; /* NULL: no routes */
     struct retired_table *retired;       /* those of before */
     atomic_uint generation;              /* rises with every new table */
@@ -52,7 +62,8 @@ struct gateway_worker {
     struct table_use *use; /* NULL: no routes */
     struct table_use *unused;
     unsigned generation;
-    struct takeover *takeover; /* the first worker's */
+    struct takeover *takeover; /* the first worker's, */
+    struct doubt *doubt;       /* and so is this */
     struct forward *waiting;   /* those in QUEUED */
     struct forward *live;      /* all that are under way */
     struct forward *spare;

@@ -111,6 +111,8 @@ void http_reply_header(struct http_request *req, const char *name, struct bytes 
  * empty value is left out. false: no room, or it cannot be sent (its bytes, or it is Content-Length,
  * Transfer-Encoding, Connection or Date, which are the server's); nothing was added. */
 bool http_reply_field(struct http_request *req, struct bytes name, struct bytes value);
+/* The head comes from elsewhere, even if no field of it is passed on. */
+void http_reply_foreign(struct http_request *req);
 /* Nothing of the head of the answer has been set. */
 void http_reply_forget(struct http_request *req);
 /* Body of the answer, copied, unless it is what http_json() wrote; type NULL: no Content-Type. For HEAD
@@ -131,6 +133,9 @@ enum step http_refuse_detail(struct http_request *req, enum problem problem, con
  * members and leaves it open; the caller adds members with json_*; then http_problem_end(). status 0:
  * that of the problem. */
 struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail);
+/* The same where the request is not to be sent again as it is, though other requests with this problem may:
+ * retryable is false. */
+struct json_out *http_problem_begin_final(struct http_request *req, enum problem problem, const char *detail);
 enum step http_problem_end(struct http_request *req, unsigned status);
 
 /* -- long waits. A request that may wait for seconds is parked: its memory (some 8 KiB) goes back, and about
@@ -252,6 +257,10 @@ struct http_options {
     int listen_fd;                   /* bound and listening; the server takes it over */
     const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
     struct http_owner *owner;
+    /* Asked of a request to a route with HTTP_BODY_STREAMED whose client waits for "100 Continue", before it
+     * is sent: does its head alone forbid it? If so the handler is called at once, without any of the body,
+     * and answers at once (asserted); the connection is then closed. NULL: never. */
+    bool (*refuses)(struct http_request *req);
     unsigned connections_max;
     size_t body_max_default;    /* for routes with body_max 0 */
     size_t body_memory_max;     /* of all bodies held at once; beyond it 503 overloaded */

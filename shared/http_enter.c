@@ -4,6 +4,7 @@
  * tried). That is how a short wait costs no system call; a longer one is suspended, as documented. */
 #include <assert.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "shared/http_flow.h"
 
@@ -138,6 +139,23 @@ static enum MHD_Result enter_streamed(struct http_request *req, struct bytes pie
 
 /* -- the head */
 
+static enum MHD_Result enter_refusal(struct http_request *req);
+
+static bool waits_for_continue(const struct http_request *req)
+{
+    struct bytes expects = http_header(req, "Expect", NULL);
+
+    return expects.len == 12 && strncasecmp(expects.at, "100-continue", expects.len) == 0;
+}
+
+/* Its body shall not even be sent. */
+static bool is_refused_by_head(struct http_request *req)
+{
+    return req->length != LENGTH_NONE && req->server->options.refuses != NULL &&
+           req->route->body == HTTP_BODY_STREAMED && waits_for_continue(req) &&
+           req->server->options.refuses(req);
+}
+
 static enum MHD_Result enter_head(struct http_request *req, const char *method, const char *version)
 {
     const char *detail = NULL;
@@ -151,6 +169,9 @@ static enum MHD_Result enter_head(struct http_request *req, const char *method, 
         return http_raw_refuse(req, req->refusal, req->refusal_detail); /* without reading the body */
     }
     http_state_set(req, STATE_BODY);
+    if (req->refusal == PROBLEM_NONE && is_refused_by_head(req)) {
+        return enter_refusal(req);
+    }
     if (req->length != LENGTH_NONE) {
         http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
     }
@@ -212,19 +233,33 @@ enum MHD_Result http_enter_leave(struct http_conn *conn, struct http_request *re
     return MHD_YES;
 }
 
-enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest)
+static enum step request_run(struct http_request *req)
 {
     struct http_server *server = req->server;
-    struct http_conn *conn = req->conn;
-    enum step step;
 
     http_state_set(req, STATE_RUNNING);
-    http_clock_set(server, &conn->deadline, PHASE_NONE);
+    http_clock_set(server, &req->conn->deadline, PHASE_NONE);
     server->running++;
     server->open++;
     req->started_us = loop_now_us();
     req->in_handler = true;
-    step = request_start(req);
+    return request_start(req);
+}
+
+static enum MHD_Result enter_refusal(struct http_request *req)
+{
+    enum step step = request_run(req);
+
+    assert(step == ANSWERED && req->state == STATE_ANSWERED);
+    (void)step;
+    return http_raw_answer(req);
+}
+
+enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest)
+{
+    struct http_conn *conn = req->conn;
+    enum step step = request_run(req);
+
     assert(conn->req == NULL ? step == SUSPENDED : (step == ANSWERED) == (req->state == STATE_ANSWERED));
     if (step == SUSPENDED && conn->req != NULL && !http_body_is_whole(req)) {
         req->in_handler = false;

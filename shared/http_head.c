@@ -315,6 +315,16 @@ static const char *host_check(struct http_request *req, const char *version)
     return host == NULL || is_host(http_field_value(req, host)) ? NULL : "The Host header is not a host.";
 }
 
+/* What is too long, in words that say what to shorten; NULL: those of the problem. The target was kept up to
+ * HEAD_MAX only. */
+static const char *too_long(const struct http_request *req)
+{
+    return req->path.len < HEAD_MAX
+               ? NULL
+               : "Request line and headers together may have 4 KiB, and the request line "
+                 "alone is longer. Send a shorter path or query.";
+}
+
 enum problem http_head_read(struct http_request *req, const char *method, const char *version,
                             const char **detail)
 {
@@ -324,8 +334,12 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
 
     assert(info != NULL && req->line_target != NULL);
     *detail = line_check(req, method, version);
+    if (*detail != NULL && info->header_size > HEAD_MAX) {
+        *detail = too_long(req);
+        return PROBLEM_HEADER_TOO_LARGE;
+    }
     if (*detail != NULL) {
-        return info->header_size > HEAD_MAX ? PROBLEM_HEADER_TOO_LARGE : PROBLEM_INVALID_REQUEST;
+        return PROBLEM_INVALID_REQUEST;
     }
     scan.lines = scan.next = version + VERSION_CHARS + 2;
     MHD_get_connection_values_n(req->mhd, MHD_HEADER_KIND, field_seen, &scan);

@@ -358,6 +358,8 @@ void http_socket_hurry(int fd);
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail);
 /* The same from outside of the handler: the socket is shut down. */
 void http_raw_timeout(struct http_conn *conn);
+/* A request that its handler has answered before any of its body was read: the same with that answer. */
+enum MHD_Result http_raw_answer(struct http_request *req);
 /* Only tells the client: the request is still its owner's. */
 void http_raw_say(const struct http_request *req, enum problem problem);
 /* The head of the answer; length -1: of a body in chunks, or, in HTTP/1.0, up to the end of the connection.

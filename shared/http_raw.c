@@ -121,11 +121,11 @@ void http_raw_head(const struct http_request *req, unsigned status, int64_t leng
 
 /* -- the refusal */
 
-static void raw_send(const struct http_request *req, int fd)
+static void raw_send(const struct http_request *req, unsigned status, int fd)
 {
     struct json_out head = {.at = NULL};
 
-    http_raw_head(req, problem_info(req->problem)->status, (int64_t)req->reply.len, &head);
+    http_raw_head(req, status, (int64_t)req->reply.len, &head);
     struct iovec parts[2] = {{head.at, head.len}, {(char *)(uintptr_t)req->reply.at, req->reply.len}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = req->method == HTTP_HEAD ? 1 : 2};
     /* A client whose socket is full gets no answer; the connection ends in any case. */
@@ -137,10 +137,10 @@ static void raw_write(struct http_request *req, enum problem problem, const char
 {
     const struct http_owner *owner = req->server->options.owner;
 
-    http_problem_write(req, problem, detail);
-    raw_send(req, req->conn->fd);
-    http_state_set(req, STATE_ABORTED);
     req->status = problem_info(problem)->status;
+    http_problem_write(req, problem, detail);
+    raw_send(req, req->status, req->conn->fd);
+    http_state_set(req, STATE_ABORTED);
     if (owner != NULL && owner->ended != NULL) {
         owner->ended(owner, req, req->status, 0);
     }
@@ -153,13 +153,22 @@ void http_raw_say(const struct http_request *req, enum problem problem)
     words->method = req->method;
     memcpy(words->id, req->id, sizeof(words->id));
     http_problem_write(words, problem, NULL);
-    raw_send(words, req->conn->fd);
+    raw_send(words, problem_info(problem)->status, req->conn->fd);
     http_request_free(words);
 }
 
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail)
 {
     raw_write(req, problem, detail);
+    http_linger_begin(req->conn);
+    http_clock_set(req->server, &req->conn->deadline, PHASE_NONE);
+    return MHD_NO;
+}
+
+enum MHD_Result http_raw_answer(struct http_request *req)
+{
+    raw_send(req, req->status, req->conn->fd);
+    req->conn->over = true;
     http_linger_begin(req->conn);
     http_clock_set(req->server, &req->conn->deadline, PHASE_NONE);
     return MHD_NO;

@@ -82,23 +82,27 @@ static uint16_t copies_add(struct http_reply_copies *copies, struct bytes text)
     return (uint16_t)at;
 }
 
+void http_reply_foreign(struct http_request *req)
+{
+    if (req->reply_copies == NULL) {
+        req->reply_copies = http_must_alloc(sizeof(*req->reply_copies) + req->server->reply_bytes_max);
+        req->reply_copies->count = 0;
+        req->reply_copies->len = 0;
+    }
+}
+
 bool http_reply_field(struct http_request *req, struct bytes name, struct bytes value)
 {
     size_t bytes = name.len + value.len + 4, max = req->server->reply_bytes_max;
-    struct http_reply_copies *copies = req->reply_copies;
+    struct http_reply_copies *copies;
 
-    if (!is_field(name, value) || bytes > max - req->reply_bytes ||
-        (copies != NULL && copies->count == REPLY_COPIES_MAX)) {
+    http_reply_foreign(req);
+    copies = req->reply_copies;
+    if (!is_field(name, value) || bytes > max - req->reply_bytes || copies->count == REPLY_COPIES_MAX) {
         return false;
     }
     if (value.len == 0) {
         return true; /* as in http_reply_header() */
-    }
-    if (copies == NULL) {
-        copies = http_must_alloc(sizeof(*copies) + max);
-        copies->count = 0;
-        copies->len = 0;
-        req->reply_copies = copies;
     }
     copies->name_at[copies->count] = copies_add(copies, name);
     copies->value_at[copies->count++] = copies_add(copies, value);
@@ -153,16 +157,15 @@ void http_reply_body(struct http_request *req, const char *type, struct bytes bo
 
 /* -- problems */
 
-struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail)
+static struct json_out *problem_open(struct http_request *req, const struct problem_info *info,
+                                     const char *detail)
 {
-    const struct problem_info *info = problem_info(problem);
     struct json_out *out = http_json(req);
     char type[64] = "/problems/";
     size_t prefix = strlen(type), code = strlen(info->code);
 
     assert(prefix + code < sizeof(type));
     memcpy(type + prefix, info->code, code);
-    req->problem = problem;
     json_out_reset(out);
     json_object(out, NULL);
     json_text(out, "type", (struct bytes){type, prefix + code});
@@ -174,6 +177,21 @@ struct json_out *http_problem_begin(struct http_request *req, enum problem probl
     json_bool(out, "retryable", info->retryable);
     json_text(out, "instance", bytes_of(req->id));
     return out;
+}
+
+struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail)
+{
+    req->problem = problem;
+    return problem_open(req, problem_info(problem), detail);
+}
+
+struct json_out *http_problem_begin_final(struct http_request *req, enum problem problem, const char *detail)
+{
+    struct problem_info info = *problem_info(problem);
+
+    info.retryable = false;
+    req->problem = problem;
+    return problem_open(req, &info, detail);
 }
 
 enum step http_problem_end(struct http_request *req, unsigned status)

@@ -46,6 +46,8 @@ struct service_plan {
     const struct service_flag *flags; /* beside the common ones; ends with option.name NULL */
     const struct http_route *routes;  /* without the health pages, which follow them */
     const struct http_route *rest;    /* one for whatever none of them matches; may be NULL */
+    /* See struct http_options. */
+    bool (*refuses)(struct http_request *req);
     const struct store_script *const *scripts;
     /* Its own settings, for --check-config too: an exit status, with the reason on stderr, or -1 to go on. */
     int (*check)(const struct service *service);
@@ -73,6 +75,9 @@ struct service_plan {
     bool (*leave)(struct service *service);
     /* For /readyz, beside what the store itself knows: NULL, or the check that fails, in one word. */
     const char *(*ready)(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+    /* For /readyz when it is ready: NULL, or what does not work all the same, in one word, for
+     * checks.ordered; detail: a sentence. */
+    const char *(*lacking)(struct worker *worker, char detail[READY_DETAIL_SIZE]);
     const struct metric *metrics; /* beside the common ones */
     unsigned metric_count;
     const void *own; /* of the functions above */

@@ -120,7 +120,14 @@ static enum step ready_page(struct http_request *req)
     json_text(json, "status", BYTES("ready"));
     json_object(json, "checks");
     json_text(json, "store", BYTES("ok"));
+    const char *lacking = plan->lacking != NULL ? plan->lacking(worker, own) : NULL;
+    if (lacking != NULL) {
+        json_text(json, "ordered", bytes_of(lacking));
+    }
     json_object_end(json);
+    if (lacking != NULL) {
+        json_text(json, "detail", bytes_of(own));
+    }
     json_object_end(json);
     http_reply_json(req);
     return http_answer(req, 200);

@@ -69,6 +69,7 @@ void worker_serve(struct worker *worker)
         .listen_fd = worker->listen_fd,
         .routes = routes,
         .owner = &worker->owner,
+        .refuses = worker->service->plan->refuses,
         .connections_max = settings->connections_max / settings->threads + 1,
         .body_max_default = settings->body_max,
         .body_memory_max = settings->body_memory_max / settings->threads,

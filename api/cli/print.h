@@ -17,7 +17,7 @@ enum { PRINT_DURATION_SIZE = 32 };
 /* "0.4 s", "12 s", "3 m 20 s", "2 h 5 m" */
 void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms);
 
-enum { PRINT_COLUMNS_MAX = 8 };
+enum { PRINT_COLUMNS_MAX = 9 };
 /* Rows of texts, kept until they are printed. */
 struct print_table {
     const char *const *head; /* as many as there are columns */

@@ -2,25 +2,26 @@
  * ended, or that a gateway is dead.
  *
  *   resolve_read      flags                                  64, or go on
- *   resolve_show      the list; or, in a terminal, what is to be closed, and go on
+ *   resolve_show      the list (resolve_list.c); or, in a terminal, what is to be closed, and go on
  *   resolve_confirm   the name, typed                        1 | 64, or go on
  *   resolve_send      one, all, or a gateway                 0 | 1 */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/cli/ask.h"
 #include "api/cli/cli.h"
+#include "api/cli/confirm.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
+#include "api/cli/resolve_list.h"
 #include "shared/record/name.h"
 
-enum { NUMBER_SIZE = 24, SEQ_MAX_CHARS = 16, PATH_SIZE = 64, TIME_SIZE = 24, ID_CHARS = 16 };
+enum { SEQ_MAX_CHARS = 16, PATH_SIZE = 64, ID_CHARS = 16 };
 
 struct resolve {
     const char *gateway_url, *lease, *id, *gateway, *incarnation;
-    bool all, dead, settled, yes;
+    bool all, dead, settled, force, yes, trace;
     enum output output;
 };
 
@@ -51,8 +52,8 @@ static bool is_number(const char *text)
 /* NULL, or what does not go together. */
 static const char *resolve_wrong(const struct resolve *r)
 {
-    if (r->gateway == NULL && (r->dead || r->settled || r->incarnation != NULL)) {
-        return "--dead, --settled and --incarnation go with --gateway ID";
+    if (r->gateway == NULL && (r->dead || r->settled || r->force || r->incarnation != NULL)) {
+        return "--dead, --settled, --force and --incarnation go with --gateway ID";
     }
     if (r->gateway != NULL && !r->dead) {
         return "--gateway ID goes with --dead: what it was sending cannot be closed at once";
@@ -60,8 +61,8 @@ static const char *resolve_wrong(const struct resolve *r)
     if (r->gateway != NULL && (r->lease != NULL || r->id != NULL || r->all)) {
         return "it is either a lease, or --gateway ID --dead";
     }
-    if (r->gateway == NULL && r->lease == NULL) {
-        return "which lease, or which --gateway ID --dead?";
+    if (r->lease == NULL && (r->id != NULL || r->all)) {
+        return "--id and --all are of one lease: which?";
     }
     if (r->id != NULL && r->all) {
         return "it is either --id N or --all";
@@ -83,13 +84,15 @@ static const struct usage resolve_usage = {
     .name = "resolve",
     .arguments = "[LEASE]",
     .examples =
-        "  pawl resolve orders:42                 # what is open, and what to look for at the upstream\n"
+        "  pawl resolve                           # what is open, of all leases, and who is in doubt\n"
+        "  pawl resolve orders:42                 # of this one, and what to look for at the upstream\n"
         "  pawl resolve orders:42 --id 17         # I have looked: that one has ended\n"
         "  pawl resolve orders:42 --all\n"
         "  pawl resolve --gateway M3mb3rIdOf16Char --dead\n",
     .summary =
-        "Shows the writes that were sent on for LEASE and have no known end: newer ones get 503 in-doubt\n"
-        "meanwhile. With --id or --all they are closed by your word. Look at the upstream first: it\n"
+        "Shows the writes that were sent on for LEASE, or for any, and have no known end: newer ones get\n"
+        "503 in-doubt meanwhile; without LEASE also the gateways that may have sent what the store has\n"
+        "lost. With --id or --all they are closed by your word. Look at the upstream first: it\n"
         "got each with the Pawl-Request-Id GATEWAY-INCARNATION-REQUEST. One that has not been applied\n"
         "yet, and still is on its way, lands after newer ones when you are wrong.\n"
         "\n"
@@ -99,9 +102,12 @@ static const struct usage resolve_usage = {
         "  dead     its gateway is known to be dead; the grace of a route that has one counts from then\n"
         "\n"
         "With --gateway: that gateway is dead, and never comes back. Do not say so of one that only\n"
-        "stands still.\n"
+        "stands still. What it was sending is dead then, and still waited for; with --settled nobody waits\n"
+        "any more for what the store may have lost of it: say so when nothing that it had sent can still\n"
+        "arrive. One whose last pulse came within 10 s is refused: stop it, or --force.\n"
         "\n"
-        "Exit status 1: there is no such intent, it is being sent, or this was not confirmed.",
+        "Exit status 1: there is no such intent or gateway, it is being sent, or lives, or this was not\n"
+        "confirmed.",
     .arguments_max = 1,
 };
 
@@ -122,6 +128,7 @@ static int resolve_read(struct resolve *r, int argc, char **argv)
          .where = FLAG_COMMAND_LINE},
         {.name = "dead", .help = "the gateway is dead", .on = &r->dead},
         {.name = "settled", .help = "and nothing that it had sent is still on its way", .on = &r->settled},
+        {.name = "force", .help = "though its pulse is fresh", .on = &r->force},
         {.name = "yes", .help = "do not ask", .on = &r->yes},
         flag_output(&r->output, "text|json"),
         flag_gateway_url(&r->gateway_url),
@@ -143,86 +150,16 @@ static int resolve_read(struct resolve *r, int argc, char **argv)
 
 /* -- the list */
 
-static void cell_number(struct print_table *table, int64_t number)
-{
-    char text[NUMBER_SIZE];
-    int len = snprintf(text, sizeof(text), "%" PRId64, number);
-
-    print_table_add(table, (struct bytes){text, (size_t)len});
-}
-
-static void cell_time(struct print_table *table, int64_t at_ms)
-{
-    char text[TIME_SIZE] = "-";
-    time_t seconds = (time_t)(at_ms / 1000);
-    struct tm broken;
-
-    if (gmtime_r(&seconds, &broken) != NULL) {
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &broken);
-    }
-    print_table_add(table, bytes_of(text));
-}
-
-static void list_print(const struct json *json)
-{
-    static const char *const head[] = {"ID",    "STATE",   "GUARANTEE",   "TOKEN",
-                                       "SINCE", "GATEWAY", "INCARNATION", "REQUEST"};
-    struct print_table table = {.head = head, .columns = sizeof(head) / sizeof(head[0])};
-    enum json_found found;
-    size_t count = json_list_count(json, "items", &found);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct json *item = json_list_object(json, "items", i);
-
-        if (item != NULL) {
-            print_table_add(&table, ask_text(item, "id"));
-            print_table_add(&table, ask_text(item, "state"));
-            print_table_add(&table, ask_text(item, "guarantee"));
-            cell_number(&table, ask_int(item, "token"));
-            cell_time(&table, ask_int(item, "at_ms"));
-            print_table_add(&table, ask_text(item, "gateway"));
-            print_table_add(&table, ask_text(item, "incarnation"));
-            print_table_add(&table, ask_text(item, "request"));
-        }
-    }
-    print_table_end(&table);
-}
-
-static int list_take(const struct resolve *r, const struct ask *ask, const struct http_client_answer *answer)
-{
-    struct json *json = ask_json(ask, answer);
-
-    if (json == NULL) {
-        return CLI_BUG;
-    }
-    if (r->output == OUTPUT_JSON) {
-        puts(answer->body);
-    } else {
-        list_print(json);
-    }
-    json_free(json);
-    return CLI_OK;
-}
-
 /* Who is to type a name sees what it is about; the answer to a program is one JSON document. */
 static int resolve_show(const struct resolve *r)
 {
-    struct ask ask = {.what = "resolve", .request.method = "GET"};
-    struct http_client_answer answer = {0};
+    const struct resolve_list list = {r->gateway_url, r->lease, r->trace, r->output};
     int status;
 
     if (r->gateway != NULL || (changes(r) && (r->yes || r->output == OUTPUT_JSON))) {
         return CLI_GO_ON;
     }
-    status = ask_intents(&ask, r->gateway_url, r->lease, "");
-    if (status == CLI_GO_ON) {
-        status = ask_send(&ask, &answer);
-    }
-    if (status == CLI_GO_ON) {
-        status = list_take(r, &ask, &answer);
-    }
-    http_client_answer_done(&answer);
-    ask_done(&ask);
+    status = resolve_list_show(&list);
     return status == CLI_OK && changes(r) ? CLI_GO_ON : status;
 }
 
@@ -244,21 +181,12 @@ static void confirm_explain(const struct resolve *r)
 
 static int resolve_confirm(const struct resolve *r)
 {
-    const char *name = r->gateway != NULL ? r->gateway : r->lease;
-    char typed[NAME_MAX_BYTES + 2] = "";
-    size_t len = strlen(name);
-
     if (r->yes) {
         return CLI_GO_ON;
     }
     fflush(stdout);
     confirm_explain(r);
-    fprintf(stderr, "Type \"%s\" to go on: ", name);
-    if (fgets(typed, sizeof(typed), stdin) == NULL || strncmp(typed, name, len) != 0 ||
-        strcmp(typed + len, "\n") != 0) {
-        return cli_fail(CLI_REFUSED, "nothing was changed");
-    }
-    return CLI_GO_ON;
+    return confirm_name(r->gateway != NULL ? r->gateway : r->lease);
 }
 
 /* -- the word */
@@ -284,6 +212,9 @@ static int send_init(const struct resolve *r, struct ask *ask)
     }
     if (status == CLI_GO_ON && r->settled) {
         ask_query(ask, "settled", BYTES("true"));
+    }
+    if (status == CLI_GO_ON && r->force) {
+        ask_query(ask, "force", BYTES("true"));
     }
     return status;
 }

@@ -158,6 +158,24 @@ static void facts_take_member(struct member_fact *member, const struct store_rep
     member->reported = take_int(list, "reported") == 1;
 }
 
+static void facts_take_doubts(struct store_facts *facts, const struct store_reply *list)
+{
+    size_t count = list != NULL ? store_reply_count(list) : 0;
+
+    free(facts->doubts);
+    facts->doubts = cli_alloc(count * sizeof(*facts->doubts));
+    facts->doubt_count = (unsigned)count;
+    for (size_t i = 0; i < count; i++) {
+        const struct store_reply *one = store_reply_list(list, i);
+        struct doubt_fact *doubt = &facts->doubts[i];
+
+        take_text(one, "gateway", doubt->gateway, sizeof(doubt->gateway));
+        take_text(one, "incarnation", doubt->incarnation, sizeof(doubt->incarnation));
+        take_text(one, "state", doubt->state, sizeof(doubt->state));
+        doubt->dead_ms = take_int(one, "age");
+    }
+}
+
 static int facts_take(struct store_ask *ask, const struct store_reply *reply)
 {
     struct store_facts *facts = container_of(ask, struct facts_ask, ask)->facts;
@@ -170,6 +188,7 @@ static int facts_take(struct store_ask *ask, const struct store_reply *reply)
     facts->member_count = (unsigned)count;
     for (size_t i = 0; i < count; i++)
         facts_take_member(&facts->members[i], store_reply_list(members, i));
+    facts_take_doubts(facts, store_reply_list(reply, 5));
     facts->asked = store_reply_integer(reply, 3);
     facts->waiting_count = 0;
     for (size_t i = 0; waiting != NULL && i < store_reply_count(waiting) && i < FACT_WAITING_MAX; i++)
@@ -227,8 +246,10 @@ int store_facts_read(struct store_desk *desk, struct store_facts *facts)
 void store_facts_done(struct store_facts *facts)
 {
     free(facts->members);
+    free(facts->doubts);
     facts->members = NULL;
-    facts->member_count = 0;
+    facts->doubts = NULL;
+    facts->member_count = facts->doubt_count = 0;
 }
 
 const char *store_facts_id(const struct store_facts *facts)

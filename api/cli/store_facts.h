@@ -34,6 +34,12 @@ struct member_fact {
     bool live, reported;
 };
 
+/* An incarnation of a gateway that has yet to say what it had sent, since the store has lost something. */
+struct doubt_fact {
+    char gateway[FACT_ID_SIZE], incarnation[FACT_ID_SIZE], state[FACT_WORD_SIZE]; /* "open" | "dead" */
+    int64_t dead_ms; /* since when it is known to be dead; -1: it is not */
+};
+
 /* This machine's state directory. */
 struct machine_facts {
     enum state_open found;
@@ -57,6 +63,8 @@ struct store_facts {
     char unsafe[FACT_TEXT_SIZE]; /* a setting that can lose locks; "": none */
     struct member_fact *members; /* store_facts_done() frees */
     unsigned member_count;
+    struct doubt_fact *doubts; /* the same */
+    unsigned doubt_count;
     int64_t asked; /* as status.lua says */
     char waiting[FACT_WAITING_MAX][FACT_ID_SIZE];
     unsigned waiting_count;

@@ -133,6 +133,28 @@ static void show_members(const struct store_facts *facts)
     print_table_end(&table);
 }
 
+static void show_doubts(const struct store_facts *facts)
+{
+    static const char *const head[] = {"GATEWAY IN DOUBT", "INCARNATION", "STATE", "KNOWN TO BE DEAD FOR"};
+    struct print_table table = {.head = head, .columns = sizeof(head) / sizeof(head[0])};
+
+    if (facts->doubt_count == 0)
+        return;
+    putchar('\n');
+    for (unsigned i = 0; i < facts->doubt_count; i++) {
+        const struct doubt_fact *doubt = &facts->doubts[i];
+        char age[PRINT_DURATION_SIZE] = "-";
+
+        if (doubt->dead_ms >= 0)
+            print_duration(age, doubt->dead_ms);
+        print_table_add(&table, bytes_of(doubt->gateway));
+        print_table_add(&table, bytes_of(doubt->incarnation));
+        print_table_add(&table, bytes_of(doubt->state));
+        print_table_add(&table, bytes_of(age));
+    }
+    print_table_end(&table);
+}
+
 void store_show_findings(FILE *out, const struct store_verdict *verdict)
 {
     for (unsigned i = 0; i < verdict->count; i++) {
@@ -155,6 +177,7 @@ void store_show_text(const struct store_facts *facts, const struct store_verdict
         show_numbers(facts);
         show_machine(&facts->machine);
         show_members(facts);
+        show_doubts(facts);
     } else {
         line("store", facts->kind == FACT_EMPTY ? "none" : facts->identity);
         if (facts->kind != FACT_WRONG_KEY)
@@ -193,6 +216,25 @@ static void json_members(struct json_out *out, const struct store_facts *facts)
     json_list(out, "waiting_for");
     for (unsigned i = 0; i < facts->waiting_count; i++)
         json_text(out, NULL, bytes_of(facts->waiting[i]));
+    json_list_end(out);
+}
+
+static void json_doubts(struct json_out *out, const struct store_facts *facts)
+{
+    json_list(out, "in_doubt");
+    for (unsigned i = 0; i < facts->doubt_count; i++) {
+        const struct doubt_fact *doubt = &facts->doubts[i];
+
+        json_object(out, NULL);
+        json_text(out, "gateway", bytes_of(doubt->gateway));
+        json_text(out, "incarnation", bytes_of(doubt->incarnation));
+        json_text(out, "state", bytes_of(doubt->state));
+        if (doubt->dead_ms >= 0)
+            json_int(out, "dead_ms", doubt->dead_ms);
+        else
+            json_null(out, "dead_ms");
+        json_object_end(out);
+    }
     json_list_end(out);
 }
 
@@ -266,6 +308,7 @@ void store_show_json(const struct store_facts *facts, const struct store_verdict
     json_int(&out, "keys_with_ttl", facts->ending);
     json_redis(&out, facts);
     json_members(&out, facts);
+    json_doubts(&out, facts);
     json_machine(&out, &facts->machine);
     json_findings(&out, verdict);
     json_object_end(&out);

@@ -18,6 +18,7 @@ static void find_not_gated(const struct store_facts *facts, struct store_verdict
 static void find_grants(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_settings(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_gone(const struct store_facts *facts, struct store_verdict *verdict);
+static void find_doubts(const struct store_facts *facts, struct store_verdict *verdict);
 
 /* -- texts */
 
@@ -111,6 +112,7 @@ void store_verdict_make(const struct store_facts *facts, struct store_verdict *v
         find_grants(facts, verdict);
     find_settings(facts, verdict);
     find_gone(facts, verdict);
+    find_doubts(facts, verdict);
 }
 
 static void find_no_store(const struct store_facts *facts, struct store_verdict *verdict)
@@ -350,4 +352,26 @@ static void find_gone(const struct store_facts *facts, struct store_verdict *ver
                               : "all holds end, since it cannot be asked");
         ADVISE(finding, "Start it, or, if it never comes back: pawl store forget %s", member->id);
     }
+}
+
+/* All of them in one: what to do is the same. */
+static void find_doubts(const struct store_facts *facts, struct store_verdict *verdict)
+{
+    struct store_finding *finding;
+    const struct doubt_fact *first = facts->doubts;
+
+    if (facts->doubt_count == 0)
+        return;
+    finding = finding_add(verdict, CLI_OK);
+    WHAT(finding,
+         "ordered routes answer 503 in-doubt: the store has lost data, and %u incarnation%s of gateways, "
+         "first of all %s of gateway %s, %s yet to say what %s had sent on",
+         facts->doubt_count, facts->doubt_count > 1 ? "s" : "", first->incarnation, first->gateway,
+         facts->doubt_count > 1 ? "have" : "has", facts->doubt_count > 1 ? "they" : "it");
+    ADVISE(
+        finding,
+        "One that runs says so as soon as it reaches the store. One that is dead: pawl resolve --gateway %s "
+        "--incarnation %s --dead; routes with a grace go on when that has passed, the others when you have "
+        "seen that nothing it had sent is still on its way to an upstream, and say so: --dead --settled",
+        first->gateway, first->incarnation);
 }

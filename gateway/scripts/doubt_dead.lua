@@ -9,11 +9,21 @@
 --   ARGV[3]  which are dead: "all" the others, "these", or "lost": these, and they are in doubt even if this
 --            store knows nothing of it. Who has not seen what they had open before a store was lost (all of
 --            intent_takeover.lua) must say so
---   ARGV[4..]  the incarnations, but for "all"
+--   ARGV[4..]  the incarnations, but for "all"; with "lost", then perhaps "open" and those of which it is not
+--            known whether they are dead: they are in doubt, as living ones are
 --   returns  {"dead", seq, {those of them that are in doubt}}
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
+local are_unproven = false
 for i = 4, #ARGV - 4 do
-    these[ARGV[i]] = ARGV[3] == 'lost' and 'open' or ''
+    local entry = ARGV[1] .. ' ' .. ARGV[i]
+    if ARGV[3] == 'lost' and ARGV[i] == 'open' then
+        are_unproven = true
+    elseif not are_unproven then
+        these[ARGV[i]] = ARGV[3] == 'lost' and 'open' or ''
+    elseif ARGV[i] ~= ARGV[2] and not redis.call('HGET', doubt, entry) then
+        touch()
+        redis.call('HSET', doubt, entry, 'open')
+    end
 end
 local entries = redis.call('HGETALL', doubt)
 for i = 1, #entries, 2 do

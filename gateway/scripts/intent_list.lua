@@ -3,12 +3,53 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe
---   ARGV[1]  name of the lease, or "": of all   ARGV[2]  text to go on behind, or ""
+--   ARGV[1]  name of the lease, or "": of all   ARGV[2]  what to go on behind, or ""
 --   ARGV[3]  how many, 1 to 1000
---   returns  {"listed", seq, {texts (lib/intent.lua)}}: fewer than ARGV[3] on the last page
+--   returns  {"listed", seq, what to go on behind, or "" when these were the last,
+--             {texts (lib/intent.lua)}: at most ARGV[3]}
+--
+-- What to go on behind is "NAME EPOCH TOKEN SEQ GATEWAY INCARNATION ID": what of an intent never changes. So
+-- one that is open throughout is listed exactly once, whatever becomes of its state between two pages, also
+-- when several gateways' have one number (a store that was set back, intent_again.lua).
+local OPEN, most = KEYS[1] .. ':i', tonumber(ARGV[3])
 local from = ARGV[1] == '' and '-' or '[' .. ARGV[1] .. ' '
 local to = ARGV[1] == '' and '+' or '(' .. ARGV[1] .. '!'
-if ARGV[2] ~= '' then
-    from = '(' .. ARGV[2]
+local behind_head, behind_owner = string.match(ARGV[2], '^(%S+ %d+ %d+ %d+) (%S+ %S+ %S+)$')
+local all, rank = {}, 0
+
+-- In the order of their numbers; those with one number, by whose they are.
+local function add(list)
+    for _, text in ipairs(list) do
+        local head, owner = string.match(text, '^(%S+ %d+ %d+ %d+) %a %S+ (%S+ %S+ %S+) ')
+        rank = rank + (all[1] and all[#all].head == head and 0 or 1)
+        all[#all + 1] = { text = text, head = head, owner = owner, rank = rank }
+    end
 end
-return { 'listed', SEQ, redis.call('ZRANGEBYLEX', KEYS[1] .. ':i', from, to, 'LIMIT', 0, ARGV[3]) }
+
+-- Those with the number of the last page's last may not have been told yet.
+if behind_head then
+    add(redis.call('ZRANGEBYLEX', OPEN, '[' .. behind_head .. ' ', '(' .. behind_head .. '!'))
+    from = '(' .. behind_head .. '!'
+end
+-- One more than asked for, and what has its number.
+local list = redis.call('ZRANGEBYLEX', OPEN, from, to, 'LIMIT', 0, most + 1)
+add(list)
+local is_end = #list <= most
+if not is_end then
+    add(redis.call('ZRANGEBYLEX', OPEN, '(' .. list[#list], '(' .. all[#all].head .. '!'))
+end
+table.sort(all, function(a, b)
+    return a.rank < b.rank or a.rank == b.rank and a.owner < b.owner
+end)
+
+local texts, last = {}, ''
+for _, one in ipairs(all) do
+    if one.head ~= behind_head or one.owner > behind_owner then
+        if #texts == most then
+            is_end = false
+            break
+        end
+        texts[#texts + 1], last = one.text, one.head .. ' ' .. one.owner
+    end
+end
+return { 'listed', SEQ, is_end and '' or last, texts }

@@ -41,5 +41,5 @@ end
 for _, text in ipairs(list) do
     theirs[#theirs + 1] = take(text)
 end
-local last = #list == tonumber(ARGV[4]) and string.match(list[#list], '^%S+ %d+ %d+ %d+') .. '!'
-return { 'taken', SEQ, theirs, last or '' }
+-- What is d now stands in front of what it was: behind the last text there is nothing that was looked at.
+return { 'taken', SEQ, theirs, #list == tonumber(ARGV[4]) and list[#list] or '' }

@@ -530,6 +530,21 @@ def a_takeover_goes_on_where_it_ended():
 
 
 @test
+def a_takeover_passes_over_nobody_of_those_with_one_number():
+    """A store that was set back gives a number again."""
+    gate, lease, ada = begin()
+    first = sending(gate.admit(lease, ada))
+    parts = first.split(" ")
+    parts[8] += "9"
+    gate.again(lease, " ".join(parts))
+    heir, behind, taken, calls = Gateway(STORE, gate.name, "life-2"), "", [], 0
+    while calls == 0 or behind:
+        reply = heir.takeover(lease.stripe, behind=behind, most=1)
+        taken, behind, calls = taken + reply[2], reply[3], calls + 1
+    check_equal({parse(one).id for one in taken}, {parts[8], parts[8][:-1]})
+
+
+@test
 def a_grace_begins_when_the_gateway_is_known_to_be_dead_and_is_that_of_the_older_write():
     for unknown, is_over in (("g500", True), ("h", False), ("p", False), ("g90000", False)):
         heir, lease, bob, first = dead(unknown)
@@ -709,6 +724,20 @@ def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too()
 
 
 @test
+def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_are():
+    begin()
+    STORE.redis("HSET", DOUBT, "gate-b life-6", "dead 5 0")
+    dead = lambda *words: STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", *words)
+    lost = ("lost", "life-3", "open", "life-6", "life-7", "life-9")
+    check_equal(dead(*lost), ["dead", 1, ["life-3"]])
+    told = text(STORE.redis("HGETALL", DOUBT))
+    states = {who: state.split(" ")[0] for who, state in zip(told[::2], told[1::2])}
+    check_equal(states, {"gate-b life-3": "dead", "gate-b life-6": "dead", "gate-b life-7": "open"})
+    check_equal(STORE.redis("HGET", DOUBT, "gate-b life-6"), b"dead 5 0", "what was known stays")
+    check_equal(STORE.unchanged_by(lambda: dead(*lost)), ["dead", 1, ["life-3"]])
+
+
+@test
 def what_a_store_has_lost_is_recorded_again_once_and_stays_as_it_is_where_it_is_known():
     gate, lease, _, bob, first = overtaken()
     second = queued(gate.admit(lease, bob), first)
@@ -745,13 +774,17 @@ def open_intents_are_listed_page_by_page():
     told.append(sending(gate.admit(other, grant(other, 3))))
     told.sort()
     listed = lambda name, behind="", most=100: STORE.unchanged_by(
-        lambda: STORE.call(script("intent_list"), [lease.stripe], name, behind, most))[2]
-    check_equal((listed(""), listed("orders:4")), (told, []))
-    check_equal(listed(lease.name), [one for one in told if one.startswith("orders:42 ")])
-    pages = [listed("", most=4)]
-    pages.append(listed("", pages[0][-1], 4))
-    check_equal(pages, [told[:4], told[4:]])
-    check_equal(listed(lease.name, listed(lease.name)[3]), listed(lease.name)[4:])
+        lambda: STORE.call(script("intent_list"), [lease.stripe], name, behind, most))[2:]
+    check_equal((listed(""), listed("orders:4")), (["", told], ["", []]))
+    check_equal(listed(lease.name), ["", [one for one in told if one.startswith("orders:42 ")]])
+    for name in ("", lease.name):
+        for most in range(1, 8):
+            behind, pages = "", []
+            while not pages or behind:
+                behind, page = listed(name, behind, most)
+                check(len(page) == most or not behind, f"{len(page)} of {most}")
+                pages += page
+            check_equal(pages, [one for one in told if one.startswith(name)], f"{most} at a time")
 
 
 @test
@@ -788,7 +821,8 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
         actions = {"admit": lambda: gate.admit(lease, bob), "promote": lambda: gate.promote(lease, bob, second),
                    "read": lambda: gate.read(lease, bob), "close": lambda: close(STORE, ("close", lease, first)),
                    "again": lambda: gate.again(lease, first), "takeover": lambda: gate.takeover(lease.stripe, "")}
-        for name, args in (("intent_list", ("", "", 9)), ("intent_resolve", (lease.name, "")), ("routes_adopt", ("new",)),
+        for name, args in (("intent_list", ("", "", 9)), ("intent_whose", ("gate-a", "", "", 9)),
+                           ("gateway_look", ("gate-a", "", "")), ("gateways_in_doubt", (9,)), ("intent_resolve", (lease.name, "")), ("routes_adopt", ("new",)),
                            ("doubt_leave", ("gate-b", "life-7")), ("doubt_dead", ("gate-b", "", "all"))):
             actions[name] = lambda name=name, args=args: STORE.call(script(name), [lease.stripe], *args)
         for name, action in actions.items():

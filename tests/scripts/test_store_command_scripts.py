@@ -100,7 +100,7 @@ class Seen:
     """What status.lua tells."""
 
     def __init__(self):
-        word, facts, members, asked, self.waiting = run("status")
+        word, facts, members, asked, self.waiting, self.doubts = run("status")
         check_equal(word, "status")
         self.facts = dict(zip(facts[::2], facts[1::2]))
         self.members = {}

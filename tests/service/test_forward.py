@@ -209,6 +209,26 @@ def answers_lose_what_is_of_one_hop_and_keep_the_rest():
     no_intents(one.name)
 
 
+@test
+def a_forwarded_answer_says_itself_how_it_may_be_cached():
+    def bare(_, request):
+        request.connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + (b"" if request.method == "HEAD" else b"ok"))
+
+    def long(_, request):
+        request.connection.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"x" * 100_000)
+        request.connection.close()
+    one, key = holder("order")
+    for act, method, token in ((bare, "GET", None), (bare, "HEAD", None), (long, "GET", None), (bare, "PUT", one), (bare, "GET", one)):
+        with Acting(act):
+            answer = send(method, f"/orders/{key}/x", token, b"x" if method == "PUT" else None)
+        check_equal((answer.status, answer.header("Cache-Control")), (200, None), f"{method} {answer}")
+    check_equal(send("PUT", f"/orders/{key}/x", None, b"x").header("Cache-Control"), "no-store")
+    with Acting(lambda _, request: request.connection.close()):
+        for method, token, status in (("GET", None, 502), ("PUT", one, 504)):
+            answer = send(method, f"/orders/{key}/x", token)
+            check_equal((answer.status, answer.header("Cache-Control")), (status, "no-store"))
+
+
 # -- the end of a write
 
 @test
@@ -260,6 +280,31 @@ def an_upstream_that_applies_and_closes_leaves_the_newer_write_in_doubt_until_it
     check_equal(send("PUT", path, two, b"new").status, 200)
     check_equal([token for token, _ in UPSTREAM.applied[-3:]], [one.token, one.token, two.token])
     no_intents(one.name)
+
+
+@test
+def a_forwarded_write_of_unknown_end_is_not_to_be_sent_again_as_it_is():
+    go = threading.Event()
+
+    def close(_, request):
+        if request.method == "HEAD":
+            request.connection.answer(200, [("ETag", '"1"')], b"")
+        else:
+            request.connection.close()
+
+    def stall(_, request):
+        check(go.wait(20), "nobody let it go on")
+        request.connection.answer(200)
+    for act, stem in ((close, "plain"), (stall, "plain"), (close, "checked"), (close, "matched"), (close, "grace")):
+        one, key = holder(stem)
+        with Acting(act):
+            answer = send("PUT", f"/{stem}/{key}", one, b"x")
+        refused(answer, 504, "outcome-unknown")
+        check_equal(answer.json["retryable"], False, repr(answer))
+        WORLD.contract.forwards = True
+        WORLD.contract.hold("gateway", "PUT", f"/{stem}/{key}", [("Fencing-Token", one.header)], answer)
+        WORLD.contract.forwards = False
+    go.set()
 
 
 @test
@@ -702,6 +747,107 @@ def a_short_body_that_never_comes_whole_sends_nothing():
     check_equal((intents(one.name), len(UPSTREAM.requests)), ([], count + 1))
 
 
+def expecting(path, token_lines, body=b"hello"):
+    """A write whose client waits for 100 Continue: (status line, headers, socket)."""
+    raw = WORLD.raw(WORLD.gateway_daemon)
+    raw.send(f"PUT {path} HTTP/1.1\r\nHost: a\r\n{token_lines}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n")
+    return raw, *raw.head()
+
+
+@test
+def a_write_whose_head_alone_is_refused_is_not_told_to_go_on():
+    one, key = holder("order")
+    other, _ = holder("order")
+    path, count = f"/orders/{key}/x", len(UPSTREAM.requests)
+    flipped = "A" if one.header[-5] != "A" else "B"
+    forged = one.header[:-5] + flipped + one.header[-4:]
+    twice = f"Fencing-Token: {one.header}\r\n" * 2
+    for lines, status, code in (("", 428, "token-required"), ("Fencing-Token: 1\r\n", 400, "malformed-token"), (twice, 400, "malformed-token"),
+                                (f"Fencing-Token: {forged}\r\n", 403, "bad-signature"), (f"Fencing-Token: {other.header}\r\n", 403, "wrong-lease")):
+        for sends_anyway in (False, True):
+            raw, line, headers = expecting(path, lines)
+            check_in(f" {status} ", line, f"{lines}: {line}")
+            names = {name.lower(): value for name, value in headers}
+            check_in(f"reason={code}", names["fencing-status"])
+            check_equal(names["connection"], "close")
+            if sends_anyway:
+                raw.send(b"hello")
+            else:
+                raw.end_sending()
+            body = b""
+            while len(body) < int(names["content-length"]):
+                while not raw.buffer:
+                    raw._more()  # pylint: disable=protected-access
+                body, raw.buffer = body + raw.buffer, b""
+            check_equal(json.loads(body)["code"], code)
+            raw.close()
+    check_equal((len(UPSTREAM.requests), intents(one.name)), (count, []))
+
+
+@test
+def a_write_with_a_good_token_is_told_to_go_on_and_a_stale_one_is_refused_behind_it():
+    one, key = holder("order")
+    path = f"/orders/{key}/x"
+    raw, line, _ = expecting(path, f"Fencing-Token: {one.header}\r\n")
+    check_in(" 100 ", line)
+    count = len(UPSTREAM.requests)
+    check_equal((intents(one.name), count), ([], len(UPSTREAM.requests)), "something was sent on before the body had come")
+    raw.send(b"hello")
+    check_in(" 200 ", raw.head()[0])
+    check_equal((last().body, last().header("Expect")), (b"hello", None))
+    one.successor()
+    raw, line, _ = expecting(path, f"Fencing-Token: {one.header}\r\n")
+    check_in(" 100 ", line)  # only the store knows
+    raw.send(b"hello")
+    check_in(" 412 ", raw.head()[0])
+    check_equal(len(UPSTREAM.requests), count + 1)
+
+
+@test
+def a_fenced_read_without_a_token_is_told_what_a_read_can_do():
+    answer = send("GET", "/fenced/7/x")
+    refused(answer, 428, "token-required")
+    check("write" not in answer.json["detail"], answer.json["detail"])
+    check_in("Fencing-Token", answer.json["detail"])
+
+
+@test
+def chunks_with_bare_line_feeds_are_framed_anew_and_nothing_is_smuggled():
+    one, key = holder("order")
+    path, hidden = f"/orders/{key}/x", "GET /orders/hidden/x HTTP/1.1\r\nHost: a\r\n\r\n"
+    head = f"PUT {path} HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    inner = f"0\r\n\r\n{hidden}"
+    long = "y" * 70_000 + inner
+    for framed, data in ((f"{len(inner):x}\n{inner}\n0\n\n", inner),                        # bare line feeds only
+                         (f"{len(inner):x};a=b\n{inner}\r\n0\r\n\r\n", inner),               # behind an extension
+                         (f"{len(inner):x}\r\n{inner}\n0\r\n\r\n", inner),                   # behind the data
+                         (f"{len(long):x};\n{long}\n0;\nX: y\n\n", long)):                     # passed on as it comes
+        count = len(UPSTREAM.requests)
+        raw = WORLD.raw(WORLD.gateway_daemon)
+        raw.send(head + framed + "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        line, headers = raw.head()
+        check_in(" 200 ", line, framed[:60])
+        length = int(dict(headers)["Content-Length"])
+        while len(raw.buffer) < length:
+            raw._more()  # pylint: disable=protected-access
+        raw.buffer = raw.buffer[length:]
+        check_equal(raw.answer("GET", "/livez").json, {"status": "alive"})
+        raw.close()
+        check_equal([(got.method, got.target, got.body) for got in UPSTREAM.requests[count:]], [("PUT", path, data.encode())])
+        got, is_long = last(), len(data) > 65536
+        check_equal((got.header("Content-Length"), got.header("Transfer-Encoding")),
+                    (None, "chunked") if is_long else (str(len(data)), None))
+    # What could be read in two ways is refused.
+    for framed in (f"{len(inner):x}\n\n{inner}\r\n0\r\n\r\n", f"{len(inner):x}\r{inner}\r\n0\r\n\r\n",
+                   f"{len(inner):x}\r\n{inner}\n\r\n0\r\n\r\n", f"{len(inner):x}\r\n{inner}\nX0\r\n\r\n"):
+        count = len(UPSTREAM.requests)
+        raw = WORLD.raw(WORLD.gateway_daemon)
+        raw.send(head + framed)
+        check_in(" 400 ", raw.head()[0], framed[:60])
+        raw.close()
+        check_equal(len(UPSTREAM.requests), count, framed[:60])
+
+
 # -- the store
 
 @test
@@ -741,6 +887,17 @@ def another_table_is_served_only_when_it_was_adopted():
     wait_until(adopt, "what has just ended is closed, and the table adopted")
     check_equal(adopted[-1].json["before"], before)
     check_equal(send("PUT", f"/orders/{key}/x", one, b"x").status, 200)
+
+
+@test
+def a_table_whose_ca_file_is_not_there_changes_nothing():
+    before, missing = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], os.path.join(FOLDER, "no-ca.pem")
+    routes_file(FOLDER, ROUTES + [{"match": "/safe", "lease": "safe", "upstream": "https://h", "ca_file": missing, "guarantee": "admitted"}])
+    begin = len(WORLD.gateway_daemon.lines)
+    WORLD.gateway_daemon.send(1)
+    said = WORLD.gateway_daemon.line(lambda line: "routes-not-reloaded" in line, "that the routes are as before", begin)
+    check_in(f"routes[{len(ROUTES)}] (/safe): ca_file: {missing}", str(said))
+    check_equal(WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], before)
 
 
 @test

@@ -207,6 +207,14 @@ def left_behind(name, seq, state="s", kind="o", gateway=GHOST, incarnation=ONE):
     world.redis("ZADD", stripe(name) + ":i", 0, text)
 
 
+def ghost():
+    """A lease for which the gateway that is not here any more has left something."""
+    name = world.name()
+    world.acquire(name)
+    left_behind(name, 1)
+    return name
+
+
 # -- what is typed
 
 
@@ -222,7 +230,7 @@ def help_of_both_begins_with_examples():
 @test
 def what_does_not_go_together_is_an_error_and_nothing_is_sent():
     server = Server(500, b"")
-    for words in ([], ["--all"], ["a", "--id", "1", "--all"], ["a", "--gateway", GHOST, "--dead"], ["--gateway", GHOST],
+    for words in (["--all"], ["--id", "1"], ["--force"], ["a", "--force"], ["a", "--all", "--force"], ["a", "--id", "1", "--all"], ["a", "--gateway", GHOST, "--dead"], ["--gateway", GHOST],
                   ["--gateway", GHOST, "--dead", "--all"], ["a", "--dead"], ["a", "--settled"], ["a", "--incarnation", ONE],
                   ["--gateway", GHOST, "--dead", "--id", "1"], ["a", "--id", ""], ["a", "--id", "-1"], ["a", "--id", "1x"],
                   ["a", "--id", "12345678901234567"], ["--gateway", GHOST[1:], "--dead"], ["--gateway", "", "--dead"],
@@ -247,7 +255,7 @@ def without_a_terminal_nothing_is_sent_before_yes_is_said():
 @test
 def a_gateway_that_is_not_there_is_exit_status_69():
     url = f"http://127.0.0.1:{closed_port()}"
-    for words in (["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"],
+    for words in (["resolve"], ["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"],
                   ["routes"], ["routes", "adopt"]):
         check_in("certainly did not happen", pawl(*words, status=69, PAWL_GATEWAY_URL=url).stderr)
 
@@ -269,7 +277,9 @@ def what_a_gateway_says_cannot_reach_the_terminal_as_a_command():
 def a_lease_for_which_nothing_is_open_has_an_empty_list():
     name = world.name()
     check_equal(pawl("resolve", name).stdout, "")
-    check_equal(json.loads(pawl("resolve", name, "-o", "json").stdout), {"lease": name, "items": []})
+    check_equal(json.loads(pawl("resolve", name, "-o", "json").stdout),
+                {"lease": name, "items": [], "next_cursor": None})
+    check_equal(pawl("resolve", name).stderr, f"{name}: nothing is open\n")
 
 
 @test
@@ -295,7 +305,7 @@ def a_write_with_no_known_end_is_a_row_that_says_what_to_look_for_at_the_upstrea
 @test
 def the_list_is_of_this_lease_alone_in_the_order_of_tokens():
     name = world.name()
-    neighbour = name + "0"
+    neighbour = name + ".0"
     for one in (name, neighbour):
         world.acquire(one)
         left_behind(one, 5)
@@ -308,6 +318,129 @@ def the_list_is_of_this_lease_alone_in_the_order_of_tokens():
     pawl("resolve", name, "--all", "--yes")
     check_equal([item["id"] for item in intents(neighbour)], ["5"])
     pawl("resolve", neighbour, "--all", "--yes")
+
+
+def pages(target, limit):
+    """All pages of a list, as long as there is a cursor."""
+    cursor, got = None, []
+    while True:
+        query = f"?limit={limit}" + (f"&cursor={cursor}" if cursor else "")
+        got.append(world.gateway("GET", target + query).json)
+        check(len(got[-1]["items"]) <= limit, f"{len(got[-1]['items'])} items")
+        cursor = got[-1]["next_cursor"]
+        if cursor is None:
+            return got
+        check(len(got) < 2000, "there is no end")
+
+
+@test
+def all_open_intents_are_listed_page_by_page_and_each_of_them_once():
+    names = [world.name() for _ in range(9)]
+    for i, name in enumerate(names):
+        world.acquire(name)
+        for seq in range(1, 2 + i % 3):
+            left_behind(name, seq, "sqdu"[i % 4])
+    wanted = sorted((name, str(seq)) for i, name in enumerate(names) for seq in range(1, 2 + i % 3))
+    whole = world.gateway("GET", "/v1/intents").json
+    check_equal(whole["next_cursor"], None)
+    stripes = [stripe(item["lease"]) for item in whole["items"]]
+    check_equal(stripes, sorted(stripes))
+    check_equal(sorted((item["lease"], item["id"]) for item in whole["items"]), wanted)
+    for limit in (1, 2, 5, 18, 1000):
+        check_equal([item for page in pages("/v1/intents", limit) for item in page["items"]], whole["items"], f"limit {limit}")
+    for name in names:
+        items = [{key: value for key, value in item.items() if key != "lease"} for item in whole["items"] if item["lease"] == name]
+        check_equal([item for page in pages(f"/v1/intents/{name}", 1) for item in page["items"]], items)
+        check_equal(intents(name), items)
+        world.redis("DEL", stripe(name) + ":i")
+
+
+@test
+def more_than_a_thousand_intents_of_one_lease_are_told_and_shown():
+    name = world.name()
+    epoch = world.acquire(name)["epoch"]
+    for seq in range(1, 1203):
+        world.redis("ZADD", stripe(name) + ":i", 0,
+                    f"{name} {epoch:015d} {1:015d} {seq:016d} u a {GHOST} {ONE} 0.{seq} h 1700000000000")
+    for target in ("/v1/intents", f"/v1/intents/{name}"):
+        ids = [item["id"] for page in pages(target, 1000) for item in page["items"]]
+        check_equal(ids, [str(seq) for seq in range(1, 1203)])
+    check_equal(len(world.gateway("GET", f"/v1/intents/{name}").json["items"]), 100)
+    for words in (["resolve"], ["resolve", name]):
+        check_equal(len(pawl(*words).stdout.splitlines()), 1202)
+    documents = [json.loads(line) for line in pawl("resolve", name, "-o", "json").stdout.splitlines()]
+    check_equal([len(one["items"]) for one in documents], [1000, 202])
+    world.redis("DEL", stripe(name) + ":i")
+
+
+@test
+def a_cursor_is_good_for_the_list_that_gave_it_only_and_a_limit_has_limits():
+    name, other = world.name(), world.name()
+    for one in (name, other):
+        world.acquire(one)
+        left_behind(one, 1)
+        left_behind(one, 2)
+    cursors = {target: world.gateway("GET", target + "?limit=1").json["next_cursor"]
+               for target in ("/v1/intents", f"/v1/intents/{name}", f"/v1/intents/{other}")}
+    for target in cursors:
+        for owner, cursor in cursors.items():
+            answer = world.gateway("GET", f"{target}?limit=1&cursor={cursor}")
+            if owner == target:
+                check_equal((answer.status, len(answer.json["items"])), (200, 1))
+            else:
+                refused(answer, 400, "invalid-request")
+        for made_up in ("x", "00.0123456789abcdef.", cursors[target] + "0", "zz" + cursors[target][2:], ""):
+            refused(world.gateway("GET", f"{target}?cursor={made_up}"), 400, "invalid-request")
+        for limit in (0, 1001, 10 ** 30):
+            refused(world.gateway("GET", f"{target}?limit={limit}"), 422, "out-of-range")
+    for one in (name, other):
+        world.redis("DEL", stripe(one) + ":i")
+
+
+@test
+def without_a_name_all_that_is_open_and_who_is_in_doubt_is_shown():
+    done = pawl("resolve")
+    check_equal((done.stdout, done.stderr), ("", "Nothing is open, and no gateway is in doubt.\n"))
+    check_equal([json.loads(line) for line in pawl("resolve", "-o", "json").stdout.splitlines()],
+                [{"items": [], "next_cursor": None}, {"in_doubt": 0, "gateways": []}])
+    name = ghost()
+    since = 1700000000000
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {OTHER}", f"dead {since} 0", f"{GHOST} {ONE}", "open")
+    listed = [{"gateway": GHOST, "incarnation": ONE, "state": "open", "since_ms": None},
+              {"gateway": GHOST, "incarnation": OTHER, "state": "dead", "since_ms": since}]
+    doubt = {"in_doubt": 2, "gateways": listed}
+    check_equal(world.gateway("GET", "/v1/gateways/doubt").json, doubt)
+    rows = [line.split("\t") for line in pawl("resolve").stdout.splitlines()]
+    check_equal([rows[0][:4], rows[0][6:8], rows[1]], [[name, "1", "sending", "ordered"], [GHOST, ONE], [""]])
+    check_equal(rows[2:], [[GHOST, ONE, "open", "-"], [GHOST, OTHER, "dead", "2023-11-14T22:13:20Z"]])
+    check_in("--settled", pawl("resolve").stderr)
+    check_equal(json.loads(pawl("resolve", "-o", "json").stdout.splitlines()[1]), doubt)
+    table_of_all, table_of_one = shown("resolve"), shown("resolve", name)
+    check(table_of_all[0].startswith("LEASE ") and table_of_all[1].startswith(name + " "), str(table_of_all))
+    check(table_of_all[3].startswith("GATEWAY "), str(table_of_all))
+    check(table_of_one[0].startswith("ID ") and len(table_of_one) == 2, str(table_of_one))
+    column = table_of_one[0].index("STATE")
+    check_equal(table_of_one[1][column:column + 8], "sending ")
+    pawl("resolve", "--gateway", GHOST, "--dead", "--settled", "--yes")
+    pawl("resolve", name, "--all", "--yes")
+
+
+def shown(*words):
+    """The lines that pawl shows on a terminal."""
+    parent, child = pty.openpty()
+    done = subprocess.Popen([PAWL, *words], env=environment(), stdin=subprocess.DEVNULL, stdout=child,
+                            stderr=subprocess.PIPE, preexec_fn=die_with_parent)
+    os.close(child)
+    text = b""
+    try:
+        while more := os.read(parent, 65536):
+            text += more
+    except OSError:  # EIO: the other side is closed
+        pass
+    os.close(parent)
+    done.communicate(timeout=DEADLINE_S)
+    check_equal(done.returncode, 0, text.decode())
+    return text.decode().splitlines()
 
 
 # -- an operator has looked
@@ -404,14 +537,80 @@ def what_a_killed_gateway_was_sending_is_closed_after_it_was_said_to_be_dead():
     one.succeed().stays_in_doubt()
     check_in("0 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
     check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n")[0], 1)
+    check_in("gateway-lives", pawl("resolve", "--gateway", item["gateway"], "--dead", "--yes", status=1).stderr)
     wait_states(one.name, "sending")
-    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead"], item["gateway"].encode() + b"\n")
+    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead", "--force"], item["gateway"].encode() + b"\n")
     check_equal(status, 0, said)
     check_in(f"{item['gateway']} is dead: 1 of its writes", said)
     wait_states(one.name, "dead")
     one.stays_in_doubt()
     pawl("resolve", one.name, "--all", "--yes")
     check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def an_id_that_nobody_knows_is_exit_status_1_and_says_where_the_ids_are():
+    name = ghost()
+    lease_service = next(one.decode() for one in world.redis("SMEMBERS", "pawl:{store}:members")
+                         if world.redis("HGET", "pawl:{store}:m:" + one.decode(), "role") == b"lease")
+    for words in (["--gateway", GHOST[::-1]], ["--gateway", GHOST, "--incarnation", OTHER], ["--gateway", lease_service],
+                  ["--gateway", GHOST[::-1], "--settled", "--force"]):
+        error = pawl("resolve", *words, "--dead", "--yes", status=1).stderr
+        check_in("not-found", error)
+        check_in("pawl store status", error)
+    wait_states(name, "sending")
+    for seq, state in ((2, "q"), (3, "u")):  # whatever state it is in, and in any stripe: it is known by what it has open
+        other = world.name()
+        world.acquire(other)
+        left_behind(other, seq, state, gateway=f"Ghost{state}-GatewayId")
+        pawl("resolve", "--gateway", f"Ghost{state}-GatewayId", "--dead", "--yes")
+        pawl("resolve", other, "--all", "--yes")
+    world.redis("HSET", "pawl:{store}:doubt", f"OnlyInDoubt-XXXX {ONE}", "open")
+    refused(world.gateway("POST", f"/v1/gateways/OnlyInDoubt-XXXX/dead?incarnation={OTHER}"), 404, "not-found")
+    pawl("resolve", "--gateway", "OnlyInDoubt-XXXX", "--dead", "--settled", "--yes")
+    refused(world.gateway("POST", "/v1/gateways/OnlyInDoubt-XXXX/dead"), 404, "not-found")
+    pawl("resolve", "--gateway", GHOST, "--dead", "--yes")
+    pawl("resolve", name, "--all", "--yes")
+
+
+@test
+def a_gateway_whose_pulse_is_fresh_is_not_dead_unless_it_is_forced():
+    one = sending()
+    gateway, incarnation = (intents(one.name)[0][part] for part in ("gateway", "incarnation"))
+    other = world.daemon("pawl-gateway", "--routes", TABLE)
+    client = world.client(other)
+    wait_until(lambda: client("GET", "/readyz").status == 200, "another gateway is ready")
+    left_behind(one.name, 1, gateway=gateway, incarnation=ONE)
+    url = f"/v1/gateways/{gateway}/dead"
+    for query in ("", f"?incarnation={incarnation}", "?settled=true"):
+        answer = client("POST", url + query)
+        refused(answer, 409, "gateway-lives")
+        check_equal(answer.json["incarnation"], incarnation)
+        check(answer.json["pulse_ms"] <= 10000, repr(answer))
+    check_equal([item["state"] for item in intents(one.name)], ["sending", "sending"])
+    check_equal(client("POST", f"{url}?incarnation={ONE}").json, {"intents": 1, "in_doubt": 0})
+    check_equal({item["incarnation"]: item["state"] for item in intents(one.name)}, {incarnation: "sending", ONE: "dead"})
+    answer = pawl("resolve", "--gateway", gateway, "--dead", "--force", "--yes", "-o", "json", PAWL_GATEWAY_URL=other.url)
+    check_equal(json.loads(answer.stdout), {"intents": 2, "in_doubt": 0})
+    check_equal({item["state"] for item in intents(one.name)}, {"dead"})
+    release.set()
+    pawl("resolve", one.name, "--all", "--yes")
+    release.clear()
+    other.kill()
+    world.daemons.remove(other)
+
+
+@test
+def however_many_are_to_be_settled_none_is_left_out_or_uncounted():
+    entries = [f"{GHOST} Incarnation-{i:04}" for i in range(150)]
+    for count, settled, left in ((150, "", 150), (150, "?settled=true", 0), (64, "?settled=true", 0), (65, "?settled=true", 0),
+                                 (65, "", 65)):
+        world.redis("HSET", "pawl:{store}:doubt", *[part for entry in entries[:count] for part in (entry, "open")])
+        check_equal(world.gateway("GET", "/v1/gateways/doubt").json["in_doubt"], count)
+        answer = world.gateway("POST", f"/v1/gateways/{GHOST}/dead{settled}").json
+        check_equal(answer, {"intents": 0, "in_doubt": left}, f"{count} {settled}")
+        check_equal(world.redis("HLEN", "pawl:{store}:doubt"), left)
+    world.redis("DEL", "pawl:{store}:doubt")
 
 
 @test
@@ -473,7 +672,9 @@ def the_process_that_is_asked_is_not_taken_for_dead():
     pawl("resolve", "--gateway", own["gateway"], "--dead", "--yes")
     states = {item["incarnation"]: item["state"] for item in intents(one.name)}
     check_equal(states, {own["incarnation"]: "sending", ONE: "dead"})
-    pawl("resolve", "--gateway", own["gateway"], "--incarnation", own["incarnation"], "--dead", "--yes")
+    for more in ([], ["--force"]):
+        check_in("the very process", pawl("resolve", "--gateway", own["gateway"], "--incarnation", own["incarnation"], "--dead",
+                                          "--yes", *more, status=1).stderr)
     check_in("sending", [item["state"] for item in intents(one.name)])
     check_in("1 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
     let_go(one.name)
@@ -547,12 +748,14 @@ def other_routes_are_adopted_when_nothing_is_open_and_then_the_others_forward_no
 @test
 def what_is_malformed_is_400_and_changes_nothing():
     one = unknown()
-    for target in (f"/v1/intents/{one.name}?x", "/v1/intents/a%2Fb", "/v1/intents/-a"):
+    for target in (f"/v1/intents/{one.name}?x", "/v1/intents?x=1", "/v1/intents?limit=1&limit=1", "/v1/intents?limit=x",
+                   f"/v1/intents/{one.name}?limit=", "/v1/gateways/doubt?x=1", "/v1/intents/a%2Fb", "/v1/intents/-a"):
         refused(world.gateway("GET", target), 400, "invalid-request")
     for query in ("?id=", "?id=x", "?id=-1", "?id=1&id=1", "?id=12345678901234567", "?all=true", "?id=1&all=true"):
         refused(world.gateway("POST", f"/v1/intents/{one.name}/resolve{query}"), 400, "invalid-request")
     refused(world.gateway("POST", "/v1/intents/-a/resolve"), 400, "invalid-request")
     for target in (GHOST[1:], GHOST + "X", GHOST[1:] + ".", GHOST + "?settled=false", GHOST + "?settled", GHOST + "?x=1",
+                   GHOST + "?force=false", GHOST + "?force", GHOST + "?force=true&force=true",
                    GHOST + "?incarnation=", GHOST + "?incarnation=x", GHOST + f"?incarnation={ONE}&incarnation={ONE}",
                    GHOST + f"?incarnation={ONE}&x=1", GHOST + "?settled=true&settled=true"):
         path, mark, query = target.partition("?")
@@ -565,21 +768,27 @@ def what_is_malformed_is_400_and_changes_nothing():
 
 @test
 def only_the_listed_methods_are_taken_and_head_and_options_are_among_them():
-    for target, methods in (("/v1/intents/a", ("GET", "HEAD")), ("/v1/intents/a/resolve", ("POST",)),
+    name = ghost()
+    for target, methods in (("/v1/intents", ("GET", "HEAD")), ("/v1/intents/a", ("GET", "HEAD")),
+                            ("/v1/gateways/doubt", ("GET", "HEAD")), ("/v1/intents/a/resolve", ("POST",)),
                             (f"/v1/gateways/{GHOST}/dead", ("POST",)), ("/v1/routes", ("GET", "HEAD")),
                             ("/v1/routes/adopt", ("POST",))):
         check_equal(world.gateway("OPTIONS", target).status, 204, target)
         for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "MAKE"):
             status = world.gateway(method, target).status
             check_equal(status, 200 if method in methods else 405, f"{method} {target}")
+    pawl("resolve", name, "--all", "--yes")
 
 
 @test
 def a_body_is_read_and_forgotten_or_too_large():
+    name = ghost()
     for target in ("/v1/intents/a/resolve", f"/v1/gateways/{GHOST}/dead", "/v1/routes/adopt"):
         check_equal(world.gateway("POST", target, body={"any": "thing"}).status, 200)
         refused(world.gateway("POST", target, body=b"x" * (1 << 21)), 413, "too-large")
-    refused(world.gateway("GET", "/v1/routes", body=b"x"), 400, "invalid-request")
+    for target in ("/v1/routes", "/v1/intents", "/v1/gateways/doubt"):
+        refused(world.gateway("GET", target, body=b"x"), 400, "invalid-request")
+    pawl("resolve", name, "--all", "--yes")
 
 
 @test
@@ -605,6 +814,7 @@ def what_the_gateway_says_of_forwarded_requests_is_as_described():
 
 @test
 def a_death_that_is_recorded_in_part_is_not_told_as_one_that_certainly_is_not():
+    name = ghost()
     relay = Relay(world.redis)
     daemon = Daemon("pawl-gateway", "--redis", relay.url, "--keys", world.keys_file, "--listen", "127.0.0.1:0")
     world.daemons.append(daemon)
@@ -619,6 +829,7 @@ def a_death_that_is_recorded_in_part_is_not_told_as_one_that_certainly_is_not():
     world.redis("ACL", "SETUSER", "default", "+evalsha")
     refused(answer, 504, "outcome-unknown")
     check_equal(client("POST", f"/v1/gateways/{GHOST}/dead").status, 200)
+    pawl("resolve", name, "--all", "--yes")
 
 
 @test
@@ -629,10 +840,10 @@ def a_store_that_is_gone_is_told_as_such_by_all_of_them():
     def is_told(method, target):
         answer = apart.gateway(method, target)
         return (answer.status, answer.code) == (503, "store-unavailable")
-    for method, target in (("GET", "/v1/intents/a"), ("POST", "/v1/intents/a/resolve"),
+    for method, target in (("GET", "/v1/intents"), ("GET", "/v1/intents/a"), ("GET", "/v1/gateways/doubt"), ("POST", "/v1/intents/a/resolve"),
                            ("POST", f"/v1/gateways/{GHOST}/dead"), ("POST", "/v1/routes/adopt")):
         wait_until(lambda method=method, target=target: is_told(method, target), f"{target} is 503")
-    for words in (["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["routes", "adopt"]):
+    for words in (["resolve"], ["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["routes", "adopt"]):
         check_in("store-unavailable", pawl(*words, status=69, PAWL_GATEWAY_URL=apart.gateway.url).stderr)
     check_equal(apart.gateway("GET", "/v1/routes").status, 200)
     for daemon in apart.daemons:

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import subprocess
 import tempfile
 
 import jsonschema
@@ -48,6 +49,22 @@ def parser(document, *flags):
     return done.returncode == 0, done.stderr
 
 
+def certificate(name):
+    """The path of a certificate of its own, and of its key."""
+    cert, key = (os.path.join(FOLDER.name, name + end) for end in (".pem", ".key"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", f"/CN={name}",
+                    "-keyout", key, "-out", cert], check=True, capture_output=True, timeout=60)
+    return cert, key
+
+
+CA_FILE, CA_KEY = certificate("ca")
+
+
+def on_this_machine(document):
+    """The same with a ca_file that is there."""
+    return table(*({**route, "ca_file": CA_FILE} if "ca_file" in route else route for route in document["routes"]))
+
+
 def schema(document):
     return VALIDATOR.is_valid(document)
 
@@ -55,7 +72,7 @@ def schema(document):
 def both_take(document, where):
     errors = [f"{list(error.absolute_path)}: {error.message}" for error in VALIDATOR.iter_errors(document)]
     check_equal(errors, [], where)
-    taken, said = parser(document)
+    taken, said = parser(on_this_machine(document))
     check(taken, f"{where}: {said}")
 
 
@@ -279,6 +296,63 @@ def a_bad_table_is_a_bad_configuration_wherever_it_is_named():
     check_equal(missing.returncode, CONFIG)
     check_in("none", missing.stderr)
     check_equal(run_daemon("pawl-lease", "--keys", KEYS, "--routes", path, "--check-config").returncode, CONFIG)
+
+
+def text_of(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def file_of(name, text):
+    path = os.path.join(FOLDER.name, name)
+    with open(path, "w", encoding="latin-1") as file:
+        file.write(text)
+    return path
+
+
+@test
+def a_ca_file_without_a_certificate_is_a_bad_configuration_that_names_route_and_file():
+    cert, secure = text_of(CA_FILE), with_(ADMITTED, upstream="https://h.example")
+    lines = cert.splitlines(keepends=True)
+    bad = [
+        (os.path.join(FOLDER.name, "gone.pem"), "cannot be opened"),
+        (FOLDER.name, "cannot be read"),
+        (file_of("empty.pem", ""), "no certificate"),
+        (file_of("words.pem", "not a certificate\n"), "no certificate"),
+        (CA_KEY, "no certificate"),
+        (file_of("der.pem", "".join(chr(byte) for byte in subprocess.run(["openssl", "x509", "-in", CA_FILE, "-outform", "DER"], check=True,
+                                                                         capture_output=True, timeout=60).stdout)), "no certificate"),
+        (file_of("cut.pem", cert[:len(cert) // 2]), "damaged or cut short"),
+        (file_of("line.pem", "".join(lines[:3] + lines[4:])), "damaged or cut short"),
+        (file_of("letter.pem", cert.replace(lines[2][:4], "!!!!")), "damaged or cut short"),
+        (file_of("hollow.pem", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"), "damaged or cut short"),
+        (file_of("second.pem", cert + cert[:len(cert) // 2]), "damaged or cut short"),
+        (file_of("long.pem", cert + "#" * (4 << 20)), "more than"),
+    ]
+    for path, word in bad:
+        document = table(with_(ADMITTED, match="/first", lease="first"), with_(secure, ca_file=path))
+        taken, said = parser(document)
+        check(not taken, f"{path} is taken")
+        for one in (f"routes[1] ({ADMITTED['match']}): ca_file: {path}", word):
+            check_in(one, said)
+    plain = run_daemon("pawl-gateway", "--keys", KEYS, "--routes", os.path.join(FOLDER.name, "routes.json"))  # without --check-config
+    check_equal(plain.returncode, CONFIG, repr(plain))
+    check_in("ca_file: ", plain.stderr)
+    second = text_of(certificate("other")[0])
+    for name, text in (("two", cert + second), ("words", "Ada's authority\n" + cert + "and another's:\n" + second + "\n"), ("crlf", cert.replace("\n", "\r\n")),
+                       ("x509", cert.replace(" CERTIFICATE", " X509 CERTIFICATE")), ("key", text_of(CA_KEY) + cert)):
+        taken, said = parser(table(with_(secure, ca_file=file_of(name + ".pem", text))))
+        check(taken, f"{name}: {said}")
+
+
+@test
+def the_first_route_of_an_upstream_is_named_and_each_ca_file_is_looked_at():
+    secure = [with_(ADMITTED, match=f"/{name}/{{id}}", lease=f"{name}:{{id}}", upstream=f"https://{name[0]}.example", ca_file=path)
+              for name, path in (("a1", CA_FILE), ("a2", CA_FILE), ("b1", "/nonexistent/b.pem"), ("b2", "/nonexistent/b.pem"))]
+    taken, said = parser(table(*secure))
+    check(not taken, "taken")
+    check_in("routes[2] (/b1/{id}): ca_file: /nonexistent/b.pem", said)
+    check(parser(table(*secure[:2]))[0], "those that are there are refused")
 
 
 @test

@@ -170,6 +170,18 @@ TEST(who_is_gone_without_a_word_is_told_while_grants_go_on)
     AFTER((s.members[1].live = false, TEXT(s.members[1].state, "forgotten")), CLI_OK, NULL);
 }
 
+TEST(who_is_in_doubt_is_told_with_what_ends_it)
+{
+    static struct doubt_fact doubts[] = {
+        {.gateway = "gate-7", .incarnation = "one", .state = "open", .dead_ms = -1},
+        {.gateway = "gate-8", .incarnation = "two", .state = "dead"}};
+
+    AFTER((s.facts.doubts = doubts, s.facts.doubt_count = 1), CLI_OK, "1 incarnation of gateways");
+    AFTER((s.facts.doubts = doubts, s.facts.doubt_count = 2), CLI_OK, "2 incarnations of gateways");
+    AFTER((s.facts.doubts = doubts, s.facts.doubt_count = 1), CLI_OK,
+          "pawl resolve --gateway gate-7 --incarnation one --dead");
+}
+
 int main(void)
 {
     RUN(a_store_in_order_gives_no_cause_for_complaint);
@@ -183,5 +195,6 @@ int main(void)
     RUN(a_newcomer_is_told_with_what_it_waits_for);
     RUN(settings_that_can_lose_locks_and_keys_with_an_end_are_told);
     RUN(who_is_gone_without_a_word_is_told_while_grants_go_on);
+    RUN(who_is_in_doubt_is_told_with_what_ends_it);
     return check_done();
 }

@@ -2,12 +2,14 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
---   returns  {"status", facts, members, asked, waiting}
+--   returns  {"status", facts, members, asked, waiting, doubts}
 --     facts    {name, value, ...}: see below; "kind" is "empty", "another" (no store that this release
 --              knows), or "store"
 --     members  {{name, value, ...}, ...}, in the order of their ids
 --     asked    while gated: 0 no living lease service has reported, 1 none of them may admit the store,
 --              2 one of them may   waiting: {ids of lease services}, whose floors the nearest one still needs
+--     doubts   {{name, value, ...}, ...}: gateways that may have sent what the store has lost, and have not
+--              said yet that all is recorded again (gateway/scripts/lib/intent.lua), in the order of ids
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
@@ -163,4 +165,18 @@ for n, id in ipairs(ids) do
         'live', is_fresh(one) and 1 or 0, 'reported', reported and 1 or 0, 'who', one.who or '',
     }
 end
-return { 'status', facts, members, asked, waiting }
+
+local doubt, doubts, who = hash_read(KEYS[1] .. ':doubt'), {}, {}
+for entry in pairs(doubt) do
+    who[#who + 1] = entry
+end
+table.sort(who)
+for n, entry in ipairs(who) do
+    local gateway, incarnation = string.match(entry, '^(%S+) (%S+)$')
+    local dead = string.match(doubt[entry], '^dead (%d+)')
+    doubts[n] = {
+        'gateway', gateway or entry, 'incarnation', incarnation or '', 'state', dead and 'dead' or 'open',
+        'age', dead and math.max(0, RAW_MS + store.clock - tonumber(dead)) or -1, -- ms it is known to be dead
+    }
+end
+return { 'status', facts, members, asked, waiting, doubts }

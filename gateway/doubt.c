@@ -1,0 +1,176 @@
+/* doubt.c - who has yet to say what it had sent to upstreams, since a store has lost something.
+ *
+ *   doubt_tick   is it time to look?
+ *   doubt_ask    gateways_in_doubt.lua
+ *   doubt_told   for readyz and the metrics; the log has it once for each life */
+#include "gateway/doubt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gateway_scripts.h"
+
+/* LOG_AFTER_MS: gateways that live say it in a fraction of that, and nobody needs to know. */
+enum { LOOK_MS = 1000, LOG_AFTER_MS = 1000, NAMES_MAX = 4, NAMES_SIZE = NAMES_MAX * 80, DOUBT_ARGS = 1 };
+
+struct doubt {
+    struct gateway_worker *own;
+    int64_t epoch;   /* of the life that was looked at; 0: none */
+    uint64_t due_ms; /* when to look again */
+    uint64_t since_ms;
+    bool in_flight, stopped, is_logged;
+    struct record_call call;
+    char key[KEYS_STRIPE_SIZE];
+    struct bytes argv[1 + DOUBT_ARGS + RECORD_ARGS];
+};
+
+static void doubt_ask(struct doubt *doubt);
+static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply);
+
+struct doubt *doubt_new(struct gateway_worker *own)
+{
+    struct doubt *doubt = calloc(1, sizeof(*doubt));
+
+    if (doubt == NULL) {
+        abort();
+    }
+    doubt->own = own;
+    return doubt;
+}
+
+void doubt_stop(struct doubt *doubt)
+{
+    doubt->stopped = true;
+}
+
+void doubt_free(struct doubt *doubt)
+{
+    free(doubt);
+}
+
+void doubt_tick(struct doubt *doubt)
+{
+    struct record_line *line = &doubt->own->record.line;
+    int64_t epoch = life_epoch(line->life);
+    bool is_new = epoch != doubt->epoch;
+    bool is_due = is_new || (doubt->own->gateway->in_doubt.count > 0 && loop_now_ms() >= doubt->due_ms);
+
+    if (doubt->in_flight || doubt->stopped || !is_due || record_line_problem(line) != PROBLEM_NONE) {
+        return;
+    }
+    if (is_new) {
+        doubt->is_logged = false;
+        doubt->since_ms = loop_now_ms();
+    }
+    doubt_ask(doubt);
+}
+
+static void doubt_ask(struct doubt *doubt)
+{
+    doubt->call.store.done = doubt_told;
+    doubt->argv[0] = keys_stripe(doubt->key, 0);
+    doubt->argv[1] = BYTES("4");
+    doubt->in_flight = record_run(&doubt->own->record.line, &doubt->call, 0, &script_gateways_in_doubt, 1,
+                                  1 + DOUBT_ARGS, doubt->argv) == PROBLEM_NONE;
+}
+
+static void doubt_log(struct doubt *doubt, const struct store_reply *list)
+{
+    struct log *log = &doubt->own->gateway->service->log;
+    int64_t count = doubt->own->gateway->in_doubt.count;
+    char names[NAMES_SIZE] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < store_reply_count(list) && i < NAMES_MAX && len < sizeof(names); i++) {
+        const struct store_reply *one = store_reply_list(list, i);
+        struct bytes gateway = store_reply_text(one, 0), incarnation = store_reply_text(one, 1),
+                     state = store_reply_text(one, 2);
+
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s %.*s %.*s", i > 0 ? ", " : "",
+                                (int)gateway.len, gateway.at, (int)incarnation.len, incarnation.at,
+                                (int)state.len, state.at);
+    }
+    struct log_field fields[] = {LOG_I("incarnations", count), LOG_T("who", bytes_of(names)),
+                                 LOG_T("do", BYTES("pawl store status")), LOG_END};
+    log_event(log, LOG_WARNING, "in-doubt", fields);
+    doubt->is_logged = true;
+}
+
+/* For the other threads: how many, and the first of them. */
+static void doubt_publish(struct doubt *doubt, int64_t count, const struct store_reply *list)
+{
+    struct gateway_doubt *told = &doubt->own->gateway->in_doubt;
+    const struct store_reply *first = list != NULL && store_reply_count(list) > 0 ? store_reply_list(list, 0)
+                                                                                  : NULL;
+    struct bytes gateway = first != NULL ? store_reply_text(first, 0) : BYTES("");
+    struct bytes incarnation = first != NULL ? store_reply_text(first, 1) : BYTES("");
+
+    pthread_mutex_lock(&told->mutex);
+    told->count = first != NULL ? (unsigned)count : 0;
+    snprintf(told->first, sizeof(told->first), "%.*s %.*s", (int)gateway.len, gateway.at,
+             (int)incarnation.len, incarnation.at);
+    pthread_mutex_unlock(&told->mutex);
+}
+
+/* {"doubt", seq, how many, {{gateway, incarnation, state, since}, ...}} */
+static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    struct doubt *doubt = container_of(call, struct doubt, call.store);
+    enum problem bad = record_problem(&doubt->call, outcome, reply);
+
+    doubt->in_flight = false;
+    if (doubt->stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
+        return ANSWERED; /* the next tick asks again */
+    }
+    doubt->epoch = doubt->call.epoch;
+    doubt->due_ms = loop_now_ms() + LOOK_MS;
+    doubt_publish(doubt, store_reply_integer(reply, 2), store_reply_list(reply, 3));
+    if (doubt->own->gateway->in_doubt.count == 0) {
+        if (doubt->is_logged) {
+            log_event(&doubt->own->gateway->service->log, LOG_INFO, "in-doubt-no-more",
+                      (struct log_field[]){LOG_END});
+            doubt->is_logged = false;
+        }
+    } else if (!doubt->is_logged && loop_now_ms() >= doubt->since_ms + LOG_AFTER_MS) {
+        doubt_log(doubt, store_reply_list(reply, 3));
+    }
+    return ANSWERED;
+}
+
+/* -- what is told */
+
+void doubt_detail(char detail[DOUBT_DETAIL_SIZE], const char *begin, struct bytes who)
+{
+    const char *space = memchr(who.at, ' ', who.len);
+    size_t len = space != NULL ? (size_t)(space - who.at) : who.len;
+    struct bytes incarnation = {who.at + len + (space != NULL), who.len - len - (space != NULL)};
+
+    snprintf(
+        detail, DOUBT_DETAIL_SIZE,
+        "%sThe store has lost data, and incarnation %.*s of gateway %.*s has yet to say what it had sent "
+        "on. If it runs, it says so as soon as it reaches the store. If it is dead: pawl resolve "
+        "--gateway %.*s --incarnation %.*s --dead, and with --settled when nothing that it had sent is "
+        "still on its way.",
+        begin, (int)incarnation.len, incarnation.at, (int)len, who.at, (int)len, who.at, (int)incarnation.len,
+        incarnation.at);
+}
+
+const char *doubt_lacking(struct worker *worker, char detail[READY_DETAIL_SIZE])
+{
+    struct gateway_doubt *told = &gateway_of(worker->service)->in_doubt;
+    char begin[96], first[sizeof(told->first)];
+    unsigned count;
+
+    pthread_mutex_lock(&told->mutex);
+    count = told->count;
+    memcpy(first, told->first, sizeof(first));
+    pthread_mutex_unlock(&told->mutex);
+    if (count == 0) {
+        return NULL;
+    }
+    snprintf(begin, sizeof(begin), "Ordered routes answer 503 in-doubt (%u: pawl store status). ", count);
+    doubt_detail(detail, begin, bytes_of(first));
+    return "in-doubt";
+}

@@ -1,0 +1,17 @@
+-- gateways_in_doubt.lua - who may have sent what a store that was not proven complete has lost, and has not
+-- said yet that all is recorded again (lib/intent.lua).
+-- use: shared/record/clock.lua
+-- use: shared/record/stripe.lua
+--   KEYS[1]  stripe 0   ARGV[1]  how many to tell, 1 to 1000
+--   returns  {"doubt", seq, how many there are,
+--             {{gateway, incarnation, "open" | "dead", store time (ms) since when it is known to be dead, or
+--               ""}, ...}: at most ARGV[1], in the order of their names}
+local DOUBT = 'pawl:{store}:doubt'
+local names, told = redis.call('HKEYS', DOUBT), {}
+table.sort(names)
+for i = 1, math.min(#names, tonumber(ARGV[1])) do
+    local gateway, incarnation = string.match(names[i], '^(%S+) (%S+)$')
+    local state, since = string.match(redis.call('HGET', DOUBT, names[i]), '^(%a+) ?(%d*)')
+    told[i] = { gateway or names[i], incarnation or '', state or 'open', since or '' }
+end
+return { 'doubt', SEQ, #names, told }

@@ -1,0 +1,105 @@
+/* takeover_dead.c - the intents of former incarnations of this gateway.
+ *
+ *   take_ask    intent_takeover.lua: those of the dead, one stripe after the other
+ *   dead_ask    doubt_dead.lua: what a store may have lost of theirs nobody will record again */
+#include "gateway/takeover_internal.h"
+
+#include <string.h>
+
+#include "gateway_scripts.h"
+
+static void take_ask(struct takeover *takeover);
+static takeover_answer_fn take_answer;
+static void dead_ask(struct takeover *takeover);
+static takeover_answer_fn dead_answer;
+
+/* At least one word: none would mean all. */
+static unsigned dead_put(struct takeover *takeover, unsigned at)
+{
+    takeover->argv[at] = BYTES("-");
+    for (unsigned i = 0; i < takeover->dead.count; i++) {
+        takeover->argv[at + i] = bytes_of(takeover->dead.dead[i]);
+    }
+    return takeover->dead.count > 0 ? takeover->dead.count : 1;
+}
+
+void takeover_take(struct takeover *takeover)
+{
+    take_ask(takeover);
+}
+
+static void take_ask(struct takeover *takeover)
+{
+    if (takeover->stripe == STRIPES) {
+        dead_ask(takeover);
+        return;
+    }
+    takeover_own(takeover, takeover->stripe);
+    takeover->argv[3] = (struct bytes){takeover->from, takeover->from_len};
+    takeover->argv[4] = BYTES("100");
+    takeover_run(takeover, takeover->stripe, &script_intent_takeover, 4 + dead_put(takeover, 5), take_answer);
+}
+
+/* {"taken", seq, {texts of theirs that are open now}, where to go on} */
+static enum step take_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+    const struct store_reply *texts;
+    struct bytes from;
+
+    if (!takeover_told(takeover, outcome, reply, "taken")) {
+        return ANSWERED;
+    }
+    texts = store_reply_list(reply, 2);
+    from = store_reply_text(reply, 3);
+    if (takeover->from_len == 0) {
+        intents_forget_kept(&takeover->own->gateway->intents, takeover->stripe); /* what is kept of before */
+    }
+    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
+        intents_keep(&takeover->own->gateway->intents, takeover->stripe, store_reply_text(texts, i));
+        takeover->taken++;
+    }
+    takeover->from_len = from.len <= sizeof(takeover->from) ? from.len : 0;
+    memcpy(takeover->from, from.at != NULL ? from.at : "", takeover->from_len);
+    takeover->stripe += takeover->from_len == 0;
+    take_ask(takeover);
+    return ANSWERED;
+}
+
+/* Of whom nobody knows whether they are dead. */
+static unsigned unproven_put(struct takeover *takeover, unsigned at)
+{
+    takeover->argv[at] = BYTES("open");
+    for (unsigned i = 0; i < takeover->dead.others; i++) {
+        takeover->argv[at + 1 + i] = bytes_of(takeover->dead.other[i]);
+    }
+    return 1 + takeover->dead.others;
+}
+
+static void dead_ask(struct takeover *takeover)
+{
+    bool is_first = takeover->has_taken || takeover->epoch == takeover->first_epoch;
+    unsigned args = 3;
+
+    takeover_own(takeover, 0);
+    /* A store was lost before we had seen what they had open: then only we know that they are in doubt. */
+    takeover->argv[3] = is_first ? BYTES("these") : BYTES("lost");
+    args += dead_put(takeover, 1 + args);
+    if (!is_first) {
+        args += unproven_put(takeover, 1 + args);
+    }
+    takeover_run(takeover, 0, &script_doubt_dead, args, dead_answer);
+}
+
+static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct takeover *takeover = container_of(call, struct takeover, call.store);
+
+    if (takeover_told(takeover, outcome, reply, "dead")) {
+        takeover->has_taken = true;
+        takeover_taken(takeover);
+    }
+    return ANSWERED;
+}

@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""Every reply of the scripts by which an operator sees what is open, and says that a gateway is dead."""
+
+import re
+
+from intents import DOUBT, parse, same_stripe, script, texts_of
+from lua_test import EPOCH, RECORD, ROOT, Lease, Store, check, check_equal, main, test
+
+STORE = Store()
+NOW, FRESH_MS = 1000000, 10000
+
+
+def begin():
+    STORE.begin(NOW)
+    return Lease(STORE, "orders:42")
+
+
+def left(lease, seq, gateway="gate-a", incarnation="life-1", state="s", number="w0.1"):
+    """An intent as it stands in the store."""
+    text = f"{lease.name} {EPOCH:015} {1:015} {seq:016} {state} o {gateway} {incarnation} {number} h {NOW}" + \
+        (" 0" if state == "d" else "")
+    STORE.redis("ZADD", lease.stripe + ":i", 0, text)
+    return text
+
+
+def unchanged(name, lease, *args):
+    return STORE.unchanged_by(lambda: STORE.call(script(name), [lease.stripe], *args))
+
+
+def owner(text):
+    one = parse(text)
+    return one.seq, one.gateway, one.incarnation, one.id
+
+
+# -- the list
+
+@test
+def those_with_one_number_are_listed_once_each_whatever_becomes_of_their_state_between_two_pages():
+    lease = begin()
+    for seq in (2, 3, 4):
+        for gateway in ("gate-c", "gate-a", "gate-b"):
+            for incarnation in ("life-1", "life-2"):
+                left(lease, seq, gateway, incarnation)
+    wanted, state = sorted(owner(one) for one in texts_of(STORE, lease)), "s"
+    for most in range(1, 20):
+        for name in ("", lease.name):
+            behind, got = "", []
+            while not got or behind:
+                behind, page = unchanged("intent_list", lease, name, behind, most)[2:]
+                check(len(page) == most or not behind, f"{len(page)} of {most}")
+                got += map(owner, page)
+                check(len(got) <= len(wanted), f"{most} at a time: {got}")
+                now, state = state, "usdq"["squd".index(state)]
+                for text in texts_of(STORE, lease):
+                    STORE.redis("ZREM", lease.stripe + ":i", text)
+                    changed = text.removesuffix(" 0").replace(f" {now} o ", f" {state} o ")
+                    STORE.redis("ZADD", lease.stripe + ":i", 0, changed + (" 0" if state == "d" else ""))
+            check_equal(got, wanted, f"{most} at a time")
+
+
+@test
+def one_that_was_closed_between_two_pages_does_not_stop_the_list():
+    lease = begin()
+    texts = [left(lease, seq) for seq in (2, 3, 4)]
+    behind, page = unchanged("intent_list", lease, "", "", 1)[2:]
+    check_equal(page, texts[:1])
+    STORE.redis("ZREM", lease.stripe + ":i", *texts[:2])
+    check_equal(unchanged("intent_list", lease, "", behind, 1)[2:], ["", texts[2:]])
+    STORE.redis("DEL", lease.stripe + ":i")
+    check_equal(unchanged("intent_list", lease, "", behind, 1)[2:], ["", []])
+
+
+# -- whose is it
+
+@test
+def a_gateway_is_found_by_what_it_has_open_in_whatever_state_and_place():
+    lease = begin()
+    other = Lease(STORE, same_stripe(lease.name, 1)[0])
+    for seq in range(2, 12):
+        left(lease, seq)
+    for state in "qsud":
+        STORE.redis("ZREM", other.stripe + ":i", *[one for one in texts_of(STORE, lease) if "gate-z" in one] or ["none"])
+        left(other, 20, "gate-z", "life-9", state)
+        for most in (1, 3, 11, 100):
+            for gateway, incarnation, wanted in (("gate-z", "", 1), ("gate-z", "life-9", 1), ("gate-z", "life-8", 0),
+                                                 ("gate-y", "", 0), ("life-9", "", 0)):
+                behind, found, calls = "", 0, 0
+                while not calls or behind:
+                    one, behind = unchanged("intent_whose", lease, gateway, incarnation, behind, most)[2:]
+                    found, calls = max(found, one), calls + 1
+                    check(calls < 20, "there is no end")
+                check_equal(found, wanted, f"{gateway} {incarnation} {most} at a time")
+
+
+# -- what is known of a gateway
+
+def look(lease, gateway="gate-a", incarnation="", but=""):
+    return unchanged("gateway_look", lease, gateway, incarnation, but)
+
+
+def known(lease, *fields, name="gate-a"):
+    STORE.redis("DEL", f"{RECORD}:m:{name}")
+    STORE.redis("HSET", f"{RECORD}:m:{name}", *fields)
+
+
+@test
+def a_gateway_lives_as_long_as_its_last_pulse_is_fresh_as_for_pawl_store_forget():
+    lease = begin()
+    fields = ["role", "gateway", "incarnation", "life-1", "state", "in", "at"]
+    for at, word in ((NOW, "fresh"), (NOW - FRESH_MS, "fresh"), (NOW - FRESH_MS - 1, "known"), (NOW + FRESH_MS, "fresh"),
+                     (NOW + FRESH_MS + 1, "known"), (0, "known")):
+        known(lease, *fields, at)
+        check_equal(look(lease)[0], word, f"{at}")
+    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/record/store.lua").read_text(), re.MULTILINE)
+    check_equal(int(limit.group(1)), FRESH_MS, "what pawl store forget goes by")
+    known(lease, *fields, NOW - 7)
+    check_equal(look(lease)[2:], [7, "life-1"])
+    check_equal(look(lease, incarnation="life-1")[2:], [7, "life-1"])
+    check_equal(look(lease, incarnation="life-0")[0], "unknown")
+    check_equal(look(lease, but="life-1")[0], "known")
+    check_equal(look(lease, but="life-0")[0], "fresh")
+    for state in ("out", "forgotten"):
+        known(lease, "role", "gateway", "incarnation", "life-1", "state", state, "at", NOW)
+        check_equal(look(lease)[0], "known", state)
+    known(lease, "role", "gateway", "incarnation", "life-1", "state", "pending", "at", NOW)
+    check_equal(look(lease)[0], "fresh")
+
+
+@test
+def who_is_no_gateway_and_not_in_doubt_is_unknown():
+    lease = begin()
+    check_equal(look(lease)[0], "unknown")
+    known(lease, "role", "lease", "incarnation", "life-1", "state", "in", "at", NOW)
+    check_equal(look(lease)[0], "unknown")
+    STORE.redis("HSET", DOUBT, "gate-a life-7", "open", "gate-b life-8", f"dead {NOW} 0")
+    for gateway, incarnation, word in (("gate-a", "", "known"), ("gate-a", "life-7", "known"), ("gate-a", "life-8", "unknown"),
+                                       ("gate-b", "life-8", "known"), ("gate", "", "unknown"), ("life-7", "", "unknown")):
+        check_equal(look(lease, gateway, incarnation)[0], word, f"{gateway} {incarnation}")
+
+
+# -- who is in doubt
+
+@test
+def who_is_in_doubt_is_told_in_the_order_of_names_and_counted_to_the_last():
+    lease = begin()
+    check_equal(unchanged("gateways_in_doubt", lease, 9)[2:], [0, []])
+    STORE.redis("HSET", DOUBT, "gate-b life-1", "open", "gate-a life-2", f"dead {NOW} 5", "gate-a life-1", "open")
+    all_of = [["gate-a", "life-1", "open", ""], ["gate-a", "life-2", "dead", str(NOW)], ["gate-b", "life-1", "open", ""]]
+    check_equal(unchanged("gateways_in_doubt", lease, 9)[2:], [3, all_of])
+    check_equal(unchanged("gateways_in_doubt", lease, 2)[2:], [3, all_of[:2]])
+
+
+main()

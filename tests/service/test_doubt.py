@@ -1,0 +1,339 @@
+#!/usr/bin/python3
+"""A store that has lost something: who is in doubt after it, what is closed once more, and who is told of it."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+
+from pawl_test import World, check, check_equal, check_in, main, test, wait_until
+from pawl_test.client import Client
+from pawl_test.relay import FROM_REDIS, Relay
+from pawl_test.upstream import Upstream, route, routes_file
+from pawl_test.world import BUILD, Daemon
+
+DOUBT = "pawl:{store}:doubt"
+FORMER, ELSEWHERE = "former-of-this-b", "former-elsewhere"  # incarnations: of this boot, and of another
+OTHER_BOOT = "00000000-0000-4000-8000-000000000000"
+LOST = "whichever_it_was"
+
+
+class Stage:
+    """One store; a gateway that sees it through a relay. What is written as "hang" has no answer until go_on()."""
+
+    def __init__(self, former=(), threads=1, damaged=False, starts=True):
+        self.folder = tempfile.mkdtemp(prefix="pawl-doubt-")
+        self.upstream, self.hanging, self.lock = Upstream(), {}, threading.Condition()
+        self.upstream.act = self.act
+        self.table = routes_file(self.folder, [
+            route(self.upstream, "/w/{id}", "job:{id}", timeout_ms=60_000),
+            route(self.upstream, "/a/{id}", "note:{id}", guarantee="admitted", timeout_ms=60_000)])
+        self.world = World(gateway_flags=["--routes", self.table])
+        self.redis, self.relay = self.world.redis, Relay(self.world.redis)
+        self.state_dir = pathlib.Path(self.folder) / "gateway"
+        self.state_dir.mkdir(mode=0o700)
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        lines = [f"{FORMER} {boot}\n" if one == FORMER else f"{one} {OTHER_BOOT}\n" for one in former]
+        if lines or damaged:
+            self.incarnations = "".join(lines) + ("damaged" if damaged else "")
+            (self.state_dir / "incarnations").write_text(self.incarnations, encoding="ascii")
+        self.threads, self.writes = str(threads), []
+        if starts:
+            self.start()
+
+    def start(self):
+        flags = ["--redis", self.relay.url, "--keys", self.world.keys_file, "--listen", "127.0.0.1:0", "--routes", self.table,
+                 "--state-dir", str(self.state_dir), "--store-timeout", "60s", "--threads", self.threads]
+        self.daemon = Daemon("pawl-gateway", *flags)
+        self.world.daemons.append(self.daemon)
+        self.gateway = Client("gateway", self.daemon.url, World.contract)
+
+    def act(self, upstream, request):
+        kind = request.body.split(b":", 1)[0]
+        if kind == b"hang":
+            go_on = threading.Event()
+            with self.lock:
+                self.hanging[request.body] = go_on
+                self.lock.notify_all()
+            go_on.wait(60)
+        elif kind == b"reset":
+            request.connection.reset()
+            return
+        upstream.obey(request)
+
+    def hangs(self, body):
+        with self.lock:
+            check(self.lock.wait_for(lambda: body in self.hanging, 20), f"{body} has not come")
+
+    def write(self, target, grant, body, client=None):
+        """The answer's holder; ["status"] when it is there."""
+        told = {}
+
+        def run():
+            with contextlib.suppress(Exception):
+                token = [("Fencing-Token", grant["fencing_token"])]
+                told["status"] = (client or self.gateway)("PUT", target, token, body, held=False).status
+            told.setdefault("status", "gone")
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        told["end"] = thread
+        self.writes.append(told)
+        return told
+
+    @staticmethod
+    def status(told, wanted):
+        told["end"].join(30)
+        check_equal(told.get("status"), wanted)
+
+    def states(self, name):
+        """Of the open intents of this lease."""
+        found = []
+        for ss in range(256):
+            for text in self.redis("ZRANGE", f"pawl:{{{ss:02x}}}:i", "0", "-1"):
+                words = text.decode().split(" ")
+                if words[0] == name:
+                    found.append(words[4])
+        return sorted(found)
+
+    def ready(self):
+        clients = (self.gateway, self.world.gateway, self.world.lease)
+        wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are back")
+
+    def keep(self):
+        """What Redis' file has now."""
+        kept = os.path.join(tempfile.mkdtemp(prefix="pawl-before-"), "appendonlydir")
+        self.redis.kill()
+        shutil.copytree(os.path.join(self.redis.folder, "appendonlydir"), kept)
+        self.redis.start()
+        self.relay.cut()
+        self.ready()
+        return kept
+
+    def set_back(self, kept):
+        self.redis.kill()
+        shutil.rmtree(os.path.join(self.redis.folder, "appendonlydir"))
+        shutil.copytree(kept, os.path.join(self.redis.folder, "appendonlydir"))
+        self.redis.start()
+        self.relay.cut()
+        self.ready()
+        check_equal(self.redis("HGET", "pawl:{store}", "how"), b"incomplete")
+
+    def lives(self):
+        """This gateway's id and its incarnation."""
+        lines = (self.state_dir / "incarnations").read_text(encoding="ascii").splitlines()
+        text = (self.state_dir / "high-water").read_text(encoding="ascii")
+        member = re.search(r"^id (\S+)$", text, re.M)
+        return member.group(1), lines[-1].split(" ")[0]
+
+    def doubts(self):
+        flat = [one.decode() for one in self.redis("HGETALL", DOUBT)]
+        return {who: state.split(" ")[0] for who, state in zip(flat[::2], flat[1::2])}
+
+    def own_doubts(self):
+        """Of this gateway's incarnations: which, and how."""
+        gateway, _ = self.lives()
+        return {who.split(" ")[1]: state for who, state in self.doubts().items() if who.startswith(gateway + " ")}
+
+    def pawl(self, *words, status=0):
+        environment = {**os.environ, "PAWL_GATEWAY_URL": self.daemon.url, "PAWL_REDIS": self.redis.url}
+        done = subprocess.run([str(BUILD / "pawl"), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=30, check=False)
+        check_equal(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def metric(self, name):
+        text = self.gateway("GET", "/metrics", held=False).body.decode()
+        return int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
+
+    def close(self):
+        for go_on in self.hanging.values():
+            go_on.set()
+        for told in self.writes:
+            told["end"].join(30)
+        self.relay.close()
+        self.world.close()
+        self.upstream.close()
+
+
+def lost_before_the_takeover(stage):
+    """The store is set back while the gateway's first takeover is under way."""
+    stage.ready()
+    kept = stage.keep()
+    stage.daemon.kill()
+    stage.world.daemons.remove(stage.daemon)
+    if hasattr(stage, "incarnations"):
+        (stage.state_dir / "incarnations").write_text(stage.incarnations, encoding="ascii")
+    held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
+    stage.start()
+    held.wait_met()
+    stage.set_back(kept)
+    own = stage.lives()[1]
+    wait_until(lambda: own not in stage.own_doubts(), "this one has said what it has open")
+
+
+@test
+def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_seen_to():
+    stage = Stage(former=(ELSEWHERE, FORMER))
+    lost_before_the_takeover(stage)
+    gateway, _ = stage.lives()
+    found = stage.own_doubts()
+    check_equal((found.get(FORMER), found.get(ELSEWHERE)), ("dead", "open"))
+    grant = stage.world.acquire("job:one", ttl_ms=600_000)
+    told = stage.gateway("PUT", "/w/one", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
+    check_equal((told.status, told.json["code"]), (503, "in-doubt"))
+    check_in(f"pawl resolve --gateway {gateway} --incarnation ", told.json["detail"])
+    for who in stage.own_doubts():
+        stage.pawl("resolve", "--gateway", gateway, "--incarnation", who, "--dead", "--settled", "--yes")
+    wait_until(lambda: stage.doubts() == {}, "nobody is in doubt")
+    stage.status(stage.write("/w/one", grant, b"new"), 200)
+    stage.close()
+
+
+@test
+def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was():
+    stage = Stage(damaged=True)
+    lost_before_the_takeover(stage)
+    check_equal(stage.own_doubts().get(LOST), "open")
+    lines = (stage.state_dir / "incarnations").read_text(encoding="ascii").splitlines()
+    check_equal([one.split(" ")[0] for one in lines[:-1]], [LOST], "the next one knows of it, too")
+    stage.close()
+
+
+@test
+def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
+    stage = Stage(former=(ELSEWHERE, FORMER), starts=False)
+    left = stage.relay.hold(FROM_REDIS, b"$4\r\nleft")
+    stage.start()
+    left.wait_met()
+    left.go()
+    stage.ready()
+    stage.set_back(stage.keep())
+    wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+    stage.close()
+
+
+@test
+def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_else():
+    for threads in (1, 2):
+        stage = Stage(threads=threads)
+        stage.ready()
+        names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
+        grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
+        writes = {}
+        for name in names:
+            body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
+            client = stage.world.gateway if name.startswith("theirs") else stage.gateway
+            writes[name] = stage.write("/w/" + name, grants[name], body, client)
+            if not name.startswith("lost"):
+                stage.hangs(body)
+        for name in names:
+            if name.startswith("lost"):
+                stage.status(writes[name], 504)
+                wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
+        kept = stage.keep()
+        for name in names:
+            if name.startswith("done"):
+                stage.hanging[b"hang:" + name.encode()].set()
+                stage.status(writes[name], 200)
+                wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
+        stage.set_back(kept)
+        wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+        for name in names:
+            wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
+            wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
+        newer = stage.world.acquire("job:done0", ttl_ms=600_000)
+        stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
+        check_in("intents-closed-again", stage.daemon.log())
+        for told in stage.hanging.values():
+            told.set()
+        for name in names:
+            if name.startswith(("open", "theirs")):
+                stage.status(writes[name], 200)
+        stage.close()
+
+
+@test
+def an_admission_whose_reply_is_under_way_is_not_closed():
+    stage = Stage(threads=2, starts=False)
+    stage.redis("HSET", DOUBT, f"{LOST} {LOST}", "open")
+    listed = stage.relay.hold(FROM_REDIS, b"$6\r\nlisted")
+    stage.start()
+    listed.wait_met()  # the first worker has begun to look; all stripes but one are to come
+    gateway, own = stage.lives()
+    stage.redis("HSET", DOUBT, f"{gateway} {own}", "open")
+    sent = {}
+    for number in range(20):  # until one is admitted on the other worker's link
+        name = f"in{number}"
+        grant = stage.world.acquire(f"note:{name}", ttl_ms=600_000)
+        reply = stage.relay.hold(FROM_REDIS, f"note:{name} ".encode())
+        sent[name] = stage.write("/a/" + name, grant, b"hang:" + name.encode())
+        wait_until(lambda name=name: stage.states("note:" + name) == ["s"], "it is recorded")
+        with contextlib.suppress(TimeoutError):
+            reply.wait_met(0.5)
+            break
+        reply.go()  # it is behind the other one
+    else:
+        check(False, "no write came by the other link")
+    listed.go()
+    wait_until(lambda: f"{gateway} {own}" not in stage.doubts(), "all stripes were looked at")
+    check_equal(stage.states("note:" + name), ["s"], "nobody knows yet that it is to be sent")
+    reply.go()
+    for one, told in sent.items():
+        stage.hangs(b"hang:" + one.encode())
+        check_equal(stage.states("note:" + one), ["s"])
+        stage.hanging[b"hang:" + one.encode()].set()
+        stage.status(told, 200)
+        wait_until(lambda one=one: stage.states("note:" + one) == [], "it is closed")
+    check("intents-closed-again" not in stage.daemon.log(), "nothing had ended")
+    stage.close()
+
+
+@test
+def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status():
+    stage = Stage()
+    stage.ready()
+    check_equal(stage.gateway("GET", "/readyz", held=False).json, {"status": "ready", "checks": {"store": "ok"}})
+    check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
+    stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open", "gateway-has-died incarnation-one-", "dead 1 0")
+    stage.daemon.kill()
+    stage.world.daemons.remove(stage.daemon)
+    stage.start()
+    stage.ready()
+    told = lambda: stage.gateway("GET", "/readyz", held=False)
+    wait_until(lambda: "ordered" in told().json["checks"], "readyz says it")
+    check_equal((told().status, told().json["checks"]), (200, {"store": "ok", "ordered": "in-doubt"}))
+    command = "pawl resolve --gateway gateway-has-died --incarnation incarnation-"
+    for part in (command, "2: pawl store status", "--settled"):
+        check_in(part, told().json["detail"])
+    wait_until(lambda: stage.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
+    stage.daemon.line(lambda line: "in-doubt" in line and "gateway-has-died incarnation-one- dead" in line
+                      and "gateway-has-died incarnation-two- open" in line, "who is in doubt")
+    grant = stage.world.acquire("job:told", ttl_ms=600_000)
+    for method in ("PUT", "GET"):
+        answer = stage.gateway(method, "/w/told", [("Fencing-Token", grant["fencing_token"])], b"x" if method == "PUT" else None,
+                               held=False)
+        check_equal((answer.status, answer.json["code"], answer.json["retryable"]), (503, "in-doubt", True))
+        for part in (command, "--settled", "Nothing was sent on", "incarnation-"):
+            check_in(part, answer.json["detail"])
+        check("older token" not in answer.json["detail"], "that is not what it waits for")
+    shown = stage.pawl("store", "status")
+    for part in ("incarnation-one-", "incarnation-two-", "in-doubt", command):
+        check_in(part, shown)
+    rows = json.loads(stage.pawl("store", "status", "-o", "json"))["in_doubt"]
+    check_equal([(one["gateway"], one["incarnation"], one["state"], one["dead_ms"] is None) for one in rows],
+                [("gateway-has-died", "incarnation-one-", "dead", False), ("gateway-has-died", "incarnation-two-", "open", True)])
+    stage.redis("DEL", DOUBT)
+    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.metric("pawl_gateway_in_doubt") == 0, "it is over")
+    log = stage.daemon.log()
+    check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
+    stage.status(stage.write("/w/told", grant, b"new"), 200)
+    stage.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+/* test_incarnations.c - which incarnations were before this one, and which of them are certainly dead. */
+#include "gateway/incarnations.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/check.h"
+
+#define BOOT "11111111-1111-4111-8111-111111111111"
+#define OTHER_BOOT "22222222-2222-4222-8222-222222222222"
+#define LINE(id, boot) id " " boot "\n"
+#define ONE "incarnation-one_"
+#define TWO "incarnation-two_"
+#define THREE "incarnation-3rd_"
+
+static bool parse(struct incarnations *found, const char *text)
+{
+    return incarnations_parse(found, text, strlen(text), BOOT);
+}
+
+TEST(those_of_this_boot_are_dead_and_of_the_others_nothing_is_known)
+{
+    struct incarnations found;
+
+    CHECK(parse(&found, LINE(ONE, BOOT) LINE(TWO, OTHER_BOOT) LINE(THREE, BOOT)));
+    CHECK(found.has_former);
+    CHECK_INT(found.count, 2);
+    CHECK(strcmp(found.dead[0], ONE) == 0);
+    CHECK(strcmp(found.dead[1], THREE) == 0);
+    CHECK_INT(found.others, 1);
+    CHECK(strcmp(found.other[0], TWO) == 0);
+    CHECK(parse(&found, ""));
+    CHECK(!found.has_former && found.count == 0 && found.others == 0);
+}
+
+TEST(a_file_that_is_none_means_that_there_was_somebody)
+{
+    static const char *const wrong[] = {
+        "x",
+        LINE(ONE, BOOT) "x",
+        LINE(ONE, BOOT) "incarnation/two_ " BOOT "\n",
+        LINE(ONE, BOOT) ONE "-" BOOT "\n",
+        LINE(ONE, BOOT) ONE " " BOOT "x",
+    };
+    enum { LINE_LEN = sizeof(LINE(ONE, BOOT)) - 1 };
+    char many[(INCARNATIONS_MAX + 1) * LINE_LEN];
+    struct incarnations found;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        CHECK(!parse(&found, wrong[i]));
+        CHECK(found.has_former);
+        CHECK_INT(found.count, 0);
+        CHECK_INT(found.others, 1);
+        CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+    }
+    for (int i = 0; i <= INCARNATIONS_MAX; i++) {
+        memcpy(many + i * LINE_LEN, LINE(ONE, BOOT), LINE_LEN);
+    }
+    CHECK(incarnations_parse(&found, many, INCARNATIONS_MAX * LINE_LEN, BOOT));
+    CHECK_INT(found.count, INCARNATIONS_MAX);
+    CHECK(!incarnations_parse(&found, many, sizeof(many), BOOT));
+    CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+}
+
+static int place_open(char place[64])
+{
+    snprintf(place, 64, "/tmp/pawl-incarnations-XXXXXX");
+    CHECK(mkdtemp(place) != NULL);
+    return open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void place_write(int dir_fd, const char *text)
+{
+    int fd = openat(dir_fd, "incarnations", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void place_close(int dir_fd, const char *place)
+{
+    unlinkat(dir_fd, "incarnations", 0);
+    unlinkat(dir_fd, "incarnations.new", AT_REMOVEDIR);
+    close(dir_fd);
+    rmdir(place);
+}
+
+TEST(each_start_knows_those_before_it)
+{
+    char place[64];
+    int dir_fd = place_open(place);
+    struct incarnations found;
+
+    CHECK(incarnations_begin(&found, dir_fd, ONE));
+    CHECK(!found.has_former);
+    CHECK(incarnations_begin(&found, dir_fd, TWO));
+    CHECK(found.has_former && found.others == 0);
+    CHECK_INT(found.count, 1);
+    CHECK(strcmp(found.dead[0], ONE) == 0);
+    CHECK(incarnations_begin(&found, -1, THREE));
+    CHECK(!found.has_former && found.count == 0 && found.others == 0);
+    place_close(dir_fd, place);
+}
+
+TEST(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either)
+{
+    char place[64];
+    int dir_fd = place_open(place);
+    struct incarnations found;
+
+    place_write(dir_fd, "damaged");
+    CHECK(incarnations_begin(&found, dir_fd, ONE));
+    CHECK_INT(found.others, 1);
+    CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+    CHECK(incarnations_begin(&found, dir_fd, TWO));
+    CHECK_INT(found.others, 1);
+    CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+    CHECK_INT(found.count, 1);
+    CHECK(strcmp(found.dead[0], ONE) == 0);
+    place_close(dir_fd, place);
+}
+
+TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten)
+{
+    char place[64];
+    int dir_fd = place_open(place);
+    struct incarnations found;
+
+    place_write(dir_fd, LINE(ONE, OTHER_BOOT));
+    CHECK(incarnations_begin(&found, dir_fd, TWO));
+    CHECK(mkdirat(dir_fd, "incarnations.new", 0700) == 0);
+    CHECK(!incarnations_begin(&found, dir_fd, THREE));
+    CHECK(found.has_former);
+    CHECK_INT(found.count, 0);
+    CHECK_INT(found.others, 2);
+    CHECK(strcmp(found.other[0], ONE) == 0);
+    CHECK(strcmp(found.other[1], TWO) == 0);
+    place_close(dir_fd, place);
+}
+
+int main(void)
+{
+    RUN(those_of_this_boot_are_dead_and_of_the_others_nothing_is_known);
+    RUN(a_file_that_is_none_means_that_there_was_somebody);
+    RUN(each_start_knows_those_before_it);
+    RUN(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either);
+    RUN(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten);
+    return check_done();
+}

@@ -1,0 +1,95 @@
+/* test_intents.c - the list of the intents of a process: what is in it, and what is not in it any more. */
+#include "gateway/intents.h"
+
+#include "tests/unit/check.h"
+
+#define HEAD(seq) "orders:42 000000000000007 000000000000033 " seq
+#define SEQ "0000000000000012"
+#define OWNER(id) "gateway-of-this_ incarnation-one_ " id
+#define SENT HEAD(SEQ) " s o " OWNER("0.7") " h 100"
+#define ASKED "orders:42 " OWNER("0.7")
+
+static struct intents all;
+
+static bool have(const char *text)
+{
+    return intents_have(&all, 5, bytes_of(text));
+}
+
+TEST(an_admission_is_known_by_its_number_until_it_is_dropped)
+{
+    struct intent *one;
+
+    intents_init(&all);
+    CHECK(!have(SENT));
+    one = intent_ask(&all, 5, BYTES(ASKED));
+    CHECK_INT(intents_count(&all), 0);
+    CHECK(have(SENT) && have(HEAD(SEQ) " q o " OWNER("0.7") " h 100"));
+    CHECK(!have(HEAD(SEQ) " s o " OWNER("0.8") " h 100") && !have(HEAD(SEQ) " s o " OWNER("1.7") " h 100"));
+    CHECK(!intents_have(&all, 6, BYTES(SENT)));
+    intents_drop(&all, one);
+    CHECK(!have(SENT));
+    CHECK_INT(intents_count(&all), 0);
+    intents_done(&all);
+}
+
+TEST(what_is_recorded_is_known_by_all_that_never_changes_of_it)
+{
+    struct intent *one;
+
+    intents_init(&all);
+    one = intent_ask(&all, 5, BYTES(ASKED));
+    intent_recorded(&all, one, BYTES(SENT));
+    CHECK_INT(intents_count(&all), 1);
+    CHECK(have(SENT) && have(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
+    CHECK(!have(HEAD("0000000000000011") " s o " OWNER("0.7") " h 100")); /* it was looked at once more */
+    CHECK(!have(HEAD(SEQ) " s o " OWNER("0.8") " h 100"));
+    intents_drop(&all, one);
+    CHECK_INT(intents_count(&all), 0);
+    intents_done(&all);
+}
+
+TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
+{
+    static const enum intent_word words[] = {INTENT_CLOSE, INTENT_SETTLE, INTENT_UNKNOWN, INTENT_FORGET};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        struct intent *one;
+
+        intents_init(&all);
+        one = intent_ask(&all, 5, BYTES(ASKED));
+        if (words[i] != INTENT_FORGET) {
+            intent_text(&all, one, BYTES(SENT));
+        }
+        intent_set_word(&all, one, words[i]);
+        CHECK(have(SENT));
+        CHECK_INT(intents_count(&all), 1);
+        intents_drop(&all, one);
+        CHECK_INT(intents_count(&all), 0);
+        intents_done(&all);
+    }
+}
+
+TEST(what_was_only_asked_for_is_not_told_again)
+{
+    struct intent told[4], *one;
+
+    intents_init(&all);
+    one = intent_ask(&all, 5, BYTES(ASKED));
+    intents_again(&all);
+    CHECK_INT(intents_copy(&all, told, 4), 0);
+    intent_recorded(&all, one, BYTES(SENT));
+    CHECK_INT(intents_copy(&all, told, 4), 1);
+    CHECK(bytes_are((struct bytes){told[0].text, told[0].len}, SENT));
+    intents_drop(&all, one);
+    intents_done(&all);
+}
+
+int main(void)
+{
+    RUN(an_admission_is_known_by_its_number_until_it_is_dropped);
+    RUN(what_is_recorded_is_known_by_all_that_never_changes_of_it);
+    RUN(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list);
+    RUN(what_was_only_asked_for_is_not_told_again);
+    return check_done();
+}
