@@ -18,6 +18,7 @@ enum { SETTLED_MAX = 64 };
 struct dead {
     struct gate_call gate;
     char id[MEMBER_ID_CHARS + 1], incarnation[MEMBER_ID_CHARS + 1];
+    char seen[MEMBER_ID_CHARS + 1]; /* who was looked at: an incarnation that joins later is not meant */
     bool is_settled, is_forced;
     bool begun; /* something may have been changed */
     unsigned stripe;
@@ -168,7 +169,15 @@ static enum step look_ask(struct dead *d)
     return dead_run(d, &script_gateway_look, 0, look_answer);
 }
 
-/* {"fresh", seq, ms, incarnation} | {"known", seq} | {"unknown", seq} */
+static void seen_take(struct dead *d, struct bytes incarnation)
+{
+    size_t len = is_id(incarnation) ? incarnation.len : 0;
+
+    memcpy(d->seen, incarnation.at != NULL ? incarnation.at : "", len);
+    d->seen[len] = '\0';
+}
+
+/* {"fresh" | "known" | "unknown", seq, ms, incarnation} */
 static enum step look_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
@@ -178,6 +187,7 @@ static enum step look_answer(struct store_call *call, enum store_outcome outcome
     if (bad != PROBLEM_NONE) {
         return dead_refuse(d, bad);
     }
+    seen_take(d, store_reply_text(reply, 3));
     if (store_reply_is(reply, "unknown")) {
         return whose_ask(d);
     }
@@ -241,6 +251,9 @@ static enum step dead_ask(struct dead *d)
     gate_add(&d->gate, BYTES("100"));
     if (d->incarnation[0] != '\0') {
         gate_add(&d->gate, bytes_of(d->incarnation));
+    } else {
+        gate_add(&d->gate, BYTES("seen"));
+        gate_add(&d->gate, bytes_of(d->seen));
     }
     return dead_run(d, &script_intent_takeover, d->stripe, dead_answer);
 }
@@ -270,9 +283,7 @@ static enum step doubt_ask(struct dead *d)
 {
     dead_keys(d, 0);
     gate_add(&d->gate, d->incarnation[0] != '\0' ? BYTES("these") : BYTES("all"));
-    if (d->incarnation[0] != '\0') {
-        gate_add(&d->gate, bytes_of(d->incarnation));
-    }
+    gate_add(&d->gate, bytes_of(d->incarnation[0] != '\0' ? d->incarnation : d->seen));
     return dead_run(d, &script_doubt_dead, 0, doubt_answer);
 }
 

@@ -10,8 +10,16 @@
 
 #include "gateway_scripts.h"
 
-/* LOG_AFTER_MS: gateways that live say it in a fraction of that, and nobody needs to know. */
-enum { LOOK_MS = 1000, LOG_AFTER_MS = 1000, NAMES_MAX = 4, NAMES_SIZE = NAMES_MAX * 80, DOUBT_ARGS = 1 };
+/* LOG_AFTER_MS: gateways that live say it in a fraction of that, and nobody needs to know.
+ * CALM_MS: a gateway may enter former incarnations of its own at any time (doubt_dead.lua). */
+enum {
+    LOOK_MS = 1000,
+    CALM_MS = 5000,
+    LOG_AFTER_MS = 1000,
+    NAMES_MAX = 4,
+    NAMES_SIZE = NAMES_MAX * 80,
+    DOUBT_ARGS = 1
+};
 
 struct doubt {
     struct gateway_worker *own;
@@ -54,7 +62,7 @@ void doubt_tick(struct doubt *doubt)
     struct record_line *line = &doubt->own->record.line;
     int64_t epoch = life_epoch(line->life);
     bool is_new = epoch != doubt->epoch;
-    bool is_due = is_new || (doubt->own->gateway->in_doubt.count > 0 && loop_now_ms() >= doubt->due_ms);
+    bool is_due = is_new || loop_now_ms() >= doubt->due_ms;
 
     if (doubt->in_flight || doubt->stopped || !is_due || record_line_problem(line) != PROBLEM_NONE) {
         return;
@@ -125,8 +133,8 @@ static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
         return ANSWERED; /* the next tick asks again */
     }
     doubt->epoch = doubt->call.epoch;
-    doubt->due_ms = loop_now_ms() + LOOK_MS;
     doubt_publish(doubt, store_reply_integer(reply, 2), store_reply_list(reply, 3));
+    doubt->due_ms = loop_now_ms() + (doubt->own->gateway->in_doubt.count > 0 ? LOOK_MS : CALM_MS);
     if (doubt->own->gateway->in_doubt.count == 0) {
         if (doubt->is_logged) {
             log_event(&doubt->own->gateway->service->log, LOG_INFO, "in-doubt-no-more",

@@ -1,8 +1,8 @@
 /* doubt.h - who has yet to say what it had sent to upstreams, since a store has lost something
  * (docs/guarantees.md): looked at by the first worker, told by /readyz, the metrics and the log.
  *
- * It is looked at when a life of the store begins for this process, and then every second for as long as
- * somebody is in doubt: that can only grow when a life begins. */
+ * It is looked at when a life of the store begins for this process, then every second for as long as somebody
+ * is in doubt, and every five otherwise. */
 #ifndef PAWL_GATEWAY_DOUBT_H
 #define PAWL_GATEWAY_DOUBT_H
 

@@ -225,7 +225,7 @@ static enum step forward_route(struct forward *f)
     return forward_begin(f);
 }
 
-static void forward_number(struct forward *f)
+void forward_number(struct forward *f)
 {
     const struct gateway *gateway = f->own->gateway;
 
@@ -266,6 +266,9 @@ bool forward_refuses(struct http_request *req)
 
     if (own->use == NULL || request_wrong(req) != NULL ||
         route_find(own->use->table, http_path(req), &match, &why) != ROUTE_FOUND) {
+        return true;
+    }
+    if (match.route->max_body > 0 && http_body_announced(req) > (int64_t)match.route->max_body) {
         return true;
     }
     gate.lease = (struct bytes){match.lease, match.lease_len};

@@ -64,6 +64,8 @@ void forward_alarm(struct forward *f, uint64_t in_ms);
 /* What the contract calls it, for Fencing-Status; NULL for a read that is not fenced. */
 const char *forward_guarantee(const struct forward *f);
 struct bytes forward_method(const struct forward *f);
+/* A number that no request of this process had before: its id, and what the upstream is told. */
+void forward_number(struct forward *f);
 
 /* forward_store.c */
 enum step forward_ask(struct forward *f);

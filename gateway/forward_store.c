@@ -69,10 +69,14 @@ enum step forward_away(struct forward *f, enum problem problem)
 
 enum step forward_ask(struct forward *f)
 {
-    const struct store_script *script = ask_fill(f);
     struct gate_call *gate = &f->gate;
+    const struct store_script *script;
     enum problem bad;
 
+    if (f->is_write && f->intent == NULL) {
+        forward_number(f); /* an admission of before may come back with a store that is set back */
+    }
+    script = ask_fill(f);
     forward_enter(f, FORWARD_ASKING);
     if (f->route->guarantee == ROUTE_ORDERED && !forward_store_is_safe(f)) {
         return forward_away(f, PROBLEM_STORE_UNSAFE);

@@ -168,6 +168,7 @@ void intent_recorded(struct intents *intents, struct intent *intent, struct byte
     pthread_mutex_lock(&intents->mutex);
     text_put(intent, text);
     word_put(intents, intent, INTENT_OPEN);
+    intent->told_again = true; /* this very store has it; else there would be no end of telling under load */
     pthread_mutex_unlock(&intents->mutex);
 }
 
@@ -218,6 +219,22 @@ bool intents_have(struct intents *intents, unsigned stripe, struct bytes text)
     return has;
 }
 
+void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes text)
+{
+    pthread_mutex_lock(&intents->mutex);
+    for (struct intent *one = intents->first; one != NULL; one = one->next) {
+        struct bytes own = {one->text, one->len};
+
+        if (one->word == INTENT_UNKNOWN && one->stripe == stripe && is_same(one, text) &&
+            bytes_are(intent_part(own, INTENT_STATE), "u")) { /* no closer has it any more */
+            intents_unlink(intents, one);
+            free(one);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&intents->mutex);
+}
+
 void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
 {
     if (text.len <= INTENT_TEXT_MAX) {
@@ -225,12 +242,21 @@ void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
     }
 }
 
+void intents_age_kept(struct intents *intents, unsigned stripe)
+{
+    pthread_mutex_lock(&intents->mutex);
+    for (struct intent *one = intents->first; one != NULL; one = one->next) {
+        one->is_second |= one->word == INTENT_KEPT && one->stripe == stripe;
+    }
+    pthread_mutex_unlock(&intents->mutex);
+}
+
 void intents_forget_kept(struct intents *intents, unsigned stripe)
 {
     pthread_mutex_lock(&intents->mutex);
     for (struct intent *one = intents->first, *next; one != NULL; one = next) {
         next = one->next;
-        if (one->word == INTENT_KEPT && one->stripe == stripe) {
+        if (one->word == INTENT_KEPT && one->is_second && one->stripe == stripe) {
             intents_unlink(intents, one);
             free(one);
         }

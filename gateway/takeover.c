@@ -120,7 +120,6 @@ void takeover_tick(struct takeover *takeover)
         return;
     }
     takeover->epoch = epoch;
-    takeover->first_epoch = takeover->first_epoch == 0 ? epoch : takeover->first_epoch;
     takeover_enter(takeover, TAKEOVER_AGAIN);
     intents_again(&takeover->own->gateway->intents);
     doubt_ask(takeover);
@@ -155,7 +154,7 @@ bool takeover_told(struct takeover *takeover, enum store_outcome outcome, const 
     if (takeover->stopped) {
         return false;
     }
-    if (bad != PROBLEM_NONE || !store_reply_is(reply, word)) {
+    if (bad != PROBLEM_NONE || !store_reply_is(reply, word) || takeover->call.epoch != takeover->epoch) {
         takeover_fail(takeover);
         return false;
     }
@@ -180,6 +179,7 @@ static enum step doubt_answer(struct store_call *call, enum store_outcome outcom
         return ANSWERED;
     }
     takeover->was_in_doubt = store_reply_integer(reply, 2) == 1;
+    takeover->lost_unseen |= takeover->was_in_doubt && !takeover->has_taken;
     if (takeover->was_in_doubt) {
         again_ask(takeover);
     } else {

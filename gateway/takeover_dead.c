@@ -54,7 +54,7 @@ static enum step take_answer(struct store_call *call, enum store_outcome outcome
     texts = store_reply_list(reply, 2);
     from = store_reply_text(reply, 3);
     if (takeover->from_len == 0) {
-        intents_forget_kept(&takeover->own->gateway->intents, takeover->stripe); /* what is kept of before */
+        intents_age_kept(&takeover->own->gateway->intents, takeover->stripe);
     }
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
         intents_keep(&takeover->own->gateway->intents, takeover->stripe, store_reply_text(texts, i));
@@ -62,7 +62,9 @@ static enum step take_answer(struct store_call *call, enum store_outcome outcome
     }
     takeover->from_len = from.len <= sizeof(takeover->from) ? from.len : 0;
     memcpy(takeover->from, from.at != NULL ? from.at : "", takeover->from_len);
-    takeover->stripe += takeover->from_len == 0;
+    if (takeover->from_len == 0) {
+        intents_forget_kept(&takeover->own->gateway->intents, takeover->stripe++);
+    }
     take_ask(takeover);
     return ANSWERED;
 }
@@ -79,14 +81,14 @@ static unsigned unproven_put(struct takeover *takeover, unsigned at)
 
 static void dead_ask(struct takeover *takeover)
 {
-    bool is_first = takeover->has_taken || takeover->epoch == takeover->first_epoch;
+    bool is_lost = takeover->lost_unseen;
     unsigned args = 3;
 
     takeover_own(takeover, 0);
     /* A store was lost before we had seen what they had open: then only we know that they are in doubt. */
-    takeover->argv[3] = is_first ? BYTES("these") : BYTES("lost");
+    takeover->argv[3] = is_lost ? BYTES("lost") : BYTES("these");
     args += dead_put(takeover, 1 + args);
-    if (!is_first) {
+    if (is_lost) {
         args += unproven_put(takeover, 1 + args);
     }
     takeover_run(takeover, 0, &script_doubt_dead, args, dead_answer);
@@ -99,6 +101,7 @@ static enum step dead_answer(struct store_call *call, enum store_outcome outcome
 
     if (takeover_told(takeover, outcome, reply, "dead")) {
         takeover->has_taken = true;
+        takeover->lost_unseen = false;
         takeover_taken(takeover);
     }
     return ANSWERED;

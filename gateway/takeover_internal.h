@@ -20,9 +20,9 @@ struct takeover {
     bool was_in_doubt; /* this life may have lost, or brought back, what is of this process */
     uint64_t again_ms; /* when the dead are looked for once more, 0: no more in this life */
     uint64_t quiet_ms; /* until when nothing may be closed; 0 */
-    int64_t first_epoch;
-    bool has_taken; /* in some life: all that the dead had open is in the list */
-    bool waits;     /* for closers' calls to end: what is being closed must not come back */
+    bool has_taken;    /* in some life: all that the dead had open is in the list */
+    bool lost_unseen;  /* before that a life began that may have lost what they had open */
+    bool waits;        /* for closers' calls to end: what is being closed must not come back */
     unsigned stripe, taken;
     struct record_call call;
     struct intent batch[AGAIN_MAX];

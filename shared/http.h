@@ -258,7 +258,7 @@ struct http_options {
     const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
     struct http_owner *owner;
     /* Asked of a request to a route with HTTP_BODY_STREAMED whose client waits for "100 Continue", before it
-     * is sent: does its head alone forbid it? If so the handler is called at once, without any of the body,
+     * is sent, or announces more than HTTP_BODY_HELD_BYTES: does its head alone forbid it? If so the handler is called at once, without any of the body,
      * and answers at once (asserted); the connection is then closed. NULL: never. */
     bool (*refuses)(struct http_request *req);
     unsigned connections_max;
@@ -288,6 +288,10 @@ void http_server_free(struct http_server *server);
 /* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
  * in *why (static). *port: the port that the kernel gave. */
 int http_listen(const char *address, unsigned *port, const char **why);
+/* Takes over a socket that somebody else has bound: sets what http_listen() sets, and writes its address, as
+ * --listen has it, and its port. false, with a reason in *why: not a listening TCP socket. */
+enum { HTTP_LISTEN_SIZE = HTTP_ADDRESS_SIZE + 16 };
+bool http_listen_given(int fd, char address[HTTP_LISTEN_SIZE], unsigned *port, const char **why);
 /* Whether nobody listens there yet. SO_REUSEPORT would let two services of one user share a port by mistake:
  * to be asked before the first http_listen(). *why as above. */
 bool http_address_is_free(const char *address, const char **why);

@@ -148,11 +148,13 @@ static bool waits_for_continue(const struct http_request *req)
     return expects.len == 12 && strncasecmp(expects.at, "100-continue", expects.len) == 0;
 }
 
-/* Its body shall not even be sent. */
+/* Its body shall not even be sent: of one that is small enough to be held the handler will see soon enough.
+ */
 static bool is_refused_by_head(struct http_request *req)
 {
     return req->length != LENGTH_NONE && req->server->options.refuses != NULL &&
-           req->route->body == HTTP_BODY_STREAMED && waits_for_continue(req) &&
+           req->route->body == HTTP_BODY_STREAMED &&
+           (waits_for_continue(req) || http_body_announced(req) > HTTP_BODY_HELD_BYTES) &&
            req->server->options.refuses(req);
 }
 

@@ -9,7 +9,8 @@
 --   ARGV[3]  which are dead: "all" the others, "these", or "lost": these, and they are in doubt even if this
 --            store knows nothing of it. Who has not seen what they had open before a store was lost (all of
 --            intent_takeover.lua) must say so
---   ARGV[4..]  the incarnations, but for "all"; with "lost", then perhaps "open" and those of which it is not
+--   ARGV[4..]  the incarnations; with "all" nothing, or one: then not the one that is the member by now, if it
+--            is another than that; with "lost", then perhaps "open" and those of which it is not
 --            known whether they are dead: they are in doubt, as living ones are
 --   returns  {"dead", seq, {those of them that are in doubt}}
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
@@ -33,6 +34,10 @@ for i = 1, #entries, 2 do
     end
 end
 these[ARGV[2]] = nil
+if ARGV[3] == 'all' and #ARGV == 8 then
+    local member = redis.call('HGET', 'pawl:{store}:m:' .. ARGV[1], 'incarnation')
+    these[member ~= ARGV[4] and member or ''] = nil
+end
 for incarnation, state in pairs(these) do
     if state ~= '' then
         dead[#dead + 1] = incarnation

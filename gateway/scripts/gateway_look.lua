@@ -4,7 +4,8 @@
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that is meant, or "": all   ARGV[3]  but this one, or ""
 --   returns  {"fresh", seq, ms since its last pulse, its incarnation}: it lives, and is meant
---            {"known", seq}: a member, or in doubt   {"unknown", seq}: neither, but it may have open intents
+--            {"known", seq, 0, the incarnation that is the member, or ""}: a member, or in doubt
+--            {"unknown", seq, 0, the same}: neither, but it may have open intents
 --
 -- Whether it lives is decided as by pawl store forget (api/cli/scripts/forget.lua), by Redis' own clock.
 local FRESH_MS = 10000 -- as in shared/record/store.lua
@@ -17,12 +18,12 @@ if is_member and incarnation ~= ARGV[3] and member[3] ~= 'out' and member[3] ~= 
     return { 'fresh', SEQ, silent_ms, incarnation }
 end
 if is_member then
-    return { 'known', SEQ }
+    return { 'known', SEQ, 0, incarnation }
 end
 for _, entry in ipairs(redis.call('HKEYS', 'pawl:{store}:doubt')) do
     local gateway, its = string.match(entry, '^(%S+) (%S+)$')
     if gateway == ARGV[1] and (ARGV[2] == '' or its == ARGV[2]) then
-        return { 'known', SEQ }
+        return { 'known', SEQ, 0, incarnation }
     end
 end
-return { 'unknown', SEQ }
+return { 'unknown', SEQ, 0, incarnation }

@@ -7,14 +7,19 @@
 --   KEYS[1]  stripe
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that lives, or "": none
 --   ARGV[3]  where to go on, "" at first   ARGV[4]  how many intents to look at, 1 to 1000
---   ARGV[5..]  the incarnations that are dead; none: all but the one that lives
+--   ARGV[5..]  the incarnations that are dead; none: all but the one that lives; "seen" and an incarnation:
+--             the same, but not the one that is the member by now, if it is another than that
 --   returns  {"taken", seq, {texts that its other incarnations have open now, also those that are not known
 --             to be dead}, where to go on, or "" when all are done}
 --
 -- What was never sent is removed, and so is what nobody waits for (kinds k and a). Of the others nobody knows
 -- whether they still arrive: they are d from now on, and stay until it is known, or their grace is over.
 local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
-local dead, are_all = {}, #ARGV == 8
+local dead, are_all, newcomer = {}, #ARGV == 8 or ARGV[5] == 'seen', nil
+if ARGV[5] == 'seen' then
+    local member = redis.call('HGET', 'pawl:{store}:m:' .. ARGV[1], 'incarnation')
+    newcomer = member ~= ARGV[6] and member
+end
 for i = 5, #ARGV - 4 do
     dead[ARGV[i]] = true
 end
@@ -23,7 +28,7 @@ local list, theirs = redis.call('ZRANGEBYLEX', OPEN, from, '+', 'LIMIT', 0, ARGV
 local function take(text)
     local state, kind, gateway, incarnation =
         string.match(text, '^%S+ %d+ %d+ %d+ (%a) (%S+) (%S+) (%S+) ')
-    if gateway ~= ARGV[1] or incarnation == ARGV[2] then
+    if gateway ~= ARGV[1] or incarnation == ARGV[2] or incarnation == newcomer then
         return nil
     elseif state == 'd' or not (are_all or dead[incarnation]) then
         return text

@@ -530,6 +530,17 @@ def a_takeover_goes_on_where_it_ended():
 
 
 @test
+def an_incarnation_that_has_joined_since_an_operator_looked_is_left_alone():
+    gate, lease, ada = begin()
+    told = {life: sending(Gateway(STORE, gate.name, life).admit(lease, ada)) for life in ("life-1", "life-2")}
+    for member, seen, taken in (("life-2", "life-1", ["life-1"]), ("life-2", "life-2", ["life-1", "life-2"])):
+        STORE.redis("HSET", f"pawl:{{store}}:m:{gate.name}", "incarnation", member)
+        reply = gate.takeover(lease.stripe, living="", dead=("seen", seen))
+        check_equal(sorted(parse(one).incarnation for one in reply[2]), taken)
+    check_equal(len(told), 2)
+
+
+@test
 def a_takeover_passes_over_nobody_of_those_with_one_number():
     """A store that was set back gives a number again."""
     gate, lease, ada = begin()

@@ -138,6 +138,18 @@ def who_is_no_gateway_and_not_in_doubt_is_unknown():
         check_equal(look(lease, gateway, incarnation)[0], word, f"{gateway} {incarnation}")
 
 
+@test
+def an_incarnation_that_joins_after_the_look_is_not_taken_for_dead():
+    lease = begin()
+    known(lease, "role", "gateway", "incarnation", "life-1", "state", "in", "at", 0)
+    check_equal(look(lease)[0::3], ["known", "life-1"])
+    STORE.redis("HSET", DOUBT, "gate-a life-1", "open", "gate-a life-2", "open", "gate-a life-0", "open")
+    for member, taken in (("life-2", ["life-0", "life-1"]), ("life-1", ["life-0", "life-1", "life-2"])):
+        STORE.redis("HSET", f"{RECORD}:m:gate-a", "incarnation", member)
+        check_equal(STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-a", "", "all", "life-1")[2], taken)
+    check_equal(look(lease, "gate-z")[0::3], ["unknown", ""])
+
+
 # -- who is in doubt
 
 @test

@@ -195,6 +195,25 @@ def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_see
 
 
 @test
+def a_restart_that_lost_nothing_before_they_were_seen_to_puts_nobody_in_doubt():
+    stage = Stage(former=(ELSEWHERE, FORMER), starts=False)
+    held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
+    stage.start()
+    held.wait_met()
+    before = stage.redis("HGET", "pawl:{store}", "epoch")
+    stage.redis.kill()
+    stage.redis.start()
+    stage.relay.cut()
+    stage.ready()
+    check(stage.redis("HGET", "pawl:{store}", "epoch") != before, "another life has begun")
+    check_equal(stage.redis("HGET", "pawl:{store}", "how"), b"complete")
+    grant = stage.world.acquire("job:kept", ttl_ms=600_000)
+    stage.status(stage.write("/w/kept", grant, b"new"), 200)
+    check_equal(stage.doubts(), {})
+    stage.close()
+
+
+@test
 def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was():
     stage = Stage(damaged=True)
     lost_before_the_takeover(stage)

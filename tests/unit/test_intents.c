@@ -79,9 +79,46 @@ TEST(what_was_only_asked_for_is_not_told_again)
     intents_again(&all);
     CHECK_INT(intents_copy(&all, told, 4), 0);
     intent_recorded(&all, one, BYTES(SENT));
+    CHECK_INT(intents_copy(&all, told, 4), 0); /* this store has it: under load there would be no end */
+    intents_again(&all);
     CHECK_INT(intents_copy(&all, told, 4), 1);
     CHECK(bytes_are((struct bytes){told[0].text, told[0].len}, SENT));
     intents_drop(&all, one);
+    intents_done(&all);
+}
+
+TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
+{
+    struct intent *one;
+
+    intents_init(&all);
+    one = intent_ask(&all, 5, BYTES(ASKED));
+    intent_text(&all, one, BYTES(SENT));
+    intent_set_word(&all, one, INTENT_UNKNOWN);
+    intents_drop_unknown(&all, 5, BYTES(SENT)); /* a closer is about to tell */
+    CHECK_INT(intents_count(&all), 1);
+    intents_unknown(&all, one);
+    intents_drop_unknown(&all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.8") " h 250"));
+    intents_drop_unknown(&all, 6, BYTES(SENT));
+    CHECK_INT(intents_count(&all), 1);
+    intents_drop_unknown(&all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
+    CHECK_INT(intents_count(&all), 0);
+    intents_done(&all);
+}
+
+TEST(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again)
+{
+    intents_init(&all);
+    intents_keep(&all, 5, BYTES(SENT));
+    intents_keep(&all, 6, BYTES(SENT));
+    intents_forget_kept(&all, 5); /* nothing is aged */
+    CHECK_INT(intents_count(&all), 2);
+    intents_age_kept(&all, 5);
+    intents_keep(&all, 5, BYTES(HEAD(SEQ) " d o " OWNER("0.7") " h 250 0"));
+    CHECK_INT(intents_count(&all), 3);
+    intents_forget_kept(&all, 5);
+    CHECK_INT(intents_count(&all), 2);
+    CHECK(intents_have(&all, 5, BYTES(SENT)) && intents_have(&all, 6, BYTES(SENT)));
     intents_done(&all);
 }
 
@@ -91,5 +128,7 @@ int main(void)
     RUN(what_is_recorded_is_known_by_all_that_never_changes_of_it);
     RUN(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list);
     RUN(what_was_only_asked_for_is_not_told_again);
+    RUN(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more);
+    RUN(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again);
     return check_done();
 }
