@@ -1,13 +1,15 @@
 # Pawl. `make` builds, `make demo` shows, `make test` tests; CONTRIBUTING.md has the rest.
 #
-#   make [all]       build/pawl-lease, build/pawl-gateway, build/pawl
+#   make [all]       build/pawl-lease, build/pawl-gateway, build/pawl, libpawl for programs of your own, and
+#                    the manual pages (make man: build/man)
 #   make run         a private Redis, the lease service and the gateway: build/pawl dev
 #   make demo        the stale holder: build/pawl demo stale-holder
 #   make test        every layer of tests        make lint    every rule
 #   make torture     every accident, as often as an issue asked for (a good half hour)
 #   make bench       the figures                 make mutants     every defence removed once
 #   make clean
-#   make install     PREFIX=/usr/local DESTDIR=
+#   make install     PREFIX=/usr/local DESTDIR=   make uninstall   (deploy/build/install.mk)
+#   make deb         Debian packages, in build/deb
 #
 #   CC=gcc|clang   SANITIZE=address,undefined|thread   WERROR=1   BUILD=DIR   V=1 (show whole commands)
 #
@@ -32,7 +34,10 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 FUZZ_SECONDS := 2
 PREFIX := /usr/local
+LIBDIR = $(PREFIX)/lib
 DESTDIR :=
+# What brings missing packages; a package's build must not: debian/rules says true.
+INSTALL_DEPS := deploy/install-deps
 
 VARIANT := $(if $(findstring address,$(SANITIZE)),/asan,$(if $(findstring thread,$(SANITIZE)),/tsan,$(SANITIZE:%=/%)))
 BUILD := build$(or $(VARIANT),$(if $(filter clang%,$(CC)),/clang))
@@ -53,7 +58,8 @@ LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SANITIZE),-fsaniti
 SHARED := $(wildcard shared/*.c shared/record/*.c)
 LEASE := $(wildcard lease/*.c)
 GATEWAY := $(wildcard gateway/*.c)
-CLI := $(wildcard api/client/*.c api/cli/*.c)
+CLIENT := $(wildcard api/client/*.c)
+CLI := $(CLIENT) $(wildcard api/cli/*.c api/cli/demo/*.c)
 UNIT := $(wildcard tests/unit/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
@@ -68,19 +74,26 @@ CLI_O := $(call object,$(CLI) $(GEN)/cli_scripts.c)
 UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
 BENCH_O := $(call object,$(BENCH) $(if $(BENCH),$(GEN)/bench/lease_scripts.c))
+LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/json.c shared/json_scan.c shared/utf8.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
 GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h cli_scripts.h)
 
 PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
+# The number behind .so changes when programs that use it must be built anew.
+LIBPAWL_SONAME := libpawl.so.0
+LIBPAWL_SO := $(BUILD)/libpawl.so.$(VERSION)
+LIBPAWL := $(if $(CLIENT),$(LIBPAWL_SO) $(BUILD)/libpawl.a $(BUILD)/pawl.pc)
+MAN := $(patsubst docs/man/%.md,$(BUILD)/man/%,$(wildcard docs/man/*.md))
 SHIM := $(if $(wildcard tests/torture/shim.c),$(BUILD)/torture/shim.so)
 BENCH_LEASE := $(BUILD)/bench/pawl-lease
 BENCH_GATEWAY := $(BUILD)/bench/pawl-gateway
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
-.PHONY: all objects tidy unit shim fuzz run demo test torture mutants lint bench install clean FORCE
-all: $(PROGRAMS)
+.PHONY: all man objects tidy unit shim fuzz run demo test torture mutants lint bench install clean FORCE
+all: $(PROGRAMS) $(LIBPAWL) $(SHIM) man
+man: $(MAN)
 objects: $(OBJECTS) $(SHIM)
 tidy: $(PRODUCT_O:%.o=%.tidy)
 unit: $(UNIT_PROGRAMS)
@@ -102,6 +115,7 @@ $(call keep,$(BUILD)/shared.txt,$(SHARED))
 $(call keep,$(BUILD)/lease.txt,$(LEASE))
 $(call keep,$(BUILD)/gateway.txt,$(GATEWAY))
 $(call keep,$(BUILD)/cli.txt,$(CLI))
+$(call keep,$(BUILD)/libpawl.txt,$(LIBPAWL_O) $(PREFIX) $(LIBDIR))
 $(call keep,$(GEN)/scripts.txt,$(wildcard lease/scripts/*.lua gateway/scripts/*.lua shared/record/scripts/*.lua \
 	api/cli/scripts/*.lua))
 endif
@@ -110,7 +124,7 @@ endif
 LIBRARIES := hiredis libmicrohttpd libcjson libuv libsodium
 
 build/flags.mk: Makefile deploy/install-deps
-	deploy/install-deps build
+	$(INSTALL_DEPS) build
 	@mkdir -p build
 	@set -e; \
 	cflags=$$(pkg-config --cflags $(LIBRARIES) libcurl); \
@@ -156,7 +170,13 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags.txt | $(GEN_H)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS))
+# For the library: what it does not show is hidden.
+$(LIBPAWL_O): $(BUILD)/pic/%.o: %.c $(BUILD)/flags.txt
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+
+-include $(patsubst %.o,%.d,$(OBJECTS) $(LIBPAWL_O))
 
 # Again only when the object is new, which knows the headers.
 $(PRODUCT_O:%.o=%.tidy): $(BUILD)/obj/%.tidy: $(BUILD)/obj/%.o .clang-tidy
@@ -190,6 +210,28 @@ $(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
 	$(link) $(CURL_LIBS)
 $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
 	$(link) $(CURL_LIBS)
+# A sanitizer's own names come from the program. The links are what ldconfig and libpawl-dev would make.
+$(LIBPAWL_SO): $(LIBPAWL_O) api/client/libpawl.map $(BUILD)/libpawl.txt
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(filter-out -pie,$(LDFLAGS_ALL)) -shared -fPIC -Wl,-soname,$(LIBPAWL_SONAME) \
+		-Wl,--version-script,api/client/libpawl.map $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(filter %.o,$^) \
+		$(DEPS_LIBS) $(CURL_LIBS)
+	@ln -sf $(@F) $(BUILD)/$(LIBPAWL_SONAME)
+	@ln -sf $(LIBPAWL_SONAME) $(BUILD)/libpawl.so
+
+# One object, whose hidden names are local: a program may have a json_parse() of its own.
+$(BUILD)/libpawl.a: $(LIBPAWL_O) $(BUILD)/libpawl.txt
+	$(call say,AR,$@)
+	$(Q)$(CC) -nostdlib -r -o $(BUILD)/pic/pawl.o $(filter %.o,$^)
+	$(Q)objcopy --localize-hidden $(BUILD)/pic/pawl.o
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(BUILD)/pic/pawl.o
+
+$(BUILD)/pawl.pc: api/client/pawl.pc.in VERSION $(BUILD)/libpawl.txt
+	$(call say,GEN,$@)
+	$(Q)sed -e 's|@prefix@|$(PREFIX)|' -e 's|@includedir@|$(PREFIX)/include|' -e 's|@libdir@|$(LIBDIR)|' \
+		-e 's|@version@|$(VERSION)|' $< > $@
+
 # call_bare.o comes first, so that call.o is not looked for in the archive.
 $(BENCH_LEASE): $(filter-out %/lease_scripts.o,$(LEASE_O)) \
 		$(call object,tests/bench/call_bare.c $(GEN)/bench/lease_scripts.c) $(BUILD)/libshared.a $(BUILD)/lease.txt
@@ -207,6 +249,12 @@ $(BUILD)/torture/shim.so: tests/torture/shim.c api/cli/drill_shim.h $(BUILD)/fla
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=c11 $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
+
+# What is listed there is asked of the programs, or stands in docs/.
+$(MAN): $(BUILD)/man/%: docs/man/%.md $(PROGRAMS) deploy/build/man.py docs/contract.md docs/routes.md VERSION
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)
+	$(Q)deploy/build/man.py --programs $(BUILD) --version $(VERSION) $< $@
 
 # The parsers as libFuzzer wants them: everything compiled by clang and watched.
 FUZZ_MAKE := BUILD=build/fuzzing CC=clang SANITIZE=fuzzer-no-link,address,undefined
@@ -249,9 +297,7 @@ bench: all $(BENCH_LEASE) $(BENCH_GATEWAY)
 	@deploy/install-deps test
 	PAWL_BUILD=$(BUILD) tests/bench/run
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+include deploy/build/install.mk
 
 clean:
 	rm -rf build

@@ -50,7 +50,7 @@ static struct json_document *document_new(cJSON *tree, struct bytes text, const 
     unsigned count;
 
     if (document == NULL)
-        abort();
+        return NULL;
     document->tree = tree;
     for (unsigned i = 0; i < spans->count; i++) {
         const struct json_span *span = &spans->at[i];
@@ -67,7 +67,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorting keeps thousands of members from costing their square. */
+/* Sorting keeps thousands of members from costing their square. Without the memory for it they count as
+ * repeated: not read is safe. */
 static bool many_names_repeat(const cJSON *object, size_t count)
 {
     const char **names = malloc(count * sizeof(*names));
@@ -75,7 +76,7 @@ static bool many_names_repeat(const cJSON *object, size_t count)
     bool repeat = false;
 
     if (names == NULL)
-        abort();
+        return true;
     for (const cJSON *child = object->child; child; child = child->next)
         names[n++] = child->string;
     qsort(names, n, sizeof(*names), compare_names);
@@ -114,6 +115,7 @@ static bool names_repeat(const cJSON *item)
 static struct json *parse_scanned(struct bytes text, const struct json_spans *spans, const char **why)
 {
     cJSON *tree = cJSON_ParseWithLengthOpts(text.at, text.len, NULL, 0);
+    struct json_document *document;
 
     if (tree == NULL) {
         *why = "The JSON text cannot be read.";
@@ -124,7 +126,13 @@ static struct json *parse_scanned(struct bytes text, const struct json_spans *sp
         cJSON_Delete(tree);
         return NULL;
     }
-    return document_new(tree, text, spans)->values;
+    document = document_new(tree, text, spans);
+    if (document == NULL) {
+        *why = "There is no memory to read the JSON text.";
+        cJSON_Delete(tree);
+        return NULL;
+    }
+    return document->values;
 }
 
 struct json *json_parse(struct bytes text, unsigned depth_max, const char **why)

@@ -19,8 +19,9 @@ struct json; /* a parsed object */
 
 enum json_found { JSON_FOUND, JSON_ABSENT, JSON_MISTYPED };
 
-/* The text must be one object (white space around it allowed). NULL when it is not, with a sentence in why
- * (static text: what and, if known, where). The text must outlive the result; raw members point into it. */
+/* The text must be one object (white space around it allowed). NULL when it is not, or when memory is out,
+ * with a sentence in why (static text: what and, if known, where). The text must outlive the result; raw
+ * members point into it. */
 struct json *json_parse(struct bytes text, unsigned depth_max, const char **why);
 void json_free(struct json *json); /* NULL is fine */
 

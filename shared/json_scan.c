@@ -65,29 +65,31 @@ size_t json_plain_length(struct bytes text)
 
 /* -- spans */
 
-static void spans_grow(struct json_spans *spans)
+static bool spans_grow(struct json_spans *spans)
 {
     unsigned size = spans->size * 2;
     struct json_span *old = spans->at == spans->few ? NULL : spans->at;
     struct json_span *at = realloc(old, size * sizeof(*at));
 
     if (at == NULL)
-        abort();
+        return false;
     if (old == NULL)
         memcpy(at, spans->few, sizeof(spans->few));
     spans->at = at;
     spans->size = size;
+    return true;
 }
 
-/* Opens the span of a value that begins here and returns its number. */
-static unsigned span_begin(struct scan *s)
+/* Opens the span of a value that begins here, and gives its number. */
+static bool span_begin(struct scan *s, unsigned *number)
 {
     struct json_spans *spans = s->spans;
 
-    if (spans->count == spans->size)
-        spans_grow(spans);
+    if (spans->count == spans->size && !spans_grow(spans))
+        return fail(s, "There is no memory to read the JSON text.");
     spans->at[spans->count].start = (uint32_t)(s->at - s->start);
-    return spans->count++;
+    *number = spans->count++;
+    return true;
 }
 
 void json_spans_done(struct json_spans *spans)
@@ -301,8 +303,7 @@ static bool scan_value(struct scan *s)
     unsigned span;
 
     skip_space(s);
-    span = span_begin(s);
-    if (!scan_bare_value(s))
+    if (!span_begin(s, &span) || !scan_bare_value(s))
         return false;
     s->spans->at[span].end = (uint32_t)(s->at - s->start);
     return true;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/cli/ask_judge.h"
 #include "api/cli/cli.h"
 #include "api/cli/grant.h"
 #include "api/cli/secret.h"
@@ -21,9 +22,11 @@ struct acquire {
     const char *lease_url, *holder, *lease_id_file, *meta;
     uint64_t ttl_ms;
     enum output output;
+    bool trace;
     const char *name;
     char lease_id[SECRET_SIZE];
     enum secret_origin origin;
+    bool in_doubt; /* it may have been granted */
     struct ask ask;
 };
 
@@ -39,6 +42,7 @@ static int acquire_read(struct acquire *a, int argc, char **argv)
          .text = &a->meta,
          .where = FLAG_COMMAND_LINE},
         flag_output(&a->output, "text|json|env"),
+        flag_trace(&a->trace),
         flag_lease_url(&a->lease_url),
         {0},
     };
@@ -73,7 +77,11 @@ static int acquire_read(struct acquire *a, int argc, char **argv)
     if (a->holder != NULL && !name_is_holder(bytes_of(a->holder))) {
         return cli_fail(CLI_USAGE, "--holder takes 1 to 128 bytes of printable UTF-8");
     }
-    a->ask = (struct ask){.what = "acquire", .repeat = ASK_TWICE};
+    a->ask = (struct ask){.what = "acquire",
+                          .wants = ASK_GRANT,
+                          .lease_id = a->lease_id,
+                          .trace = a->trace,
+                          .repeat = ASK_TWICE};
     return ask_lease(&a->ask, a->lease_url, a->name);
 }
 
@@ -148,11 +156,67 @@ static int acquire_ask(struct acquire *a, struct json_out *body, struct http_cli
     if (ask_is_problem(answer, "hold-over")) {
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
     }
+    a->in_doubt = outcome == HTTP_CLIENT_UNKNOWN ||
+                  (outcome == HTTP_CLIENT_ANSWERED && ask_doubt_of(answer) == ASK_IN_DOUBT);
     if (a->lease_id_file != NULL && a->origin == SECRET_NEW && outcome == HTTP_CLIENT_ANSWERED &&
-        answer->status < 500 && status != CLI_GO_ON) {
+        !a->in_doubt && status != CLI_GO_ON) {
         unlink(a->lease_id_file); /* nothing was granted to it */
     }
     return status;
+}
+
+/* Of a lease_id that was made here, and that nobody will ever see. true: it holds nothing now; an attempt
+ * that is still on its way finds it over. */
+static bool acquire_give_back(const struct acquire *a)
+{
+    struct ask ask = {
+        .what = "release", .wants = ASK_RELEASED, .trace = a->trace, .request.method = "DELETE"};
+    struct http_client_answer answer = {0};
+    bool given = false;
+
+    if (ask_lease(&ask, a->lease_url, a->name) == CLI_GO_ON) {
+        ask_header(&ask, "Lease-Id", bytes_of(a->lease_id));
+        given = ask_try(&ask, &answer) == HTTP_CLIENT_ANSWERED && answer.status < 300;
+    }
+    http_client_answer_done(&answer);
+    ask_done(&ask);
+    return given;
+}
+
+static bool is_nobodys(const struct acquire *a)
+{
+    return a->origin == SECRET_NEW && a->lease_id_file == NULL;
+}
+
+static void acquire_undo(const struct acquire *a)
+{
+    if (is_nobodys(a)) {
+        bool given = acquire_give_back(a);
+
+        cli_hint(given
+                     ? "Its lease_id was given back; if a request is still on its way, it may be held until "
+                       "its ttl."
+                     : "Its lease_id is lost, and could not be given back: it may be held until its ttl.");
+    } else {
+        cli_hint("Ask again with the same lease_id: what was granted is told again.");
+    }
+}
+
+/* A grant that nobody could read is given back, if it is of now. */
+static int acquire_flush(const struct acquire *a, int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return status;
+    }
+    cli_fail(CLI_REFUSED, "acquire %s: it was granted, but the output could not be written", a->name);
+    if (a->origin != SECRET_NEW) {
+        cli_hint("It is still held, with the lease_id that it had before.");
+    } else if (acquire_give_back(a)) {
+        cli_hint("It was given back.");
+    } else {
+        cli_hint("It could not be given back: it may be held until its ttl.");
+    }
+    return CLI_REFUSED;
 }
 
 static int acquire_show(const struct acquire *a, const struct http_client_answer *answer)
@@ -164,7 +228,7 @@ static int acquire_show(const struct acquire *a, const struct http_client_answer
         cli_hint("Its lease_id was not kept, so it can be neither renewed nor released, and will expire:");
         cli_hint("-o env, -o json or --lease-id-file FILE give you the lease_id.");
     }
-    return status;
+    return acquire_flush(a, status);
 }
 
 int cli_acquire(int argc, char **argv)
@@ -188,6 +252,8 @@ int cli_acquire(int argc, char **argv)
     }
     if (status == CLI_GO_ON) {
         status = acquire_show(&a, &answer);
+    } else if (a.in_doubt) {
+        acquire_undo(&a);
     }
     http_client_answer_done(&answer);
     json_out_done(&body);

@@ -8,7 +8,7 @@
 #include "shared/problem.h"
 #include "shared/record/name.h"
 
-enum { JSON_LEVELS = 16, WHAT_SIZE = 640, INTENTS_PATH_SIZE = NAME_MAX_BYTES + 32 };
+enum { JSON_LEVELS = 16, WHAT_SIZE = 640, DEED_PATH_SIZE = NAME_MAX_BYTES + 32 };
 
 /* -- where to */
 
@@ -100,11 +100,29 @@ int ask_lease(struct ask *ask, const char *base, const char *name)
                : status;
 }
 
-int ask_leases(struct ask *ask, const char *base)
+int ask_lease_service(struct ask *ask, const char *base, const char *path)
 {
     ask->service = "the lease service";
     ask->flag = "--lease-url";
-    return make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", "/v1/leases", "", '\0');
+    return make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", path, "", '\0');
+}
+
+int ask_leases(struct ask *ask, const char *base)
+{
+    return ask_lease_service(ask, base, "/v1/leases");
+}
+
+int ask_lease_deed(struct ask *ask, const char *base, const char *name, const char *deed)
+{
+    char path[DEED_PATH_SIZE];
+    int status = check_lease(name);
+
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    ask->name = name;
+    snprintf(path, sizeof(path), "/v1/leases/%s%s", name, deed); /* a name needs no encoding */
+    return ask_lease_service(ask, base, path);
 }
 
 int ask_gateway(struct ask *ask, const char *base, const char *path)
@@ -116,7 +134,7 @@ int ask_gateway(struct ask *ask, const char *base, const char *path)
 
 int ask_intents(struct ask *ask, const char *base, const char *lease, const char *deed)
 {
-    char path[INTENTS_PATH_SIZE];
+    char path[DEED_PATH_SIZE];
     int status = check_lease(lease);
 
     if (status != CLI_GO_ON) {
@@ -177,33 +195,6 @@ void ask_done(struct ask *ask)
 }
 
 /* -- sending */
-
-bool ask_is_problem(const struct http_client_answer *answer, const char *code)
-{
-    const char *why = NULL;
-    struct json *json = answer->status >= 400
-                            ? json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why)
-                            : NULL;
-    bool is = json != NULL && bytes_are(ask_text(json, "code"), code);
-
-    json_free(json);
-    return is;
-}
-
-enum http_client_outcome ask_try(const struct ask *ask, struct http_client_answer *answer)
-{
-    enum http_client_outcome outcome = http_client_send(&ask->request, answer);
-    bool known = outcome == HTTP_CLIENT_NOT_SENT ||
-                 (outcome == HTTP_CLIENT_ANSWERED && !ask_is_problem(answer, "outcome-unknown"));
-
-    if (known || ask->repeat == ASK_ONCE) {
-        return outcome;
-    }
-    http_client_answer_done(answer);
-    outcome = http_client_send(&ask->request, answer);
-    /* The first may have happened: that the second did not leave does not make it certain. */
-    return outcome == HTTP_CLIENT_NOT_SENT ? HTTP_CLIENT_UNKNOWN : outcome;
-}
 
 int ask_send(struct ask *ask, struct http_client_answer *answer)
 {
@@ -299,6 +290,23 @@ static int tell_refusal(const struct ask *ask, const struct http_client_answer *
     return status;
 }
 
+static int tell_unknown(const struct ask *ask, const struct http_client_answer *answer)
+{
+    char what[WHAT_SIZE];
+
+    if (answer->status == 0) {
+        cli_fail(CLI_UNREACHABLE, "%s: no whole answer came, so it may or may not have happened: %s",
+                 what_of(ask, what), answer->why);
+    } else if (strcmp(ask->request.method, "GET") == 0) {
+        cli_fail(CLI_UNREACHABLE, "%s: %s", what_of(ask, what), answer->why);
+    } else {
+        cli_fail(CLI_UNREACHABLE, "%s: %s, so it may or may not have happened", what_of(ask, what),
+                 answer->why);
+    }
+    cli_hint("Look before you go on: is %s right, and what stands between?", ask->flag);
+    return CLI_UNREACHABLE;
+}
+
 int ask_tell(const struct ask *ask, enum http_client_outcome outcome, const struct http_client_answer *answer)
 {
     char what[WHAT_SIZE];
@@ -309,11 +317,7 @@ int ask_tell(const struct ask *ask, enum http_client_outcome outcome, const stru
                  what_of(ask, what), ask->service, answer->why);
         cli_hint("Is it running (pawl dev starts one), and is %s right?", ask->flag);
         return CLI_UNREACHABLE;
-    case HTTP_CLIENT_UNKNOWN:
-        cli_fail(CLI_UNREACHABLE, "%s: no whole answer came, so it may or may not have happened: %s",
-                 what_of(ask, what), answer->why);
-        cli_hint("Look before you go on.");
-        return CLI_UNREACHABLE;
+    case HTTP_CLIENT_UNKNOWN: return tell_unknown(ask, answer);
     case HTTP_CLIENT_ANSWERED:
         return answer->status >= 200 && answer->status < 300 ? CLI_GO_ON : tell_refusal(ask, answer);
     }

@@ -2,12 +2,24 @@
 #ifndef PAWL_CLI_ASK_H
 #define PAWL_CLI_ASK_H
 
-#include "api/cli/http_client.h"
+#include "api/client/http_client.h"
 #include "shared/json.h"
 
 enum ask_repeat {
     ASK_ONCE,
     ASK_TWICE /* when the end is not known, once more: only for requests that are safe to repeat */
+};
+
+/* What a 2xx must be, else it is not Pawl's, and the end of the request is not known. */
+enum ask_wants {
+    ASK_ANYTHING, /* the caller looks for himself */
+    ASK_JSON,     /* 200, with the member needs */
+    ASK_GRANT,    /* 200 or 201: the grant of name and lease_id */
+    ASK_RELEASED, /* 204, or 200 with the holds that remain */
+    ASK_WRITTEN,  /* 201 or 204, with ETag and Fencing-Status */
+    ASK_DELETED,  /* 204, with Fencing-Status */
+    ASK_CONTENT,  /* 200, with ETag and Fencing-Mark */
+    ASK_STREAM    /* 200, a text/event-stream */
 };
 
 struct ask {
@@ -17,6 +29,10 @@ struct ask {
     const char *flag;                   /* "--lease-url": what to look at when nobody answers */
     struct http_client_request request; /* url is given by ask_url() */
     enum ask_repeat repeat;
+    enum ask_wants wants;
+    const char *needs, *lease_id; /* for wants */
+    bool trace;                   /* say what curl would send (trace.h) */
+    const char *body_from; /* for it: the file of the body, "-" standard input; NULL: the body itself */
     char *url;
 };
 
@@ -24,6 +40,10 @@ struct ask {
  * percent-encoded but for
  * ':' and, when it is a resource key, '/'. CLI_GO_ON, or CLI_USAGE. ask_done() frees. */
 int ask_lease(struct ask *ask, const char *base, const char *name);
+/* What is below it ("/history"), or is done with it ("/force-release"). */
+int ask_lease_deed(struct ask *ask, const char *base, const char *name, const char *deed);
+/* Of the lease service, a path that needs no encoding; ask_query() adds to it. */
+int ask_lease_service(struct ask *ask, const char *base, const char *path);
 int ask_leases(struct ask *ask, const char *base); /* the list of them; ask_query() adds to it */
 int ask_resource(struct ask *ask, const char *base, const char *key);
 /* The intents of a lease; deed: "", or what is to be done with them ("/resolve"). */
@@ -38,7 +58,8 @@ void ask_done(struct ask *ask);
  * is filled either way. */
 int ask_send(struct ask *ask, struct http_client_answer *answer);
 
-/* The two halves of it, for who wants to look at a refusal first. */
+/* The two halves of it (UNKNOWN also when the answer is not Pawl's; status is then what it said, else 0), for
+ * who wants to look at a refusal first. */
 enum http_client_outcome ask_try(const struct ask *ask, struct http_client_answer *answer);
 int ask_tell(const struct ask *ask, enum http_client_outcome outcome,
              const struct http_client_answer *answer);

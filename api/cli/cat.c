@@ -6,7 +6,7 @@
 
 struct cat {
     const char *gateway_url, *token_file;
-    bool fenced;
+    bool fenced, trace;
     char token[SECRET_SIZE];
     struct ask ask;
 };
@@ -18,6 +18,7 @@ static int cat_read(struct cat *c, int argc, char **argv)
          .help = "send the fencing token: refused when stale, and no older write lands after it",
          .on = &c->fenced},
         flag_token_file(&c->token_file),
+        flag_trace(&c->trace),
         flag_gateway_url(&c->gateway_url),
         {0},
     };
@@ -36,7 +37,11 @@ static int cat_read(struct cat *c, int argc, char **argv)
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 
     if (status == CLI_GO_ON) {
-        c->ask = (struct ask){.what = "cat", .request = {.method = "GET", .sink = stdout}};
+        c->ask = (struct ask){
+            .what = "cat",
+            .wants = ASK_CONTENT,
+            .trace = c->trace,
+            .request = {.method = "GET", .sink = stdout, .sink_needs = {.name = "Fencing-Mark"}}};
         status = ask_resource(&c->ask, c->gateway_url, arguments[0]);
     }
     return status == CLI_GO_ON && c->fenced ? secret_token(c->token_file, c->token) : status;

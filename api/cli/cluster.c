@@ -1,6 +1,7 @@
 /* cluster.c - a private redis-server, a lease service and a gateway, as children of this process. */
 #include "api/cli/cluster.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 
 #include "api/cli/address.h"
 #include "api/cli/cli.h"
-#include "api/cli/http_client.h"
 #include "api/cli/print.h"
 #include "api/cli/redis_ping.h"
+#include "api/client/http_client.h"
 
 enum {
     START_MS = 15000, /* for each of the three to be there */
@@ -23,7 +24,7 @@ enum {
 
 #define LISTENING "listening on http://"
 
-static int cluster_redis(struct cluster *cluster);
+static int cluster_redis(struct cluster *cluster, const char *const *wrap);
 static int cluster_store(struct cluster *cluster);
 static int cluster_service(struct cluster *cluster, struct cluster_member *member, const char *program,
                            const char *listen, char url[CLUSTER_URL_SIZE]);
@@ -45,7 +46,7 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
         status = cluster_files_open(&cluster->files, plan->data);
     }
     if (status == CLI_GO_ON) {
-        status = cluster_redis(cluster);
+        status = cluster_redis(cluster, plan->redis_wrap);
     }
     if (status == CLI_GO_ON && !cluster->files.store_made) {
         status = cluster_store(cluster);
@@ -175,39 +176,67 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
 
 /* -- Redis */
 
-static int cluster_redis(struct cluster *cluster)
+enum { REDIS_WORDS = 24 };
+
+/* The words that wrap it, then its own. */
+static int redis_words(const char *const *wrap, const char *const *own, char first[CHILD_PATH_SIZE],
+                       const char **words)
 {
-    char program[CHILD_PATH_SIZE];
+    unsigned count = 0;
+    int status = CLI_GO_ON;
+
+    for (; wrap != NULL && wrap[count] != NULL; count++) {
+        assert(count + 1 < CLUSTER_WRAP_MAX);
+        words[count] = wrap[count];
+    }
+    if (count > 0) {
+        status = find_program(wrap[0], first);
+        words[0] = first;
+    }
+    while (*own != NULL) {
+        words[count++] = *own++;
+    }
+    words[count] = NULL;
+    return status;
+}
+
+static int cluster_redis(struct cluster *cluster, const char *const *wrap)
+{
+    char program[CHILD_PATH_SIZE], first[CHILD_PATH_SIZE];
     const struct cluster_files *files = &cluster->files;
     int status = find_program("redis-server", program);
-    const char *const argv[] = {program,
-                                "--port",
-                                "0",
-                                "--unixsocket",
-                                files->socket,
-                                "--unixsocketperm",
-                                "600",
-                                "--dir",
-                                files->data,
-                                "--appendonly",
-                                "yes",
-                                "--appendfsync",
-                                "always",
-                                "--no-appendfsync-on-rewrite",
-                                "no",
-                                "--aof-load-truncated",
-                                "no",
-                                "--save",
-                                "",
-                                "--maxmemory-policy",
-                                "noeviction",
-                                "--daemonize",
-                                "no",
-                                NULL};
+    const char *const own[REDIS_WORDS] = {program,
+                                          "--port",
+                                          "0",
+                                          "--unixsocket",
+                                          files->socket,
+                                          "--unixsocketperm",
+                                          "600",
+                                          "--dir",
+                                          files->data,
+                                          "--appendonly",
+                                          "yes",
+                                          "--appendfsync",
+                                          "always",
+                                          "--no-appendfsync-on-rewrite",
+                                          "no",
+                                          "--aof-load-truncated",
+                                          "no",
+                                          "--save",
+                                          "",
+                                          "--maxmemory-policy",
+                                          "noeviction",
+                                          "--daemonize",
+                                          "no",
+                                          NULL};
+    const char *words[REDIS_WORDS + CLUSTER_WRAP_MAX];
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
 
     if (status == CLI_GO_ON) {
-        status = start_child(cluster, &cluster->redis.child, "redis", argv);
+        status = redis_words(wrap, own, first, words);
+    }
+    if (status == CLI_GO_ON) {
+        status = start_child(cluster, &cluster->redis.child, "redis", words);
     }
     while (status == CLI_GO_ON && !redis_ping(files->socket)) {
         status = wait_a_little(cluster, deadline_ms, "redis-server did not answer");

@@ -12,7 +12,7 @@
 #include "api/cli/cluster_files.h"
 #include "api/cli/watch.h"
 
-enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300 };
+enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300, CLUSTER_WRAP_MAX = 6 };
 
 /* A service, and the last that it said. */
 struct cluster_member {
@@ -33,6 +33,9 @@ struct cluster {
 struct cluster_plan {
     const char *data; /* a directory to keep; NULL: temporary */
     const char *listen_lease, *listen_gateway;
+    /* Words in front of redis-server's, the first looked up in PATH; at most CLUSTER_WRAP_MAX with the NULL
+     * that ends them. NULL: none. */
+    const char *const *redis_wrap;
     void (*line)(const char *name, const char *line);
 };
 

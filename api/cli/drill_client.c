@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/http_client.h"
+#include "api/client/http_client.h"
 #include "shared/json.h"
 
 enum {

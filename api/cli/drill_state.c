@@ -6,7 +6,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/drill_service.h"
-#include "api/cli/http_client.h"
+#include "api/client/http_client.h"
 
 enum {
     LOOK_AGAIN_MS = 20,

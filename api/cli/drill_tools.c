@@ -12,7 +12,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/drill_aof.h"
 #include "api/cli/drill_world.h"
-#include "api/cli/http_client.h"
+#include "api/client/http_client.h"
 
 enum { READY_REQUEST_MS = 3000, LOOK_AGAIN_MS = 10, RUN_MS = 30000, BODY_SIZE = 2048 };
 

@@ -43,6 +43,12 @@ static bool number_read(const char *text, unsigned *number)
     return *end == '\0' && value > 0;
 }
 
+/* 300 alone: who writes it thinks of seconds as often as of milliseconds. */
+static bool is_bare(const char *text)
+{
+    return *text != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
 static bool value_fits(const struct flag *flag, const char *text)
 {
     unsigned long long ms = 0;
@@ -59,7 +65,7 @@ static bool value_fits(const struct flag *flag, const char *text)
 
         return known && strstr(flag->value, text) != NULL; /* not every command knows every output */
     }
-    if (!options_duration_ms(text, &ms) || ms == 0) {
+    if (is_bare(text) || !options_duration_ms(text, &ms) || ms == 0) {
         return false;
     }
     *flag->ms = ms;
@@ -72,7 +78,7 @@ int flag_value_set(const struct flag *flag, const char *source, const char *text
         return CLI_GO_ON;
     }
     return cli_fail(CLI_USAGE, "%s was given \"%s\"; it takes %s", source, text,
-                    flag->ms != NULL       ? "a duration: 500ms, 30s, 10m, 2h, 1d, or milliseconds"
+                    flag->ms != NULL ? "a duration with its unit (ms, s, m, h, d): 500ms, 30s, 10m, 2h, 1d"
                     : flag->number != NULL ? "a whole number from 1"
                                            : flag->value);
 }
@@ -176,4 +182,11 @@ struct flag flag_if_match(const char **place)
                          .help = "only if the resource is still at this version",
                          .text = place,
                          .where = FLAG_COMMAND_LINE};
+}
+
+struct flag flag_trace(bool *place)
+{
+    return (struct flag){.name = "trace",
+                         .help = "say on standard error what curl would send, without the secrets",
+                         .on = place};
 }

@@ -8,6 +8,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/flag_value.h"
+#include "api/cli/flags_complete.h"
 #include "api/cli/suggest.h"
 
 enum { LONG_BASE = 256, HELP = 'h', LETTERS_SIZE = 2 * FLAGS_MAX + 8, NAME_SIZE = 64, SUM_SIZE = 64 };
@@ -32,8 +33,9 @@ static void print_flag(const struct flag *flag)
 
 static int print_help(const struct usage *usage)
 {
-    printf("Examples:\n%s\nUsage: pawl %s%s%s [flags]\n\n%s\n", usage->examples, usage->name,
-           *usage->arguments != '\0' ? " " : "", usage->arguments, usage->summary);
+    printf("Examples:\n%s\nUsage: pawl %s%s%s%s\n\n%s\n", usage->examples, usage->name,
+           *usage->arguments != '\0' ? " " : "", usage->arguments,
+           strstr(usage->arguments, "[flags]") != NULL ? "" : " [flags]", usage->summary);
     printf("\nFlags:\n");
     for (const struct flag *flag = usage->flags; flag->name != NULL; flag++) {
         print_flag(flag);
@@ -169,9 +171,12 @@ int flags_read(const struct usage *usage, int argc, char **argv, const char *arg
                int *used)
 {
     struct table table;
-    int status = flag_values_from_environment(usage->flags);
-    int found;
+    int status, found;
 
+    if (flags_complete_wanted(argc, argv)) {
+        return flags_complete(usage, argc, argv);
+    }
+    status = flag_values_from_environment(usage->flags);
     table_make(&table, usage);
     opterr = 0; /* the sentences are ours */
     optind = 0; /* glibc: begin anew, also with another order of arguments (getopt(3), NOTES) */

@@ -56,5 +56,6 @@ struct flag flag_output(enum output *place, const char *value);
 struct flag flag_ttl(uint64_t *place);
 struct flag flag_idempotency_key(const char **place);
 struct flag flag_if_match(const char **place);
+struct flag flag_trace(bool *place);
 
 #endif

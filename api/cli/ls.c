@@ -13,6 +13,7 @@ struct ls {
     const char *lease_url, *prefix, *state;
     unsigned limit; /* 0: all */
     enum output output;
+    bool trace;
     size_t shown;
     char *cursor; /* NULL: no more pages */
     struct print_table table;
@@ -36,7 +37,8 @@ static int ls_read(struct ls *ls, int argc, char **argv)
          .help = "at most N of them",
          .number = &ls->limit,
          .where = FLAG_COMMAND_LINE},
-        flag_output(&ls->output, "text|json"),
+        flag_output(&ls->output, "text|json|env"),
+        flag_trace(&ls->trace),
         flag_lease_url(&ls->lease_url),
         {0},
     };
@@ -45,10 +47,14 @@ static int ls_read(struct ls *ls, int argc, char **argv)
         .arguments = "",
         .examples = "  pawl ls\n"
                     "  pawl ls --prefix orders: --limit 20\n"
-                    "  pawl ls -o json | jq -r '.items[].lease'\n",
+                    "  pawl ls -o json | jq -r '.items[].lease'\n"
+                    "  pawl ls -o env | while read -r line; do eval \"$line\"; echo \"$LEASE: "
+                    "$LEASE_HOLDER\"; done\n",
         .summary = "Lists the leases that are held. On a terminal as a table; otherwise a line for each, "
                    "tabs between the\n"
-                   "columns; with -o json the service's pages, a line for each.",
+                   "columns; with -o json the service's pages, a line for each; with -o env a line for each "
+                   "lease, for\n"
+                   "eval.",
         .flags = flags,
     };
     const char *arguments[ARGUMENTS_MAX + 1];
@@ -64,7 +70,8 @@ static int page_ask(const struct ls *ls, struct ask *ask)
     size_t left = ls->limit > 0 ? ls->limit - ls->shown : PAGE_MAX;
     int status;
 
-    *ask = (struct ask){.what = "ls", .request.method = "GET"};
+    *ask = (struct ask){
+        .what = "ls", .wants = ASK_JSON, .needs = "items", .trace = ls->trace, .request.method = "GET"};
     status = ask_leases(ask, ls->lease_url);
     if (status != CLI_GO_ON) {
         return status;
@@ -113,6 +120,28 @@ static void item_add(struct ls *ls, const struct json *item)
     cell_duration(&ls->table, first != NULL ? ask_int(first, "expires_in_ms") : 0);
 }
 
+static void env_number(const char *key, int64_t number)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRId64, number);
+
+    print_env_word(key, (struct bytes){text, (size_t)len});
+}
+
+static void item_print_env(const struct json *item)
+{
+    enum json_found found;
+    size_t holders = json_list_count(item, "holders", &found);
+    const struct json *first = holders > 0 ? json_list_object(item, "holders", 0) : NULL;
+
+    print_env_word("LEASE", ask_text(item, "lease"));
+    print_env_word("LEASE_STATE", ask_text(item, "state"));
+    env_number("LEASE_TOKEN", ask_int(item, "token"));
+    print_env_word("LEASE_HOLDER", first != NULL ? ask_text(first, "holder") : BYTES(""));
+    env_number("LEASE_EXPIRES_IN_MS", first != NULL ? ask_int(first, "expires_in_ms") : 0);
+    putchar('\n');
+}
+
 static void cursor_take(struct ls *ls, struct bytes next)
 {
     free(ls->cursor);
@@ -134,10 +163,12 @@ static int page_take(struct ls *ls, const struct ask *ask, const struct http_cli
         return CLI_BUG;
     }
     count = json_list_count(json, "items", &found);
-    for (size_t i = 0; ls->output == OUTPUT_TEXT && i < count; i++) {
+    for (size_t i = 0; ls->output != OUTPUT_JSON && i < count; i++) {
         const struct json *item = json_list_object(json, "items", i);
 
-        if (item != NULL) {
+        if (item != NULL && ls->output == OUTPUT_ENV) {
+            item_print_env(item);
+        } else if (item != NULL) {
             item_add(ls, item);
         }
     }

@@ -6,8 +6,10 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/drill_command.h"
+#include "api/cli/env_failure.h"
 #include "api/cli/environment.h"
 #include "api/cli/flags.h"
+#include "api/cli/flags_complete.h"
 #include "api/cli/store_command.h"
 #include "api/cli/suggest.h"
 
@@ -19,12 +21,16 @@ struct command {
 
 static const struct command commands[] = {
     {"dev", cli_dev, "a private Redis, the lease service and the gateway, to try things out"},
-    {"demo", cli_demo, "shows a hazard with real processes, without and with the fence"},
+    {"demo", cli_demo, "shows a hazard with real processes, first with a common recipe, then with Pawl"},
+    {"run", cli_run, "run a command while a lease is held"},
     {"acquire", cli_acquire, "take a lease"},
     {"renew", cli_renew, "hold it longer"},
     {"release", cli_release, "give it back"},
     {"get", cli_get, "who holds a lease"},
     {"ls", cli_ls, "the leases that are held"},
+    {"watch", cli_watch, "what happens to a lease, as it happens"},
+    {"history", cli_history, "who held a lease, and how each hold ended"},
+    {"force-release", cli_force_release, "end somebody else's hold"},
     {"put", cli_put, "write a resource, fenced"},
     {"cat", cli_cat, "read a resource"},
     {"rm", cli_rm, "delete a resource, fenced"},
@@ -33,8 +39,11 @@ static const struct command commands[] = {
     {"drill", cli_drill, "plays accidents against a private Redis under load, and counts what went wrong"},
     {"keygen", cli_keygen, "make a key that signs fencing tokens"},
     {"verify", cli_verify, "read a fencing token and check its signature"},
+    {"doctor", cli_doctor, "looks at the services, Redis, clocks and keys, and says what to do"},
+    {"completion", cli_completion, "what bash, zsh or fish need to complete a command line"},
     {"store", cli_store, "what an operator sees and does when the services refuse"},
     {"demo-worker", cli_demo_worker, NULL},
+    {"demo-relay", cli_demo_relay, NULL},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -55,7 +64,7 @@ static int print_help(void)
          "Commands (pawl COMMAND --help says more):");
     for (unsigned i = 0; i < COMMANDS; i++) {
         if (commands[i].help != NULL) {
-            printf("  %-9s  %s\n", commands[i].name, commands[i].help);
+            printf("  %-13s  %s\n", commands[i].name, commands[i].help);
         }
     }
     puts("\nFlags:\n"
@@ -114,6 +123,30 @@ static int front_flags(int argc, char **argv, int *used)
     return status;
 }
 
+/* The words behind "pawl", the last of which is being typed: flags_complete.h. argv[0] is our own. */
+static int complete(int argc, char **argv)
+{
+    char name[] = "pawl", mark[] = FLAGS_COMPLETE;
+    char *typed = argv[argc - 1], *front[] = {name, mark, typed, NULL};
+    int at = 1;
+    int status = argc > 2 ? front_flags(argc - 1, argv, &at) : CLI_GO_ON;
+
+    if (argc < 2 || status != CLI_GO_ON) {
+        return CLI_OK;
+    }
+    if (at < argc - 1) {
+        argv[at - 1] = argv[at];
+        argv[at] = mark;
+        return run_command(argc - at + 1, argv + at - 1);
+    }
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        if (commands[i].help != NULL) {
+            flags_complete_word(typed, commands[i].name, commands[i].help);
+        }
+    }
+    return typed[0] == '-' ? front_flags(3, front, NULL) : CLI_OK;
+}
+
 /* What was said must have arrived: a full disk behind stdout is a failure. */
 static int flushed(int status)
 {
@@ -136,12 +169,22 @@ int main(int argc, char **argv)
         printf("pawl %s\n", PAWL_VERSION);
         return flushed(CLI_OK);
     }
+    if (argc > 1 && strcmp(argv[1], FLAGS_COMPLETE) == 0) {
+        return flushed(complete(argc - 1, argv + 1));
+    }
     status = environment_check();
+    if (status != CLI_GO_ON && argc > 1 && strcmp(argv[1], "run") == 0) {
+        return 125; /* what pawl run says of itself: the other statuses are its command's */
+    }
     if (status == CLI_GO_ON) {
         status = front_flags(argc, argv, &used);
     }
     if (status == CLI_GO_ON && used >= argc) {
         status = cli_fail(CLI_USAGE, "which command? See pawl --help");
     }
-    return flushed(status == CLI_GO_ON ? run_command(argc - used, argv + used) : status);
+    status = status == CLI_GO_ON ? run_command(argc - used, argv + used) : status;
+    if (status != CLI_OK) {
+        env_failure(argc, argv, status);
+    }
+    return flushed(status);
 }

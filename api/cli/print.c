@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <langinfo.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
@@ -48,6 +50,36 @@ void print_env(const char *key, struct bytes value)
         }
     }
     puts("'");
+}
+
+void print_env_word(const char *key, struct bytes value)
+{
+    printf("%s='", key);
+    while (value.len > 0) {
+        const char *quote = memchr(value.at, '\'', value.len);
+        size_t len = quote != NULL ? (size_t)(quote - value.at) : value.len;
+
+        print_safe(stdout, (struct bytes){value.at, len});
+        if (len < value.len) {
+            fputs("'\\''", stdout);
+            len++;
+        }
+        value = (struct bytes){value.at + len, value.len - len};
+    }
+    fputs("' ", stdout);
+}
+
+void print_time(char buf[PRINT_TIME_SIZE], int64_t at_ms)
+{
+    time_t seconds = (time_t)(at_ms / 1000);
+    struct tm broken;
+    size_t len;
+
+    snprintf(buf, PRINT_TIME_SIZE, "-");
+    if (at_ms > 0 && gmtime_r(&seconds, &broken) != NULL) {
+        len = strftime(buf, PRINT_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &broken);
+        snprintf(buf + len, PRINT_TIME_SIZE - len, ".%03dZ", (int)(at_ms % 1000));
+    }
 }
 
 void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)

@@ -9,13 +9,17 @@
 #include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
+#include "api/cli/print.h"
 #include "api/cli/secret.h"
+#include "shared/json_write.h"
 #include "shared/record/name.h"
 
 enum { BODY_MAX = 256 << 20, READ_AT_ONCE = 65536 };
 
 struct put {
     const char *gateway_url, *token_file, *type, *if_match, *if_none_match, *idempotency_key, *key, *file;
+    enum output output;
+    bool trace;
     char token[SECRET_SIZE];
     char *body;
     size_t len;
@@ -38,6 +42,12 @@ static int put_flags(struct put *p, int argc, char **argv)
          .where = FLAG_COMMAND_LINE},
         flag_idempotency_key(&p->idempotency_key),
         flag_token_file(&p->token_file),
+        {.name = "output",
+         .letter = 'o',
+         .value = "text|json|env",
+         .help = "what is told of it: json: one object; env: for eval in a shell",
+         .output = &p->output},
+        flag_trace(&p->trace),
         flag_gateway_url(&p->gateway_url),
         {0},
     };
@@ -83,7 +93,11 @@ static int put_read(struct put *p, int argc, char **argv)
     int status = put_flags(p, argc, argv);
 
     if (status == CLI_GO_ON) {
-        p->ask = (struct ask){.what = "put", .request.method = "PUT"};
+        p->ask = (struct ask){.what = "put",
+                              .wants = ASK_WRITTEN,
+                              .trace = p->trace,
+                              .body_from = p->file != NULL ? p->file : "-",
+                              .request.method = "PUT"};
         status = ask_resource(&p->ask, p->gateway_url, p->key);
     }
     if (status == CLI_GO_ON) {
@@ -128,6 +142,32 @@ static int put_load(struct put *p)
     return status;
 }
 
+static void put_show(const struct put *p, const struct http_client_answer *answer)
+{
+    bool created = answer->status == 201;
+    struct json_out out;
+    struct bytes text;
+
+    if (p->output == OUTPUT_TEXT) {
+        printf("%s %s, ETag %s\n", p->key, created ? "created" : "written", answer->etag);
+        return;
+    }
+    if (p->output == OUTPUT_ENV) {
+        print_env("RESOURCE_KEY", bytes_of(p->key));
+        print_env("RESOURCE_ETAG", bytes_of(answer->etag));
+        return;
+    }
+    json_out_init(&out);
+    json_object(&out, NULL);
+    json_text(&out, "key", bytes_of(p->key));
+    json_bool(&out, "created", created);
+    json_text(&out, "etag", bytes_of(answer->etag));
+    json_object_end(&out);
+    text = json_out_bytes(&out);
+    printf("%.*s\n", (int)text.len, text.at);
+    json_out_done(&out);
+}
+
 static int put_send(struct put *p)
 {
     struct http_client_answer answer;
@@ -141,7 +181,7 @@ static int put_send(struct put *p)
     ask_header(&p->ask, "Idempotency-Key", bytes_of(p->idempotency_key));
     status = ask_send(&p->ask, &answer);
     if (status == CLI_GO_ON) {
-        printf("%s %s, ETag %s\n", p->key, answer.status == 201 ? "created" : "written", answer.etag);
+        put_show(p, &answer);
         status = CLI_OK;
     }
     http_client_answer_done(&answer);

@@ -12,6 +12,7 @@
 struct release {
     const char *lease_url, *lease_id_file, *name;
     enum output output;
+    bool trace;
     char lease_id[SECRET_SIZE];
     struct ask ask;
 };
@@ -20,7 +21,8 @@ static int release_read(struct release *r, int argc, char **argv)
 {
     const struct flag flags[] = {
         flag_lease_id_file(&r->lease_id_file),
-        flag_output(&r->output, "text|json"),
+        flag_output(&r->output, "text|json|env"),
+        flag_trace(&r->trace),
         flag_lease_url(&r->lease_url),
         {0},
     };
@@ -28,7 +30,8 @@ static int release_read(struct release *r, int argc, char **argv)
         .name = "release",
         .arguments = "NAME",
         .examples = "  pawl release orders:42                 # PAWL_LEASE_ID says which hold\n"
-                    "  pawl release orders:42 --lease-id-file /run/me/orders:42\n",
+                    "  pawl release orders:42 --lease-id-file /run/me/orders:42\n"
+                    "  eval \"$(pawl release orders:42 -o env)\"   # and the variables are gone\n",
         .summary = "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was "
                    "lost before.",
         .flags = flags,
@@ -40,7 +43,7 @@ static int release_read(struct release *r, int argc, char **argv)
 
     if (status == CLI_GO_ON) {
         r->name = arguments[0];
-        r->ask = (struct ask){.what = "release"};
+        r->ask = (struct ask){.what = "release", .wants = ASK_RELEASED, .trace = r->trace};
         status = ask_lease(&r->ask, r->lease_url, r->name);
     }
     return status == CLI_GO_ON ? secret_lease_id(r->lease_id_file, r->lease_id) : status;
@@ -55,6 +58,8 @@ static int release_show(const struct release *r, const struct http_client_answer
     }
     if (r->output == OUTPUT_JSON && json != NULL) {
         puts(answer->body);
+    } else if (r->output == OUTPUT_ENV && json == NULL) {
+        puts("unset PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN PAWL_LEASE_ID");
     } else if (r->output == OUTPUT_TEXT && json != NULL) {
         printf("%s released once; %" PRId64 " more to go\n", r->name, ask_int(json, "holds"));
     } else if (r->output == OUTPUT_TEXT) {

@@ -12,6 +12,7 @@ struct renew {
     const char *lease_url, *lease_id_file;
     uint64_t ttl_ms;
     enum output output;
+    bool trace;
     char lease_id[SECRET_SIZE], body[64];
     struct ask ask;
 };
@@ -22,6 +23,7 @@ static int renew_read(struct renew *r, int argc, char **argv)
         flag_ttl(&r->ttl_ms),
         flag_lease_id_file(&r->lease_id_file),
         flag_output(&r->output, "text|json|env"),
+        flag_trace(&r->trace),
         flag_lease_url(&r->lease_url),
         {0},
     };
@@ -41,7 +43,11 @@ static int renew_read(struct renew *r, int argc, char **argv)
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 
     if (status == CLI_GO_ON) {
-        r->ask = (struct ask){.what = "renew", .repeat = ASK_TWICE};
+        r->ask = (struct ask){.what = "renew",
+                              .wants = ASK_GRANT,
+                              .lease_id = r->lease_id,
+                              .trace = r->trace,
+                              .repeat = ASK_TWICE};
         status = ask_lease(&r->ask, r->lease_url, arguments[0]);
     }
     return status == CLI_GO_ON ? secret_lease_id(r->lease_id_file, r->lease_id) : status;

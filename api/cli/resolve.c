@@ -131,6 +131,7 @@ static int resolve_read(struct resolve *r, int argc, char **argv)
         {.name = "force", .help = "though its pulse is fresh", .on = &r->force},
         {.name = "yes", .help = "do not ask", .on = &r->yes},
         flag_output(&r->output, "text|json"),
+        flag_trace(&r->trace),
         flag_gateway_url(&r->gateway_url),
         {0},
     };
@@ -283,7 +284,10 @@ static int send_take(const struct resolve *r, const struct ask *ask, const struc
 
 static int resolve_send(const struct resolve *r)
 {
-    struct ask ask = {.what = "resolve"};
+    struct ask ask = {.what = "resolve",
+                      .wants = ASK_JSON,
+                      .needs = r->gateway == NULL ? "resolved" : "intents",
+                      .trace = r->trace};
     struct http_client_answer answer = {0};
     int status = send_init(r, &ask);
 

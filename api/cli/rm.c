@@ -7,6 +7,7 @@
 
 struct rm {
     const char *gateway_url, *token_file, *if_match, *idempotency_key, *key;
+    bool trace;
     char token[SECRET_SIZE];
     struct ask ask;
 };
@@ -14,11 +15,9 @@ struct rm {
 static int rm_read(struct rm *r, int argc, char **argv)
 {
     const struct flag flags[] = {
-        flag_if_match(&r->if_match),
-        flag_idempotency_key(&r->idempotency_key),
-        flag_token_file(&r->token_file),
-        flag_gateway_url(&r->gateway_url),
-        {0},
+        flag_if_match(&r->if_match),       flag_idempotency_key(&r->idempotency_key),
+        flag_token_file(&r->token_file),   flag_trace(&r->trace),
+        flag_gateway_url(&r->gateway_url), {0},
     };
     const struct usage usage = {
         .name = "rm",
@@ -36,7 +35,8 @@ static int rm_read(struct rm *r, int argc, char **argv)
 
     if (status == CLI_GO_ON) {
         r->key = arguments[0];
-        r->ask = (struct ask){.what = "rm", .request.method = "DELETE"};
+        r->ask = (struct ask){
+            .what = "rm", .wants = ASK_DELETED, .trace = r->trace, .request.method = "DELETE"};
         status = ask_resource(&r->ask, r->gateway_url, r->key);
     }
     if (status == CLI_GO_ON && r->idempotency_key != NULL &&

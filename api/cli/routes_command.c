@@ -18,7 +18,7 @@ enum { NUMBER_SIZE = 24 };
 struct routes {
     const char *gateway_url;
     enum output output;
-    bool adopt;
+    bool adopt, trace;
     struct ask ask;
 };
 
@@ -49,6 +49,7 @@ static int routes_read(struct routes *r, int argc, char **argv)
 {
     const struct flag flags[] = {
         flag_output(&r->output, "text|json"),
+        flag_trace(&r->trace),
         flag_gateway_url(&r->gateway_url),
         {0},
     };
@@ -80,6 +81,7 @@ static int routes_read(struct routes *r, int argc, char **argv)
         return status;
     }
     r->ask = (struct ask){.what = r->adopt ? "routes adopt" : "routes",
+                          .trace = r->trace,
                           .request.method = r->adopt ? "POST" : "GET"};
     return ask_gateway(&r->ask, r->gateway_url, r->adopt ? "/v1/routes/adopt" : "/v1/routes");
 }

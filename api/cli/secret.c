@@ -72,9 +72,25 @@ static int lease_id_check(const char *lease_id)
     return cli_fail(CLI_USAGE, "the lease_id given is none: 22 to 64 characters of A-Z a-z 0-9 _ -");
 }
 
+/* acquire puts another file into its place: a device must not be replaced, and a FIFO would be waited for. */
+static int regular_check(const char *file)
+{
+    struct stat status;
+
+    if (file == NULL || lstat(file, &status) != 0 || S_ISREG(status.st_mode)) {
+        return CLI_GO_ON;
+    }
+    return cli_fail(CLI_USAGE, "--lease-id-file %s is no regular file: name one, or a new one", file);
+}
+
 int secret_lease_id(const char *file, char buf[SECRET_SIZE])
 {
-    int status = read_either("lease_id", file, "PAWL_LEASE_ID", "--lease-id-file", buf);
+    int status = regular_check(file);
+
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    status = read_either("lease_id", file, "PAWL_LEASE_ID", "--lease-id-file", buf);
 
     return status == CLI_GO_ON ? lease_id_check(buf) : status;
 }
@@ -103,6 +119,9 @@ static bool file_has_something(const char *file)
 int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin)
 {
     *origin = SECRET_NEW;
+    if (regular_check(file) != CLI_GO_ON) {
+        return CLI_USAGE;
+    }
     if (file != NULL && file_has_something(file)) {
         *origin = SECRET_FILE;
     } else if (file == NULL && is_set("PAWL_LEASE_ID")) {

@@ -1,5 +1,4 @@
-/* staircase.c - the picture of a fence. A canvas of cells is painted from back to front and then written out.
- */
+/* staircase.c - the picture of a fence, painted on a canvas from back to front. */
 #include "api/cli/staircase.h"
 
 #include <inttypes.h>
@@ -8,53 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/cli/cli.h"
+#include "api/cli/canvas.h"
 
-enum { MARGIN = 10, RISE = 3, LABEL_SIZE = 64, GLYPHS = 128 };
-
-/* Cells below 128 are that ASCII character. */
-enum glyph {
-    HOLDS = GLYPHS,
-    SILENT,
-    BELIEVES,
-    DOT,
-    CROSS,
-    SHADE,
-    STEP,
-    RISER,
-    RISE_FROM,
-    RISE_TO,
-    AXIS,
-    TICK_UP,
-    AXIS_LEFT,
-    CORNER,
-    TICK_LEFT,
-    ARROW,
-    GLYPH_END
-};
-
-static const struct {
-    const char *unicode;
-    char plain;
-} glyphs[GLYPH_END - GLYPHS] = {
-    [HOLDS - GLYPHS] = {"━", '='},     [SILENT - GLYPHS] = {"╱", '/'}, [BELIEVES - GLYPHS] = {"╌", '-'},
-    [DOT - GLYPHS] = {"●", 'o'},       [CROSS - GLYPHS] = {"✕", 'X'},  [SHADE - GLYPHS] = {"░", '.'},
-    [STEP - GLYPHS] = {"━", '='},      [RISER - GLYPHS] = {"┃", '|'},  [RISE_FROM - GLYPHS] = {"┛", '+'},
-    [RISE_TO - GLYPHS] = {"┏", '+'},   [AXIS - GLYPHS] = {"─", '-'},   [TICK_UP - GLYPHS] = {"┴", '+'},
-    [AXIS_LEFT - GLYPHS] = {"│", '|'}, [CORNER - GLYPHS] = {"└", '+'}, [TICK_LEFT - GLYPHS] = {"┤", '+'},
-    [ARROW - GLYPHS] = {"→", '>'},
-};
-
-enum colour { PLAIN, FIRST, SECOND, THIRD, FOURTH, BAD, FAINT, FORBIDDEN, STRONG };
-
-static const char *const colours[] = {
-    [PLAIN] = "0",    [FIRST] = "0;33", [SECOND] = "0;36",      [THIRD] = "0;35", [FOURTH] = "0;34",
-    [BAD] = "0;1;31", [FAINT] = "0;2",  [FORBIDDEN] = "0;2;31", [STRONG] = "0;1",
-};
-
-struct cell {
-    unsigned char glyph, colour;
-};
+enum { MARGIN = 10, RISE = 3, LABEL_SIZE = 64 };
 
 struct holder {
     const char *name;
@@ -64,11 +19,15 @@ struct holder {
 struct picture {
     const struct stair_event *events;
     size_t count;
-    unsigned style, width, height, columns, lanes, grants, floor; /* floor: the row of the time axis */
+    enum stair_ground ground;
+    unsigned columns, lanes, grants, floor; /* floor: the row of the time axis */
+    struct canvas canvas;
     uint64_t end_ms;
     struct holder holders[STAIR_HOLDERS_MAX];
-    const struct stair_event *grant[STAIR_GRANTS_MAX];
-    struct cell *cells;
+    struct {
+        int64_t token;
+        uint64_t at_ms;        /* when it was known to be granted: not after a higher one */
+    } grant[STAIR_GRANTS_MAX]; /* by token */
 };
 
 /* -- where things are */
@@ -88,7 +47,7 @@ static unsigned level_of_token(const struct picture *p, int64_t token)
 {
     unsigned level = 0;
 
-    while (level < p->grants && p->grant[level]->token <= token) {
+    while (level < p->grants && p->grant[level].token <= token) {
         level++;
     }
     return level;
@@ -98,7 +57,7 @@ static unsigned level_at(const struct picture *p, unsigned column)
 {
     unsigned level = 0;
 
-    while (level < p->grants && column_of(p, p->grant[level]->at_ms) <= column) {
+    while (level < p->grants && column_of(p, p->grant[level].at_ms) <= column) {
         level++;
     }
     return level;
@@ -116,20 +75,6 @@ static unsigned lane_of(const struct picture *p, const char *holder)
 
 /* -- painting */
 
-static void paint(struct picture *p, unsigned row, unsigned column, unsigned glyph, enum colour colour)
-{
-    if (row < p->height && column < p->width) {
-        p->cells[row * p->width + column] = (struct cell){(unsigned char)glyph, (unsigned char)colour};
-    }
-}
-
-static void paint_text(struct picture *p, unsigned row, unsigned column, const char *text, enum colour colour)
-{
-    for (; *text != '\0'; text++, column++) {
-        paint(p, row, column, *text >= ' ' && *text < 0x7f ? (unsigned)*text : '?', colour);
-    }
-}
-
 static enum colour colour_of_lane(unsigned lane)
 {
     return (enum colour)(FIRST + lane % 4);
@@ -139,7 +84,9 @@ static enum colour colour_of_lane(unsigned lane)
 static unsigned lane_after(const struct picture *p, const struct stair_event *event, unsigned before)
 {
     switch (event->kind) {
-    case STAIR_GRANTED: return HOLDS;
+    case STAIR_GRANTED:
+    case STAIR_SHARED: return HOLDS;
+    case STAIR_WAITING: return WAITS;
     case STAIR_STOPPED: return SILENT;
     case STAIR_CONTINUED: return p->holders[lane_of(p, event->holder)].stale ? BELIEVES : HOLDS;
     case STAIR_REFUSED:
@@ -149,29 +96,54 @@ static unsigned lane_after(const struct picture *p, const struct stair_event *ev
     abort();
 }
 
+/* Beyond the end of its hold it believes, as long as it has not been told. */
+static unsigned lane_after_other(struct holder *holder, const struct stair_event *event, unsigned before)
+{
+    if (event->kind != STAIR_GRANTED) {
+        return before;
+    }
+    holder->stale = true;
+    return before == HOLDS ? BELIEVES : before;
+}
+
 static void paint_lane(struct picture *p, unsigned lane)
 {
+    struct holder *holder = &p->holders[lane];
     unsigned state = ' ', column = MARGIN;
     enum colour colour = colour_of_lane(lane);
     char name[MARGIN];
 
-    p->holders[lane].stale = false;
-    snprintf(name, sizeof(name), "%*.*s", MARGIN - 2, MARGIN - 2, p->holders[lane].name);
-    paint_text(p, lane, 0, name, colour);
+    holder->stale = false;
+    snprintf(name, sizeof(name), "%*.*s", MARGIN - 2, MARGIN - 2, holder->name);
+    canvas_paint_text(&p->canvas, lane, 0, name, colour);
     for (size_t i = 0; i <= p->count; i++) {
         const struct stair_event *event = i < p->count ? &p->events[i] : NULL;
         unsigned until = event != NULL ? column_of(p, event->at_ms) : MARGIN + p->columns;
 
         for (; column < until; column++) {
-            paint(p, lane, column, state, colour);
+            canvas_paint(&p->canvas, lane, column, state, colour);
         }
-        if (event != NULL && strcmp(event->holder, p->holders[lane].name) == 0) {
+        if (event != NULL && strcmp(event->holder, holder->name) == 0) {
             state = lane_after(p, event, state);
-            p->holders[lane].stale = p->holders[lane].stale && event->kind != STAIR_GRANTED;
-        } else if (event != NULL && event->kind == STAIR_GRANTED) {
-            p->holders[lane].stale = true;
+            holder->stale = holder->stale && event->kind != STAIR_GRANTED && event->kind != STAIR_SHARED;
+        } else if (event != NULL) {
+            state = lane_after_other(holder, event, state);
         }
     }
+}
+
+/* What the dots mean, in the first of them where there is room. */
+static void paint_waits(struct picture *p, const struct stair_event *event)
+{
+    static const char waits[] = "waits";
+    unsigned lane = lane_of(p, event->holder), at = column_of(p, event->at_ms) + 1;
+
+    for (unsigned column = at; column < at + sizeof(waits); column++) {
+        if (column >= p->canvas.width || !canvas_is(&p->canvas, lane, column, WAITS)) {
+            return;
+        }
+    }
+    canvas_paint_text(&p->canvas, lane, at, waits, colour_of_lane(lane));
 }
 
 static void paint_stairs(struct picture *p)
@@ -184,16 +156,16 @@ static void paint_stairs(struct picture *p)
             continue;
         }
         for (unsigned row = top; row < p->floor; row++) {
-            paint(p, row, column, row == top ? STEP : SHADE, row == top ? STRONG : FORBIDDEN);
+            canvas_paint(&p->canvas, row, column, row == top ? STEP : SHADE, row == top ? STRONG : FORBIDDEN);
         }
         if (level == before || column == MARGIN) {
             continue;
         }
         for (unsigned row = top; row < row_of_level(p, before); row++) {
-            paint(p, row, column, row == top ? RISE_TO : RISER, STRONG);
+            canvas_paint(&p->canvas, row, column, row == top ? RISE_TO : RISER, STRONG);
         }
         if (before > 0) {
-            paint(p, row_of_level(p, before), column, RISE_FROM, STRONG);
+            canvas_paint(&p->canvas, row_of_level(p, before), column, RISE_FROM, STRONG);
         }
     }
 }
@@ -202,45 +174,55 @@ static void paint_stairs(struct picture *p)
 static void paint_rule(struct picture *p)
 {
     static const char rule[] = " below the stairs: refused ";
-    unsigned from = p->grants > 0 ? column_of(p, p->grant[0]->at_ms) : MARGIN;
+    unsigned from = p->grants > 0 ? column_of(p, p->grant[0].at_ms) : MARGIN;
     unsigned room = MARGIN + p->columns - from, len = sizeof(rule) - 1;
 
     if (p->grants > 0 && room >= len) {
-        paint_text(p, p->floor - 1, from + (room - len) / 2, rule, BAD);
+        canvas_paint_text(&p->canvas, p->floor - 1, from + (room - len) / 2, rule, BAD);
     }
 }
 
-static void paint_axes(struct picture *p)
+static void paint_token_axis(struct picture *p)
 {
-    uint64_t step_ms = p->end_ms <= 12000 ? 1000 : p->end_ms / 10000 * 1000;
     char label[LABEL_SIZE];
 
     for (unsigned row = p->lanes + 1; row < p->floor; row++) {
-        paint(p, row, MARGIN - 1, AXIS_LEFT, FAINT);
+        canvas_paint(&p->canvas, row, MARGIN - 1, AXIS_LEFT, FAINT);
     }
     for (unsigned i = 0; i < p->grants; i++) {
-        int len = snprintf(label, sizeof(label), "%" PRId64, p->grant[i]->token);
+        int len = snprintf(label, sizeof(label), "%" PRId64, p->grant[i].token);
         unsigned at = (unsigned)len + 2 < MARGIN ? MARGIN - 2 - (unsigned)len : 0;
 
-        paint_text(p, row_of_level(p, i + 1), at, label, STRONG);
-        paint(p, row_of_level(p, i + 1), MARGIN - 1, TICK_LEFT, FAINT);
+        canvas_paint_text(&p->canvas, row_of_level(p, i + 1), at, label, STRONG);
+        canvas_paint(&p->canvas, row_of_level(p, i + 1), MARGIN - 1, TICK_LEFT, FAINT);
     }
-    paint_text(p, p->lanes + 1, MARGIN - 7, "token", FAINT);
+    canvas_paint_text(&p->canvas, p->lanes + 1, MARGIN - 7, "token", FAINT);
+}
+
+static void paint_time_axis(struct picture *p)
+{
+    uint64_t step_ms = p->end_ms <= 1000 ? 100 : p->end_ms <= 12000 ? 1000 : p->end_ms / 10000 * 1000;
+    char label[LABEL_SIZE];
+
     for (unsigned column = MARGIN; column < MARGIN + p->columns; column++) {
-        paint(p, p->floor, column, AXIS, FAINT);
+        canvas_paint(&p->canvas, p->floor, column, AXIS, FAINT);
     }
-    paint(p, p->floor, MARGIN - 1, CORNER, FAINT);
+    canvas_paint(&p->canvas, p->floor, MARGIN - 1, CORNER, FAINT);
     for (uint64_t at_ms = 0; at_ms <= p->end_ms; at_ms += step_ms) {
         unsigned column = column_of(p, at_ms);
 
         if (column + 3 < MARGIN + p->columns) {
-            snprintf(label, sizeof(label), "%" PRIu64 "%s", at_ms / 1000, at_ms == 0 ? " s" : "");
-            paint(p, p->floor, column, TICK_UP, FAINT);
-            paint_text(p, p->floor + 1, column, label, FAINT);
+            if (at_ms % 1000 != 0) {
+                snprintf(label, sizeof(label), "0.%" PRIu64, at_ms / 100);
+            } else {
+                snprintf(label, sizeof(label), "%" PRIu64 "%s", at_ms / 1000, at_ms == 0 ? " s" : "");
+            }
+            canvas_paint(&p->canvas, p->floor, column, TICK_UP, FAINT);
+            canvas_paint_text(&p->canvas, p->floor + 1, column, label, FAINT);
         }
     }
-    paint(p, p->floor, MARGIN + p->columns - 1, ARROW, FAINT);
-    paint_text(p, p->floor + 1, p->width - 4, "time", FAINT);
+    canvas_paint(&p->canvas, p->floor, MARGIN + p->columns - 1, ARROW, FAINT);
+    canvas_paint_text(&p->canvas, p->floor + 1, p->canvas.width - 4, "time", FAINT);
 }
 
 /* Beside the cross where there is room: what it was. */
@@ -254,72 +236,27 @@ static void paint_refusal(struct picture *p, const struct stair_event *event, un
     if (at + (unsigned)len > MARGIN + p->columns) {
         at = column > MARGIN + (unsigned)len ? column - (unsigned)len : MARGIN;
     }
-    paint_text(p, row, at, label, BAD);
-    paint(p, row, column, CROSS, BAD);
+    canvas_paint_text(&p->canvas, row, at, label, BAD);
+    canvas_paint(&p->canvas, row, column, CROSS, BAD);
 }
 
-static void paint_writes(struct picture *p)
+static void paint_write(struct picture *p, const struct stair_event *event)
 {
-    for (size_t i = 0; i < p->count; i++) {
-        const struct stair_event *event = &p->events[i];
-        unsigned row = row_of_level(p, level_of_token(p, event->token));
-        unsigned column = column_of(p, event->at_ms);
+    unsigned lane = lane_of(p, event->holder), column = column_of(p, event->at_ms);
+    unsigned row = p->ground == STAIR_FLAT ? lane : row_of_level(p, level_of_token(p, event->token));
 
-        if (event->kind == STAIR_REFUSED) {
-            paint_refusal(p, event, row, column);
-        } else if (event->kind == STAIR_ACCEPTED) {
-            enum colour colour = colour_of_lane(lane_of(p, event->holder));
-
-            paint(p, row, column, DOT, colour);
-            paint(p, row - 1, column, (unsigned)event->holder[0] & 0x7f, colour);
+    if (event->kind == STAIR_REFUSED) {
+        paint_refusal(p, event, row, column);
+    } else if (event->kind == STAIR_ACCEPTED) {
+        canvas_paint(&p->canvas, row, column, DOT, colour_of_lane(lane));
+        if (p->ground == STAIR_STEPS) {
+            canvas_paint(&p->canvas, row - 1, column, (unsigned)event->holder[0] & 0x7f,
+                         colour_of_lane(lane));
         }
     }
 }
 
-/* -- writing out */
-
-static void write_cell(FILE *out, const struct picture *p, struct cell cell, unsigned *colour)
-{
-    if ((p->style & STAIR_COLOUR) && *colour != cell.colour) {
-        fprintf(out, "\033[%sm", colours[cell.colour]);
-        *colour = cell.colour;
-    }
-    if (cell.glyph < GLYPHS) {
-        fputc(cell.glyph, out);
-    } else if (p->style & STAIR_UNICODE) {
-        fputs(glyphs[cell.glyph - GLYPHS].unicode, out);
-    } else {
-        fputc(glyphs[cell.glyph - GLYPHS].plain, out);
-    }
-}
-
-static void write_rows(FILE *out, const struct picture *p)
-{
-    for (unsigned row = 0; row < p->height; row++) {
-        const struct cell *cells = &p->cells[row * p->width];
-        unsigned end = p->width, colour = PLAIN;
-
-        while (end > 0 && cells[end - 1].glyph == ' ') {
-            end--;
-        }
-        for (unsigned column = 0; column < end; column++) {
-            write_cell(out, p, cells[column], &colour);
-        }
-        fputs(colour != PLAIN ? "\033[0m\n" : "\n", out);
-    }
-}
-
-/* A sample, as it looks in the picture, and what it means. */
-static void write_sample(FILE *out, const struct picture *p, enum glyph glyph, enum colour colour,
-                         unsigned times)
-{
-    unsigned now = PLAIN;
-
-    for (unsigned i = 0; i < times; i++) {
-        write_cell(out, p, (struct cell){(unsigned char)glyph, (unsigned char)colour}, &now);
-    }
-    fputs(now != PLAIN ? "\033[0m " : " ", out);
-}
+/* -- all of it */
 
 static void write_legend(FILE *out, const struct picture *p)
 {
@@ -328,20 +265,32 @@ static void write_legend(FILE *out, const struct picture *p)
         enum colour colour;
         unsigned times;
         const char *meaning;
-    } samples[] = {{HOLDS, PLAIN, 3, "holds   "},
-                   {SILENT, PLAIN, 3, "silent   "},
-                   {BELIEVES, PLAIN, 3, "believes that it holds   "},
-                   {DOT, PLAIN, 1, "written   "},
-                   {CROSS, BAD, 1, "refused\n"}};
+    } samples[] = {{HOLDS, PLAIN, 3, "holds"},
+                   {SILENT, PLAIN, 3, "silent"},
+                   {BELIEVES, PLAIN, 3, "believes that it holds"},
+                   {DOT, PLAIN, 1, "written"},
+                   {CROSS, BAD, 1, "refused"}};
+    size_t count = sizeof(samples) / sizeof(samples[0]) - (p->ground == STAIR_FLAT);
 
     fputs("\n  ", out);
-    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
-        write_sample(out, p, samples[i].glyph, samples[i].colour, samples[i].times);
-        fputs(samples[i].meaning, out);
+    for (size_t i = 0; i < count; i++) {
+        canvas_write_sample(out, &p->canvas, samples[i].glyph, samples[i].colour, samples[i].times);
+        fprintf(out, i + 1 < count ? "%s   " : "%s\n", samples[i].meaning);
     }
 }
 
-/* -- all of it */
+/* Two who are let in together may tell it in either order; the stairs only rise. */
+static void read_grant(struct picture *p, const struct stair_event *event)
+{
+    unsigned at = p->grants++;
+
+    for (; at > 0 && p->grant[at - 1].token > event->token; at--) {
+        p->grant[at] = p->grant[at - 1];
+    }
+    p->grant[at].token = event->token;
+    p->grant[at].at_ms = at + 1 < p->grants && p->grant[at + 1].at_ms < event->at_ms ? p->grant[at + 1].at_ms
+                                                                                     : event->at_ms;
+}
 
 static void read_events(struct picture *p)
 {
@@ -351,20 +300,19 @@ static void read_events(struct picture *p)
         if (lane_of(p, event->holder) == p->lanes && p->lanes < STAIR_HOLDERS_MAX) {
             p->holders[p->lanes++] = (struct holder){.name = event->holder};
         }
-        if (event->kind == STAIR_GRANTED && p->grants < STAIR_GRANTS_MAX) {
-            p->grant[p->grants++] = event;
+        if ((event->kind == STAIR_GRANTED || event->kind == STAIR_SHARED) && p->grants < STAIR_GRANTS_MAX) {
+            read_grant(p, event);
         }
         p->end_ms = event->at_ms > p->end_ms ? event->at_ms : p->end_ms;
     }
     p->end_ms += p->end_ms / 12 + 1; /* so that the last event is not at the very edge */
-    p->floor = p->lanes + 2 + (p->grants > 0 ? p->grants : 1) * RISE;
-    p->height = p->floor + 2;
-    p->columns = p->width - MARGIN;
+    p->floor = p->ground == STAIR_FLAT ? p->lanes : p->lanes + 2 + (p->grants > 0 ? p->grants : 1) * RISE;
 }
 
-char *staircase_draw(const struct stair_event *events, size_t count, unsigned width, unsigned style)
+char *staircase_draw(const struct stair_event *events, size_t count, unsigned width, unsigned style,
+                     enum stair_ground ground)
 {
-    struct picture p = {.events = events, .count = count, .style = style};
+    struct picture p = {.events = events, .count = count, .ground = ground};
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
@@ -372,22 +320,29 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
     if (out == NULL) {
         abort();
     }
-    p.width = width < STAIR_WIDTH_MIN ? STAIR_WIDTH_MIN : width > STAIR_WIDTH_MAX ? STAIR_WIDTH_MAX : width;
+    width = width < STAIR_WIDTH_MIN ? STAIR_WIDTH_MIN : width > STAIR_WIDTH_MAX ? STAIR_WIDTH_MAX : width;
+    p.columns = width - MARGIN;
     read_events(&p);
-    p.cells = cli_alloc((size_t)p.width * p.height * sizeof(*p.cells));
-    for (size_t i = 0; i < (size_t)p.width * p.height; i++) {
-        p.cells[i] = (struct cell){' ', PLAIN};
-    }
+    canvas_init(&p.canvas, width, p.floor + 2, style);
     for (unsigned lane = 0; lane < p.lanes; lane++) {
         paint_lane(&p, lane);
     }
-    paint_stairs(&p);
-    paint_rule(&p);
-    paint_axes(&p);
-    paint_writes(&p);
-    write_rows(out, &p);
+    if (ground == STAIR_STEPS) {
+        paint_stairs(&p);
+        paint_rule(&p);
+        paint_token_axis(&p);
+    }
+    paint_time_axis(&p);
+    for (size_t i = 0; i < count; i++) {
+        if (events[i].kind == STAIR_WAITING) {
+            paint_waits(&p, &events[i]);
+        } else {
+            paint_write(&p, &events[i]);
+        }
+    }
+    canvas_write(out, &p.canvas);
     write_legend(out, &p);
-    free(p.cells);
+    canvas_done(&p.canvas);
     if (fclose(out) != 0) {
         abort();
     }

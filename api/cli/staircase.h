@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 enum stair_event_kind {
-    STAIR_GRANTED,   /* the holder got the token */
+    STAIR_GRANTED,   /* the holder got the token, and whoever held before holds no more */
+    STAIR_SHARED,    /* the holder got the token, beside others */
+    STAIR_WAITING,   /* the holder wants it and does not have it */
     STAIR_STOPPED,   /* it falls silent */
     STAIR_CONTINUED, /* it is back; if another was granted meanwhile, it only believes that it holds */
     STAIR_ACCEPTED,  /* a write of it got through */
@@ -25,12 +27,16 @@ struct stair_event {
     int64_t token;      /* of a grant or a write */
 };
 
+/* Whether there are tokens. Without them there are no stairs, and writes lie on the lanes. */
+enum stair_ground { STAIR_STEPS, STAIR_FLAT };
+
 enum stair_style { STAIR_PLAIN = 0, STAIR_UNICODE = 1, STAIR_COLOUR = 2 }; /* or'ed */
 
 enum { STAIR_WIDTH_MIN = 78, STAIR_WIDTH_MAX = 200, STAIR_GRANTS_MAX = 8, STAIR_HOLDERS_MAX = 6 };
 
 /* Lines of at most width places, without spaces at their ends. The text is the caller's to free. What goes
  * beyond the limits is left out; width is brought within them. */
-char *staircase_draw(const struct stair_event *events, size_t count, unsigned width, unsigned style);
+char *staircase_draw(const struct stair_event *events, size_t count, unsigned width, unsigned style,
+                     enum stair_ground ground);
 
 #endif

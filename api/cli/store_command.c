@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
+#include "api/cli/flags_complete.h"
 #include "api/cli/suggest.h"
 
 struct store_command {
@@ -56,8 +57,24 @@ static int no_such_command(const char *word)
     return cli_fail(CLI_USAGE, "there is no \"pawl store %s\"; see pawl store --help", word);
 }
 
+/* argv[1] is FLAGS_COMPLETE: of the command behind it, or which command. */
+static int complete(int argc, char **argv)
+{
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        if (argc == 3) {
+            flags_complete_word(argv[2], commands[i].name, commands[i].help);
+        } else if (strcmp(argv[2], commands[i].name) == 0) {
+            argv[2] = argv[1];
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    return CLI_OK;
+}
+
 int cli_store(int argc, char **argv)
 {
+    if (flags_complete_wanted(argc, argv))
+        return complete(argc, argv);
     if (argc < 2)
         return cli_fail(CLI_USAGE, "pawl store status, recover or forget? See pawl store --help");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -16,7 +16,7 @@ enum watch_event {
     WATCH_DEADLINE /* nothing else happened until then */
 };
 
-enum { WATCH_CHILDREN_MAX = 8 };
+enum { WATCH_CHILDREN_MAX = 24 };
 
 struct watch {
     int signal_fd;

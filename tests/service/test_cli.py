@@ -18,7 +18,8 @@ from pawl_test.process import die_with_parent  # noqa: E402
 from pawl_test.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
-COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "put", "cat", "rm", "keygen", "verify"]
+COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "watch", "history", "force-release",
+            "put", "cat", "rm", "resolve", "routes", "keygen", "verify", "doctor", "completion"]
 
 world = World()
 
@@ -138,11 +139,12 @@ def an_unknown_an_abbreviated_and_an_incomplete_flag_are_errors():
 @test
 def a_value_that_does_not_fit_is_an_error():
     for words in (["acquire", "a", "--ttl", "soon"], ["acquire", "a", "--ttl", "0"], ["acquire", "a", "-o", "yaml"],
-                  ["get", "a", "-o", "env"], ["ls", "--limit", "0"], ["ls", "--limit", "-1"], ["ls", "--limit", "7x"],
+                  ["resolve", "a", "-o", "env"], ["ls", "--limit", "0"], ["ls", "--limit", "-1"], ["ls", "--limit", "7x"],
                   ["acquire", "a", "--meta", "[1]"], ["acquire", "a", "--meta", "{"], ["acquire", "a", "--holder", ""],
                   ["acquire", "a", "--holder", "x" * 129], ["acquire", "a b"], ["acquire", ""], ["get", "a/b"],
                   ["--lease-url", "ftp://x", "ls"], ["ls", "--lease-url", "http://me:pw@127.0.0.1:1"]):
         check(pawl(*words, status=64).stderr.startswith("pawl: "), str(words))
+    check_in("unit", pawl("acquire", "a", "--ttl", "300", status=64).stderr)
     for key in ("a//b", "a/../b", "/a", "a/\n"):
         pawl("cat", key, status=64)
     pawl("acquire", "a", "--ttl", "99ms", status=64)  # the service's own limit
@@ -206,9 +208,12 @@ def env_output_is_lines_of_a_name_and_a_quoted_value():
 
 @test
 def a_hostile_service_cannot_make_the_shell_run_anything():
-    grant = {"lease": "x'$(touch pwned)'", "token": 1, "fencing_token": "';touch pwned;'`id`", "lease_id": "a\\'b\n#",
-             "expires_in_ms": 1}
-    server = Server(lambda request: response(201, json.dumps(grant).encode()))
+    grant = {"lease": "x", "token": 1, "fencing_token": "a\\'b\n#';touch pwned;'`id`$(touch pwned)'", "expires_in_ms": 1}
+
+    def answer(request):
+        grant["lease_id"] = json.loads(request.partition(b"\r\n\r\n")[2])["lease_id"]
+        return response(201, json.dumps(grant).encode())
+    server = Server(answer)
     done = subprocess.run(["sh", "-c", f'eval "$({PAWL} acquire x -o env)"; printf "%s|%s|%s" "$PAWL_LEASE" '
                            '"$PAWL_FENCING_TOKEN" "$PAWL_LEASE_ID"'], env=environment(PAWL_LEASE_URL=server.url),
                           capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=world.folder)
@@ -351,7 +356,48 @@ def an_outcome_unknown_is_asked_once_more_for_an_acquire():
                           "code": "outcome-unknown", "retryable": True, "instance": "1"}).encode()
     server = Server(lambda request: response(504, problem, "Content-Type: application/problem+json"))
     check_in("outcome-unknown", pawl("acquire", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
-    check_equal(len(server.requests), 2)
+    check_equal([request.split()[0] for request in server.requests], [b"POST", b"POST", b"DELETE"])
+
+
+def problem_of(status, code, **members):
+    told = {"type": f"/problems/{code}", "title": "T", "status": status, "detail": "D", "code": code}
+    told.update(members)
+    return response(status, json.dumps(told).encode(), "Content-Type: application/problem+json")
+
+
+@test
+def a_refusal_of_a_repeat_is_no_refusal_and_keeps_the_lease_id():
+    file = path("doubt")
+    for answers in ([None, problem_of(409, "lease-held")], [None, problem_of(422, "out-of-range")],
+                    [response(404, b"<html>")] * 2, [response(302)] * 2, [response(413)] * 2,
+                    [response(200, b"{}"), problem_of(409, "lease-held")], [response(409, b'{"code":"lease-held"}')] * 2):
+        server = Server(lambda request, left=list(answers): left.pop(0))
+        error = pawl("acquire", "a", "--lease-id-file", file, status=69, PAWL_LEASE_URL=server.url).stderr
+        check_in("may or may not have happened", error)
+        check(os.path.exists(file), f"{answers}")
+        os.unlink(file)
+
+
+@test
+def a_loss_is_certain_also_after_an_attempt_without_an_answer():
+    left = [None, problem_of(410, "lease-lost")]
+    server = Server(lambda request: left.pop(0))
+    pawl("renew", "a", status=76, PAWL_LEASE_URL=server.url, PAWL_LEASE_ID="A" * 22)
+
+
+@test
+def a_lost_acquire_that_nobody_can_release_is_given_back():
+    name, daemon = world.name(), world.lease_daemon
+
+    def lose_the_grants(request):
+        answer = forwarded(daemon, request)
+        return answer if request.startswith(b"DELETE") else None
+    server = Server(lose_the_grants)
+    error = pawl("acquire", name, "-o", "env", status=69, PAWL_LEASE_URL=server.url).stderr
+    check_in("until its ttl", error)
+    check_equal(world.look(name)["state"], "free")
+    server = Server(lambda request: None)
+    check_in("may be held until its ttl", pawl("acquire", name, status=69, PAWL_LEASE_URL=server.url).stderr)
 
 
 @test
@@ -376,23 +422,33 @@ def proxies_and_redirects_are_not_followed():
     pawl("get", name, http_proxy=dead, all_proxy=dead, HTTP_PROXY=dead, ALL_PROXY=dead)
     target = Server(lambda request: response(200, b"{}"))
     server = Server(lambda request: response(307, b"", f"Location: {target.url}/"))
-    pawl("get", name, status=1, PAWL_LEASE_URL=server.url)
+    pawl("get", name, status=69, PAWL_LEASE_URL=server.url)
     check_equal(target.requests, [])
 
 
 @test
 def an_answer_that_is_not_pawls_is_told_as_such():
     server = Server(lambda request: response(404, b"<html>nothing here</html>"))
-    check_in("not as Pawl does", pawl("get", "a", status=1, PAWL_LEASE_URL=server.url).stderr)
-    server = Server(lambda request: response(200, b"<html>hello</html>"))
-    check_in("--lease-url", pawl("get", "a", status=70, PAWL_LEASE_URL=server.url).stderr)
+    check_in("not as Pawl does", pawl("get", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
+    for foreign in (response(200, b"<html>hello</html>"), response(200, b"{}"), response(204), response(404, b"<html>"),
+                    response(201, b"", 'ETag: "e"'), response(401), response(405), response(429)):
+        server = Server(lambda request, foreign=foreign: foreign)
+        for words in (["get", "a"], ["ls"], ["cat", "a"], ["put", "a"], ["rm", "a"], ["renew", "a"], ["release", "a"],
+                      ["force-release", "a", "--yes"], ["resolve", "a", "--all", "--yes"]):
+            if words[0] == "release" and b" 204 " in foreign:
+                continue  # nothing but the status tells whose it is
+            done = pawl(*words, status=69, PAWL_LEASE_URL=server.url, PAWL_GATEWAY_URL=server.url, PAWL_LEASE_ID="A" * 22,
+                        PAWL_FENCING_TOKEN="1")
+            check_equal(done.stdout, "", f"{words}")
+            check_in("not as Pawl does", done.stderr)
+            if words[0] in ("put", "rm", "renew", "release", "force-release"):
+                check_in("may or may not have happened", done.stderr)
 
 
 @test
 def control_characters_of_a_service_do_not_reach_the_terminal():
     evil = "\x1b]0;owned\x07\x9b31m\n"
-    problem = json.dumps({"title": evil, "detail": evil, "code": "lease-held", "holder": evil, "instance": evil}).encode()
-    server = Server(lambda request: response(409, problem))
+    server = Server(lambda request: problem_of(409, "lease-held", title=evil, detail=evil, holder=evil, instance=evil))
     done = pawl("acquire", "a", status=75, PAWL_LEASE_URL=server.url)
     check(not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr), repr(done.stderr))
 
@@ -403,6 +459,60 @@ def output_that_cannot_be_written_is_a_failure():
         done = subprocess.run([PAWL, "get", "a", "-o", "json"], env=environment(), stdout=full, stderr=subprocess.PIPE,
                               timeout=DEADLINE_S, check=False)
     check_equal(done.returncode, 1)
+
+
+@test
+def a_grant_that_could_not_be_told_is_given_back():
+    for kind in ("env", "json"):
+        name = world.name()
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PAWL, "acquire", name, "-o", kind], env=environment(), stdout=full, stderr=subprocess.PIPE,
+                                  timeout=DEADLINE_S, check=False)
+        check_equal(done.returncode, 1)
+        check_in(b"given back", done.stderr)
+        check_equal(world.look(name)["state"], "free")
+    name = world.name()
+    mine = acquired(name)
+    with open("/dev/full", "wb") as full:  # it was held before: it stays
+        done = subprocess.run([PAWL, "acquire", name, "-o", "env"], env=environment(PAWL_LEASE_ID=mine["lease_id"]),
+                              stdout=full, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
+    check_equal((done.returncode, world.look(name)["token"], world.look(name)["state"]), (1, mine["token"], "held"))
+
+
+@test
+def env_output_of_a_failure_ends_the_eval_with_its_status():
+    name = world.name()
+    acquired(name)
+
+    def shell(text, **variables):
+        done = subprocess.run(["sh", "-c", text], env=environment(**variables), capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False)
+        return done.returncode, done.stdout
+    left = {"PAWL_LEASE": name, "PAWL_TOKEN": "1", "PAWL_FENCING_TOKEN": "1", "PAWL_LEASE_ID": "A" * 22}
+    one = f'eval "$({PAWL} acquire {name} -o env)"'
+    check_equal(shell(f'{one}; echo "$? ${{PAWL_TOKEN-none}} ${{PAWL_LEASE_ID-none}}"', **left), (0, "75 none none\n"))
+    check_equal(shell(f"set -e; {one}; echo on"), (75, ""))
+    check_equal(shell(f"{one} || echo held"), (0, "held\n"))
+    dead = f'eval "$({PAWL} acquire {name} --output=env --lease-url http://127.0.0.1:1)"'
+    check_equal(shell(f'{dead}; echo "$? ${{PAWL_TOKEN-none}} ${{PAWL_LEASE_ID-none}}"', **left), (0, f"69 none {'A' * 22}\n"))
+    check_equal(shell(f'set -e; eval "$({PAWL} acquire {name} --tll 3s -o env)"; echo on'), (64, ""))
+    check_equal(shell(f'eval "$({PAWL} release {name} -o env)"; echo "$? ${{PAWL_LEASE_ID-none}}"', **left), (0, "76 none\n"))
+    check_equal(shell(f'eval "$({PAWL} renew {name} -o env --lease-url http://127.0.0.1:1)"; echo "$? $PAWL_LEASE_ID"', **left),
+                (0, f"69 {'A' * 22}\n"))
+
+
+@test
+def a_lease_id_file_that_is_no_regular_file_is_refused_before_anything_is_sent():
+    server = Server(lambda request: None)
+    fifo, link, folder = path("fifo"), path("link"), path("folder")
+    os.mkfifo(fifo)
+    os.symlink("/dev/null", link)
+    os.mkdir(folder)
+    for file in ("/dev/null", fifo, link, folder):
+        for command in ("acquire", "renew", "release"):
+            check_in("no regular file", pawl(command, "a", "--lease-id-file", file, status=64, PAWL_LEASE_URL=server.url).stderr)
+    check_equal(server.requests, [])
+    check_equal(os.readlink(link), "/dev/null")
 
 
 # -- resources

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_demo.py - pawl dev and pawl demo: what they start works, and is gone when they are, however they end."""
 
+import concurrent.futures
 import glob
 import os
 import pty
@@ -17,13 +18,15 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import (BUILD, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
+from pawl_test import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
 from pawl_test.process import die_with_parent  # noqa: E402
 from pawl_test.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 FREE_PORTS = ["--listen-lease", "127.0.0.1:0", "--listen-gateway", "127.0.0.1:0"]
 DEMO_DEADLINE_S = 90  # it takes about 10 s; under the sanitizers, beside other tests, longer
+AT_ONCE = 4           # demos that are played side by side
+TTL = "800ms"
 
 folder = tempfile.mkdtemp(prefix="pawl-test-")
 
@@ -314,16 +317,21 @@ class OnTerminal:
         return status
 
 
-def check_story(text):
-    """Both parts, in this order."""
+def check_in_order(text, *parts):
     at = 0
-    for part in ("Without the fence", "is stopped (SIGSTOP", "held by A", "goes on (SIGCONT)", 'A  writes "packed, says A"\n',
-                 'B  reads  "packed, says A"\n', "B's work is lost", "With the fence", "is stopped (SIGSTOP",
-                 "goes on (SIGCONT)", 'A  writes "packed, says A": refused, 412 stale-token', 'B  reads  "shipped, says B"\n',
-                 'B  writes "delivered, says B"\n', 'B  reads  "delivered, says B"\n', "below the stairs: refused", "The fence held"):
+    for part in parts:
         found = text.find(part, at)
         check(found >= 0, f"{part!r} is not where it should be in:\n{text}")
         at = found + len(part)
+
+
+def check_story(text):
+    """Both parts, in this order."""
+    check_in_order(text, "Without the fence", "is stopped (SIGSTOP", "it is taken", "goes on (SIGCONT)", 'A  writes "packed, says A"\n',
+                   'B  reads  "packed, says A"\n', "B's work is lost", "With the fence", "is stopped (SIGSTOP", "held by A",
+                   "goes on (SIGCONT)", 'A  writes "packed, says A": refused, 412 stale-token', 'B  reads  "shipped, says B"\n',
+                   'B  writes "delivered, says B"\n', 'B  reads  "delivered, says B"\n', "below the stairs: refused",
+                   "The fence held")
 
 
 @test
@@ -340,10 +348,67 @@ def the_demo_loses_work_without_the_fence_and_none_with_it():
         check_story(text)
         check("\x1b" not in text and max(map(len, text.splitlines())) <= 90, text)
     check(ascii_only.text.isascii() and "\x1b[" in ascii_only.text)
-    for glyph in "━╱╌●✕░┏":
+    for glyph in "━╱╌●✕░┏·":
         check_in(glyph, piped.text)
     check(re.search(r"refused X|X A, token", plain), plain)
     check_equal(temporary_directories(), [])
+
+
+def listed():
+    """[(hazard, its line)]"""
+    running = Running("demo")
+    check_equal(running.wait(), 0, running.text)
+    return [tuple(line.split(None, 1)) for line in running.text.splitlines()]
+
+
+# What must be seen of each, in this order: of the recipe's failure, then of Pawl.
+SEEN = {
+    "stale-holder": ("is stopped", "B's work is lost", "refused, 412 stale-token", "The fence held"),
+    "clock-jump": ("jumps forward by 36", "Both held it at once", "jumps forward by 36", "refused, 412 stale-token",
+                   "The fence held"),
+    "slow-network": ("keeps", "bytes arrive", "B's work is lost", "keeps", "bytes arrive", "refused, 412 stale-token", "The fence held"),
+    "crash-before-expire": ("SETNX", "is killed", "in vain", "Redis says -1", "wait for ever", "is killed", "token 2", "Pawl held"),
+    "timestamp-lock": ("overwrote the other's end", "held by A", 'writes "packed, says A"', "gives it back", "412 stale-token",
+                       "Pawl held"),
+    "wrong-release": ("DEL removes 1 key", "C  gets the lock", "GET says", "is stopped", "DEL removes 1 key", "C  gets the lock",
+                      "the lease is over: lease-lost", "held by B", "gives it back", "C  gets the lease", "Pawl held"),
+    "failover": ("is promoted", "Redis says 0", "B's work is lost", "is promoted", "refused, 412 stale-token", "The fence held"),
+    "redlock-pause": ("majority", "is stopped", "B's work is lost", "refused, 412 stale-token", "The fence held"),
+    "late-unlock": ('writes "packed, says A"', "is told only now", "refused, 412 stale-token", "the lease is over: lease-lost",
+                    "The fence held"),
+    "read-lock-starvation": ("in vain", "every reader who came later passed it by", "C  gets the lease", "gives it back",
+                             "B  gets the lease", "Pawl held"),
+}
+
+
+@test
+def every_hazard_fails_the_recipe_and_does_not_fail_pawl():
+    names = [name for name, _ in listed()]
+    check_equal(sorted(names), sorted(SEEN))
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        def play(name):
+            demo = Running("demo", name, "--ttl", TTL)
+            return name, demo.wait(DEMO_DEADLINE_S), demo.text
+        for name, status, text in pool.map(play, names):
+            check_equal(status, 0, f"{name}: {text}")
+            check_in_order(text, *SEEN[name])
+            check(max(map(len, text.splitlines())) <= 90, text)
+    check_equal(temporary_directories(), [])
+
+
+@test
+def every_hazard_has_its_section_and_every_section_its_hazard():
+    with open(ROOT / "docs/hazards.md", encoding="utf-8") as file:
+        page = file.read()
+    sections = re.findall(r"^## `([a-z-]+)`$", page, re.MULTILINE)
+    check_equal(sections, [name for name, _ in listed()])
+    for section in re.split(r"^## `", page, flags=re.MULTILINE)[1:]:
+        section = section.split("\n## ")[0]
+        for part in ("**The recipe.**", "**Why it fails.**", "**Pawl.**", "**Sources.**"):
+            check_in(part, section)
+        # Both pictures, as printed: lanes for the recipe, stairs for Pawl.
+        check(section.count("```\n") % 2 == 0 and section.count("0 s") >= 2, section)
+        check_in("token │", section)
 
 
 @test
@@ -352,7 +417,7 @@ def a_demo_that_is_interrupted_or_killed_takes_its_workers_along_even_a_stopped_
         demo = Running("demo", "stale-holder")
         demo.said("is stopped (SIGSTOP", DEMO_DEADLINE_S)
         children = children_of(demo.process.pid)
-        check_equal(len(children), 5)
+        check_equal(len(children), 7)  # Redis, both services, the recipe's Redis, three workers
         gone = Gone(children)
         check_equal(demo.end(number), status, demo.text)
         gone.wait()
@@ -374,8 +439,36 @@ def a_demo_whose_gateway_dies_does_not_count_as_good():
 
 
 @test
+def without_its_shim_a_demo_of_clocks_says_what_is_missing():
+    for name in ("clock-jump", "timestamp-lock"):
+        demo = Running("demo", name, "--shim", path("no-such-shim.so"))
+        check_equal(demo.wait(), 78, demo.text)
+        check_in("shim", demo.text)
+    check_equal(temporary_directories(), [])
+
+
+@test
+def a_recipe_that_does_not_fail_is_not_called_good():
+    """A library that shifts no clock in the place of the shim: then the recipe holds, and the demo has shown nothing."""
+    harmless = glob.glob("/lib/*/libm.so.6")[0]
+    for name, told in (("timestamp-lock", "it went otherwise than it should"), ("clock-jump", "did not jump")):
+        demo = Running("demo", name, "--shim", harmless, "--ttl", TTL)
+        check_equal(demo.wait(DEMO_DEADLINE_S), 1, demo.text)
+        check_in(told, demo.text)
+        check("held:" not in demo.text, demo.text)
+    check_equal(temporary_directories(), [])
+
+
+@test
+def a_ttl_that_makes_no_sense_is_refused():
+    for ttl in ("10ms", "2m", "soon"):
+        demo = Running("demo", "stale-holder", "--ttl", ttl)
+        check_equal(demo.wait(), 64, demo.text)
+
+
+@test
 def an_unknown_hazard_is_told_what_there_is():
-    for words, told in ((["stale-hodler"], "did you mean"), (["frobnicate"], "stale-holder"), ([], "HAZARD")):
+    for words, told in ((["stale-hodler"], "did you mean"), (["frobnicate"], "read-lock-starvation")):
         running = Running("demo", *words)
         check_equal(running.wait(), 64)
         check_in(told, running.text)

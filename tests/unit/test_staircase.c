@@ -51,7 +51,7 @@ static const char unicode[] =
 
 static void check_picture(unsigned style, const char *wanted)
 {
-    char *text = staircase_draw(stale_holder, EVENTS, 80, style);
+    char *text = staircase_draw(stale_holder, EVENTS, 80, style, STAIR_STEPS);
 
     CHECK_TEXT(bytes_of(text), bytes_of(wanted));
     free(text);
@@ -84,7 +84,7 @@ static void strip_colours(char *text)
 
 TEST(colours_change_nothing_but_the_colour_and_end_with_each_line)
 {
-    char *text = staircase_draw(stale_holder, EVENTS, 80, STAIR_UNICODE | STAIR_COLOUR);
+    char *text = staircase_draw(stale_holder, EVENTS, 80, STAIR_UNICODE | STAIR_COLOUR, STAIR_STEPS);
 
     CHECK(strstr(text, "\033[0;1;31m\xE2\x9C\x95") != NULL); /* a red cross */
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
@@ -118,7 +118,7 @@ static size_t places_of_longest_line(const char *text)
 TEST(no_line_is_wider_than_asked_for)
 {
     for (unsigned width = STAIR_WIDTH_MIN; width <= STAIR_WIDTH_MAX; width += 4) {
-        char *text = staircase_draw(stale_holder, EVENTS, width, STAIR_UNICODE);
+        char *text = staircase_draw(stale_holder, EVENTS, width, STAIR_UNICODE, STAIR_STEPS);
 
         CHECK(places_of_longest_line(text) <= width);
         free(text);
@@ -132,7 +132,7 @@ TEST(a_refusal_at_any_time_stays_inside_the_picture)
                                              {0, STAIR_GRANTED, "B", 2},
                                              {at_ms, STAIR_REFUSED, "A", 1},
                                              {10000, STAIR_ACCEPTED, "B", 2}};
-        char *text = staircase_draw(events, 4, 80, STAIR_PLAIN);
+        char *text = staircase_draw(events, 4, 80, STAIR_PLAIN, STAIR_STEPS);
 
         CHECK(places_of_longest_line(text) <= 80);
         CHECK(strstr(text, "A, token 1: refused") != NULL);
@@ -151,15 +151,68 @@ TEST(what_goes_beyond_the_limits_is_left_out_and_nothing_breaks)
                                          999999999999900 + i};
     }
     for (size_t count = 0; count <= 64; count++) {
-        char *text = staircase_draw(events, count, 10, STAIR_UNICODE);
+        char *text = staircase_draw(events, count, 10, STAIR_UNICODE, STAIR_STEPS);
 
         CHECK(strlen(text) > 0);
         free(text);
     }
 }
 
+/* Two hold a lock at once; a third waits. Nothing has a token. */
+TEST(without_tokens_the_writes_lie_on_the_lanes)
+{
+    static const struct stair_event events[] = {
+        {0, STAIR_GRANTED, "A", 0},     {400, STAIR_ACCEPTED, "A", 0},  {600, STAIR_WAITING, "C", 0},
+        {1500, STAIR_GRANTED, "B", 0},  {2000, STAIR_ACCEPTED, "B", 0}, {2500, STAIR_ACCEPTED, "A", 0},
+        {3000, STAIR_RELEASED, "C", 0},
+    };
+    static const char wanted[] =
+        "       A  ========o======================----------------------o----------------\n"
+        "       C              .waits.............................................\n"
+        "       B                                 ===========o===========================\n"
+        "         ++--------------------+--------------------+--------------------+----->\n"
+        "          0 s                  1                    2                    3  time\n"
+        "\n"
+        "  === holds   /// silent   --- believes that it holds   o written\n";
+    char *text = staircase_draw(events, sizeof(events) / sizeof(events[0]), 80, STAIR_PLAIN, STAIR_FLAT);
+
+    CHECK_TEXT(bytes_of(text), bytes_of(wanted));
+    free(text);
+}
+
+/* Whoever is granted ends the hold of the others, unless it is shared. */
+TEST(a_shared_grant_leaves_the_others_holding)
+{
+    struct stair_event events[] = {
+        {0, STAIR_SHARED, "A", 1}, {1000, STAIR_SHARED, "B", 2}, {2000, STAIR_RELEASED, "B", 2}};
+    char *shared = staircase_draw(events, 3, 80, STAIR_PLAIN, STAIR_STEPS), *alone;
+
+    events[1].kind = STAIR_GRANTED;
+    alone = staircase_draw(events, 3, 80, STAIR_PLAIN, STAIR_STEPS);
+    CHECK(strstr(shared, "=-") == NULL);
+    CHECK(strstr(alone, "=-") != NULL);
+    free(shared);
+    free(alone);
+}
+
+/* Two readers who are let in together may be heard of in either order. */
+TEST(the_stairs_only_rise)
+{
+    const struct stair_event events[] = {
+        {0, STAIR_GRANTED, "C", 2}, {1000, STAIR_SHARED, "A", 4}, {1010, STAIR_SHARED, "B", 3}};
+    char *text = staircase_draw(events, 3, 80, STAIR_PLAIN, STAIR_STEPS);
+    const char *four = strstr(text, "\n       4 "), *three = strstr(text, "\n       3 ");
+    const char *two = strstr(text, "\n       2 ");
+
+    CHECK(four != NULL && three != NULL && two != NULL && four < three && three < two);
+    free(text);
+}
+
 int main(void)
 {
+    RUN(the_stairs_only_rise);
+    RUN(without_tokens_the_writes_lie_on_the_lanes);
+    RUN(a_shared_grant_leaves_the_others_holding);
     RUN(the_stale_holder_looks_like_this_in_plain_ascii);
     RUN(the_stale_holder_looks_like_this_in_unicode);
     RUN(colours_change_nothing_but_the_colour_and_end_with_each_line);

@@ -62,9 +62,7 @@ class Daemon:
         self.name, self.flags = name, flags
         self.lines, self.news = [], threading.Condition()
         settings = _environment(name, flags, environment)
-        self.process = subprocess.Popen([str(BUILD / name), *flags], env=settings,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        preexec_fn=die_with_parent, start_new_session=True)
+        self.process = self.start(settings)
         _in_use[settings["STATE_DIRECTORY"]] = self.process
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -72,6 +70,11 @@ class Daemon:
         match = LISTENING.match(self.line(LISTENING.match, "that it listens"))
         self.host, self.port = match.group(1), int(match.group(2))
         self.url = f"http://{self.host}:{self.port}"
+
+    def start(self, settings):
+        return subprocess.Popen([str(BUILD / self.name), *self.flags], env=settings, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent,
+                                start_new_session=True)
 
     def _read(self):
         for line in self.process.stderr:

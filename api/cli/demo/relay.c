@@ -1,0 +1,263 @@
+/* relay.c - a wire that can be slow: passes bytes between whoever connects and one address, or keeps them.
+ *
+ * pawl demo-relay TARGET: listens on a port of 127.0.0.1, and obeys lines on its standard input in the form
+ * of worker.h: "hold 0 -" and "flow 0 -". It says
+ *   listening PORT -   holding 0 -   kept BYTES - (the first that it keeps)   passed BYTES - */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/demo/worker.h"
+#include "api/cli/flags.h"
+
+enum { PAIRS_MAX = 16, KEEP_SIZE = 65536, BACKLOG = 16 };
+
+/* One way of one connection: what was read of from goes to the other side. */
+struct way {
+    int from, to;
+    bool ended; /* nothing more comes; the other side has been told when nothing is kept */
+    bool told;
+    size_t len;
+    char kept[KEEP_SIZE];
+};
+
+struct pair {
+    bool open;
+    struct way ways[2]; /* there, and back */
+};
+
+struct relay {
+    int listener;
+    struct sockaddr_storage target;
+    socklen_t target_len;
+    bool holds, said_kept;
+    struct pair pairs[PAIRS_MAX];
+};
+
+/* -- addresses */
+
+static bool target_read(struct relay *relay, const char *target)
+{
+    struct sockaddr_un *path = (struct sockaddr_un *)&relay->target;
+    struct sockaddr_in *address = (struct sockaddr_in *)&relay->target;
+    const char *colon = strrchr(target, ':');
+    char host[INET_ADDRSTRLEN] = "";
+
+    if (*target == '/' && strlen(target) < sizeof(path->sun_path)) {
+        path->sun_family = AF_UNIX;
+        memcpy(path->sun_path, target, strlen(target) + 1);
+        relay->target_len = sizeof(*path);
+        return true;
+    }
+    if (colon == NULL || (size_t)(colon - target) >= sizeof(host)) {
+        return false;
+    }
+    memcpy(host, target, (size_t)(colon - target));
+    address->sin_family = AF_INET;
+    address->sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+    relay->target_len = sizeof(*address);
+    return inet_pton(AF_INET, host, &address->sin_addr) == 1;
+}
+
+static bool relay_listen(struct relay *relay)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+
+    relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (relay->listener < 0 || bind(relay->listener, (const struct sockaddr *)&address, len) != 0 ||
+        listen(relay->listener, BACKLOG) != 0 ||
+        getsockname(relay->listener, (struct sockaddr *)&address, &len) != 0) {
+        return false;
+    }
+    worker_say("listening", ntohs(address.sin_port), "-");
+    return true;
+}
+
+/* -- connections */
+
+static void pair_open(struct relay *relay)
+{
+    int there = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC), on;
+    unsigned i = 0;
+
+    while (i < PAIRS_MAX && relay->pairs[i].open) {
+        i++;
+    }
+    on = there >= 0 && i < PAIRS_MAX ? socket(relay->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    if (on < 0 || connect(on, (const struct sockaddr *)&relay->target, relay->target_len) != 0) {
+        close(there);
+        close(on);
+        return;
+    }
+    memset(&relay->pairs[i], 0, sizeof(relay->pairs[i]));
+    relay->pairs[i].open = true;
+    relay->pairs[i].ways[0].from = relay->pairs[i].ways[1].to = there;
+    relay->pairs[i].ways[0].to = relay->pairs[i].ways[1].from = on;
+}
+
+static void way_read(struct way *way)
+{
+    ssize_t got = read(way->from, way->kept + way->len, KEEP_SIZE - way->len);
+
+    if (got > 0) {
+        way->len += (size_t)got;
+    } else {
+        way->ended = true;
+    }
+}
+
+/* What is kept goes on its way; how much that was. */
+static size_t way_pass(struct way *way)
+{
+    size_t passed = 0;
+
+    while (passed < way->len) {
+        ssize_t sent = send(way->to, way->kept + passed, way->len - passed, MSG_NOSIGNAL);
+
+        if (sent <= 0) {
+            way->ended = true;
+            break;
+        }
+        passed += (size_t)sent;
+    }
+    way->len = 0;
+    if (way->ended && !way->told) {
+        shutdown(way->to, SHUT_WR);
+        way->told = true;
+    }
+    return passed;
+}
+
+static void pair_close_if_done(struct pair *pair)
+{
+    if (pair->open && pair->ways[0].told && pair->ways[1].told) {
+        close(pair->ways[0].from);
+        close(pair->ways[1].from);
+        pair->open = false;
+    }
+}
+
+static size_t relay_pass(struct relay *relay)
+{
+    size_t passed = 0;
+
+    for (unsigned i = 0; i < PAIRS_MAX; i++) {
+        struct pair *pair = &relay->pairs[i];
+
+        if (pair->open) {
+            passed += way_pass(&pair->ways[0]) + way_pass(&pair->ways[1]);
+            pair_close_if_done(pair);
+        }
+    }
+    return passed;
+}
+
+/* -- what it is told */
+
+/* false: nobody is there any more to tell. */
+static bool relay_obey(struct relay *relay)
+{
+    char line[WORKER_LINE_SIZE];
+
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        return false;
+    }
+    relay->holds = strncmp(line, "hold ", 5) == 0;
+    relay->said_kept = false;
+    if (relay->holds) {
+        worker_say("holding", 0, "-");
+    } else {
+        worker_say("passed", (int64_t)relay_pass(relay), "-");
+    }
+    return true;
+}
+
+static void relay_move(struct relay *relay)
+{
+    size_t kept = 0;
+
+    if (!relay->holds) {
+        relay_pass(relay);
+        return;
+    }
+    for (unsigned i = 0; i < PAIRS_MAX; i++) {
+        kept += relay->pairs[i].open ? relay->pairs[i].ways[0].len + relay->pairs[i].ways[1].len : 0;
+    }
+    if (kept > 0 && !relay->said_kept) {
+        worker_say("kept", (int64_t)kept, "-");
+        relay->said_kept = true;
+    }
+}
+
+static bool relay_turn(struct relay *relay)
+{
+    struct pollfd fds[2 + 2 * PAIRS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                            {.fd = relay->listener, .events = POLLIN}};
+    struct way *ways[2 + 2 * PAIRS_MAX] = {NULL};
+    nfds_t count = 2;
+
+    for (unsigned i = 0; i < 2 * PAIRS_MAX; i++) {
+        struct way *way = &relay->pairs[i / 2].ways[i % 2];
+
+        if (relay->pairs[i / 2].open && !way->ended && way->len < KEEP_SIZE) {
+            ways[count] = way;
+            fds[count++] = (struct pollfd){.fd = way->from, .events = POLLIN};
+        }
+    }
+    if (poll(fds, count, -1) < 0) {
+        return true;
+    }
+    for (nfds_t i = 2; i < count; i++) {
+        if (fds[i].revents != 0) {
+            way_read(ways[i]);
+        }
+    }
+    if (fds[1].revents != 0) {
+        pair_open(relay);
+    }
+    relay_move(relay);
+    return fds[0].revents == 0 || relay_obey(relay);
+}
+
+int cli_demo_relay(int argc, char **argv)
+{
+    const struct flag flags[] = {{0}};
+    const struct usage usage = {
+        .name = "demo-relay",
+        .arguments = "TARGET",
+        .examples = "  pawl demo slow-network                   # starts it itself\n",
+        .summary = "The slow wire of the demo; reads from standard input what to do.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+    const char *arguments[ARGUMENTS_MAX + 1];
+    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    struct relay *relay;
+
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    relay = cli_alloc(sizeof(*relay));
+    memset(relay, 0, sizeof(*relay));
+    setvbuf(stdin, NULL, _IONBF, 0); /* what poll() does not see would wait for ever */
+    if (!target_read(relay, arguments[0]) || !relay_listen(relay)) {
+        status = cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
+    } else {
+        while (relay_turn(relay)) {
+            /* until nobody tells it anything any more */
+        }
+        status = CLI_OK;
+    }
+    free(relay);
+    return status;
+}

@@ -1,0 +1,238 @@
+/* run_loop.c - pawl run, while the command runs.
+ *
+ *   a signal comes                    passed on to the command's group
+ *   the command stops (Ctrl-Z)        we stop too, and give it the terminal again when we are continued
+ *   the hold is lost                  told; the watchdog ends the command (or, "warn", it runs on)
+ *   the watchdog says what it does    told: 76
+ *   the watchdog is gone              the command is killed: 125
+ *   the command has ended             what it left behind is killed: its own status, if nothing of that
+ *
+ * At the deadline this process kills the command as well: two are slower to fail than one. */
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/print.h"
+#include "api/cli/run.h"
+#include "api/cli/run_watchdog.h"
+
+enum watched { WATCHED_SIGNALS, WATCHED_DOG, WATCHED_TOLD, WATCHED_DEADLINE, WATCHED_COUNT };
+
+struct watch_over {
+    struct pollfd ready[WATCHED_COUNT];
+    bool dog_gone;
+};
+
+/* -- the hold is lost */
+
+static void loss_tell(struct run *run, const char *why, const char *then)
+{
+    if (run->ended_in_time) {
+        return; /* we stood still, and hear only now of both */
+    }
+    if (!run->lost) {
+        cli_fail(0, "the hold of %s is lost: %s", run->name, why);
+        cli_hint("%s", then);
+    }
+    run->lost = true;
+}
+
+static const char *loss_then(const struct run *run)
+{
+    switch (run->on_lost) {
+    case RUN_ON_LOST_TERM: return "The command is signalled now, and killed when its time is over.";
+    case RUN_ON_LOST_KILL: return "The command is killed.";
+    case RUN_ON_LOST_WARN: return "The command runs on, unprotected, as --on-lost warn says.";
+    }
+    return "";
+}
+
+/* A service says so, or the guard's thread found that the deadline has passed. */
+static void loss_told(struct run *run, struct watch_over *over)
+{
+    struct run_word word = {.kind = RUN_WORD_LOST, .signal_ms = pawl_now_ms()};
+    uint64_t told;
+
+    if (read(run->told_fd, &told, sizeof(told)) != (ssize_t)sizeof(told)) {
+        return; /* what the guard's thread has written before it is ours only behind this */
+    }
+    over->ready[WATCHED_TOLD].fd = over->ready[WATCHED_DEADLINE].fd = -1;
+    loss_tell(run, run->loss.detail, loss_then(run));
+    if (run->on_lost == RUN_ON_LOST_WARN) {
+        return;
+    }
+    word.kill_ms = word.signal_ms + run_hold_grace_ms(run, run->grant.ttl_ms);
+    run->kill_ms = word.kill_ms;
+    run_word_say(run->watchdog_fd, &word);
+}
+
+/* Readable when the deadline has passed, and also just before the guard's thread tells a loss. */
+static void deadline_passed(struct run *run, struct watch_over *over)
+{
+    over->ready[WATCHED_DEADLINE].fd = -1;
+    if (run->on_lost != RUN_ON_LOST_WARN && pawl_now_ms() >= atomic_load(&run->deadline_ms)) {
+        run->kill_ms = 0;
+    }
+}
+
+static void kill_when_due(struct run *run)
+{
+    if (run->kill_ms != RUN_NEVER_MS && pawl_now_ms() >= run->kill_ms) {
+        run_group_kill(&run->group);
+        run->kill_ms = RUN_NEVER_MS;
+    }
+}
+
+/* -- the watchdog */
+
+static void dog_heard(struct run *run, enum run_word_kind kind)
+{
+    if (kind == RUN_WORD_ENDED) {
+        run->ended_in_time = true;
+    } else if (kind == RUN_WORD_SIGNALLED) {
+        loss_tell(run, "it could not be renewed in time.", loss_then(run));
+    } else if (kind == RUN_WORD_KILLED) {
+        loss_tell(run, "it could not be renewed in time.", "The command is killed.");
+    }
+}
+
+static void dog_hear(struct run *run, struct watch_over *over)
+{
+    struct run_word word;
+    enum run_heard heard;
+
+    while ((heard = run_word_hear(run->watchdog_fd, &word)) == RUN_HEARD_WORD) {
+        dog_heard(run, word.kind);
+    }
+    if (heard == RUN_HEARD_END && !over->dog_gone) {
+        over->dog_gone = true;
+        over->ready[WATCHED_DOG].fd = -1;
+        cli_fail(0, "the watchdog has gone; without it the command is not safe, and is killed");
+        run_group_kill(&run->group);
+    }
+}
+
+/* -- signals, and the terminal */
+
+static void front_again(struct run *run)
+{
+    if ((run->terminal.at_once || run->terminal.given) && run_terminal_is_front(&run->terminal)) {
+        run_terminal_give(&run->terminal, run->group.pid);
+    }
+    run_group_signal(&run->group, SIGCONT);
+}
+
+static void signals_pass_on(struct run *run)
+{
+    int number;
+
+    while ((number = run_signals_next(run)) != 0) {
+        if (number == SIGCONT) {
+            front_again(run);
+        } else if (number == SIGTSTP) {
+            run->stop_passed_on = true;
+            run_group_signal(&run->group, number);
+        } else if (number != SIGCHLD && number != SIGTTIN && number != SIGTTOU) {
+            run_group_signal(&run->group, number);
+        }
+    }
+}
+
+static void command_stopped(struct run *run, int number)
+{
+    char left[PRINT_DURATION_SIZE];
+
+    if (run->lost) {
+        run_group_signal(&run->group, SIGCONT);
+        return;
+    }
+    if ((number == SIGTTIN || number == SIGTTOU) && run_terminal_is_front(&run->terminal)) {
+        run_terminal_give(&run->terminal, run->group.pid);
+        run_group_signal(&run->group, SIGCONT);
+        return;
+    }
+    if (!run->terminal.is_ours && !run->stop_passed_on) {
+        return; /* whoever stopped it knows why, and continues it; the lease is renewed */
+    }
+    run->stop_passed_on = false;
+    run_terminal_take(&run->terminal);
+    print_duration(left, pawl_guard_remaining_ms(run->guard));
+    cli_hint("pawl: while it is stopped, %s is not renewed; it is held for another %s.", run->name, left);
+    run_signals_stop_self();
+    front_again(run);
+}
+
+/* -- the command's end */
+
+static bool command_ended(struct run *run, siginfo_t *end)
+{
+    *end = (siginfo_t){0};
+    if (waitid(P_PID, (id_t)run->group.pid, end, WSTOPPED | WNOHANG) == 0 && end->si_pid != 0) {
+        command_stopped(run, end->si_status);
+    }
+    return run_strays_reap(run, end);
+}
+
+static int end_status(const struct run *run, const struct watch_over *over, const siginfo_t *end)
+{
+    int own = end->si_code == CLD_EXITED ? end->si_status : RUN_SIGNALLED + end->si_status;
+
+    if (run->lost && run->on_lost == RUN_ON_LOST_WARN) {
+        return own != 0 ? own : RUN_LOST;
+    }
+    return run->lost ? RUN_LOST : over->dog_gone ? RUN_FAILED : own;
+}
+
+static int command_over(struct run *run, struct watch_over *over, const siginfo_t *end)
+{
+    siginfo_t gone;
+
+    dog_hear(run, over);
+    if (!run->ended_in_time && pawl_guard_remaining_ms(run->guard) == 0) {
+        loss_tell(run, "it was over before the command was.", "The command has ended.");
+    }
+    run_group_kill(&run->group);
+    run_word_say(run->watchdog_fd, &(struct run_word){.kind = RUN_WORD_DONE});
+    waitid(P_PID, (id_t)run->group.pid, &gone, WEXITED);
+    run_strays_end(run);
+    run_terminal_take(&run->terminal);
+    if (end->si_code != CLD_EXITED) {
+        run_terminal_restore(&run->terminal);
+    }
+    return end_status(run, over, end);
+}
+
+/* -- */
+
+static int wait_ms(const struct run *run)
+{
+    int64_t left_ms = run->kill_ms - pawl_now_ms();
+
+    return run->kill_ms == RUN_NEVER_MS ? -1 : left_ms < 0 ? 0 : left_ms < 1000 ? (int)left_ms : 1000;
+}
+
+int run_loop(struct run *run)
+{
+    struct watch_over over = {.ready = {{.fd = run->signal_fd, .events = POLLIN},
+                                        {.fd = run->watchdog_fd, .events = POLLIN},
+                                        {.fd = run->told_fd, .events = POLLIN},
+                                        {.fd = pawl_guard_fd(run->guard), .events = POLLIN}}};
+    siginfo_t end;
+
+    while (!command_ended(run, &end)) {
+        poll(over.ready, WATCHED_COUNT, wait_ms(run));
+        if (over.ready[WATCHED_DOG].fd >= 0 && over.ready[WATCHED_DOG].revents != 0) {
+            dog_hear(run, &over);
+        }
+        if (over.ready[WATCHED_TOLD].fd >= 0 && over.ready[WATCHED_TOLD].revents != 0) {
+            loss_told(run, &over);
+        }
+        if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0) {
+            deadline_passed(run, &over);
+        }
+        kill_when_due(run);
+        signals_pass_on(run);
+    }
+    return command_over(run, &over, &end);
+}

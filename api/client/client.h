@@ -1,0 +1,115 @@
+/* client.h - the inside of libpawl: one call to a service, with its repeats, and what its end is worth. */
+#ifndef PAWL_CLIENT_CLIENT_H
+#define PAWL_CLIENT_CLIENT_H
+
+#include "api/client/http_client.h"
+#include "api/client/pawl.h"
+#include "shared/json.h"
+
+enum {
+    CLIENT_JSON_LEVELS = 16,
+    CLIENT_TTL_MAX_MS = 86400000,
+    CLIENT_WAIT_MAX_MS = 600000, /* of one request */
+    CLIENT_LEASE_ID_FRESH = 22,  /* characters of base64url: 132 random bits */
+    CLIENT_BODY_SIZE = 8192
+};
+
+/* Never changes once it is open: so any thread may use it. */
+struct pawl {
+    char *lease_url, *gateway_url; /* without a slash at their end */
+    unsigned timeout_ms, attempts;
+};
+
+/* -- problems */
+
+/* Whether a struct of a caller's has at least the members of the first version. */
+bool client_size_fits(size_t size, size_t first);
+/* Copies what both know of a struct of the caller's; *size stays. */
+void client_give(void *to, const void *from, size_t known);
+void client_take(void *to, const void *from, size_t known);
+/* A fresh problem, for the inside. */
+void problem_reset(struct pawl_problem *problem);
+/* Fills it and returns outcome. detail is cut where it must. */
+enum pawl_outcome problem_say(struct pawl_problem *problem, enum pawl_outcome outcome, const char *code,
+                              const char *detail);
+/* The last step of every call of pawl.h: gives the problem to the caller (who may want none). */
+enum pawl_outcome problem_give(struct pawl_problem *to, const struct pawl_problem *from,
+                               enum pawl_outcome outcome);
+/* Cut to size at the end of a character, without control characters. */
+void client_text(char *to, size_t size, struct bytes text);
+struct bytes client_member(const struct json *json, const char *name); /* "" when it is missing */
+int64_t client_number(const struct json *json, const char *name);      /* 0 when it is missing */
+
+/* -- one call */
+
+enum call_repeat {
+    CALL_ONCE,
+    CALL_READ,  /* changes nothing: the answer that came is the answer, whatever happened before it */
+    CALL_STATE, /* acquire, renew, release, which name the hold they mean: once an attempt has had no known
+                 * end, only "done" and "that hold is over" are certain, for the attempt may yet arrive */
+    CALL_KEYED  /* has an Idempotency-Key: once an attempt has had no known end, only "done" is certain */
+};
+
+struct call {
+    const struct pawl *pawl;
+    enum call_repeat repeat;
+    struct http_client_request request; /* without url and timeout */
+    char *url;
+    unsigned timeout_ms, wait_ms, attempts;
+    const int *cancel_fd;
+    /* Before each attempt, NULL: nothing to do. false: not to be sent any more; it has filled the problem. */
+    bool (*prepare)(struct call *call, struct pawl_problem *problem);
+    /* Of the attempt that was answered last, and of the first: pawl_now_ms() before it left. */
+    int64_t sent_ms, first_sent_ms;
+    struct http_client_answer answer;
+    struct json *json; /* of a 2xx answer that has a body, or NULL */
+};
+
+/* repeat and the limits are those of pawl. call_done() wipes and frees, in any state. */
+void call_init(struct call *call, const struct pawl *pawl, const char *method, enum call_repeat repeat);
+/* base + path + name, percent-encoded but for what stands for itself in a path. kept: a further character.
+ * false: no memory. */
+bool call_url(struct call *call, const char *base, const char *path, const char *name, char kept);
+void call_header(struct call *call, const char *name, const char *value); /* NULL: none */
+enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem);
+void call_done(struct call *call);
+/* Whether json, the body of the answer, is a problem as Pawl tells it: its kind, its type with its code, its
+ * status. Anything else came from somebody between. */
+bool problem_is_pawls(const struct http_client_answer *answer, const struct json *json);
+/* What one answer says by itself. */
+enum pawl_outcome judge_answer(enum http_client_outcome outcome, const struct http_client_answer *answer,
+                               struct pawl_problem *problem);
+/* What the calls' ends are worth once there is doubt about an earlier attempt. */
+bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome);
+
+/* -- holds */
+
+bool client_is_name(const char *name);
+bool client_is_lease_id(const char *text);
+/* chars of [A-Za-z0-9_-] and a NUL. false: the machine gives no randomness. */
+bool client_random_text(char *buf, size_t chars);
+/* At least low, at most high, at random. */
+int64_t client_random_between(int64_t low, int64_t high);
+
+enum grant_kind { GRANT_NEW, GRANT_RENEWED };
+/* Fills grant from the answer of the call; false: it is not the grant that was asked for. */
+bool grant_take(const struct call *call, enum grant_kind kind, struct pawl_grant *grant);
+/* When a hold ends at the earliest, told in an answer to a request that was sent at sent_ms. */
+int64_t grant_deadline(int64_t sent_ms, int64_t answered_ms, int64_t waited_ms, int64_t expires_in_ms);
+
+/* The whole structs of this version. */
+enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const struct pawl_ask *ask,
+                               struct pawl_grant *grant, struct pawl_problem *problem);
+
+/* How far a renewal may go. */
+struct hold_limits {
+    unsigned attempts, timeout_ms;
+    const int *stop_fds;
+};
+
+enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, uint64_t ttl_ms,
+                             const struct hold_limits *limits, struct pawl_problem *problem);
+enum pawl_outcome hold_release(const struct pawl *pawl, struct pawl_grant *grant, unsigned attempts,
+                               struct pawl_problem *problem);
+
+#endif

@@ -1,0 +1,311 @@
+/* guard.c - a hold that renews itself, as its owner sees it. */
+#include "api/client/guard.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GUARD_OPTIONS_FIRST (offsetof(struct pawl_guard_options, user) + sizeof(void *))
+#define ASK_FIRST (offsetof(struct pawl_ask, cancel_fd) + sizeof(const int *))
+#define GRANT_FIRST (offsetof(struct pawl_grant, deadline_ms) + sizeof(int64_t))
+
+static const char other_process[] =
+    "This guard is of the process that opened it, which goes on holding. A child opens its own.";
+
+static const char in_callback[] = "Not from a callback: the guard's thread would wait for itself.";
+
+/* -- made and unmade */
+
+static void guard_free(struct pawl_guard *guard)
+{
+    const int fds[] = {guard->timer_fd, guard->renew_fd, guard->stop_fd};
+
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    explicit_bzero(&guard->grant, sizeof(guard->grant));
+    free(guard);
+}
+
+static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_guard_options *options,
+                                    struct pawl_problem *problem)
+{
+    struct pawl_guard *guard = calloc(1, sizeof(*guard));
+
+    if (guard == NULL) {
+        problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+        return NULL;
+    }
+    guard->pawl = pawl;
+    guard->process = getpid();
+    guard->holds = 1;
+    if (options != NULL) {
+        client_take(&guard->told, options, sizeof(guard->told));
+    }
+    guard->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    guard->renew_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    guard->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (guard->timer_fd < 0 || guard->renew_fd < 0 || guard->stop_fd < 0 ||
+        pthread_mutex_init(&guard->lock, NULL) != 0) {
+        problem_say(problem, PAWL_NOT_DONE, "no-resources", "There are no descriptors left.");
+        guard_free(guard);
+        return NULL;
+    }
+    return guard;
+}
+
+/* With every signal blocked: they are for the program's own threads. */
+static int guard_start(struct pawl_guard *guard)
+{
+    sigset_t all, before;
+    int wrong;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    wrong = pthread_create(&guard->thread, NULL, guard_thread_run, guard);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return wrong;
+}
+
+static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name, const struct pawl_ask *ask,
+                                     struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome = hold_acquire(guard->pawl, name, ask, &guard->grant, problem);
+    struct pawl_problem unused;
+
+    if (outcome != PAWL_OK) {
+        return outcome;
+    }
+    atomic_store(&guard->deadline_ms, guard->grant.deadline_ms);
+    guard_clock_set(guard->timer_fd, guard->grant.deadline_ms, NULL);
+    guard_clock_set(guard->renew_fd, guard_clock_next(&guard->grant), NULL);
+    if (guard_start(guard) == 0) {
+        return PAWL_OK;
+    }
+    outcome = hold_release(guard->pawl, &guard->grant, guard->pawl->attempts, &unused);
+    problem_say(problem, PAWL_NOT_DONE, "no-resources",
+                "No thread could be started; the lease was given back.");
+    return outcome == PAWL_OK || outcome == PAWL_LOST ? PAWL_NOT_DONE : PAWL_UNKNOWN;
+}
+
+static bool guard_ask_read(struct pawl_ask *known, const struct pawl_ask *ask,
+                           const struct pawl_guard_options *options, struct pawl_problem *problem)
+{
+    *known = (struct pawl_ask){.size = sizeof(*known)};
+    if ((ask != NULL && !client_size_fits(ask->size, ASK_FIRST)) ||
+        (options != NULL && !client_size_fits(options->size, GUARD_OPTIONS_FIRST))) {
+        problem_say(problem, PAWL_NOT_DONE, "bad-argument", "A struct has no right size.");
+        return false;
+    }
+    if (ask != NULL) {
+        client_take(known, ask, sizeof(*known));
+    }
+    if (known->session != NULL) {
+        problem_say(problem, PAWL_NOT_DONE, "bad-argument",
+                    "The leases of a session are renewed by the session.");
+        return false;
+    }
+    return true;
+}
+
+enum pawl_outcome pawl_guard_open(struct pawl *pawl, const char *name, const struct pawl_ask *ask,
+                                  const struct pawl_guard_options *options, struct pawl_guard **guard,
+                                  struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome = PAWL_NOT_DONE;
+    struct pawl_guard *fresh = NULL;
+    struct pawl_problem why;
+    struct pawl_ask known;
+
+    problem_reset(&why);
+    if (guard != NULL) {
+        *guard = NULL;
+    }
+    if (pawl == NULL || guard == NULL) {
+        problem_say(&why, PAWL_NOT_DONE, "bad-argument", "A guard and a struct pawl are needed.");
+    } else if (guard_ask_read(&known, ask, options, &why)) {
+        fresh = guard_new(pawl, options, &why);
+    }
+    if (fresh != NULL) {
+        outcome = guard_begin(fresh, name, &known, &why);
+        if (outcome == PAWL_OK) {
+            *guard = fresh;
+        } else {
+            pthread_mutex_destroy(&fresh->lock);
+            guard_free(fresh);
+        }
+    }
+    return problem_give(problem, &why, outcome);
+}
+
+/* -- asked */
+
+static bool is_ours(const struct pawl_guard *guard)
+{
+    return guard->process == getpid();
+}
+
+int pawl_guard_fd(const struct pawl_guard *guard)
+{
+    return guard != NULL ? guard->timer_fd : -1;
+}
+
+void pawl_guard_grant(const struct pawl_guard *guard, struct pawl_grant *grant)
+{
+    struct pawl_guard *own = (struct pawl_guard *)(uintptr_t)guard; /* for its lock */
+
+    if (guard == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST)) {
+        return;
+    }
+    if (!is_ours(guard)) {
+        client_give(grant, &guard->grant, sizeof(guard->grant)); /* nobody changes it there */
+        return;
+    }
+    pthread_mutex_lock(&own->lock);
+    client_give(grant, &guard->grant, sizeof(guard->grant));
+    pthread_mutex_unlock(&own->lock);
+}
+
+/* -- entered and left */
+
+enum pawl_outcome pawl_guard_enter(struct pawl_guard *guard, struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome = PAWL_OK;
+    struct pawl_problem why;
+
+    problem_reset(&why);
+    if (guard == NULL) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument", "There is no guard.");
+    } else if (!is_ours(guard)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "other-process", other_process);
+    } else {
+        pthread_mutex_lock(&guard->lock);
+        if (guard->state == GUARD_ENDED) {
+            outcome = problem_say(&why, PAWL_NOT_DONE, "ended", "This guard was released. Open another.");
+        } else if (pawl_guard_remaining_ms(guard) == 0) {
+            outcome = problem_say(&why, PAWL_LOST, "deadline-passed", "This guard is lost. Open another.");
+        } else {
+            guard->holds++;
+        }
+        pthread_mutex_unlock(&guard->lock);
+    }
+    return problem_give(problem, &why, outcome);
+}
+
+/* Under the lock: over, as far as this process goes, if it is not lost. */
+static void guard_end(struct pawl_guard *guard)
+{
+    guard->holds = 0;
+    if (guard->state == GUARD_HELD && pawl_guard_remaining_ms(guard) > 0) {
+        guard->state = GUARD_ENDED;
+        atomic_store(&guard->deadline_ms, 0);
+        guard_clock_set(guard->timer_fd, 0, NULL);
+    }
+}
+
+static void guard_stop(struct pawl_guard *guard)
+{
+    const uint64_t one = 1;
+
+    /* It can only fail when it is readable already (eventfd(2)). */
+    (void)!write(guard->stop_fd, &one, sizeof(one));
+}
+
+/* Tells the service, unless it knows, that nobody here holds any more. */
+static enum pawl_outcome guard_release(struct pawl_guard *guard, struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome = PAWL_OK;
+    struct pawl_problem loss;
+    struct pawl_grant grant;
+    bool lost, released;
+
+    pthread_mutex_lock(&guard->lock);
+    lost = guard->state != GUARD_ENDED;
+    loss = guard->loss;
+    released = guard->released;
+    grant = guard->grant;
+    pthread_mutex_unlock(&guard->lock);
+    if (!released) {
+        outcome = hold_release(guard->pawl, &grant, lost ? 1 : guard->pawl->attempts, problem);
+        pthread_mutex_lock(&guard->lock);
+        guard->released = outcome == PAWL_OK || outcome == PAWL_LOST;
+        pthread_mutex_unlock(&guard->lock);
+    }
+    explicit_bzero(&grant, sizeof(grant));
+    if (!lost) {
+        return outcome;
+    }
+    problem_say(problem, PAWL_LOST, "deadline-passed", "This guard was not renewed in time.");
+    if (loss.code[0] != '\0') {
+        *problem = loss;
+    }
+    return PAWL_LOST;
+}
+
+static bool is_its_thread(struct pawl_guard *guard)
+{
+    return atomic_load(&guard->tid) == gettid();
+}
+
+enum pawl_outcome pawl_guard_leave(struct pawl_guard *guard, struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome = PAWL_OK;
+    struct pawl_problem why;
+    bool last = false;
+
+    problem_reset(&why);
+    if (guard == NULL || !is_ours(guard)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, guard == NULL ? "bad-argument" : "other-process",
+                              other_process);
+        return problem_give(problem, &why, outcome);
+    }
+    pthread_mutex_lock(&guard->lock);
+    if (guard->holds == 0) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "ended",
+                              "This guard was left as often as it was entered.");
+    } else if (guard->holds > 1) {
+        guard->holds--;
+        if (pawl_guard_remaining_ms(guard) == 0) {
+            outcome = problem_say(&why, PAWL_LOST, "deadline-passed", "This guard is lost.");
+        }
+    } else if (is_its_thread(guard) && pawl_guard_remaining_ms(guard) > 0) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "in-callback", in_callback);
+    } else {
+        guard_end(guard);
+        last = true;
+    }
+    pthread_mutex_unlock(&guard->lock);
+    if (last) {
+        guard_stop(guard);
+        outcome = guard_release(guard, &why);
+    }
+    return problem_give(problem, &why, outcome);
+}
+
+enum pawl_outcome pawl_guard_close(struct pawl_guard *guard, struct pawl_problem *problem)
+{
+    struct pawl_problem why;
+    enum pawl_outcome outcome = PAWL_OK;
+
+    problem_reset(&why);
+    if (guard != NULL && !is_ours(guard)) {
+        guard_free(guard);
+    } else if (guard != NULL && is_its_thread(guard)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "in-callback", in_callback);
+    } else if (guard != NULL) {
+        pthread_mutex_lock(&guard->lock);
+        guard_end(guard);
+        pthread_mutex_unlock(&guard->lock);
+        guard_stop(guard);
+        pthread_join(guard->thread, NULL);
+        outcome = guard_release(guard, &why);
+        pthread_mutex_destroy(&guard->lock);
+        guard_free(guard);
+    }
+    return problem_give(problem, &why, outcome);
+}

@@ -1,0 +1,65 @@
+/* http_client.h - one HTTP request, sent once: with the gateway's upstreams the only door to libcurl.
+ *
+ * No proxy, no redirect, no .netrc, HTTP/1.1, a connection of its own for each request: so nothing is ever
+ * sent twice without the caller's knowledge (libcurl repeats a request by itself only on a connection that
+ * was used before). Every request has a time limit. Safe in several threads; never ends the process: without
+ * memory a request is not sent, or its end is not known. */
+#ifndef PAWL_CLIENT_HTTP_CLIENT_H
+#define PAWL_CLIENT_HTTP_CLIENT_H
+
+#include <stdio.h>
+
+#include "shared/bytes.h"
+
+enum http_client_outcome {
+    HTTP_CLIENT_ANSWERED, /* there is a whole answer, of whatever status */
+    HTTP_CLIENT_NOT_SENT, /* not one byte of the request left: it certainly did not happen */
+    HTTP_CLIENT_UNKNOWN   /* sent, or begun to be, and no whole answer came: it may have happened */
+};
+
+enum {
+    HTTP_CLIENT_HEADERS_MAX = 6,
+    HTTP_CLIENT_STOPS_MAX = 3,
+    HTTP_CLIENT_HEADER_SIZE = 256,     /* of an answer's header that is kept */
+    HTTP_CLIENT_ANSWER_MAX = 16 << 20, /* bytes of an answer that is kept in memory; more is an error */
+    HTTP_CLIENT_TIMEOUT_MS =
+        15000, /* when the request says 0: above all limits of the services but a slow body's */
+    HTTP_CLIENT_CONNECT_TIMEOUT_MS = 5000
+};
+
+struct http_client_header {
+    const char *name;
+    struct bytes value; /* empty: the header is not sent; with a control character the request is not sent */
+};
+
+struct http_client_request {
+    const char *method, *url;
+    struct http_client_header headers[HTTP_CLIENT_HEADERS_MAX]; /* ends with name NULL, or is full */
+    struct bytes body;                                          /* at NULL: none at all */
+    unsigned timeout_ms;
+    const int *stop_fds; /* NULL, or descriptors and -1 behind the last, at most HTTP_CLIENT_STOPS_MAX: when
+                          * one is readable the request is given up */
+    /* Where the body of a 200 goes as it comes, if the answer has the header whose value begins so (value
+     * empty: whatever it is); else, and with NULL, it goes into the answer. */
+    FILE *sink;
+    struct http_client_header sink_needs;
+};
+
+struct http_client_answer {
+    unsigned status;
+    char *body; /* with a NUL behind; never NULL after an answer */
+    size_t len;
+    bool stopped, no_memory; /* why it was not ANSWERED, if it is one of these */
+    unsigned retry_after_s;  /* 0: not told */
+    char etag[HTTP_CLIENT_HEADER_SIZE], content_type[HTTP_CLIENT_HEADER_SIZE], date[HTTP_CLIENT_HEADER_SIZE],
+        fencing_status[HTTP_CLIENT_HEADER_SIZE], fencing_mark[HTTP_CLIENT_HEADER_SIZE]; /* "": there was none,
+                                                                                         * or it was longer */
+    char why[HTTP_CLIENT_HEADER_SIZE]; /* when not ANSWERED: a sentence */
+};
+
+/* Fills the answer, which http_client_answer_done() wipes and frees, whatever the outcome. */
+enum http_client_outcome http_client_send(const struct http_client_request *request,
+                                          struct http_client_answer *answer);
+void http_client_answer_done(struct http_client_answer *answer);
+
+#endif

@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+"""libpawl as a library: what it shows, how it is linked, C++, the example of the page, and what happens without memory."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from client_world import (BUILD, CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, ROOT, Line, World, canned,
+                          compile_c, done, program, wait_until)
+from pawl_test import check, check_equal, check_in, main, test
+from pawl_test.process import die_with_parent
+
+WORLD = World()
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-library-"))
+HEADER = (ROOT / "api/client/pawl.h").read_text(encoding="utf-8")
+DECLARED = set(re.findall(r"^[a-z][\w \*]*?\b(pawl_\w+)\(", HEADER, re.MULTILINE))
+CPP = """
+#include "api/client/pawl.h"
+#include <cstdio>
+static void lost(struct pawl_guard *, const struct pawl_problem *, void *) {}
+int main()
+{
+    pawl_problem problem = {};
+    pawl_ask ask = {};
+    pawl_guard_options options = {};
+    pawl_guard *guard = nullptr;
+    problem.size = sizeof(problem);
+    ask.size = sizeof(ask);
+    options.size = sizeof(options);
+    options.lost = lost;
+    pawl *services = pawl_open(nullptr, &problem);
+    pawl_outcome outcome = pawl_guard_open(services, "cpp", &ask, &options, &guard, &problem);
+    std::printf("%s %d\\n", pawl_outcome_text(outcome), pawl_guard_remaining_ms(guard) > 0);
+    outcome = pawl_guard_close(guard, &problem);
+    pawl_close(services);
+    return outcome;
+}
+"""
+
+
+def symbols(*command):
+    text = subprocess.run(["nm", *command], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1] for line in text.splitlines() if len(line.split()) == 3 and line.split()[1] != "A"}
+
+
+def run(binary, *arguments, **variables):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")}
+    return subprocess.run([binary, *arguments], env={**clean, **variables}, capture_output=True, text=True, check=False,
+                          timeout=60, preexec_fn=die_with_parent)
+
+
+def services():
+    return {"PAWL_LEASE_URL": WORLD.lease_daemon.url, "PAWL_GATEWAY_URL": WORLD.gateway_daemon.url}
+
+
+@test
+def it_shows_exactly_what_the_header_declares_and_each_has_a_version():
+    check(len(DECLARED) >= 20, DECLARED)
+    check_equal(symbols("-D", "--defined-only", str(BUILD / "libpawl.so")), {f"{one}@@PAWL_0" for one in DECLARED})
+    check_equal(symbols("-g", "--defined-only", str(BUILD / "libpawl.a")), DECLARED)
+
+
+@test
+def its_name_says_which_programs_it_fits_and_it_needs_curl_and_cjson_alone():
+    text = subprocess.run(["readelf", "-d", str(BUILD / "libpawl.so")], check=True, capture_output=True, text=True).stdout
+    check_in("Library soname: [libpawl.so.0]", text)
+    needed = {name.partition(".")[0] for name in re.findall(r"Shared library: \[(.*?)\]", text)}
+    check(needed - {"libc", "ld-linux-x86-64"} <= {"libcjson", "libcurl-gnutls", "libcurl"}, needed)
+
+
+@test
+def it_ends_no_process_and_prints_nothing():
+    wanted = {line.split()[-1].partition("@")[0] for line in subprocess.run(
+        ["nm", "-D", "--undefined-only", str(BUILD / "libpawl.so")], check=True, capture_output=True,
+        text=True).stdout.splitlines()}
+    never = {"exit", "_exit", "abort", "printf", "puts", "putchar", "fputs", "perror", "signal", "sigaction", "setenv"}
+    check_equal(wanted & never, set())
+
+
+@test
+def a_program_in_cpp_uses_it():
+    source = FOLDER / "cpp.cc"
+    source.write_text(CPP, encoding="utf-8")
+    for standard in ("c++11", "c++20"):
+        binary = compile_c(source, f"-std={standard}", compiler="g++")
+        told = run(binary, **services())
+        check_equal((told.returncode, told.stdout), (0, "done 1\n"), told.stderr)
+
+
+@test
+def the_header_stands_alone_in_c99_and_in_cpp():
+    for compiler, standard in (("gcc", "c99"), ("g++", "c++98")):
+        subprocess.run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-long-long", "-fsyntax-only",
+                        "-x", "c++" if compiler == "g++" else "c", str(ROOT / "api/client/pawl.h")], check=True)
+
+
+@test
+def a_struct_of_a_later_version_is_filled_as_far_as_it_is_known_and_one_without_a_size_not_at_all():
+    source = FOLDER / "sizes.c"
+    source.write_text('#include "api/client/pawl.h"\n#include <string.h>\n'
+                      "struct later { struct pawl_grant grant; char more[64]; };\n"
+                      "int main(void) {\n"
+                      "struct later later; struct pawl_grant none; struct pawl_problem problem; struct pawl *pawl = pawl_open(NULL, NULL);\n"
+                      "memset(&later, 7, sizeof(later)); memset(&none, 0, sizeof(none)); memset(&problem, 0, sizeof(problem));\n"
+                      "if (pawl_acquire(pawl, \"sizes\", NULL, &none, &problem) != PAWL_NOT_DONE || problem.code[0] != 0) return 1;\n"
+                      "problem.size = sizeof(problem); later.grant.size = sizeof(later);\n"
+                      "if (pawl_acquire(pawl, \"sizes\", NULL, &none, &problem) != PAWL_NOT_DONE) return 2;\n"
+                      "if (strcmp(problem.code, \"bad-argument\") != 0) return 3;\n"
+                      "if (pawl_acquire(pawl, \"sizes\", NULL, &later.grant, &problem) != PAWL_OK || problem.code[0] != 0) return 4;\n"
+                      "for (size_t i = 0; i < sizeof(later.more); i++) if (later.more[i] != 7) return 5;\n"
+                      "if (later.grant.size != sizeof(later) || pawl_release(pawl, &later.grant, NULL) != PAWL_OK) return 6;\n"
+                      "pawl_close(pawl); return 0; }\n", encoding="utf-8")
+    check_equal(run(compile_c(source, "-std=c99"), **services()).returncode, 0)
+
+
+@test
+def the_static_library_links_with_what_pkg_config_says():
+    source = FOLDER / "static.c"
+    # It has names of its own that the inside of the library has too.
+    source.write_text('#include "api/client/pawl.h"\nint json_parse(void); int json_parse(void) { return 7; }\n'
+                      "int call_run(void); int call_run(void) { return 1; }\n"
+                      "int main(void) { struct pawl *one = pawl_open(NULL, NULL); pawl_close(one);\n"
+                      "return one != NULL && json_parse() + call_run() == 8 ? 0 : 1; }\n", encoding="utf-8")
+    place = FOLDER / "pkg"
+    place.mkdir(exist_ok=True)
+    text = (BUILD / "pawl.pc").read_text(encoding="utf-8")
+    check("@" not in text, text)
+    (place / "pawl.pc").write_text(re.sub(r"(?m)^libdir=.*", f"libdir={BUILD}", text), encoding="utf-8")
+    env = dict(os.environ, PKG_CONFIG_PATH=str(place))
+    flags = subprocess.run(["pkg-config", "--static", "--libs", "pawl"], env=env, check=True, capture_output=True,
+                           text=True).stdout.split()
+    where = flags.index("-lpawl")
+    binary = compile_c(source, "-std=c99", library=[*flags[:where], "-Wl,-Bstatic", "-lpawl", "-Wl,-Bdynamic", *flags[where + 1:]])
+    check_equal(run(binary).returncode, 0)
+    check("libpawl" not in subprocess.run(["readelf", "-d", binary], check=True, capture_output=True, text=True).stdout.partition(
+        "RUNPATH")[0], "it is not in the program")
+    version = subprocess.run(["pkg-config", "--modversion", "pawl"], env=env, check=True, capture_output=True, text=True).stdout
+    check_equal(version.strip(), (ROOT / "VERSION").read_text(encoding="utf-8").strip())
+
+
+@test
+def the_example_of_the_page_compiles_and_does_what_the_page_says():
+    page = (ROOT / "docs/libpawl.md").read_text(encoding="utf-8")
+    example = re.search(r"```c\n(.*?)```", page, re.DOTALL).group(1)
+    check(25 <= len(example.strip().splitlines()) <= 40, len(example.splitlines()))
+    (FOLDER / "pawl.h").write_text(HEADER, encoding="utf-8")
+    (FOLDER / "example.c").write_text(example, encoding="utf-8")
+    binary = compile_c(FOLDER / "example.c", f"-I{FOLDER}")
+    told = run(binary, **services())
+    check_equal((told.returncode, told.stderr), (0, ""), told.stdout)
+    check_equal(WORLD.gateway("GET", "/v1/resources/orders:42").body, b"packed")
+    check_equal(WORLD.look("orders:42")["state"], "free")
+    WORLD.acquire("orders:42", holder="somebody", ttl_ms=30000)
+    told = run(binary, **services())
+    check_equal(told.returncode, 75, told)
+    check_in("somebody", told.stderr)
+
+
+@test
+def the_page_names_every_outcome_and_every_code_of_the_library():
+    page = (ROOT / "docs/libpawl.md").read_text(encoding="utf-8")
+    for one in re.findall(r"^    (PAWL_\w+) = \d,? +/\*", HEADER, re.MULTILINE):
+        check_in(f"`{one}`", page)
+    inside = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "api/client").glob("*.c"))
+    for code in set(re.findall(r'PAWL_\w+,\s*"([a-z]+-[a-z]+)"', inside)):
+        check_in(f"`{code}`", page)
+        check_in(f'"{code}"', HEADER)
+
+
+@test
+def it_works_under_a_program_that_runs_out_of_memory():
+    binary = compile_c(ROOT / "tests/client/hungry.c", "-std=c11", "-D_GNU_SOURCE")
+    told = run(binary, **services())
+    check_equal(told.returncode, 0, told.stdout + told.stderr)
+    ended = json.loads(told.stdout)
+    print("#", ended, flush=True)
+    check(ended["NOT_DONE"] > 10 and ended["UNKNOWN"] > 0, ended)
+    wait_until(lambda: WORLD.look("hungry")["state"] == "free", "nothing is left held")
+
+
+@test
+def nothing_leaks_and_no_descriptor_stays_open_under_valgrind():
+    line = Line(WORLD.lease_daemon.port)
+    name = WORLD.name()
+    checked = ("valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", "--track-fds=yes",
+               "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--child-silent-after-fork=yes")
+    with program(line.url, WORLD.gateway_daemon.url, before=checked, attempts=2, timeout=2000) as one:
+        for plan in (None, CUT_AT_ONCE, CUT_IN_REQUEST, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, canned(200, b"x"), canned(502, b"y")):
+            for command in (f"acquire {name}", "renew", f"look {name}", f"put {name} body=x", f"get {name}", f"delete {name}",
+                            "release"):
+                line.plan(*([plan] if plan else []))
+                one(command)
+        line.plan()
+        one(f"guard {name} ttl=3000")
+        one("enter")
+        one("leave")
+        wait_until(lambda: int(one("state")["renewed"]) > 0, "it renewed")
+        one(f"fork {WORLD.name()}")
+        check_equal(one("close")["outcome"], "OK")
+        one(f"guard {name} ttl=1000")
+        line.go_dark()
+        wait_until(lambda: int(one("state")["lost"]) > 0, "it is lost")
+        line.go_on()
+        one("close")
+        one(f"acquire {WORLD.name()}")
+        one("release")
+        status = one.end()
+        told = one.told()
+    line.close()
+    check_equal(status, 0, told)
+    check("Open file descriptor" not in told and "Open AF_INET" not in told, told)
+
+
+def close():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    WORLD.close()
+    done()
+
+
+if __name__ == "__main__":
+    main(close)

@@ -1,0 +1,61 @@
+"""pawl as a person or a script types it."""
+
+import os
+import pty
+import select
+import subprocess
+import time
+
+from .process import die_with_parent
+from .tap import check_equal
+from .wait import DEADLINE_S
+from .world import BUILD
+
+PAWL = str(BUILD / "pawl")
+
+
+class Cli:
+    """Runs pawl against the services of a world; nothing of Pawl's from outside gets in."""
+
+    def __init__(self, world):
+        self.world = world
+
+    def environment(self, **more):
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith("PAWL_") and not name.lower().endswith("_proxy")}
+        return {**clean, "PAWL_LEASE_URL": self.world.lease.url, "PAWL_GATEWAY_URL": self.world.gateway.url, **more}
+
+    def __call__(self, *words, status=0, stdin="", **variables):
+        """Not on a terminal; its exit status must be this one."""
+        done = subprocess.run([PAWL, *words], env=self.environment(**variables), input=stdin, capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+        check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
+        return done
+
+    def start(self, *words, **variables):
+        return subprocess.Popen([PAWL, *words], env=self.environment(**variables), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+
+    def on_terminal(self, *words, answers=(), status=0, **variables):
+        """On a terminal of its own: what is shown there. answers: (text to wait for, what is typed
+        then, or what gives that), in turn."""
+        parent, child = pty.openpty()
+        process = subprocess.Popen([PAWL, *words], env=self.environment(**variables), stdin=child, stdout=child, stderr=child,
+                                   start_new_session=True)
+        os.close(child)
+        text, seen, answers, end = "", 0, list(answers), time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            if answers and answers[0][0] in text[seen:]:
+                seen = len(text)
+                _, answer = answers.pop(0)
+                os.write(parent, ((answer() if callable(answer) else answer) + "\n").encode())
+            if not select.select([parent], [], [], 0.1)[0]:
+                continue
+            try:
+                more = os.read(parent, 65536)
+            except OSError:  # EIO: the other side is closed
+                break
+            text += more.decode(errors="replace").replace("\r\n", "\n")
+        os.close(parent)
+        check_equal(process.wait(DEADLINE_S), status, f"exit status of {words}: {text}")
+        return text

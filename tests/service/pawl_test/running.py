@@ -1,0 +1,171 @@
+"""pawl run as a process among others: what it started, what of that still lives, and a network that can fail."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+
+from .cli import PAWL
+from .process import die_with_parent
+from .tap import check_equal
+from .wait import DEADLINE_S, wait_until
+
+
+def state_of(pid):
+    """(state, process group, session, parent) of /proc/PID/stat; None: there is no such process."""
+    try:
+        rest = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return rest[0], int(rest[2]), int(rest[3]), int(rest[1])
+
+
+def lives(pid):
+    found = state_of(pid)
+    return found is not None and found[0] not in "ZX"
+
+
+def group_lives(group):
+    """Whether anything of a process group runs; what is dead and not waited for does not."""
+    for name in os.listdir("/proc"):
+        found = state_of(name) if name.isdigit() else None
+        if found is not None and found[1] == group and found[0] not in "ZX":
+            return True
+    return False
+
+
+def children(pid):
+    return [int(one) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+            for one in (task / "children").read_text().split()]
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+class Run:
+    """pawl run under way; what the command says on its standard output comes line by line."""
+
+    def __init__(self, cli, *words, before=(), stdin=subprocess.DEVNULL, **variables):
+        self.process = subprocess.Popen([*before, PAWL, "run", *words], env=cli.environment(**variables), stdin=stdin,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        self.pid, self.err = self.process.pid, []
+        self.reader = threading.Thread(target=lambda: self.err.extend(self.process.stderr), daemon=True)
+        self.reader.start()
+
+    def line(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def number(self):
+        return int(self.line())
+
+    def dog(self):
+        return wait_until(lambda: next((one for one in children(self.pid) if name_of(one) == "pawl-watchdog"), None),
+                          "there is a watchdog")
+
+    def said(self):
+        return "".join(self.err)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def end(self, status, deadline_s=DEADLINE_S):
+        """Its exit status must be this one; gives the rest of what the command said."""
+        out = self.process.stdout.read() if status is not None else ""
+        got = self.process.wait(deadline_s)
+        self.reader.join(deadline_s)
+        check_equal(got, status, f"exit status, having said {self.said()}")
+        return out
+
+    def kill(self):
+        for one in [self.pid]:
+            try:
+                os.kill(one, signal.SIGCONT)
+                os.kill(one, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+class Network:
+    """In front of the lease service. mode: "pass"; "refuse" closes what comes; "hang" takes it and never answers; a
+    number answers with that problem; also for connections that are open."""
+
+    def __init__(self, daemon):
+        self.to, self.mode, self.requests = (daemon.host, daemon.port), "pass", []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.open, self.lock = set(), threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            if self.mode == "refuse":
+                near.close()
+                continue
+            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, near):
+        try:
+            if self.mode == "hang":
+                with self.lock:
+                    self.open.add(near)
+                self.requests.append(near.recv(65536))
+                near.recv(1)
+            elif isinstance(self.mode, int):
+                self._answer(near, self.mode)
+            else:
+                self._relay(near)
+        except OSError:
+            pass
+        with self.lock:
+            self.open.discard(near)
+        near.close()
+
+    def _answer(self, near, status):
+        self.requests.append(near.recv(65536))
+        code = {503: "store-unavailable", 504: "outcome-unknown"}[status]
+        body = f'{{"type":"/problems/{code}","code":"{code}","status":{status},"retryable":true,"detail":"It is so."}}'.encode()
+        near.sendall(f"HTTP/1.1 {status} Such\r\nContent-Type: application/problem+json\r\nConnection: close\r\n"
+                     f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    def _relay(self, near):
+        far = socket.create_connection(self.to)
+        with self.lock:
+            self.open |= {near, far}
+        back = threading.Thread(target=self._pump, args=(far, near, None), daemon=True)
+        back.start()
+        self._pump(near, far, self.requests)
+        back.join()
+        with self.lock:
+            self.open -= {near, far}
+        far.close()
+
+    @staticmethod
+    def _pump(source, sink, kept):
+        try:
+            while piece := source.recv(65536):
+                if kept is not None:
+                    kept.append(piece)
+                sink.sendall(piece)
+        except OSError:
+            pass
+        for one in (source, sink):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def fail(self, mode):
+        self.mode = mode
+        with self.lock:
+            for one in self.open:
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass

@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""test_cli_doctor.py - pawl doctor finds what is wrong, says what to do, and says no such thing of what is well."""
+
+import json
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from email.utils import formatdate
+
+sys.dont_write_bytecode = True
+
+from pawl_test import BUILD, Daemon, Keys, World, check, check_equal, check_in, main, test  # noqa: E402
+from pawl_test.cli import PAWL, Cli  # noqa: E402
+
+world = World()
+pawl = Cli(world)
+
+
+def found(*words, status=0, **variables):
+    """The findings, by their check."""
+    answer = json.loads(pawl("doctor", "-o", "json", *words, status=status, **variables).stdout)
+    check_equal(answer["healthy"], status == 0)
+    for one in answer["findings"]:
+        check_equal(set(one), {"check", "status", "what", "remedy"})
+        check(one["what"] and (one["status"] == "ok") == (one["remedy"] == ""), one)
+    return {one["check"]: one for one in answer["findings"]}
+
+
+def problems(*words, **variables):
+    """Those that are wrong, and nothing else is."""
+    return {check_: one["remedy"] + " | " + one["what"] for check_, one in found(*words, status=1, **variables).items()
+            if one["status"] == "problem"}
+
+
+def nowhere():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+class Impostor:
+    """Passes requests on to a service and changes its answers."""
+
+    def __init__(self, daemon, change):
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.server.getsockname()[1]}"
+        threading.Thread(target=self._serve, args=(daemon, change), daemon=True).start()
+
+    def _serve(self, daemon, change):
+        while True:
+            near, _ = self.server.accept()
+            with near, socket.create_connection((daemon.host, daemon.port)) as far:
+                far.sendall(near.recv(65536).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
+                answer = b""
+                while piece := far.recv(65536):
+                    answer += piece
+                near.sendall(change(answer))
+
+
+def with_date(seconds):
+    """Changes an answer: the clock of its sender is so far ahead."""
+    def change(answer):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"date:")]
+        return b"\r\n".join([*lines, b"Date: " + formatdate(time.time() + seconds, usegmt=True).encode()]) + b"\r\n\r\n" + body
+    return change
+
+
+def gateway(redis, keys):
+    """Another one, of this store and with these keys."""
+    daemon = Daemon("pawl-gateway", "--redis", redis.url, "--keys", keys, "--listen", "127.0.0.1:0")
+    world.daemons.append(daemon)
+    return daemon
+
+
+@test
+def all_is_well_and_nothing_was_changed():
+    everything = found("--redis", world.redis.url, "--keys", world.keys_file)
+    check_equal({check_ for check_, one in everything.items() if one["status"] == "ok"},
+                {"lease version", "lease clock", "lease ready", "gateway version", "gateway clock", "gateway ready", "store",
+                 "redis clock", "key file"})
+    check_equal(everything["probe"]["status"], "not checked")
+    check_equal(world.lease("GET", "/v1/leases?prefix=pawl-doctor").json["items"], [])
+    text = pawl("doctor").stdout
+    check_in("ok           lease ready", text)
+    check_in("--redis URL", text)
+
+
+@test
+def a_probe_takes_a_lease_of_its_own_and_gives_it_back():
+    everything = found("--probe", "--keys", world.keys_file)
+    check_equal((everything["probe"]["status"], everything["signature"]["status"]), ("ok", "ok"))
+    check_equal(world.lease("GET", "/v1/leases?prefix=pawl-doctor").json["items"], [])
+
+
+@test
+def a_service_that_is_not_there_or_is_another_is_told():
+    check_in("Start pawl-lease", problems(PAWL_LEASE_URL=nowhere())["lease service"])
+    check_in("Start pawl-gateway", problems("--gateway-url", nowhere())["gateway service"])
+    check_in("--lease-url", problems(PAWL_LEASE_URL=world.gateway.url)["lease service"])
+    check_in("--gateway-url", problems(PAWL_GATEWAY_URL=world.lease.url)["gateway service"])
+    check_equal(pawl("doctor", "--lease-url", "ftp://x", status=1).stdout.count("problem "), 1)
+
+
+@test
+def another_version_is_told():
+    version = world.lease("GET", "/version").json["version"].encode()
+    other = Impostor(world.lease_daemon, lambda answer: answer.replace(version, b"9" * len(version.split(b".")[0]) +
+                                                                      version[len(version.split(b".")[0]):]))
+    wrong = problems(PAWL_LEASE_URL=other.url)
+    check_equal(list(wrong), ["lease version"])
+    check_in("the same version", wrong["lease version"])
+
+
+@test
+def a_clock_that_is_ahead_or_behind_is_told():
+    for seconds, word in ((90, "ahead of"), (-90, "behind")):
+        wrong = problems(PAWL_GATEWAY_URL=Impostor(world.gateway_daemon, with_date(seconds)).url)
+        check_equal(list(wrong), ["gateway clock"])
+        check_in(word, wrong["gateway clock"])
+        check_in("NTP", wrong["gateway clock"])
+    found(PAWL_GATEWAY_URL=Impostor(world.gateway_daemon, with_date(1)).url)
+
+
+@test
+def a_service_that_is_not_ready_is_told_with_the_failing_check():
+    own = World()
+    try:
+        urls = {"PAWL_LEASE_URL": own.lease.url, "PAWL_GATEWAY_URL": own.gateway.url}
+        own.redis.close()
+        wrong = problems("--redis", own.redis.url, **urls)
+        check_equal(set(wrong), {"lease ready", "gateway ready", "redis"})
+        check_in("store", wrong["lease ready"])
+        check_in("Start Redis", wrong["redis"])
+    finally:
+        for daemon in own.daemons:
+            daemon.kill()
+
+
+@test
+def a_setting_that_can_lose_locks_is_told():
+    world.redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        wrong = problems("--redis", world.redis.url)
+        check_in("maxmemory-policy", " ".join(wrong.values()))
+    finally:
+        world.redis("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+@test
+def a_password_on_the_command_line_is_refused_and_not_repeated():
+    error = pawl("doctor", "--redis", "redis://me:hush-hush@127.0.0.1:1", status=78).stderr
+    check_in("--redis-password-file", error)
+    check("hush" not in error, error)
+
+
+@test
+def a_key_file_that_others_read_or_that_is_none_is_told():
+    path = os.path.join(world.folder, "other-keys")
+    Keys().write(path)
+    os.chmod(path, 0o644)
+    check_in("chmod 600", problems("--keys", path)["key file"])
+    os.chmod(path, 0o600)
+    found("--keys", path)
+    check_in("does not sign", problems("--keys", path, "--probe")["signature"])
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("k1:c2hvcnQ=\n")
+    check_in("keygen", problems("--keys", path)["key file"])
+
+
+@test
+def services_with_other_keys_or_another_store_are_told():
+    keys = os.path.join(world.folder, "gateway-keys")
+    Keys().write(keys)
+    os.chmod(keys, 0o600)
+    other = gateway(world.redis, keys)
+    check_in("the same key file", problems("--probe", PAWL_GATEWAY_URL=other.url)["probe"])
+    own = World()
+    try:
+        stranger = gateway(own.redis, world.keys_file)
+        check_in("the same Redis", problems("--probe", PAWL_GATEWAY_URL=stranger.url)["probe"])
+    finally:
+        own.close()
+
+
+@test
+def trace_shows_what_is_asked_and_no_secret():
+    lines = pawl("doctor", "--probe", "--trace").stderr.splitlines()
+    check_equal(len(lines), 7, lines)
+    check(all(line.startswith("curl ") for line in lines) and "sig=" not in "".join(lines), lines)
+
+
+@test
+def help_takes_less_than_10_ms():
+    """Of the processor, at its best: the machine has other things to do, too."""
+    def once():
+        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run([PAWL, "--help"], stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return took * 1000, (time.perf_counter() - begun) * 1000
+    took = [once() for _ in range(40)]
+    print(f"# --help: {min(took)[0]:.1f} ms of the processor, {min(wall for _, wall in took):.1f} ms at best, "
+          f"{statistics.median(wall for _, wall in took):.1f} ms in the middle", flush=True)
+    check("asan" in str(BUILD) or "tsan" in str(BUILD) or min(took)[0] < 10, took)
+
+
+main(world.close)

@@ -1,0 +1,315 @@
+#!/usr/bin/python3
+"""test_cli_watch.py - pawl watch: nothing is skipped in silence, whatever happens to the connection."""
+
+import json
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+
+from pawl_test import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
+from pawl_test.cli import PAWL, Cli  # noqa: E402
+from pawl_test.wait import DEADLINE_S  # noqa: E402
+
+world = World()
+pawl = Cli(world)
+
+
+class Front:
+    """A relay in front of the lease service: it can cut what is open, refuse, or swallow."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.open, self.requests, self.answers, self.lock = [], [], [], threading.Lock()
+        self.shut, self.mute = False, False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            if self.shut:
+                near.close()
+                continue
+            far = socket.create_connection((world.lease_daemon.host, world.lease_daemon.port))
+            with self.lock:
+                self.open.append((near, far))
+            threading.Thread(target=self._pump, args=(near, far, True), daemon=True).start()
+            threading.Thread(target=self._pump, args=(far, near, False), daemon=True).start()
+
+    def _pump(self, source, sink, requests):
+        try:
+            while piece := source.recv(65536):
+                if not self.mute or requests:
+                    sink.sendall(piece)
+                (self.requests if requests else self.answers).append(piece)
+        except OSError:
+            pass
+        for one in (source, sink):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        with self.lock:
+            pairs, self.open = self.open, []
+        for pair in pairs:
+            for one in pair:
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+
+class Watch:
+    """pawl watch under way, its lines as they come."""
+
+    def __init__(self, *words, **variables):
+        self.process = pawl.start("watch", *words, **variables)
+        self.out, self.err = queue.Queue(), []
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._complain, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.out.put(line.rstrip("\n"))
+        self.out.put(None)
+
+    def _complain(self):
+        for line in self.process.stderr:
+            self.err.append(line)
+
+    def line(self):
+        found = self.out.get(timeout=DEADLINE_S)
+        check(found is not None, f"it has ended: {self.err}")
+        return found
+
+    def item(self):
+        return json.loads(self.line())
+
+    def say(self, text):
+        wait_until(lambda: any(text in line for line in list(self.err)), f"it says {text!r}; it said {self.err}")
+
+    def end(self, status=0, number=signal.SIGINT):
+        self.process.send_signal(number)
+        check_equal(self.process.wait(DEADLINE_S), status, "".join(self.err))
+        while self.out.get(timeout=DEADLINE_S) is not None:
+            pass
+
+
+def begun(front, count=1):
+    """So many streams have begun: what happens from now on is told."""
+    wait_until(lambda: b"".join(front.answers).count(b": listening") >= count, f"{count} streams begin")
+
+
+def kept(name):
+    """A lease that has a history, so that the stream begins with an id."""
+    world.release(name, world.acquire(name))
+    return world.lease("GET", f"/v1/leases/{name}/history").json["items"]
+
+
+# -- while all is well
+
+
+@test
+def items_come_as_they_happen_and_ctrl_c_is_0():
+    name = world.name()
+    since = kept(name)[-1]["id"]
+    watch = Watch(name, "-o", "json", "--since", since)
+    grant = world.acquire(name, holder="Zoë")
+    check_equal({key: value for key, value in watch.item().items() if key in ("type", "lease", "token", "holder")},
+                {"type": "granted", "lease": name, "token": 2, "holder": "Zoë"})
+    world.release(name, grant)
+    check_equal(watch.item()["type"], "released")
+    watch.end()
+
+
+@test
+def as_text_it_is_a_row_an_item_and_for_eval_a_line():
+    name = world.name()
+    items = kept(name)
+    watch = Watch(name, "--since", items[0]["id"])
+    check_equal(watch.line().split("\t")[1:], ["released", name, "1", "anonymous", "-"])
+    watch.end()
+    watch = Watch(name, "--since", items[0]["id"], "-o", "env")
+    check_in("EVENT_TYPE='released' ", watch.line())
+    watch.end()
+
+
+@test
+def without_a_name_it_is_all_leases():
+    names = [world.name(), world.name()]
+    watch = Watch("-o", "json")
+    seen = []
+
+    def both():
+        for name in names:
+            world.release(name, world.acquire(name))
+        while not watch.out.empty():
+            seen.append(watch.item()["lease"])
+        return set(names) <= set(seen)
+    wait_until(both, "items of both come")
+    watch.end()
+
+
+@test
+def a_wrong_word_is_64_and_a_service_that_is_not_there_69():
+    pawl("watch", "a/b", status=64)
+    pawl("watch", "a", "b", status=64)
+    pawl("watch", "a", "--since", "x\ny", status=64)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
+    check_in("cannot be reached", pawl("watch", "a", "--lease-url", nowhere, status=69).stderr)
+    check_in("invalid-request", pawl("watch", "a", "--since", "what?", status=64).stderr)
+
+
+@test
+def what_is_no_stream_of_events_is_69():
+    for kind, body in (("text/html", b"<html>data: x\n\n"), ("application/json", b"{}"), ("text/event-stream", None)):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def serve(server=server, kind=kind, body=body):
+                with server.accept()[0] as connection:
+                    connection.recv(65536)
+                    status = 200 if body is not None else 404
+                    connection.sendall(f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
+                                       + (body or b""))
+            threading.Thread(target=serve, daemon=True).start()
+            url = f"http://127.0.0.1:{server.getsockname()[1]}"
+            done = pawl("watch", "a", "--lease-url", url, status=69)
+            check_equal(done.stdout, "")
+            check_in("not as Pawl does", done.stderr)
+
+
+# -- when it is not
+
+
+@test
+def after_a_cut_it_goes_on_where_it_was_and_misses_nothing():
+    name, front = world.name(), Front()
+    kept(name)
+    watch = Watch(name, "-o", "json", PAWL_LEASE_URL=front.url)
+    begun(front)
+    seen = []
+    for _ in range(3):
+        grant = world.acquire(name)
+        seen.append(watch.item())
+        front.shut = True
+        front.cut()
+        world.release(name, grant)
+        world.release(name, world.acquire(name))
+        front.shut = False
+        seen += [watch.item(), watch.item(), watch.item()]
+        watch.say("nothing was missed")
+    check_equal(seen, world.lease("GET", f"/v1/leases/{name}/history").json["items"][2:])
+    check_in(f"Last-Event-ID: {seen[0]['id']}".encode(), b"".join(front.requests))
+    watch.end()
+
+
+@test
+def cut_before_anything_happened_it_goes_on_from_where_the_stream_began():
+    name, front = world.name(), Front()
+    last = kept(name)[-1]["id"]
+    watch = Watch(name, "-o", "json", PAWL_LEASE_URL=front.url)
+    begun(front)
+    front.shut = True
+    front.cut()
+    watch.say("connecting again")
+    world.acquire(name)
+    front.shut = False
+    check_equal(watch.item()["type"], "granted")
+    check_in(f"Last-Event-ID: {last}".encode(), b"".join(front.requests))
+    watch.end()
+
+
+@test
+def what_cannot_be_made_up_for_is_told():
+    front = Front()
+    watch = Watch(world.name(), "-o", "json", PAWL_LEASE_URL=front.url)  # nothing has ever happened to it: no id
+    begun(front)
+    front.shut = True
+    front.cut()
+    watch.say("connecting again")
+    front.shut = False
+    item = watch.item()
+    check_equal((item["type"], item["id"], item["token"]), ("missed", "", 0))
+    check_in("lost", item["reason"])
+    watch.end()
+
+
+@test
+def an_id_that_is_not_kept_any_more_is_told_and_then_it_goes_on_from_now():
+    name, other = world.name(), world.name()
+    strange = kept(other)[-1]["id"]
+    watch = Watch(name, "-o", "json", "--since", strange)
+    item = watch.item()
+    check_equal((item["type"], item["lease"]), ("missed", name))
+    check_in("does not keep", item["reason"])
+    found = []
+
+    def comes():
+        world.release(name, world.acquire(name))
+        while not watch.out.empty():
+            found.append(watch.item()["type"])
+        return found
+    wait_until(comes, "it goes on from now")
+    check("missed" not in found, found)
+    watch.end()
+
+
+@test
+def silence_longer_than_the_signs_of_life_means_that_nobody_is_there():
+    name, front = world.name(), Front()
+    kept(name)
+    watch = Watch(name, "-o", "json", "--idle", "300ms", PAWL_LEASE_URL=front.url)
+    begun(front)
+    front.mute = True
+    world.acquire(name)
+    watch.say("no sign of life")
+    front.mute = False
+    front.cut()
+    check_equal(watch.item()["type"], "granted")
+    watch.end()
+
+
+@test
+def half_an_item_is_not_shown_and_comes_whole_afterwards():
+    answers = [b": listening\nid: 1.1.1.1\n\nid: 1.1.2.1\nevent: granted\ndata: {\"type\":\"gra",
+               b"id: 1.1.2.1\nevent: granted\ndata: {\"type\":\"granted\"}\n\n"]
+    requests = []
+
+    def serve(server):
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                requests.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+                if answers:
+                    piece = answers.pop(0)
+                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+                if not answers and len(requests) > 1:
+                    connection.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        watch = Watch("a", "-o", "json", PAWL_LEASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}")
+        check_equal(watch.line(), '{"type":"granted"}')
+        watch.end()
+    check_in(b"Last-Event-ID: 1.1.1.1", requests[1])
+
+
+@test
+def output_that_cannot_be_written_ends_it():
+    name = world.name()
+    since = kept(name)[0]["id"]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([PAWL, "watch", name, "--since", since], env=pawl.environment(), stdin=subprocess.DEVNULL,
+                              stdout=full, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
+    check_equal(done.returncode, 1, done.stderr)
+
+
+main(world.close)

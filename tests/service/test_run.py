@@ -1,0 +1,453 @@
+#!/usr/bin/python3
+"""test_run.py - pawl run: the command's status, streams, signals and terminal are as if there were no pawl run."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from pawl_test import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from pawl_test.cli import PAWL, Cli  # noqa: E402
+from pawl_test.running import Run, children, group_lives, lives, state_of  # noqa: E402
+from pawl_test.wait import DEADLINE_S  # noqa: E402
+
+world = World()
+pawl = Cli(world)
+
+# Where there is no cgroup.
+BARE = ["unshare", "--mount", "sh", "-c",
+        "umount -l /sys/fs/cgroup/unified >/dev/null 2>&1; umount -l /sys/fs/cgroup >/dev/null 2>&1; exec \"$@\"", "sh"]
+WAITS = ["sh", "-c", "echo $$; exec sleep 60"]
+
+
+def free(name):
+    return world.look(name)["state"] == "free"
+
+
+# -- its status
+
+
+@test
+def the_status_is_the_commands_own_and_the_lease_is_free_afterwards():
+    for status in (0, 1, 3, 75, 76, 125, 255):
+        name = world.name()
+        pawl("run", name, "--", "sh", "-c", f"exit {status}", status=status)
+        check(free(name))
+
+
+@test
+def a_command_that_a_signal_ends_gives_128_and_its_number():
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
+        pawl("run", world.name(), "--", "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$", status=128 + number)
+
+
+@test
+def what_cannot_be_found_is_127_and_what_cannot_be_executed_126():
+    name = world.name()
+    check_in("no-such-program", pawl("run", name, "--", "no-such-program", status=127).stderr)
+    pawl("run", name, "--", "/etc/passwd", status=126)
+    pawl("run", name, "--", "/", status=126)
+    check(free(name))
+
+
+@test
+def a_wrong_command_line_is_125_and_nothing_is_run():
+    for words in (["a/b", "--", "echo"], ["x"], ["x", "--"], ["--", "echo"], ["x", "y", "--", "echo"],
+                  ["x", "-n", "-w", "1s", "--", "echo"], ["x", "--signal", "NONE", "--", "echo"],
+                  ["x", "--on-lost", "cry", "--", "echo"], ["x", "--ttl", "2s", "--kill-after", "1500ms", "--", "echo"],
+                  ["x", "--nowhere", "--", "echo"], ["x", "--ttl", "1ms", "--", "echo"]):
+        check_equal(pawl("run", *words, status=125).stdout, "", str(words))
+    pawl("run", "x", "--", "echo", status=125, PAWL_NOBODY_KNOWS="1")
+    check_in("Exit status", pawl("run", "--help").stdout)
+
+
+# -- the lease
+
+
+@test
+def the_command_finds_lease_and_tokens_and_no_lease_id():
+    name = world.name()
+    out = pawl("run", name, "--", "env", PAWL_LEASE_ID="x" * 22, PAWL_TOKEN="7").stdout
+    found = dict(line.split("=", 1) for line in out.splitlines() if line.startswith("PAWL_"))
+    check_equal((found["PAWL_LEASE"], found["PAWL_TOKEN"]), (name, "1"))
+    check_in(name, found["PAWL_FENCING_TOKEN"])
+    check("PAWL_LEASE_ID" not in found, found)
+    check_equal(out.count("PAWL_TOKEN="), 1)
+    pawl("run", name, "--", "sh", "-c", f"echo packed | {PAWL} put {name}")
+    check_equal(pawl("cat", name).stdout, "packed\n")
+
+
+@test
+def it_is_held_while_the_command_runs_and_shows_who_holds_it():
+    name = world.name()
+    run = Run(pawl, name, "--holder", "Zoë", "--", *WAITS)
+    run.number()
+    view = world.look(name)
+    check_equal((view["state"], view["holders"][0]["holder"]), ("held", "Zoë"))
+    run.send(signal.SIGTERM)
+    run.end(128 + signal.SIGTERM)
+    check(free(name))
+
+
+@test
+def held_by_another_is_75_at_once_or_when_the_wait_is_over():
+    name = world.name()
+    world.acquire(name, holder="Ann")
+    check_in("held by Ann", pawl("run", name, "-n", "--", "echo", "ran", status=75).stderr)
+    done = pawl("run", name, "-w", "300ms", "--", "echo", "ran", status=75)
+    check_equal(done.stdout, "")
+
+
+@test
+def it_waits_in_line_until_the_lease_comes_free():
+    name = world.name()
+    grant = world.acquire(name)
+    run = Run(pawl, name, "--", "echo", "ran")
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    world.release(name, grant)
+    check_equal(run.end(0), "ran\n")
+
+
+@test
+def it_renews_for_much_longer_than_the_ttl():
+    name = world.name()
+    run = Run(pawl, name, "--ttl", "600ms", "--", "sh", "-c", "sleep 3; echo $PAWL_TOKEN")
+    check_equal(run.end(0), "1\n")
+    check_equal(run.said(), "")
+
+
+@test
+def a_signal_while_it_waits_ends_it_and_it_leaves_the_line():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        name = world.name()
+        grant = world.acquire(name)
+        run = Run(pawl, name, "--", "echo", "ran")
+        wait_until(lambda name=name: world.look(name).get("waiting"), "it waits")
+        run.send(number)
+        check_equal(run.end(128 + number), "")
+        wait_until(lambda name=name: not world.look(name).get("waiting"), "it has left the line")
+        world.release(name, grant)
+        check(free(name))
+
+
+# -- signals
+
+
+@test
+def signals_are_passed_on_and_the_command_decides():
+    for number, word in ((signal.SIGHUP, "HUP"), (signal.SIGUSR1, "USR1"), (signal.SIGUSR2, "USR2"), (signal.SIGTERM, "TERM"),
+                         (signal.SIGINT, "INT"), (signal.SIGQUIT, "QUIT"), (signal.SIGWINCH, "WINCH")):
+        run = Run(pawl, world.name(), "--", "sh", "-c", f"trap 'echo got; exit 7' {word}; echo $$; while :; do sleep 0.01; done")
+        run.number()
+        run.send(number)
+        check_equal(run.end(7), "got\n", word)
+
+
+@test
+def a_command_stopped_by_hand_keeps_its_lease():
+    name = world.name()
+    run = Run(pawl, name, "--ttl", "600ms", "--", *WAITS)
+    pid = run.number()
+    os.kill(pid, signal.SIGSTOP)
+    end = time.monotonic() + 1.5
+    wait_until(lambda: time.monotonic() > end, "twice the ttl")
+    check_equal(state_of(pid)[0], "T")
+    check_equal(world.look(name)["state"], "held")
+    os.kill(pid, signal.SIGCONT)
+    run.send(signal.SIGTERM)
+    run.end(143)
+
+
+@test
+def the_command_has_the_signal_mask_and_ignored_signals_of_the_caller():
+    shows = ["grep", "^Sig[BI]", "/proc/self/status"]
+    plain = subprocess.run(shows, capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
+    check_equal(pawl("run", world.name(), "--", *shows).stdout, plain)
+    ignoring = subprocess.run(["sh", "-c", "trap '' HUP PIPE; exec \"$@\"", "sh", PAWL, "run", world.name(), "--", *shows],
+                              env=pawl.environment(), capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
+    check_equal(int(re.search(r"SigIgn:\s*(\w+)", ignoring).group(1), 16) & 0x1001, 0x1001)
+
+
+# -- streams
+
+
+@test
+def standard_input_and_output_are_the_commands():
+    done = pawl("run", world.name(), "--", "sh", "-c", "cat; echo wrong >&2", stdin="some\nlines")
+    check_equal((done.stdout, done.stderr), ("some\nlines", "wrong\n"))
+
+
+@test
+def closed_streams_stay_closed():
+    for closed, shows in (("<&-", "0"), (">&-", "1"), ("2>&-", "2"), ("<&- >&- 2>&-", "0 1 2")):
+        probe = f"for n in {shows}; do [ -e /proc/$$/fd/$n ] && exit 9; done; exit 5"
+        done = subprocess.run(["sh", "-c", f"\"$@\" {closed}", "sh", PAWL, "run", world.name(), "--", "sh", "-c", probe],
+                              env=pawl.environment(), capture_output=True, timeout=DEADLINE_S, check=False)
+        check_equal(done.returncode, 5, closed)
+    # Without a cgroup the watchdog's socket would be the first to get one of their numbers.
+    if subprocess.run([*BARE, "true"], capture_output=True, check=False, timeout=DEADLINE_S).returncode == 0:
+        done = subprocess.run([*BARE, "sh", "-c", "\"$@\" <&- >&- 2>&-", "sh", PAWL, "run", world.name(), "--", "sh", "-c", "exit 6"],
+                              env=pawl.environment(), capture_output=True, timeout=DEADLINE_S, check=False)
+        check_equal(done.returncode, 6)
+
+
+@test
+def the_command_gets_no_descriptor_of_ours():
+    probe = "n=3; while [ $n -lt 40 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n + 1)); done; exit 0"
+    check_equal(pawl("run", world.name(), "--", "sh", "-c", probe).stdout, "")
+
+
+# -- what it leaves behind
+
+
+@test
+def what_it_leaves_in_its_group_is_killed_before_the_lease_is_free():
+    name = world.name()
+    run = Run(pawl, name, "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!")
+    stray = run.number()
+    run.end(0)
+    check(not lives(stray))
+    check(free(name))
+
+
+@test
+def nothing_escapes_where_there_is_a_cgroup():
+    run = Run(pawl, world.name(), "--", "sh", "-c", "cat /proc/self/cgroup; setsid sh -c 'echo $$; exec sleep 60 >/dev/null 2>&1' & wait")
+    lines = []
+    while not lines or not lines[-1].isdigit():
+        lines.append(run.line())
+    stray = int(lines[-1])
+    inside = any("pawl-run-" in line for line in lines)
+    run.send(signal.SIGTERM)
+    if not inside:
+        os.kill(stray, signal.SIGKILL)
+        run.end(143)
+        skip("no cgroup of our own can be had here")
+    run.end(143)
+    wait_until(lambda: not lives(stray), "it is killed")
+
+
+@test
+def without_a_cgroup_nothing_escapes_either_while_pawl_run_lives():
+    if subprocess.run([*BARE, "true"], capture_output=True, check=False, timeout=DEADLINE_S).returncode != 0:
+        skip("mounts of our own are not allowed here")
+    away = "exec >/dev/null 2>&1; (setsid sleep 60 & setsid sh -c \"sleep 60 & exec sleep 60\" &)"
+    run = Run(pawl, world.name(), "--", "sh", "-c", f"cat /proc/self/cgroup; sh -c '{away}'; sleep 60 >/dev/null 2>&1 & echo $$; read x; exit 4",
+              before=BARE, stdin=subprocess.PIPE)
+    out = [run.line()]
+    while not out[-1].isdigit():
+        out.append(run.line())
+    check(not any("pawl-run" in line for line in out), out)
+    dog = run.dog()
+    adopted = wait_until(lambda: len(found := [one for one in children(run.pid) if one not in (dog, int(out[-1]))]) >= 2 and found,
+                         "what has forked away is there")
+    run.process.stdin.write("\n")
+    run.process.stdin.close()
+    run.end(4)
+    check(not any(lives(one) for one in adopted))
+    check(not group_lives(int(out[-1])))
+
+
+@test
+def children_that_were_there_before_pawl_run_are_let_alone():
+    name = world.name()
+    done = subprocess.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; exec \"$@\"", "sh", PAWL, "run", name, "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; exit 3"],
+                          env=pawl.environment(), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    check_equal(done.returncode, 3)
+    before, stray = map(int, done.stdout.split())
+    check(lives(before))
+    check(not lives(stray))
+    os.kill(before, signal.SIGKILL)
+
+
+@test
+def the_cgroup_and_the_watchdog_are_gone_afterwards():
+    run = Run(pawl, world.name(), "--", "sh", "-c", "grep -o '/.*pawl-run.*' /proc/self/cgroup; echo end; read x", stdin=subprocess.PIPE)
+    path = run.line()
+    dog = run.dog()
+    check_equal(len(children(run.pid)), 2)
+    run.process.stdin.write("\n")
+    run.process.stdin.close()
+    run.end(0)
+    wait_until(lambda: not lives(dog), "the watchdog ends")
+    if path != "end":
+        check(not any(os.path.exists(root + path) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")))
+
+
+# -- a terminal
+
+
+class Shell:
+    """An interactive bash on a terminal of its own, in which pawl run is a job."""
+
+    def __init__(self):
+        self.parent, child = pty.openpty()
+        self.text = ""
+        self.process = subprocess.Popen(["bash", "--norc", "--noprofile", "-i"], stdin=child, stdout=child, stderr=child,
+                                        env=pawl.environment(PS1="$ ", TERM="dumb", HISTFILE=""), preexec_fn=self._lead)
+        os.close(child)
+        self.see("$ ")
+
+    @staticmethod
+    def _lead():
+        import fcntl
+        import termios
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def see(self, wanted):
+        """Waits until it is shown; gives all that was shown since the last time."""
+        end = time.monotonic() + DEADLINE_S
+        while wanted not in self.text:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{wanted!r} is not shown: {self.text!r}")
+            if select.select([self.parent], [], [], 0.1)[0]:
+                self.text += os.read(self.parent, 65536).decode(errors="replace")
+        seen, _, self.text = self.text.partition(wanted)
+        return seen + wanted
+
+    def type(self, text):
+        os.write(self.parent, text.encode())
+
+    def run(self, *words):
+        self.type(f"{PAWL} run {' '.join(words)}\n")
+
+    def status(self, wanted):
+        self.type("echo stat\"\"us=$?.\n")
+        self.see("status=")
+        check_equal(self.see(".\r\n"), f"{wanted}.\r\n", "its status")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.parent)
+
+
+@test
+def ctrl_c_reaches_the_command_once_and_once_again():
+    shell = Shell()
+    # Not a shell: dash, hit between the echo and the fork, waits for its child first.
+    shell.run(world.name(), "--", sys.executable + " -c 'import signal; signal.signal(2, signal.SIG_DFL); print(\"rea\" + \"dy\", flush=True); signal.pause()'")
+    shell.see("ready")
+    shell.type("\x03")
+    shell.status(130)
+    shell.run(world.name(), "--", "sh -c 'trap \"trap - INT; echo on\"\"ce\" INT; echo rea\"\"dy; while :; do sleep 0.05; done'")
+    shell.see("ready")
+    shell.type("\x03")
+    shell.see("once")
+    shell.type("\x03")
+    shell.status(130)
+    shell.end()
+
+
+@test
+def the_command_reads_from_the_terminal_and_gets_its_end_of_input():
+    shell = Shell()
+    shell.run(world.name(), "--", "sh -c 'echo rea\"\"dy; read x; echo got=$x; cat; exit 6'")
+    shell.see("ready")
+    shell.type("word\n")
+    shell.see("got=word")
+    shell.type("\x04")
+    shell.status(6)
+    shell.end()
+
+
+@test
+def ctrl_z_stops_the_job_and_fg_goes_on_with_it():
+    shell, name = Shell(), world.name()
+    shell.run(name, "--", "sh -c 'echo rea\"\"dy=$$.; read x; echo got=$x'")
+    pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
+    for _ in range(2):
+        wait_until(lambda: os.tcgetpgrp(shell.parent) == pid and state_of(pid)[0] == "S", "it reads from the terminal")
+        shell.type("\x1a")
+        shell.see("is not renewed")
+        shell.see("Stopped")
+        check_equal(world.look(name)["state"], "held")
+        shell.type("fg\n")
+        shell.see("fg\r\n")
+    shell.type("word\n")
+    shell.see("got=word")
+    shell.status(0)
+    shell.end()
+
+
+@test
+def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended():
+    shell, name = Shell(), world.name()
+    shell.run(name, "--ttl 1s --", "sh -c 'echo rea\"\"dy=$$.; read x; echo got=$x'")
+    pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
+    shell.type("\x1a")
+    shell.see("Stopped")
+    wait_until(lambda: not lives(pid), "the command is ended")
+    shell.type("fg\n")
+    shell.see("lost")
+    shell.status(76)
+    shell.end()
+
+
+@test
+def beside_others_in_a_pipe_it_leaves_them_the_terminal():
+    shell = Shell()
+    shell.run(world.name(), "--", "sh -c 'echo out; exec sleep 60' | (read x; echo heard $x; read y < /dev/tty; echo typed $y; cat)")
+    shell.see("heard out\r\n")
+    shell.type("word\n")
+    shell.see("typed word")
+    shell.type("\x03")
+    shell.see("^C")
+    shell.run(world.name(), "--", "sh -c 'echo out; read x; echo got=$x' | cat")
+    shell.see("out\r\n")
+    shell.type("word\n")
+    shell.see("got=word")
+    shell.status(0)
+    shell.end()
+
+
+@test
+def in_the_background_it_runs_and_comes_to_the_front():
+    shell = Shell()
+    shell.run(world.name(), "--", "sh -c 'read x; echo got=$x' &")
+    wait_until(lambda: (shell.type("jobs\n"), "Stopped" in shell.see("run job"))[1], "it stops to read")
+    shell.type("fg\n")
+    shell.see("fg\r\n")
+    shell.type("word\n")
+    shell.see("got=word")
+    shell.end()
+
+
+@test
+def the_terminal_of_a_command_that_is_killed_is_as_before():
+    shell = Shell()
+    shell.run(world.name(), "--", "sh -c 'stty -icanon -echo; echo rea\"\"dy; kill -9 $$'")
+    shell.see("ready")
+    shell.type("stty -a; echo e\"\"nd\n")
+    shown = shell.see("end\r\n")
+    check(" icanon" in shown and " echo " in shown, shown)
+    shell.end()
+
+
+@test
+def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
+    shell, name = Shell(), world.name()
+    grant = world.acquire(name, holder="Ann Other")
+    shell.run(name, "--", "echo r\"\"an")
+    shell.see(f"waiting for {name}: held by Ann Other for ")
+    world.release(name, grant)
+    shell.see("\r\x1b[K")
+    check("waiting" not in shell.see("ran\r\n").rpartition("\x1b[K")[2])
+    shell.status(0)
+    grant = world.acquire(name)
+    shell.run(name, "--", "echo r\"\"an")
+    shell.see("waiting for")
+    shell.type("\x03")
+    shell.status(130)
+    shell.end()
+    check_equal(pawl("run", name, "-w", "1500ms", "--", "true", status=75).stderr.count("waiting"), 0)
+
+
+main(world.close)

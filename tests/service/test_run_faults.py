@@ -1,0 +1,389 @@
+#!/usr/bin/python3
+"""test_run_faults.py - pawl run: whatever fails, the command is over before somebody else can hold the lease, and the
+status says what happened."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+
+from pawl_test import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from pawl_test.cli import Cli  # noqa: E402
+from pawl_test.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
+
+world = World()
+pawl = Cli(world)
+
+TTL_MS = 2000
+TTL = ["--ttl", f"{TTL_MS}ms"]
+WAITS = ["sh", "-c", "echo $$; exec sleep 60"]
+STUBBORN = ["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 0.05; done"]
+POLITE = ["sh", "-c", "trap 'echo told; exit 0' TERM; echo $$; while :; do sleep 0.01; done"]
+
+
+def now_ms():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000000
+
+
+def until(milliseconds):
+    """Until so much time has passed."""
+    end = now_ms() + milliseconds
+    wait_until(lambda: now_ms() >= end, f"{milliseconds} ms")
+
+
+class Next:
+    """Waits in line, and looks at the process group of before in the instant in which it is granted the lease."""
+
+    def __init__(self, name, group):
+        self.name, self.group, self.alive, self.granted = name, group, None, threading.Event()
+        threading.Thread(target=self._wait, daemon=True).start()
+        wait_until(lambda: world.look(name).get("waiting"), "the next one waits")
+
+    def _wait(self):
+        world.acquire(self.name, wait_ms=15000)
+        self.alive = group_lives(self.group)
+        self.granted.set()
+
+    def met_nobody(self):
+        check(self.granted.wait(20), "the next one is granted the lease")
+        check(not self.alive, "the command of before still ran when the next one was granted the lease")
+
+
+def begun(*words, command=WAITS, network=None, ttl=TTL, **more):
+    """(pawl run, the process group of its command, the lease's name)"""
+    name = world.name()
+    run = Run(pawl, name, *ttl, *words, "--", *command, **({"PAWL_LEASE_URL": network.url} if network else {}), **more)
+    return run, run.number(), name
+
+
+# -- the service, at the start
+
+
+@test
+def a_service_that_is_not_there_or_refuses_at_the_start_is_125_and_nothing_runs():
+    for mode, told in (("refuse", ""), (503, "It is so"), (504, "")):
+        network, name = Network(world.lease_daemon), world.name()
+        network.fail(mode)
+        done = pawl("run", name, "--", "echo", "ran", status=125, PAWL_LEASE_URL=network.url)
+        check_equal(done.stdout, "", str(mode))
+        check_in("was not started", done.stderr)
+        check_in(told, done.stderr)
+        check_equal(world.look(name)["state"], "free")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
+    pawl("run", "x", "--", "echo", "ran", status=125, PAWL_LEASE_URL=nowhere)
+    pawl("run", "x", "--", "echo", "ran", status=125, PAWL_LEASE_URL="no address")
+
+
+@test
+def a_grant_whose_answer_was_lost_is_given_back():
+    network, name = Network(world.lease_daemon), world.name()
+    network.fail("hang")
+    run = Run(pawl, name, "--", "echo", "ran", PAWL_LEASE_URL=network.url)
+    wait_until(lambda: network.requests, "it asks")
+    run.send(signal.SIGINT)
+    check_equal(run.end(130), "")
+    check_equal(world.look(name)["state"], "free")
+
+
+@test
+def who_stands_in_line_outlives_an_outage_of_the_service():
+    network, name = Network(world.lease_daemon), world.name()
+    grant = world.acquire(name)
+    run = Run(pawl, name, "--", "echo", "ran", PAWL_LEASE_URL=network.url)
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    until(1200)
+    network.fail("refuse")
+    wait_until(lambda: not world.look(name).get("waiting"), "its connection is gone")
+    network.fail("pass")
+    wait_until(lambda: world.look(name).get("waiting"), "it waits again")
+    world.release(name, grant)
+    check_equal(run.end(0), "ran\n")
+
+
+# -- the service, while the command runs
+
+
+@test
+def a_service_that_is_gone_for_good_ends_the_command_in_time():
+    for mode in ("refuse", "hang", 503, 504):
+        network = Network(world.lease_daemon)
+        run, group, name = begun(network=network, command=POLITE)
+        after = Next(name, group)
+        network.fail(mode)
+        check_equal(run.end(76), "told\n", str(mode))
+        check_in("could not be renewed in time", run.said())
+        after.met_nobody()
+
+
+@test
+def a_command_that_ignores_the_signal_is_killed_in_time():
+    network = Network(world.lease_daemon)
+    run, group, name = begun(network=network, command=STUBBORN)
+    after = Next(name, group)
+    network.fail("refuse")
+    run.end(76)
+    check(not group_lives(group))
+    after.met_nobody()
+
+
+@test
+def a_command_that_ignores_the_signal_has_kill_after_and_then_is_killed():
+    network = Network(world.lease_daemon)
+    run, group, name = begun("--kill-after", "1s", "--signal", "USR1", network=network,
+                             command=["sh", "-c", "trap 'echo told; date +%s%N' USR1; trap '' TERM; echo $$; while :; do sleep 0.01; done"])
+    after = Next(name, group)
+    network.fail("refuse")
+    told = run.end(76).split()
+    took_ms = (time.time_ns() - int(told[1])) / 1e6
+    check(told[0] == "told" and 600 < took_ms < 1900, f"killed after {took_ms:.0f} ms")
+    after.met_nobody()
+
+
+@test
+def on_lost_kill_sends_no_signal_first():
+    network = Network(world.lease_daemon)
+    run, group, name = begun("--on-lost", "kill", network=network, command=POLITE)
+    after = Next(name, group)
+    network.fail("refuse")
+    check_equal(run.end(76), "")
+    after.met_nobody()
+
+
+@test
+def on_lost_warn_lets_it_run_on_and_says_so():
+    for own, wanted in ((0, 76), (3, 3)):
+        network = Network(world.lease_daemon)
+        run, group, _ = begun("--on-lost", "warn", network=network, stdin=subprocess.PIPE,
+                              command=["sh", "-c", f"echo $$; read x; exit {own}"])
+        network.fail("refuse")
+        wait_until(lambda run=run: "runs on, unprotected" in run.said(), "it is told")
+        check(group_lives(group))
+        run.process.stdin.write("\n")
+        run.process.stdin.close()
+        run.end(wanted)
+
+
+@test
+def a_service_that_is_back_before_the_deadline_loses_nothing():
+    for mode in ("refuse", "hang", 503, 504):
+        network = Network(world.lease_daemon)
+        run, group, _ = begun(network=network)
+        network.fail(mode)
+        until(TTL_MS * 0.4)
+        network.fail("pass")
+        until(TTL_MS)
+        check(group_lives(group), mode)
+        run.send(signal.SIGTERM)
+        run.end(143)
+        check_equal(run.said(), "")
+
+
+@test
+def a_service_that_is_back_after_the_signal_spares_nobody():
+    network = Network(world.lease_daemon)
+    run, group, name = begun(network=network, command=["sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done"])
+    after = Next(name, group)
+    network.fail("refuse")
+    check_equal(run.line(), "told")
+    network.fail("pass")
+    run.end(76)
+    check(not group_lives(group))
+    after.met_nobody()
+
+
+@test
+def a_hold_that_is_ended_by_force_ends_the_command():
+    for command, said in ((POLITE, "told\n"), (STUBBORN, "")):
+        run, group, name = begun(command=command, ttl=["--ttl", "8s"])  # 2 s from the signal to the kill
+        world.lease("POST", f"/v1/leases/{name}/force-release", body={})
+        check_equal(run.end(76), said)
+        check(not group_lives(group))
+        check_in("lost", run.said())
+
+
+@test
+def a_loss_that_shows_only_at_the_release_is_told():
+    run, _, name = begun(ttl=["--ttl", "60s"], command=["sh", "-c", "echo $$; read x; exit 0"], stdin=subprocess.PIPE)
+    world.lease("POST", f"/v1/leases/{name}/force-release", body={})
+    run.process.stdin.write("\n")
+    run.process.stdin.close()
+    run.end(76)
+    check_in("over before the command was", run.said())
+
+
+@test
+def a_release_that_nobody_answers_keeps_the_status_and_nobody_waiting():
+    for mode in ("hang", "refuse", 503):
+        network = Network(world.lease_daemon)
+        run, _, _ = begun(ttl=["--ttl", "60s"], network=network, command=["sh", "-c", "echo $$; read x; exit 5"], stdin=subprocess.PIPE)
+        network.fail(mode)
+        began = now_ms()
+        run.process.stdin.write("\n")
+        run.process.stdin.close()
+        run.end(5)
+        check(now_ms() - began < 8000, mode)
+        check(not any(os.path.exists(f"{root}/pawl-run-{run.pid}") for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")))
+        check_in("was not given back", run.said())
+
+
+# -- the command
+
+
+@test
+def a_command_that_closes_all_that_it_has_is_ended_all_the_same():
+    code = "import os,time; print(os.getpid(), flush=True); os.closerange(0, 4096); time.sleep(60)"
+    network = Network(world.lease_daemon)
+    run, group, name = begun(network=network, command=["/usr/bin/python3", "-c", code])
+    after = Next(name, group)
+    network.fail("refuse")
+    run.end(76)
+    after.met_nobody()
+
+
+@test
+def children_of_the_command_are_ended_with_it():
+    network = Network(world.lease_daemon)
+    run, group, name = begun(network=network, command=["sh", "-c", "echo $$; (trap '' TERM; sleep 60; sleep 60) & sh -c 'sleep 60' & wait"])
+    after = Next(name, group)
+    network.fail("refuse")
+    run.end(76)
+    after.met_nobody()
+
+
+@test
+def a_command_that_forks_away_is_ended_where_there_is_a_cgroup():
+    network = Network(world.lease_daemon)
+    run, _, name = begun(network=network, command=[
+        "sh", "-c", "echo $$; cat /proc/self/cgroup; setsid sh -c '(trap \"\" TERM HUP; echo end; sh -c \"echo \\$\\$; exec sleep 60\") &'; sleep 60"])
+    lines = [run.line()]
+    while lines[-1] != "end":
+        lines.append(run.line())
+    stray = run.number()
+    if not any("pawl-run-" in line for line in lines):
+        os.kill(stray, signal.SIGKILL)
+        run.send(signal.SIGTERM)
+        run.end(143)
+        skip("no cgroup of our own can be had here")
+    after = Next(name, state_of(stray)[1])
+    network.fail("refuse")
+    run.end(76)
+    after.met_nobody()
+    check(not lives(stray))
+
+
+# -- pawl run, and its watchdog
+
+
+@test
+def pawl_run_that_is_stopped_does_not_keep_the_command_alive():
+    for command in (WAITS, STUBBORN):
+        run, group, name = begun(command=command)
+        after = Next(name, group)
+        run.send(signal.SIGSTOP)
+        after.met_nobody()
+        run.send(signal.SIGCONT)
+        run.end(76)
+
+
+@test
+def a_command_that_ended_in_time_while_pawl_run_was_stopped_has_its_own_status():
+    run, group, name = begun(command=["sh", "-c", "echo $$; read x; exit 3"], stdin=subprocess.PIPE)
+    after = Next(name, group)
+    run.send(signal.SIGSTOP)
+    run.process.stdin.write("\n")
+    run.process.stdin.close()
+    after.met_nobody()
+    run.send(signal.SIGCONT)
+    run.end(3)
+
+
+@test
+def when_everything_stood_still_the_command_is_killed_as_soon_as_it_goes_on():
+    run, group, name = begun(command=STUBBORN)
+    dog = run.dog()
+    for pid in (run.pid, dog):
+        os.kill(pid, signal.SIGSTOP)
+    os.killpg(group, signal.SIGSTOP)
+    wait_until(lambda: world.look(name)["state"] == "free", "the hold is over")
+    check(group_lives(group))
+    for pid in (dog, run.pid):
+        os.kill(pid, signal.SIGCONT)
+    run.end(76)  # the command itself was never continued
+    check(not group_lives(group))
+
+
+@test
+def a_stopped_watchdog_alone_is_no_loss_and_pawl_run_kills_in_its_place():
+    network = Network(world.lease_daemon)
+    run, group, name = begun(network=network, command=STUBBORN)
+    dog = run.dog()
+    os.kill(dog, signal.SIGSTOP)
+    network.fail("refuse")
+    wait_until(lambda: not group_lives(group), "it is killed")
+    run.end(76)
+    os.kill(dog, signal.SIGCONT)
+    wait_until(lambda: not lives(dog), "the watchdog ends")
+
+
+@test
+def pawl_run_that_is_killed_takes_the_command_with_it():
+    run, group, _ = begun(command=["sh", "-c", "trap '' TERM HUP INT; echo $$; sh -c 'trap \"\" TERM; sleep 60; sleep 60' & sleep 60"],
+                          ttl=["--ttl", "60s"])
+    dog = run.dog()
+    run.send(signal.SIGKILL)
+    run.process.wait()
+    wait_until(lambda: not group_lives(group), "all of it is killed", 3)
+    wait_until(lambda: not lives(dog), "the watchdog ends")
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+        check(not os.path.exists(f"{root}/pawl-run-{run.pid}"))
+
+
+@test
+def pawl_run_that_is_killed_while_it_waits_leaves_nothing():
+    name = world.name()
+    world.acquire(name)
+    run = Run(pawl, name, "--", "echo", "ran")
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    dog = run.dog()
+    run.send(signal.SIGKILL)
+    check_equal(run.process.stdout.read(), "")
+    run.process.wait()
+    wait_until(lambda: not lives(dog), "the watchdog ends")
+    wait_until(lambda: not world.look(name).get("waiting"), "it has left the line")
+
+
+@test
+def a_watchdog_that_is_killed_ends_the_command_and_is_125():
+    run, group, name = begun(command=STUBBORN, ttl=["--ttl", "60s"])
+    os.kill(run.dog(), signal.SIGKILL)
+    run.end(125)
+    check(not group_lives(group))
+    check_in("watchdog", run.said())
+    check_equal(world.look(name)["state"], "free")
+
+
+@test
+def the_watchdog_hears_no_signal_and_has_nothing_open():
+    run, _, _ = begun(ttl=["--ttl", "60s"])
+    dog = run.dog()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1, signal.SIGALRM, signal.SIGVTALRM):
+        os.kill(dog, number)
+    check_equal(state_of(dog)[2], dog)  # a session of its own
+    wait_until(lambda: state_of(dog)[0] == "S", "it sleeps")
+    files = [os.readlink(f"/proc/{dog}/fd/{fd}") for fd in os.listdir(f"/proc/{dog}/fd")]
+    check(not [one for one in files if not re.match(r"/dev/null|socket:|anon_inode:\[(timerfd|pidfd)\]|pidfd:|/sys/fs/cgroup/", one)],
+          str(files))
+    check(lives(dog))
+    check_equal(len(children(run.pid)), 2)
+    run.send(signal.SIGTERM)
+    run.end(143)
+
+
+main(world.close)
