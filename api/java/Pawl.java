@@ -1,0 +1,988 @@
+/* Pawl.java - leases with fencing tokens, from JDK 17 on; this one file, java.net.http and nothing else.
+ *
+ *     Pawl pawl = new Pawl();                  // PAWL_LEASE_URL, PAWL_GATEWAY_URL, or the usual ports of this machine
+ *     Pawl.Lease lease = pawl.lease("orders:42", new Pawl.Ask().ttl(Duration.ofSeconds(30)).holder("billing-7"));
+ *     lease.lock();                            // a java.util.concurrent.locks.Lock
+ *     try {
+ *         lease.put("orders:42", "packed".getBytes(UTF_8)); // refused (Pawl.Lost) when another has been granted it since
+ *     } finally {
+ *         lease.unlock();
+ *     }
+ *
+ * Every call ends in one of five ways: it returns (granted, or done), or it throws
+ *     Pawl.Held      certainly not granted: another holds it, or the wait is over (tryLock says false instead)
+ *     Pawl.Lost      this hold is over: stop what it protected
+ *     Pawl.NotDone   certainly not done; retryable() says whether the same may help later
+ *     Pawl.Unknown   it may have happened, or may yet happen. Never told as one of the others; tryLock throws it, too
+ * An IllegalArgumentException is a mistake of the caller's: nothing was sent. docs/clients.md says what to do about each.
+ *
+ * A hold is certainly ours until its deadline: the moment the answered request was *sent*, plus what was waited, plus what the
+ * service says is left, on System.nanoTime(). On Linux that clock stands still while the machine sleeps: after a sleep
+ * remaining() says too much, by the length of the sleep, until a renewal or a write is refused. */
+package pawl;
+
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BiConsumer;
+import java.util.regex.Pattern;
+
+public final class Pawl {
+    private static final long WAIT_MS_MAX = 600_000; // docs/contract.md, "Limits"; a longer wait asks again
+    private static final Duration FOREVER = Duration.ofDays(36_500);
+    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._:-]{0,127}");
+    private static final Pattern LEASE_ID = Pattern.compile("[A-Za-z0-9_-]{22,64}");
+    private static final Set<String> HELD = Set.of("lease-held", "wait-timeout");
+    private static final Set<String> LOST =
+        Set.of("lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired");
+    private static final SecureRandom RANDOM = new SecureRandom();
+
+    // -- how a call ends
+
+    /** What kept a call from its end. code, detail: of the service (api/problems.def), or this client's own ("not-sent",
+     * "no-answer", "bad-answer", "deadline-passed", "released", "cancelled"). */
+    public abstract static sealed class Problem extends RuntimeException permits Held, Lost, NotDone, Unknown {
+        private static final long serialVersionUID = 1;
+        private final String code;
+        private final String detail;
+        private final int status;
+        private final transient Map<String, Object> members;
+
+        Problem(String code, String detail, int status, Map<String, Object> members, Throwable cause) {
+            super(code + ": " + detail, cause);
+            this.code = code;
+            this.detail = detail;
+            this.status = status;
+            this.members = members;
+        }
+
+        public String code() { return code; }
+        public String detail() { return detail; }
+        /** Of HTTP; 0: there was none. */
+        public int status() { return status; }
+        /** The same again, later, may help. */
+        public boolean retryable() { return members != null && Boolean.TRUE.equals(members.get("retryable")); }
+        /** Who holds it, if told; else null. */
+        public String holder() { return text("holder"); }
+        /** Of a lost hold, how, if told: "expired", "forced", "session", "store-restarted", "unknown"; else null. */
+        public String ended() { return text("ended"); }
+
+        private String text(String name) {
+            return members != null && members.get(name) instanceof String text ? text : null;
+        }
+    }
+
+    /** Certainly not granted: another holds it, or the wait is over. */
+    public static final class Held extends Problem {
+        private static final long serialVersionUID = 1;
+        Held(String code, String detail, int status, Map<String, Object> members) {
+            super(code, detail, status, members, null);
+        }
+    }
+
+    /** This hold is over. Stop what it protected, and acquire anew. */
+    public static final class Lost extends Problem {
+        private static final long serialVersionUID = 1;
+        Lost(String code, String detail, int status, Map<String, Object> members) {
+            super(code, detail, status, members, null);
+        }
+    }
+
+    /** Certainly not done. */
+    public static final class NotDone extends Problem {
+        private static final long serialVersionUID = 1;
+        NotDone(String code, String detail, int status, Map<String, Object> members) {
+            super(code, detail, status, members, null);
+        }
+    }
+
+    /** It may have happened, or may yet happen. The cause is what was said to a later attempt, if anything was. */
+    public static final class Unknown extends Problem {
+        private static final long serialVersionUID = 1;
+        Unknown(String code, String detail, int status, Map<String, Object> members, Throwable cause) {
+            super(code, detail, status, members, cause);
+        }
+    }
+
+    // -- the services
+
+    private final HttpClient client;
+    private final String leaseUrl;
+    private final String gatewayUrl;
+    private final Duration timeout;
+    private final int attempts;
+
+    public Pawl() {
+        this(null, null, Duration.ofSeconds(5), 3);
+    }
+
+    /** A URL that is null comes from the environment, or is the usual one. timeout: of one attempt, without its wait in line;
+     * attempts: at most, of what is safe to repeat. Safe for use by several threads. */
+    public Pawl(String leaseUrl, String gatewayUrl, Duration timeout, int attempts) {
+        this.leaseUrl = base(leaseUrl, "PAWL_LEASE_URL", "http://127.0.0.1:8700");
+        this.gatewayUrl = base(gatewayUrl, "PAWL_GATEWAY_URL", "http://127.0.0.1:8701");
+        this.timeout = timeout;
+        this.attempts = Math.max(1, attempts);
+        // Its connections live on. It repeats only GET behind our back (jdk.httpclient.enableAllMethodRetry is off).
+        client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).proxy(HttpClient.Builder.NO_PROXY)
+            .followRedirects(HttpClient.Redirect.NEVER).connectTimeout(timeout).build();
+    }
+
+    private static String base(String given, String variable, String usual) {
+        String url = given != null ? given : System.getenv(variable);
+        url = url == null || url.isEmpty() ? usual : url;
+        URI parts = URI.create(url);
+        boolean http = "http".equals(parts.getScheme()) || "https".equals(parts.getScheme());
+        if (!http || parts.getHost() == null || parts.getUserInfo() != null || parts.getQuery() != null)
+            throw new IllegalArgumentException("not the address of a service: " + url);
+        return url.replaceAll("/+$", "");
+    }
+
+    /** How a lease is asked for. */
+    public static final class Ask {
+        private Duration ttl = Duration.ofSeconds(30);
+        private Duration lockDelay = Duration.ZERO;
+        private String holder;
+        private String mode = "exclusive";
+        private int permits;
+        private String meta;
+        private String leaseId;
+        private BiConsumer<Lease, Lost> onLost;
+
+        public Ask ttl(Duration value) { ttl = value; return this; }
+        public Ask lockDelay(Duration value) { lockDelay = value; return this; }
+        /** A label for people. */
+        public Ask holder(String value) { holder = value; return this; }
+        /** "exclusive" or "shared". */
+        public Ask mode(String value) { mode = value; return this; }
+        /** A counting semaphore, instead of a mode. */
+        public Ask permits(int value) { permits = value; return this; }
+        /** A JSON object, as text. */
+        public Ask meta(String json) { meta = json; return this; }
+        /** To propose, for one hold; without it each hold has a random one. */
+        public Ask leaseId(String value) { leaseId = value; return this; }
+        /** Called once, from the hold's own thread, if it is lost before it is released. */
+        public Ask onLost(BiConsumer<Lease, Lost> value) { onLost = value; return this; }
+
+        private String json(String id, long waitMs) {
+            StringBuilder text = new StringBuilder("{\"ttl_ms\":" + ttl.toMillis() + ",\"wait_ms\":" + waitMs
+                + ",\"lease_id\":" + Json.quoted(id));
+            text.append(permits > 0 ? ",\"permits\":" + permits : ",\"mode\":" + Json.quoted(mode));
+            if (!lockDelay.isZero())
+                text.append(",\"lock_delay_ms\":" + lockDelay.toMillis());
+            if (holder != null)
+                text.append(",\"holder\":" + Json.quoted(holder));
+            if (meta != null)
+                text.append(",\"meta\":" + meta);
+            return text.append('}').toString();
+        }
+    }
+
+    public Lease lease(String name) {
+        return lease(name, new Ask());
+    }
+
+    /** Nothing is sent yet. */
+    public Lease lease(String name, Ask ask) {
+        if (!NAME.matcher(name).matches())
+            throw new IllegalArgumentException("not the name of a lease: " + name);
+        if (ask.leaseId != null && !LEASE_ID.matcher(ask.leaseId).matches())
+            throw new IllegalArgumentException("leaseId: 22 to 64 of A-Z a-z 0-9 _ -");
+        checkTtl(ask.ttl);
+        return new Lease(name, ask);
+    }
+
+    private static long checkTtl(Duration ttl) {
+        if (ttl.toMillis() < 100 || ttl.toMillis() > 86_400_000)
+            throw new IllegalArgumentException("ttl must be 100 ms to 24 h, not " + ttl);
+        return ttl.toMillis();
+    }
+
+    // -- one request, sent once
+
+    private record Answer(int status, HttpResponse<byte[]> http, long sent, long received) {
+        String header(String name) { return http.headers().firstValue(name).orElse(null); }
+        Map<String, Object> json() { return Json.object(new String(http.body(), StandardCharsets.UTF_8)); }
+    }
+
+    /** The whole answer. Throws NotDone while nothing has left, Unknown after that. An interrupt gives up when wanted, else it
+     * waits until the end. */
+    private Answer send(String method, String url, Map<String, String> headers, byte[] body, long limitNanos,
+                        boolean interruptible) throws InterruptedException {
+        HttpRequest.BodyPublisher publisher = body == null ? HttpRequest.BodyPublishers.noBody()
+            : HttpRequest.BodyPublishers.ofByteArray(body);
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).method(method, publisher);
+        headers.forEach((name, value) -> {
+            if (value != null)
+                request.header(name, value);
+        });
+        HttpRequest built = request.build();
+        long sent = System.nanoTime();
+        CompletableFuture<HttpResponse<byte[]>> coming =
+            client.sendAsync(built, HttpResponse.BodyHandlers.ofByteArray());
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    HttpResponse<byte[]> http = coming.get(sent + limitNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+                    return new Answer(http.statusCode(), http, sent, System.nanoTime());
+                } catch (InterruptedException error) {
+                    if (interruptible)
+                        throw error;
+                    interrupted = true;
+                }
+            }
+        } catch (ExecutionException error) {
+            Throwable why = error.getCause();
+            if (why instanceof ConnectException || why instanceof HttpConnectTimeoutException)
+                throw new NotDone("not-sent", url + ": " + why + "; nothing was sent", 0, Map.of("retryable", true));
+            throw new Unknown("no-answer", url + ": " + why + "; it may have happened", 0, null, null);
+        } catch (TimeoutException | CancellationException error) {
+            throw new Unknown("no-answer", url + ": no whole answer in time; it may have happened", 0, null, null);
+        } finally {
+            coming.cancel(true); // closes the connection, if it has not ended
+            if (interrupted)
+                Thread.currentThread().interrupt();
+        }
+    }
+
+    private static Unknown foreign(Answer answer) {
+        return new Unknown("bad-answer", "status " + answer.status + ", not as Pawl answers; it may have happened",
+            answer.status, null, null);
+    }
+
+    /** The answer when it is done, as Pawl says it, else the exception that it means. A problem counts only as Pawl tells it:
+     * somebody between, who does not know what became of the request, may have answered. */
+    private static Answer judge(Answer answer, Integer... done) {
+        int status = answer.status;
+        if (Set.of(done).contains(status))
+            return answer;
+        String type = answer.header("Content-Type");
+        Map<String, Object> problem = type != null && type.startsWith("application/problem+json") ? answer.json() : null;
+        if (problem == null || !(problem.get("code") instanceof String code)
+            || !("/problems/" + code).equals(problem.get("type")) || !Long.valueOf(status).equals(problem.get("status")))
+            throw foreign(answer);
+        String said = problem.get("detail") instanceof String text ? text : code;
+        if (HELD.contains(code))
+            throw new Held(code, said, status, problem);
+        if (LOST.contains(code))
+            throw new Lost(code, said, status, problem);
+        if (status == 503 || status >= 400 && status < 500 || code.equals("upstream-unavailable"))
+            throw new NotDone(code, said, status, problem);
+        throw new Unknown(code, said, status, problem, null); // 504, 500, and what we do not know
+    }
+
+    private record Grant(long token, String fencingToken, long ttlNanos, long leftNanos, long deadline) {
+        long begun() { return deadline - leftNanos; }
+    }
+
+    private static Grant granted(Answer answer, String name, String leaseId) {
+        Map<String, Object> told = answer.json();
+        if (told == null || !name.equals(told.get("lease")) || !leaseId.equals(told.get("lease_id"))
+            || !(told.get("fencing_token") instanceof String fencing) || !(told.get("token") instanceof Long token)
+            || !(told.get("ttl_ms") instanceof Long ttl) || !(told.get("expires_in_ms") instanceof Long left)
+            || !(told.get("waited_ms") instanceof Long waited) || left < 0 || waited < 0)
+            throw new Unknown("bad-answer", "the answer is not a grant of this lease; it may have happened",
+                answer.status, null, null);
+        long waitedNanos = Math.min(waited * 1_000_000, answer.received - answer.sent);
+        return new Grant(token, fencing, ttl * 1_000_000, left * 1_000_000,
+            answer.sent + waitedNanos + left * 1_000_000);
+    }
+
+    private interface Attempt<T> {
+        T make() throws InterruptedException;
+    }
+
+    /** Makes attempts until the end is known. doubt: what may have happened already; from then on a refusal is no proof that
+     * nothing was done, for the earlier request may be done after the later one was refused. lossIsCertain: a Lost speaks of
+     * the hold, which is over whatever an earlier attempt did. */
+    private static <T> T settle(Attempt<T> attempt, int attempts, Unknown doubt, boolean lossIsCertain)
+        throws InterruptedException {
+        Problem last = null;
+        for (int number = 0; number < attempts; number++) {
+            if (number > 0)
+                pause((long) (100L * (1 << (number - 1)) * ThreadLocalRandom.current().nextDouble(0.5, 1.0)));
+            try {
+                return attempt.make();
+            } catch (Unknown error) {
+                doubt = error;
+                last = error;
+            } catch (NotDone error) {
+                last = error;
+                if (!error.retryable())
+                    break;
+            } catch (Lost error) {
+                last = error;
+                if (lossIsCertain)
+                    throw error;
+                break;
+            } catch (Held error) {
+                last = error;
+                break;
+            }
+        }
+        if (doubt != null && !(last instanceof Unknown))
+            throw new Unknown(doubt.code(), doubt.detail() + "; asked again: " + last.getMessage(), doubt.status(), null,
+                last);
+        throw last;
+    }
+
+    /** An interrupt ends the pause, and stands. */
+    private static void pause(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** For what is not given up by an interrupt. */
+    private static <T> T whole(Attempt<T> attempt, int attempts, boolean lossIsCertain) {
+        try {
+            return settle(attempt, attempts, null, lossIsCertain);
+        } catch (InterruptedException error) {
+            throw new AssertionError(error);
+        }
+    }
+
+    private static String random(int bytes) {
+        byte[] made = new byte[bytes];
+        RANDOM.nextBytes(made);
+        return Base64.getUrlEncoder().withoutPadding().encodeToString(made);
+    }
+
+    private static Map<String, String> headers(String... pairs) {
+        Map<String, String> made = new LinkedHashMap<>();
+        for (int i = 0; i < pairs.length; i += 2)
+            made.put(pairs[i], pairs[i + 1]);
+        return made;
+    }
+
+    private String leaseAt(String name) {
+        return leaseUrl + "/v1/leases/" + name;
+    }
+
+    /** The key makes a repeated release count once, however often it was entered. */
+    private void release(String name, String leaseId, String fencingToken, int times) {
+        Map<String, String> headers =
+            headers("Lease-Id", leaseId, "Fencing-Token", fencingToken, "Idempotency-Key", random(16));
+        whole(() -> {
+            Answer answer = judge(send("DELETE", leaseAt(name), headers, null, timeout.toNanos(), false), 200, 204);
+            Map<String, Object> told = answer.status == 200 ? answer.json() : null;
+            if (answer.status == 200 && (told == null || !(told.get("holds") instanceof Long holds) || holds < 1))
+                throw foreign(answer);
+            return answer;
+        }, times, true);
+    }
+
+    private void giveBack(String name, String leaseId) {
+        try {
+            release(name, leaseId, null, 1);
+        } catch (Problem ignored) {
+            // it ends by its ttl
+        }
+    }
+
+    // -- resources, through the gateway
+
+    /** What goes with a write; all may be null. */
+    public record Write(String contentType, String ifMatch, String ifNoneMatch, String idempotencyKey) {
+        public static final Write PLAIN = new Write(null, null, null, null);
+        public static Write withKey(String idempotencyKey) { return new Write(null, null, null, idempotencyKey); }
+    }
+
+    public record Resource(byte[] body, String etag, String contentType) {
+    }
+
+    private String resourceAt(String key) {
+        StringBuilder made = new StringBuilder(gatewayUrl + "/v1/resources");
+        String[] parts = key.split("/", -1);
+        if (!NAME.matcher(parts[0]).matches())
+            throw new IllegalArgumentException("not the key of a resource: " + key);
+        for (String part : parts) {
+            if (part.isEmpty() || part.equals(".") || part.equals(".."))
+                throw new IllegalArgumentException("not the key of a resource: " + key);
+            made.append('/');
+            for (byte one : part.getBytes(StandardCharsets.UTF_8)) {
+                boolean plain = one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z' || one >= '0' && one <= '9'
+                    || "-._~:".indexOf(one) >= 0;
+                made.append(plain ? String.valueOf((char) one) : String.format("%%%02X", one & 0xff));
+            }
+        }
+        return made.toString();
+    }
+
+    private Answer write(String method, String key, byte[] body, String fencingToken, Write with) {
+        Map<String, String> headers = headers("Fencing-Token", fencingToken, "Content-Type", with.contentType, "If-Match",
+            with.ifMatch, "If-None-Match", with.ifNoneMatch, "Idempotency-Key", with.idempotencyKey);
+        String url = resourceAt(key);
+        boolean put = method.equals("PUT");
+        return whole(() -> {
+            Answer answer = send(method, url, headers, body, timeout.toNanos(), false);
+            answer = put ? judge(answer, 201, 204) : judge(answer, 204);
+            String status = answer.header("Fencing-Status"); // what the gateway always says of a write that was done
+            if (status == null || !status.startsWith("pawl;") || put && answer.header("ETag") == null)
+                throw foreign(answer);
+            return answer;
+        }, with.idempotencyKey == null ? 1 : attempts, false);
+    }
+
+    /** Writes; the etag of the new version. Sent once, unless it has an idempotencyKey: a second copy of a write may arrive
+     * late, and undo what came after the first. */
+    public String put(String key, byte[] body, String fencingToken, Write with) {
+        return write("PUT", key, body, fencingToken, with).header("ETag");
+    }
+
+    /** Removes; NotDone, "not-found", when there is none. Sent once, unless it has an idempotencyKey. */
+    public void delete(String key, String fencingToken, Write with) {
+        write("DELETE", key, null, fencingToken, with);
+    }
+
+    /** With a fencingToken (which may be null) the read is fenced: after it no older write lands. */
+    public Resource get(String key, String fencingToken) {
+        String url = resourceAt(key);
+        Answer answer = whole(() -> {
+            Answer got = judge(send("GET", url, headers("Fencing-Token", fencingToken), null, timeout.toNanos(), false),
+                200);
+            if (got.header("ETag") == null || got.header("Fencing-Mark") == null)
+                throw foreign(got);
+            return got;
+        }, attempts, true);
+        return new Resource(answer.http.body(), answer.header("ETag"), answer.header("Content-Type"));
+    }
+
+    // -- a lease
+
+    /** One hold, from its grant to its end; guarded by itself. Lost stays lost: once the deadline has passed here, no late
+     * answer brings it back. */
+    private final class Hold {
+        final Lease lease;
+        final String leaseId;
+        final long token;
+        final String fencingToken;
+        private final Object renewing = new Object();
+        private long deadline;
+        private long ttl;
+        private long renewAt;
+        private boolean released;
+        private Lost lost;
+
+        Hold(Lease lease, String leaseId, Grant grant) {
+            this.lease = lease;
+            this.leaseId = leaseId;
+            token = grant.token;
+            fencingToken = grant.fencingToken;
+            told(grant);
+        }
+
+        private synchronized void told(Grant grant) {
+            deadline = grant.deadline;
+            ttl = grant.ttlNanos;
+            renewAt = grant.begun() + (long) (ttl / 3.0 * ThreadLocalRandom.current().nextDouble(0.8, 1.0));
+            notifyAll();
+        }
+
+        synchronized Lost lost() {
+            if (lost == null && !released && System.nanoTime() - deadline >= 0)
+                lose(new Lost("deadline-passed", lease.name + " could not be renewed in time: it may be another's now", 0,
+                    null));
+            return lost;
+        }
+
+        synchronized void lose(Lost error) {
+            if (lost == null && !released) {
+                lost = error;
+                notifyAll();
+            }
+        }
+
+        synchronized long remainingNanos() {
+            return released || lost() != null ? 0 : Math.max(0, deadline - System.nanoTime());
+        }
+
+        synchronized void check() {
+            if (released)
+                throw new Lost("released", lease.name + " has been released here", 0, null);
+            if (lost() != null)
+                throw lost;
+        }
+
+        /** True when it is time to renew, false when it is over. */
+        private synchronized boolean waitToRenew() throws InterruptedException {
+            while (!released && lost() == null) {
+                long pause = Math.min(renewAt, deadline) - System.nanoTime();
+                if (pause <= 0)
+                    return true;
+                TimeUnit.NANOSECONDS.timedWait(this, pause + 1_000_000);
+            }
+            return false;
+        }
+
+        void keep() {
+            try {
+                while (waitToRenew()) {
+                    try {
+                        renewOnce(-1);
+                    } catch (Lost ignored) {
+                        // it is marked
+                    } catch (Problem ignored) {
+                        again();
+                    }
+                }
+            } catch (InterruptedException error) {
+                return; // nobody has this thread
+            }
+            Lost told;
+            synchronized (this) {
+                told = released ? null : lost;
+            }
+            if (told != null && lease.ask.onLost != null)
+                lease.ask.onLost.accept(lease, told);
+        }
+
+        private synchronized void again() {
+            long left = Math.max(0, deadline - System.nanoTime());
+            long pause = (long) (Math.min(ttl / 10, left / 4) * ThreadLocalRandom.current().nextDouble(0.5, 1.0));
+            renewAt = System.nanoTime() + Math.max(10_000_000, pause);
+        }
+
+        /** One at a time: of two ttls the one that was told last must be the one that counts. */
+        void renewOnce(long ttlMs) {
+            synchronized (renewing) {
+                check();
+                long begun = System.nanoTime();
+                long limit = Math.max(10_000_000, Math.min(timeout.toNanos(), remainingNanos()));
+                try {
+                    byte[] body = ttlMs < 0 ? null : ("{\"ttl_ms\":" + ttlMs + "}").getBytes(StandardCharsets.UTF_8);
+                    Map<String, String> headers = headers("Lease-Id", leaseId, "Fencing-Token", fencingToken,
+                        "Content-Type", body == null ? null : "application/json");
+                    Grant grant =
+                        granted(judge(send("PUT", leaseAt(lease.name), headers, body, limit, false), 200), lease.name,
+                            leaseId);
+                    synchronized (this) {
+                        check();
+                        told(grant);
+                    }
+                } catch (Lost error) {
+                    lose(error);
+                    throw error;
+                } catch (Unknown error) {
+                    synchronized (this) {
+                        if (ttlMs >= 0) // if it was done, and shorter, the end has come nearer
+                            deadline = Math.min(deadline, begun + ttlMs * 1_000_000);
+                        notifyAll();
+                    }
+                    throw error;
+                } catch (InterruptedException error) {
+                    throw new AssertionError(error);
+                }
+            }
+        }
+
+        void end() {
+            Lost was;
+            synchronized (this) {
+                if (released)
+                    return;
+                was = lost();
+                released = true;
+                notifyAll();
+            }
+            if (was != null) {
+                giveBack(lease.name, leaseId);
+                throw was;
+            }
+            release(lease.name, leaseId, fencingToken, attempts);
+        }
+    }
+
+    /** A lease as a Lock: reentrant, owned by the thread that locked it. Between the threads of this process it is an ordinary
+     * fair lock; one of them at a time asks the service. token(), fencingToken(), remaining() and the calls that write may be
+     * used by every thread that works for the owner. */
+    public final class Lease implements Lock {
+        private final String name;
+        private final Ask ask;
+        private final ReentrantLock local = new ReentrantLock(true);
+        private volatile Hold hold;
+        private volatile Problem releaseProblem;
+
+        private Lease(String name, Ask ask) {
+            this.name = name;
+            this.ask = ask;
+        }
+
+        // -- Lock
+
+        /** Waits as long as it takes, also when interrupted. NotDone, Unknown: it is not locked here. */
+        @Override
+        public void lock() {
+            local.lock();
+            try {
+                entered(FOREVER, false);
+            } catch (InterruptedException error) {
+                throw new AssertionError(error);
+            }
+        }
+
+        @Override
+        public void lockInterruptibly() throws InterruptedException {
+            local.lockInterruptibly();
+            entered(FOREVER, true);
+        }
+
+        /** False only when it is certainly not granted. */
+        @Override
+        public boolean tryLock() {
+            if (!local.tryLock())
+                return false;
+            try {
+                entered(Duration.ZERO, false);
+                return true;
+            } catch (Held error) {
+                return false;
+            } catch (InterruptedException error) {
+                throw new AssertionError(error);
+            }
+        }
+
+        /** False only when it is certainly not granted. */
+        @Override
+        public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
+            try {
+                acquire(Duration.ofNanos(unit.toNanos(time)));
+                return true;
+            } catch (Held error) {
+                return false;
+            }
+        }
+
+        /** Leaves once; the last one releases. IllegalMonitorStateException: this thread does not own it. Lost: it was over
+         * before, perhaps while you worked. NotDone, Unknown: the hold ends by its ttl at the latest. Whatever it throws but
+         * the first, it is unlocked. */
+        @Override
+        public void unlock() {
+            if (!local.isHeldByCurrentThread())
+                throw new IllegalMonitorStateException(name + " is not locked by this thread");
+            try {
+                if (local.getHoldCount() == 1)
+                    hold.end();
+            } finally {
+                local.unlock();
+            }
+        }
+
+        /** There are none: no condition of one process is known to another. */
+        @Override
+        public Condition newCondition() {
+            throw new UnsupportedOperationException("a lease has no conditions");
+        }
+
+        // -- and more
+
+        /** As tryLock(), but who holds it is told (Held), and the block that it is the resource of releases it. */
+        public Scope acquire(Duration wait) throws InterruptedException {
+            long begun = System.nanoTime();
+            if (!local.tryLock(wait.compareTo(FOREVER) > 0 ? Long.MAX_VALUE : wait.toNanos(), TimeUnit.NANOSECONDS))
+                throw new Held("wait-timeout", "another thread of this process holds " + name, 0, null);
+            Duration left = wait.minusNanos(System.nanoTime() - begun);
+            entered(left.isNegative() ? Duration.ZERO : left, true);
+            return new Scope(this);
+        }
+
+        /** Locked here: asks the service if this is the first entry. Unlocks again when it fails. */
+        private void entered(Duration wait, boolean interruptible) throws InterruptedException {
+            boolean good = false;
+            try {
+                if (local.getHoldCount() == 1)
+                    hold = ask(wait, interruptible);
+                else
+                    hold.check();
+                good = true;
+            } finally {
+                if (!good)
+                    local.unlock();
+            }
+        }
+
+        private Hold ask(Duration wait, boolean interruptible) throws InterruptedException {
+            String id = ask.leaseId != null ? ask.leaseId : random(24);
+            boolean clear = false;
+            try {
+                Hold made = new Hold(this, id, granted(wait, id, interruptible));
+                made.check();
+                clear = true;
+                Thread keeper = new Thread(made::keep, "pawl " + name);
+                keeper.setDaemon(true);
+                keeper.start();
+                return made;
+            } catch (Held | NotDone error) {
+                clear = true;
+                throw error;
+            } finally {
+                // Also when interrupted: then it may have been granted in that moment.
+                if (!clear && ask.leaseId == null)
+                    giveBack(name, id);
+            }
+        }
+
+        private Grant granted(Duration wait, String id, boolean interruptible) throws InterruptedException {
+            long end = System.nanoTime() + Math.min(wait.toMillis(), FOREVER.toMillis()) * 1_000_000;
+            Unknown doubt = null;
+            while (true) {
+                try {
+                    return settle(() -> {
+                        long left = Math.max(0, (end - System.nanoTime()) / 1_000_000);
+                        long ms = Math.min(left, WAIT_MS_MAX);
+                        return Pawl.granted(judge(send("POST", leaseAt(name), headers("Content-Type", "application/json"),
+                            ask.json(id, ms).getBytes(StandardCharsets.UTF_8), ms * 1_000_000 + timeout.toNanos(),
+                            interruptible), 200, 201), name, id);
+                    }, attempts, doubt, true);
+                } catch (Held | Unknown error) {
+                    Throwable said = error instanceof Unknown ? error.getCause() : error;
+                    if (!(said instanceof Held held) || !held.code().equals("wait-timeout") || end - System.nanoTime() <= 0)
+                        throw error;
+                    if (error instanceof Unknown unknown)
+                        doubt = unknown;
+                }
+            }
+        }
+
+        private Hold held() {
+            Hold now = hold;
+            if (now == null)
+                throw new IllegalStateException(name + " has not been locked");
+            return now;
+        }
+
+        public String name() { return name; }
+
+        /** The fencing token of the hold. */
+        public long token() { return held().token; }
+
+        /** The value of the Fencing-Token header. */
+        public String fencingToken() { return held().fencingToken; }
+
+        /** How long it is certainly held yet, by the clock read in this very call; zero when it is lost, released or past its
+         * deadline, and from then on always zero. */
+        public Duration remaining() {
+            Hold now = hold;
+            return now == null ? Duration.ZERO : Duration.ofNanos(now.remainingNanos());
+        }
+
+        /** The loss, or null. */
+        public Lost lost() {
+            Hold now = hold;
+            return now == null ? null : now.lost();
+        }
+
+        /** Throws Lost when it is over. */
+        public void check() { held().check(); }
+
+        /** Why leaving a block could not release; the hold then ends by its ttl. Else null. */
+        public Problem releaseProblem() { return releaseProblem; }
+
+        /** Now, longer or shorter. It is renewed without this, too. */
+        public void renew(Duration ttl) {
+            long ms = checkTtl(ttl);
+            Hold now = held();
+            whole(() -> {
+                now.renewOnce(ms);
+                return null;
+            }, attempts, true);
+        }
+
+        private <T> T fenced(java.util.function.Function<Hold, T> call) {
+            Hold now = held();
+            now.check();
+            try {
+                return call.apply(now);
+            } catch (Lost error) {
+                now.lose(error);
+                throw error;
+            } catch (Unknown error) {
+                if (error.getCause() instanceof Lost lost)
+                    now.lose(lost);
+                throw error;
+            }
+        }
+
+        /** As those of Pawl, with this hold's token. */
+        public String put(String key, byte[] body) { return put(key, body, Write.PLAIN); }
+
+        public String put(String key, byte[] body, Write with) {
+            return fenced(now -> Pawl.this.put(key, body, now.fencingToken, with));
+        }
+
+        public Resource get(String key) { return fenced(now -> Pawl.this.get(key, now.fencingToken)); }
+
+        public void delete(String key) { delete(key, Write.PLAIN); }
+
+        public void delete(String key, Write with) {
+            fenced(now -> {
+                Pawl.this.delete(key, now.fencingToken, with);
+                return null;
+            });
+        }
+
+        @Override
+        public String toString() { return "Pawl.Lease " + name; }
+    }
+
+    /** For try-with-resources. close() unlocks: a loss is thrown (and is a suppressed exception when the block has thrown);
+     * what else kept the release is lease.releaseProblem(). */
+    public static final class Scope implements AutoCloseable {
+        private final Lease lease;
+
+        private Scope(Lease lease) {
+            this.lease = lease;
+        }
+
+        public Lease lease() { return lease; }
+
+        @Override
+        public void close() {
+            try {
+                lease.unlock();
+            } catch (NotDone | Unknown error) {
+                lease.releaseProblem = error;
+            }
+        }
+    }
+
+    // -- JSON: as much as the services speak
+
+    private static final class Json {
+        private final String text;
+        private int at;
+
+        private Json(String text) {
+            this.text = text;
+        }
+
+        static String quoted(String text) {
+            StringBuilder made = new StringBuilder("\"");
+            text.chars().forEach(one -> {
+                if (one == '"' || one == '\\')
+                    made.append('\\').append((char) one);
+                else if (one < 0x20)
+                    made.append(String.format("\\u%04x", one));
+                else
+                    made.append((char) one);
+            });
+            return made.append('"').toString();
+        }
+
+        /** Integers are Long. Null when the text is no JSON object. */
+        static Map<String, Object> object(String text) {
+            try {
+                Json json = new Json(text);
+                Map<String, Object> made = json.members();
+                json.blanks();
+                return json.at == text.length() ? made : null;
+            } catch (RuntimeException | StackOverflowError error) {
+                return null;
+            }
+        }
+
+        private void blanks() {
+            while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0)
+                at++;
+        }
+
+        private boolean takes(String wanted) {
+            blanks();
+            if (!text.startsWith(wanted, at))
+                return false;
+            at += wanted.length();
+            return true;
+        }
+
+        private void needs(String wanted) {
+            if (!takes(wanted))
+                throw new IllegalArgumentException(wanted + " at " + at);
+        }
+
+        private Map<String, Object> members() {
+            Map<String, Object> made = new LinkedHashMap<>();
+            needs("{");
+            if (takes("}"))
+                return made;
+            do {
+                String name = string();
+                needs(":");
+                made.put(name, value());
+            } while (takes(","));
+            needs("}");
+            return made;
+        }
+
+        private Object value() {
+            blanks();
+            char first = text.charAt(at);
+            if (first == '{')
+                return members();
+            if (first == '"')
+                return string();
+            if (takes("true"))
+                return true;
+            if (takes("false"))
+                return false;
+            if (takes("null"))
+                return null;
+            if (takes("[")) {
+                java.util.List<Object> made = new java.util.ArrayList<>();
+                if (takes("]"))
+                    return made;
+                do {
+                    made.add(value());
+                } while (takes(","));
+                needs("]");
+                return made;
+            }
+            int begin = at;
+            while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0)
+                at++;
+            String number = text.substring(begin, at);
+            return number.matches("-?[0-9]+") ? (Object) Long.valueOf(number) : (Object) Double.valueOf(number);
+        }
+
+        private String string() {
+            StringBuilder made = new StringBuilder();
+            needs("\"");
+            for (char one; (one = text.charAt(at++)) != '"';) {
+                if (one != '\\') {
+                    made.append(one);
+                    continue;
+                }
+                char kind = text.charAt(at++);
+                int which = "bfnrt".indexOf(kind);
+                if (kind == 'u') {
+                    made.append((char) Integer.parseInt(text.substring(at, at + 4), 16));
+                    at += 4;
+                } else {
+                    made.append(which < 0 ? kind : "\b\f\n\r\t".charAt(which));
+                }
+            }
+            return made.toString();
+        }
+    }
+}

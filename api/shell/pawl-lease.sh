@@ -1,0 +1,479 @@
+#!/bin/sh
+# pawl-lease.sh - a lease with a fencing token from a shell, with curl and jq: to use, or to copy from (docs/clients.md).
+# Where `pawl` is installed, `pawl run` does more and does it better.
+#
+#   grant=$(pawl-lease.sh acquire orders:42 30000 10000 billing-7) || exit    # NAME [TTL_MS [WAIT_MS [HOLDER]]]
+#   eval "$grant"      # PAWL_LEASE, PAWL_LEASE_ID, PAWL_TOKEN, PAWL_FENCING_TOKEN, LEASE_DEADLINE_MS
+#   echo packed | pawl-lease.sh put orders:42       # KEY [FILE]; IDEMPOTENCY_KEY: then a lost answer is asked for again
+#   new=$(pawl-lease.sh renew 30000) && eval "$new" # [TTL_MS]
+#   pawl-lease.sh remaining                         # how many ms it is certainly held yet
+#   pawl-lease.sh get orders:42                     # KEY; fenced
+#   pawl-lease.sh delete orders:42                  # KEY
+#   pawl-lease.sh release
+#   pawl-lease.sh run orders:42 30000 10000 -- CMD  # holds it while CMD runs, renews it, stops CMD when it is lost
+#
+# Exit status (run: the command's own, unless it is 75, 76 or 69):
+#   0   granted, done         75  certainly not granted: another holds it, or the wait is over
+#   1   certainly not done, and the same again will not help        69  certainly not done; it may help later
+#   76  lost: the hold is over, stop what it protected              74  unknown: it may have happened, or may yet
+#   64  a mistake of the caller's
+#
+# LEASE_DEADLINE_MS counts on the clock of /proc/uptime, which goes on while the machine sleeps: when the answered request was
+# sent, plus what was waited, plus what is left. MODE=shared, PROPOSED_LEASE_ID, TIMEOUT_MS (5000) and ATTEMPTS (3) are read
+# from the environment. The lease_id is a secret: it is never on a command line.
+set -u
+umask 077
+locale=${LC_ALL-}
+export LC_ALL=C # of ranges like A-Z
+
+lease_url=${PAWL_LEASE_URL:-http://127.0.0.1:8700}
+gateway_url=${PAWL_GATEWAY_URL:-http://127.0.0.1:8701}
+timeout_ms=${TIMEOUT_MS:-5000}
+attempts=${ATTEMPTS:-3}
+OK=0 REFUSED=1 USAGE=64 NOT_DONE=69 UNKNOWN=74 HELD=75 LOST=76
+
+place=$(mktemp -d) || exit $NOT_DONE
+trap 'rm -rf "$place"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+tell()
+{
+    echo "pawl-lease: $*" >&2
+}
+
+usage()
+{
+    tell "$*"
+    exit $USAGE
+}
+
+now_ms()
+{
+    read -r up _ < /proc/uptime
+    echo "${up%.*}${up#*.}0"
+}
+
+# In milliseconds, as curl wants it: in seconds.
+seconds()
+{
+    printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
+}
+
+random_id()
+{
+    head -c 24 /dev/urandom | base64 | tr '+/' '-_'
+}
+
+# 0 to $1 - 1
+random_below()
+{
+    echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
+}
+
+is_number()
+{
+    case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac
+}
+
+check_name()
+{
+    case $1 in
+    [!A-Za-z0-9]* | *[!A-Za-z0-9._:-]* | '') usage "not the name of a lease: $1" ;;
+    esac
+    [ "${#1}" -le 128 ] || usage "not the name of a lease: $1"
+}
+
+# What a header may be: no line of its own.
+check_line()
+{
+    [ "$(printf '%s' "$1" | tr -d '[:print:]' | wc -c)" -eq 0 ] || usage "$2 has a character that no header may have"
+}
+
+# once METHOD URL LIMIT_MS: one request, with $place/headers and, if it is there, $place/body; sent once. Leaves the outcome in
+# $outcome and the answer in $place/answer; $sent and $received are when.
+once()
+{
+    method=$1 url=$2 limit=$3
+    rm -f "$place/answer" "$place/told"
+    set -- -q -sS --noproxy '*' --proto =http,https --connect-timeout "$(seconds "$limit")" \
+        --max-time "$(seconds "$limit")" -X "$method" -H "@$place/headers" -H 'Expect:' -D "$place/told" \
+        -o "$place/answer" -w '%{http_code} %{time_connect}'
+    [ ! -e "$place/body" ] || set -- "$@" --data-binary "@$place/body"
+    sent=$(now_ms)
+    said=$(curl "$@" "$url" 2> "$place/error")
+    left_with=$?
+    received=$(now_ms)
+    status=${said%% *}
+    case $left_with in
+    0) judge ;;
+    1 | 2 | 3 | 4) usage "$(cat "$place/error")" ;;
+    5 | 6 | 7) outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent" ;;
+    28)
+        case ${said#* } in
+        0.000000) outcome=$NOT_DONE retryable=true problem='not-sent: no connection in time; nothing was sent' ;;
+        *) outcome=$UNKNOWN problem='no-answer: no whole answer in time; it may have happened' ;;
+        esac
+        ;;
+    *) outcome=$UNKNOWN problem="no-answer: $(cat "$place/error"); it may have happened" ;;
+    esac
+}
+
+has_header()
+{
+    grep -iq "^$1" "$place/told"
+}
+
+# Whether a 2xx has all that Pawl always sends with it. (A grant is looked at by granted.)
+is_done()
+{
+    case $method:$status:$url in
+    POST:20[01]:* | PUT:200:"$lease_url"/v1/leases/*) ;;
+    DELETE:204:"$lease_url"/v1/leases/*) ;;
+    DELETE:200:"$lease_url"/v1/leases/*) jq -e '.holds >= 1' "$place/answer" > /dev/null 2>&1 ;;
+    PUT:201:* | PUT:204:*) has_header 'fencing-status: *pawl;' && has_header 'etag: *"' ;;
+    DELETE:204:*) has_header 'fencing-status: *pawl;' ;;
+    GET:200:*) has_header 'fencing-mark:' && has_header 'etag: *"' ;;
+    *) return 1 ;;
+    esac
+}
+
+# The outcome of a whole answer.
+judge()
+{
+    # curl takes headers that are cut off for whole ones.
+    if [ "$(tail -c 4 "$place/told" | od -An -tx1 | tr -d ' \n')" != 0d0a0d0a ]; then
+        outcome=$UNKNOWN problem='no-answer: the answer is cut off; it may have happened'
+        return
+    fi
+    code='' retryable=false problem=''
+    case $status in
+    2??)
+        if is_done; then
+            outcome=$OK
+        else
+            outcome=$UNKNOWN problem="bad-answer: status $status, not as Pawl answers; it may have happened"
+        fi
+        return
+        ;;
+    esac
+    # Only as Pawl tells it: somebody between may have answered, who does not know what became of the request.
+    if grep -iq '^content-type: *application/problem+json' "$place/told"; then
+        eval "$(status=$status jq -r 'select(.type == "/problems/\(.code)" and .status == (env.status | tonumber))
+            | (.code | strings) as $code | @sh "code=\($code)", @sh "retryable=\(.retryable == true)", @sh "problem=\(
+            $code + ": " + .detail + if .holder then " (holder: \(.holder))" else "" end
+            + if .ended then " (ended: \(.ended))" else "" end)"' "$place/answer" 2> /dev/null)"
+    fi
+    case $code:$status in
+    lease-held:* | wait-timeout:*) outcome=$HELD ;;
+    lease-lost:* | hold-over:* | session-lost:* | stale-token:* | lease-expired:*) outcome=$LOST ;;
+    :*) outcome=$UNKNOWN problem="bad-answer: status $status, not as Pawl answers; it may have happened" ;;
+    *:503 | *:4?? | upstream-unavailable:*) outcome=$NOT_DONE ;;
+    *) outcome=$UNKNOWN ;; # 504, 500, and what we do not know
+    esac
+}
+
+# settle TIMES CALL: until its end is known. After an attempt that may have been done, a refusal is no proof that nothing was:
+# the earlier request may be done after the later one was refused. A loss is told as one when $loss_is_certain.
+settle()
+{
+    times=$1 call=$2 number=0
+    while [ "$number" -lt "$times" ]; do
+        [ "$number" -eq 0 ] || sleep "$(seconds $((100 * number - $(random_below 50))))"
+        number=$((number + 1))
+        $call
+        case $outcome in
+        "$UNKNOWN") doubt=$problem ;;
+        "$NOT_DONE") [ "$retryable" = true ] || break ;;
+        *) break ;;
+        esac
+    done
+    case $outcome in
+    "$OK") return ;;
+    "$LOST") [ "$loss_is_certain" = no ] || return ;;
+    esac
+    if [ -n "$doubt" ] && [ "$outcome" -ne "$UNKNOWN" ]; then
+        outcome=$UNKNOWN problem="$doubt; asked again: $problem"
+    fi
+}
+
+# Ends the program, unless it is done.
+conclude()
+{
+    [ "$outcome" -ne "$OK" ] || return 0
+    tell "$problem"
+    [ "$outcome" -ne "$NOT_DONE" ] || [ "$retryable" = true ] || exit $REFUSED
+    exit "$outcome"
+}
+
+# Whether the answer is a grant of this lease; sets the deadline, when it is.
+granted()
+{
+    [ "$outcome" -eq "$OK" ] || return 0
+    # Sets token, fencing, waited and expires.
+    grant=$(name=$name id=$id jq -r 'select(.lease == env.name and .lease_id == env.id and (.fencing_token | type) == "string" and
+            ([.token, .ttl_ms, .expires_in_ms, .waited_ms] | all(type == "number" and . >= 0 and . == floor)))
+        | @sh "token=\(.token) fencing=\(.fencing_token) waited=\(.waited_ms) expires=\(.expires_in_ms)"' \
+        "$place/answer" 2> /dev/null)
+    if [ -z "$grant" ]; then
+        outcome=$UNKNOWN problem='bad-answer: the answer is not a grant of this lease; it may have happened'
+        return 0
+    fi
+    token='' waited=0 expires=0
+    eval "$grant"
+    [ "$waited" -le $((received - sent)) ] || waited=$((received - sent))
+    deadline=$((sent + waited + expires))
+}
+
+acquire_once()
+{
+    left=$((end - $(now_ms)))
+    [ "$left" -gt 0 ] || left=0
+    [ "$left" -le 600000 ] || left=600000
+    echo 'Content-Type: application/json' > "$place/headers"
+    id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$left" '
+        {ttl_ms: $ttl, wait_ms: $wait, lease_id: env.id, mode: env.mode}
+        + if env.holder == "" then {} else {holder: env.holder} end' > "$place/body"
+    once POST "$lease_url/v1/leases/$name" $((left + timeout_ms))
+    granted
+}
+
+release_once()
+{
+    rm -f "$place/body"
+    once DELETE "$lease_url/v1/leases/$name" "$timeout_ms"
+}
+
+release_headers()
+{
+    { echo "Lease-Id: $id" && echo "Idempotency-Key: $(random_id)"; } > "$place/headers"
+}
+
+give_back()
+{
+    release_headers
+    release_once # what it does not do, the ttl does
+}
+
+acquire()
+{
+    name=${1:-} ttl=${2:-30000} wait=${3:-0} holder=${4:-}
+    check_name "$name"
+    if ! is_number "$ttl" || [ "$ttl" -lt 100 ] || [ "$ttl" -gt 86400000 ]; then
+        usage "TTL_MS must be 100 to 86400000, not $ttl"
+    fi
+    is_number "$wait" || usage "WAIT_MS is a number, not $wait"
+    id=${PROPOSED_LEASE_ID:-$(random_id)}
+    case $id in *[!A-Za-z0-9_-]*) usage 'PROPOSED_LEASE_ID: 22 to 64 of A-Z a-z 0-9 _ -' ;; esac
+    if [ "${#id}" -lt 22 ] || [ "${#id}" -gt 64 ]; then
+        usage 'PROPOSED_LEASE_ID: 22 to 64 of A-Z a-z 0-9 _ -'
+    fi
+    end=$(($(now_ms) + wait)) doubt='' loss_is_certain=yes deadline=0
+    settle "$attempts" acquire_once
+    while [ "${problem#*wait-timeout:}" != "$problem" ] && [ "$outcome" -ne "$OK" ] && [ "$(now_ms)" -lt "$end" ]; do
+        settle "$attempts" acquire_once # a wait of more than ten minutes
+    done
+    if [ "$outcome" -eq "$OK" ] && [ "$deadline" -le "$(now_ms)" ]; then
+        outcome=$LOST problem='deadline-passed: the grant came when it was over'
+    fi
+    if [ "$outcome" -eq "$UNKNOWN" ] && [ -z "${PROPOSED_LEASE_ID:-}" ]; then
+        kept=$problem
+        give_back
+        outcome=$UNKNOWN problem=$kept
+    fi
+}
+
+# What was acquired, from the environment; lost is lost, also when the service would still say otherwise.
+held()
+{
+    name=${PAWL_LEASE:-} id=${PAWL_LEASE_ID:-} fencing=${PAWL_FENCING_TOKEN:-} deadline=${LEASE_DEADLINE_MS:-}
+    check_name "$name"
+    check_line "$id" PAWL_LEASE_ID
+    check_line "$fencing" PAWL_FENCING_TOKEN
+    [ -n "$fencing" ] || usage 'PAWL_FENCING_TOKEN is empty'
+    is_number "$deadline" || usage 'LEASE_DEADLINE_MS is no number'
+}
+
+in_time()
+{
+    [ "$(now_ms)" -lt "$deadline" ] && return
+    tell "deadline-passed: $name was not renewed in time: it may be another's now"
+    exit $LOST
+}
+
+renew_once()
+{
+    begun=$(now_ms) limit=$((deadline - $(now_ms)))
+    [ "$limit" -le "$timeout_ms" ] || limit=$timeout_ms
+    [ "$limit" -ge 10 ] || limit=10
+    { echo "Lease-Id: $id" && echo "Fencing-Token: $fencing"; } > "$place/headers"
+    rm -f "$place/body"
+    if [ -n "$ttl_asked" ]; then
+        echo 'Content-Type: application/json' >> "$place/headers"
+        echo "{\"ttl_ms\":$ttl_asked}" > "$place/body"
+    fi
+    old=$deadline
+    once PUT "$lease_url/v1/leases/$name" "$limit"
+    granted
+    if [ "$(now_ms)" -ge "$old" ]; then
+        outcome=$LOST deadline=$old problem="deadline-passed: $name was not renewed in time: it may be another's now"
+    elif [ "$outcome" -eq "$UNKNOWN" ] && [ -n "$ttl_asked" ] && [ $((begun + ttl_asked)) -lt "$deadline" ]; then
+        deadline=$((begun + ttl_asked)) # if it was done, the end has come nearer
+    fi
+}
+
+renew()
+{
+    ttl_asked=${1:-} doubt='' loss_is_certain=yes
+    [ -z "$ttl_asked" ] || is_number "$ttl_asked" || usage "TTL_MS is a number, not $ttl_asked"
+    settle "$attempts" renew_once
+}
+
+release()
+{
+    doubt='' loss_is_certain=yes
+    release_headers
+    echo "Fencing-Token: $fencing" >> "$place/headers"
+    settle "$attempts" release_once
+}
+
+resource_url()
+{
+    LC_ALL=C printf '%s' "$1" | grep -Eq '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}(/|$)' || usage "not the key of a resource: $1"
+    case /$1/ in *//* | */./* | */../*) usage "not the key of a resource: $1" ;; esac
+    path=$(printf '%s' "$1" | jq -Rrs 'split("/") | map(@uri | gsub("%3A"; ":")) | join("/")')
+    echo "$gateway_url/v1/resources/$path"
+}
+
+resource_once()
+{
+    once "$verb" "$target" "$timeout_ms"
+}
+
+# resource METHOD KEY
+resource()
+{
+    verb=$1 doubt='' loss_is_certain=no times=1
+    target=$(resource_url "$2") || exit
+    echo "Fencing-Token: $fencing" > "$place/headers"
+    [ "$verb" != PUT ] || echo 'Content-Type: application/octet-stream' >> "$place/headers"
+    [ "$verb" != GET ] || times=$attempts loss_is_certain=yes
+    if [ -n "${IDEMPOTENCY_KEY:-}" ] && [ "$verb" != GET ]; then
+        check_line "$IDEMPOTENCY_KEY" IDEMPOTENCY_KEY
+        echo "Idempotency-Key: $IDEMPOTENCY_KEY" >> "$place/headers"
+        times=$attempts # without it a second copy might arrive late, and undo what came after the first
+    fi
+    settle "$times" resource_once
+}
+
+# The next renewal: a third of the ttl after the last one was sent, somewhat earlier at random.
+next_renewal()
+{
+    renew_at=$((deadline - ttl + ttl * (80 + $(random_below 21)) / 300))
+}
+
+watch_command()
+{
+    next_renewal
+    while kill -0 "$child" 2> /dev/null; do
+        if [ "$(now_ms)" -ge "$deadline" ]; then
+            outcome=$LOST problem="deadline-passed: $name was not renewed in time: it may be another's now"
+        elif [ "$(now_ms)" -ge "$renew_at" ]; then
+            ttl_asked='' retryable=false
+            renew_once
+            if [ "$outcome" -eq "$OK" ]; then next_renewal; else renew_at=$(($(now_ms) + ttl / 10)); fi
+        fi
+        if [ "$outcome" -eq "$LOST" ]; then
+            tell "$problem"
+            kill -KILL "$child" 2> /dev/null
+            wait "$child"
+            exit $LOST
+        fi
+        sleep 0.05
+    done
+}
+
+run()
+{
+    if [ "$#" -lt 5 ] || [ "$4" != -- ]; then
+        usage 'run NAME TTL_MS WAIT_MS -- CMD...'
+    fi
+    acquire "$1" "$2" "$3"
+    conclude
+    shift 4
+    exec 3<&0
+    # The command gets the token, and not the lease_id; and the locale that we were given.
+    (
+        if [ -n "$locale" ]; then LC_ALL=$locale; else unset LC_ALL; fi
+        export PAWL_LEASE="$name" PAWL_TOKEN="$token" PAWL_FENCING_TOKEN="$fencing"
+        trap - EXIT
+        exec "$@"
+    ) <&3 3<&- &
+    child=$!
+    trap 'kill -KILL "$child" 2> /dev/null; rm -rf "$place"' EXIT
+    watch_command
+    wait "$child"
+    command_status=$?
+    trap 'rm -rf "$place"' EXIT
+    release
+    [ "$outcome" -eq "$OK" ] || tell "release: $problem"
+    [ "$outcome" -ne "$LOST" ] || exit $LOST
+    exit "$command_status"
+}
+
+print_deadline()
+{
+    echo "export LEASE_DEADLINE_MS=$deadline"
+}
+
+command=${1:-}
+[ "$#" -eq 0 ] || shift
+case $command in
+acquire)
+    acquire "$@"
+    conclude
+    name=$name id=$id jq -r '@sh "export PAWL_LEASE=\(env.name)", @sh "export PAWL_LEASE_ID=\(env.id)",
+        @sh "export PAWL_TOKEN=\(.token)", @sh "export PAWL_FENCING_TOKEN=\(.fencing_token)"' "$place/answer"
+    print_deadline
+    ;;
+renew)
+    held
+    in_time
+    renew "$@"
+    [ "$outcome" -eq "$LOST" ] || print_deadline # it may have come nearer, also when it is not known
+    conclude
+    ;;
+release)
+    held
+    late=no
+    [ "$(now_ms)" -lt "$deadline" ] || late=yes
+    release
+    conclude
+    [ "$late" = no ] || in_time
+    ;;
+remaining)
+    held
+    left=$((deadline - $(now_ms)))
+    [ "$left" -gt 0 ] || left=0
+    echo "$left"
+    ;;
+put)
+    held
+    [ -n "${1:-}" ] || usage 'put KEY [FILE]'
+    cat -- "${2:--}" > "$place/body" || exit $USAGE
+    in_time
+    resource PUT "$1"
+    conclude
+    sed -n 's/\r$//; s/^[Ee][Tt][Aa][Gg]: *//p' "$place/told"
+    ;;
+get | delete)
+    held
+    in_time
+    case $command in get) resource GET "${1:-}" ;; *) resource DELETE "${1:-}" ;; esac
+    conclude
+    [ "$command" = delete ] || cat "$place/answer"
+    ;;
+run) run "$@" ;;
+*) usage 'acquire, renew, release, remaining, put, get, delete or run; the head of this file says how' ;;
+esac

@@ -1,0 +1,79 @@
+// agent.mjs - does with pawl.mjs what it is told, for tests/clients/scenarios.py.
+
+import { writeSync } from "node:fs";
+import readline from "node:readline";
+
+import { Pawl, PawlError, PawlHeld, PawlLost, PawlNotDone } from "../../api/node/pawl.mjs";
+
+const holds = {};
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+function say(kind, told) {
+  writeSync(1, [kind, ...Object.entries(told).map(([key, value]) => `${key}=${value}`)].join("\t") + "\n");
+}
+
+function failed(error) {
+  if (error instanceof TypeError) return { outcome: "mistake", code: error.message };
+  if (!(error instanceof PawlError)) throw error;
+  const outcome = error instanceof PawlHeld ? "held" : error instanceof PawlLost ? "lost"
+    : error instanceof PawlNotDone ? "not-done" : "unknown";
+  return { outcome, code: error.code, retryable: Number(error.retryable), holder: error.holder ?? "", ended: error.ended ?? "" };
+}
+
+const number = (text) => (text === undefined ? undefined : Number(text));
+
+async function acquire(pawl, given) {
+  const hold = await pawl.acquire(given.name, {
+    ttlMs: number(given.ttl_ms), waitMs: given.wait_ms === "forever" ? Infinity : number(given.wait_ms),
+    holder: given.holder, mode: given.mode, leaseId: given.lease_id,
+    onLost: (_, error) => say("!", { hold: given.hold, code: error.code }),
+  });
+  holds[given.hold] = hold;
+  return { token: hold.token, fencing: hold.fencingToken, remaining_ms: Math.floor(hold.remainingMs()) };
+}
+
+async function inside(pawl, given) {
+  try {
+    await pawl.with(given.name, { ttlMs: number(given.ttl_ms) }, async (hold) => {
+      hold.enter();
+      await hold.release();
+      say("=", { outcome: "ok", still: Number(hold.remainingMs() > 0) });
+      await lines.next();
+      if (given.body === "badly") throw new RangeError("body");
+    });
+  } catch (error) {
+    if (error instanceof RangeError) return { raised: "body" };
+    throw error;
+  }
+  return { raised: "nothing" };
+}
+
+async function act(pawl, verb, given) {
+  const hold = holds[given.hold];
+  switch (verb) {
+  case "acquire": return acquire(pawl, given);
+  case "inside": return inside(pawl, given);
+  case "remaining": return { remaining_ms: Math.floor(hold.remainingMs()) };
+  case "renew":
+    await hold.renew(number(given.ttl_ms));
+    return { remaining_ms: Math.floor(hold.remainingMs()) };
+  case "enter": hold.enter(); return {};
+  case "check": hold.check(); return {};
+  case "release": await hold.release(); return {};
+  case "put": return { etag: await hold.put(given.key, given.body, { idempotencyKey: given.idempotency_key }) };
+  case "get": return { body: (await hold.get(given.key)).body.toString() };
+  case "delete": await hold.delete(given.key); return {};
+  default: throw new Error(verb);
+  }
+}
+
+const pawl = new Pawl({ leaseUrl: process.argv[2], gatewayUrl: process.argv[3], timeoutMs: 800 });
+for (let line = await lines.next(); !line.done; line = await lines.next()) {
+  const [verb, ...pairs] = line.value.split("\t");
+  const given = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
+  try {
+    say("=", { outcome: "ok", ...await act(pawl, verb, given) });
+  } catch (error) {
+    say("=", failed(error));
+  }
+}

@@ -1,0 +1,227 @@
+"""clients_test.py - what the tests of the small clients share: a world, a relay on the way to it that can break every
+request in turn, and an agent: a program in the client's language that does what one line on its stdin says, and answers in
+one line."""
+
+import os
+import pathlib
+import queue
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests/service"))
+
+from pawl_test import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
+from pawl_test.process import die_with_parent  # noqa: E402 pylint: disable=wrong-import-position
+
+METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
+DEADLINE_S = 15
+
+
+class Pass:
+    """Nothing happens to it; but it may be held back on its way there or back until go()."""
+
+    def __init__(self, there=False, back=False):
+        self.there, self.back = there, back
+        self.met, self.goes = threading.Event(), threading.Event()
+
+    def go(self):
+        self.goes.set()
+
+    def hold(self):
+        self.met.set()
+        self.goes.wait(DEADLINE_S)
+
+
+class Say:
+    """Answered by the relay itself; the service never sees it."""
+
+    def __init__(self, status, body=b"", kind="application/problem+json"):
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.data = head.encode() + body
+
+
+BEFORE, DURING, AFTER, MUTE, TRICKLE = "before", "during", "after", "mute", "trickle"
+
+
+class HttpRelay:
+    """In front of a service. `plan`: what becomes of the next requests, one for each; behind its end all pass.
+    `seen`: the heads of all requests that came."""
+
+    def __init__(self, port):
+        self.to, self.plan, self.seen = port, [], []
+        self.lock, self.ended = threading.Lock(), threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, near):
+        try:
+            far = socket.create_connection(("127.0.0.1", self.to))
+        except OSError:
+            reset(near)
+            return
+        state = {"act": None}
+        threading.Thread(target=self._back, args=(near, far, state), daemon=True).start()
+        try:
+            while piece := near.recv(65536):
+                if piece.startswith(METHODS):
+                    with self.lock:
+                        self.seen.append(piece.decode("latin-1"))
+                        state["act"] = self.plan.pop(0) if self.plan else None
+                if not self._there(near, far, state["act"], piece):
+                    return
+        except OSError:
+            pass
+        close(far)
+
+    def _there(self, near, far, act, piece):
+        """False when the connection has ended."""
+        if act == BEFORE:
+            reset(near)
+            close(far)
+            return False
+        if act == MUTE:
+            self.ended.wait(DEADLINE_S)
+        if isinstance(act, Say):
+            near.sendall(act.data)
+            close(near)
+            close(far)
+            return False
+        if isinstance(act, Pass) and act.there:
+            act.hold()
+        far.sendall(piece)
+        return True
+
+    def _back(self, near, far, state):
+        try:
+            while piece := far.recv(65536):
+                act = state["act"]
+                if act == DURING:
+                    near.sendall(piece[:len(piece) - 20])
+                if act in (DURING, AFTER):
+                    reset(near)
+                    break
+                if act == TRICKLE:
+                    for one in piece:
+                        near.sendall(bytes([one]))
+                        if self.ended.wait(0.1):
+                            break
+                if isinstance(act, Pass) and act.back:
+                    act.hold()
+                near.sendall(piece)
+        except OSError:
+            pass
+        close(near)
+        close(far)
+
+    def methods(self):
+        return [head.split(" ", 1)[0] for head in self.seen]
+
+    def begin(self, *plan):
+        with self.lock:
+            self.plan, self.seen = list(plan), []
+
+    def close(self):
+        self.ended.set()
+        close(self.listener)  # also the accept() that waits
+
+
+def reset(sock):
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    close(sock)
+
+
+def close(sock):
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    sock.close()
+
+
+def environment(**more):
+    """Of a client: nothing of Pawl's from outside; and a proxy that nobody listens at, so that whoever asks the
+    environment for one gets nowhere."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")}
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        clean[name] = "http://127.0.0.1:9"
+    clean.pop("no_proxy", None)
+    clean.pop("NO_PROXY", None)
+    return {**clean, **more}
+
+
+def nobody():
+    """The address of a port that is ours and that nobody listens at, and its socket."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    return f"http://127.0.0.1:{sock.getsockname()[1]}", sock
+
+
+class Agent:
+    """""`argv LEASE_URL GATEWAY_URL`. It reads "verb key=value..." (tabs between) and answers "= key=value...", and says
+    "! key=value..." when a hold is told to be lost."""
+
+    def __init__(self, argv, lease_url, gateway_url):
+        self.process = subprocess.Popen([*argv, lease_url, gateway_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment(), preexec_fn=die_with_parent, start_new_session=True)
+        self.answers, self.losses, self.news = queue.Queue(), [], threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            kind, *pairs = line.decode().rstrip("\n").split("\t")
+            told = dict(pair.split("=", 1) for pair in pairs)
+            if kind == "!":
+                with self.news:
+                    self.losses.append(told)
+                    self.news.notify_all()
+            else:
+                self.answers.put(told)
+        self.answers.put({"outcome": "the agent has ended"})
+
+    def send(self, verb, **args):
+        line = "\t".join([verb, *(f"{key}={value}" for key, value in args.items())])
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return self.answers.get(timeout=DEADLINE_S)
+
+    def ask(self, verb, **args):
+        self.send(verb, **args)
+        return self.answer()
+
+    def lost(self, hold, count=1):
+        """Waits until this hold was told to be lost; how often."""
+        with self.news:
+            if not self.news.wait_for(lambda: len(self._of(hold)) >= count, DEADLINE_S):
+                raise TimeoutError(f"{hold} was not told to be lost; told: {self.losses}")
+            return self._of(hold)
+
+    def _of(self, hold):
+        return [one for one in self.losses if one["hold"] == hold]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self):
+        self.process.stdin.close()
+        check_equal(self.process.wait(DEADLINE_S), 0, "the agent's status")

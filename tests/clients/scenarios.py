@@ -1,0 +1,531 @@
+"""scenarios.py - what every small client must do, whatever its language: begin(argv) starts its agent, and the tests below
+are then those of the file that calls it. Its requests go through two relays; everybody else's do not."""
+
+import atexit
+import json
+import signal
+import time
+
+from clients_test import AFTER, BEFORE, DURING, MUTE, TRICKLE, Agent, Daemon, HttpRelay, Pass, Say, World, check, \
+    check_equal, check_in, nobody, skip, test, wait_until
+
+CLIENT, WAITING = {}, []
+
+
+def begin(argv, missing=None, renews=True, enters=True, attempts=3):
+    """missing: why the language cannot be run here; all tests are then not run. renews, enters: what the client has.
+    attempts: how often it asks."""
+    CLIENT.update(missing=missing, renews=renews, enters=enters, attempts=attempts)
+    for run, needs in WAITING:
+        if not needs or CLIENT[needs]:
+            test(run)
+    if missing:
+        return
+    CLIENT["world"] = world = World(gateway_flags=["--max-body", "100000"])
+    CLIENT["lease"], CLIENT["gateway"] = HttpRelay(world.lease_daemon.port), HttpRelay(world.gateway_daemon.port)
+    CLIENT["make"] = argv if callable(argv) else lambda lease, gateway: Agent(argv, lease, gateway)
+    CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
+    atexit.register(CLIENT["lease"].close)
+    atexit.register(CLIENT["gateway"].close)
+
+
+def end():
+    if not CLIENT["missing"]:
+        CLIENT["agent"].end()
+        CLIENT["world"].close()
+
+
+def scenario(function, needs=None):
+    """A test of the client; with nothing planned."""
+    def run():
+        if CLIENT["missing"]:
+            skip(CLIENT["missing"])
+        CLIENT["lease"].begin()
+        CLIENT["gateway"].begin()
+        function(CLIENT["world"], CLIENT["agent"], CLIENT["lease"], CLIENT["gateway"])
+    run.__name__ = function.__name__
+    if CLIENT:
+        return test(run)
+    WAITING.append((run, needs))
+    return run
+
+
+def with_renewal(function):
+    return scenario(function, "renews")
+
+
+def outcome(told, wanted, code=None):
+    check_equal(told["outcome"], wanted, f"{told}")
+    if code is not None:
+        check_equal(told["code"], code, f"{told}")
+
+
+def granted(agent, name, hold="h", **ask):
+    told = agent.ask("acquire", hold=hold, name=name, **ask)
+    outcome(told, "ok")
+    return told
+
+
+def holders(world, name):
+    return [(one["holder"], one["token"]) for one in world.look(name)["holders"]]
+
+
+def history(world, name):
+    return [item["type"] for item in world.lease("GET", f"/v1/leases/{name}/history").json["items"]]
+
+
+def force(world, name):
+    check_equal(world.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": "a test"}).status, 200)
+
+
+def every(fault):
+    """For each attempt of a call."""
+    return [fault] * CLIENT["attempts"]
+
+
+def wait_past(when):
+    wait_until(lambda: time.monotonic() > when, "time passes")
+
+
+def problem(status, code, retryable=True):
+    body = {"type": f"/problems/{code}", "title": "t", "status": status, "detail": "d", "code": code, "retryable": retryable}
+    return Say(status, json.dumps(body).encode())
+
+
+# -- without faults
+
+
+@scenario
+def a_granted_lease_writes_reads_removes_and_its_release_frees_it(world, agent, lease, gateway):
+    name = world.name()
+    told = granted(agent, name, holder="h é 1")
+    check_equal(holders(world, name), [("h é 1", int(told["token"]))])
+    outcome(agent.ask("put", hold="h", key=f"{name}/a b", body="x y"), "ok")
+    check_equal(agent.ask("get", hold="h", key=f"{name}/a b")["body"], "x y")
+    check_equal(world.gateway("GET", f"/v1/resources/{name}/a%20b").body, b"x y")
+    outcome(agent.ask("delete", hold="h", key=f"{name}/a b"), "ok")
+    outcome(agent.ask("delete", hold="h", key=f"{name}/a b"), "not-done", "not-found")
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(world.look(name)["state"], "free")
+    check_equal(int(agent.ask("remaining", hold="h")["remaining_ms"]), 0)
+    outcome(agent.ask("put", hold="h", key=name, body="x"), "lost")
+    check_equal(gateway.methods(), ["PUT", "GET", "DELETE", "DELETE"], "after the release nothing is sent")
+
+
+@scenario
+def renew_and_release_send_the_fencing_token(world, agent, lease, _gateway):
+    told = granted(agent, world.name())
+    outcome(agent.ask("renew", hold="h", ttl_ms=20000), "ok")
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(lease.methods(), ["POST", "PUT", "DELETE"])
+    for head in lease.seen[1:]:
+        lines = {line.split(":", 1)[0].lower(): line.split(":", 1)[1].strip() for line in head.split("\r\n")[1:] if ":" in line}
+        check_equal(lines.get("fencing-token"), told["fencing"])
+
+
+@scenario
+def what_another_holds_is_told_as_held_and_by_whom(world, agent, lease, _gateway):
+    name = world.name()
+    world.acquire(name, holder="somebody")
+    told = agent.ask("acquire", hold="h", name=name)
+    outcome(told, "held", "lease-held")
+    check_equal(told["holder"], "somebody")
+    check_equal(lease.methods(), ["POST"], "asked once")
+
+
+@scenario
+def a_wait_that_is_over_is_held(world, agent, _lease, _gateway):
+    name = world.name()
+    world.acquire(name)
+    outcome(agent.ask("acquire", hold="h", name=name, wait_ms=100), "held", "wait-timeout")
+    check_equal(world.look(name)["waiting"], 0)
+
+
+@scenario
+def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease, _gateway):
+    name = world.name()
+    other = world.acquire(name)
+    agent.send("acquire", hold="h", name=name, wait_ms=8000, ttl_ms=1500)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    wait_past(time.monotonic() + 0.7)
+    world.release(name, other)
+    told = agent.answer()
+    outcome(told, "ok")
+    check(1000 < int(told["remaining_ms"]) <= 1500, f"{told}")
+    agent.ask("release", hold="h")
+
+
+@scenario
+def a_shared_hold_is_shared(world, agent, _lease, _gateway):
+    name = world.name()
+    granted(agent, name, mode="shared")
+    granted(agent, name, hold="i", mode="shared")
+    outcome(agent.ask("put", hold="h", key=name, body="x"), "not-done", "wrong-mode")
+    agent.ask("release", hold="h")
+    agent.ask("release", hold="i")
+
+
+@scenario
+def a_mistake_of_the_callers_sends_nothing(world, agent, lease, gateway):
+    outcome(agent.ask("acquire", hold="h", name="no/name"), "mistake")
+    outcome(agent.ask("acquire", hold="h", name=world.name(), lease_id="short"), "mistake")
+    outcome(agent.ask("acquire", hold="h", name=world.name(), ttl_ms=1), "mistake")
+    check_equal(lease.methods(), [])
+    name = world.name()
+    granted(agent, name)
+    for key in (f"{name}/../other", f"{name}//x", ""):
+        outcome(agent.ask("put", hold="h", key=key, body="x"), "mistake")
+    check_equal(gateway.methods(), [])
+    agent.ask("release", hold="h")
+
+
+# -- acquire, and what the wire does to it
+
+
+@scenario
+def an_acquire_whose_answer_is_lost_is_asked_again_and_granted_once(world, agent, lease, _gateway):
+    for fault in (BEFORE, DURING, AFTER, MUTE) if CLIENT["renews"] else (DURING, AFTER):
+        name = world.name()
+        lease.begin(fault)
+        told = granted(agent, name, ttl_ms=20000)
+        check_equal(lease.methods()[:2], ["POST", "POST"], fault)
+        check_equal(history(world, name), ["granted"], fault)
+        check_equal([token for _, token in holders(world, name)], [int(told["token"])])
+        agent.ask("release", hold="h")
+
+
+@scenario
+def the_deadline_counts_from_when_the_request_was_sent(world, agent, lease, _gateway):
+    held_back = Pass(back=True)
+    lease.begin(held_back)
+    agent.send("acquire", hold="h", name=world.name(), ttl_ms=2000)
+    held_back.met.wait(10)
+    wait_past(time.monotonic() + 0.5)
+    held_back.go()
+    told = agent.answer()
+    outcome(told, "ok")
+    check(500 < int(told["remaining_ms"]) <= 1500, f"{told}")
+    agent.ask("release", hold="h")
+
+
+@scenario
+def an_acquire_without_any_answer_is_unknown_and_given_back(world, agent, lease, _gateway):
+    name = world.name()
+    lease.begin(*every(AFTER))
+    outcome(agent.ask("acquire", hold="h", name=name, ttl_ms=60000), "unknown")
+    check_equal(lease.methods(), every("POST") + ["DELETE"])
+    wait_until(lambda: world.look(name)["state"] == "free", "it was given back")
+
+
+@scenario
+def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease, _gateway):
+    name, mine = world.name(), "mine-" + "x" * 22
+    lease.begin(*every(AFTER))
+    outcome(agent.ask("acquire", hold="h", name=name, lease_id=mine), "unknown")
+    token = world.look(name)["token"]
+    check_equal(int(granted(agent, name, lease_id=mine)["token"]), token, "the same hold")
+    agent.ask("release", hold="h")
+    outcome(agent.ask("acquire", hold="h", name=name, lease_id=mine), "lost", "hold-over")
+
+
+@scenario
+def a_refusal_after_a_lost_answer_is_unknown(world, agent, lease, _gateway):
+    name = world.name()
+    late = Pass(there=True)
+    lease.begin(late)
+    agent.send("acquire", hold="h", name=name)
+    late.met.wait(10)
+    world.acquire(name, holder="somebody")
+    told = agent.answer()
+    outcome(told, "unknown")
+    late.go()
+
+
+@scenario
+def nobody_there_is_certainly_not_done(world, agent, _lease, _gateway):
+    url, kept = nobody()
+    aside = CLIENT["make"](url, url)
+    told = aside.ask("acquire", hold="h", name=world.name())
+    outcome(told, "not-done", "not-sent")
+    check_equal(told["retryable"], "1")
+    aside.end()
+    kept.close()
+
+
+@scenario
+def slow_bytes_do_not_stretch_the_time_limit(world, agent, lease, _gateway):
+    lease.begin(TRICKLE, *every(AFTER)[1:])
+    begun = time.monotonic()
+    outcome(agent.ask("acquire", hold="h", name=world.name(), ttl_ms=300), "unknown")
+    check(time.monotonic() - begun < 4, "took longer than an attempt may")
+
+
+@scenario
+def each_answer_is_told_as_what_it_is(world, agent, lease, _gateway):
+    name = world.name()
+    refused = [(problem(503, "store-unavailable"), "not-done"), (problem(504, "outcome-unknown"), "unknown"),
+               (problem(500, "internal", False), "unknown"), (Say(503, b"<html>", "text/html"), "unknown"),
+               (Say(502, b"<html>", "text/html"), "unknown"), (Say(201, b"{", "application/json"), "unknown"),
+               (Say(201, b'{"token":"1"}', "application/json"), "unknown"), (Say(302, b""), "unknown"),
+               (problem(422, "out-of-range", False), "not-done"), (Say(400, b""), "unknown"),
+               (Say(404, b"not Pawl", "text/html"), "unknown"),
+               (Say(429, b'{"code":"rate-limited","status":429}'), "unknown"), (Say(401, b"", "text/html"), "unknown"),
+               (problem(409, "superseded", False), "not-done"), (problem(409, "hold-over", False), "lost"),
+               (problem(409, "wait-timeout"), "held")]
+    for said, wanted in refused if CLIENT["renews"] else refused[1:4] + refused[5:8:2]:  # a shell is slow
+        lease.begin(*every(said))
+        told = agent.ask("acquire", hold="h", name=name)
+        check_equal(told["outcome"], wanted, f"{said.data[:400]}")
+        check_equal(world.look(name)["state"], "free")
+    lease.begin(problem(503, "store-unavailable"))
+    granted(agent, name)
+    lease.begin(problem(504, "outcome-unknown"), problem(409, "lease-held"))
+    outcome(agent.ask("acquire", hold="i", name=world.name()), "unknown")
+    agent.ask("release", hold="h")
+
+
+@scenario
+def a_service_that_is_killed_while_one_waits_is_never_a_refusal(world, agent, lease, _gateway):
+    name = world.name()
+    world.acquire(name)
+    victim = Daemon("pawl-lease", *world.flags)
+    relay = HttpRelay(victim.port)
+    aside = CLIENT["make"](relay.url, relay.url)
+    aside.send("acquire", hold="h", name=name, wait_ms=5000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    victim.kill()
+    told = aside.answer()
+    outcome(told, "unknown")
+    aside.end()
+    relay.close()
+
+
+@scenario
+def what_somebody_between_answers_is_no_end(world, agent, lease, gateway):
+    name = world.name()
+    granted(agent, name, ttl_ms=60000)
+    foreign = [Say(200, b""), Say(200, b"{}", "application/json"), Say(201, b"<html>", "text/html"), Say(204, b""),
+               Say(404, b"<html>", "text/html"), Say(403, b""), Say(413, b""), Say(405, b'{"code":"not-found"}')]
+    for said in foreign if CLIENT["renews"] else foreign[::3]:
+        for words in ({"body": "x"}, None, {}):
+            gateway.begin(*every(said))
+            if words is None:
+                told = agent.ask("delete", hold="h", key=name)
+            else:
+                told = agent.ask("put" if words else "get", hold="h", key=name, **words)
+            outcome(told, "unknown")
+    check_equal(world.gateway("GET", f"/v1/resources/{name}").status, 404)
+    lease.begin(*every(Say(200, b"<html>", "text/html")))
+    outcome(agent.ask("release", hold="h"), "unknown")
+
+
+# -- renew and release
+
+
+@scenario
+def a_release_whose_answer_is_lost_is_asked_again(world, agent, lease, _gateway):
+    for fault in (BEFORE, DURING, AFTER):
+        name = world.name()
+        granted(agent, name)
+        lease.begin(fault)
+        outcome(agent.ask("release", hold="h"), "ok")
+        check_equal(lease.methods(), ["DELETE", "DELETE"], fault)
+        check_equal(world.look(name)["state"], "free")
+
+
+@scenario
+def a_release_without_any_answer_is_unknown(world, agent, lease, _gateway):
+    granted(agent, world.name(), ttl_ms=3000)
+    lease.begin(MUTE, *every(AFTER)[1:])
+    outcome(agent.ask("release", hold="h"), "unknown")
+
+
+@scenario
+def a_release_of_what_was_ended_by_force_is_lost(world, agent, _lease, _gateway):
+    name = world.name()
+    granted(agent, name, ttl_ms=60000)
+    force(world, name)
+    told = agent.ask("release", hold="h")
+    outcome(told, "lost", "lease-lost")
+    check_equal(told["ended"], "forced")
+
+
+@scenario
+def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, lease, _gateway):
+    granted(agent, world.name(), ttl_ms=60000)
+    lease.begin(*every(AFTER))
+    outcome(agent.ask("renew", hold="h", ttl_ms=3000), "unknown")
+    left = int(agent.ask("remaining", hold="h")["remaining_ms"])
+    check(left <= 3000, f"{left} ms left")
+    agent.ask("release", hold="h")
+
+
+@with_renewal
+def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, _gateway):
+    name = world.name()
+    told = granted(agent, name, ttl_ms=450)
+    lease.begin(Pass(), AFTER, Pass(), BEFORE)
+    wait_until(lambda: lease.methods().count("PUT") >= 6, "it renews, also after a lost answer")
+    check_equal([token for _, token in holders(world, name)], [int(told["token"])])
+    outcome(agent.ask("check", hold="h"), "ok")
+    agent.ask("release", hold="h")
+    check_equal(history(world, name), ["granted", "released"])
+
+
+@with_renewal
+def a_hold_that_is_ended_by_force_is_told_once_and_writes_no_more(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name, hold="forced", ttl_ms=600)
+    force(world, name)
+    check_equal([one["code"] for one in agent.lost("forced")], ["lease-lost"])
+    check_equal(int(agent.ask("remaining", hold="forced")["remaining_ms"]), 0)
+    outcome(agent.ask("put", hold="forced", key=name, body="x"), "lost")
+    check_equal(gateway.methods(), [], "nothing was sent")
+    outcome(agent.ask("release", hold="forced"), "lost")
+    check_equal(len(agent.lost("forced")), 1)
+
+
+@with_renewal
+def a_hold_is_lost_at_its_deadline_when_the_service_is_killed(world, agent, _lease, _gateway):
+    victim = Daemon("pawl-lease", *world.flags)
+    aside = CLIENT["make"](victim.url, CLIENT["gateway"].url)
+    name = world.name()
+    granted(aside, name, hold="k", ttl_ms=900)
+    victim.send(signal.SIGKILL)
+    check_equal([one["code"] for one in aside.lost("k")], ["deadline-passed"])
+    check_equal(int(aside.ask("remaining", hold="k")["remaining_ms"]), 0)
+    outcome(aside.ask("put", hold="k", key=name, body="x"), "lost")
+    aside.end()
+
+
+@with_renewal
+def a_renewal_that_is_answered_too_late_does_not_bring_it_back(world, agent, lease, _gateway):
+    late = Pass(back=True)
+    granted(agent, world.name(), hold="late", ttl_ms=600)
+    lease.begin(late, *[MUTE] * 20)
+    late.met.wait(10)
+    agent.lost("late")
+    late.go()
+    lease.begin()
+    check_equal(int(agent.ask("remaining", hold="late")["remaining_ms"]), 0)
+    outcome(agent.ask("check", hold="late"), "lost")
+    check_equal(len(agent.lost("late")), 1)
+
+
+@scenario
+def a_client_that_stood_still_past_its_ttl_knows_at_once(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name, hold="still", ttl_ms=500)
+    agent.stop()
+    other = world.acquire(name, holder="next", wait_ms=5000)
+    agent.send("remaining", hold="still")
+    agent.send("put", hold="still", key=name, body="stale")
+    agent.go_on()
+    check_equal(int(agent.answer()["remaining_ms"]), 0)
+    outcome(agent.answer(), "lost")
+    check_equal(gateway.methods(), [], "nothing was sent")
+    if CLIENT["renews"]:
+        check_equal(len(agent.lost("still")), 1)
+    outcome(agent.ask("release", hold="still"), "lost")
+    check_equal(holders(world, name), [("next", other["token"])], "the next one's hold stands")
+
+
+# -- through the gateway
+
+
+@scenario
+def a_write_of_who_was_fenced_off_is_lost(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name, hold="off", ttl_ms=60000)
+    force(world, name)
+    world.acquire(name)
+    outcome(agent.ask("put", hold="off", key=name, body="x"), "lost", "stale-token")
+    if CLIENT["renews"]:
+        check_equal(len(agent.lost("off")), 1)
+    outcome(agent.ask("put", hold="off", key=name, body="x"), "lost")
+    if CLIENT["renews"]:
+        check_equal(gateway.methods(), ["PUT"], "the second was not sent")
+
+
+@scenario
+def a_write_without_an_answer_is_unknown_and_is_not_repeated(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name)
+    outcome(agent.ask("put", hold="h", key=name, body="first"), "ok")
+    for fault in (BEFORE, DURING, AFTER, MUTE):
+        gateway.begin(fault)
+        outcome(agent.ask("put", hold="h", key=name, body=fault), "unknown")
+        check_equal(gateway.methods(), ["PUT"], fault)
+    gateway.begin(problem(504, "outcome-unknown"))
+    outcome(agent.ask("put", hold="h", key=name, body="x"), "unknown")
+    gateway.begin(problem(503, "store-unavailable"))
+    outcome(agent.ask("put", hold="h", key=name, body="x"), "not-done", "store-unavailable")
+    check_equal(gateway.methods(), ["PUT"])
+    agent.ask("release", hold="h")
+
+
+@scenario
+def a_write_with_a_key_is_repeated_and_done_once(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name)
+    gateway.begin(AFTER)
+    told = agent.ask("put", hold="h", key=name, body="once", idempotency_key="k-1")
+    outcome(told, "ok")
+    check_equal(gateway.methods(), ["PUT", "PUT"])
+    check_equal(world.gateway("GET", f"/v1/resources/{name}").header("ETag"), told["etag"])
+    agent.ask("release", hold="h")
+
+
+@scenario
+def a_refusal_of_a_repeated_write_is_unknown(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name, hold="r", ttl_ms=60000)
+    gateway.begin(BEFORE, problem(412, "stale-token", False))
+    outcome(agent.ask("put", hold="r", key=name, body="x", idempotency_key="k-2"), "unknown")
+    if CLIENT["renews"]:
+        outcome(agent.ask("put", hold="r", key=name, body="x"), "lost")
+    agent.ask("release", hold="r")
+
+
+# -- entering again, and leaving
+
+
+def entered(function):
+    return scenario(function, "enters")
+
+
+@entered
+def the_last_who_leaves_releases(world, agent, lease, _gateway):
+    name = world.name()
+    granted(agent, name)
+    outcome(agent.ask("enter", hold="h"), "ok")
+    check_equal(lease.methods(), ["POST"], "the counts are the process' own")
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(world.look(name)["state"], "held")
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(world.look(name)["state"], "free")
+
+
+@with_renewal
+def leaving_the_block_releases_however_it_is_left(world, agent, _lease, _gateway):
+    for body, raised in (("well", "nothing"), ("badly", "body")):
+        name = world.name()
+        told = agent.ask("inside", name=name, ttl_ms=60000, body=body)
+        check_equal(told["still"], "1", f"{told}")
+        check_equal(world.look(name)["state"], "held")
+        agent.send("go on")
+        check_equal(agent.answer()["raised"], raised)
+        check_equal(world.look(name)["state"], "free")
+
+
+@with_renewal
+def leaving_the_block_tells_a_loss(world, agent, _lease, _gateway):
+    name = world.name()
+    agent.ask("inside", name=name, ttl_ms=60000, body="well")
+    force(world, name)
+    agent.send("go on")
+    outcome(agent.answer(), "lost")
+    agent.ask("inside", name=name, ttl_ms=60000, body="badly")
+    force(world, name)
+    agent.send("go on")
+    check_in("raised", agent.answer(), "what the body raised comes first")

@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""The shell recipe, api/shell/pawl-lease.sh: the scenarios of a client that renews when it is told to, and its run."""
+
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import clients_test  # finds the service tests' own package
+import scenarios
+from clients_test import AFTER, ROOT, check, check_equal, check_in, wait_until
+from scenarios import force, history, scenario
+
+SCRIPT = str(ROOT / "api/shell/pawl-lease.sh")
+OUTCOMES = {0: "ok", 1: "not-done", 64: "mistake", 69: "not-done", 74: "unknown", 75: "held", 76: "lost"}
+MISSING = next((f"there is no {one}" for one in ("curl", "jq") if not shutil.which(one)), None)
+
+
+class ShellAgent:
+    """What an agent is, made of calls of the script: a hold is the environment that acquire prints."""
+
+    def __init__(self, lease_url, gateway_url):
+        self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": "800",
+                         "ATTEMPTS": "2"}
+        self.holds, self.answers, self.goes, self.running = {}, queue.Queue(), threading.Event(), []
+        self.goes.set()
+
+    def call(self, hold, *words, stdin=b"", **more):
+        env = clients_test.environment(**self.settings, **(self.holds.get(hold) or {}), **more)
+        return subprocess.run([SCRIPT, *words], input=stdin, capture_output=True, env=env, timeout=30, check=False)
+
+    def keep(self, hold, text):
+        found = dict(one.removeprefix("export ").split("=", 1) for one in shlex.split(text, posix=True) if "=" in one)
+        self.holds.setdefault(hold, {}).update(found)
+
+    def ask(self, verb, hold=None, **given):
+        if verb == "acquire":
+            self.holds[hold] = {}
+        words, more, stdin = self.words(verb, given)
+        done = self.call(hold, *words, stdin=stdin, **more)
+        said, errors = done.stdout.decode(), done.stderr.decode()
+        problem = re.match(r"pawl-lease: ([a-z-]+): ", errors)
+        how = re.search(r"\(ended: (.*)\)", errors)
+        who = re.search(r"\(holder: (.*)\)", errors)
+        told = {"outcome": OUTCOMES.get(done.returncode, str(done.returncode)), "code": problem.group(1) if problem else errors,
+                "retryable": str(int(done.returncode == 69)), "holder": who.group(1) if who else "",
+                "ended": how.group(1) if how else "", "etag": said.strip(),
+                "body": said}
+        if verb == "release" and told["outcome"] == "ok":
+            self.holds[hold]["LEASE_DEADLINE_MS"] = "0"
+        if verb in ("acquire", "renew") and said:
+            self.keep(hold, said)
+            told["token"] = self.holds[hold].get("PAWL_TOKEN")
+            told["fencing"] = self.holds[hold].get("PAWL_FENCING_TOKEN")
+            said = str(int(self.holds[hold]["LEASE_DEADLINE_MS"]) - time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
+            verb = "remaining"
+        if verb == "remaining":
+            told["remaining_ms"] = said.strip()
+        return told
+
+    @staticmethod
+    def words(verb, given):
+        if verb == "acquire":
+            more = {name: given[key] for name, key in (("MODE", "mode"), ("PROPOSED_LEASE_ID", "lease_id")) if key in given}
+            return [verb, given["name"], str(given.get("ttl_ms", 30000)), str(given.get("wait_ms", 0)),
+                    given.get("holder", "")], more, b""
+        if verb == "put":
+            key = given.get("idempotency_key")
+            return [verb, given["key"]], {"IDEMPOTENCY_KEY": key} if key else {}, given["body"].encode()
+        return [verb, *(str(one) for one in given.values())], {}, b""
+
+    def send(self, verb, **given):
+        """In order; while stopped, what was sent waits: no process of it runs then."""
+        before = self.running[-1] if self.running else None
+
+        def work():
+            if before:
+                before.join()
+            self.goes.wait()
+            self.answers.put(self.ask(verb, **given))
+        self.running.append(threading.Thread(target=work, daemon=True))
+        self.running[-1].start()
+
+    def answer(self):
+        return self.answers.get(timeout=30)
+
+    def stop(self):
+        self.goes.clear()
+
+    def go_on(self):
+        self.goes.set()
+
+    def end(self):
+        pass
+
+
+scenarios.begin(ShellAgent, MISSING, renews=False, enters=False, attempts=2)
+
+
+def runs(name, ttl_ms, wait_ms, *command, aside=None):
+    settings = (aside or scenarios.CLIENT["agent"]).settings
+    return subprocess.Popen([SCRIPT, "run", name, str(ttl_ms), str(wait_ms), "--", *command], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clients_test.environment(**settings),
+                            start_new_session=True)
+
+
+@scenario
+def run_holds_it_while_the_command_runs_and_has_its_status(world, agent, _lease, _gateway):
+    name = world.name()
+    done = runs(name, 3000, 0, "sh", "-c", 'read -r word; echo "$word $PAWL_LEASE $PAWL_TOKEN ${LC_ALL-none}"; exit 7')
+    wait_until(lambda: world.look(name)["state"] == "held", "it holds")
+    token = world.look(name)["token"]
+    out, _ = done.communicate(b"hello\n", timeout=15)
+    check_equal((done.returncode, out.decode()), (7, f"hello {name} {token} {os.environ.get('LC_ALL', 'none')}\n"))
+    check_equal(history(world, name), ["granted", "released"])
+    world.acquire(name)
+    late = runs(name, 3000, 0, "echo", "ran")
+    check_equal((late.wait(15), late.stdout.read()), (75, b""))
+
+
+@scenario
+def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, _gateway):
+    name = world.name()
+    lease.begin(None, None, AFTER)
+    done = runs(name, 900, 0, "sh", "-c", "exec tail -f /dev/null")
+    wait_until(lambda: lease.methods().count("PUT") >= 4, "it renews, also after a lost answer")
+    check(done.poll() is None, "it still runs")
+    check_equal(history(world, name), ["granted"])
+    force(world, name)
+    check_equal(done.wait(15), 76)
+    check_in(b"lease-lost", done.stderr.read())
+
+
+@scenario
+def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, agent, _lease, _gateway):
+    victim = clients_test.Daemon("pawl-lease", *world.flags)
+    aside = ShellAgent(victim.url, victim.url)
+    name = world.name()
+    done = runs(name, 1000, 0, "sh", "-c", "echo up; exec tail -f /dev/null", aside=aside)
+    check_equal(done.stdout.readline(), b"up\n")
+    victim.send(signal.SIGKILL)
+    begun = time.monotonic()
+    check_equal(done.wait(15), 76)
+    check(time.monotonic() - begun < 3, "at the deadline")
+
+
+@scenario
+def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
+    folder = tempfile.mkdtemp(prefix="pawl-spy-")
+    log = os.path.join(folder, "log")
+    for name in ("curl", "jq", "grep", "od", "tail", "cat"):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "{name} $*" >> {log}\nexec {shutil.which(name)} "$@"\n')
+        os.chmod(os.path.join(folder, name), 0o755)
+    spied = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"])
+    spied.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
+    name = world.name()
+    scenarios.granted(spied, name)
+    scenarios.outcome(spied.ask("renew", hold="h", ttl_ms=20000), "ok")
+    scenarios.outcome(spied.ask("put", hold="h", key=name, body="x"), "ok")
+    scenarios.outcome(spied.ask("release", hold="h"), "ok")
+    with open(log, encoding="utf-8") as file:
+        said = file.read()
+    shutil.rmtree(folder)
+    check_in("curl ", said)
+    check(spied.holds["h"]["PAWL_LEASE_ID"] not in said, "the lease_id was on a command line")
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    clients_test.main(scenarios.end)
