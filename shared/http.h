@@ -258,8 +258,9 @@ struct http_options {
     const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
     struct http_owner *owner;
     /* Asked of a request to a route with HTTP_BODY_STREAMED whose client waits for "100 Continue", before it
-     * is sent, or announces more than HTTP_BODY_HELD_BYTES: does its head alone forbid it? If so the handler is called at once, without any of the body,
-     * and answers at once (asserted); the connection is then closed. NULL: never. */
+     * is sent, or announces more than HTTP_BODY_HELD_BYTES: does its head alone forbid it? If so the handler
+     * is called at once, without any of the body, and answers at once (asserted); the connection is then
+     * closed. NULL: never. */
     bool (*refuses)(struct http_request *req);
     unsigned connections_max;
     size_t body_max_default;    /* for routes with body_max 0 */

@@ -1,8 +1,10 @@
 /* http_listen.c - listening sockets, and what their address says. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -151,6 +153,39 @@ static int listen_on(const char *text, int share_port, unsigned *port, const cha
 int http_listen(const char *text, unsigned *port, const char **why)
 {
     return listen_on(text, 1, port, why);
+}
+
+static int option_of(int fd, int option)
+{
+    int value = -1;
+    socklen_t size = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+bool http_listen_given(int fd, char address[HTTP_LISTEN_SIZE], unsigned *port, const char **why)
+{
+    union socket_address bound = {0};
+    socklen_t len = sizeof(bound);
+    char host[INET6_ADDRSTRLEN] = "";
+
+    if (option_of(fd, SO_TYPE) != SOCK_STREAM || option_of(fd, SO_ACCEPTCONN) != 1 ||
+        getsockname(fd, &bound.any, &len) != 0 ||
+        (bound.any.sa_family != AF_INET && bound.any.sa_family != AF_INET6)) {
+        *why = "it is not a listening TCP socket";
+        return false;
+    }
+    if (options_set(fd) != 0 || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+        *why = why_not(errno);
+        return false;
+    }
+    bool six = bound.any.sa_family == AF_INET6;
+    *port = ntohs(six ? bound.v6.sin6_port : bound.v4.sin_port);
+    inet_ntop(bound.any.sa_family, six ? (void *)&bound.v6.sin6_addr : (void *)&bound.v4.sin_addr, host,
+              sizeof(host));
+    snprintf(address, HTTP_LISTEN_SIZE, six ? "[%s]:%u" : "%s:%u", host, *port);
+    return true;
 }
 
 bool http_address_is_free(const char *text, const char **why)

@@ -1,11 +1,14 @@
 /* notify.c - tells the service manager, as sd_notify(3) describes the protocol. */
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "shared/loop.h"
 #include "shared/service.h"
 
 void notify_send(const char *state)
@@ -28,4 +31,36 @@ void notify_send(const char *state)
         (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
         close(fd);
     }
+}
+
+/* The monotonic time tells the manager which of several reloads is meant. */
+void notify_reloading(void)
+{
+    char state[64];
+
+    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, loop_now_us());
+    notify_send(state);
+}
+
+struct notify_watchdog notify_watchdog_read(void)
+{
+    const char *interval = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    struct notify_watchdog watchdog = {.told_us = loop_now_us()};
+
+    if (interval != NULL && (pid == NULL || strtoll(pid, NULL, 10) == (long long)getpid())) {
+        watchdog.interval_us = strtoull(interval, NULL, 10);
+    }
+    return watchdog;
+}
+
+/* A third, as the asker looks every 100 ms only. */
+bool notify_watchdog_due(const struct notify_watchdog *watchdog)
+{
+    return watchdog->interval_us > 0 && loop_now_us() - watchdog->told_us >= watchdog->interval_us / 3;
+}
+
+void notify_watchdog_tell(struct notify_watchdog *watchdog)
+{
+    watchdog->told_us = loop_now_us();
+    notify_send("WATCHDOG=1");
 }

@@ -21,7 +21,7 @@ struct start {
 static void process_prepare(void);
 static int service_listen(struct service *service);
 static int service_look_at_store(struct service *service);
-static void service_say_ready(const struct service *service);
+static void service_say_ready(struct service *service);
 static void service_serve(struct service *service);
 static void service_end(struct service *service);
 
@@ -76,7 +76,8 @@ static void process_prepare(void)
     }
 }
 
-/* One socket for each thread; the kernel shares the connections out (SO_REUSEPORT). */
+/* One socket for each thread; the kernel shares the connections out (SO_REUSEPORT). Those of the service
+ * manager take the place of --listen. */
 static int service_listen(struct service *service)
 {
     const char *why = NULL;
@@ -87,6 +88,10 @@ static int service_listen(struct service *service)
     service->workers = calloc(threads, sizeof(*service->workers));
     if (service->workers == NULL) {
         return SERVICE_BUG;
+    }
+    int given = activation_take(service);
+    if (given != ACTIVATION_NONE) {
+        return given;
     }
     for (unsigned i = 0; i < threads; i++) {
         int fd = i == 0 && !http_address_is_free(address, &why)
@@ -166,12 +171,14 @@ static int service_look_at_store(struct service *service)
     return -1;
 }
 
-static void service_say_ready(const struct service *service)
+static void service_say_ready(struct service *service)
 {
-    const char *listen = service->settings.listen;
+    const char *given = service->listen_given;
+    const char *listen = given[0] != '\0' ? given : service->settings.listen;
     int host = (int)(strrchr(listen, ':') - listen);
 
     fprintf(stderr, "listening on http://%.*s:%u\n", host, listen, service->listen_port);
+    service->watchdog = notify_watchdog_read();
     notify_send("READY=1");
 }
 
@@ -206,7 +213,7 @@ static void hangup_caught(struct loop_signal *signal)
 {
     struct start *start = container_of(signal, struct start, hangup);
 
-    notify_send("RELOADING=1");
+    notify_reloading();
     service_reload_keys(start->service);
     if (start->service->plan->reload != NULL) {
         start->service->plan->reload(start->service);
@@ -242,7 +249,7 @@ static void service_serve(struct service *service)
 {
     unsigned threads = service->settings.threads;
     struct loop *loop = service->workers[0].loop;
-    pthread_t thread[64];
+    pthread_t thread[SERVICE_THREADS_MAX];
     struct start start = {.service = service};
 
     loop_signal_init(loop, &start.term, SIGTERM, term_caught);

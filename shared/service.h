@@ -37,7 +37,12 @@ struct service_flag {
 struct service;
 struct worker;
 
-enum { READY_DETAIL_SIZE = 512 };
+enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64 };
+
+/* How often the service manager wants to hear that all goes on; interval_us 0: it does not ask. */
+struct notify_watchdog {
+    uint64_t interval_us, told_us;
+};
 
 /* What makes a daemon this daemon. A function may be NULL. */
 struct service_plan {
@@ -100,6 +105,7 @@ struct worker {
     uint64_t logged_second;
     unsigned logged;
     atomic_uint keys_seen; /* generation of the keys in use */
+    atomic_bool alive;     /* has turned since worker 0 looked last */
     void *extra;           /* the daemon's own */
 };
 
@@ -114,13 +120,15 @@ struct service {
     _Atomic(struct token_keys *) keys;
     struct token_keys *keys_retired;
     atomic_uint keys_generation;
-    bool reload_wanted; /* worker 0's */
+    bool reload_wanted;              /* worker 0's */
+    struct notify_watchdog watchdog; /* worker 0's */
     atomic_bool draining;
     struct worker *workers;
     unsigned listen_port;
-    atomic_uint idle_workers; /* that have answered their last request */
-    void *extra;              /* what the daemon is to the store (shared/record/daemon.h) */
-    void *more;               /* the daemon's own beside that */
+    char listen_given[HTTP_LISTEN_SIZE]; /* of a socket that was passed; "": none was */
+    atomic_uint idle_workers;            /* that have answered their last request */
+    void *extra;                         /* what the daemon is to the store (shared/record/daemon.h) */
+    void *more;                          /* the daemon's own beside that */
 };
 
 /* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS. */
@@ -163,7 +171,18 @@ struct store *service_store_open(const struct service *service, struct loop *loo
 /* service_health.c: the health pages, behind the plan's own routes; the caller frees. */
 struct http_route *service_routes(const struct service_plan *plan);
 extern const struct metric service_metrics[SERVICE_METRICS];
+/* activation.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
+ * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
+enum { ACTIVATION_NONE = -2 };
+int activation_take(struct service *service);
 /* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)). */
 void notify_send(const char *state);
+/* RELOADING=1 with the time of it, as Type=notify-reload wants it. READY=1 ends it. */
+void notify_reloading(void);
+/* What $WATCHDOG_USEC and $WATCHDOG_PID ask for: to be told twice in that time. */
+struct notify_watchdog notify_watchdog_read(void);
+/* Whether it is time to tell. */
+bool notify_watchdog_due(const struct notify_watchdog *watchdog);
+void notify_watchdog_tell(struct notify_watchdog *watchdog);
 
 #endif

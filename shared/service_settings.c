@@ -20,7 +20,7 @@ static const struct service_flag common_flags[] = {
          "keys that sign and verify tokens (pawl keygen); read again on SIGHUP", 0, 0),
     FLAG("state-dir", state_dir, OPTION_TEXT, "DIR",
          "what this process must not forget (default $STATE_DIRECTORY; docs/operations.md)", 0, 0),
-    FLAG("threads", threads, OPTION_UNSIGNED, "N", "threads that serve", 1, 64),
+    FLAG("threads", threads, OPTION_UNSIGNED, "N", "threads that serve", 1, SERVICE_THREADS_MAX),
     FLAG("store-timeout", store_timeout_ms, OPTION_DURATION_MS, "DUR",
          "how long a call to the store may take", 10, 60000),
     FLAG("remember", remember_ms, OPTION_DURATION_MS, "DUR", "how long what has ended is remembered", 1000,
@@ -132,6 +132,10 @@ static int settings_read_password(struct service *service)
         return fail(service, SERVICE_CONFIG, why);
     }
     service->password[strcspn(service->password, "\r\n")] = '\0';
+    if (service->password[0] == '\0') { /* an optional credential of a unit: a store without passwords */
+        free(service->password);
+        service->password = NULL;
+    }
     return -1;
 }
 

@@ -145,12 +145,34 @@ static void worker_drain(struct worker *worker)
     }
 }
 
+/* Said only when every thread has turned since it was said last: one that hangs is not covered by the others.
+ * The end has a deadline of its own, and threads that have ended turn no more. */
+static void worker_tell_watchdog(struct worker *worker)
+{
+    struct service *service = worker->service;
+
+    atomic_store(&worker->alive, true);
+    if (worker->index != 0 || !notify_watchdog_due(&service->watchdog)) {
+        return;
+    }
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (!atomic_load(&service->workers[i].alive) && !atomic_load(&service->draining)) {
+            return;
+        }
+    }
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        atomic_store(&service->workers[i].alive, false);
+    }
+    notify_watchdog_tell(&service->watchdog);
+}
+
 static void worker_tick(struct loop_timer *timer)
 {
     struct worker *worker = container_of(timer, struct worker, tick);
 
     worker_take_keys(worker);
     worker_tell_store(worker);
+    worker_tell_watchdog(worker);
     if (worker->index == 0 && worker->service->reload_wanted) {
         service_reload_keys(worker->service);
     }
