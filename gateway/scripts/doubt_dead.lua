@@ -9,8 +9,8 @@
 --   ARGV[3]  which are dead: "all" the others, "these", or "lost": these, and they are in doubt even if this
 --            store knows nothing of it. Who has not seen what they had open before a store was lost (all of
 --            intent_takeover.lua) must say so
---   ARGV[4..]  the incarnations; with "all" nothing, or one: then not the one that is the member by now, if it
---            is another than that; with "lost", then perhaps "open" and those of which it is not
+--   ARGV[4..]  the incarnations; with "all" nothing, or one: then not the one that is the member by now, if
+--            it is another than that; with "lost", then perhaps "open" and those of which it is not
 --            known whether they are dead: they are in doubt, as living ones are
 --   returns  {"dead", seq, {those of them that are in doubt}}
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}

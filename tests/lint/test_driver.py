@@ -103,6 +103,40 @@ def tells_when_nothing_was_chosen():
         assert last == "0 passed, 1 failed" and "nothing was run" in output, output
 
 
+def longest_first():
+    with tempfile.TemporaryDirectory() as place:
+        tree(place)
+        for name in ("a_new_one", "demo", "resolve"):
+            write(os.path.join(place, f"tests/service/test_{name}.py"),
+                  HEAD + f'open("{place}/order", "a").write("{name} ")\nprint("ok 1 - a\\n1..1")\n')
+        last, output = drive(place, "--layers", "service", "--at-once", "1")
+        with open(os.path.join(place, "order"), encoding="utf-8") as file:
+            order = file.read()
+        assert (last, order) == ("3 passed, 0 failed", "demo resolve a_new_one "), f"{order}\n{output}"
+
+
+def one_that_computes():
+    """Those that compute would meet if they were begun at once; the others go on until one of them has ended."""
+    model = ('os.mkdir("{0}/one")\ntime.sleep(0.3)\nos.rmdir("{0}/one")\nopen("{0}/done", "a").write("x")\n'
+             'print("ok 1 - a\\n1..1")\n')
+    waits = ('end = time.monotonic() + 30\nwhile not os.path.exists("{0}/done"):\n'
+             '    assert time.monotonic() < end\n    time.sleep(0.01)\nprint("ok 1 - a\\n1..1")\n')
+    with tempfile.TemporaryDirectory() as place:
+        tree(place)
+        for path, text in (("model/test_a", model), ("model/test_b", model), ("service/test_c", waits),
+                           ("service/test_d", waits)):
+            write(os.path.join(place, f"tests/{path}.py"), HEAD + text.format(place))
+        last, output = drive(place, "--layers", "service,model", "--at-once", "3")
+        assert last == "4 passed, 0 failed", output
+
+
+def slowest_are_told():
+    with tempfile.TemporaryDirectory() as place:
+        write(os.path.join(tree(place), "tests/service/test_one.py"), HEAD + 'print("ok 1 - a\\n1..1")\n')
+        last, output = drive(place, "--layers", "service")
+        assert last == "1 passed, 0 failed" and re.search(r"^ +\d+\.\d s  tests/service/test_one\.py$", output, re.M), output
+
+
 def fuzzer(place, text, corpus=True):
     write(os.path.join(tree(place), "tests/fuzz/fuzz_x.c"), "")
     write(os.path.join(place, "build/fuzzing/fuzz/fuzz_x"), "#!/bin/sh\n" + text)
@@ -148,7 +182,7 @@ CI = (
 )
 
 
-def ci(changed, last, status):
+def ci(changed, last, status, commits=5):
     parts = {"lint": "echo '5 passed, 0 failed'", "test": "echo '5 passed, 0 failed'", "SANITIZE=thread": ":", **changed}
     cases = "".join(f"*' {word} '*) {does} ;;\n" for word, does in parts.items())
     with tempfile.TemporaryDirectory() as place:
@@ -157,6 +191,7 @@ def ci(changed, last, status):
         write(os.path.join(place, "tests/run"), "#!/bin/sh\necho '6 passed, 0 failed'\n")
         write(os.path.join(place, "tests/mutants/run"), "#!/bin/sh\necho '7 passed, 0 failed'\n")
         write(os.path.join(place, "bin/make"), f'#!/bin/sh\ncase " $* " in\n{cases}esac\n')
+        write(os.path.join(place, "bin/git"), f"#!/bin/sh\necho {commits}\n")
         env = dict(os.environ, PATH=f"{place}/bin:{os.environ['PATH']}")
         done = subprocess.run([os.path.join(place, ".ci/run")], capture_output=True, text=True, env=env, check=False)
         assert done.stdout.strip().splitlines()[-1] == last, done.stdout + done.stderr
@@ -170,12 +205,16 @@ def main():
     tap.run("the driver ends a program that takes too long", tells_of_too_long)
     tap.run("the driver tells of a layer without programs", tells_of_empty_layer)
     tap.run("the driver fails when nothing was run", tells_when_nothing_was_chosen)
+    tap.run("the driver begins with what takes longest", longest_first)
+    tap.run("the driver runs one program that computes beside those that wait", one_that_computes)
+    tap.run("the driver tells of the slowest programs", slowest_are_told)
     tap.run("the driver tells of a fuzzer that finds something", tells_of_fuzzer_that_finds)
     tap.run("the driver tells of a fuzzer that tries nothing", tells_of_fuzzer_that_tries_nothing)
     tap.run("the driver tells of a fuzzer without a corpus", tells_of_fuzzer_without_corpus)
     tap.run("the driver counts a fuzzer that finds nothing", counts_fuzzer_that_finds_nothing)
     for what, changed, last, status in CI:
         tap.run(f".ci/run {what}", ci, changed, last, status)
+    tap.run(".ci/run has the packages at every fourth commit", ci, {}, "35 passed, 0 failed", 0, 8)
     return tap.done()
 
 

@@ -20,7 +20,7 @@ LOADER = importlib.machinery.SourceFileLoader("lint", os.path.join(HERE, "run"))
 lint = importlib.util.module_from_spec(importlib.util.spec_from_loader("lint", LOADER))
 LOADER.exec_module(lint)
 
-BORROWED = (".clang-format", ".clang-tidy", ".luacheckrc", "Makefile", "VERSION", "deploy/install-deps",
+BORROWED = (".clang-format", ".clang-tidy", ".luacheckrc", "Makefile", "VERSION", "deploy/install-deps", "deploy/build/install.mk",
             "deploy/build/scripts.py", "deploy/build/openapi.py")
 
 GOOD_C = """/* good.c - a function. */

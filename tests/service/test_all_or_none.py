@@ -73,7 +73,7 @@ def nothing_is_left_of_the_lines(wanted):
 
 
 class Waiter(threading.Thread):
-    """Wants all of these, or the one, and is in line when the constructor returns."""
+    """Wants all of these, or the one, and is in line when the constructor returns, or was already told."""
 
     def __init__(self, wanted, who, client=None, wait_ms=60000, **ask):
         super().__init__(daemon=True)
@@ -85,7 +85,7 @@ class Waiter(threading.Thread):
         first = wanted if isinstance(wanted, str) else wanted[0]
         before = waiting(first)
         self.start()
-        wait_until(lambda: waiting(first) > before, f"{who} is in line")
+        wait_until(lambda: waiting(first) > before or self.answer is not None, f"{who} is in line")
 
     def run(self):
         self.answer = self.client("POST", self.path, body=self.body)

@@ -204,9 +204,9 @@ def an_ended_session_stays_ended_for_whoever_ends_it_again():
 
 @test
 def renewals_keep_a_session_and_its_leases_beyond_their_first_deadline():
-    session, name, other = Session(ttl_ms=500), WORLD.name(), WORLD.name()
+    session, name, other = Session(ttl_ms=1500), WORLD.name(), WORLD.name()
     session.acquire(name, ttl_ms=100)
-    WORLD.acquire(other, ttl_ms=1200)
+    WORLD.acquire(other, ttl_ms=2200)
 
     def renewed_until_the_other_is_over():
         check_equal(session.renew().status, 200)
@@ -261,12 +261,12 @@ def one_renewal_keeps_thousands_of_leases_and_their_end_takes_them_all():
     for first in range(0, len(names), 200):
         acquire_at_once(session, names[first:first + 200])
         check_equal(session.renew().status, 200)
+    asked = time.monotonic()
     renewed = session.renew()
     print(f"# a renewal of 2,000 leases took {renewed.took_s * 1000:.1f} ms")
     check_equal((sorted(renewed.json["leases"]), renewed.json["lost"]), (sorted(names), []))
-    begun = time.monotonic()
     wait_over(session)
-    check(time.monotonic() - begun > 1.5, "it did not live for its ttl")
+    check(time.monotonic() - asked > 2.5 - 0.01, "it did not live for its ttl")
     page = WORLD.lease("GET", f"/v1/leases?prefix={stem}&limit=1000").json
     check_equal(page["items"], [], "some of its leases are still held")
 
@@ -295,7 +295,7 @@ def a_released_lease_is_named_no_more():
 
 @test
 def after_a_sessions_loss_its_leases_say_so_and_the_fence_refuses_their_tokens():
-    session, name, other = Session(ttl_ms=300), WORLD.name(), WORLD.name()
+    session, name, other = Session(ttl_ms=1000), WORLD.name(), WORLD.name()
     grant, released = session.acquire(name), session.acquire(other)
     token = {"Fencing-Token": grant["fencing_token"]}
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"x").status, 201)
@@ -319,7 +319,7 @@ def after_a_sessions_end_its_leases_are_released():
 
 @test
 def a_lost_session_delays_the_lease_and_an_ended_one_does_not():
-    lost, ended, one, two = Session(ttl_ms=200), Session(), WORLD.name(), WORLD.name()
+    lost, ended, one, two = Session(ttl_ms=800), Session(), WORLD.name(), WORLD.name()
     lost.acquire(one, lock_delay_ms=1500)
     ended.acquire(two, lock_delay_ms=1500)
     wait_over(lost)
@@ -334,30 +334,31 @@ def a_lost_session_delays_the_lease_and_an_ended_one_does_not():
 def an_expired_sessions_lease_goes_to_the_next_in_line_at_once():
     took = []
     for _ in range(5):
-        session, name = Session(ttl_ms=400), WORLD.name()
+        session, name = Session(ttl_ms=600), WORLD.name()
         session.acquire(name)
         begun = time.monotonic()
         answer = WAITING.ask(name).result()
         took.append((time.monotonic() - begun) * 1000)
         check_equal((answer.status, answer.json["holder"]), (201, "bob"))
-    print(f"# the lease came {min(took):.0f} to {max(took):.0f} ms after a session of 400 ms was opened")
-    check(min(took) < 400 + 100, took)
+    print(f"# the lease came {min(took):.0f} to {max(took):.0f} ms after a session of 600 ms was opened")
+    check(min(took) < 600 + 100, took)
 
 
 @test
 def a_renewed_sessions_lease_is_not_handed_on_at_its_first_deadline():
-    session, name = Session(ttl_ms=600), WORLD.name()
+    session, name = Session(ttl_ms=1000), WORLD.name()
     session.acquire(name)
     answer = WAITING.ask(name)
-    begun = time.monotonic()
+    begun, asked = time.monotonic(), []
 
     def renewed_long_enough():
+        asked.append(time.monotonic())
         check_equal(session.renew().status, 200)
         check(not answer.done(), "it was handed on though the session lives")
-        return time.monotonic() - begun > 1.5
+        return asked[-1] - begun > 1.5
     wait_until(renewed_long_enough, "time passes")
     check_equal(answer.result().status, 201)
-    check(time.monotonic() - begun > 2, "it was handed on too early")
+    check(time.monotonic() - asked[-1] > 1 - 0.01, "it was handed on too early")
 
 
 @test

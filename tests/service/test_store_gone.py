@@ -8,8 +8,8 @@ import tempfile
 import threading
 import time
 
-from pawl_test import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, run_daemon, test, \
-    wait_until
+from pawl_test import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
+    run_daemon, test, wait_until
 
 TIMEOUT_MS = 300
 # The lease service waits the documented way, the gateway polls (docs/decisions/0007).
@@ -72,10 +72,12 @@ def with_the_store_killed_everything_is_503_at_once_and_readyz_fails():
     for client in (WORLD.lease, WORLD.gateway):
         wait_until(lambda client=client: readyz(client).status == 503, "readyz fails")
     for what, request in all_requests(name, grant):
-        answer = request()
-        check_equal((answer.status, answer.code), (503, "store-unavailable"), what)
-        check(answer.took_s * 1000 < TIMEOUT_MS, f"{what} took {answer.took_s} s")
-        check(answer.json["retryable"], what)
+        def took_ms(what=what, request=request):
+            answer = request()
+            check_equal((answer.status, answer.code), (503, "store-unavailable"), what)
+            check(answer.json["retryable"], what)
+            return answer.took_s * 1000
+        keeps_within(TIMEOUT_MS, took_ms, what)
     for client in (WORLD.lease, WORLD.gateway):
         answer = readyz(client)
         check_in("store", answer.json["check"])
@@ -86,10 +88,15 @@ def with_the_store_killed_everything_is_503_at_once_and_readyz_fails():
 
 @test
 def after_a_restart_on_the_same_data_both_are_back_within_two_seconds():
-    WORLD.redis.start()
-    begun = time.monotonic()
-    wait_ready()
-    check(time.monotonic() - begun < 2, f"it took {time.monotonic() - begun:.1f} s")
+    def took_ms():
+        WORLD.redis.kill()  # also when it is dead already
+        for client in (WORLD.lease, WORLD.gateway):
+            wait_until(lambda client=client: readyz(client).status == 503, "readyz fails")
+        WORLD.redis.start()
+        begun = time.monotonic()
+        wait_ready()
+        return (time.monotonic() - begun) * 1000
+    keeps_within(2000, took_ms, "from the store's return until both are ready")
     check_equal(WORLD.lease("POST", path(WORLD.name())).status, 201)
 
 
@@ -155,16 +162,23 @@ def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusa
     name = WORLD.name()
     grant = WORLD.acquire(name, ttl_ms=600000)
     wait_ready()
+    stopping = time.monotonic()
+
+    def timed(request):
+        answer = request()
+        return answer, (time.monotonic() - stopping) * 1000
     WORLD.redis.stop()
     try:
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            asked = [(what, pool.submit(request)) for what, request in all_requests(name, grant)]
-            answers = [(what, one.result()) for what, one in asked]
+            asked = [(what, pool.submit(timed, request)) for what, request in all_requests(name, grant)]
+            answers = [(what, *one.result()) for what, one in asked]
     finally:
         WORLD.redis.go_on()
-    for what, answer in answers:
+    for what, answer, ended_ms in answers:
         check_equal((answer.status, answer.code), (504, "outcome-unknown"), what)
-        check(0.8 * TIMEOUT_MS <= answer.took_s * 1000 < TIMEOUT_MS + 1000, f"{what} took {answer.took_s} s")
+        # The oldest call on a link takes the younger ones along: it may have been sent just before the store stopped.
+        check(ended_ms >= TIMEOUT_MS - 50, f"{what} was answered {ended_ms} ms after the store stopped")
+        check(answer.took_s * 1000 < TIMEOUT_MS + 1000, f"{what} took {answer.took_s} s")
         if "check" in what or what in ("put", "delete", "fenced read"):
             check_equal(answer.header("Fencing-Status"),
                         f"pawl; verdict=unknown; reason=outcome-unknown; token={grant['token']}", what)
@@ -188,9 +202,19 @@ def while_the_store_stands_still_no_answer_is_ever_a_refusal():
     finally:
         WORLD.redis.go_on()
     check_equal(seen, {503, 504})
-    begun = time.monotonic()
-    wait_ready()
-    check(time.monotonic() - begun < 2, f"it took {time.monotonic() - begun:.1f} s to come back")
+    begun = [time.monotonic()]
+
+    def took_ms():
+        if not begun:
+            WORLD.redis.stop()
+            try:
+                wait_until(lambda: not any(readyz(client).status == 200 for client in (WORLD.lease, WORLD.gateway)), "readyz fails")
+            finally:
+                WORLD.redis.go_on()
+            begun.append(time.monotonic())
+        wait_ready()
+        return (time.monotonic() - begun.pop()) * 1000
+    keeps_within(2000, took_ms, "from the store's return until both are ready")
     check_equal(WORLD.look(name)["state"], "held")
 
 

@@ -15,14 +15,16 @@ import time
 
 import pycurl
 
-from pawl_test import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test, \
-    wait_until
+from pawl_test import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, keeps_within, main, \
+    sha_of, test, wait_until
 
 WORLD = World()
 RELAY = Relay(WORLD.redis)
 CLAIM = sha_of("lease/scripts/claim.lua")
 ASIDE_FLAGS = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0"]
 BUSY_S = 3.0  # docs/contract.md: nobody waits longer for a dead waiter
+SLACK_MS = 500  # what a busy machine may add
+AT_ONCE_S = 2.0  # without the wait for somebody who is dead
 
 
 def aside(*flags, environment=None):
@@ -47,7 +49,7 @@ class Waiter(threading.Thread):
         super().__init__(daemon=True)
         self.daemon_asked, self.name_asked = daemon, name
         self.body = {"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000} | ask
-        self.answer, self.answered_at = None, None
+        self.answer = None
         before = waiting(name)
         self.start()
         if wait_ms:
@@ -57,8 +59,7 @@ class Waiter(threading.Thread):
         try:
             self.answer = WORLD.client(self.daemon_asked)("POST", f"/v1/leases/{self.name_asked}", body=self.body)
         except pycurl.error:
-            return  # its instance was killed: nobody is told anything
-        self.answered_at = time.monotonic()
+            pass  # its instance was killed: nobody is told anything
 
     def told(self, deadline_s=15):
         self.join(deadline_s)
@@ -92,12 +93,23 @@ def let_go(name, grant):
     WORLD.release(name, grant)
 
 
-def everything_ends(name, next_one, within_s):
-    """The other instance's waiter gets the lease, and afterwards nothing is left."""
+def store_ms():
+    seconds, micros = WORLD.redis("TIME")
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def check_waited(name, released_ms):
+    """By the store's own times: when the lease that was released then was handed to who has it now."""
+    waited_ms = int(WORLD.redis("HGET", stripe_key(name, "l"), "g")) - released_ms
+    check(waited_ms < BUSY_S * 1000 + SLACK_MS, f"the next one waited {waited_ms} ms")
+
+
+def everything_ends(name, next_one):
+    """The other instance's waiter gets the lease at once, and afterwards nothing is left."""
     begun = time.monotonic()
     answer = next_one.told()
     check_equal(answer.status, 201)
-    check(time.monotonic() - begun < within_s, f"the next one waited {time.monotonic() - begun:.2f} s")
+    check(time.monotonic() - begun < AT_ONCE_S, f"the next one waited {time.monotonic() - begun:.2f} s")
     check_equal(holder(name), next_one.body["holder"])
     WORLD.release(name, answer.json)
     look = WORLD.look(name)
@@ -132,24 +144,26 @@ def a_client_that_goes_before_its_place_is_known_leaves_nothing_behind():
         hold.go()
         wait_until(lambda name=name: waiting(name) == 1, "only B waits")
         let_go(name, grant)
-        everything_ends(name, next_one, 1)
+        everything_ends(name, next_one)
         check(("granted", "gone") not in history(name), history(name))
 
 
 @test
 def a_client_that_goes_while_it_waits_is_out_of_the_line_within_100_ms():
-    for how in ("close", "reset"):
+    def took_ms(how):
         name = WORLD.name()
         grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
         client = raw_waiter(name, "gone")
-        wait_until(lambda name=name: waiting(name) == 1, "it is in line")
+        wait_until(lambda: waiting(name) == 1, "it is in line")
         begun = time.monotonic()
         client.vanish() if how == "reset" else client.close()
-        wait_until(lambda name=name: waiting(name) == 0, "it is out of the line")
-        took_ms = (time.monotonic() - begun) * 1000
-        check(took_ms < 100 or os.environ.get("PAWL_SLOW"), f"after {took_ms:.0f} ms")
+        wait_until(lambda: WORLD.redis("ZCARD", stripe_key(name, "q")) == 0, "it is out of the line")
+        took = (time.monotonic() - begun) * 1000
         let_go(name, grant)
         check(("granted", "gone") not in history(name), history(name))
+        return took
+    for how in ("close", "reset"):
+        keeps_within(100, lambda how=how: took_ms(how), f"out of the line after {how}")
 
 
 @test
@@ -162,7 +176,7 @@ def a_client_that_goes_when_the_lease_was_just_handed_to_it_gives_it_back_at_onc
             hold = RELAY.hold(direction, pattern)
             _, next_one, hold = client_goes_while(name, hold, what, how)
             hold.go()
-            everything_ends(name, next_one, 1)
+            everything_ends(name, next_one)
             check_in(("returned", "gone"), history(name), what)
 
 
@@ -175,15 +189,15 @@ def a_line_that_is_cut_between_grant_and_announcement_passes_the_lease_on():
     cut_off = Waiter(ASIDE, name, "cut-off")
     next_one = Waiter(WORLD.lease_daemon, name, "B")
     hold = RELAY.hold(FROM_REDIS, b"granted ")
-    released_at = time.monotonic()
+    released_ms = store_ms()
     let_go(name, grant)
     hold.wait_met()
     RELAY.cut()
     answer = cut_off.told()
     check_equal((answer.status, answer.code), (503, "store-unavailable"))
     next_one.told()
-    check(next_one.answered_at - released_at < BUSY_S + 0.5, f"B waited {next_one.answered_at - released_at:.2f} s")
-    everything_ends(name, next_one, 1)
+    check_waited(name, released_ms)
+    everything_ends(name, next_one)
     check_in(("returned", "cut-off"), history(name))
     wait_until(lambda: WORLD.client(ASIDE)("GET", "/readyz").status == 200, "the instance is back")
 
@@ -227,7 +241,7 @@ def whoever_waits_when_the_line_is_cut_is_told_that_nothing_was_granted_and_keep
     again.join(15)
     check_equal((first.answer.status, first.answer.json["holder"]), (201, "first"), superseded)
     WORLD.release(name, first.answer.json)
-    everything_ends(name, second, 1)
+    everything_ends(name, second)
     wait_until(lambda: WORLD.client(ASIDE)("GET", "/readyz").status == 200, "the instance is back")
 
 
@@ -255,14 +269,14 @@ def an_instance_that_is_killed_with_a_grant_in_flight_keeps_the_next_waiting_thr
     Waiter(doomed, name, "doomed")
     next_one = Waiter(WORLD.lease_daemon, name, "B")
     hold = RELAY.hold(FROM_REDIS, b"granted ")
-    released_at = time.monotonic()
+    released_ms = store_ms()
     let_go(name, grant)
     hold.wait_met()
     doomed.kill()
     hold.go()
     next_one.told()
-    check(next_one.answered_at - released_at < BUSY_S + 0.5, f"B waited {next_one.answered_at - released_at:.2f} s")
-    everything_ends(name, next_one, 1)
+    check_waited(name, released_ms)
+    everything_ends(name, next_one)
     check_in(("returned", "doomed"), history(name))
 
 
@@ -275,11 +289,11 @@ def many_waiters_of_a_killed_instance_cost_the_next_three_seconds_in_all():
         Waiter(doomed, name, f"doomed-{number}")
     next_one = Waiter(WORLD.lease_daemon, name, "B")
     doomed.kill()
-    released_at = time.monotonic()
+    released_ms = store_ms()
     let_go(name, grant)
     next_one.told()
-    check(next_one.answered_at - released_at < BUSY_S + 0.5, f"B waited {next_one.answered_at - released_at:.2f} s")
-    everything_ends(name, next_one, 1)
+    check_waited(name, released_ms)
+    everything_ends(name, next_one)
 
 
 @test
@@ -299,7 +313,7 @@ def an_instance_that_was_stopped_past_a_hand_off_does_not_announce_what_has_gone
     answer = sleeper.told()
     check_in(answer.status, (503, 409))
     check_equal(holder(name), "B")
-    everything_ends(name, next_one, 1)
+    everything_ends(name, next_one)
 
 
 # -- clocks of the instances
@@ -333,13 +347,15 @@ def instances_whose_clocks_are_an_hour_apart_serve_one_line():
     name = WORLD.name()
     grant = WORLD.acquire(name, client=WORLD.client(behind), holder="A", ttl_ms=1000)
     waiters = [Waiter(one, name, f"w{number}", ttl_ms=300) for number, one in enumerate((ahead, behind, ahead, behind))]
-    begun, tokens = time.monotonic(), [grant["token"]]
+    tokens = [grant["token"]]
     for waiter in waiters: # each hold ends by its ttl: nobody releases
         check_equal(waiter.told().status, 201)
         tokens.append(waiter.answer.json["token"])
-    check_equal(tokens, list(range(tokens[0], tokens[0] + 5)))
-    check([w.answered_at for w in waiters] == sorted(w.answered_at for w in waiters), "first come, first served")
-    check(time.monotonic() - begun < 1 + 3 * 0.3 + 1, f"it took {time.monotonic() - begun:.2f} s")
+    check_equal(tokens, list(range(tokens[0], tokens[0] + 5)), "first come, first served, and nobody twice")
+    granted = [item["at_ms"] for item in WORLD.lease("GET", f"/v1/leases/{name}/history").json["items"]
+               if item["type"] == "granted"]
+    took_ms = granted[-1] - granted[0]
+    check(took_ms < 1000 + 3 * 300 + 1000, f"it took {took_ms} ms")
     for one, shim in zip((behind, ahead), shims):
         check_equal(one.end(), 0)
         check(shim.reads() > 0, "the clock was never asked for")

@@ -6,8 +6,16 @@
 
 #include "shared/http_internal.h"
 #include "tests/unit/http_client.h"
+#include "tests/unit/waited.h"
 
-enum { SEATS = 400, SEAT_WAIT_MS = 5000, SEND_MS = 100, SEND_BUFFER = 200000 };
+enum { SEATS = 400, SEAT_WAIT_MS = 15000, SEND_BUFFER = 200000 };
+
+/* In this time client and server, one process here, must get something done, also beside much else. */
+#ifdef __SANITIZE_THREAD__
+enum { SEND_MS = 900 };
+#else
+enum { SEND_MS = 300 };
+#endif
 
 /* Who waits in the seat that the path names. */
 struct seat {
@@ -40,7 +48,7 @@ static struct waiting waiting;
         uint64_t deadline_ms_ = loop_now_ms() + SEAT_WAIT_MS;                                                \
         bool held_;                                                                                          \
         while (!(held_ = (condition)) && loop_now_ms() < deadline_ms_) {                                     \
-            loop_turn(waiting.loop, 1);                                                                      \
+            waited_turn(waiting.loop, 1);                                                                    \
         }                                                                                                    \
         check_true(held_, #condition, __FILE__, __LINE__);                                                   \
     } while (0)
@@ -52,7 +60,7 @@ static inline unsigned turns_in_ms(unsigned ms)
     unsigned turns = 0;
 
     for (uint64_t now_ms; (now_ms = loop_now_ms()) < end_ms; turns++) {
-        loop_turn(waiting.loop, (unsigned)(end_ms - now_ms));
+        waited_turn(waiting.loop, (unsigned)(end_ms - now_ms));
     }
     return turns;
 }
@@ -64,11 +72,18 @@ static inline bool has_come(const struct client *c)
     return poll(&in, 1, 0) == 1;
 }
 
-/* Reads what has come, without waiting for more; whether the text is in it. */
-static inline bool client_got(struct client *c, const char *text)
+/* Reads what has come, without waiting for more; how many bytes there are. */
+static inline size_t client_len(struct client *c)
 {
     while (!c->ended && has_come(c) && client_more(c)) {
     }
+    return c->len;
+}
+
+/* The same; whether the text is in it. */
+static inline bool client_got(struct client *c, const char *text)
+{
+    client_len(c);
     return c->len > 0 && memmem(c->buf, c->len, text, strlen(text)) != NULL;
 }
 

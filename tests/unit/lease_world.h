@@ -12,6 +12,7 @@
 #include "lease/worker.h"
 #include "lease_scripts.h"
 #include "tests/unit/store_relay.h"
+#include "tests/unit/waited.h"
 
 enum { INSTANCES = 2, LEASE_WORLD_MS = 10000, ASKED_BYTES = 8192, ASK_BYTES = 1024 };
 
@@ -46,7 +47,7 @@ static inline void lease_world_turn(struct lease_world *world)
 {
     for (unsigned i = 0; i < world->count; i++) {
         if (!world->instance[i].held_up) {
-            loop_turn(world->instance[i].worker.loop, 1);
+            waited_turn(world->instance[i].worker.loop, 1);
         }
     }
 }
@@ -183,7 +184,9 @@ static inline struct instance *instance_open(struct lease_world *world, unsigned
         .log = {.program = "pawl-lease", .level = LOG_ERROR, .fd = STDERR_FILENO},
     };
     if (world->count == 1) {
+        service->settings.store_timeout_ms = LEASE_WORLD_MS; /* it is not what is tested */
         instance_init_store(service);
+        service->settings.store_timeout_ms = timeout_ms;
     }
     for (unsigned i = 0; i < SERVICE_METRICS + LEASE_COUNTS; i++) {
         instance->rows[i] = (struct metric){i < METRIC_REQUEST_TIME ? "a" : "z", METRIC_COUNTER, NULL, ""};
@@ -348,7 +351,7 @@ static inline void asked_waits(struct asked *asked, struct instance *of, const c
     long before = lease_waiting(of->world, lease);
 
     asked_acquire(asked, of, lease, who, wait_ms);
-    LEASE_WAIT(of->world, lease_waiting(of->world, lease) == before + 1);
+    LEASE_WAIT(of->world, lease_waiting(of->world, lease) == before + 1 || asked_status(asked) != 0);
 }
 
 #endif

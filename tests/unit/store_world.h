@@ -16,6 +16,7 @@
 
 #include "shared/store_redis_internal.h"
 #include "tests/unit/check.h"
+#include "tests/unit/waited.h"
 
 /* -- a private Redis, in a directory of its own, which dies with the test */
 
@@ -259,7 +260,7 @@ struct probe {
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + (wait_ms);                                                       \
         while (!(condition) && loop_now_ms() < till_ms_) {                                                   \
-            loop_turn((world)->loop, 2);                                                                     \
+            waited_turn((world)->loop, 2);                                                                   \
         }                                                                                                    \
         CHECK(condition);                                                                                    \
     } while (0)

@@ -10,7 +10,7 @@ enum {
     SEND_MS = 250,
     CONNECTIONS = 40,
     MEMORY_BYTES = 3 << 20,
-    LATE_MS = 5000
+    LATE_MS = 15000
 };
 
 static struct sample_child server;

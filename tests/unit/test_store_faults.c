@@ -25,17 +25,15 @@ TEST(a_stopped_redis_makes_calls_unknown_after_the_deadline_and_comes_back_by_it
     redis_start(&redis, NULL);
     world_open_on(&world, &redis, SHORT_MS);
     kill(redis.pid, SIGSTOP);
-    uint64_t began_ms = loop_now_ms();
+    uint64_t began_ms = loop_now_ms(), waited_before_ms = waited_ms();
     probe_start(&world, &first, &script_SET, "first", "v");
     WAIT(&world, first.ends == 1, 2000);
     CHECK_INT(first.outcome, STORE_UNKNOWN);
-    CHECK(loop_now_ms() - began_ms >= SHORT_MS && loop_now_ms() - began_ms < SHORT_MS + 100);
-    began_ms = loop_now_ms();
+    CHECK(loop_now_ms() - began_ms >= SHORT_MS && waited_ms() - waited_before_ms < SHORT_MS + 100);
     probe_start(&world, &later, &script_SET, "later", "v");
     CHECK_INT(later.ends, 0);
-    loop_turn(world.loop, 1);
+    loop_turn(world.loop, 1); /* in the next turn: nothing is waited for */
     CHECK(later.ends == 1 && later.outcome == STORE_NOT_SENT);
-    CHECK(loop_now_ms() - began_ms < 50);
     WAIT(&world, world.store->link.state == LINK_GREETING, 2000);
     WAIT(&world, world.store->link.state == LINK_WAITING, 2000); /* a greeting has its deadline too */
     kill(redis.pid, SIGCONT);
@@ -55,11 +53,11 @@ TEST(a_late_call_takes_the_younger_ones_on_its_link_along)
     struct probe old = {0}, young = {0};
 
     redis_start(&redis, NULL);
-    world_open_on(&world, &redis, SHORT_MS);
+    world_open_on(&world, &redis, 4 * SHORT_MS);
     kill(redis.pid, SIGSTOP);
     probe_start(&world, &old, &script_SET, "old", "v");
-    uint64_t half_ms = loop_now_ms() + SHORT_MS / 2;
-    WAIT(&world, loop_now_ms() >= half_ms, 2000);
+    uint64_t later_ms = loop_now_ms() + SHORT_MS / 4; /* long before the old one's time is up */
+    WAIT(&world, loop_now_ms() >= later_ms, 2000);
     probe_start(&world, &young, &script_SET, "young", "v");
     WAIT(&world, old.ends == 1, 2000);
     CHECK(young.ends == 1 && young.outcome == STORE_UNKNOWN && old.outcome == STORE_UNKNOWN);
@@ -159,9 +157,9 @@ TEST(a_killed_redis_that_returns_is_used_again_within_a_second)
     world.store->link.attempts = 20;
     WAIT(&world, world.store->link.attempts == 21, 2000);
     redis_run(&redis, NULL);
-    uint64_t returned_ms = loop_now_ms();
+    uint64_t returned_ms = waited_ms();
     until_done(&world, 5000);
-    uint64_t took_ms = loop_now_ms() - returned_ms;
+    uint64_t took_ms = waited_ms() - returned_ms;
     CHECK(took_ms < 1000);
     printf("# calls are taken %u ms after Redis has returned\n", (unsigned)took_ms);
     CHECK_INT(store_counts(world.store).reconnects, 1);
@@ -372,10 +370,10 @@ TEST(a_redis_busy_with_anothers_script_was_not_asked)
 
     redis_start(&redis, (const char *const[]){"--busy-reply-threshold", "20", NULL});
     world_open_on(&world, &redis, 2000);
-    redis_make_busy(&redis, 300);
+    redis_make_busy(&redis, 1000);
     struct probe probe = probe_once(&world, &script_SET, "k", "v");
     CHECK_INT(probe.outcome, STORE_NOT_SENT);
-    WAIT(&world, probe_once(&world, &script_SET, "k", "w").outcome == STORE_DONE, 2000);
+    WAIT(&world, probe_once(&world, &script_SET, "k", "w").outcome == STORE_DONE, 5000);
     world_close(&world);
     redis_stop(&redis);
 }

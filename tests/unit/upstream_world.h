@@ -11,8 +11,9 @@
 
 #include "gateway/upstream_internal.h"
 #include "tests/unit/check.h"
+#include "tests/unit/waited.h"
 
-enum { WAIT_MS = 5000, USER_TIMEOUT_MS = 10000, BODY_MAX = 8 << 20, LARGE = 3 << 20 };
+enum { WAIT_MS = 15000, USER_TIMEOUT_MS = 10000, BODY_MAX = 8 << 20, LARGE = 3 << 20 };
 
 #define GET "GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 #define NO_CONTENT "HTTP/1.1 204 No Content\r\n\r\n"
@@ -41,7 +42,7 @@ static uint64_t deadline_ms(void)
         uint64_t give_up_ms = deadline_ms();                                                                 \
         bool holds = false;                                                                                  \
         while (!(holds = (condition)) && loop_now_ms() < give_up_ms) {                                       \
-            loop_turn((world)->loop, 1);                                                                     \
+            waited_turn((world)->loop, 1);                                                                   \
         }                                                                                                    \
         check_true(holds, #condition, __FILE__, __LINE__);                                                   \
     } while (0)
