@@ -68,6 +68,8 @@ TABLE = table("routes.json", *ROUTES)
 OTHER_TABLE = table("other.json", *ROUTES, route("/more/{id}", "more:{id}"))
 world = World(gateway_flags=["--routes", TABLE])
 World.contract.forwards = True
+# A table that was never in force is adopted only while nothing is open.
+check_equal(world.gateway("POST", "/v1/routes/adopt").status, 200)
 
 
 # -- the command line
