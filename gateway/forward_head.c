@@ -280,7 +280,7 @@ bool forward_head_tell(struct forward *f, const struct upstream_head *head)
 {
     http_reply_foreign(f->gate.req); /* how it may be cached is the upstream's to say */
     for (unsigned i = 0; i < head->field_count; i++) {
-        const struct upstream_field *field = &head->fields[i];
+        const struct answer_field *field = &head->fields[i];
 
         if (answer_field_passes(f, head, field->name) &&
             !http_reply_field(f->gate.req, field->name, field->value)) {

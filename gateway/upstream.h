@@ -1,12 +1,12 @@
 /* upstream.h - requests to the servers behind the gateway, over HTTP/1.1: a pool of connections for each
- * upstream and worker, and an own strict parser of answers (RFC 9112; upstream_answer.h says how strict).
+ * upstream and worker, and an own strict parser of answers (RFC 9112; shared/answer.h says how strict).
  *
  * What can be relied on: a request is sent at most once, on one connection; it is never repeated, also not on
  * a kept connection that turns out dead. The end says which of three things is true, and never guesses:
  *
  *   UPSTREAM_WHOLE     a complete, well-formed final answer has been received
- *   UPSTREAM_NOT_SENT  certainly not one byte of the request was handed to the kernel: there was no
- * connection UPSTREAM_UNKNOWN   anything else: reset, closed early, malformed answer, aborted, ...
+ *   UPSTREAM_NOT_SENT  certainly not one byte of the request was handed to the kernel
+ *   UPSTREAM_UNKNOWN   anything else: reset, closed early, malformed answer, aborted, ...
  *
  * An exchange, and what befalls it (upstream_link.c draws the machine of a connection):
  *
@@ -34,12 +34,11 @@
 #define PAWL_GATEWAY_UPSTREAM_H
 
 #include "gateway/route.h"
+#include "shared/answer.h"
 #include "shared/loop.h"
 
 enum {
-    UPSTREAM_HEAD_MAX = 16384, /* of an answer: status line and fields */
-    UPSTREAM_FIELDS_MAX = 64,
-    UPSTREAM_IDLE_MS = 1000,
+    UPSTREAM_IDLE_MS = ANSWER_KEEP_MS,
     UPSTREAM_IDLE_WRITE_MS = 250, /* for a write: an end that it meets there is unknown */
     UPSTREAM_KEPT_MAX = 256,      /* idle connections of one pool */
     UPSTREAM_CONNECT_MS = 5000,
@@ -48,18 +47,12 @@ enum {
 
 enum upstream_end { UPSTREAM_WHOLE, UPSTREAM_NOT_SENT, UPSTREAM_UNKNOWN };
 
-struct upstream_field {
-    struct bytes name, value; /* value without white space around it */
-};
-
 /* Valid during head(). */
 struct upstream_head {
     unsigned status;
-    const struct upstream_field *fields; /* as they came, framing and hop-by-hop fields among them */
+    const struct answer_field *fields; /* as they came, framing and hop-by-hop fields among them */
     unsigned field_count;
-    /* Of the body; -1: not known before its end (chunked, or until close). Of an answer to HEAD: what a body
-     * would have, -1: it does not say. */
-    int64_t length;
+    int64_t length; /* as in struct answer */
 };
 
 /* The owner embeds it and keeps it until ended() was called. None of the functions is called from inside a

@@ -6,7 +6,7 @@
  *   upstream_dial.c         how it is made
  *   upstream_send.c         a request, as bytes, to the kernel
  *   upstream_receive.c      an answer, from the kernel, to the owner
- *   upstream_answer.c       the parser of answers, upstream_answer_head.c its lines
+ *   shared/answer.c         the parser of answers, answer_head.c its lines
  *   upstream_pool.c         the connections of one upstream, kept or in use
  *   upstream_address.c      where it is
  *   upstream_tls.c          https: all of connecting, sending and receiving, through libcurl
@@ -16,8 +16,9 @@
 
 #include <sys/socket.h>
 
-#include "gateway/upstream_answer.h"
+#include "gateway/upstream.h"
 #include "shared/alarm.h"
+#include "shared/answer.h"
 
 enum { UPLINK_IN_SIZE = 65536, UPSTREAM_ADDRESSES_MAX = 8, UPSTREAM_NAME_KEPT_MS = 10000 };
 
@@ -100,7 +101,7 @@ struct upstream_link {
     bool wants_room;   /* upstream_write() took less than all */
     bool says_close;
     /* the answer */
-    struct upstream_answer answer;
+    struct answer answer;
     enum uplink_taking taking;
     struct bytes rest; /* has come, and the owner did not take it; in kept */
     char *kept;

@@ -15,7 +15,7 @@ static bool takes(const struct upstream_link *link)
 
 static void tell_head(struct upstream_link *link)
 {
-    struct upstream_field fields[UPSTREAM_FIELDS_MAX];
+    struct answer_field fields[ANSWER_FIELDS_MAX];
     struct upstream_head head = {.status = link->answer.status,
                                  .fields = fields,
                                  .field_count = answer_fields(&link->answer, fields),

@@ -1,7 +1,7 @@
 /* upstream_tls.c - requests to an upstream over https, through libcurl.
  *
  * libcurl makes the connection, TLS and the request; what comes back it hands on as it came, heads and chunks
- * among it, and the parser of upstream_answer.c reads it like any other: an answer is whole when the parser
+ * among it, and the parser of answer.c reads it like any other: an answer is whole when the parser
  * says so. (libcurl alone would take two lengths, or a length together with chunks.)
  *
  * A write goes out on a connection of its own. On a kept one that turns out dead libcurl sends the request

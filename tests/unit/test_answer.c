@@ -1,7 +1,7 @@
-/* test_upstream_answer.c - the parser of answers: what is whole, what is malformed, however it is cut. */
+/* test_answer.c - the parser of answers: what is whole, what is malformed, however it is cut. */
 #include <stdlib.h>
 
-#include "gateway/upstream_answer.h"
+#include "shared/answer.h"
 #include "tests/unit/check.h"
 
 enum { SAID_MAX = 4096, TAKE_ALL = 1 << 20 };
@@ -39,7 +39,7 @@ static void said_over(struct said *said, const char *how, const char *why)
     said->over = true;
 }
 
-static void said_head(struct said *said, const struct upstream_answer *answer)
+static void said_head(struct said *said, const struct answer *answer)
 {
     char text[64];
 
@@ -48,7 +48,7 @@ static void said_head(struct said *said, const struct upstream_answer *answer)
 }
 
 /* Gives the parser these bytes; take_max of a piece at once. */
-static void give(struct said *said, struct upstream_answer *answer, struct bytes in, size_t take_max)
+static void give(struct said *said, struct answer *answer, struct bytes in, size_t take_max)
 {
     char rest[32];
 
@@ -73,7 +73,7 @@ static void give(struct said *said, struct upstream_answer *answer, struct bytes
     }
 }
 
-static void give_fin(struct said *said, struct upstream_answer *answer)
+static void give_fin(struct said *said, struct answer *answer)
 {
     if (!said->over) {
         bool whole = answer_fin(answer) == ANSWER_WHOLE;
@@ -85,7 +85,7 @@ static void give_fin(struct said *said, struct upstream_answer *answer)
 /* As it comes in two packets, in one when cut is 0; then the upstream closes. */
 static void parse_cut(struct said *said, enum answer_to to, struct bytes text, size_t cut, size_t take_max)
 {
-    struct upstream_answer answer = {0};
+    struct answer answer = {0};
     bool was_over;
 
     *said = (struct said){0};
@@ -101,7 +101,7 @@ static void parse_cut(struct said *said, enum answer_to to, struct bytes text, s
 
 static void parse_bytes(struct said *said, enum answer_to to, struct bytes text)
 {
-    struct upstream_answer answer = {0};
+    struct answer answer = {0};
 
     *said = (struct said){0};
     answer_init(&answer, to);
@@ -421,8 +421,8 @@ TEST(fields_are_told_as_they_came_without_the_white_space_around_them)
 {
     static const char text[] = OK "Server: \t a b \t\r\nX-Empty:\r\nx-empty: \r\nA:b:c\r\n"
                                   "Content-Length: 0\r\n\r\n";
-    struct upstream_field fields[UPSTREAM_FIELDS_MAX];
-    struct upstream_answer answer = {0};
+    struct answer_field fields[ANSWER_FIELDS_MAX];
+    struct answer answer = {0};
     struct bytes in = BYTES(text);
 
     answer_init(&answer, ANSWER_TO_OTHER);
@@ -444,7 +444,7 @@ TEST(fields_are_told_as_they_came_without_the_white_space_around_them)
 
 /* A text that is made of parts. */
 struct made {
-    char at[3 * UPSTREAM_HEAD_MAX];
+    char at[3 * ANSWER_HEAD_MAX];
     size_t len;
 };
 
@@ -482,9 +482,9 @@ TEST(a_head_may_be_as_long_as_the_limit_says_and_no_longer)
         struct made made = {.len = 0};
 
         made_put(&made, begin);
-        made_fill(&made, 'x', UPSTREAM_HEAD_MAX - (sizeof(begin) - 1) - 4 + over);
+        made_fill(&made, 'x', ANSWER_HEAD_MAX - (sizeof(begin) - 1) - 4 + over);
         made_put(&made, "\r\n\r\n");
-        CHECK_INT(made.len, UPSTREAM_HEAD_MAX + over);
+        CHECK_INT(made.len, ANSWER_HEAD_MAX + over);
         check_made(&made, over == 0 ? "204 0 1000 || whole 0" : LONG_HEAD);
     }
 }
@@ -493,7 +493,7 @@ TEST(a_line_without_end_is_refused_in_time)
 {
     struct made made = {.len = 0};
 
-    made_fill(&made, 'x', UPSTREAM_HEAD_MAX + 1);
+    made_fill(&made, 'x', ANSWER_HEAD_MAX + 1);
     check_made(&made, LONG_HEAD);
     made.len = 0;
     made_put(&made, CHUNKED "5;");
@@ -506,7 +506,7 @@ TEST(a_line_without_end_is_refused_in_time)
     check_made(&made, "200 -1 1000 || whole 0");
     made.len = 0;
     made_put(&made, CHUNKED "0\r\nX: ");
-    made_fill(&made, 'x', UPSTREAM_HEAD_MAX);
+    made_fill(&made, 'x', ANSWER_HEAD_MAX);
     check_made(&made, "200 -1 1000 " LONG_HEAD);
 }
 
@@ -517,7 +517,7 @@ TEST(so_many_fields_and_no_more_in_a_head_and_in_a_trailer)
 
         made_put(&made, "HTTP/1.1 204 No\r\n");
         made_put(&trailer, CHUNKED "0\r\n");
-        for (unsigned i = 0; i < UPSTREAM_FIELDS_MAX + over; i++) {
+        for (unsigned i = 0; i < ANSWER_FIELDS_MAX + over; i++) {
             made_put(&made, "X:\r\n");
             made_put(&trailer, "X:\r\n");
         }
@@ -533,7 +533,7 @@ TEST(so_many_fields_and_no_more_in_a_head_and_in_a_trailer)
 TEST(one_parser_reads_many_answers)
 {
     static const char first[] = OK "Content-Length: 2\r\nConnection: close\r\n\r\nab";
-    struct upstream_answer answer = {0};
+    struct answer answer = {0};
     struct said said;
 
     for (unsigned round = 0; round < 3; round++) {

@@ -1,4 +1,4 @@
-/* fuzz_upstream_answer.c - the parser of upstreams' answers: however the bytes are cut, it says the same; and
+/* fuzz_answer.c - the parser of upstreams' answers: however the bytes are cut, it says the same; and
  * what it calls whole, a second reader, built differently, finds to end at the same byte with the same body.
  *
  * The first byte: 'h' for an answer to HEAD. The rest is the answer. */
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "gateway/upstream_answer.h"
+#include "shared/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,14 +41,14 @@ static bool is_trimmed(struct bytes value)
            (strchr(" \t", value.at[0]) == NULL && strchr(" \t", value.at[value.len - 1]) == NULL);
 }
 
-static void say_head(struct said *said, const struct upstream_answer *answer)
+static void say_head(struct said *said, const struct answer *answer)
 {
-    struct upstream_field fields[UPSTREAM_FIELDS_MAX];
+    struct answer_field fields[ANSWER_FIELDS_MAX];
     unsigned count = answer_fields(answer, fields);
 
-    must(++said->heads == 1 && count <= UPSTREAM_FIELDS_MAX);
+    must(++said->heads == 1 && count <= ANSWER_FIELDS_MAX);
     must(answer->status >= 200 && answer->status <= 599 && answer->length >= -1);
-    must(answer->keep_ms <= UPSTREAM_IDLE_MS);
+    must(answer->keep_ms <= ANSWER_KEEP_MS);
     said->head = answer->status * 7919u + (uint64_t)answer->length * 31u + answer->keep_ms;
     for (unsigned i = 0; i < count; i++) {
         must(fields[i].name.len > 0 && memchr(fields[i].name.at, ':', fields[i].name.len) == NULL);
@@ -62,7 +62,7 @@ static void say_head(struct said *said, const struct upstream_answer *answer)
     }
 }
 
-static bool give(struct said *said, struct upstream_answer *answer, struct bytes in, size_t take_max)
+static bool give(struct said *said, struct answer *answer, struct bytes in, size_t take_max)
 {
     size_t len = in.len;
 
@@ -98,7 +98,7 @@ static bool give(struct said *said, struct upstream_answer *answer, struct bytes
 /* In packets of so many bytes. The end as it is when all is given, before a FIN. */
 static struct said parse(enum answer_to to, struct bytes text, size_t packet, size_t take_max)
 {
-    struct upstream_answer answer = {0};
+    struct answer answer = {0};
     struct said said = {.end = ANSWER_MORE};
     bool goes_on = true;
 

@@ -1,8 +1,8 @@
-/* upstream_answer_head.c - the lines of an upstream's answer: what they say, and where the answer will end.
+/* answer_head.c - the lines of an HTTP answer: what they say, and where the answer will end.
  */
 #include <strings.h>
 
-#include "gateway/upstream_answer.h"
+#include "shared/answer.h"
 #include "shared/ascii.h"
 
 enum { LENGTH_DIGITS_MAX = 18, CHUNK_DIGITS_MAX = 15, KEEP_DIGITS_MAX = 6 };
@@ -66,7 +66,7 @@ static int64_t number_of(struct bytes text, size_t digits_max)
 
 /* -- lines */
 
-const char *answer_status_line(struct upstream_answer *answer, struct bytes line)
+const char *answer_status_line(struct answer *answer, struct bytes line)
 {
     static const char version[] = "HTTP/1.";
     size_t at = sizeof(version) - 1;
@@ -86,14 +86,14 @@ const char *answer_status_line(struct upstream_answer *answer, struct bytes line
     return NULL;
 }
 
-const char *answer_field_line(struct upstream_answer *answer, struct bytes line)
+const char *answer_field_line(struct answer *answer, struct bytes line)
 {
-    struct answer_field *field = &answer->fields[answer->field_count];
+    struct answer_span *field = &answer->fields[answer->field_count];
     const char *colon = memchr(line.at, ':', line.len);
     struct bytes name = {line.at, colon != NULL ? (size_t)(colon - line.at) : 0};
     struct bytes value;
 
-    if (answer->field_count == UPSTREAM_FIELDS_MAX) {
+    if (answer->field_count == ANSWER_FIELDS_MAX) {
         return "its answer has too many fields";
     }
     if (line.at[0] == ' ' || line.at[0] == '\t') {
@@ -111,7 +111,7 @@ const char *answer_field_line(struct upstream_answer *answer, struct bytes line)
     return NULL;
 }
 
-const char *answer_chunk_line(struct upstream_answer *answer, struct bytes line)
+const char *answer_chunk_line(struct answer *answer, struct bytes line)
 {
     int64_t size = 0;
     size_t digits = 0, at;
@@ -145,7 +145,7 @@ static void connection_read(struct framing *framing, struct bytes value)
     }
 }
 
-/* Half of the time after which the upstream closes: in the other half it would be a race. */
+/* Half of the time after which the other side closes: in the other half it would be a race. */
 static void keep_alive_read(struct framing *framing, struct bytes value)
 {
     static const char timeout[] = "timeout=";
@@ -163,9 +163,9 @@ static void keep_alive_read(struct framing *framing, struct bytes value)
 }
 
 /* NULL, or what is wrong. */
-static const char *framing_read(const struct upstream_answer *answer, struct framing *framing)
+static const char *framing_read(const struct answer *answer, struct framing *framing)
 {
-    struct upstream_field fields[UPSTREAM_FIELDS_MAX];
+    struct answer_field fields[ANSWER_FIELDS_MAX];
     unsigned count = answer_fields(answer, fields);
 
     for (unsigned i = 0; i < count; i++) {
@@ -194,7 +194,7 @@ static const char *framing_read(const struct upstream_answer *answer, struct fra
     return framing->length >= 0 ? NULL : "the Content-Length of its answer is not a number";
 }
 
-static const char *interim_end(struct upstream_answer *answer, const struct framing *framing)
+static const char *interim_end(struct answer *answer, const struct framing *framing)
 {
     if (answer->status == 101) {
         return "it changes to a protocol that nobody asked for";
@@ -209,9 +209,9 @@ static const char *interim_end(struct upstream_answer *answer, const struct fram
     return NULL;
 }
 
-const char *answer_frame(struct upstream_answer *answer)
+const char *answer_frame(struct answer *answer)
 {
-    struct framing framing = {.keep_ms = UPSTREAM_IDLE_MS};
+    struct framing framing = {.keep_ms = ANSWER_KEEP_MS};
     const char *why = framing_read(answer, &framing);
     bool keeps = !framing.closes && (answer->minor == 1 || framing.keeps_alive);
 

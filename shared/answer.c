@@ -1,22 +1,21 @@
-/* upstream_answer.c - an upstream's answer as it comes: lines, and the bytes between them.
+/* answer.c - an HTTP answer as it comes: lines, and the bytes between them.
  *
  * Whatever is a line is first gathered whole, its bytes checked on the way, and only then understood, in
- * upstream_answer_head.c: so it does not matter how the answer was cut into packets. */
+ * answer_head.c: so it does not matter how the answer was cut into packets. */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "gateway/upstream_answer.h"
+#include "shared/answer.h"
 
 /* What the gathering of a line has come to. */
 enum line { LINE_OPEN, LINE_WHOLE, LINE_BAD };
 
-static void text_clear(struct upstream_answer *answer);
-static enum line line_gather(struct upstream_answer *answer, struct bytes *in);
-static enum answer_event line_understand(struct upstream_answer *answer);
-static enum answer_event fault(struct upstream_answer *answer, const char *why);
+static void text_clear(struct answer *answer);
+static enum line line_gather(struct answer *answer, struct bytes *in);
+static enum answer_event line_understand(struct answer *answer);
+static enum answer_event fault(struct answer *answer, const char *why);
 
-void answer_init(struct upstream_answer *answer, enum answer_to to)
+void answer_init(struct answer *answer, enum answer_to to)
 {
     answer_done(answer);
     answer->place = ANSWER_AT_STATUS;
@@ -29,7 +28,7 @@ void answer_init(struct upstream_answer *answer, enum answer_to to)
     answer->why = NULL;
 }
 
-void answer_done(struct upstream_answer *answer)
+void answer_done(struct answer *answer)
 {
     if (answer->text != answer->near) {
         free(answer->text);
@@ -37,7 +36,7 @@ void answer_done(struct upstream_answer *answer)
     answer->text = answer->near;
 }
 
-enum answer_event answer_next(struct upstream_answer *answer, struct bytes *in)
+enum answer_event answer_next(struct answer *answer, struct bytes *in)
 {
     if (answer->head_told) {
         answer->head_told = false;
@@ -75,7 +74,7 @@ enum answer_event answer_next(struct upstream_answer *answer, struct bytes *in)
     }
 }
 
-void answer_take(struct upstream_answer *answer, struct bytes *in, size_t len)
+void answer_take(struct answer *answer, struct bytes *in, size_t len)
 {
     assert(len <= answer->piece.len && in->at == answer->piece.at);
     in->at += len;
@@ -90,7 +89,7 @@ void answer_take(struct upstream_answer *answer, struct bytes *in, size_t len)
     }
 }
 
-enum answer_event answer_fin(struct upstream_answer *answer)
+enum answer_event answer_fin(struct answer *answer)
 {
     switch (answer->place) {
     case ANSWER_AT_CLOSE: answer->place = ANSWER_AT_END; return ANSWER_WHOLE;
@@ -107,11 +106,10 @@ enum answer_event answer_fin(struct upstream_answer *answer)
     return fault(answer, "it closed the connection within the body of its answer");
 }
 
-unsigned answer_fields(const struct upstream_answer *answer,
-                       struct upstream_field fields[UPSTREAM_FIELDS_MAX])
+unsigned answer_fields(const struct answer *answer, struct answer_field fields[ANSWER_FIELDS_MAX])
 {
     for (unsigned i = 0; i < answer->field_count; i++) {
-        const struct answer_field *field = &answer->fields[i];
+        const struct answer_span *field = &answer->fields[i];
 
         fields[i].name = (struct bytes){answer->text + field->name, field->name_len};
         fields[i].value = (struct bytes){answer->text + field->value, field->value_len};
@@ -121,7 +119,7 @@ unsigned answer_fields(const struct upstream_answer *answer,
 
 /* -- lines */
 
-static enum answer_event fault(struct upstream_answer *answer, const char *why)
+static enum answer_event fault(struct answer *answer, const char *why)
 {
     answer->place = ANSWER_AT_FAULT;
     answer->why = why;
@@ -134,7 +132,7 @@ static bool is_text(char c)
     return ((unsigned char)c >= 0x20 && c != 0x7f) || c == '\t';
 }
 
-static size_t text_limit(const struct upstream_answer *answer)
+static size_t text_limit(const struct answer *answer)
 {
     switch (answer->place) {
     case ANSWER_AT_CHUNK_END: return 2;
@@ -148,10 +146,10 @@ static size_t text_limit(const struct upstream_answer *answer)
     case ANSWER_AT_END:
     case ANSWER_AT_FAULT: break;
     }
-    return UPSTREAM_HEAD_MAX;
+    return ANSWER_HEAD_MAX;
 }
 
-static const char *too_long(const struct upstream_answer *answer)
+static const char *too_long(const struct answer *answer)
 {
     switch (text_limit(answer)) {
     case 2: return "a chunk of its answer is not followed by a line end";
@@ -160,33 +158,35 @@ static const char *too_long(const struct upstream_answer *answer)
     }
 }
 
-static void text_clear(struct upstream_answer *answer)
+static void text_clear(struct answer *answer)
 {
     answer->line = answer->len = 0;
 }
 
-/* Appends bytes that are within the limit. */
-static void text_add(struct upstream_answer *answer, const char *at, size_t len)
+/* Appends bytes that are within the limit; false: there is no memory. */
+static bool text_add(struct answer *answer, const char *at, size_t len)
 {
     if (answer->text == answer->near && answer->len + len > sizeof(answer->near)) {
-        answer->text = malloc(UPSTREAM_HEAD_MAX);
-        if (answer->text == NULL) {
-            fprintf(stderr, "pawl: out of memory\n");
-            abort();
+        char *text = malloc(ANSWER_HEAD_MAX);
+
+        if (text == NULL) {
+            return false;
         }
-        memcpy(answer->text, answer->near, answer->len);
+        memcpy(text, answer->near, answer->len);
+        answer->text = text;
     }
     memcpy(answer->text + answer->len, at, len);
     answer->len += len;
+    return true;
 }
 
-static enum line line_bad(struct upstream_answer *answer, const char *why)
+static enum line line_bad(struct answer *answer, const char *why)
 {
     fault(answer, why);
     return LINE_BAD;
 }
 
-static enum line line_gather(struct upstream_answer *answer, struct bytes *in)
+static enum line line_gather(struct answer *answer, struct bytes *in)
 {
     size_t room = text_limit(answer) - answer->len, len = 0;
     bool end = answer->after_cr;
@@ -205,7 +205,9 @@ static enum line line_gather(struct upstream_answer *answer, struct bytes *in)
         answer->after_cr = false;
         len++;
     }
-    text_add(answer, in->at, len);
+    if (!text_add(answer, in->at, len)) {
+        return line_bad(answer, "there is no memory for the head of its answer");
+    }
     in->at += len;
     in->len -= len;
     if (end && !answer->after_cr) {
@@ -219,7 +221,7 @@ static enum line line_gather(struct upstream_answer *answer, struct bytes *in)
                                         : "its answer has a control character in it");
 }
 
-static enum answer_event head_end(struct upstream_answer *answer)
+static enum answer_event head_end(struct answer *answer)
 {
     const char *why = answer_frame(answer);
 
@@ -235,7 +237,7 @@ static enum answer_event head_end(struct upstream_answer *answer)
     return ANSWER_HEAD;
 }
 
-static enum answer_event line_understand(struct upstream_answer *answer)
+static enum answer_event line_understand(struct answer *answer)
 {
     struct bytes line = {answer->text + answer->line, answer->len - answer->line - 2};
     enum answer_place place = answer->place;
