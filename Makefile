@@ -74,7 +74,8 @@ CLI_O := $(call object,$(CLI) $(GEN)/cli_scripts.c)
 UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
 BENCH_O := $(call object,$(BENCH) $(if $(BENCH),$(GEN)/bench/lease_scripts.c))
-LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/json.c shared/json_scan.c shared/utf8.c))
+LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/json.c shared/json_scan.c shared/utf8.c \
+	shared/answer.c shared/answer_head.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
 GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h cli_scripts.h)
@@ -209,13 +210,13 @@ $(BUILD)/pawl-lease: $(LEASE_O) $(BUILD)/libshared.a $(BUILD)/lease.txt
 $(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
 	$(link) $(CURL_LIBS)
 $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
-	$(link) $(CURL_LIBS)
+	$(link)
 # A sanitizer's own names come from the program. The links are what ldconfig and libpawl-dev would make.
 $(LIBPAWL_SO): $(LIBPAWL_O) api/client/libpawl.map $(BUILD)/libpawl.txt
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) $(filter-out -pie,$(LDFLAGS_ALL)) -shared -fPIC -Wl,-soname,$(LIBPAWL_SONAME) \
 		-Wl,--version-script,api/client/libpawl.map $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(filter %.o,$^) \
-		$(DEPS_LIBS) $(CURL_LIBS)
+		$(DEPS_LIBS)
 	@ln -sf $(@F) $(BUILD)/$(LIBPAWL_SONAME)
 	@ln -sf $(LIBPAWL_SONAME) $(BUILD)/libpawl.so
 

@@ -1,95 +1,115 @@
-/* http_client.c - one HTTP request, sent once. */
+/* http_client.c - one HTTP request, sent once: connect, send, receive, and which of the three ends it came
+ * to. */
 #include "api/client/http_client.h"
 
-#include <curl/curl.h>
-#include <poll.h>
-#include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
 
-enum { BODY_SIZE_FIRST = 4096, LOOK_AGAIN_MS = 1000 };
+#include "api/client/http_internal.h"
+#include "shared/answer.h"
+#include "shared/ascii.h"
+
+enum { BODY_SIZE_FIRST = 4096, RECEIVE_SIZE = 8192 };
 
 /* One request under way. */
 struct exchange {
-    CURL *easy;
-    struct curl_slist *headers;
     const struct http_client_request *request;
     struct http_client_answer *answer;
-    size_t size;
-    CURLcode wrong;  /* the first thing that could not be set */
-    bool head_whole; /* the empty line behind the answer's head has come */
-    char error[CURL_ERROR_SIZE];
+    struct http_place place;
+    struct http_wire wire;
+    struct answer parser;
+    char *head;
+    size_t head_len, sent; /* of head and body together */
+    bool is_dialled;       /* there was a connection */
+    bool may_have_left;    /* a byte of it */
+    bool takes_no_more;    /* the other side, of the request; it may still say something */
+    bool to_sink;
+    size_t size; /* of answer->body */
+    int64_t until_ms;
+    const char *why; /* NULL, when it did not go well: there is no memory */
 };
 
-static const char no_memory[] = "there is no memory for it";
+static enum http_wait exchange_run(struct exchange *exchange);
+static enum http_wait talk(struct exchange *exchange);
+static void request_send(struct exchange *exchange);
+static enum http_wait answer_receive(struct exchange *exchange, bool *whole);
+static enum http_wait answer_understand(struct exchange *exchange, struct bytes in, bool *whole);
+
+/* What came of it is for the caller as the wire says it, with the wire's reason. */
+static enum http_wait wire_said(struct exchange *exchange, enum http_wait went)
+{
+    exchange->why = exchange->wire.why;
+    return went;
+}
+
+static enum http_wait failed(struct exchange *exchange, const char *why)
+{
+    exchange->why = why;
+    return HTTP_FAILED;
+}
+
+static enum http_wait exchange_run(struct exchange *exchange)
+{
+    const struct http_client_request *request = exchange->request;
+    const char *why = http_place_read(&exchange->place, request->url);
+    int64_t connect_by_ms = http_now_ms() + HTTP_CLIENT_CONNECT_TIMEOUT_MS;
+    enum http_wait went;
+
+    if (why != NULL) {
+        exchange->place.authority = BYTES(""); /* nobody was asked */
+        return failed(exchange, why);
+    }
+    exchange->head = http_head_new(request, &exchange->place, &exchange->head_len, &why);
+    if (exchange->head == NULL) {
+        return failed(exchange, why);
+    }
+    went = http_wire_wait(&exchange->wire, NULL, 0, 0);
+    if (went != HTTP_LATE) {
+        return wire_said(exchange, went);
+    }
+    connect_by_ms = connect_by_ms < exchange->until_ms ? connect_by_ms : exchange->until_ms;
+    went = exchange->place.is_tls ? http_tls_connect(&exchange->wire, request->url, connect_by_ms)
+                                  : http_dial(&exchange->wire, &exchange->place, connect_by_ms);
+    exchange->is_dialled = went == HTTP_READY;
+    return exchange->is_dialled ? talk(exchange) : wire_said(exchange, went);
+}
 
 /* -- the request */
 
-static void note(struct exchange *exchange, CURLcode code)
+/* What is next to be sent; nothing when all of it is, or no more is taken. */
+static struct bytes unsent(const struct exchange *exchange)
 {
-    if (exchange->wrong == CURLE_OK) {
-        exchange->wrong = code;
+    struct bytes body = exchange->request->body;
+    size_t body_sent = exchange->sent > exchange->head_len ? exchange->sent - exchange->head_len : 0;
+
+    if (exchange->takes_no_more || exchange->sent >= exchange->head_len + body.len) {
+        return (struct bytes){NULL, 0};
     }
+    if (exchange->sent < exchange->head_len) {
+        return (struct bytes){exchange->head + exchange->sent, exchange->head_len - exchange->sent};
+    }
+    return (struct bytes){body.at + body_sent, body.len - body_sent};
 }
 
-static void header_add(struct exchange *exchange, const char *line)
+/* As much as is taken now. TLS may have sent some of what it says it has not taken. */
+static void request_send(struct exchange *exchange)
 {
-    struct curl_slist *longer = curl_slist_append(exchange->headers, line);
+    for (struct bytes next; (next = unsent(exchange)).len > 0;) {
+        ssize_t len;
 
-    if (longer == NULL) {
-        note(exchange, CURLE_OUT_OF_MEMORY);
-        return;
-    }
-    exchange->headers = longer;
-}
-
-/* A line feed would begin a header of somebody else's choice. */
-static bool is_one_line(struct bytes value)
-{
-    for (size_t at = 0; at < value.len; at++) {
-        unsigned char c = (unsigned char)value.at[at];
-
-        if (c < 0x20 || c == 0x7f) {
-            return false;
+        exchange->may_have_left = exchange->may_have_left || exchange->place.is_tls;
+        len = http_wire_send(&exchange->wire, next);
+        if (len <= 0) {
+            exchange->takes_no_more = len == 0 || errno != EAGAIN;
+            return;
         }
+        exchange->may_have_left = true;
+        exchange->sent += (size_t)len;
     }
-    return true;
 }
 
-static void header_add_pair(struct exchange *exchange, const struct http_client_header *header)
-{
-    size_t size = strlen(header->name) + 2 + header->value.len + 1;
-    char *line;
-
-    if (!is_one_line(header->value)) {
-        note(exchange, CURLE_BAD_FUNCTION_ARGUMENT);
-        return;
-    }
-    line = malloc(size);
-    if (line == NULL) {
-        note(exchange, CURLE_OUT_OF_MEMORY);
-        return;
-    }
-    snprintf(line, size, "%s: %.*s", header->name, (int)header->value.len, header->value.at);
-    header_add(exchange, line);
-    explicit_bzero(line, size);
-    free(line);
-}
-
-static void headers_add(struct exchange *exchange)
-{
-    const struct http_client_header *header = exchange->request->headers;
-
-    /* "Name:" takes a header of libcurl's own away (CURLOPT_HTTPHEADER(3)). With Expect, a 417 would make it
-     * send twice. */
-    header_add(exchange, "Expect:");
-    header_add(exchange, "Content-Type:");
-    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++) {
-        if (header[i].value.len > 0) {
-            header_add_pair(exchange, &header[i]);
-        }
-    }
-    note(exchange, curl_easy_setopt(exchange->easy, CURLOPT_HTTPHEADER, exchange->headers));
-}
+/* -- the answer */
 
 /* Room for so many bytes and a NUL. What was there is wiped when it moves: a lease_id may be in it. */
 static bool body_room(struct exchange *exchange, size_t len)
@@ -116,220 +136,219 @@ static bool body_room(struct exchange *exchange, size_t len)
     return true;
 }
 
-/* An answer that is not what was asked for must not come out as if it were. */
-static bool is_for_the_sink(const struct exchange *exchange)
+static enum http_wait body_take(struct exchange *exchange, struct bytes piece)
 {
-    const struct http_client_header *needs = &exchange->request->sink_needs;
-    struct curl_header *header = NULL;
-    long status = 0;
-
-    curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
-    return exchange->request->sink != NULL && status == 200 &&
-           (needs->name == NULL ||
-            (curl_easy_header(exchange->easy, needs->name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
-             strncmp(header->value, needs->value.at != NULL ? needs->value.at : "", needs->value.len) == 0));
-}
-
-static size_t body_take(char *at, size_t one, size_t len, void *user)
-{
-    struct exchange *exchange = user;
     struct http_client_answer *answer = exchange->answer;
 
-    (void)one; /* always 1 (CURLOPT_WRITEFUNCTION(3)) */
-    if (is_for_the_sink(exchange)) {
-        return fwrite(at, 1, len, exchange->request->sink);
+    if (exchange->to_sink) {
+        bool written = fwrite(piece.at, 1, piece.len, exchange->request->sink) == piece.len;
+
+        return written ? HTTP_READY : failed(exchange, "what it answers cannot be written");
     }
-    if (answer->len + len > HTTP_CLIENT_ANSWER_MAX || !body_room(exchange, answer->len + len)) {
-        return 0;
+    if (answer->len + piece.len > HTTP_CLIENT_ANSWER_MAX) {
+        return failed(exchange, "its answer is too large");
     }
-    memcpy(answer->body + answer->len, at, len);
-    answer->len += len;
+    if (!body_room(exchange, answer->len + piece.len)) {
+        return failed(exchange, NULL);
+    }
+    memcpy(answer->body + answer->len, piece.at, piece.len);
+    answer->len += piece.len;
     answer->body[answer->len] = '\0';
-    return len;
+    return HTTP_READY;
 }
 
-/* libcurl 7.88 takes an answer that is cut within its head for one whose body ends there. */
-static size_t head_take(char *at, size_t one, size_t len, void *user)
+static const struct answer_field *field_find(const struct answer_field *fields, unsigned count,
+                                             const char *name)
 {
-    struct exchange *exchange = user;
-
-    (void)one; /* always 1 (CURLOPT_HEADERFUNCTION(3)) */
-    exchange->head_whole = bytes_are((struct bytes){at, len}, "\r\n") ||
-                           bytes_are((struct bytes){at, len}, "\n");
-    return len;
-}
-
-static void options_set(struct exchange *exchange)
-{
-    const struct http_client_request *request = exchange->request;
-    CURL *easy = exchange->easy;
-    long timeout_ms = request->timeout_ms > 0 ? (long)request->timeout_ms : HTTP_CLIENT_TIMEOUT_MS;
-
-    note(exchange, curl_easy_setopt(easy, CURLOPT_URL, request->url));
-    note(exchange, curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method));
-    note(exchange, curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https"));
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    /* Also switches off http_proxy and all_proxy (CURLOPT_PROXY(3)). */
-    note(exchange, curl_easy_setopt(easy, CURLOPT_PROXY, ""));
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
-    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CLIENT_CONNECT_TIMEOUT_MS);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
-    /* Without it, giving up would wait for a slow getaddrinfo() (lib/asyn-thread.c Curl_resolver_kill()). */
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    note(exchange, curl_easy_setopt(easy, CURLOPT_USERAGENT, "pawl/" PAWL_VERSION));
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->error);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, head_take);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_take);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
-    if (request->body.at != NULL) {
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.at);
-    }
-    headers_add(exchange);
-}
-
-/* -- the answer */
-
-static void header_keep(struct exchange *exchange, const char *name, char buf[HTTP_CLIENT_HEADER_SIZE])
-{
-    struct curl_header *header = NULL;
-
-    if (curl_easy_header(exchange->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
-        strlen(header->value) < HTTP_CLIENT_HEADER_SIZE) {
-        snprintf(buf, HTTP_CLIENT_HEADER_SIZE, "%s", header->value);
-    }
-}
-
-/* Both must agree that nothing left: how far libcurl came, and the count of its bytes of the request that
- * were handed to the kernel (CURLINFO_REQUEST_SIZE, raised in lib/http.c Curl_buffer_send() after each
- * write). */
-static bool certainly_not_sent(CURL *easy, CURLcode code)
-{
-    long sent = -1;
-    bool on_the_way = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_COULDNT_CONNECT ||
-                      code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_SSL_CONNECT_ERROR ||
-                      code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_ABORTED_BY_CALLBACK ||
-                      code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
-
-    return on_the_way && curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK && sent == 0;
-}
-
-/* -- sending */
-
-static bool is_stopped(const struct exchange *exchange, struct curl_waitfd *extra, unsigned *count)
-{
-    const int *fds = exchange->request->stop_fds;
-    struct pollfd ready[HTTP_CLIENT_STOPS_MAX];
-
-    *count = 0;
-    for (; fds != NULL && *count < HTTP_CLIENT_STOPS_MAX && fds[*count] >= 0; ++*count) {
-        extra[*count] = (struct curl_waitfd){.fd = fds[*count], .events = CURL_WAIT_POLLIN};
-        ready[*count] = (struct pollfd){.fd = fds[*count], .events = POLLIN};
-    }
-    return *count > 0 && poll(ready, *count, 0) > 0;
-}
-
-static CURLcode multi_result(CURLM *multi)
-{
-    int left;
-    const CURLMsg *message = curl_multi_info_read(multi, &left);
-
-    return message != NULL && message->msg == CURLMSG_DONE ? message->data.result : CURLE_OUT_OF_MEMORY;
-}
-
-static CURLcode multi_run(struct exchange *exchange, CURLM *multi)
-{
-    struct curl_waitfd extra[HTTP_CLIENT_STOPS_MAX];
-    unsigned count;
-    bool stopped = is_stopped(exchange, extra, &count);
-    int running = 1;
-
-    while (!stopped) {
-        if (curl_multi_perform(multi, &running) != CURLM_OK) {
-            return CURLE_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < count; i++) {
+        if (fields[i].name.len == strlen(name) &&
+            strncasecmp(fields[i].name.at, name, fields[i].name.len) == 0) {
+            return &fields[i];
         }
-        if (running == 0) {
-            return multi_result(multi);
-        }
-        if (curl_multi_poll(multi, extra, count, LOOK_AGAIN_MS, NULL) != CURLM_OK) {
-            return CURLE_OUT_OF_MEMORY;
-        }
-        stopped = is_stopped(exchange, extra, &count);
     }
-    exchange->answer->stopped = true;
-    return CURLE_ABORTED_BY_CALLBACK;
+    return NULL;
 }
 
-static CURLcode exchange_perform(struct exchange *exchange)
+static unsigned seconds_of(struct bytes value)
 {
-    CURLM *multi = curl_multi_init();
-    CURLcode code = CURLE_OUT_OF_MEMORY;
+    unsigned seconds = 0;
 
-    if (multi != NULL && curl_multi_add_handle(multi, exchange->easy) == CURLM_OK) {
-        code = multi_run(exchange, multi);
-        curl_multi_remove_handle(multi, exchange->easy);
+    for (size_t i = 0; i < value.len; i++) {
+        if (!ascii_is_digit(value.at[i]) || seconds > UINT16_MAX / 10) {
+            return 0;
+        }
+        seconds = seconds * 10 + (unsigned)(value.at[i] - '0');
     }
-    curl_multi_cleanup(multi);
-    return code;
+    return seconds < UINT16_MAX ? seconds : 0;
 }
 
-static enum http_client_outcome exchange_run(struct exchange *exchange)
+/* An answer that is not what was asked for must not come out as if it were. */
+static bool is_for_the_sink(const struct http_client_request *request, unsigned status,
+                            const struct answer_field *fields, unsigned count)
+{
+    const struct http_client_header *needs = &request->sink_needs;
+    const struct answer_field *field = needs->name != NULL ? field_find(fields, count, needs->name) : NULL;
+
+    return request->sink != NULL && status == 200 &&
+           (needs->name == NULL ||
+            (field != NULL && field->value.len >= needs->value.len &&
+             (needs->value.len == 0 || memcmp(field->value.at, needs->value.at, needs->value.len) == 0)));
+}
+
+static void head_take(struct exchange *exchange)
 {
     struct http_client_answer *answer = exchange->answer;
-    CURLcode code = exchange_perform(exchange);
-    curl_off_t again = 0;
-    long status = 0;
+    const struct {
+        const char *name;
+        char *to;
+    } kept[] = {{"ETag", answer->etag},
+                {"Content-Type", answer->content_type},
+                {"Date", answer->date},
+                {"Fencing-Status", answer->fencing_status},
+                {"Fencing-Mark", answer->fencing_mark}};
+    struct answer_field fields[ANSWER_FIELDS_MAX];
+    unsigned count = answer_fields(&exchange->parser, fields);
+    const struct answer_field *again = field_find(fields, count, "Retry-After");
 
-    if (code == CURLE_OK && !exchange->head_whole) {
-        code = CURLE_PARTIAL_FILE;
+    answer->status = exchange->parser.status;
+    answer->retry_after_s = again != NULL ? seconds_of(again->value) : 0;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        const struct answer_field *field = field_find(fields, count, kept[i].name);
+
+        if (field != NULL && field->value.len < HTTP_CLIENT_HEADER_SIZE) {
+            memcpy(kept[i].to, field->value.at, field->value.len);
+            kept[i].to[field->value.len] = '\0';
+        }
     }
-    if (code != CURLE_OK) {
-        snprintf(answer->why, sizeof(answer->why), "%s",
-                 exchange->error[0] != '\0' ? exchange->error : curl_easy_strerror(code));
-        return certainly_not_sent(exchange->easy, code) ? HTTP_CLIENT_NOT_SENT : HTTP_CLIENT_UNKNOWN;
+    exchange->to_sink = is_for_the_sink(exchange->request, answer->status, fields, count);
+}
+
+static enum http_wait answer_understand(struct exchange *exchange, struct bytes in, bool *whole)
+{
+    for (;;) {
+        enum http_wait went;
+
+        switch (answer_next(&exchange->parser, &in)) {
+        case ANSWER_MORE: return HTTP_READY;
+        case ANSWER_HEAD: head_take(exchange); break;
+        case ANSWER_PIECE:
+            went = body_take(exchange, exchange->parser.piece);
+            if (went != HTTP_READY) {
+                return went;
+            }
+            answer_take(&exchange->parser, &in, exchange->parser.piece.len);
+            break;
+        case ANSWER_WHOLE: *whole = true; return HTTP_READY;
+        case ANSWER_MALFORMED: return failed(exchange, exchange->parser.why);
+        }
     }
-    curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(exchange->easy, CURLINFO_RETRY_AFTER, &again);
-    answer->status = (unsigned)status;
-    answer->retry_after_s = again > 0 && again < UINT16_MAX ? (unsigned)again : 0;
-    header_keep(exchange, "ETag", answer->etag);
-    header_keep(exchange, "Content-Type", answer->content_type);
-    header_keep(exchange, "Date", answer->date);
-    header_keep(exchange, "Fencing-Status", answer->fencing_status);
-    header_keep(exchange, "Fencing-Mark", answer->fencing_mark);
-    return HTTP_CLIENT_ANSWERED;
+}
+
+/* Over https an attacker could cut what has no length, and libcurl does not tell (RFC 9112, 9.8). */
+static enum http_wait answer_ends(struct exchange *exchange, bool *whole)
+{
+    if (exchange->place.is_tls && exchange->parser.place == ANSWER_AT_CLOSE) {
+        return failed(exchange, "its answer has no length, nor chunks");
+    }
+    *whole = answer_fin(&exchange->parser) == ANSWER_WHOLE;
+    return *whole ? HTTP_READY : failed(exchange, exchange->parser.why);
+}
+
+/* All that is there. */
+static enum http_wait answer_receive(struct exchange *exchange, bool *whole)
+{
+    char in[RECEIVE_SIZE];
+    enum http_wait went = HTTP_READY;
+    bool more = true;
+
+    while (more && went == HTTP_READY && !*whole) {
+        ssize_t len = http_wire_receive(&exchange->wire, in, sizeof(in));
+
+        if (len > 0) {
+            went = answer_understand(exchange, (struct bytes){in, (size_t)len}, whole);
+            explicit_bzero(in, (size_t)len); /* a lease_id may have been in it */
+        } else if (len == 0) {
+            went = answer_ends(exchange, whole);
+        } else if (errno == EAGAIN) {
+            more = false;
+        } else {
+            went = wire_said(exchange, HTTP_FAILED);
+        }
+    }
+    return went;
+}
+
+/* An answer that is whole before the whole request was sent is one, too: a refusal. */
+static enum http_wait talk(struct exchange *exchange)
+{
+    bool whole = false;
+
+    answer_init(&exchange->parser,
+                strcmp(exchange->request->method, "HEAD") == 0 ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
+    for (;;) {
+        struct pollfd ready = {.fd = exchange->wire.fd, .events = POLLIN};
+        enum http_wait went;
+
+        request_send(exchange);
+        went = answer_receive(exchange, &whole);
+        if (whole || went != HTTP_READY) {
+            return went;
+        }
+        ready.events |= unsent(exchange).len > 0 ? POLLOUT : 0;
+        went = http_wire_wait(&exchange->wire, &ready, 1, exchange->until_ms);
+        if (went != HTTP_READY) {
+            return wire_said(exchange, went);
+        }
+    }
+}
+
+/* -- the three ends */
+
+static enum http_client_outcome outcome_of(struct exchange *exchange, enum http_wait went)
+{
+    struct http_client_answer *answer = exchange->answer;
+    const char *why = exchange->why;
+    struct bytes where = exchange->is_dialled ? BYTES("") : exchange->place.authority;
+
+    if (went == HTTP_READY) {
+        return HTTP_CLIENT_ANSWERED;
+    }
+    answer->status = 0;
+    answer->stopped = went == HTTP_STOPPED;
+    answer->no_memory = went == HTTP_FAILED && why == NULL;
+    snprintf(answer->why, sizeof(answer->why), "%.*s%s%s", (int)where.len, where.at,
+             where.len > 0 ? ": " : "",
+             went == HTTP_STOPPED ? "it was given up"
+             : went == HTTP_LATE  ? "it took too long"
+             : why == NULL        ? "there is no memory for it"
+                                  : why);
+    return exchange->may_have_left ? HTTP_CLIENT_UNKNOWN : HTTP_CLIENT_NOT_SENT;
 }
 
 enum http_client_outcome http_client_send(const struct http_client_request *request,
                                           struct http_client_answer *answer)
 {
-    struct exchange exchange = {.request = request, .answer = answer, .size = BODY_SIZE_FIRST};
-    enum http_client_outcome outcome = HTTP_CLIENT_NOT_SENT;
+    unsigned timeout_ms = request->timeout_ms > 0 ? request->timeout_ms : HTTP_CLIENT_TIMEOUT_MS;
+    struct exchange exchange = {.request = request,
+                                .answer = answer,
+                                .size = BODY_SIZE_FIRST,
+                                .wire = {.stop_fds = request->stop_fds, .fd = -1},
+                                .until_ms = http_now_ms() + timeout_ms};
+    enum http_wait went = HTTP_FAILED;
+    enum http_client_outcome outcome;
 
     *answer = (struct http_client_answer){.body = malloc(exchange.size)};
-    /* Makes libcurl ready, the first time, under a lock of its own (7.84 and later: lib/easy.c). */
-    exchange.easy = curl_easy_init();
-    if (answer->body == NULL || exchange.easy == NULL) {
-        snprintf(answer->why, sizeof(answer->why), "%s", no_memory);
-        answer->no_memory = true;
-    } else {
+    if (answer->body != NULL) {
         answer->body[0] = '\0';
-        options_set(&exchange);
-        if (exchange.wrong == CURLE_OK) {
-            outcome = exchange_run(&exchange);
-        } else {
-            answer->no_memory = exchange.wrong == CURLE_OUT_OF_MEMORY;
-            snprintf(answer->why, sizeof(answer->why), "%s",
-                     answer->no_memory ? no_memory : "it has a header with a control character");
-        }
+        went = exchange_run(&exchange);
     }
-    curl_slist_free_all(exchange.headers);
-    curl_easy_cleanup(exchange.easy);
+    outcome = outcome_of(&exchange, went);
+    http_wire_close(&exchange.wire, outcome == HTTP_CLIENT_UNKNOWN ? HTTP_RESET : HTTP_CLOSE);
+    answer_done(&exchange.parser);
+    if (exchange.head != NULL) {
+        explicit_bzero(exchange.head, exchange.head_len);
+        free(exchange.head);
+    }
     return outcome;
 }
 

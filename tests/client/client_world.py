@@ -144,12 +144,14 @@ class Line:
 
     @staticmethod
     def _watch(near, far):
-        """A client that leaves is seen by the service."""
+        """A client that leaves, in order or with a reset, is seen by the service."""
         try:
-            if not near.recv(1):
+            leaves = not near.recv(1)
+        except OSError as error:
+            leaves = isinstance(error, ConnectionResetError)  # and not that it was closed here
+        if leaves:
+            with contextlib.suppress(OSError):
                 far.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
 
     @staticmethod
     def _whole(near, plan):

@@ -1,0 +1,199 @@
+/* http_head.c - from a URL and headers to the text of a request. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/client/http_internal.h"
+#include "shared/ascii.h"
+
+/* -- the URL */
+
+static const char not_plain[] = "its address is not a plain http:// or https:// one";
+
+/* The bytes before the first of these, which url is moved over. */
+static struct bytes part_until(const char **url, const char *ends)
+{
+    struct bytes part = {*url, strcspn(*url, ends)};
+
+    *url += part.len;
+    return part;
+}
+
+static bool host_read(struct http_place *place, struct bytes host)
+{
+    bool is_ipv6 = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
+
+    if (is_ipv6) {
+        host = (struct bytes){host.at + 1, host.len - 2};
+    }
+    if (host.len == 0 || host.len >= sizeof(place->host) ||
+        !ascii_is_word(host, is_ipv6 ? BYTES(":.") : BYTES("-._"))) {
+        return false;
+    }
+    memcpy(place->host, host.at, host.len);
+    place->host[host.len] = '\0';
+    return true;
+}
+
+static bool port_read(struct http_place *place, struct bytes port)
+{
+    unsigned number = 0;
+
+    if (port.len == 0 || port.len >= sizeof(place->port)) {
+        return false;
+    }
+    for (size_t i = 0; i < port.len; i++) {
+        if (!ascii_is_digit(port.at[i])) {
+            return false;
+        }
+        number = number * 10 + (unsigned)(port.at[i] - '0');
+    }
+    memcpy(place->port, port.at, port.len);
+    place->port[port.len] = '\0';
+    return number > 0 && number <= UINT16_MAX;
+}
+
+static bool authority_read(struct http_place *place)
+{
+    struct bytes host = place->authority;
+    const char *port = place->is_tls ? "443" : "80";
+    size_t at = host.len;
+
+    while (at > 0 && ascii_is_digit(host.at[at - 1])) {
+        at--;
+    }
+    if (at > 0 && host.at[at - 1] == ':') {
+        return port_read(place, (struct bytes){host.at + at, host.len - at}) &&
+               host_read(place, (struct bytes){host.at, at - 1});
+    }
+    memcpy(place->port, port, strlen(port) + 1);
+    return host_read(place, host);
+}
+
+static bool is_target(struct bytes target)
+{
+    for (size_t i = 0; i < target.len; i++) {
+        unsigned char c = (unsigned char)target.at[i];
+
+        if (c <= ' ' || c == 0x7f || c == '#') {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *http_place_read(struct http_place *place, const char *url)
+{
+    static const char plain[] = "http://", secure[] = "https://";
+
+    place->is_tls = strncmp(url, secure, sizeof(secure) - 1) == 0;
+    if (place->is_tls) {
+        url += sizeof(secure) - 1;
+    } else if (strncmp(url, plain, sizeof(plain) - 1) == 0) {
+        url += sizeof(plain) - 1;
+    } else {
+        return not_plain;
+    }
+    place->authority = part_until(&url, "/?#");
+    place->target = (struct bytes){url, strlen(url)};
+    if (*url == '?' || !is_target(place->target) || !authority_read(place)) {
+        return not_plain;
+    }
+    return NULL;
+}
+
+/* -- the head */
+
+/* What is written, or how long it would be. */
+struct text {
+    char *at;
+    size_t size, len;
+};
+
+static void text_add(struct text *text, struct bytes piece)
+{
+    if (text->len + piece.len <= text->size) {
+        memcpy(text->at + text->len, piece.at, piece.len);
+    }
+    text->len += piece.len;
+}
+
+static void text_add_string(struct text *text, const char *string)
+{
+    text_add(text, (struct bytes){string, strlen(string)});
+}
+
+static void header_add(struct text *text, const char *name, struct bytes value)
+{
+    text_add_string(text, name);
+    text_add(text, BYTES(": "));
+    text_add(text, value);
+    text_add(text, BYTES("\r\n"));
+}
+
+/* A line feed would begin a header of somebody else's choice. */
+static bool is_one_line(struct bytes value)
+{
+    for (size_t at = 0; at < value.len; at++) {
+        unsigned char c = (unsigned char)value.at[at];
+
+        if (c < 0x20 || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A server may refuse one of these without a length (RFC 9110, 8.6). */
+static bool wants_length(const struct http_client_request *request)
+{
+    return request->body.at != NULL || strcmp(request->method, "POST") == 0 ||
+           strcmp(request->method, "PUT") == 0 || strcmp(request->method, "PATCH") == 0;
+}
+
+static void head_write(struct text *text, const struct http_client_request *request,
+                       const struct http_place *place)
+{
+    const struct http_client_header *header = request->headers;
+    char length[24];
+
+    text_add_string(text, request->method);
+    text_add(text, BYTES(" "));
+    text_add(text, place->target.len > 0 ? place->target : BYTES("/"));
+    text_add(text, BYTES(" HTTP/1.1\r\n"));
+    header_add(text, "Host", place->authority);
+    header_add(text, "User-Agent", BYTES("pawl/" PAWL_VERSION));
+    header_add(text, "Accept", BYTES("*/*"));
+    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++) {
+        if (header[i].value.len > 0) {
+            header_add(text, header[i].name, header[i].value);
+        }
+    }
+    if (wants_length(request)) {
+        snprintf(length, sizeof(length), "%zu", request->body.len);
+        header_add(text, "Content-Length", (struct bytes){length, strlen(length)});
+    }
+    text_add(text, BYTES("\r\n"));
+}
+
+char *http_head_new(const struct http_client_request *request, const struct http_place *place, size_t *len,
+                    const char **why)
+{
+    struct text measured = {0}, text = {0};
+
+    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && request->headers[i].name != NULL; i++) {
+        if (!is_one_line(request->headers[i].value)) {
+            *why = "it has a header with a control character";
+            return NULL;
+        }
+    }
+    head_write(&measured, request, place);
+    text.at = malloc(measured.len);
+    text.size = measured.len;
+    if (text.at == NULL) {
+        *why = NULL;
+        return NULL;
+    }
+    head_write(&text, request, place);
+    *len = text.len;
+    return text.at;
+}

@@ -1,0 +1,98 @@
+/* http_internal.h - what the files of the HTTP client share. Nobody else includes it.
+ *
+ *   http_client.c   one exchange: connect, send, receive, and which of the three ends it came to
+ *   http_head.c     from a URL and headers to the text of a request
+ *   http_wire.c     what bytes go through: waiting, a socket, or TLS over one
+ *   http_dial.c     a connection to the first of a host's addresses that takes one
+ *   http_lookup.c   the addresses of a name
+ *   http_tls.c      https: libcurl, which is loaded when it is needed */
+#ifndef PAWL_CLIENT_HTTP_INTERNAL_H
+#define PAWL_CLIENT_HTTP_INTERNAL_H
+
+#include <poll.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "api/client/http_client.h"
+
+enum { HTTP_HOST_SIZE = 256, HTTP_PORT_SIZE = 6, HTTP_ADDRESSES_MAX = 8 };
+
+/* -- http_head.c */
+
+struct http_place {
+    bool is_tls;
+    char host[HTTP_HOST_SIZE], port[HTTP_PORT_SIZE]; /* an IPv6 address without its brackets */
+    struct bytes authority, target;                  /* in the URL; target empty: "/" */
+};
+
+/* NULL, or what is wrong: another scheme, a user, a fragment, a host that is no ASCII name or address, a port
+ * that is not 1 to 65535, white space or a control character. */
+const char *http_place_read(struct http_place *place, const char *url);
+
+/* The request line and the header, to be wiped and freed; NULL, and why. */
+char *http_head_new(const struct http_client_request *request, const struct http_place *place, size_t *len,
+                    const char **why);
+
+/* -- http_wire.c */
+
+enum http_wait {
+    HTTP_READY,
+    HTTP_STOPPED, /* one of stop_fds is readable */
+    HTTP_LATE,
+    HTTP_FAILED /* wire->why */
+};
+
+struct http_tls;
+
+struct http_wire {
+    const int *stop_fds;  /* as in struct http_client_request */
+    int fd;               /* -1: none */
+    struct http_tls *tls; /* NULL: plain */
+    const char *why;      /* static, or tls' own; NULL: there is no memory */
+};
+
+/* Milliseconds of CLOCK_BOOTTIME: a limit that passed in a suspended machine has passed. */
+int64_t http_now_ms(void);
+/* Until one of fds is ready, at most HTTP_ADDRESSES_MAX of them; never waits behind until_ms. */
+enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsigned count, int64_t until_ms);
+/* As send(2) and recv(2) that do not block: bytes; 0: the other side has closed; -1: errno is EAGAIN, or why
+ * says what is wrong. */
+ssize_t http_wire_send(struct http_wire *wire, struct bytes bytes);
+ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size);
+/* HTTP_RESET: what the kernel still has of the request does not arrive later. */
+enum http_close { HTTP_CLOSE, HTTP_RESET };
+void http_wire_close(struct http_wire *wire, enum http_close how);
+
+/* -- http_lookup.c */
+
+struct http_address {
+    struct sockaddr_storage at;
+    socklen_t len;
+};
+
+struct http_addresses {
+    struct http_address list[HTTP_ADDRESSES_MAX];
+    unsigned count;
+};
+
+/* A literal address, and "localhost" (RFC 6761, 6.3), which need not be looked up. */
+bool http_address_literal(const struct http_place *place, struct http_addresses *found);
+/* Any other name, on a thread of its own: getaddrinfo(3) blocks for as long as the resolver does, and cannot
+ * be called back. */
+enum http_wait http_lookup(struct http_wire *wire, const struct http_place *place,
+                           struct http_addresses *found, int64_t until_ms);
+
+/* -- http_dial.c: HTTP_READY, and wire->fd is connected. */
+enum http_wait http_dial(struct http_wire *wire, const struct http_place *place, int64_t until_ms);
+enum http_wait http_dial_any(struct http_wire *wire, const struct http_addresses *addresses,
+                             int64_t until_ms);
+
+/* -- http_tls.c. HTTP_READY, and wire->fd and wire->tls are a connection whose other end is who the URL says.
+ */
+enum http_wait http_tls_connect(struct http_wire *wire, const char *url, int64_t until_ms);
+ssize_t http_tls_send(struct http_wire *wire, struct bytes bytes);
+ssize_t http_tls_receive(struct http_wire *wire, char *to, size_t size);
+void http_tls_close(struct http_wire *wire);
+
+#endif

@@ -1,0 +1,103 @@
+/* http_wire.c - what bytes go through: waiting, a socket, or TLS over one. */
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/client/http_internal.h"
+
+int64_t http_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int wait_ms(int64_t until_ms)
+{
+    int64_t left_ms = until_ms - http_now_ms();
+
+    return left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+}
+
+enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsigned count, int64_t until_ms)
+{
+    struct pollfd all[HTTP_ADDRESSES_MAX + HTTP_CLIENT_STOPS_MAX];
+    unsigned stops = 0;
+
+    if (count > 0) {
+        memcpy(all, fds, count * sizeof(*fds));
+    }
+    for (; wire->stop_fds != NULL && stops < HTTP_CLIENT_STOPS_MAX && wire->stop_fds[stops] >= 0; stops++) {
+        all[count + stops] = (struct pollfd){.fd = wire->stop_fds[stops], .events = POLLIN};
+    }
+    for (;;) {
+        int64_t now_ms = http_now_ms();
+        int ready = poll(all, count + stops, wait_ms(until_ms));
+
+        for (unsigned i = 0; ready > 0 && i < stops; i++) {
+            if (all[count + i].revents != 0) {
+                return HTTP_STOPPED;
+            }
+        }
+        if (ready < 0 && errno != EINTR) {
+            wire->why = strerrordesc_np(errno);
+            return HTTP_FAILED;
+        }
+        if (ready > 0) { /* then there are some */
+            memcpy(fds, all, count * sizeof(*fds));
+            return HTTP_READY;
+        }
+        if (now_ms >= until_ms) { /* what was ready by then has been seen */
+            return HTTP_LATE;
+        }
+    }
+}
+
+ssize_t http_wire_send(struct http_wire *wire, struct bytes bytes)
+{
+    ssize_t len;
+
+    if (wire->tls != NULL) {
+        return http_tls_send(wire, bytes);
+    }
+    do {
+        len = send(wire->fd, bytes.at, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (len < 0 && errno == EINTR);
+    if (len < 0 && errno != EAGAIN) {
+        wire->why = strerrordesc_np(errno);
+    }
+    return len;
+}
+
+ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size)
+{
+    ssize_t len;
+
+    if (wire->tls != NULL) {
+        return http_tls_receive(wire, to, size);
+    }
+    do {
+        len = recv(wire->fd, to, size, MSG_DONTWAIT);
+    } while (len < 0 && errno == EINTR);
+    if (len < 0 && errno != EAGAIN) {
+        wire->why = strerrordesc_np(errno);
+    }
+    return len;
+}
+
+void http_wire_close(struct http_wire *wire, enum http_close how)
+{
+    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+    if (wire->fd >= 0 && how == HTTP_RESET) {
+        setsockopt(wire->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    }
+    if (wire->tls != NULL) {
+        http_tls_close(wire); /* and the socket, which is libcurl's */
+    } else if (wire->fd >= 0) {
+        close(wire->fd);
+    }
+    wire->fd = -1;
+}

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""libpawl and the command line over https: a process of ours takes TLS off in front of the real services, or breaks it."""
+
+import os
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+from client_world import World, done, program
+from pawl_test import BUILD, check, check_equal, check_in, main, test
+
+WORLD = World()
+FOLDER = Path(tempfile.mkdtemp(prefix="pawl-https-"))
+
+
+def certificate(name, subject):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=pawl test", "-addext", f"subjectAltName={subject}", "-keyout", str(FOLDER / f"{name}.key"),
+                    "-out", str(FOLDER / f"{name}.pem")], check=True, capture_output=True)
+
+
+certificate("ours", "DNS:localhost,IP:127.0.0.1")
+certificate("other", "DNS:elsewhere.example")
+
+
+def reset(sock):
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(sock.detach())
+
+
+class Terminator:
+    """https in front of a port; cut: after so many bytes of the answer the connection ends, without a word of TLS."""
+
+    def __init__(self, port, name="ours", cut=None, canned=None):
+        self.port, self.cut, self.canned, self.requests = port, cut, canned, []
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(FOLDER / f"{name}.pem", FOLDER / f"{name}.key")
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                raw = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(raw,), daemon=True).start()
+
+    def _serve(self, raw):
+        try:
+            tls = self.context.wrap_socket(raw, server_side=True)
+        except OSError:
+            raw.close()
+            return
+        try:
+            self._carry(tls)
+        except OSError:
+            pass
+        finally:
+            if tls.fileno() >= 0:
+                tls.close()
+
+    def _carry(self, tls):
+        request = b""
+        while b"\r\n\r\n" not in request:
+            piece = tls.recv(65536)
+            if not piece:
+                return
+            request += piece
+        head, _, body = request.partition(b"\r\n\r\n")
+        length = next((int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+        while len(body) < length:
+            body += tls.recv(65536)
+        self.requests.append(head.split(b" ")[0].decode())
+        answer = self.canned if self.canned is not None else self._ask(head + b"\r\nConnection: close\r\n\r\n" + body)
+        if self.cut is None:
+            tls.sendall(answer)
+            tls.unwrap()
+        else:
+            tls.sendall(answer[:self.cut])
+            raw = socket.socket(fileno=os.dup(tls.fileno()))
+            raw.shutdown(socket.SHUT_RDWR)  # no close_notify
+            raw.close()
+
+    def _ask(self, request):
+        with socket.create_connection(("127.0.0.1", self.port)) as up:
+            up.sendall(request)
+            answer = b""
+            while piece := up.recv(65536):
+                answer += piece
+        return answer
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def pawl(*words, url, trusted="ours", **more):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PAWL_", "SSL_"))}
+    clean.update({"PAWL_LEASE_URL": url, "PAWL_GATEWAY_URL": url, **more})
+    if trusted is not None:
+        clean["SSL_CERT_FILE"] = str(FOLDER / f"{trusted}.pem")
+    return subprocess.run([str(BUILD / "pawl"), *words], env=clean, capture_output=True, text=True, timeout=30, check=False)
+
+
+def state(name):
+    return WORLD.look(name)["state"]
+
+
+@test
+def a_lease_is_acquired_renewed_and_released_over_https():
+    lease, gateway = Terminator(WORLD.lease_daemon.port), Terminator(WORLD.gateway_daemon.port)
+    name = WORLD.name()
+    os.environ["SSL_CERT_FILE"] = str(FOLDER / "ours.pem")
+    with program(lease.url, gateway.url) as run:
+        grant = run(f"acquire {name}")
+        check_equal(grant["outcome"], "OK", repr(grant))
+        check_equal(state(name), "held")
+        check_equal(run("renew")["outcome"], "OK")
+        check_equal(run("release")["outcome"], "OK")
+    del os.environ["SSL_CERT_FILE"]
+    check_equal(state(name), "free")
+    check_equal(lease.requests, ["POST", "PUT", "DELETE"])
+    for one in (lease, gateway):
+        one.close()
+
+
+@test
+def a_body_of_many_records_is_stored_and_read_back_whole():
+    lease, gateway = Terminator(WORLD.lease_daemon.port), Terminator(WORLD.gateway_daemon.port)
+    name, text = WORLD.name(), "".join(f"{i:07d}\n" for i in range(60000))
+    (FOLDER / "body").write_text(text)
+    grant = pawl("acquire", name, "-o", "env", url=lease.url)
+    check_equal(grant.returncode, 0, grant.stderr)
+    token = next(line.split("=", 1)[1].strip("'\"") for line in grant.stdout.replace("export ", "").splitlines()
+                 if line.startswith("PAWL_FENCING_TOKEN="))
+    put = pawl("put", name, str(FOLDER / "body"), url=gateway.url, PAWL_FENCING_TOKEN=token)
+    check_equal(put.returncode, 0, put.stderr)
+    cat = pawl("cat", name, url=gateway.url)
+    check_equal((cat.returncode, cat.stdout == text), (0, True), cat.stderr)
+    for one in (lease, gateway):
+        one.close()
+
+
+@test
+def who_is_not_who_the_url_says_is_sent_nothing():
+    plain = f"https://127.0.0.1:{WORLD.lease_daemon.port}"
+    wrong, ours = Terminator(WORLD.lease_daemon.port, "other"), Terminator(WORLD.lease_daemon.port)
+    for url, trusted in ((wrong.url, "other"), (wrong.url, "ours"), (ours.url, None), (ours.url, "other"), (plain, "ours")):
+        name = WORLD.name()
+        told = pawl("acquire", name, url=url, trusted=trusted)
+        check_equal(told.returncode, 69, f"{url} {trusted}: {told.stdout}")
+        check_in("certainly", told.stderr)
+        check_equal(state(name), "free")
+    check_equal(wrong.requests + ours.requests, [])
+    for one in (wrong, ours):
+        one.close()
+
+
+@test
+def an_answer_that_is_cut_anywhere_is_not_known():
+    body = b'{"status":200,"x":"' + b"y" * 40 + b'"}'
+    whole = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    name = WORLD.name()
+    for cut in (0, 1, 20, len(whole) - len(body), len(whole) - 1):
+        line = Terminator(WORLD.lease_daemon.port, cut=cut, canned=whole)
+        told = pawl("release", name, url=line.url, PAWL_LEASE_ID="x" * 22)
+        check_equal(told.returncode, 69, f"{cut}: {told.stdout} {told.stderr}")
+        check("certainly" not in told.stderr, f"{cut}: {told.stderr}")
+        check_equal(line.requests[:1], ["DELETE"])
+        line.close()
+
+
+@test
+def an_answer_without_a_length_is_not_known_over_https():
+    line = Terminator(WORLD.lease_daemon.port, canned=b"HTTP/1.1 204 No\r\nX: y\r\n\r\n")
+    told = pawl("get", "x", url=line.url)
+    check(told.returncode != 0, told.stdout)
+    line.close()
+    line = Terminator(WORLD.lease_daemon.port, canned=b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"name":"x"}')
+    told = pawl("get", "x", url=line.url)
+    check_equal(told.returncode, 69, told.stdout)
+    check_in("no length", told.stderr)
+    line.close()
+
+
+@test
+def without_libcurl_https_says_so_and_http_needs_none():
+    libraries = FOLDER / "libraries"
+    libraries.mkdir()
+    for one in ("libcurl-gnutls.so.4", "libcurl.so.4"):
+        (libraries / one).write_text("not a library")
+    line = Terminator(WORLD.lease_daemon.port)
+    told = pawl("acquire", WORLD.name(), url=line.url, LD_LIBRARY_PATH=str(libraries))
+    check_equal(told.returncode, 69, told.stdout)
+    check_in("https needs libcurl", told.stderr)
+    check_in("certainly", told.stderr)
+    told = pawl("acquire", WORLD.name(), url=f"http://127.0.0.1:{WORLD.lease_daemon.port}", LD_LIBRARY_PATH=str(libraries))
+    check_equal(told.returncode, 0, told.stderr)
+    line.close()
+
+
+def end():
+    shutil.rmtree(FOLDER)
+    done()
+
+
+main(end)
