@@ -1,6 +1,7 @@
 """A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there."""
 
 import os
+import signal
 import sys
 import time
 import traceback
@@ -73,6 +74,8 @@ def _run(number, function, sentence):
 
 def main(close=None):
     """Runs all tests, or those whose names contain an argument of the command line. close() is the last test."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's "&" does that, and it would be handed down
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = sys.argv[1:]
     chosen = [one for one in _tests if not wanted or any(part in one.__name__ for part in wanted)]
     failed = 0
