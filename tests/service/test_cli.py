@@ -7,6 +7,7 @@ import pty
 import re
 import shlex
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -504,15 +505,19 @@ def env_output_of_a_failure_ends_the_eval_with_its_status():
 @test
 def a_lease_id_file_that_is_no_regular_file_is_refused_before_anything_is_sent():
     server = Server(lambda request: None)
-    fifo, link, folder = path("fifo"), path("link"), path("folder")
+    fifo, link, folder, device = path("fifo"), path("link"), path("folder"), path("device")
     os.mkfifo(fifo)
-    os.symlink("/dev/null", link)
+    os.symlink(fifo, link)
     os.mkdir(folder)
-    for file in ("/dev/null", fifo, link, folder):
+    try:  # without the check, root would lose the machine's own
+        os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    except PermissionError:
+        device = "/dev/null"
+    for file in (device, fifo, link, folder):
         for command in ("acquire", "renew", "release"):
             check_in("no regular file", pawl(command, "a", "--lease-id-file", file, status=64, PAWL_LEASE_URL=server.url).stderr)
     check_equal(server.requests, [])
-    check_equal(os.readlink(link), "/dev/null")
+    check_equal(os.readlink(link), fifo)
 
 
 # -- resources
