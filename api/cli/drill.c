@@ -17,10 +17,18 @@
 #include "api/cli/drill_report.h"
 #include "api/cli/suggest.h"
 
-enum { ACCIDENTS_MAX = 32, CLIENTS_DEFAULT = 8, CLIENTS_MIN = 1, PART = 10, SEED_MAX = 999999999 };
+enum {
+    ACCIDENTS_MAX = 32,
+    CLIENTS_DEFAULT = 8,
+    CLIENTS_MIN = 1,
+    PART = 10,
+    RETURN_MS = 2000,
+    SEED_MAX = 999999999
+};
 
 struct drill_command {
     unsigned rounds, seed, clients;
+    uint64_t return_ms;
     bool full, list, verbose;
     enum output output;
     const char *keep, *shim;
@@ -90,6 +98,11 @@ static int drill_flags(struct drill_command *command, int argc, char **argv, int
          .value = "N",
          .help = "that acquire and write all the while (default 8)",
          .number = &command->clients,
+         .where = FLAG_COMMAND_LINE},
+        {.name = "return-within",
+         .value = "DURATION",
+         .help = "how soon there must be grants after Redis has returned complete (2s)",
+         .ms = &command->return_ms,
          .where = FLAG_COMMAND_LINE},
         {.name = "output",
          .letter = 'o',
@@ -183,6 +196,7 @@ static enum drill_end drill_one(const struct drill_command *command, const struc
     drill->rounds = command->full ? accident->full : drill->rounds;
     drill->clients = command->clients;
     drill->seed = command->seed;
+    drill->return_ms = command->return_ms;
     drill->keep = command->keep;
     drill->shim = command->shim;
     drill->verbose = command->verbose;
@@ -211,7 +225,7 @@ static int drill_run(const struct drill_command *command)
 
 int cli_drill(int argc, char **argv)
 {
-    struct drill_command command = {.clients = CLIENTS_DEFAULT};
+    struct drill_command command = {.clients = CLIENTS_DEFAULT, .return_ms = RETURN_MS};
     int status = drill_read(&command, argc, argv);
 
     if (status != CLI_GO_ON) {

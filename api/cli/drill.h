@@ -65,6 +65,7 @@ struct drill {
     const struct drill_accident *accident;
     unsigned rounds, clients;
     uint64_t seed;
+    uint64_t return_ms;         /* for grants, after Redis has returned complete */
     const char *keep;           /* where the world's files stay; NULL: nowhere */
     const char *shim;           /* --shim: what tests/torture/shim.c became; NULL: what needs it is not run */
     bool verbose;               /* a line for each round on stderr */

@@ -11,8 +11,7 @@
 
 enum {
     WORK_GRANTS = 6,
-    RETURN_MS = 2000, /* for grants, after Redis has returned complete */
-    PAUSE_MS = 250,   /* between an accident and the operator, at most */
+    PAUSE_MS = 250, /* between an accident and the operator, at most */
     REWRITE_EVERY = 10,
     REVIVED = DRILL_LEASES + 1,
     REVIVED_TTL_MS = 120000,
@@ -151,7 +150,8 @@ static bool kill_always_round(struct drill *drill, struct drill_client *client, 
         return false;
     }
     since = drill_history_place(&drill->history);
-    return drill_redis_return(drill) && drill_await_grant(drill, since, cli_now_ms(), RETURN_MS) &&
+    return drill_redis_return(drill) &&
+           drill_await_grant(drill, since, cli_now_ms(), (unsigned)drill->return_ms) &&
            drill_all_ready(drill) && last_survived(drill, client, &last) &&
            drill_long_survived(drill, client, hold);
 }

@@ -80,8 +80,15 @@ class Redis:
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir", folder, *DURABLE], env=ENVIRONMENT,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent, start_new_session=True)
-        wait_until(lambda: os.path.exists(self.path), "redis-server listens")
-        self.run = Connection(self.path)
+        wait_until(self._is_reached, "redis-server listens")
+
+    def _is_reached(self):
+        """Its socket is there a moment before it listens."""
+        try:
+            self.run = Connection(self.path)
+        except OSError:
+            return False
+        return True
 
     def ahead_s(self, *words):
         """How far its TIME is from ours: at least and at most, as it was read at some time between ours."""
