@@ -84,7 +84,7 @@ PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
 # The number behind .so changes when programs that use it must be built anew.
 LIBPAWL_SONAME := libpawl.so.0
 LIBPAWL_SO := $(BUILD)/libpawl.so.$(VERSION)
-LIBPAWL := $(if $(CLIENT),$(LIBPAWL_SO) $(BUILD)/libpawl.a $(BUILD)/pawl.pc)
+LIBPAWL := $(if $(CLIENT),$(LIBPAWL_SO) $(BUILD)/libpawl.a $(BUILD)/include/pawl.h $(BUILD)/pawl.pc)
 MAN := $(patsubst docs/man/%.md,$(BUILD)/man/%,$(wildcard docs/man/*.md))
 SHIM := $(if $(wildcard tests/torture/shim.c),$(BUILD)/torture/shim.so)
 BENCH_LEASE := $(BUILD)/bench/pawl-lease
@@ -228,10 +228,20 @@ $(BUILD)/libpawl.a: $(LIBPAWL_O) $(BUILD)/libpawl.txt
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(BUILD)/pic/pawl.o
 
-$(BUILD)/pawl.pc: api/client/pawl.pc.in VERSION $(BUILD)/libpawl.txt
+# For programs that are built here: PKG_CONFIG_PATH=build. What is installed has another (install.mk).
+$(BUILD)/include/pawl.h: api/client/pawl.h
+	@mkdir -p $(@D)
+	@ln -sf $(abspath $<) $@
+
+# $(call pc,PREFIX,LIBDIR,DOCDIR,RPATH)
+comma := ,
+pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@docdir@|$(3)|' -e 's|@rpath@|$(4)|' \
+	-e 's|@version@|$(VERSION)|'
+
+$(BUILD)/pawl.pc: api/client/pawl.pc.in VERSION Makefile $(BUILD)/libpawl.txt
 	$(call say,GEN,$@)
-	$(Q)sed -e 's|@prefix@|$(PREFIX)|' -e 's|@includedir@|$(PREFIX)/include|' -e 's|@libdir@|$(LIBDIR)|' \
-		-e 's|@version@|$(VERSION)|' $< > $@
+	$(Q)$(call pc,$(abspath $(BUILD)),$(abspath $(BUILD)),$(CURDIR)/docs, -Wl$(comma)-rpath$(comma)$${libdir}) \
+		$< > $@
 
 # call_bare.o comes first, so that call.o is not looked for in the archive.
 $(BENCH_LEASE): $(filter-out %/lease_scripts.o,$(LEASE_O)) \

@@ -18,6 +18,8 @@ enum {
 struct pawl {
     char *lease_url, *gateway_url; /* without a slash at their end */
     unsigned timeout_ms, attempts;
+    /* Sees each attempt before it leaves, on whatever thread; of pawl run --trace. NULL: nobody does. */
+    void (*sending)(const struct http_client_request *request);
 };
 
 /* -- problems */

@@ -102,6 +102,9 @@ static enum pawl_outcome call_try(struct call *call, struct pawl_problem *proble
     if (call->first_sent_ms == 0) {
         call->first_sent_ms = call->sent_ms;
     }
+    if (call->pawl->sending != NULL) {
+        call->pawl->sending(&call->request);
+    }
     outcome = judge_answer(http_client_send(&call->request, &call->answer), &call->answer, problem);
     if (outcome == PAWL_OK && call->answer.status != 204 && call->repeat == CALL_STATE) {
         call->json = json_parse((struct bytes){call->answer.body, call->answer.len}, CLIENT_JSON_LEVELS,
@@ -114,15 +117,21 @@ static enum pawl_outcome call_try(struct call *call, struct pawl_problem *proble
 static bool call_pause(const struct call *call, unsigned attempt)
 {
     int64_t most = (int64_t)PAUSE_FIRST_MS << (attempt < 6 ? attempt : 6);
-    int pause_ms = (int)client_random_between(most / 2, most < PAUSE_MOST_MS ? most : PAUSE_MOST_MS);
+    int64_t left_ms = client_random_between(most / 2, most < PAUSE_MOST_MS ? most : PAUSE_MOST_MS);
+    int64_t until_ms = pawl_now_ms() + left_ms;
     struct pollfd ready[HTTP_CLIENT_STOPS_MAX];
     nfds_t count = 0;
+    int stopped;
 
     for (const int *fd = call->request.stop_fds; fd != NULL && *fd >= 0 && count < HTTP_CLIENT_STOPS_MAX;
          fd++) {
         ready[count++] = (struct pollfd){.fd = *fd, .events = POLLIN};
     }
-    return poll(ready, count, pause_ms) <= 0;
+    do { /* a signal makes it no shorter */
+        stopped = poll(ready, count, (int)left_ms);
+        left_ms = until_ms - pawl_now_ms();
+    } while (stopped < 0 && left_ms > 0);
+    return stopped <= 0;
 }
 
 /* The refusal of a repeat says nothing about the attempt before it, and must not sound as if it did. */

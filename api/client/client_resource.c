@@ -78,10 +78,11 @@ static enum pawl_outcome write_call(struct pawl *pawl, struct write *w, const st
 
     problem_reset(&why);
     if (pawl == NULL || !is_key(w->key) || w->token == NULL || *w->token == '\0' ||
-        w->body.len > BODY_MAX_BYTES || (with != NULL && !client_size_fits(with->size, WRITE_FIRST)) ||
+        w->body.len > BODY_MAX_BYTES || (w->body.at == NULL && w->body.len > 0) ||
+        (with != NULL && !client_size_fits(with->size, WRITE_FIRST)) ||
         (written != NULL && !client_size_fits(written->size, WRITTEN_FIRST))) {
         outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
-                              "The key or the token is missing, or a struct has no right size.");
+                              "The key, the token or the body is missing, or a struct has no right size.");
         return problem_give(problem, &why, outcome);
     }
     w->with = (struct pawl_write){.size = sizeof(w->with)};

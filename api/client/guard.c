@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,19 +14,22 @@
 static const char other_process[] =
     "This guard is of the process that opened it, which goes on holding. A child opens its own.";
 
+static const char no_guard[] = "There is no guard.";
+
 static const char in_callback[] = "Not from a callback: the guard's thread would wait for itself.";
 
 /* -- made and unmade */
 
 static void guard_free(struct pawl_guard *guard)
 {
-    const int fds[] = {guard->timer_fd, guard->renew_fd, guard->stop_fd};
+    const int fds[] = {guard->timer_fd, guard->wake_fd};
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
         }
     }
+    guard_process_drop(guard);
     explicit_bzero(&guard->grant, sizeof(guard->grant));
     free(guard);
 }
@@ -42,17 +44,15 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
         return NULL;
     }
     guard->pawl = pawl;
-    guard->process = getpid();
     guard->holds = 1;
     if (options != NULL) {
         client_take(&guard->told, options, sizeof(guard->told));
     }
     guard->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    guard->renew_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    guard->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (guard->timer_fd < 0 || guard->renew_fd < 0 || guard->stop_fd < 0 ||
+    guard->wake_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (guard->timer_fd < 0 || guard->wake_fd < 0 || !guard_process_take(guard) ||
         pthread_mutex_init(&guard->lock, NULL) != 0) {
-        problem_say(problem, PAWL_NOT_DONE, "no-resources", "There are no descriptors left.");
+        problem_say(problem, PAWL_NOT_DONE, "no-resources", "There are no descriptors left, or no memory.");
         guard_free(guard);
         return NULL;
     }
@@ -83,7 +83,7 @@ static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name,
     }
     atomic_store(&guard->deadline_ms, guard->grant.deadline_ms);
     guard_clock_set(guard->timer_fd, guard->grant.deadline_ms, NULL);
-    guard_clock_set(guard->renew_fd, guard_clock_next(&guard->grant), NULL);
+    guard_clock_set(guard->wake_fd, guard_clock_next(&guard->grant), NULL);
     if (guard_start(guard) == 0) {
         return PAWL_OK;
     }
@@ -145,11 +145,6 @@ enum pawl_outcome pawl_guard_open(struct pawl *pawl, const char *name, const str
 
 /* -- asked */
 
-static bool is_ours(const struct pawl_guard *guard)
-{
-    return guard->process == getpid();
-}
-
 int pawl_guard_fd(const struct pawl_guard *guard)
 {
     return guard != NULL ? guard->timer_fd : -1;
@@ -162,7 +157,7 @@ void pawl_guard_grant(const struct pawl_guard *guard, struct pawl_grant *grant)
     if (guard == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST)) {
         return;
     }
-    if (!is_ours(guard)) {
+    if (!guard_is_ours(guard)) {
         client_give(grant, &guard->grant, sizeof(guard->grant)); /* nobody changes it there */
         return;
     }
@@ -173,78 +168,65 @@ void pawl_guard_grant(const struct pawl_guard *guard, struct pawl_grant *grant)
 
 /* -- entered and left */
 
+/* What every call says of a guard that was lost. */
+static enum pawl_outcome say_lost(const struct pawl_guard *guard, struct pawl_problem *why)
+{
+    *why = guard->loss;
+    return PAWL_LOST;
+}
+
+static enum pawl_outcome enter(struct pawl_guard *guard, struct pawl_problem *why)
+{
+    if (guard_is_held(guard)) {
+        guard->holds++;
+        return PAWL_OK;
+    }
+    return guard->state != GUARD_ENDED
+               ? say_lost(guard, why)
+               : problem_say(why, PAWL_NOT_DONE, "ended", "This guard was released. Open another.");
+}
+
 enum pawl_outcome pawl_guard_enter(struct pawl_guard *guard, struct pawl_problem *problem)
 {
-    enum pawl_outcome outcome = PAWL_OK;
+    enum pawl_outcome outcome;
     struct pawl_problem why;
 
     problem_reset(&why);
     if (guard == NULL) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument", "There is no guard.");
-    } else if (!is_ours(guard)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument", no_guard);
+    } else if (!guard_is_ours(guard)) {
         outcome = problem_say(&why, PAWL_NOT_DONE, "other-process", other_process);
     } else {
         pthread_mutex_lock(&guard->lock);
-        if (guard->state == GUARD_ENDED) {
-            outcome = problem_say(&why, PAWL_NOT_DONE, "ended", "This guard was released. Open another.");
-        } else if (pawl_guard_remaining_ms(guard) == 0) {
-            outcome = problem_say(&why, PAWL_LOST, "deadline-passed", "This guard is lost. Open another.");
-        } else {
-            guard->holds++;
-        }
+        outcome = enter(guard, &why);
         pthread_mutex_unlock(&guard->lock);
     }
     return problem_give(problem, &why, outcome);
-}
-
-/* Under the lock: over, as far as this process goes, if it is not lost. */
-static void guard_end(struct pawl_guard *guard)
-{
-    guard->holds = 0;
-    if (guard->state == GUARD_HELD && pawl_guard_remaining_ms(guard) > 0) {
-        guard->state = GUARD_ENDED;
-        atomic_store(&guard->deadline_ms, 0);
-        guard_clock_set(guard->timer_fd, 0, NULL);
-    }
-}
-
-static void guard_stop(struct pawl_guard *guard)
-{
-    const uint64_t one = 1;
-
-    /* It can only fail when it is readable already (eventfd(2)). */
-    (void)!write(guard->stop_fd, &one, sizeof(one));
 }
 
 /* Tells the service, unless it knows, that nobody here holds any more. */
 static enum pawl_outcome guard_release(struct pawl_guard *guard, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = PAWL_OK;
-    struct pawl_problem loss;
     struct pawl_grant grant;
     bool lost, released;
 
     pthread_mutex_lock(&guard->lock);
     lost = guard->state != GUARD_ENDED;
-    loss = guard->loss;
     released = guard->released;
     grant = guard->grant;
     pthread_mutex_unlock(&guard->lock);
     if (!released) {
         outcome = hold_release(guard->pawl, &grant, lost ? 1 : guard->pawl->attempts, problem);
-        pthread_mutex_lock(&guard->lock);
-        guard->released = outcome == PAWL_OK || outcome == PAWL_LOST;
-        pthread_mutex_unlock(&guard->lock);
     }
     explicit_bzero(&grant, sizeof(grant));
-    if (!lost) {
-        return outcome;
+    pthread_mutex_lock(&guard->lock);
+    guard->released = outcome == PAWL_OK || outcome == PAWL_LOST;
+    if (lost) {
+        outcome = say_lost(guard, problem);
     }
-    problem_say(problem, PAWL_LOST, "deadline-passed", "This guard was not renewed in time.");
-    if (loss.code[0] != '\0') {
-        *problem = loss;
-    }
-    return PAWL_LOST;
+    pthread_mutex_unlock(&guard->lock);
+    return outcome;
 }
 
 static bool is_its_thread(struct pawl_guard *guard)
@@ -252,36 +234,43 @@ static bool is_its_thread(struct pawl_guard *guard)
     return atomic_load(&guard->tid) == gettid();
 }
 
+/* last: it is to be released. */
+static enum pawl_outcome leave(struct pawl_guard *guard, bool *last, struct pawl_problem *why)
+{
+    bool held = guard_is_held(guard);
+
+    if (guard->holds == 1) {
+        if (held && is_its_thread(guard)) {
+            return problem_say(why, PAWL_NOT_DONE, "in-callback", in_callback);
+        }
+        guard_end(guard);
+        *last = true;
+        return PAWL_OK;
+    }
+    if (guard->state == GUARD_ENDED) {
+        return problem_say(why, PAWL_NOT_DONE, "ended", "This guard was left as often as it was entered.");
+    }
+    guard->holds -= guard->holds > 0;
+    return held ? PAWL_OK : say_lost(guard, why);
+}
+
 enum pawl_outcome pawl_guard_leave(struct pawl_guard *guard, struct pawl_problem *problem)
 {
-    enum pawl_outcome outcome = PAWL_OK;
+    enum pawl_outcome outcome;
     struct pawl_problem why;
     bool last = false;
 
     problem_reset(&why);
-    if (guard == NULL || !is_ours(guard)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, guard == NULL ? "bad-argument" : "other-process",
-                              other_process);
-        return problem_give(problem, &why, outcome);
-    }
-    pthread_mutex_lock(&guard->lock);
-    if (guard->holds == 0) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "ended",
-                              "This guard was left as often as it was entered.");
-    } else if (guard->holds > 1) {
-        guard->holds--;
-        if (pawl_guard_remaining_ms(guard) == 0) {
-            outcome = problem_say(&why, PAWL_LOST, "deadline-passed", "This guard is lost.");
-        }
-    } else if (is_its_thread(guard) && pawl_guard_remaining_ms(guard) > 0) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "in-callback", in_callback);
+    if (guard == NULL) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument", no_guard);
+    } else if (!guard_is_ours(guard)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "other-process", other_process);
     } else {
-        guard_end(guard);
-        last = true;
+        pthread_mutex_lock(&guard->lock);
+        outcome = leave(guard, &last, &why);
+        pthread_mutex_unlock(&guard->lock);
     }
-    pthread_mutex_unlock(&guard->lock);
     if (last) {
-        guard_stop(guard);
         outcome = guard_release(guard, &why);
     }
     return problem_give(problem, &why, outcome);
@@ -293,7 +282,7 @@ enum pawl_outcome pawl_guard_close(struct pawl_guard *guard, struct pawl_problem
     enum pawl_outcome outcome = PAWL_OK;
 
     problem_reset(&why);
-    if (guard != NULL && !is_ours(guard)) {
+    if (guard != NULL && !guard_is_ours(guard)) {
         guard_free(guard);
     } else if (guard != NULL && is_its_thread(guard)) {
         outcome = problem_say(&why, PAWL_NOT_DONE, "in-callback", in_callback);
@@ -301,7 +290,6 @@ enum pawl_outcome pawl_guard_close(struct pawl_guard *guard, struct pawl_problem
         pthread_mutex_lock(&guard->lock);
         guard_end(guard);
         pthread_mutex_unlock(&guard->lock);
-        guard_stop(guard);
         pthread_join(guard->thread, NULL);
         outcome = guard_release(guard, &why);
         pthread_mutex_destroy(&guard->lock);

@@ -183,7 +183,9 @@ enum pawl_outcome pawl_put(struct pawl *pawl, const char *key, const char *fenci
 enum pawl_outcome pawl_delete(struct pawl *pawl, const char *key, const char *fencing_token,
                               const struct pawl_write *write, struct pawl_written *written,
                               struct pawl_problem *problem);
-/* fencing_token may be NULL: then the read is not fenced. No such resource: PAWL_NOT_DONE, "not-found". */
+/* PAWL_OK, PAWL_LOST (fenced off), PAWL_NOT_DONE (no such resource: "not-found"), PAWL_UNKNOWN (no answer; a
+ * fenced read may have moved the mark). fencing_token may be NULL: then the read is not fenced, and never
+ * PAWL_LOST. */
 enum pawl_outcome pawl_get(struct pawl *pawl, const char *key, const char *fencing_token,
                            struct pawl_resource *resource, struct pawl_problem *problem);
 void pawl_resource_done(struct pawl_resource *resource);
@@ -192,16 +194,20 @@ void pawl_resource_done(struct pawl_resource *resource);
  *
  * A thread of the library renews at a third of the ttl (somewhat earlier, at random), and more often after a
  * failure. The guard is lost when a service says so, or when its deadline passes without a good renewal,
- * whichever comes first; what is lost stays lost, also when an answer comes late.
+ * whichever comes first; what is lost stays lost, also when an answer comes late. The first cause is the one
+ * that the callback and every later call are told.
  *
  * Callbacks run on the guard's thread, one at a time, and may run before pawl_guard_open() has returned.
  * Inside them every call of this header may be made but pawl_guard_close(), pawl_close() and the last
  * pawl_guard_leave() of a guard that is still held ("in-callback"). While one runs nothing is renewed: be
- * short.
+ * short. They must return: no exception, longjmp(3) or pthread_exit(3) leads out of them.
  *
  * fork(): the child has no such thread. In it pawl_guard_remaining_ms() is 0, pawl_guard_enter() and _leave()
  * say PAWL_NOT_DONE, "other-process", and pawl_guard_close() only gives memory and descriptors back: a child
- * neither renews nor releases. The parent's hold goes on. The descriptors are closed by exec. */
+ * neither renews nor releases. The parent's hold goes on, and what pawl_guard_fd() gives tells of it there
+ * too. The descriptors are closed by exec.
+ *
+ * A guard costs a thread, two descriptors, and a third while it renews. */
 
 struct pawl_guard;
 
@@ -220,7 +226,8 @@ struct pawl_guard_options {
 enum pawl_outcome pawl_guard_open(struct pawl *pawl, const char *name, const struct pawl_ask *ask,
                                   const struct pawl_guard_options *options, struct pawl_guard **guard,
                                   struct pawl_problem *problem);
-/* The grant as of the last good renewal: token, fencing_token, deadline_ms. */
+/* The grant as of the last good renewal: token, fencing_token, deadline_ms; also of a guard that is over.
+ * Sets nothing when guard is NULL or grant has no right size. */
 void pawl_guard_grant(const struct pawl_guard *guard, struct pawl_grant *grant);
 /* How long it is certainly held yet, by CLOCK_BOOTTIME read in this very call; 0 when it is lost, released or
  * past its deadline, and from then on always 0. Takes no lock and allocates nothing: safe in a signal
@@ -229,9 +236,11 @@ int64_t pawl_guard_remaining_ms(struct pawl_guard *guard);
 /* Readable (POLLIN) once it is lost or its deadline has passed, also when nothing of this process ran
  * meanwhile; never when it was released before. Poll only: never read, close or change it. -1 for NULL. */
 int pawl_guard_fd(const struct pawl_guard *guard);
-/* Hold counts, for parts of a program that call each other. A guard opens with one; enter adds one (PAWL_LOST
- * when it is lost), leave takes one away, and the last leave releases the lease and ends as pawl_release()
- * does. The guard is of the whole process: threads are not told apart. */
+/* Hold counts, for parts of a program that call each other. A guard opens with one; enter adds one, leave
+ * takes one away. The guard is of the whole process: threads are not told apart. Both say PAWL_OK, PAWL_LOST
+ * when it is lost (whatever the count), or PAWL_NOT_DONE ("ended", "other-process", "in-callback"). The last
+ * leave releases the lease: if the guard was not lost it ends as pawl_release() does, PAWL_UNKNOWN included,
+ * and the guard is over however that ends; pawl_guard_close() then tries once more. */
 enum pawl_outcome pawl_guard_enter(struct pawl_guard *guard, struct pawl_problem *problem);
 enum pawl_outcome pawl_guard_leave(struct pawl_guard *guard, struct pawl_problem *problem);
 /* Stops renewing, releases if that was not done, whatever the count, and frees the guard, however it ends.

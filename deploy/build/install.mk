@@ -31,7 +31,7 @@ INSTALLED = \
 	  link:$(notdir $(LIBPAWL_SO)):$(LIBDIR)/$(LIBPAWL_SONAME) \
 	  link:$(LIBPAWL_SONAME):$(LIBDIR)/libpawl.so \
 	  644:$(BUILD)/libpawl.a:$(LIBDIR)/libpawl.a \
-	  644:$(BUILD)/pawl.pc:$(LIBDIR)/pkgconfig/pawl.pc \
+	  644:$(BUILD)/installed/pawl.pc:$(LIBDIR)/pkgconfig/pawl.pc \
 	  644:api/client/pawl.h:$(PREFIX)/include/pawl.h) \
 	$(foreach one,$(MAN),644:$(one):$(SHAREDIR)/man/man$(call man_section,$(one))/$(notdir $(one))) \
 	644:$(BUILD)/completion/pawl.bash:$(BASHDIR)/pawl \
@@ -48,7 +48,12 @@ SETTINGS := $(notdir $(wildcard deploy/systemd/*.conf))
 OWN_DIRS = $(DOCDIR) $(SHAREDIR)/pawl $(SYSCONFDIR)/pawl
 
 .PHONY: installable uninstall deb
-installable: all $(COMPLETIONS) $(MADE_UNITS)
+installable: all $(COMPLETIONS) $(MADE_UNITS) $(if $(CLIENT),$(BUILD)/installed/pawl.pc)
+
+$(BUILD)/installed/pawl.pc: api/client/pawl.pc.in VERSION deploy/build/install.mk $(BUILD)/libpawl.txt
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)$(call pc,$(PREFIX),$(LIBDIR),$(DOCDIR)) $< > $@
 
 $(COMPLETIONS): $(BUILD)/completion/pawl.%: $(BUILD)/pawl
 	@mkdir -p $(@D)

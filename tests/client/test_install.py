@@ -114,6 +114,10 @@ def a_program_built_with_what_pkg_config_says_runs_with_the_installed_library():
                    PAWL_GATEWAY_URL=WORLD.gateway_daemon.url)
         check_equal(done.returncode, 0, done.stdout + done.stderr)
         check_equal(run("pkg-config", "--modversion", "pawl", **where).stdout.strip(), VERSION)
+        more = (place / f"{libdir}/pkgconfig/pawl.pc".lstrip("/")).read_text(encoding="utf-8")
+        check("@" not in more and str(COPY) not in more and "rpath" not in more, more)
+        page = re.search(r"(?m)^URL: file://(/.*)$", more).group(1)
+        check((place / page.lstrip("/") / "docs/libpawl.md").is_file(), page)
 
 
 @test

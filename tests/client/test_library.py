@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 from client_world import (BUILD, CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, ROOT, Line, World, canned,
-                          compile_c, done, program, wait_until)
+                          compile_c, done, program, sanitizers, wait_until)
 from pawl_test import check, check_equal, check_in, main, test
 from pawl_test.process import die_with_parent
 
@@ -38,6 +38,61 @@ int main()
     outcome = pawl_guard_close(guard, &problem);
     pawl_close(services);
     return outcome;
+}
+"""
+
+CPP_OBJECT = """
+#include "api/client/pawl.h"
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+class Hold {
+public:
+    Hold(pawl *services, const char *name)
+    {
+        pawl_problem problem = {};
+        pawl_guard_options options = {};
+        problem.size = sizeof(problem);
+        options.size = sizeof(options);
+        options.lost = [](pawl_guard *, const pawl_problem *, void *user) { static_cast<Hold *>(user)->lost = true; };
+        options.user = this;
+        if (pawl_guard_open(services, name, nullptr, &options, &guard, &problem) != PAWL_OK)
+            throw std::runtime_error(problem.code);
+    }
+    ~Hold() { pawl_guard_close(guard, nullptr); }
+    Hold(const Hold &) = delete;
+    pawl_guard *guard = nullptr;
+    std::atomic<bool> lost{false};
+};
+int main()
+{
+    pawl *services = pawl_open(nullptr, nullptr);
+    int caught = 0;
+    try {
+        Hold hold(services, "object");
+        std::atomic<int> wrong{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; i++)
+            threads.emplace_back([&] {
+                for (int n = 0; n < 1000; n++)
+                    wrong += pawl_guard_enter(hold.guard, nullptr) != PAWL_OK || pawl_guard_leave(hold.guard, nullptr) != PAWL_OK;
+            });
+        for (auto &one : threads)
+            one.join();
+        try {
+            Hold second(services, "object");
+        } catch (const std::runtime_error &error) {
+            caught += std::strcmp(error.what(), "lease-held") == 0;
+        }
+        if (wrong == 0 && !hold.lost && pawl_guard_remaining_ms(hold.guard) > 0)
+            throw std::logic_error("it is released on the way out");
+    } catch (const std::logic_error &) {
+        caught++;
+    }
+    pawl_close(services);
+    return caught == 2 ? 0 : 1;
 }
 """
 
@@ -92,6 +147,15 @@ def a_program_in_cpp_uses_it():
 
 
 @test
+def a_guard_in_cpp_is_an_object_that_gives_the_lease_back_when_something_is_thrown():
+    source = FOLDER / "object.cc"
+    source.write_text(CPP_OBJECT, encoding="utf-8")
+    told = run(compile_c(source, "-std=c++11", compiler="g++"), **services())
+    check_equal((told.returncode, told.stdout + told.stderr), (0, ""))
+    check_equal(WORLD.look("object")["state"], "free")
+
+
+@test
 def the_header_stands_alone_in_c99_and_in_cpp():
     for compiler, standard in (("gcc", "c99"), ("g++", "c++98")):
         subprocess.run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-long-long", "-fsyntax-only",
@@ -125,12 +189,8 @@ def the_static_library_links_with_what_pkg_config_says():
                       "int call_run(void); int call_run(void) { return 1; }\n"
                       "int main(void) { struct pawl *one = pawl_open(NULL, NULL); pawl_close(one);\n"
                       "return one != NULL && json_parse() + call_run() == 8 ? 0 : 1; }\n", encoding="utf-8")
-    place = FOLDER / "pkg"
-    place.mkdir(exist_ok=True)
-    text = (BUILD / "pawl.pc").read_text(encoding="utf-8")
-    check("@" not in text, text)
-    (place / "pawl.pc").write_text(re.sub(r"(?m)^libdir=.*", f"libdir={BUILD}", text), encoding="utf-8")
-    env = dict(os.environ, PKG_CONFIG_PATH=str(place))
+    check("@" not in (BUILD / "pawl.pc").read_text(encoding="utf-8"), "it is filled in")
+    env = dict(os.environ, PKG_CONFIG_PATH=str(BUILD))
     flags = subprocess.run(["pkg-config", "--static", "--libs", "pawl"], env=env, check=True, capture_output=True,
                            text=True).stdout.split()
     where = flags.index("-lpawl")
@@ -140,6 +200,19 @@ def the_static_library_links_with_what_pkg_config_says():
         "RUNPATH")[0], "it is not in the program")
     version = subprocess.run(["pkg-config", "--modversion", "pawl"], env=env, check=True, capture_output=True, text=True).stdout
     check_equal(version.strip(), (ROOT / "VERSION").read_text(encoding="utf-8").strip())
+
+
+@test
+def a_program_is_built_in_the_tree_with_what_pkg_config_says():
+    source, binary = FOLDER / "tree.c", FOLDER / "tree"
+    source.write_text("#include <pawl.h>\nint main(void) { struct pawl *one = pawl_open(0, 0); pawl_close(one); return one == 0; }\n",
+                      encoding="utf-8")
+    told = subprocess.run(["pkg-config", "--cflags", "--libs", "pawl"], env=dict(os.environ, PKG_CONFIG_PATH=str(BUILD)), check=True,
+                          capture_output=True, text=True).stdout.split()
+    compiler, watched = sanitizers()
+    subprocess.run([compiler, *watched, "-o", binary, source, *told], check=True, cwd=FOLDER)
+    check_equal(run(str(binary)).returncode, 0)
+    check_in(f"=> {BUILD}/libpawl.so.0", subprocess.run(["ldd", binary], check=True, capture_output=True, text=True).stdout)
 
 
 @test

@@ -1,0 +1,249 @@
+/* attack_calls.c - every call of libpawl, without arguments, from callbacks, interrupted by signals, on a
+ * little stack, and in a language that writes 1,5. */
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include "tests/client/attack.h"
+
+enum { THIN_STACK = 65536 };
+
+/* -- no arguments */
+
+static void without_a_pawl(void)
+{
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_grant grant = {.size = sizeof(grant)};
+    struct pawl_view view = {.size = sizeof(view)};
+    struct pawl_resource resource = {.size = sizeof(resource)};
+    struct pawl_guard *guard = (struct pawl_guard *)&grant;
+
+    SAID(pawl_acquire(NULL, "a", NULL, &grant, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_renew(NULL, &grant, 0, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_release(NULL, &grant, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_look(NULL, "a", &view, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_put(NULL, "a", "1", "x", 1, NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_delete(NULL, "a", "1", NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_get(NULL, "a", NULL, &resource, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_guard_open(NULL, "a", NULL, NULL, &guard, &problem), PAWL_NOT_DONE, "bad-argument");
+    CHECK(guard == NULL);
+    pawl_close(NULL);
+    pawl_resource_done(NULL);
+    CHECK(pawl_outcome_text((enum pawl_outcome)77) != NULL);
+}
+
+static void without_the_rest(void)
+{
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_grant grant = {.size = sizeof(grant)};
+    struct pawl_view view = {.size = sizeof(view)};
+    struct pawl_resource resource = {.size = sizeof(resource)};
+    struct pawl_guard *guard;
+
+    SAID(pawl_acquire(pawl, NULL, NULL, &grant, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_acquire(pawl, "a", NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_renew(pawl, NULL, 0, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_renew(pawl, &grant, 0, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_release(pawl, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_release(pawl, &grant, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_look(pawl, NULL, &view, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_look(pawl, "a", NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_put(pawl, NULL, "1", "x", 1, NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_put(pawl, "a", NULL, "x", 1, NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_put(pawl, "a", "1", NULL, 1, NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_delete(pawl, NULL, "1", NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_delete(pawl, "a", NULL, NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_get(pawl, NULL, NULL, &resource, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_get(pawl, "a", NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_guard_open(pawl, NULL, NULL, NULL, &guard, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_guard_open(pawl, "a", NULL, NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    SAID(pawl_guard_enter(NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    CHECK(strstr(problem.detail, "no guard") != NULL);
+    SAID(pawl_guard_leave(NULL, &problem), PAWL_NOT_DONE, "bad-argument");
+    CHECK(strstr(problem.detail, "no guard") != NULL);
+    SAID(pawl_guard_close(NULL, &problem), PAWL_OK, "");
+    CHECK(pawl_guard_remaining_ms(NULL) == 0 && pawl_guard_fd(NULL) == -1);
+    pawl_guard_grant(NULL, &grant);
+    CHECK(pawl_guard_enter(NULL, NULL) == PAWL_NOT_DONE);
+}
+
+static void attack_null(const char *name)
+{
+    struct pawl_guard *guard = guard_of(name, 5000, NULL);
+
+    without_a_pawl();
+    without_the_rest();
+    pawl_guard_grant(guard, NULL);
+    CHECK(pawl_guard_enter(guard, NULL) == PAWL_OK && pawl_guard_leave(guard, NULL) == PAWL_OK);
+    CHECK(pawl_guard_close(guard, NULL) == PAWL_OK);
+}
+
+/* -- callbacks that call back */
+
+static void use_and_release(struct pawl_guard *guard, const char *code)
+{
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pollfd ready = {.fd = pawl_guard_fd(guard), .events = POLLIN};
+
+    CHECK(pawl_guard_remaining_ms(guard) == 0 && poll(&ready, 1, 0) == 1);
+    SAID(pawl_guard_close(guard, &problem), PAWL_NOT_DONE, "in-callback");
+    SAID(pawl_guard_enter(guard, &problem), PAWL_LOST, code);
+    SAID(pawl_guard_leave(guard, &problem), PAWL_LOST, code);
+    SAID(pawl_guard_leave(guard, &problem), PAWL_LOST, code);
+    SAID(pawl_guard_enter(guard, &problem), PAWL_LOST, code);
+}
+
+/* Also a guard of another lease, from the first one's thread. */
+static void use_another(struct pawl_guard *guard)
+{
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_grant grant = {.size = sizeof(grant)};
+    char name[PAWL_NAME_SIZE + 8];
+    struct pawl_guard *other;
+
+    SAID(pawl_guard_enter(guard, &problem), PAWL_OK, "");
+    SAID(pawl_guard_leave(guard, &problem), PAWL_OK, "");
+    SAID(pawl_guard_leave(guard, &problem), PAWL_NOT_DONE, "in-callback");
+    SAID(pawl_guard_close(guard, &problem), PAWL_NOT_DONE, "in-callback");
+    pawl_guard_grant(guard, &grant);
+    snprintf(name, sizeof(name), "%.100s-other", grant.name);
+    other = guard_of(name, 5000, NULL);
+    SAID(pawl_guard_close(other, &problem), PAWL_OK, "");
+}
+
+static void attack_callbacks(const char *name)
+{
+    struct seen seen = {.in_lost = use_and_release, .in_renewed = use_another};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_guard *guard = guard_of(name, 3000, &seen);
+
+    wait_for(&seen.renewed, 2);
+    take_away(guard);
+    wait_for(&seen.lost, 1);
+    SAID(pawl_guard_close(guard, &problem), PAWL_LOST, "lease-lost");
+    CHECK(seen.lost == 1 && strcmp(seen.code, "lease-lost") == 0);
+}
+
+/* -- signals */
+
+static _Atomic int signals;
+
+static void on_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static void every_call(const char *name)
+{
+    struct pawl_resource resource = {.size = sizeof(resource)};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_grant grant = {.size = sizeof(grant)};
+    struct pawl_view view = {.size = sizeof(view)};
+    struct pawl_ask ask = asked(5000);
+
+    SAID(pawl_acquire(pawl, name, &ask, &grant, &problem), PAWL_OK, "");
+    SAID(pawl_renew(pawl, &grant, 6000, &problem), PAWL_OK, "");
+    SAID(pawl_look(pawl, name, &view, &problem), PAWL_OK, "");
+    SAID(pawl_put(pawl, name, grant.fencing_token, "xyz", 3, NULL, NULL, &problem), PAWL_OK, "");
+    SAID(pawl_get(pawl, name, grant.fencing_token, &resource, &problem), PAWL_OK, "");
+    CHECK(resource.len == 3);
+    pawl_resource_done(&resource);
+    SAID(pawl_delete(pawl, name, grant.fencing_token, NULL, NULL, &problem), PAWL_OK, "");
+    SAID(pawl_release(pawl, &grant, &problem), PAWL_OK, "");
+}
+
+static void every_guard_call(const char *name)
+{
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct seen seen = {.lost = 0};
+    struct pawl_guard *guard = guard_of(name, 1500, &seen);
+
+    wait_for(&seen.renewed, 1);
+    SAID(pawl_guard_enter(guard, &problem), PAWL_OK, "");
+    SAID(pawl_guard_leave(guard, &problem), PAWL_OK, "");
+    SAID(pawl_guard_leave(guard, &problem), PAWL_OK, "");
+    SAID(pawl_guard_close(guard, &problem), PAWL_OK, "");
+    CHECK(seen.lost == 0);
+}
+
+static void signals_begin(void)
+{
+    struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART */
+    struct itimerval often = {{0, 500}, {0, 500}};
+
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void attack_signals(const char *name)
+{
+    struct itimerval never = {{0, 0}, {0, 0}};
+
+    signals_begin();
+    for (int i = 0; i < 20; i++) {
+        every_call(name);
+    }
+    every_guard_call(name);
+    setitimer(ITIMER_REAL, &never, NULL);
+    CHECK(signals > 20);
+}
+
+/* The test cuts the first attempts, and measures what lies between them. */
+static void attack_pauses(const char *name)
+{
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_grant grant = {.size = sizeof(grant)};
+
+    signals_begin();
+    SAID(pawl_acquire(pawl, name, NULL, &grant, &problem), PAWL_OK, "");
+    SAID(pawl_release(pawl, &grant, &problem), PAWL_OK, "");
+}
+
+/* -- little stacks */
+
+static void *thin_run(void *name)
+{
+    every_call(name);
+    every_guard_call(name);
+    return NULL;
+}
+
+/* The guard's own thread has such a stack too. */
+static void attack_stacks(const char *name)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    pthread_attr_init(&attr);
+    CHECK(pthread_attr_setstacksize(&attr, THIN_STACK) == 0);
+    CHECK(pthread_setattr_default_np(&attr) == 0);
+    CHECK(pthread_create(&thread, &attr, thin_run, (void *)(uintptr_t)name) == 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+/* -- the language of the user */
+
+static void attack_locale(const char *name)
+{
+    CHECK(setlocale(LC_ALL, "") != NULL && strcmp(localeconv()->decimal_point, ",") == 0);
+    every_call(name);
+    every_guard_call(name);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct attack attacks[] = {
+        {"null", attack_null},
+        {"callbacks", attack_callbacks},
+        {"signals", attack_signals},
+        {"stacks", attack_stacks},
+        {"locale", attack_locale},
+        {"pauses", attack_pauses},
+        {NULL, NULL},
+    };
+
+    return attack_main(argc, argv, attacks);
+}
