@@ -78,6 +78,16 @@ static int list(const struct drill_command *command)
 
 /* -- flags, which may stand between the names */
 
+static const char examples[] = "  pawl drill --list\n"
+                               "  pawl drill\n"
+                               "  pawl drill flushall kill-always --rounds 5\n"
+                               "  pawl drill --full --seed 42 -o json\n";
+
+static const char summary[] =
+    "Plays accidents against a private Redis, lease services and a gateway, while clients acquire, write,\n"
+    "pause and release, and reads afterwards what they were told. Exit status 0: every accident was\n"
+    "played to its end, no token came twice or went back, no stale write was let in.";
+
 static int drill_flags(struct drill_command *command, int argc, char **argv, int *used)
 {
     const struct flag flags[] = {
@@ -124,21 +134,12 @@ static int drill_flags(struct drill_command *command, int argc, char **argv, int
         {.name = "verbose", .letter = 'v', .help = "a line for each round", .on = &command->verbose},
         {0},
     };
-    const struct usage usage = {
-        .name = "drill",
-        .arguments = "[ACCIDENT...]",
-        .examples = "  pawl drill --list\n"
-                    "  pawl drill\n"
-                    "  pawl drill flushall kill-always --rounds 5\n"
-                    "  pawl drill --full --seed 42 -o json\n",
-        .summary =
-            "Plays accidents against a private Redis, lease services and a gateway, while clients acquire, "
-            "write,\n"
-            "pause and release, and reads afterwards what they were told. Exit status 0: every accident was\n"
-            "played to its end, no token came twice or went back, no stale write was let in.",
-        .flags = flags,
-        .order = FLAGS_FIRST,
-    };
+    const struct usage usage = {.name = "drill",
+                                .arguments = "[ACCIDENT...]",
+                                .examples = examples,
+                                .summary = summary,
+                                .flags = flags,
+                                .order = FLAGS_FIRST};
 
     return flags_read(&usage, argc, argv, NULL, used);
 }
