@@ -5,20 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "shared/loop.h"
 #include "shared/service.h"
 
-void notify_send(const char *state)
+/* A second for what is told once; nothing for what is told again and again. */
+enum patience { PATIENT, IN_A_HURRY };
+
+/* Whether it is there to be read. A manager that listens and does not read must not stop us (unix(7): a full
+ * queue blocks); one who does not listen is no fault of ours either. */
+static bool state_send(const char *state, enum patience patience)
 {
+    static const struct timeval second = {.tv_sec = 1};
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = path != NULL ? strlen(path) : 0;
 
+    bool sent = false;
+
     if (len == 0 || len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@')) {
-        return;
+        return true;
     }
     memcpy(address.sun_path, path, len);
     if (path[0] == '@') {
@@ -27,10 +36,17 @@ void notify_send(const char *state)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
         socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-        /* Nobody who listens is no fault of ours: the service runs all the same. */
-        (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
+        sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL | (patience == IN_A_HURRY ? MSG_DONTWAIT : 0),
+                      (struct sockaddr *)&address, size) >= 0;
         close(fd);
     }
+    return sent;
+}
+
+void notify_send(const char *state)
+{
+    (void)state_send(state, PATIENT);
 }
 
 /* The monotonic time tells the manager which of several reloads is meant. */
@@ -61,6 +77,7 @@ bool notify_watchdog_due(const struct notify_watchdog *watchdog)
 
 void notify_watchdog_tell(struct notify_watchdog *watchdog)
 {
-    watchdog->told_us = loop_now_us();
-    notify_send("WATCHDOG=1");
+    if (state_send("WATCHDOG=1", IN_A_HURRY)) {
+        watchdog->told_us = loop_now_us();
+    }
 }

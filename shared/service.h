@@ -175,7 +175,7 @@ extern const struct metric service_metrics[SERVICE_METRICS];
  * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
 enum { ACTIVATION_NONE = -2 };
 int activation_take(struct service *service);
-/* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)). */
+/* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)); waits for a second at most. */
 void notify_send(const char *state);
 /* RELOADING=1 with the time of it, as Type=notify-reload wants it. READY=1 ends it. */
 void notify_reloading(void);

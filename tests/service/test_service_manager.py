@@ -293,6 +293,25 @@ def the_watchdog_hears_nothing_while_any_thread_stands_still():
 
 
 @test
+def a_manager_that_listens_and_does_not_read_stops_nothing():
+    for name in BOTH:
+        with Manager() as manager:
+            daemon = Activated(name, [], *WORLD.flags, environment={
+                "NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "300000"})
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+                other.setblocking(False)
+                try:
+                    while other.sendto(b"x", manager.path):
+                        pass
+                except BlockingIOError:
+                    pass  # its queue is full
+            began = time.monotonic()
+            while time.monotonic() < began + 1:  # some times of the watchdog
+                check(answers(daemon.port))
+            check_equal(daemon.end(), 0)
+
+
+@test
 def without_an_interval_or_with_another_process_in_mind_the_watchdog_hears_nothing():
     for pid, variables in (("SELF", {}), ("1", {"WATCHDOG_USEC": "300000"}), ("SELF", {"WATCHDOG_USEC": "0"}),
                            ("SELF", {"WATCHDOG_USEC": "x"})):
