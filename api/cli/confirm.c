@@ -25,5 +25,6 @@ int confirm_name(const char *name)
 {
     fflush(stdout);
     fprintf(stderr, "Type \"%s\" to go on: ", name);
+    fflush(stderr);
     return is_typed(name) ? CLI_GO_ON : cli_fail(CLI_REFUSED, "nothing was changed");
 }

@@ -161,6 +161,8 @@ int main(int argc, char **argv)
     int used = 1, status;
 
     setlocale(LC_CTYPE, "");
+    /* A line in one piece: what a command says meanwhile must not come to stand within it. */
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     if (argc > 1 &&
         (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         return flushed(print_help());

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "api/client/client.h"
+#include "api/client/http_client.h"
 
 enum { TIMEOUT_MS = 5000, TIMEOUT_MAX_MS = 3600000, ATTEMPTS = 3, ATTEMPTS_MAX = 100 };
 
@@ -33,24 +34,6 @@ int64_t pawl_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A service's address, to which paths are added. */
-static bool is_base(const char *base)
-{
-    const char *host = strncmp(base, "http://", 7) == 0    ? base + 7
-                       : strncmp(base, "https://", 8) == 0 ? base + 8
-                                                           : "";
-
-    if (*host == '\0' || *host == '/') {
-        return false;
-    }
-    for (const char *at = host; *at != '\0'; at++) {
-        if ((unsigned char)*at <= ' ' || *at == 0x7f || strchr("?#@", *at) != NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* A copy without the slashes at its end; NULL: there is no memory, or it is no address. */
 static char *base_new(const char *given, const char *variable, const char *usual,
                       struct pawl_problem *problem)
@@ -63,7 +46,7 @@ static char *base_new(const char *given, const char *variable, const char *usual
     if (base == NULL || (given == NULL && *base == '\0')) {
         base = usual;
     }
-    if (!is_base(base)) {
+    if (!http_client_is_base(base)) {
         snprintf(detail, sizeof(detail), "The address in %s cannot be used. It must be a plain one, like %s.",
                  variable, usual);
         problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);

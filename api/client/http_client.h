@@ -61,6 +61,10 @@ struct http_client_answer {
     char why[HTTP_CLIENT_HEADER_SIZE]; /* when not ANSWERED: a sentence */
 };
 
+/* Whether a URL is a service's address, to which paths can be added: plain, without a user, a query, a
+ * fragment. */
+bool http_client_is_base(const char *url);
+
 /* Fills the answer, which http_client_answer_done() wipes and frees, whatever the outcome. */
 enum http_client_outcome http_client_send(const struct http_client_request *request,
                                           struct http_client_answer *answer);

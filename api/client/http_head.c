@@ -101,6 +101,13 @@ const char *http_place_read(struct http_place *place, const char *url)
     return NULL;
 }
 
+bool http_client_is_base(const char *url)
+{
+    struct http_place place;
+
+    return http_place_read(&place, url) == NULL && memchr(place.target.at, '?', place.target.len) == NULL;
+}
+
 /* -- the head */
 
 /* What is written, or how long it would be. */
