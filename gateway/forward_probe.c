@@ -55,7 +55,7 @@ static bool probe_begin(struct forward *f)
                               path);
     int fields_len = snprintf(fields, sizeof(fields), "Host: %s\r\nPawl-Request-Id: %s\r\n",
                               f->route->upstream->authority, id);
-    struct upstream_request request = {.method = BYTES("GET"),
+    struct upstream_request request = {.method = bytes_of(f->route->probe_method),
                                        .target = {target, (size_t)target_len},
                                        .fields = {fields, (size_t)fields_len},
                                        .body_is_whole = true};

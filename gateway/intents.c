@@ -132,7 +132,7 @@ static struct intent *intent_make(struct intents *intents, unsigned stripe, stru
     intent->after = NULL;
     intent->word = word;
     intent->stripe = stripe;
-    intent->told_again = intent->is_second = false;
+    intent->told_again = intent->is_second = intent->is_shown = false;
     intent->len = text.len;
     memcpy(intent->text, text.at, text.len);
     intents_add(intents, intent);
@@ -225,12 +225,17 @@ void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes
     for (struct intent *one = intents->first; one != NULL; one = one->next) {
         struct bytes own = {one->text, one->len};
 
-        if (one->word == INTENT_UNKNOWN && one->stripe == stripe && is_same(one, text) &&
-            bytes_are(intent_part(own, INTENT_STATE), "u")) { /* no closer has it any more */
-            intents_unlink(intents, one);
-            free(one);
-            break;
+        if ((one->word != INTENT_OPEN && one->word != INTENT_UNKNOWN) || one->stripe != stripe ||
+            !is_same(one, text)) {
+            continue;
         }
+        if (one->word == INTENT_UNKNOWN && bytes_are(intent_part(own, INTENT_STATE), "u")) {
+            intents_unlink(intents, one); /* no closer has it any more */
+            free(one);
+        } else {
+            one->is_shown = true;
+        }
+        break;
     }
     pthread_mutex_unlock(&intents->mutex);
 }
@@ -269,7 +274,10 @@ void intents_unknown(struct intents *intents, struct intent *intent)
     struct bytes state = intent_part((struct bytes){intent->text, intent->len}, INTENT_STATE);
 
     pthread_mutex_lock(&intents->mutex);
-    if (state.len == 1) {
+    if (intent->is_shown) {
+        intents_unlink(intents, intent);
+        free(intent);
+    } else if (state.len == 1) {
         intent->text[state.at - intent->text] = 'u';
     }
     pthread_mutex_unlock(&intents->mutex);

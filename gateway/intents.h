@@ -42,6 +42,7 @@ struct intent {
     unsigned stripe;
     bool told_again; /* copied since intents_again() */
     bool is_second;  /* INTENT_FORGET: for the second time; INTENT_KEPT: aged */
+    bool is_shown;   /* by a probe, before its own end was known or told */
     uint64_t due_ms; /* of that */
     size_t len;
     char text[INTENT_TEXT_MAX];
@@ -78,14 +79,14 @@ void intent_set_word(struct intents *intents, struct intent *intent, enum intent
 bool intents_have(struct intents *intents, unsigned stripe, struct bytes text);
 /* The store says that it is recorded. */
 struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes text);
-/* Its end is known after all, by a probe: nobody needs the one of this text that was unknown. */
+/* Its end is known after all, by a probe: nobody needs the one of this text that was unknown, or will be. */
 void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes text);
 /* One of a former incarnation of this gateway, to be told to a store that loses it. Before a stripe is looked
  * through those of before are aged; when all that is there now is kept, the aged ones are forgotten. */
 void intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
 void intents_age_kept(struct intents *intents, unsigned stripe);
 void intents_forget_kept(struct intents *intents, unsigned stripe);
-/* The store has it as u by now, and so has its text. */
+/* The store has it as u by now, and so has its text; freed when a probe had shown its end before. */
 void intents_unknown(struct intents *intents, struct intent *intent);
 /* Nobody needs it any more; freed. */
 void intents_drop(struct intents *intents, struct intent *intent);

@@ -268,7 +268,7 @@ static inline struct http_options waiting_options(void)
                                  .connections_max = 2000,
                                  .body_max_default = 1 << 20,
                                  .body_memory_max = 64 << 20,
-                                 .header_timeout_ms = 10000,
+                                 .header_timeout_ms = 4 * SEAT_WAIT_MS, /* it ends nothing here */
                                  .body_timeout_ms = 30000,
                                  .send_timeout_ms = SEND_MS,
                                  .server_name = "waiting"};

@@ -1,6 +1,7 @@
 /* test_http_stream.c - answers without an end: pieces as they come, slow readers, clients that go. */
 #include <netinet/tcp.h>
 
+#include "shared/http_flow.h"
 #include "tests/unit/http_waiting.h"
 
 #define HOST "Host: x\r\n"
@@ -303,8 +304,11 @@ TEST(a_client_that_does_not_read_the_rest_is_not_waited_for)
 {
     struct client c;
     struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    const struct http_conn *conn = seat->stream.flow->kept->conn;
     uint64_t from_ms;
 
+    /* Else the kernel gives such a client up, too, within what a test waits. */
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){0}, sizeof(int));
     write_all(&c, &seat->stream);
     turns_in_ms(SEND_MS * 3 / 2); /* as long as it is open it may be slow */
     CHECK_INT(seat->gone, 0);

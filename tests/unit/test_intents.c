@@ -95,8 +95,6 @@ TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
     one = intent_ask(&all, 5, BYTES(ASKED));
     intent_text(&all, one, BYTES(SENT));
     intent_set_word(&all, one, INTENT_UNKNOWN);
-    intents_drop_unknown(&all, 5, BYTES(SENT)); /* a closer is about to tell */
-    CHECK_INT(intents_count(&all), 1);
     intents_unknown(&all, one);
     intents_drop_unknown(&all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.8") " h 250"));
     intents_drop_unknown(&all, 6, BYTES(SENT));
@@ -104,6 +102,35 @@ TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
     intents_drop_unknown(&all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
     CHECK_INT(intents_count(&all), 0);
     intents_done(&all);
+}
+
+/* By a probe of another request, while it is under way or a closer has it. */
+TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is)
+{
+    static const enum intent_word words[] = {INTENT_OPEN, INTENT_UNKNOWN};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        struct intent *one, *closing;
+
+        intents_init(&all);
+        one = intent_ask(&all, 5, BYTES(ASKED));
+        intent_recorded(&all, one, BYTES(SENT));
+        if (words[i] == INTENT_UNKNOWN) {
+            intent_set_word(&all, one, INTENT_UNKNOWN);
+        }
+        closing = intent_new(&all, 5, BYTES(SENT)); /* the prober's own */
+        intent_set_word(&all, closing, INTENT_CLOSE);
+        intents_drop_unknown(&all, 5, BYTES(SENT));
+        CHECK_INT(intents_count(&all), 2);
+        if (words[i] == INTENT_OPEN) {
+            intent_set_word(&all, one, INTENT_UNKNOWN);
+        }
+        intents_unknown(&all, one);
+        CHECK_INT(intents_count(&all), 1);
+        intents_drop(&all, closing);
+        CHECK_INT(intents_count(&all), 0);
+        intents_done(&all);
+    }
 }
 
 TEST(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again)
@@ -129,6 +156,7 @@ int main(void)
     RUN(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list);
     RUN(what_was_only_asked_for_is_not_told_again);
     RUN(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more);
+    RUN(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is);
     RUN(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again);
     return check_done();
 }
