@@ -1,132 +1,70 @@
 /* acquire.c - pawl acquire: take a lease.
  *
  *   acquire_read      flags, and the lease_id to propose    64, or go on
- *   acquire_ask       POST; once more when its end is not known, which is safe with a lease_id of our own
+ *   acquire_ask       POST; once more when its end is not known, which is safe with a lease_id of our own;
+ *                     and again when the service's longest wait is over and --wait is not
  *   acquire_show      the grant                             0
  *
  * The lease_id is in its file before the request leaves: a grant whose answer is lost can still be released.
  */
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "api/cli/acquire.h"
 #include "api/cli/ask_judge.h"
 #include "api/cli/cli.h"
 #include "api/cli/grant.h"
-#include "api/cli/secret.h"
-#include "shared/json_write.h"
+#include "api/cli/run_show.h"
 #include "shared/record/name.h"
-
-enum { META_LEVELS = 7 };
-
-struct acquire {
-    const char *lease_url, *holder, *lease_id_file, *meta;
-    uint64_t ttl_ms;
-    enum output output;
-    bool trace;
-    const char *name;
-    char lease_id[SECRET_SIZE];
-    enum secret_origin origin;
-    bool in_doubt; /* it may have been granted */
-    struct ask ask;
-};
-
-static int acquire_read(struct acquire *a, int argc, char **argv)
-{
-    const struct flag flags[] = {
-        flag_ttl(&a->ttl_ms),
-        {.name = "holder", .value = "TEXT", .help = "who you are, for people who look", .text = &a->holder},
-        flag_lease_id_file(&a->lease_id_file),
-        {.name = "meta",
-         .value = "JSON",
-         .help = "an object that look and list show",
-         .text = &a->meta,
-         .where = FLAG_COMMAND_LINE},
-        flag_output(&a->output, "text|json|env"),
-        flag_trace(&a->trace),
-        flag_lease_url(&a->lease_url),
-        {0},
-    };
-    const struct usage usage = {
-        .name = "acquire",
-        .arguments = "NAME",
-        .examples =
-            "  eval \"$(pawl acquire orders:42 --ttl 10m -o env)\"   # then: pawl put, renew, release\n"
-            "  pawl acquire orders:42 --lease-id-file /run/me/orders:42\n"
-            "  pawl acquire orders:42 -o json | jq .token\n",
-        .summary =
-            "Takes the lease NAME, or says who has it (exit status 75).\n\n"
-            "The secret that proves the hold, the lease_id, is shown only by -o json and -o env, or kept in\n"
-            "--lease-id-file. If that file has one, or PAWL_LEASE_ID is set, this lease_id is proposed: "
-            "while it\n"
-            "still holds the lease, the answer is the same grant again. When its hold is over, a new one "
-            "takes the\n"
-            "place of the file's and of what an earlier -o env has left; a PAWL_LEASE_ID of your own is "
-            "refused\n"
-            "then (exit status 76).",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
-    const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
-
-    if (status != CLI_GO_ON) {
-        return status;
-    }
-    a->name = arguments[0];
-    if (a->holder != NULL && !name_is_holder(bytes_of(a->holder))) {
-        return cli_fail(CLI_USAGE, "--holder takes 1 to 128 bytes of printable UTF-8");
-    }
-    a->ask = (struct ask){.what = "acquire",
-                          .wants = ASK_GRANT,
-                          .lease_id = a->lease_id,
-                          .trace = a->trace,
-                          .repeat = ASK_TWICE};
-    return ask_lease(&a->ask, a->lease_url, a->name);
-}
-
-static int meta_check(const char *meta)
-{
-    const char *why = NULL;
-    struct json *json = meta != NULL ? json_parse(bytes_of(meta), META_LEVELS, &why) : NULL;
-
-    json_free(json);
-    if (meta != NULL && json == NULL) {
-        return cli_fail(CLI_USAGE, "--meta takes a JSON object: %s", why);
-    }
-    return CLI_GO_ON;
-}
-
-static void acquire_body(const struct acquire *a, struct json_out *body)
-{
-    json_out_reset(body);
-    json_object(body, NULL);
-    json_text(body, "lease_id", bytes_of(a->lease_id));
-    if (a->holder != NULL) {
-        json_text(body, "holder", bytes_of(a->holder));
-    }
-    if (a->ttl_ms > 0) {
-        json_int(body, "ttl_ms", (int64_t)a->ttl_ms);
-    }
-    if (a->meta != NULL) {
-        json_raw(body, "meta", bytes_of(a->meta));
-    }
-    json_object_end(body);
-}
 
 /* -- asking */
 
-static int acquire_try(struct acquire *a, struct json_out *body, struct http_client_answer *answer,
+static void acquire_begin(struct acquire *a)
+{
+    uint64_t now_ms = cli_now_ms();
+
+    if (a->origin == SECRET_FILE) {
+        memcpy(a->in_file, a->lease_id, sizeof(a->in_file));
+    }
+    a->wait_until_ms = a->wait_ms < UINT64_MAX - now_ms ? now_ms + a->wait_ms : UINT64_MAX;
+    a->ask.request.method = "POST";
+    ask_header(&a->ask, "Content-Type", BYTES("application/json"));
+}
+
+static int acquire_keep(struct acquire *a)
+{
+    char wanted[SECRET_SIZE];
+    int status;
+
+    if (a->lease_id_file == NULL) {
+        return CLI_GO_ON;
+    }
+    memcpy(wanted, a->lease_id, sizeof(wanted));
+    status = secret_keep(a->lease_id_file, a->in_file, a->lease_id);
+    if (strcmp(wanted, a->lease_id) != 0) {
+        a->origin = SECRET_FILE; /* another process was faster */
+    }
+    memcpy(a->in_file, a->lease_id, sizeof(a->in_file));
+    explicit_bzero(wanted, sizeof(wanted));
+    return status;
+}
+
+static int acquire_try(struct acquire *a, struct http_client_answer *answer,
                        enum http_client_outcome *outcome)
 {
-    int status = a->lease_id_file != NULL ? secret_keep(a->lease_id_file, a->lease_id) : CLI_GO_ON;
+    struct run_show *show;
+    int status = acquire_keep(a);
 
     if (status != CLI_GO_ON) {
         return status;
     }
-    acquire_body(a, body);
-    a->ask.request.body = json_out_bytes(body);
-    *outcome = ask_try(&a->ask, answer);
+    show = a->wait_ms > 0 ? run_show_begin(a->name, a->lease_url) : NULL;
+    do {
+        http_client_answer_done(answer);
+        *outcome = ask_try(&a->ask, answer);
+    } while (*outcome == HTTP_CLIENT_ANSWERED && ask_is_problem(answer, "wait-timeout") &&
+             acquire_left_ms(a) > 0);
+    run_show_end(show);
+    run_show_free(show);
     return CLI_GO_ON;
 }
 
@@ -138,29 +76,45 @@ static bool wants_a_new_one(const struct acquire *a, const struct http_client_an
            ask_is_problem(answer, "hold-over");
 }
 
-static int acquire_ask(struct acquire *a, struct json_out *body, struct http_client_answer *answer)
+/* What a refusal does not say, as the service knows no files and no flags. */
+static void acquire_advise(const struct acquire *a, const struct http_client_answer *answer)
+{
+    if (ask_is_problem(answer, "hold-over") && a->lease_id_file == NULL) {
+        cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
+    } else if (ask_is_problem(answer, "lease-held")) {
+        cli_hint("To wait in line: --wait DUR.");
+    } else if (ask_is_problem(answer, "superseded")) {
+        cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");
+    }
+}
+
+/* Nothing was granted to it, and nobody else asks with it. */
+static void acquire_forget(const struct acquire *a, const struct http_client_answer *answer)
+{
+    if (a->lease_id_file != NULL && a->origin == SECRET_NEW && !ask_is_problem(answer, "superseded")) {
+        secret_forget(a->lease_id_file, a->lease_id);
+    }
+}
+
+static int acquire_ask(struct acquire *a, struct http_client_answer *answer)
 {
     enum http_client_outcome outcome = HTTP_CLIENT_NOT_SENT;
-    int status = acquire_try(a, body, answer, &outcome);
+    int status = acquire_try(a, answer, &outcome);
 
     if (status == CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && wants_a_new_one(a, answer)) {
-        http_client_answer_done(answer);
         name_new_lease_id(a->lease_id);
         a->origin = SECRET_NEW;
-        status = acquire_try(a, body, answer, &outcome);
+        status = acquire_try(a, answer, &outcome);
     }
     if (status != CLI_GO_ON) {
         return status;
     }
-    status = ask_tell(&a->ask, outcome, answer);
-    if (ask_is_problem(answer, "hold-over")) {
-        cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
-    }
     a->in_doubt = outcome == HTTP_CLIENT_UNKNOWN ||
                   (outcome == HTTP_CLIENT_ANSWERED && ask_doubt_of(answer) == ASK_IN_DOUBT);
-    if (a->lease_id_file != NULL && a->origin == SECRET_NEW && outcome == HTTP_CLIENT_ANSWERED &&
-        !a->in_doubt && status != CLI_GO_ON) {
-        unlink(a->lease_id_file); /* nothing was granted to it */
+    status = ask_tell(&a->ask, outcome, answer);
+    if (status != CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && !a->in_doubt) {
+        acquire_advise(a, answer);
+        acquire_forget(a, answer);
     }
     return status;
 }
@@ -219,11 +173,49 @@ static int acquire_flush(const struct acquire *a, int status)
     return CLI_REFUSED;
 }
 
-static int acquire_show(const struct acquire *a, const struct http_client_answer *answer)
+/* Who uses the file as if it were a lock's must get to know that it is none. */
+static void tell_same(const struct acquire *a, const struct http_client_answer *answer)
 {
-    int status = grant_show(&a->ask, answer, a->output,
-                            answer->status == 200 ? "is held already" : "acquired");
+    struct json *json = ask_json(&a->ask, answer);
+    int holds = json != NULL ? (int)ask_int(json, "holds") : 0;
 
+    if (a->ask.repeated) {
+        cli_fail(CLI_OK, "%s is held by this lease_id, perhaps since before this command: hold count %d",
+                 a->name, holds);
+    } else {
+        cli_fail(CLI_OK,
+                 "%s is held already by this lease_id: hold count %d. It is the same hold as before, "
+                 "and its time was not extended",
+                 a->name, holds);
+    }
+    cli_hint("Who shares a lease_id, or its file, shares the hold. To keep each other out, each needs one of "
+             "its own.");
+    json_free(json);
+}
+
+/* One that shared the file may have taken it away, when its own request was refused before ours. */
+static void acquire_keep_shared(struct acquire *a)
+{
+    char kept[SECRET_SIZE];
+
+    memcpy(kept, a->lease_id, sizeof(kept));
+    if (a->lease_id_file != NULL && a->origin == SECRET_FILE &&
+        secret_keep(a->lease_id_file, a->lease_id, kept) == CLI_GO_ON && strcmp(kept, a->lease_id) != 0) {
+        cli_hint("%s has another lease_id by now: that of this hold is kept nowhere.", a->lease_id_file);
+    }
+    explicit_bzero(kept, sizeof(kept));
+}
+
+static int acquire_show(struct acquire *a, const struct http_client_answer *answer)
+{
+    /* One that was made now can only be held since the attempt before. */
+    bool same = answer->status == 200 && a->origin != SECRET_NEW;
+    int status = grant_show(&a->ask, answer, same ? GRANT_SAME : GRANT_NEW);
+
+    if (same) {
+        tell_same(a, answer);
+    }
+    acquire_keep_shared(a);
     if (status == CLI_OK && a->output == OUTPUT_TEXT && a->lease_id_file == NULL && a->origin == SECRET_NEW) {
         cli_hint("Its lease_id was not kept, so it can be neither renewed nor released, and will expire:");
         cli_hint("-o env, -o json or --lease-id-file FILE give you the lease_id.");
@@ -234,21 +226,16 @@ static int acquire_show(const struct acquire *a, const struct http_client_answer
 int cli_acquire(int argc, char **argv)
 {
     struct acquire a = {0};
-    struct json_out body;
     struct http_client_answer answer = {0};
     int status = acquire_read(&a, argc, argv);
 
-    json_out_init(&body);
-    if (status == CLI_GO_ON) {
-        status = meta_check(a.meta);
-    }
+    json_out_init(&a.body);
     if (status == CLI_GO_ON) {
         status = secret_propose(a.lease_id_file, a.lease_id, &a.origin);
     }
     if (status == CLI_GO_ON) {
-        a.ask.request.method = "POST";
-        ask_header(&a.ask, "Content-Type", BYTES("application/json"));
-        status = acquire_ask(&a, &body, &answer);
+        acquire_begin(&a);
+        status = acquire_ask(&a, &answer);
     }
     if (status == CLI_GO_ON) {
         status = acquire_show(&a, &answer);
@@ -256,7 +243,7 @@ int cli_acquire(int argc, char **argv)
         acquire_undo(&a);
     }
     http_client_answer_done(&answer);
-    json_out_done(&body);
+    json_out_done(&a.body);
     ask_done(&a.ask);
     return status;
 }

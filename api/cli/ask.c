@@ -1,14 +1,12 @@
-/* ask.c - one question to one of the services, and the telling of its refusal. */
+/* ask.c - one question to one of the services: where it goes, and what can be read in the answer. */
 #include "api/cli/ask.h"
 
 #include <stdlib.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/print.h"
-#include "shared/problem.h"
 #include "shared/record/name.h"
 
-enum { JSON_LEVELS = 16, WHAT_SIZE = 640, DEED_PATH_SIZE = NAME_MAX_BYTES + 32 };
+enum { JSON_LEVELS = 16, DEED_PATH_SIZE = NAME_MAX_BYTES + 32 };
 
 /* -- where to */
 
@@ -42,19 +40,10 @@ static size_t percent_encode(struct bytes text, char *buf, char kept)
 /* A service's address, to which paths are added. */
 static const char *base_wrong(const char *base)
 {
-    const char *host = strncmp(base, "http://", 7) == 0    ? base + 7
-                       : strncmp(base, "https://", 8) == 0 ? base + 8
-                                                           : NULL;
-
-    if (host == NULL || *host == '\0' || *host == '/') {
+    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0) {
         return "it must begin with http:// or https:// and a host";
     }
-    for (const char *at = host; *at != '\0'; at++) {
-        if ((unsigned char)*at <= ' ' || *at == 0x7f || strchr("?#@", *at) != NULL) {
-            return "it must be a plain address, like http://127.0.0.1:8700";
-        }
-    }
-    return NULL;
+    return http_client_is_base(base) ? NULL : "it must be a plain address, like http://127.0.0.1:8700";
 }
 
 static int make_url(struct ask *ask, const char *base, const char *path, const char *name, char kept)
@@ -194,146 +183,15 @@ void ask_done(struct ask *ask)
     ask->url = NULL;
 }
 
-/* -- sending */
-
-int ask_send(struct ask *ask, struct http_client_answer *answer)
-{
-    return ask_tell(ask, ask_try(ask, answer), answer);
-}
-
-/* -- telling */
-
-/* "acquire orders:42" */
-static const char *what_of(const struct ask *ask, char buf[WHAT_SIZE])
-{
-    snprintf(buf, WHAT_SIZE, "%s%s%s", ask->what, ask->name != NULL ? " " : "",
-             ask->name != NULL ? ask->name : "");
-    return buf;
-}
-
-/* What a refusal says beyond its sentence, if it does. */
-static void tell_member(const struct json *json, const char *name, const char *label)
-{
-    struct bytes text = ask_text(json, name);
-
-    if (text.len > 0) {
-        fprintf(stderr, "  %s: ", label);
-        print_safe(stderr, text);
-        fputc('\n', stderr);
-    }
-}
-
-static void tell_number(const struct json *json, const char *name, const char *label)
-{
-    int64_t number = 0;
-
-    if (json_get_int(json, name, &number) == JSON_FOUND) {
-        fprintf(stderr, "  %s: %lld\n", label, (long long)number);
-    }
-}
-
-static void tell_members(const struct json *json)
-{
-    char duration[PRINT_DURATION_SIZE];
-    int64_t ms = 0;
-
-    tell_member(json, "holder", "holder");
-    tell_number(json, "token", "token");
-    tell_number(json, "presented_token", "token sent");
-    tell_number(json, "current_token", "current token");
-    tell_member(json, "ended", "the hold ended");
-    tell_number(json, "intents", "writes that are open");
-    tell_number(json, "gateways_in_doubt", "gateways that have yet to say what they have sent");
-    if (json_get_int(json, "expires_in_ms", &ms) == JSON_FOUND) {
-        print_duration(duration, ms);
-        fprintf(stderr, "  free in: %s, if it is not renewed\n", duration);
-    }
-    tell_member(json, "code", "code");
-    tell_member(json, "instance", "request");
-}
-
-/* A problem that this program does not know, or no problem at all: something else answered, or a newer
- * service. */
-static int status_of(unsigned http_status, struct bytes code)
-{
-    enum problem problem = problem_find(code);
-
-    if (problem != PROBLEM_NONE) {
-        return problem_info(problem)->exit_status;
-    }
-    return http_status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED;
-}
-
-static int tell_refusal(const struct ask *ask, const struct http_client_answer *answer)
-{
-    const char *why = NULL;
-    struct json *json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why);
-    char what[WHAT_SIZE];
-    int status;
-
-    if (json == NULL || ask_text(json, "code").len == 0) {
-        json_free(json);
-        return cli_fail(answer->status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED,
-                        "%s: %s answered %u, and not as Pawl does: is %s right?", what_of(ask, what),
-                        ask->url, answer->status, ask->flag);
-    }
-    fputs("pawl: ", stderr);
-    print_safe(stderr, bytes_of(what_of(ask, what)));
-    fputs(": ", stderr);
-    print_safe(stderr, ask_text(json, "title"));
-    fputs("\n  ", stderr);
-    print_safe(stderr, ask_text(json, "detail"));
-    fputc('\n', stderr);
-    tell_members(json);
-    status = status_of(answer->status, ask_text(json, "code"));
-    json_free(json);
-    return status;
-}
-
-static int tell_unknown(const struct ask *ask, const struct http_client_answer *answer)
-{
-    char what[WHAT_SIZE];
-
-    if (answer->status == 0) {
-        cli_fail(CLI_UNREACHABLE, "%s: no whole answer came, so it may or may not have happened: %s",
-                 what_of(ask, what), answer->why);
-    } else if (strcmp(ask->request.method, "GET") == 0) {
-        cli_fail(CLI_UNREACHABLE, "%s: %s", what_of(ask, what), answer->why);
-    } else {
-        cli_fail(CLI_UNREACHABLE, "%s: %s, so it may or may not have happened", what_of(ask, what),
-                 answer->why);
-    }
-    cli_hint("Look before you go on: is %s right, and what stands between?", ask->flag);
-    return CLI_UNREACHABLE;
-}
-
-int ask_tell(const struct ask *ask, enum http_client_outcome outcome, const struct http_client_answer *answer)
-{
-    char what[WHAT_SIZE];
-
-    switch (outcome) {
-    case HTTP_CLIENT_NOT_SENT:
-        cli_fail(CLI_UNREACHABLE, "%s: %s cannot be reached, so it certainly did not happen: %s",
-                 what_of(ask, what), ask->service, answer->why);
-        cli_hint("Is it running (pawl dev starts one), and is %s right?", ask->flag);
-        return CLI_UNREACHABLE;
-    case HTTP_CLIENT_UNKNOWN: return tell_unknown(ask, answer);
-    case HTTP_CLIENT_ANSWERED:
-        return answer->status >= 200 && answer->status < 300 ? CLI_GO_ON : tell_refusal(ask, answer);
-    }
-    abort();
-}
-
 /* -- reading */
 
 struct json *ask_json(const struct ask *ask, const struct http_client_answer *answer)
 {
     const char *why = NULL;
     struct json *json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why);
-    char what[WHAT_SIZE];
 
     if (json == NULL) {
-        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", what_of(ask, what), ask->service, why);
+        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", ask->what, ask->service, why);
         cli_hint("Is %s right?", ask->flag);
     }
     return json;

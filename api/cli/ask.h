@@ -2,6 +2,7 @@
 #ifndef PAWL_CLI_ASK_H
 #define PAWL_CLI_ASK_H
 
+#include "api/cli/flags.h"
 #include "api/client/http_client.h"
 #include "shared/json.h"
 
@@ -12,13 +13,14 @@ enum ask_repeat {
 
 /* What a 2xx must be, else it is not Pawl's, and the end of the request is not known. */
 enum ask_wants {
-    ASK_ANYTHING, /* the caller looks for himself */
-    ASK_JSON,     /* 200, with the member needs */
+    ASK_ANYTHING, /* the caller looks for himself, and does not tell it */
+    ASK_JSON,     /* 200, with the members needs; a member lease is that of name */
     ASK_GRANT,    /* 200 or 201: the grant of name and lease_id */
     ASK_RELEASED, /* 204, or 200 with the holds that remain */
     ASK_WRITTEN,  /* 201 or 204, with ETag and Fencing-Status */
     ASK_DELETED,  /* 204, with Fencing-Status */
     ASK_CONTENT,  /* 200, with ETag and Fencing-Mark */
+    ASK_ACCEPTED, /* 200, with a Fencing-Status that says so */
     ASK_STREAM    /* 200, a text/event-stream */
 };
 
@@ -30,8 +32,12 @@ struct ask {
     struct http_client_request request; /* url is given by ask_url() */
     enum ask_repeat repeat;
     enum ask_wants wants;
-    const char *needs, *lease_id; /* for wants */
+    const char *needs, *lease_id; /* for wants; needs: names with a blank between them */
+    enum output output;           /* json: that it was not done, or may have been, is told so too */
     bool trace;                   /* say what curl would send (trace.h) */
+    /* Before each attempt; NULL: the second is the same as the first. */
+    void (*prepare)(struct ask *ask);
+    bool repeated;         /* there was a second attempt */
     const char *body_from; /* for it: the file of the body, "-" standard input; NULL: the body itself */
     char *url;
 };
@@ -58,9 +64,9 @@ void ask_done(struct ask *ask);
  * is filled either way. */
 int ask_send(struct ask *ask, struct http_client_answer *answer);
 
-/* The two halves of it (UNKNOWN also when the answer is not Pawl's; status is then what it said, else 0), for
- * who wants to look at a refusal first. */
-enum http_client_outcome ask_try(const struct ask *ask, struct http_client_answer *answer);
+/* The two halves of ask_send() (UNKNOWN also when the answer is not Pawl's; status is then what it said, else
+ * 0), for who wants to look at a refusal first. */
+enum http_client_outcome ask_try(struct ask *ask, struct http_client_answer *answer);
 int ask_tell(const struct ask *ask, enum http_client_outcome outcome,
              const struct http_client_answer *answer);
 /* Whether the answer is this problem. */

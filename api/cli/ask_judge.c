@@ -4,12 +4,33 @@
 #include "api/client/client.h"
 #include "shared/problem.h"
 
-enum { JSON_LEVELS = 16, STATUS_LOST = 76 };
+enum { JSON_LEVELS = 16, STATUS_LOST = 76, MEMBER_SIZE = 32 };
+
+static bool has_all(const struct json *json, const char *needs)
+{
+    char name[MEMBER_SIZE];
+    int64_t unused = 0;
+
+    for (size_t len; *needs != '\0'; needs += len + (needs[len] == ' ')) {
+        len = strcspn(needs, " ");
+        snprintf(name, sizeof(name), "%.*s", (int)len, needs);
+        if (json_get_int(json, name, &unused) == JSON_ABSENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is said of another lease is no answer. */
+static bool is_of(const struct json *json, const char *name)
+{
+    struct bytes lease = {NULL, 0};
+
+    return name == NULL || json_get_text(json, "lease", &lease) != JSON_FOUND || bytes_are(lease, name);
+}
 
 static bool is_good_json(const struct ask *ask, const struct json *json)
 {
-    int64_t unused = 0;
-
     if (ask->wants == ASK_GRANT) {
         return bytes_are(ask_text(json, "lease"), ask->name) && ask_int(json, "token") > 0 &&
                ask_text(json, "fencing_token").len > 0 &&
@@ -18,7 +39,7 @@ static bool is_good_json(const struct ask *ask, const struct json *json)
     if (ask->wants == ASK_RELEASED) {
         return ask_int(json, "holds") > 0;
     }
-    return json_get_int(json, ask->needs, &unused) != JSON_ABSENT;
+    return has_all(json, ask->needs) && is_of(json, ask->name);
 }
 
 static bool has_good_json(const struct ask *ask, const struct http_client_answer *answer)
@@ -33,6 +54,7 @@ static bool has_good_json(const struct ask *ask, const struct http_client_answer
 
 static bool is_good(const struct ask *ask, const struct http_client_answer *answer)
 {
+    static const char accepted[] = "pawl; verdict=accepted;";
     bool checked = strncmp(answer->fencing_status, "pawl;", 5) == 0;
 
     switch (ask->wants) {
@@ -45,6 +67,8 @@ static bool is_good(const struct ask *ask, const struct http_client_answer *answ
     case ASK_DELETED: return answer->status == 204 && checked;
     case ASK_CONTENT:
         return answer->status == 200 && answer->etag[0] != '\0' && answer->fencing_mark[0] != '\0';
+    case ASK_ACCEPTED:
+        return answer->status == 200 && strncmp(answer->fencing_status, accepted, sizeof(accepted) - 1) == 0;
     case ASK_STREAM:
         return answer->status == 200 && strncmp(answer->content_type, "text/event-stream", 17) == 0;
     }
@@ -81,6 +105,9 @@ enum ask_doubt ask_doubt_of(const struct http_client_answer *answer)
     json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why);
     problem = json != NULL ? problem_find(ask_text(json, "code")) : PROBLEM_NONE;
     json_free(json);
+    if (problem == PROBLEM_NONE && answer->status > 500 && answer->status != 503) {
+        return ASK_IN_DOUBT; /* a later version's code: only 4xx and 503 are said of what was not done */
+    }
     return problem != PROBLEM_NONE && problem_info(problem)->exit_status == STATUS_LOST ? ASK_CERTAIN
                                                                                         : ASK_REFUSED;
 }

@@ -16,6 +16,13 @@ bool ask_is_problem(const struct http_client_answer *answer, const char *code)
     return is;
 }
 
+static void try_prepare(struct ask *ask)
+{
+    if (ask->prepare != NULL) {
+        ask->prepare(ask);
+    }
+}
+
 static enum http_client_outcome try_once(const struct ask *ask, struct http_client_answer *answer)
 {
     enum http_client_outcome outcome = http_client_send(&ask->request, answer);
@@ -41,11 +48,12 @@ static enum http_client_outcome try_refused(struct http_client_answer *answer)
     return HTTP_CLIENT_UNKNOWN;
 }
 
-enum http_client_outcome ask_try(const struct ask *ask, struct http_client_answer *answer)
+enum http_client_outcome ask_try(struct ask *ask, struct http_client_answer *answer)
 {
     enum http_client_outcome outcome;
     bool known;
 
+    try_prepare(ask);
     if (ask->trace) {
         trace_curl(stderr, &ask->request, ask->body_from);
     }
@@ -56,6 +64,8 @@ enum http_client_outcome ask_try(const struct ask *ask, struct http_client_answe
         return outcome;
     }
     http_client_answer_done(answer);
+    ask->repeated = true;
+    try_prepare(ask);
     outcome = try_once(ask, answer);
     if (outcome == HTTP_CLIENT_ANSWERED && ask_doubt_of(answer) == ASK_REFUSED) {
         return try_refused(answer);

@@ -51,7 +51,11 @@ static struct token_keys *look_at_file(struct doctor *doctor)
 
 static int probe_acquire(struct probe *p)
 {
-    struct ask ask = {.what = "doctor", .trace = p->doctor->trace, .request.method = "POST"};
+    struct ask ask = {.what = "doctor",
+                      .wants = ASK_GRANT,
+                      .lease_id = p->lease_id,
+                      .trace = p->doctor->trace,
+                      .request.method = "POST"};
     struct http_client_answer answer = {0};
     struct json_out body;
     struct json *json = NULL;
@@ -86,7 +90,8 @@ static int probe_acquire(struct probe *p)
 
 static void probe_release(const struct probe *p)
 {
-    struct ask ask = {.what = "doctor", .trace = p->doctor->trace, .request.method = "DELETE"};
+    struct ask ask = {
+        .what = "doctor", .wants = ASK_RELEASED, .trace = p->doctor->trace, .request.method = "DELETE"};
     struct http_client_answer answer = {0};
 
     if (ask_lease(&ask, p->doctor->lease_url, p->name) == CLI_GO_ON) {
@@ -124,7 +129,8 @@ static const char *remedy_of(const struct http_client_answer *answer)
 
 static void probe_check(const struct probe *p)
 {
-    struct ask ask = {.what = "doctor", .trace = p->doctor->trace, .request.method = "GET"};
+    struct ask ask = {
+        .what = "doctor", .wants = ASK_ACCEPTED, .trace = p->doctor->trace, .request.method = "GET"};
     struct http_client_answer answer = {0};
     char path[PROBE_NAME_SIZE + sizeof("/v1/check/")];
     bool asked, good;

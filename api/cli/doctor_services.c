@@ -116,7 +116,11 @@ static void look_at_ready(struct doctor *doctor, const struct service *service,
 static bool look(struct doctor *doctor, const struct service *service)
 {
     struct ask version = {.what = "doctor", .trace = doctor->trace, .request.method = "GET"};
-    struct ask ready = version;
+    struct ask ready = {.what = "doctor",
+                        .wants = ASK_JSON,
+                        .needs = "status checks",
+                        .trace = doctor->trace,
+                        .request.method = "GET"};
     struct http_client_answer answer = {0};
     int64_t before_ms = doctor_now_ms();
     bool right = false;

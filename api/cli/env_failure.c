@@ -19,7 +19,7 @@ static const struct {
     const char *command, *variables;
     bool of_its_hold; /* they stand until the hold is known to be lost */
 } known[] = {
-    {"acquire", OF_A_HOLD, false},
+    {"acquire", OF_A_HOLD " LEASE_GRANT LEASE_HOLDS", false},
     {"renew", OF_A_HOLD " PAWL_LEASE_ID", true},
     {"release", OF_A_HOLD " PAWL_LEASE_ID", true},
     {"get", "LEASE LEASE_STATE LEASE_TOKEN LEASE_WAITING LEASE_HOLDER LEASE_EXPIRES_IN_MS", false},

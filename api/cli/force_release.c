@@ -114,7 +114,8 @@ static int force_look(struct force *f)
 {
     struct ask ask = {.what = "force-release",
                       .wants = ASK_JSON,
-                      .needs = "state",
+                      .needs = "lease state token holders waiting",
+                      .output = f->output,
                       .trace = f->trace,
                       .request.method = "GET"};
     struct http_client_answer answer = {0};
@@ -186,6 +187,7 @@ static int force_send(const struct force *f)
     struct ask ask = {.what = "force-release",
                       .wants = ASK_JSON,
                       .needs = "released_token",
+                      .output = f->output,
                       .trace = f->trace,
                       .request.method = "POST"};
     struct http_client_answer answer = {0};

@@ -70,8 +70,12 @@ static int page_ask(const struct ls *ls, struct ask *ask)
     size_t left = ls->limit > 0 ? ls->limit - ls->shown : PAGE_MAX;
     int status;
 
-    *ask = (struct ask){
-        .what = "ls", .wants = ASK_JSON, .needs = "items", .trace = ls->trace, .request.method = "GET"};
+    *ask = (struct ask){.what = "ls",
+                        .wants = ASK_JSON,
+                        .needs = "items next_cursor",
+                        .output = ls->output,
+                        .trace = ls->trace,
+                        .request.method = "GET"};
     status = ask_leases(ask, ls->lease_url);
     if (status != CLI_GO_ON) {
         return status;

@@ -16,10 +16,29 @@ enum { GAP = 2 };
 
 /* -- texts */
 
-/* C0, DEL and, as UTF-8, C1: a terminal obeys them. */
-static bool is_control(uint32_t character)
+/* What a terminal obeys (C0, DEL and, as UTF-8, C1), and what is not seen itself but changes what is: a name
+ * with one of them looks like another's, or stands the other way round (Unicode TR 36, section 2.5). */
+static const struct {
+    uint32_t first, last;
+} deceptive[] = {
+    {0x0000, 0x001f},   /* C0 */
+    {0x007f, 0x009f},   /* DEL, C1 */
+    {0x061c, 0x061c},   /* Arabic letter mark */
+    {0x200b, 0x200f},   /* zero width; marks of direction */
+    {0x2028, 0x202e},   /* separators of lines and paragraphs; embeddings and overrides */
+    {0x2060, 0x206f},   /* joiners and operators that are not seen; isolates; obsolete formats */
+    {0xfeff, 0xfeff},   /* byte order mark */
+    {0xe0000, 0xe007f}, /* tags */
+};
+
+static bool is_deceptive(uint32_t character)
 {
-    return character < 0x20 || (character >= 0x7f && character < 0xa0);
+    for (unsigned i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++) {
+        if (character >= deceptive[i].first && character <= deceptive[i].last) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void print_safe(FILE *out, struct bytes text)
@@ -28,7 +47,7 @@ void print_safe(FILE *out, struct bytes text)
         uint32_t character = 0;
         size_t len = utf8_decode(text, &character);
 
-        if (len == 0 || is_control(character)) {
+        if (len == 0 || is_deceptive(character)) {
             fputc('?', out);
         } else {
             fwrite(text.at, 1, len, out);

@@ -7,13 +7,14 @@
 
 #include "shared/bytes.h"
 
-/* Text that came from elsewhere: control characters become '?', so that none reaches the terminal. */
+/* Text that came from elsewhere: what a terminal obeys, or what is not seen and changes what is (marks of
+ * direction, zero-width characters, separators of lines) becomes '?'. */
 void print_safe(FILE *out, struct bytes text);
 
 /* KEY='value' with everything quoted that a shell could understand otherwise. */
 void print_env(const char *key, struct bytes value);
-/* The same as one of several on a line, with a space behind it; control characters become '?', so that it
- * stays one line. */
+/* The same as one of several on a line, with a space behind it; what print_safe() replaces becomes '?', so
+ * that it stays one line. */
 void print_env_word(const char *key, struct bytes value);
 
 enum { PRINT_TIME_SIZE = 32 };

@@ -95,6 +95,7 @@ static int put_read(struct put *p, int argc, char **argv)
     if (status == CLI_GO_ON) {
         p->ask = (struct ask){.what = "put",
                               .wants = ASK_WRITTEN,
+                              .output = p->output,
                               .trace = p->trace,
                               .body_from = p->file != NULL ? p->file : "-",
                               .request.method = "PUT"};
@@ -149,7 +150,10 @@ static void put_show(const struct put *p, const struct http_client_answer *answe
     struct bytes text;
 
     if (p->output == OUTPUT_TEXT) {
-        printf("%s %s, ETag %s\n", p->key, created ? "created" : "written", answer->etag);
+        print_safe(stdout, bytes_of(p->key));
+        printf(" %s, ETag ", created ? "created" : "written");
+        print_safe(stdout, bytes_of(answer->etag));
+        putchar('\n');
         return;
     }
     if (p->output == OUTPUT_ENV) {

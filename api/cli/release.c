@@ -43,7 +43,8 @@ static int release_read(struct release *r, int argc, char **argv)
 
     if (status == CLI_GO_ON) {
         r->name = arguments[0];
-        r->ask = (struct ask){.what = "release", .wants = ASK_RELEASED, .trace = r->trace};
+        r->ask = (struct ask){
+            .what = "release", .wants = ASK_RELEASED, .output = r->output, .trace = r->trace};
         status = ask_lease(&r->ask, r->lease_url, r->name);
     }
     return status == CLI_GO_ON ? secret_lease_id(r->lease_id_file, r->lease_id) : status;

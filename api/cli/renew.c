@@ -46,6 +46,7 @@ static int renew_read(struct renew *r, int argc, char **argv)
         r->ask = (struct ask){.what = "renew",
                               .wants = ASK_GRANT,
                               .lease_id = r->lease_id,
+                              .output = r->output,
                               .trace = r->trace,
                               .repeat = ASK_TWICE};
         status = ask_lease(&r->ask, r->lease_url, arguments[0]);
@@ -69,7 +70,7 @@ int cli_renew(int argc, char **argv)
         status = ask_send(&r.ask, &answer);
     }
     if (status == CLI_GO_ON) {
-        status = grant_show(&r.ask, &answer, r.output, "renewed");
+        status = grant_show(&r.ask, &answer, GRANT_RENEWED);
     }
     http_client_answer_done(&answer);
     ask_done(&r.ask);

@@ -286,7 +286,8 @@ static int resolve_send(const struct resolve *r)
 {
     struct ask ask = {.what = "resolve",
                       .wants = ASK_JSON,
-                      .needs = r->gateway == NULL ? "resolved" : "intents",
+                      .needs = r->gateway == NULL ? "resolved sending" : "intents in_doubt",
+                      .output = r->output,
                       .trace = r->trace};
     struct http_client_answer answer = {0};
     int status = send_init(r, &ask);

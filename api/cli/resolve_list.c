@@ -71,7 +71,12 @@ static int page_ask(const struct pages *pages, struct ask *ask)
     const struct resolve_list *list = pages->list;
     int status;
 
-    *ask = (struct ask){.what = "resolve", .trace = list->trace, .request.method = "GET"};
+    *ask = (struct ask){.what = "resolve",
+                        .wants = ASK_JSON,
+                        .needs = "items next_cursor",
+                        .output = list->output,
+                        .trace = list->trace,
+                        .request.method = "GET"};
     status = list->lease != NULL ? ask_intents(ask, list->gateway_url, list->lease, "")
                                  : ask_gateway(ask, list->gateway_url, "/v1/intents");
     if (status != CLI_GO_ON) {
@@ -183,7 +188,12 @@ static void doubt_print(const struct json *json, size_t open)
 
 static int doubt_show(const struct resolve_list *list, size_t open)
 {
-    struct ask ask = {.what = "resolve", .trace = list->trace, .request.method = "GET"};
+    struct ask ask = {.what = "resolve",
+                      .wants = ASK_JSON,
+                      .needs = "in_doubt gateways",
+                      .output = list->output,
+                      .trace = list->trace,
+                      .request.method = "GET"};
     struct http_client_answer answer = {0};
     int status = ask_gateway(&ask, list->gateway_url, "/v1/gateways/doubt");
 

@@ -2,6 +2,7 @@
 #include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
+#include "api/cli/print.h"
 #include "api/cli/secret.h"
 #include "shared/record/name.h"
 
@@ -62,7 +63,8 @@ int cli_rm(int argc, char **argv)
         status = ask_send(&r.ask, &answer);
     }
     if (status == CLI_GO_ON) {
-        printf("%s deleted\n", r.key);
+        print_safe(stdout, bytes_of(r.key));
+        puts(" deleted");
         status = CLI_OK;
     }
     http_client_answer_done(&answer);

@@ -81,6 +81,9 @@ static int routes_read(struct routes *r, int argc, char **argv)
         return status;
     }
     r->ask = (struct ask){.what = r->adopt ? "routes adopt" : "routes",
+                          .wants = ASK_JSON,
+                          .needs = r->adopt ? "hash before" : "hash routes",
+                          .output = r->output,
                           .trace = r->trace,
                           .request.method = r->adopt ? "POST" : "GET"};
     return ask_gateway(&r->ask, r->gateway_url, r->adopt ? "/v1/routes/adopt" : "/v1/routes");

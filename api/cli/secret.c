@@ -6,12 +6,16 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "shared/options.h"
 #include "shared/record/name.h"
+
+enum { LOCK_PAUSE_MS = 5, LOCK_TRIES = 200 };
 
 /* What ends the line in a file is no part of the secret. */
 static int take(const char *what, const char *source, const char *text, size_t len, char buf[SECRET_SIZE])
@@ -142,7 +146,45 @@ static bool write_whole(int fd, const char *text)
     return written == (ssize_t)len && write(fd, "\n", 1) == 1 && fsync(fd) == 0;
 }
 
-int secret_keep(const char *file, const char *lease_id)
+/* -- the file, among processes that share it */
+
+/* Of its folder, for a moment: between a look at the file and its change nobody else changes it. Where it
+ * cannot be had (the folder may not be read, or a stranger in /tmp keeps it) it goes without. -1: not had. */
+static int folder_lock(const char *file)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+    const char *slash = strrchr(file, '/');
+    char folder[PATH_MAX];
+    int fd, tries = LOCK_TRIES;
+
+    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - file) + 1 : 1,
+             slash != NULL ? file : ".");
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (tries-- == 0) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return fd;
+}
+
+static void folder_unlock(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* "": there is none. */
+static int read_now(const char *file, char buf[SECRET_SIZE])
+{
+    buf[0] = '\0';
+    return file_has_something(file) ? secret_lease_id(file, buf) : CLI_GO_ON;
+}
+
+static int keep_new(const char *file, const char *lease_id)
 {
     char fresh[PATH_MAX];
     int len = snprintf(fresh, sizeof(fresh), "%s.XXXXXX", file);
@@ -160,4 +202,32 @@ int secret_keep(const char *file, const char *lease_id)
         unlink(fresh);
     }
     return CLI_REFUSED;
+}
+
+int secret_keep(const char *file, const char *before, char lease_id[SECRET_SIZE])
+{
+    int lock = folder_lock(file);
+    char now[SECRET_SIZE];
+    int status = read_now(file, now);
+
+    if (status == CLI_GO_ON && now[0] != '\0' && strcmp(now, before) != 0) {
+        memcpy(lease_id, now, sizeof(now));
+    } else if (status == CLI_GO_ON) {
+        status = keep_new(file, lease_id);
+    }
+    explicit_bzero(now, sizeof(now));
+    folder_unlock(lock);
+    return status;
+}
+
+void secret_forget(const char *file, const char *lease_id)
+{
+    int lock = folder_lock(file);
+    char now[SECRET_SIZE];
+
+    if (read_now(file, now) == CLI_GO_ON && strcmp(now, lease_id) == 0) {
+        unlink(file);
+    }
+    explicit_bzero(now, sizeof(now));
+    folder_unlock(lock);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
+#include "api/cli/doubt.h"
 #include "cli_scripts.h"
 #include "shared/options.h"
 
@@ -99,7 +100,7 @@ static int desk_wait_ready(struct store_desk *desk)
     if (store_link_stands(desk->store) && store_checked(desk->store))
         return CLI_GO_ON;
     store_not_ready(desk->store, &detail);
-    cli_fail(CLI_UNREACHABLE, "the store cannot be reached: %s", detail);
+    doubt_tell(DOUBT_NOT_DONE, desk->output, "the store cannot be reached: %s", detail);
     cli_hint("Is Redis running, and is this its address? --redis URL names another one.");
     return CLI_UNREACHABLE;
 }
@@ -142,15 +143,16 @@ int store_desk_ask(struct store_desk *desk, struct store_ask *ask, const struct 
     store_run(desk->store, &ask->call, script, key_count, arg_count, argv);
     while (!ask->over)
         loop_turn(desk->loop, TURN_MS); /* the call has a deadline of its own */
-    if (ask->outcome == STORE_DONE)
+    if (ask->outcome == STORE_DONE) {
+        desk->changed = desk->changed || !ask->reads;
         return ask->status;
+    }
     store_not_ready(desk->store, &detail);
     if (ask->outcome == STORE_NOT_SENT)
-        return cli_fail(CLI_UNREACHABLE, "the store did not take the request, and nothing was changed: %s",
-                        detail);
-    cli_fail(CLI_UNREACHABLE,
-             "the store did not run %s to its end; nobody can say whether it changed anything: %s",
-             script->name, detail);
+        return doubt_tell(desk->changed ? DOUBT_UNKNOWN : DOUBT_NOT_DONE, desk->output,
+                          "the store did not take %s: %s", script->name, detail);
+    doubt_tell(desk->changed || !ask->reads ? DOUBT_UNKNOWN : DOUBT_NOT_DONE, desk->output,
+               "the store did not run %s to its end: %s", script->name, detail);
     cli_hint("Look with pawl store status. Redis refuses a script also when the user may not run one of its "
              "commands.");
     return CLI_UNREACHABLE;

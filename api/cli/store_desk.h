@@ -12,7 +12,9 @@ struct store_desk {
     /* flags */
     const char *redis, *password_file, *state_dir;
     uint64_t timeout_ms;
+    enum output output; /* json: that something was not done, or may have been, is told so too */
     /* the desk's own */
+    bool changed; /* a script that changes something has run */
     struct loop *loop;
     struct store *store;
     char *password;
@@ -32,6 +34,7 @@ void store_desk_close(struct store_desk *desk);
 struct store_ask {
     /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. */
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
+    bool reads; /* the script changes nothing, whatever becomes of it */
     /* the desk's own */
     struct store_call call;
     enum store_outcome outcome;
@@ -40,7 +43,8 @@ struct store_ask {
 };
 
 /* argv as for store_run(): the keys, then the arguments. What take said; 69 when the script did not run to
- * its end, with a sentence: it did not happen, or nobody knows. */
+ * its end, with a sentence (doubt.h): it was not done, or nobody knows; what the command has changed before
+ * counts, too. */
 int store_desk_ask(struct store_desk *desk, struct store_ask *ask, const struct store_script *script,
                    unsigned key_count, unsigned arg_count, const struct bytes *argv);
 

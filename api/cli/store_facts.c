@@ -78,7 +78,8 @@ static int scan_take(struct store_ask *ask, const struct store_reply *reply)
 
 static int scan(struct store_desk *desk, struct store_facts *facts, const char *how)
 {
-    struct facts_ask all = {.ask.take = scan_take, .facts = facts, .cursor = "0"};
+    struct facts_ask all = {
+        .ask = {.take = scan_take, .reads = strcmp(how, "look") == 0}, .facts = facts, .cursor = "0"};
     char cursor[FACT_WORD_SIZE];
     int status;
 
@@ -198,7 +199,7 @@ static int facts_take(struct store_ask *ask, const struct store_reply *reply)
 
 int store_facts_refresh(struct store_desk *desk, struct store_facts *facts)
 {
-    struct facts_ask ask = {.ask.take = facts_take, .facts = facts};
+    struct facts_ask ask = {.ask = {.take = facts_take, .reads = true}, .facts = facts};
     const struct bytes key = BYTES(RECORD_KEY);
     const char *unsafe = store_unsafe(desk->store);
 

@@ -57,6 +57,7 @@ int cli_store_status(int argc, char **argv)
     struct status s = {.output = OUTPUT_TEXT};
     int status = status_read(&s, argc, argv);
 
+    s.desk.output = s.output;
     if (status == CLI_GO_ON)
         status = store_desk_open(&s.desk);
     if (status == CLI_GO_ON)

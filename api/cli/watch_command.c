@@ -66,13 +66,16 @@ static int watch_read(struct watching *w, int argc, char **argv)
         .arguments = "[NAME]",
         .examples = "  pawl watch orders:42\n"
                     "  pawl watch -o json | jq -r 'select(.type == \"expired\") | .lease'\n",
-        .summary = "Shows what happens to the lease NAME, or to all leases, as it happens, until Ctrl-C "
-                   "(exit status\n"
-                   "0). The items are those of pawl history. When the connection is lost it connects again "
-                   "and goes\n"
-                   "on where it was. What could not be made up for is told as an item of type \"missed\". "
-                   "Exit status\n"
-                   "69: the service could not be reached at the beginning.",
+        .summary =
+            "Shows what happens to the lease NAME, or to all leases, as it happens, until Ctrl-C "
+            "(exit status\n"
+            "0). The items are those of pawl history. When the connection is lost it connects again "
+            "and goes\n"
+            "on where it was. What could not be made up for is told as an item of type \"missed\". On a "
+            "terminal\n"
+            "standard error says when it is connected. Exit status 69: the service could not be reached "
+            "at the\n"
+            "beginning.",
         .flags = flags,
         .arguments_max = 1,
     };
@@ -155,6 +158,9 @@ static void stream_begin(struct watching *w)
         missed_show(w, "the connection was lost before there was an item to go on from");
     } else if (w->ever) {
         cli_fail(CLI_OK, "watch: connected again; nothing was missed");
+    } else if (isatty(STDERR_FILENO)) {
+        cli_fail(CLI_OK, "watch: connected; what happens to %s is shown here until Ctrl-C",
+                 w->name != NULL ? w->name : "any lease");
     }
     w->ever = true;
     w->gap = false;
@@ -226,6 +232,7 @@ static int watch_stream(struct watching *w)
         .what = "watch",
         .name = w->name,
         .wants = ASK_STREAM,
+        .output = w->output,
         .trace = w->trace,
         .request = {.method = "GET", .sink_needs = {"Content-Type", BYTES("text/event-stream")}}};
     struct http_client_answer answer = {0};

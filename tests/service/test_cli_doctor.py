@@ -105,6 +105,23 @@ def a_service_that_is_not_there_or_is_another_is_told():
     check_equal(pawl("doctor", "--lease-url", "ftp://x", status=1).stdout.count("problem "), 1)
 
 
+def only_version(answer):
+    """Of what a service says: this page; for every other a stranger's 200."""
+    return answer if b'"version":' in answer else b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"status":"up"}'
+
+
+@test
+def a_stranger_who_answers_200_in_the_place_of_a_service_is_told():
+    lease, gateway_ = Impostor(world.lease_daemon, only_version).url, Impostor(world.gateway_daemon, only_version).url
+    wrong = problems(PAWL_LEASE_URL=lease)
+    check_equal(list(wrong), ["lease ready"])
+    check_in("not as Pawl does", wrong["lease ready"])
+    check_in("not as Pawl does", problems("--probe", PAWL_GATEWAY_URL=gateway_)["probe"])
+    done = pawl("doctor", "--probe", status=1, PAWL_LEASE_URL=lease)
+    check_in("did not grant", done.stdout)
+    check_in("pawl: may have been done: doctor pawl-doctor:", done.stderr)
+
+
 @test
 def another_version_is_told():
     version = world.lease("GET", "/version").json["version"].encode()

@@ -2,7 +2,10 @@
 """test_cli_watch.py - pawl watch: nothing is skipped in silence, whatever happens to the connection."""
 
 import json
+import os
+import pty
 import queue
+import select
 import signal
 import socket
 import subprocess
@@ -13,6 +16,7 @@ sys.dont_write_bytecode = True
 
 from pawl_test import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
 from pawl_test.cli import PAWL, Cli  # noqa: E402
+from pawl_test.process import die_with_parent  # noqa: E402
 from pawl_test.wait import DEADLINE_S  # noqa: E402
 
 world = World()
@@ -183,6 +187,45 @@ def what_is_no_stream_of_events_is_69():
             done = pawl("watch", "a", "--lease-url", url, status=69)
             check_equal(done.stdout, "")
             check_in("not as Pawl does", done.stderr)
+
+
+def said_on_a_terminal(words, until):
+    """What pawl watch says on standard error, if that is a terminal, before it is interrupted."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen([PAWL, "watch", *words], env=pawl.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=child, preexec_fn=die_with_parent)
+    os.close(child)
+    text = ""
+    while until not in text:
+        check(select.select([parent], [], [], DEADLINE_S)[0], f"it says {until!r}; it said {text!r}")
+        text += os.read(parent, 65536).decode()
+    process.send_signal(signal.SIGINT)
+    check_equal(process.wait(DEADLINE_S), 0)
+    os.close(parent)
+    return text
+
+
+@test
+def on_a_terminal_it_says_what_it_watches_once_it_is_connected_and_on_a_pipe_nothing():
+    name = world.name()
+    check_equal(said_on_a_terminal([name], "\n"),
+                f"pawl: watch: connected; what happens to {name} is shown here until Ctrl-C\r\n")
+    check_in("what happens to any lease", said_on_a_terminal([], "\n"))
+    watch = Watch(name, "--since", kept(name)[0]["id"])
+    watch.line()
+    watch.end()
+    check_equal(watch.err, [])
+
+
+@test
+def what_a_stranger_wrote_cannot_look_like_something_else():
+    name = world.name()
+    since = kept(name)[-1]["id"]
+    world.acquire(name, holder="a\u202eb\u200bc")
+    for kind, wanted in (("text", "\ta?b?c\t"), ("env", "EVENT_HOLDER='a?b?c' "), ("json", '"a\u202eb\u200bc"')):
+        watch = Watch(name, "--since", since, "-o", kind)
+        check_in(wanted, watch.line())
+        watch.end()
 
 
 # -- when it is not

@@ -259,17 +259,35 @@ def a_gateway_that_is_not_there_is_exit_status_69():
     url = f"http://127.0.0.1:{closed_port()}"
     for words in (["resolve"], ["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"],
                   ["routes"], ["routes", "adopt"]):
-        check_in("certainly did not happen", pawl(*words, status=69, PAWL_GATEWAY_URL=url).stderr)
+        check(pawl(*words, status=69, PAWL_GATEWAY_URL=url).stderr.startswith("pawl: certainly not done: "), words)
 
 
 @test
 def what_a_gateway_says_cannot_reach_the_terminal_as_a_command():
     item = {"id": "1\x1b[2J", "state": "unknown\n", "guarantee": "\u009b", "token": 1, "gateway": "\t", "at_ms": -1}
-    server = Server(200, json.dumps({"lease": "a", "items": [item, 5]}).encode())
+    server = Server(200, json.dumps({"lease": "a", "items": [item, 5], "next_cursor": None}).encode())
     row = pawl("resolve", "a", PAWL_GATEWAY_URL=server.url).stdout
     check_equal(len(row.splitlines()), 1, row)
     check("\x1b" not in row and "\u009b" not in row, row)
-    check_equal(pawl("resolve", "a", PAWL_GATEWAY_URL=Server(200, b"{").url, status=70).stdout, "")
+    check_equal(pawl("resolve", "a", PAWL_GATEWAY_URL=Server(200, b"{").url, status=69).stdout, "")
+
+
+@test
+def what_is_not_a_gateways_answer_is_no_success():
+    """What another server says with 200 is not what was asked, and a word that was sent may have been taken."""
+    bodies = (b"", b"{}", b"<html>", b'{"items":[]}', b'{"status":"ok","hash":"x"}', b'{"lease":"b","items":[],"next_cursor":null}')
+    for body in bodies:
+        url = Server(200, body).url
+        for words in (["resolve"], ["resolve", "a"], ["routes"], ["routes", "show"]):
+            done = pawl(*words, status=69, PAWL_GATEWAY_URL=url)
+            check(done.stderr.startswith("pawl: certainly not done: "), f"{words} {body}: {done.stderr}")
+            check_equal((done.stdout, "not as Pawl does" in done.stderr), ("", True), f"{words} {body}")
+        for words in (["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"], ["routes", "adopt"]):
+            done = pawl(*words, status=69, PAWL_GATEWAY_URL=url)
+            check(done.stderr.startswith("pawl: may have been done: "), f"{words} {body}: {done.stderr}")
+            check_equal(done.stdout, "", f"{words} {body}")
+            told = json.loads(pawl(*words, "-o", "json", status=69, PAWL_GATEWAY_URL=url).stdout)
+            check_equal(told["outcome"], "unknown", f"{words} {body}")
 
 
 # -- what is open

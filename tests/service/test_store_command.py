@@ -173,7 +173,23 @@ def the_password_comes_from_a_file():
 def a_redis_that_cannot_be_reached_is_told_as_such():
     for words in (["status"], ["recover"], ["recover", "--floor", "5", "--yes"], ["forget", "x"]):
         done = pawl(*words, "--redis", f"unix://{folder}/none", "--store-timeout", "200ms", status=69)
-        check_in("cannot be reached", done.stderr)
+        check(done.stderr.startswith("pawl: certainly not done: the store cannot be reached"), done.stderr)
+    done = pawl("status", "--redis", f"unix://{folder}/none", "--store-timeout", "200ms", "-o", "json", status=69)
+    check_equal(json.loads(done.stdout)["outcome"], "not-done")
+
+
+@test
+def a_script_without_a_known_end_may_have_changed_something_if_it_changes_anything():
+    """Redis stops it in the middle: this user may not run all of its commands."""
+    empty()("ACL", "SETUSER", "default", "-exists", "-time", "-hget", "-hgetall", "-hmget")
+    try:
+        done = pawl(*at(alone, "status"), "-o", "json", status=69)
+        check(done.stderr.startswith("pawl: certainly not done: the store did not run "), done.stderr)
+        check_equal(json.loads(done.stdout)["outcome"], "not-done")
+        done = pawl(*at(alone, "forget", "x"), status=69)
+        check(done.stderr.startswith("pawl: may have been done: the store did not run "), done.stderr)
+    finally:
+        alone("ACL", "SETUSER", "default", "+@all")
 
 
 @test

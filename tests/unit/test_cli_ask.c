@@ -2,9 +2,14 @@
  */
 #include "api/cli/ask.h"
 
+#include <stdlib.h>
+
+#include "api/cli/acquire.h"
+#include "api/cli/ask_judge.h"
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
 #include "api/cli/suggest.h"
+#include "shared/utf8.h"
 #include "tests/unit/check.h"
 
 static void check_resource(const char *base, const char *key, const char *url)
@@ -114,6 +119,90 @@ TEST(durations_are_rounded_down_to_what_a_person_wants_to_know)
     check_duration(86400000, "24 h 0 m");
 }
 
+/* What print_safe() makes of it. */
+static void check_shown(const char *text, const char *wanted)
+{
+    char *shown = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&shown, &len);
+
+    print_safe(out, bytes_of(text));
+    fclose(out);
+    CHECK_TEXT(((struct bytes){shown, len}), bytes_of(wanted));
+    free(shown);
+}
+
+TEST(what_deceives_the_eye_is_not_shown)
+{
+    static const uint32_t hidden[] = {0x1,    0x7,    0x9,     0xa,     0xd,    0x1b,   0x1f,   0x7f,
+                                      0x80,   0x85,   0x9b,    0x9f,    0x61c,  0x200b, 0x200c, 0x200d,
+                                      0x200e, 0x200f, 0x2028,  0x2029,  0x202a, 0x202b, 0x202c, 0x202d,
+                                      0x202e, 0x2060, 0x2064,  0x2066,  0x2067, 0x2068, 0x2069, 0x206a,
+                                      0x206f, 0xfeff, 0xe0001, 0xe0041, 0xe007f};
+    static const uint32_t shown[] = {0x20,   0x7e,   0xa0,   0xe9,   0x61b,   0x61d,
+                                     0x627,  0x200a, 0x2010, 0x2027, 0x202f,  0x205f,
+                                     0x2070, 0x4e2d, 0xfefe, 0xff00, 0x1f600, 0xe0080};
+    char text[16], wanted[16];
+
+    for (unsigned i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+        char buf[4];
+
+        snprintf(text, sizeof(text), "a%.*sb", (int)utf8_encode(hidden[i], buf), buf);
+        check_shown(text, "a?b");
+    }
+    for (unsigned i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        char buf[4];
+
+        snprintf(wanted, sizeof(wanted), "a%.*sb", (int)utf8_encode(shown[i], buf), buf);
+        check_shown(wanted, wanted);
+    }
+    check_shown("a\x80"
+                "b\xC2",
+                "a?b?"); /* no UTF-8 at all */
+    check_shown("a\xED\xA0\x80", "a???");
+}
+
+/* A limit that were shorter than the wait would make every long wait one of unknown end. */
+TEST(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer)
+{
+    struct acquire a = {.lease_id = "x", .ask = {.what = "test"}};
+
+    json_out_init(&a.body);
+    acquire_prepare(&a.ask);
+    CHECK_INT(a.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS);
+    CHECK_TEXT(a.ask.request.body, BYTES("{\"lease_id\":\"x\"}"));
+    a.wait_until_ms = UINT64_MAX;
+    acquire_prepare(&a.ask);
+    CHECK_INT(a.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS + 600000);
+    CHECK_TEXT(a.ask.request.body, BYTES("{\"lease_id\":\"x\",\"wait_ms\":600000}"));
+    a.wait_until_ms = cli_now_ms() + 300000;
+    acquire_prepare(&a.ask);
+    CHECK(a.ask.request.timeout_ms > HTTP_CLIENT_TIMEOUT_MS + 200000);
+    CHECK(a.ask.request.timeout_ms <= HTTP_CLIENT_TIMEOUT_MS + 300000);
+    json_out_done(&a.body);
+}
+
+static bool is_in_doubt(unsigned status, const char *code)
+{
+    char body[128];
+    struct http_client_answer answer = {.status = status, .body = body};
+
+    answer.len = (size_t)snprintf(body, sizeof(body), "{\"code\":\"%s\"}", code);
+    return ask_doubt_of(&answer) == ASK_IN_DOUBT;
+}
+
+TEST(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothing_was_done)
+{
+    CHECK(is_in_doubt(504, "outcome-unknown"));
+    CHECK(is_in_doubt(500, "internal"));
+    CHECK(is_in_doubt(502, "of-a-later-version"));
+    CHECK(is_in_doubt(507, "of-a-later-version"));
+    CHECK(!is_in_doubt(503, "of-a-later-version"));
+    CHECK(!is_in_doubt(409, "of-a-later-version"));
+    CHECK(!is_in_doubt(503, "store-unavailable"));
+    CHECK(!is_in_doubt(502, "upstream-unavailable"));
+}
+
 int main(void)
 {
     RUN(a_key_is_percent_encoded_once_and_its_slashes_stay);
@@ -123,5 +212,8 @@ int main(void)
     RUN(a_query_is_encoded_and_members_are_put_one_after_the_other);
     RUN(a_word_is_suggested_when_it_is_near_and_none_when_it_is_not);
     RUN(durations_are_rounded_down_to_what_a_person_wants_to_know);
+    RUN(what_deceives_the_eye_is_not_shown);
+    RUN(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer);
+    RUN(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothing_was_done);
     return check_done();
 }
