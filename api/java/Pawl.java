@@ -27,16 +27,19 @@ import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Base64;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Flow;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -47,10 +50,14 @@ import java.util.function.BiConsumer;
 import java.util.regex.Pattern;
 
 public final class Pawl {
+    private static final int ANSWER_BYTES_MAX = 64 << 20;
     private static final long WAIT_MS_MAX = 600_000; // docs/contract.md, "Limits"; a longer wait asks again
+    private static final long TTL_MS_MAX = 86_400_000;
+    private static final long TOKEN_MAX = 999_999_999_999_999L;
     private static final Duration FOREVER = Duration.ofDays(36_500);
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._:-]{0,127}");
     private static final Pattern LEASE_ID = Pattern.compile("[A-Za-z0-9_-]{22,64}");
+    private static final Pattern FENCING_TOKEN = Pattern.compile("[!-~]{1,1024}");
     private static final Set<String> HELD = Set.of("lease-held", "wait-timeout");
     private static final Set<String> LOST =
         Set.of("lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired");
@@ -212,7 +219,7 @@ public final class Pawl {
     }
 
     private static long checkTtl(Duration ttl) {
-        if (ttl.toMillis() < 100 || ttl.toMillis() > 86_400_000)
+        if (ttl.toMillis() < 100 || ttl.toMillis() > TTL_MS_MAX)
             throw new IllegalArgumentException("ttl must be 100 ms to 24 h, not " + ttl);
         return ttl.toMillis();
     }
@@ -238,7 +245,7 @@ public final class Pawl {
         HttpRequest built = request.build();
         long sent = System.nanoTime();
         CompletableFuture<HttpResponse<byte[]>> coming =
-            client.sendAsync(built, HttpResponse.BodyHandlers.ofByteArray());
+            client.sendAsync(built, Pawl::whole);
         boolean interrupted = false;
         try {
             while (true) {
@@ -263,6 +270,61 @@ public final class Pawl {
             if (interrupted)
                 Thread.currentThread().interrupt();
         }
+    }
+
+    /** The body, all of it: with an end that is told, and not more than there is room for. */
+    private static HttpResponse.BodySubscriber<byte[]> whole(HttpResponse.ResponseInfo head) {
+        long length = head.headers().firstValueAsLong("Content-Length").orElse(-1);
+        boolean ends = length >= 0 || head.statusCode() == 204 || head.statusCode() == 304
+            || head.headers().firstValue("Transfer-Encoding").isPresent();
+        return new Whole(!ends ? "an answer without a length" : length > ANSWER_BYTES_MAX ? "the answer is too long" : null);
+    }
+
+    private static final class Whole implements HttpResponse.BodySubscriber<byte[]> {
+        private final CompletableFuture<byte[]> body = new CompletableFuture<>();
+        private final java.io.ByteArrayOutputStream pieces = new java.io.ByteArrayOutputStream();
+        private final String wrong;
+        private Flow.Subscription coming;
+
+        private Whole(String wrong) {
+            this.wrong = wrong;
+        }
+
+        @Override
+        public CompletableFuture<byte[]> getBody() { return body; }
+
+        @Override
+        public void onSubscribe(Flow.Subscription subscription) {
+            coming = subscription;
+            if (wrong != null)
+                fail(wrong);
+            else
+                coming.request(Long.MAX_VALUE);
+        }
+
+        private void fail(String why) {
+            coming.cancel();
+            body.completeExceptionally(new java.io.IOException(why));
+        }
+
+        @Override
+        public void onNext(List<ByteBuffer> more) {
+            for (ByteBuffer one : more) {
+                if (pieces.size() + one.remaining() > ANSWER_BYTES_MAX) {
+                    fail("the answer is too long");
+                    return;
+                }
+                byte[] piece = new byte[one.remaining()];
+                one.get(piece);
+                pieces.write(piece, 0, piece.length);
+            }
+        }
+
+        @Override
+        public void onError(Throwable why) { body.completeExceptionally(why); }
+
+        @Override
+        public void onComplete() { body.complete(pieces.toByteArray()); }
     }
 
     private static Unknown foreign(Answer answer) {
@@ -300,7 +362,9 @@ public final class Pawl {
         if (told == null || !name.equals(told.get("lease")) || !leaseId.equals(told.get("lease_id"))
             || !(told.get("fencing_token") instanceof String fencing) || !(told.get("token") instanceof Long token)
             || !(told.get("ttl_ms") instanceof Long ttl) || !(told.get("expires_in_ms") instanceof Long left)
-            || !(told.get("waited_ms") instanceof Long waited) || left < 0 || waited < 0)
+            || !(told.get("waited_ms") instanceof Long waited) || token < 0 || token > TOKEN_MAX || ttl < 0
+            || ttl > TTL_MS_MAX || left < 0 || left > TTL_MS_MAX || waited < 0 || waited > 1_000_000_000_000L
+            || !FENCING_TOKEN.matcher(fencing).matches())
             throw new Unknown("bad-answer", "the answer is not a grant of this lease; it may have happened",
                 answer.status, null, null);
         long waitedNanos = Math.min(waited * 1_000_000, answer.received - answer.sent);
@@ -544,7 +608,7 @@ public final class Pawl {
                         renewOnce(-1);
                     } catch (Lost ignored) {
                         // it is marked
-                    } catch (Problem ignored) {
+                    } catch (RuntimeException ignored) { // whatever it is, the loss must be told in time
                         again();
                     }
                 }
@@ -578,6 +642,9 @@ public final class Pawl {
                     Grant grant =
                         granted(judge(send("PUT", leaseAt(lease.name), headers, body, limit, false), 200), lease.name,
                             leaseId);
+                    if (grant.token != token)
+                        throw new Unknown("bad-answer", "the answer is not about this hold; it may have happened", 0, null,
+                            null);
                     synchronized (this) {
                         check();
                         told(grant);
@@ -729,10 +796,10 @@ public final class Pawl {
             try {
                 Hold made = new Hold(this, id, granted(wait, id, interruptible));
                 made.check();
-                clear = true;
                 Thread keeper = new Thread(made::keep, "pawl " + name);
                 keeper.setDaemon(true);
-                keeper.start();
+                keeper.start(); // an Error where no thread can be had: then it is given back
+                clear = true;
                 return made;
             } catch (Held | NotDone error) {
                 clear = true;

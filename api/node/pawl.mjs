@@ -24,6 +24,8 @@ const ANSWER_BYTES_MAX = 64 << 20;
 const WAIT_MS_MAX = 600000; // docs/contract.md, "Limits"; a longer wait asks again
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const LEASE_ID = /^[A-Za-z0-9_-]{22,64}$/;
+const FENCING_TOKEN = /^[!-~]{1,1024}$/;
+const MOST = { token: 999999999999999, ttl_ms: 86400000, expires_in_ms: 86400000, waited_ms: 1e12 };
 const HELD = new Set(["lease-held", "wait-timeout"]);
 const LOST = new Set(["lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired"]);
 
@@ -97,9 +99,10 @@ class Service {
       const give = () => fail("given up", "aborted");
       const limit = setTimeout(() => fail("no whole answer in time"), limitMs);
       signal?.addEventListener("abort", give);
+      request.on("error", (error) => fail(error.message || error.code)); // also of what is destroyed before it has begun
       if (signal?.aborted) { give(); return; }
       request.on("socket", (socket) => socket.once("connect", () => { connected = true; }));
-      request.on("error", (error) => fail(error.message || error.code));
+      request.on("upgrade", (_, socket) => { socket.destroy(); fail("not an answer"); });
       request.on("response", (response) => {
         const pieces = [];
         let size = 0;
@@ -159,9 +162,9 @@ function foreign(answer, why = "not as Pawl answers; it may have happened") {
 // { grant, deadline }
 function granted(answer, name, leaseId) {
   const grant = parsed(answer) ?? {};
-  const numbers = [grant.token, grant.ttl_ms, grant.expires_in_ms, grant.waited_ms];
-  if (!numbers.every((one) => Number.isSafeInteger(one) && one >= 0) || typeof grant.fencing_token !== "string" ||
-      grant.lease !== name || grant.lease_id !== leaseId) {
+  const within = ([key, most]) => Number.isSafeInteger(grant[key]) && grant[key] >= 0 && grant[key] <= most;
+  if (!Object.entries(MOST).every(within) || typeof grant.fencing_token !== "string" ||
+      !FENCING_TOKEN.test(grant.fencing_token) || grant.lease !== name || grant.lease_id !== leaseId) {
     throw new PawlUnknown("bad-answer", "the answer is not a grant of this lease; it may have happened", answer.status);
   }
   const waited = Math.min(grant.waited_ms, answer.received - answer.sent);
@@ -355,6 +358,9 @@ export class Pawl {
   async #write(method, key, headers, body) {
     const path = resourcePath(key);
     const given = present(headers);
+    if (method === "PUT" && typeof body !== "string" && !(body instanceof Uint8Array)) {
+      throw new TypeError("the body must be a string, a Buffer or a Uint8Array");
+    }
     return settle(async () => {
       const answer = judge(await this.#gateway.send(method, path, given, body, this.timeoutMs),
         method === "PUT" ? [201, 204] : [204]);
@@ -492,6 +498,9 @@ export class Hold {
     let got;
     try {
       got = await this.#pawl._renew(this.name, this.#leaseId, this.fencingToken, ttlMs, limitMs);
+      if (got.grant.token !== this.token) {
+        throw new PawlUnknown("bad-answer", "the answer is not about this hold; it may have happened");
+      }
     } catch (error) {
       if (error instanceof PawlLost) this.#lose(error);
       if (error instanceof PawlUnknown && ttlMs !== undefined) { // if it was done, and shorter, the end has come nearer

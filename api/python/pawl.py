@@ -18,6 +18,7 @@ waited, plus what the service says is left, on CLOCK_BOOTTIME, which goes on whi
 import http.client
 import io
 import json
+import math
 import os
 import random
 import re
@@ -31,8 +32,10 @@ __all__ = ["Pawl", "Hold", "Resource", "PawlError", "PawlHeld", "PawlLost", "Paw
 
 _ANSWER_BYTES_MAX = 64 << 20
 _WAIT_MS_MAX = 600_000  # docs/contract.md, "Limits"; a longer wait asks again
+_MOST = {"token": 999_999_999_999_999, "ttl_ms": 86_400_000, "expires_in_ms": 86_400_000, "waited_ms": 10**12}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _LEASE_ID = re.compile(r"[A-Za-z0-9_-]{22,64}")
+_FENCING_TOKEN = re.compile(r"[!-~]{1,1024}")
 _HELD = {"lease-held", "wait-timeout"}
 _LOST = {"lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired"}
 
@@ -140,13 +143,18 @@ class _Answer:
         """The problem as a dict, or None when it is not one as Pawl tells it: somebody between may have answered."""
         if not self.headers.get("Content-Type", "").startswith("application/problem+json"):
             return None
-        try:
-            told = json.loads(self.body)
-        except ValueError:
-            return None
-        ours = isinstance(told, dict) and isinstance(told.get("code"), str) and told.get("status") == self.status \
+        told = self.json()
+        ours = told is not None and isinstance(told.get("code"), str) and told.get("status") == self.status \
             and told.get("type") == f"/problems/{told['code']}"
         return told if ours else None
+
+    def json(self):
+        """The object that it is, or None."""
+        try:
+            told = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+        return told if isinstance(told, dict) else None
 
 
 class _Service:
@@ -175,10 +183,7 @@ class _Service:
             sent = _now()
             try:
                 line.request(method, self.prefix + path, body, {**headers, "Connection": "close"})
-                response = line.getresponse()
-                if timed.ended:  # http.client takes headers that are cut off for whole ones
-                    raise http.client.HTTPException("the answer is cut off")
-                return _Answer(response.status, response.headers, _body(response, method), sent)
+                return _answer(line, timed, method, sent)
             except (OSError, http.client.HTTPException) as error:
                 raise PawlUnknown("no-answer", f"{self.host}: {error or type(error).__name__}; it may have happened"
                                   ) from error
@@ -190,6 +195,16 @@ class _Service:
 
 def _not_sent(why):
     return PawlNotDone("not-sent", f"{why}; nothing was sent", 0, {"retryable": True})
+
+
+def _answer(line, timed, method, sent):
+    try:
+        response = line.getresponse()
+        if timed.ended:  # http.client takes headers that are cut off for whole ones
+            raise http.client.HTTPException("the answer is cut off")
+        return _Answer(response.status, response.headers, _body(response, method), sent)
+    except ValueError as error:  # http.client's, of numbers that are none; ours are told of what was not sent
+        raise http.client.HTTPException("the answer is not HTTP") from error
 
 
 def _body(response, method):
@@ -228,11 +243,8 @@ def _is_written(method, answer):
 
 
 def _json(answer):
-    try:
-        told = json.loads(answer.body)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
+    told = answer.json()
+    if told is None:
         raise PawlUnknown("bad-answer", "the answer is not JSON; it may have happened", answer.status)
     return told
 
@@ -248,7 +260,7 @@ def _path(key):
 
 
 def _ms(seconds, what, least, most):
-    value = round(seconds * 1000)
+    value = round(seconds * 1000) if math.isfinite(seconds) else -1
     if not least <= value <= most:
         raise ValueError(f"{what} must be {least / 1000:g} to {most / 1000:g} s, not {seconds!r}")
     return value
@@ -294,7 +306,11 @@ class Pawl:
             self._give_back(name, ask["lease_id"])
             raise hold.lost
         if renew:
-            hold._begin()
+            try:
+                hold._begin()
+            except BaseException:  # no thread can be had: it would end unseen
+                self._give_back(name, ask["lease_id"])
+                raise
         return hold
 
     def _acquire(self, name, ask, wait):
@@ -326,8 +342,9 @@ class Pawl:
     def _granted(answer, name, lease_id):
         """(grant, deadline)."""
         grant = _json(answer)
-        numbers = [grant.get(key) for key in ("token", "ttl_ms", "expires_in_ms", "waited_ms")]
-        if any(type(one) is not int or one < 0 for one in numbers) or not isinstance(grant.get("fencing_token"), str) \
+        numbers = all(type(grant.get(key)) is int and 0 <= grant[key] <= most for key, most in _MOST.items())
+        fencing = grant.get("fencing_token")
+        if not numbers or not isinstance(fencing, str) or not _FENCING_TOKEN.fullmatch(fencing) \
                 or grant.get("lease") != name or grant.get("lease_id") != lease_id:
             raise PawlUnknown("bad-answer", "the answer is not a grant of this lease; it may have happened", answer.status)
         waited = min(grant["waited_ms"] / 1000, answer.received - answer.sent)
@@ -419,6 +436,8 @@ class Pawl:
     def _write(self, method, key, headers, body):
         given = {name: value for name, value in headers.items() if value is not None}
         path = _path(key)
+        if method == "PUT" and not isinstance(body, (bytes, bytearray, memoryview)):
+            raise ValueError(f"the body must be bytes, not {type(body).__name__}")
 
         def attempt():
             done = (201, 204) if method == "PUT" else (204,)
@@ -483,7 +502,9 @@ class Hold:
 
     @property
     def lost(self):
-        """The PawlLost when it is lost, else None."""
+        """The PawlLost when it is lost, else None. In a forked child it is."""
+        if self._pid != os.getpid():
+            return PawlLost("other-process", f"{self.name} is held by the process that acquired it")
         with self._changed:
             return self._see()
 
@@ -495,10 +516,14 @@ class Hold:
         with self._changed:
             return 0.0 if self._released or self._see() else max(0.0, self._deadline - _now())
 
-    def check(self):
-        """Raises PawlLost when it is over."""
+    def _check_process(self):
+        """Before every lock: a thread of the parent's may have had it when the child was forked."""
         if self._pid != os.getpid():
             raise PawlNotDone("other-process", f"{self.name} is held by the process that acquired it")
+
+    def check(self):
+        """Raises PawlLost when it is over."""
+        self._check_process()
         with self._changed:
             if self._released:
                 raise PawlLost("released", f"{self.name} has been released here")
@@ -516,7 +541,7 @@ class Hold:
                 self._renew_once(None)
             except PawlLost:
                 pass  # it is marked
-            except PawlError:
+            except Exception:  # pylint: disable=broad-except  # whatever it is, the loss must be told in time
                 with self._changed:
                     left = max(0.0, self._deadline - _now())
                     self._renew_at = _now() + max(0.01, min(self._ttl / 10, left / 4) * random.uniform(0.5, 1.0))
@@ -543,6 +568,8 @@ class Hold:
             begun, limit = _now(), min(self._pawl.timeout, self._deadline - _now())
         try:
             grant, deadline = self._pawl._renew(self.name, self._lease_id, self.fencing_token, ttl_ms, max(0.01, limit))
+            if grant["token"] != self.token:
+                raise PawlUnknown("bad-answer", "the answer is not about this hold; it may have happened")
         except PawlLost as error:
             self._lose(error)
             raise
@@ -559,6 +586,7 @@ class Hold:
 
     def renew(self, ttl=None):
         """Now, longer or shorter; without ttl as before."""
+        self._check_process()
         ttl_ms = None if ttl is None else _ms(ttl, "ttl", 100, 86_400_000)
         self._pawl._settle(lambda: self._renew_once(ttl_ms), True)
 
@@ -566,6 +594,7 @@ class Hold:
 
     def enter(self):
         """Once more; PawlLost when it is over."""
+        self._check_process()
         with self._changed:
             self.check()
             self._count += 1
@@ -574,8 +603,7 @@ class Hold:
     def release(self):
         """Leaves once; the last one releases the lease. Again, after that, it does nothing. PawlLost: it was over before,
         perhaps while you worked. PawlNotDone, PawlUnknown: the hold ends by its ttl at the latest."""
-        if self._pid != os.getpid():
-            raise PawlNotDone("other-process", f"{self.name} is held by the process that acquired it")
+        self._check_process()
         with self._changed:
             if self._released:
                 return

@@ -102,14 +102,23 @@ once()
         -o "$place/answer" -w '%{http_code} %{time_connect}'
     [ ! -e "$place/body" ] || set -- "$@" --data-binary "@$place/body"
     sent=$(now_ms)
-    said=$(curl "$@" "$url" 2> "$place/error")
+    said=$(
+        ulimit -f $((64 * 2048)) # of 512 bytes: 64 MiB, however much comes
+        curl "$@" "$url" 2> "$place/error"
+    )
     left_with=$?
     received=$(now_ms)
     status=${said%% *}
     case $left_with in
     0) judge ;;
-    1 | 2 | 3 | 4) usage "$(cat "$place/error")" ;;
+    2 | 3 | 4) usage "$(cat "$place/error")" ;;
     5 | 6 | 7) outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent" ;;
+    1) # a scheme that it does not know, or an answer that is not HTTP
+        case ${said#* } in
+        0.000000) usage "$(cat "$place/error")" ;;
+        *) outcome=$UNKNOWN problem="no-answer: $(cat "$place/error"); it may have happened" ;;
+        esac
+        ;;
     28)
         case ${said#* } in
         0.000000) outcome=$NOT_DONE retryable=true problem='not-sent: no connection in time; nothing was sent' ;;
@@ -145,6 +154,11 @@ judge()
     # curl takes headers that are cut off for whole ones.
     if [ "$(tail -c 4 "$place/told" | od -An -tx1 | tr -d ' \n')" != 0d0a0d0a ]; then
         outcome=$UNKNOWN problem='no-answer: the answer is cut off; it may have happened'
+        return
+    fi
+    # Nor can it tell a whole body from a part, when the length was not told.
+    if [ "$status" -ne 204 ] && ! has_header 'content-length:' && ! has_header 'transfer-encoding:'; then
+        outcome=$UNKNOWN problem='no-answer: an answer without a length; it may have happened'
         return
     fi
     code='' retryable=false problem=''
@@ -213,7 +227,9 @@ granted()
     [ "$outcome" -eq "$OK" ] || return 0
     # Sets token, fencing, waited and expires.
     grant=$(name=$name id=$id jq -r 'select(.lease == env.name and .lease_id == env.id and (.fencing_token | type) == "string" and
-            ([.token, .ttl_ms, .expires_in_ms, .waited_ms] | all(type == "number" and . >= 0 and . == floor)))
+            (.fencing_token | test("\\A[!-~]{1,1024}\\z")) and
+            ([.token, .ttl_ms, .expires_in_ms, .waited_ms] | all(type == "number" and . >= 0 and . == floor)) and
+            .token <= 999999999999999 and .expires_in_ms <= 86400000 and .waited_ms <= 1000000000000)
         | @sh "token=\(.token) fencing=\(.fencing_token) waited=\(.waited_ms) expires=\(.expires_in_ms)"' \
         "$place/answer" 2> /dev/null)
     if [ -z "$grant" ]; then
@@ -313,9 +329,12 @@ renew_once()
         echo 'Content-Type: application/json' >> "$place/headers"
         echo "{\"ttl_ms\":$ttl_asked}" > "$place/body"
     fi
-    old=$deadline
+    old=$deadline was=${fencing%%;*}
     once PUT "$lease_url/v1/leases/$name" "$limit"
     granted
+    if [ "$outcome" -eq "$OK" ] && [ "$token" != "$was" ]; then
+        outcome=$UNKNOWN deadline=$old problem='bad-answer: the answer is not about this hold; it may have happened'
+    fi
     if [ "$(now_ms)" -ge "$old" ]; then
         outcome=$LOST deadline=$old problem="deadline-passed: $name was not renewed in time: it may be another's now"
     elif [ "$outcome" -eq "$UNKNOWN" ] && [ -n "$ttl_asked" ] && [ $((begun + ttl_asked)) -lt "$deadline" ]; then
@@ -394,6 +413,15 @@ watch_command()
     done
 }
 
+# Executes the command so that the kernel kills it when this script dies without a word (SIGKILL). Returns where that
+# cannot be had. We may have died just before: then it has another parent, and does not begin.
+dies_with_us()
+{
+    setpriv --pdeathsig KILL true 2> /dev/null || return 0
+    # shellcheck disable=SC2016
+    exec setpriv --pdeathsig KILL sh -c '[ "$PPID" -eq "$0" ] || kill -KILL "$$"; exec "$@"' "$$" "$@"
+}
+
 run()
 {
     if [ "$#" -lt 5 ] || [ "$4" != -- ]; then
@@ -408,6 +436,7 @@ run()
         if [ -n "$locale" ]; then LC_ALL=$locale; else unset LC_ALL; fi
         export PAWL_LEASE="$name" PAWL_TOKEN="$token" PAWL_FENCING_TOKEN="$fencing"
         trap - EXIT
+        dies_with_us "$@"
         exec "$@"
     ) <&3 3<&- &
     child=$!

@@ -20,12 +20,14 @@ function failed(error) {
   return { outcome, code: error.code, retryable: Number(error.retryable), holder: error.holder ?? "", ended: error.ended ?? "" };
 }
 
+const ODD = { nothing: undefined, number: 5, buffer: new ArrayBuffer(3) };
 const number = (text) => (text === undefined ? undefined : Number(text));
 
 async function acquire(pawl, given) {
   const hold = await pawl.acquire(given.name, {
     ttlMs: number(given.ttl_ms), waitMs: given.wait_ms === "forever" ? Infinity : number(given.wait_ms),
     holder: given.holder, mode: given.mode, leaseId: given.lease_id,
+    signal: given.aborted === undefined ? undefined : AbortSignal.abort(),
     onLost: (_, error) => say("!", { hold: given.hold, code: error.code }),
   });
   holds[given.hold] = hold;
@@ -60,7 +62,7 @@ async function act(pawl, verb, given) {
   case "enter": hold.enter(); return {};
   case "check": hold.check(); return {};
   case "release": await hold.release(); return {};
-  case "put": return { etag: await hold.put(given.key, given.body, { idempotencyKey: given.idempotency_key }) };
+  case "put": return { etag: await hold.put(given.key, given.odd === undefined ? given.body : ODD[given.odd], { idempotencyKey: given.idempotency_key }) };
   case "get": return { body: (await hold.get(given.key)).body.toString() };
   case "delete": await hold.delete(given.key); return {};
   default: throw new Error(verb);

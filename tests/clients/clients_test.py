@@ -41,9 +41,35 @@ class Pass:
 class Say:
     """Answered by the relay itself; the service never sees it."""
 
-    def __init__(self, status, body=b"", kind="application/problem+json"):
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    def __init__(self, status, body=b"", kind="application/problem+json", **more):
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in more.items())
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{lines}Connection: close\r\n\r\n"
         self.data = head.encode() + body
+
+
+class Raw(Say):
+    """The same, with bytes that need not be HTTP."""
+
+    def __init__(self, data):  # pylint: disable=super-init-not-called
+        self.data = data
+
+
+class Flood:
+    """An answer without an end; `sent`: what went out of it until the client had enough."""
+
+    HEAD = b"HTTP/1.1 200 X\r\nContent-Type: application/json\r\nETag: \"e\"\r\nFencing-Mark: 1\r\n" \
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    MOST = 400 << 20
+
+    def __init__(self):
+        self.sent = 0
+
+    def pour(self, near):
+        near.sendall(self.HEAD)
+        piece = b"10000\r\n" + bytes(65536) + b"\r\n"
+        while self.sent < self.MOST:
+            near.sendall(piece)
+            self.sent += len(piece)
 
 
 BEFORE, DURING, AFTER, MUTE, TRICKLE = "before", "during", "after", "mute", "trickle"
@@ -97,8 +123,14 @@ class HttpRelay:
             return False
         if act == MUTE:
             self.ended.wait(DEADLINE_S)
+        if isinstance(act, Flood):
+            act.pour(near)
         if isinstance(act, Say):
             near.sendall(act.data)
+            near.shutdown(socket.SHUT_WR)  # a reset would take from it what was not read yet
+            near.settimeout(DEADLINE_S)
+            while near.recv(65536):
+                pass
             close(near)
             close(far)
             return False

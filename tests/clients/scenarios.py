@@ -6,8 +6,8 @@ import json
 import signal
 import time
 
-from clients_test import AFTER, BEFORE, DURING, MUTE, TRICKLE, Agent, Daemon, HttpRelay, Pass, Say, World, check, \
-    check_equal, check_in, nobody, skip, test, wait_until
+from clients_test import AFTER, BEFORE, DURING, MUTE, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+    check, check_equal, check_in, nobody, skip, test, wait_until
 
 CLIENT, WAITING = {}, []
 
@@ -90,6 +90,27 @@ def wait_past(when):
 def problem(status, code, retryable=True):
     body = {"type": f"/problems/{code}", "title": "t", "status": status, "detail": "d", "code": code, "retryable": retryable}
     return Say(status, json.dumps(body).encode())
+
+
+MINE = "mine-" + "x" * 22
+
+
+def grant(name, **other):
+    """A grant as Pawl would tell it, but for what is other."""
+    told = {"lease": name, "token": 1, "fencing_token": f'1;lease="{name}"', "lease_id": MINE, "holder": "anonymous",
+            "mode": "exclusive", "holds": 1, "epoch": 1, "ttl_ms": 1000, "expires_in_ms": 1000, "renew_in_ms": 333,
+            "waited_ms": 0}
+    return Say(200, json.dumps({**told, **other}).encode(), "application/json")
+
+
+def no_answers():
+    """What no Pawl would answer, in all sorts."""
+    ok, deep = b"HTTP/1.1 200 X\r\nETag: \"e\"\r\nFencing-Mark: 1\r\nFencing-Status: pawl;\r\n", b"[" * 200000
+    return [Raw(b"GARBAGE " * 100), Raw(ok + b"Content-Length: abc\r\n\r\n{}"),
+            Raw(ok + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n"),
+            Raw(ok + b"Content-Type: text/plain\r\n\r\nhalf a bo"), Say(409, deep), Say(201, deep, "application/json"),
+            Raw(ok + b"Content-Length: 100\r\n\r\n"), Raw(b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+            Raw(b"HTTP/1.1 103 X\r\n\r\n"), Raw(ok + b"X: y\r\n" * 100000 + b"\r\n"), Raw(b"")]
 
 
 # -- without faults
@@ -319,7 +340,105 @@ def what_somebody_between_answers_is_no_end(world, agent, lease, gateway):
     outcome(agent.ask("release", hold="h"), "unknown")
 
 
+@scenario
+def what_is_no_http_or_no_json_is_unknown(world, agent, lease, gateway):
+    name = world.name()
+    granted(agent, name, ttl_ms=600000)
+    for said in no_answers() if CLIENT["renews"] else no_answers()[:4]:
+        lease.begin(*every(said))
+        outcome(agent.ask("acquire", hold="i", name=f"{name}-other"), "unknown")
+        check_equal(lease.methods(), every("POST") + ["DELETE"], "it is given back")
+        gateway.begin(*every(said))
+        outcome(agent.ask("put", hold="h", key=name, body="x"), "unknown")
+        check_equal(gateway.methods(), ["PUT"], f"{said.data[:40]}")
+        gateway.begin(*every(said))
+        outcome(agent.ask("get", hold="h", key=name), "unknown")
+    lease.begin()
+    outcome(agent.ask("release", hold="h"), "ok")
+
+
+@scenario
+def a_grant_beyond_the_limits_is_unknown(world, agent, lease, _gateway):
+    name = world.name()
+    others = [{"expires_in_ms": 86400001}, {"expires_in_ms": 9 * 10**18}, {"expires_in_ms": 10**400}, {"expires_in_ms": -1},
+              {"expires_in_ms": 1e3 + 0.5}, {"expires_in_ms": True}, {"waited_ms": 10**400}, {"token": 10**15},
+              {"fencing_token": "1\r\nX: y"}, {"fencing_token": ""}, {"fencing_token": "1;x=\u00e9"}, {"lease_id": "x" * 22},
+              {"lease": "other"}]
+    for other in others if CLIENT["renews"] else others[2:9:6]:
+        lease.begin(*every(grant(name, **other)))
+        outcome(agent.ask("acquire", hold="i", name=name, lease_id=MINE), "unknown")
+
+
+@scenario
+def an_answer_without_an_end_is_unknown_and_not_kept(world, agent, lease, gateway):
+    name = world.name()
+    granted(agent, name, ttl_ms=60000)
+    flood = Flood()
+    gateway.begin(flood, *every(BEFORE)[1:])
+    outcome(agent.ask("get", hold="h", key=name), "unknown")
+    check(flood.sent < 96 << 20, f"it took {flood.sent >> 20} MiB: more than 64, and what was under way")
+    agent.ask("release", hold="h")
+
+
+@scenario
+def a_redirect_is_not_followed(world, agent, lease, gateway):
+    name = world.name()
+    granted(agent, name, ttl_ms=60000)
+    for status in (301, 302, 307, 308) if CLIENT["renews"] else (307,):
+        gateway.begin(*every(Say(status, b"", Location=f"{lease.url}/v1/resources/{name}")))
+        lease.begin(*every(Say(status, b"", Location=f"{gateway.url}/v1/leases/{name}-x")))
+        outcome(agent.ask("put", hold="h", key=name, body="x"), "unknown")
+        outcome(agent.ask("get", hold="h", key=name), "unknown")
+        check_equal(lease.methods(), [], "the lease service was not asked instead")
+        gateway.begin()
+        outcome(agent.ask("acquire", hold="i", name=f"{name}-x", lease_id=MINE), "unknown")
+        check_equal(gateway.methods(), [], "the gateway was not asked instead")
+    lease.begin()
+    agent.ask("release", hold="h")
+
+
+@scenario
+def however_long_it_is_told_to_wait_it_does_not(world, agent, lease, _gateway):
+    body = json.dumps({"type": "/problems/overloaded", "title": "t", "status": 503, "detail": "d", "code": "overloaded",
+                       "retryable": True}).encode()
+    for again in ("100000", "-1", "never") if CLIENT["renews"] else ("100000",):
+        lease.begin(*every(Say(503, body, Retry_After=again)))
+        told = agent.ask("acquire", hold="i", name=world.name())
+        outcome(told, "not-done", "overloaded")
+        check_equal((told["retryable"], lease.methods()), ("1", every("POST")))
+
+
 # -- renew and release
+
+
+@scenario
+def a_renewal_under_another_token_is_unknown(world, agent, lease, _gateway):
+    name = world.name()
+    token = int(granted(agent, name, lease_id=MINE, ttl_ms=60000)["token"])
+    lease.begin(*every(grant(name, token=token + 1, ttl_ms=86400000, expires_in_ms=86400000)))
+    outcome(agent.ask("renew", hold="h", ttl_ms=5000), "unknown")
+    left = int(agent.ask("remaining", hold="h")["remaining_ms"])
+    check(left <= 5000, f"{left} ms left")
+    agent.ask("release", hold="h")
+
+
+@with_renewal
+def a_renewal_that_is_answered_with_garbage_is_tried_again(world, agent, lease, _gateway):
+    granted(agent, world.name(), hold="g", ttl_ms=3000)
+    lease.begin(*no_answers()[1:5:3], no_answers()[2])
+    wait_until(lambda: lease.methods().count("PUT") >= 4, "it renews again")
+    outcome(agent.ask("check", hold="g"), "ok")
+    agent.ask("release", hold="g")
+
+
+@with_renewal
+def renewals_that_trickle_do_not_hide_the_deadline(world, agent, lease, _gateway):
+    lease.begin(None, *[TRICKLE] * 50)
+    granted(agent, world.name(), hold="slow", ttl_ms=900)
+    begun = time.monotonic()
+    check_equal([one["code"] for one in agent.lost("slow")], ["deadline-passed"])
+    check(time.monotonic() - begun < 4, "told long after the deadline")
+    check_equal(int(agent.ask("remaining", hold="slow")["remaining_ms"]), 0)
 
 
 @scenario

@@ -6,9 +6,32 @@ import sys
 
 import clients_test  # finds the service tests' own package
 import scenarios
+from clients_test import check_equal
+from scenarios import CLIENT, outcome, scenario
 
 NODE = shutil.which("node")
 scenarios.begin([NODE, str(clients_test.HERE / "agent.mjs")], None if NODE else "there is no node")
+
+
+
+@scenario
+def a_signal_that_is_aborted_already_sends_nothing_and_harms_nobody(world, _agent, lease, gateway):
+    aside = CLIENT["make"](lease.url, gateway.url)
+    outcome(aside.ask("acquire", hold="h", name=world.name(), aborted=1), "not-done", "aborted")
+    outcome(aside.ask("acquire", hold="h", name=world.name()), "ok")  # it still lives
+    outcome(aside.ask("release", hold="h"), "ok")
+    check_equal(lease.methods(), ["POST", "DELETE"])
+    aside.end()
+
+
+@scenario
+def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
+    scenarios.granted(agent, world.name())
+    for body in ("nothing", "number", "buffer"):
+        outcome(agent.ask("put", hold="h", key=world.name(), odd=body), "mistake")
+    check_equal(gateway.methods(), [])
+    agent.ask("release", hold="h")
+
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client, api/python/pawl.py: every scenario, and what only Python has."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -25,9 +26,19 @@ def services(lease, gateway):
 def a_forked_child_holds_nothing_and_releases_nothing(world, _agent, lease, gateway):
     name = world.name()
     with services(lease, gateway).acquire(name) as hold:
+        taken, over = threading.Event(), threading.Event()
+
+        def work():  # of the parent's: the thread is not in the child, but its locks are
+            with hold._renewing, hold._changed:  # pylint: disable=protected-access
+                taken.set()
+                over.wait(15)
+        busy = threading.Thread(target=work)
+        busy.start()
+        taken.wait(15)
         child = os.fork()
         if child == 0:
-            good = hold.remaining() == 0
+            signal.alarm(10)
+            good = hold.remaining() == 0 and hold.lost.code == "other-process"
             for call in (hold.check, hold.release, hold.enter, hold.renew, lambda: hold.put(name, b"x")):
                 try:
                     call()
@@ -36,7 +47,10 @@ def a_forked_child_holds_nothing_and_releases_nothing(world, _agent, lease, gate
                     good = good and error.code == "other-process"
             hold.__exit__(None, None, None)
             os._exit(0 if good else 1)
-        check_equal(os.waitpid(child, 0)[1], 0, "the child's status")
+        status = os.waitpid(child, 0)[1]
+        over.set()
+        busy.join()
+        check_equal(status, 0, "the child's status")
         check_equal(world.look(name)["state"], "held")
         check(hold.remaining() > 0, "the parent's goes on")
 
@@ -100,6 +114,95 @@ def of_many_threads_one_at_a_time_holds(world, _agent, lease, gateway):
     check_equal((max(most), len(tokens)), (1, 8))
     check_equal(tokens, sorted(tokens), "tokens rise")
     check_equal(holders(world, name), [])
+
+
+def program(lease, text):
+    """Of a user: its stdout is read, and it is interrupted and ends as any other."""
+    code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/python')!r}); import pawl\n" \
+           f"services = pawl.Pawl({lease.url!r}, timeout=2)\n{text}"
+    return subprocess.Popen([sys.executable, "-c", code], env=clients_test.environment(), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, preexec_fn=clients_test.die_with_parent)
+
+
+@scenario
+def an_interrupt_inside_of_the_block_releases(world, _agent, lease, _gateway):
+    name = world.name()
+    child = program(lease, f"with services.acquire({name!r}, ttl=60):\n    print('in', flush=True); threading.Event().wait()\n")
+    check_equal(child.stdout.readline(), b"in\n")
+    child.send_signal(signal.SIGINT)
+    check(b"KeyboardInterrupt" in child.communicate(timeout=15)[1], "it is told")
+    check_equal(world.look(name)["state"], "free")
+
+
+@scenario
+def who_ends_without_a_release_ends_at_once_and_the_ttl_ends_the_hold(world, _agent, lease, _gateway):
+    name = world.name()
+    child = program(lease, f"hold = services.acquire({name!r}, ttl=1.5); print('in', flush=True)\n")
+    check_equal((child.communicate(timeout=15), child.returncode), ((b"in\n", b""), 0))
+    wait_until(lambda: world.look(name)["state"] == "free", "its ttl is over")
+    check_equal(lease.methods(), ["POST"])
+
+
+@scenario
+def where_no_thread_can_be_had_it_is_given_back(world, _agent, lease, gateway):
+    name, begin = world.name(), pawl.Hold._begin  # pylint: disable=protected-access
+
+    def none(_hold):
+        raise RuntimeError("can't start new thread")
+    pawl.Hold._begin = none  # pylint: disable=protected-access
+    try:
+        services(lease, gateway).acquire(name, ttl=60)
+        raise AssertionError("nobody renews it")
+    except RuntimeError:
+        check_equal(world.look(name)["state"], "free")
+    finally:
+        pawl.Hold._begin = begin  # pylint: disable=protected-access
+
+
+@scenario
+def what_nobody_expected_of_a_renewal_does_not_hide_the_loss(world, _agent, lease, gateway):
+    told, ours = threading.Event(), services(lease, gateway)
+
+    def broken(*_):
+        raise ArithmeticError("nobody expected this")
+    ours._renew = broken  # pylint: disable=protected-access
+    hold = ours.acquire(world.name(), ttl=0.6, on_lost=lambda _hold, _error: told.set())
+    check(told.wait(15), "the loss was told")
+    check_equal(hold.lost.code, "deadline-passed")
+
+
+@scenario
+def it_is_used_from_asyncio_in_threads(world, _agent, lease, gateway):
+    async def work(name):
+        hold = await asyncio.to_thread(services(lease, gateway).acquire, name, ttl=5, wait=14)
+        token = hold.token
+        await asyncio.to_thread(hold.put, name, b"x")
+        await asyncio.to_thread(hold.release)
+        return token
+
+    async def all_of(name):
+        return await asyncio.gather(*(work(name) for _ in range(4)))
+    check_equal(len(set(asyncio.run(all_of(world.name())))), 4)
+
+
+@scenario
+def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease, gateway):
+    name = world.name()
+    for more in ({"ttl": float("nan")}, {"ttl": float("inf")}, {"wait": float("inf")}, {"lock_delay": float("inf")}):
+        try:
+            services(lease, gateway).acquire(name, **more)
+            raise AssertionError(f"{more}")
+        except ValueError:
+            pass
+    check_equal(lease.methods(), [])
+    with services(lease, gateway).acquire(name) as hold:
+        for body in ("text", None, 5, iter([b"x"])):
+            try:
+                hold.put(name, body)
+                raise AssertionError(f"{body}")
+            except ValueError:
+                pass
+    check_equal(gateway.methods(), [])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, ROOT, check, check_equal, check_in, wait_until
+from clients_test import AFTER, ROOT, check, check_equal, check_in, skip, wait_until
 from scenarios import force, history, scenario
 
 SCRIPT = str(ROOT / "api/shell/pawl-lease.sh")
@@ -149,6 +149,66 @@ def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, agent,
     begun = time.monotonic()
     check_equal(done.wait(15), 76)
     check(time.monotonic() - begun < 3, "at the deadline")
+
+
+NO_SETPRIV = subprocess.run(["setpriv", "--pdeathsig", "KILL", "true"], check=False, capture_output=True).returncode != 0 \
+    if shutil.which("setpriv") else True
+
+
+def last_words(process):
+    """All that is still said until nobody is left who could."""
+    found = queue.Queue()
+    threading.Thread(target=lambda: found.put(process.stdout.read()), daemon=True).start()
+    return found.get(timeout=15)
+
+
+@scenario
+def run_killed_without_a_word_takes_the_command_with_it(world, agent, _lease, _gateway):
+    if NO_SETPRIV:
+        skip("there is no setpriv --pdeathsig")
+    done = runs(world.name(), 60000, 0, "sh", "-c", "echo up; exec tail -f /dev/null")
+    check_equal(done.stdout.readline(), b"up\n")
+    done.kill()
+    done.wait(15)
+    check_equal(last_words(done), b"", "the command ends, too")
+
+
+@scenario
+def run_killed_before_the_command_has_begun_lets_it_not_begin(world, agent, _lease, _gateway):
+    if NO_SETPRIV:
+        skip("there is no setpriv --pdeathsig")
+    with tempfile.TemporaryDirectory(prefix="pawl-late-") as folder:
+        late = os.path.join(folder, "setpriv")
+        with open(late, "w", encoding="utf-8") as file:
+            file.write(f"""#!/bin/sh
+if [ "$3" != true ]; then
+    parent=$PPID
+    echo here
+    while kill -0 "$parent" 2> /dev/null; do sleep 0.01; done
+fi
+exec {shutil.which("setpriv")} "$@"
+""")
+        os.chmod(late, 0o755)
+        slow = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"])
+        slow.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
+        done = runs(world.name(), 60000, 0, "echo", "ran", aside=slow)
+        check_equal(done.stdout.readline(), b"here\n")
+        done.kill()
+        done.wait(15)
+        check_equal(last_words(done), b"", "it did not run")
+
+
+@scenario
+def run_without_setpriv_runs_the_command_all_the_same(world, agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory(prefix="pawl-none-") as folder:
+        none = os.path.join(folder, "setpriv")
+        with open(none, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexit 1\n")
+        os.chmod(none, 0o755)
+        bare = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"])
+        bare.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
+        done = runs(world.name(), 3000, 0, "echo", "ran", aside=bare)
+        check_equal((done.wait(15), done.stdout.read()), (0, b"ran\n"))
 
 
 @scenario
