@@ -95,13 +95,8 @@ static enum step acquire_ask(struct acquire *a)
     struct lease_call *lease = &a->lease;
     struct bytes desk = a->waiter != NULL ? desk_key(lease_worker_of(lease->req)->desk) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
-    int len = snprintf(a->ttl, sizeof(a->ttl), "%" PRId64, a->ask.ttl_ms);
 
-    lease_call_arg(lease, 3, acquire_lease_id(a));
-    lease_call_arg(lease, 4, (struct bytes){a->hold, TOKEN_HOLD_MIN});
-    lease_call_arg(lease, 5, (struct bytes){a->ask.holder, a->ask.holder_len});
-    lease_call_arg(lease, 6, (struct bytes){a->ttl, (size_t)len});
-    lease_call_arg(lease, 7, (struct bytes){a->ask.meta, a->ask.meta_len});
+    acquire_args(lease, &a->ask, acquire_lease_id(a), a->hold, a->ttl);
     lease_call_arg(lease, 9, terms_write(&a->terms, &a->ask, desk, wid, NULL, a->packed, sizeof(a->packed)));
     return acquire_run(a);
 }
@@ -117,6 +112,18 @@ static enum step acquire_run(struct acquire *a)
         wait_drop(waiter); /* refused, without the store */
     }
     return step;
+}
+
+void acquire_args(struct lease_call *lease, const struct lease_ask *ask, struct bytes lease_id,
+                  const char hold[TOKEN_HOLD_MIN + 1], char ttl[LEASE_NUMBER_SIZE])
+{
+    int len = snprintf(ttl, LEASE_NUMBER_SIZE, "%" PRId64, ask->ttl_ms);
+
+    lease_call_arg(lease, 3, lease_id);
+    lease_call_arg(lease, 4, (struct bytes){hold, TOKEN_HOLD_MIN});
+    lease_call_arg(lease, 5, (struct bytes){ask->holder, ask->holder_len});
+    lease_call_arg(lease, 6, (struct bytes){ttl, (size_t)len});
+    lease_call_arg(lease, 7, (struct bytes){ask->meta, ask->meta_len});
 }
 
 void acquire_token_known(const struct http_request *req, const struct grant *grant)

@@ -2,13 +2,20 @@
 #ifndef PAWL_LEASE_ACQUIRE_H
 #define PAWL_LEASE_ACQUIRE_H
 
+#include "lease/ask.h"
 #include "lease/grant.h"
+#include "lease/operation.h"
 #include "shared/http.h"
 #include "shared/loop.h"
 #include "shared/store.h"
 
 /* Why nobody can wait here: wait_new() has given NULL. */
 extern const char acquire_no_desk[];
+
+/* Arguments 3 to 7 of either script: lease_id, hold, holder, ttl, meta. ttl gets its text; all outlive the
+ * call. */
+void acquire_args(struct lease_call *lease, const struct lease_ask *ask, struct bytes lease_id,
+                  const char hold[TOKEN_HOLD_MIN + 1], char ttl[LEASE_NUMBER_SIZE]);
 
 /* Of a sound grant that a script has made just now: whether its counter fell back under our hands. With one
  * worker the answers come in the order of the grants; with more the next pulse finds it. What was granted so

@@ -6,7 +6,6 @@
  *   all_answer   tell the holder                        201 | 200 | 403 | 409 | 410 | 422 | 503 | 504, or
  * wait (wait.h) all_again    the floor is just being raised: ask once more, for half a second all_claimed  he
  * has waited, and they are his        201 */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "lease/acquire.h"
@@ -112,15 +111,9 @@ static const char *all_wait(struct all *a, const struct ask_names *names)
 static enum step all_ask(struct all *a, const struct ask_names *names)
 {
     struct lease_call *lease = &a->lease;
-    int len;
 
     lease_call_arg(lease, 9, all_pack(a, names)); /* whether ttl_ms was stated is part of it */
-    len = snprintf(a->ttl, sizeof(a->ttl), "%" PRId64, a->ask.ttl_ms);
-    lease_call_arg(lease, 3, all_lease_id(a));
-    lease_call_arg(lease, 4, (struct bytes){a->hold, TOKEN_HOLD_MIN});
-    lease_call_arg(lease, 5, (struct bytes){a->ask.holder, a->ask.holder_len});
-    lease_call_arg(lease, 6, (struct bytes){a->ttl, (size_t)len});
-    lease_call_arg(lease, 7, (struct bytes){a->ask.meta, a->ask.meta_len});
+    acquire_args(lease, &a->ask, all_lease_id(a), a->hold, a->ttl);
     return all_run(a);
 }
 

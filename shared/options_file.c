@@ -9,29 +9,11 @@
 #include "shared/json.h"
 #include "shared/options_source.h"
 #include "shared/options_value.h"
+#include "shared/read_all.h"
 
 enum { CONFIG_BYTES_MAX = 1024 * 1024, CONFIG_DEPTH_MAX = 8 };
 
 /* -- a file as a whole */
-
-/* Reads to the end or to size bytes; -1 with errno. */
-static ssize_t read_fully(int fd, char *at, size_t size)
-{
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = read(fd, at + len, size - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
 
 static char *read_open_file(int fd, const char *path, size_t max, size_t *len, char *why, size_t why_size)
 {
@@ -40,7 +22,7 @@ static char *read_open_file(int fd, const char *path, size_t max, size_t *len, c
 
     if (text == NULL)
         abort();
-    n = read_fully(fd, text, max + 1); /* one more shows that it is too long; its place is then the NUL's */
+    n = read_all(fd, text, max + 1); /* one more shows that it is too long; its place is then the NUL's */
     if (n < 0)
         snprintf(why, why_size, "%s cannot be read: %s.", path, strerror(errno));
     else if ((size_t)n > max)

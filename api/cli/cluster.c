@@ -12,6 +12,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
 #include "api/cli/redis_ping.h"
+#include "api/cli/words.h"
 #include "api/client/http_client.h"
 
 enum {
@@ -176,27 +177,18 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
 
 /* -- Redis */
 
-enum { REDIS_WORDS = 24 };
-
-/* The words that wrap it, then its own. */
-static int redis_words(const char *const *wrap, const char *const *own, char first[CHILD_PATH_SIZE],
-                       const char **words)
+/* The words that wrap it. */
+static int wrap_words(const char *const *wrap, char first[CHILD_PATH_SIZE], struct words *words)
 {
-    unsigned count = 0;
-    int status = CLI_GO_ON;
+    int status;
 
-    for (; wrap != NULL && wrap[count] != NULL; count++) {
-        assert(count + 1 < CLUSTER_WRAP_MAX);
-        words[count] = wrap[count];
+    if (wrap == NULL || wrap[0] == NULL) {
+        return CLI_GO_ON;
     }
-    if (count > 0) {
-        status = find_program(wrap[0], first);
-        words[0] = first;
-    }
-    while (*own != NULL) {
-        words[count++] = *own++;
-    }
-    words[count] = NULL;
+    status = find_program(wrap[0], first);
+    words_add(words, (const char *const[]){first, NULL});
+    words_add(words, wrap + 1);
+    assert(words->count < CLUSTER_WRAP_MAX);
     return status;
 }
 
@@ -204,39 +196,17 @@ static int cluster_redis(struct cluster *cluster, const char *const *wrap)
 {
     char program[CHILD_PATH_SIZE], first[CHILD_PATH_SIZE];
     const struct cluster_files *files = &cluster->files;
+    struct words words = {.count = 0};
     int status = find_program("redis-server", program);
-    const char *const own[REDIS_WORDS] = {program,
-                                          "--port",
-                                          "0",
-                                          "--unixsocket",
-                                          files->socket,
-                                          "--unixsocketperm",
-                                          "600",
-                                          "--dir",
-                                          files->data,
-                                          "--appendonly",
-                                          "yes",
-                                          "--appendfsync",
-                                          "always",
-                                          "--no-appendfsync-on-rewrite",
-                                          "no",
-                                          "--aof-load-truncated",
-                                          "no",
-                                          "--save",
-                                          "",
-                                          "--maxmemory-policy",
-                                          "noeviction",
-                                          "--daemonize",
-                                          "no",
-                                          NULL};
-    const char *words[REDIS_WORDS + CLUSTER_WRAP_MAX];
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
 
     if (status == CLI_GO_ON) {
-        status = redis_words(wrap, own, first, words);
+        status = wrap_words(wrap, first, &words);
     }
     if (status == CLI_GO_ON) {
-        status = start_child(cluster, &cluster->redis.child, "redis", words);
+        words_add(&words, (const char *const[]){program, NULL});
+        words_add_store(&words, files->socket, files->data, "always", "no");
+        status = start_child(cluster, &cluster->redis.child, "redis", words.at);
     }
     while (status == CLI_GO_ON && !redis_ping(files->socket)) {
         status = wait_a_little(cluster, deadline_ms, "redis-server did not answer");

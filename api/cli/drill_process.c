@@ -15,9 +15,9 @@
 #include "api/cli/cli.h"
 #include "api/cli/drill_world.h"
 #include "api/cli/redis_ping.h"
+#include "api/cli/words.h"
 
 enum {
-    WORDS = 64,
     LISTEN_MS = 15000,
     LOAD_MS = 30000, /* for Redis to have read its file */
     END_MS = 8000,   /* the services promise 5 s */
@@ -27,20 +27,6 @@ enum {
 };
 
 #define LISTENING "listening on http://"
-
-/* -- the words of a command line */
-
-struct words {
-    const char *at[WORDS + 1];
-    unsigned count;
-};
-
-static void words_add(struct words *words, const char *const *more)
-{
-    for (; *more != NULL && words->count < WORDS; more++) {
-        words->at[words->count++] = *more;
-    }
-}
 
 static long file_size(const char *path)
 {
@@ -197,33 +183,12 @@ bool drill_world_continue(struct drill_world *world, struct drill_process *proce
 enum drill_redis_start drill_world_redis_start(struct drill_world *world)
 {
     uint64_t until_ms = cli_now_ms() + LOAD_MS;
-    const char *const own[] = {"--port",
-                               "0",
-                               "--unixsocket",
-                               world->socket,
-                               "--unixsocketperm",
-                               "600",
-                               "--dir",
-                               world->data,
-                               "--appendonly",
-                               "yes",
-                               "--appendfsync",
-                               world->appendfsync,
-                               "--no-appendfsync-on-rewrite",
-                               "no",
-                               "--aof-load-truncated",
-                               world->load_truncated,
-                               "--auto-aof-rewrite-min-size",
-                               "4mb", /* so that loading stays fast, and kills hit a rewrite now and then */
-                               "--save",
-                               "",
-                               "--maxmemory-policy",
-                               "noeviction",
-                               "--daemonize",
-                               "no",
-                               NULL};
+    struct words own = {.count = 0};
 
-    if (!process_start(world, &world->redis, "redis-server", own)) {
+    words_add_store(&own, world->socket, world->data, world->appendfsync, world->load_truncated);
+    /* So that loading stays fast, and kills hit a rewrite now and then. */
+    words_add(&own, (const char *const[]){"--auto-aof-rewrite-min-size", "4mb", NULL});
+    if (!process_start(world, &world->redis, "redis-server", own.at)) {
         return DRILL_REDIS_FAILED;
     }
     while (!redis_ping(world->socket)) {

@@ -1,5 +1,6 @@
 -- gateway_look.lua - what the store knows of a gateway that is said to be dead. Changes nothing.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that is meant, or "": all   ARGV[3]  but this one, or ""
@@ -8,14 +9,13 @@
 --            {"unknown", seq, 0, the same}: neither, but it may have open intents
 --
 -- Whether it lives is decided as by pawl store forget (api/cli/scripts/forget.lua), by Redis' own clock.
-local FRESH_MS = 10000 -- as in shared/record/store.lua
 local member = redis.call('HMGET', 'pawl:{store}:m:' .. ARGV[1], 'role', 'incarnation', 'state', 'at')
 local incarnation = member[2] or ''
 local is_member = member[1] == 'gateway' and (ARGV[2] == '' or ARGV[2] == incarnation)
-local silent_ms = math.abs(clock_ms() - (tonumber(member[4]) or 0))
+local silence = silent_ms(clock_ms(), member[4])
 if is_member and incarnation ~= ARGV[3] and member[3] ~= 'out' and member[3] ~= 'forgotten'
-    and silent_ms <= FRESH_MS then
-    return { 'fresh', SEQ, silent_ms, incarnation }
+    and silence <= FRESH_MS then
+    return { 'fresh', SEQ, silence, incarnation }
 end
 if is_member then
     return { 'known', SEQ, 0, incarnation }

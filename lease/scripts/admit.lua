@@ -2,6 +2,7 @@
 -- rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
 -- nothing.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  run_id of the Redis on this link   ARGV[3]  name of the gating

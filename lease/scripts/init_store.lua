@@ -1,5 +1,6 @@
 -- init_store.lua - make a store: all 256 stripes and the record in one step, or none.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis

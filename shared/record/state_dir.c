@@ -16,6 +16,7 @@
 
 #include "shared/bytes.h"
 #include "shared/random.h"
+#include "shared/read_all.h"
 
 static const char lock_name[] = "lock", water_name[] = "high-water", new_name[] = "high-water.new";
 
@@ -203,25 +204,6 @@ static struct state_file file_of(const struct stat *is)
 {
     return (struct state_file){is->st_ino, is->st_size,
                                is->st_mtim.tv_sec * 1000000000LL + is->st_mtim.tv_nsec};
-}
-
-/* To the end or to size bytes; -1 with errno. */
-static ssize_t read_all(int fd, char *at, size_t size)
-{
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = read(fd, at + len, size - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
 }
 
 static enum state_open water_understand(const struct state_dir *dir, struct bytes text,

@@ -4,7 +4,7 @@
 --   and perhaps leaps routes (gateway/scripts/lib/intent.lua)
 --   (the keys of stripes and members are made here; shared/record/keys.h names them all)
 local SCHEMA = '4:' -- as KEYS_SCHEMA in shared/record/keys.h
-local STRIPES, TOKEN_LAST, TOLERATED_MS, FRESH_MS = 256, 999999999999999, 50, 10000
+local STRIPES, TOKEN_LAST, TOLERATED_MS = 256, 999999999999999, 50
 local RAW_MS = clock_ms()
 local MEMBERS = KEYS[1] .. ':members'
 
@@ -91,10 +91,9 @@ local function member_drop(id)
     redis.call('SREM', MEMBERS, id)
 end
 
--- Whether a member's last pulse is so young that it counts as live. Never a proof of anything: what rests on
--- it is only whose floor the ceiling waits for.
+-- What rests on it is only whose floor the ceiling waits for.
 local function is_fresh(member)
-    return math.abs(RAW_MS - (tonumber(member.at) or 0)) <= FRESH_MS
+    return silent_ms(RAW_MS, member.at) <= FRESH_MS
 end
 
 local function is_live_lease(member)

@@ -26,7 +26,7 @@ from pawl_test.upstream import Upstream, route, routes_file
 
 EACH = 20
 STATES = ("asked", "recorded", "queued", "sent", "answered", "unknown")
-BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/record/store.lua)
+BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/record/fresh.lua)
 GRACE_MS = 1000
 
 

@@ -29,14 +29,9 @@ static const char *judge_jump(const struct seen *seen)
 
 static const char *judge_recipe(const struct seen *seen)
 {
-    const struct seen_check checks[] = {
-        {seen_both_held(seen, "A late", "B takes"), "with the recipe, there were not two holders at once"},
-        {seen_in_time(seen, "A late"), "A wrote when its lock was over by its own clock"},
-    };
     const char *otherwise = judge_jump(seen);
 
-    otherwise = otherwise != NULL ? otherwise : SEEN_FIRST_OTHERWISE(checks);
-    return otherwise != NULL ? otherwise : stale_judge_recipe(seen);
+    return otherwise != NULL ? otherwise : stale_judge_recipe_awake(seen);
 }
 
 static const char *judge_pawl(const struct seen *seen)

@@ -35,13 +35,11 @@ static const char *judge_recipe(const struct seen *seen)
         {seen_has(seen, "lock on the replica", "said") &&
              seen_find(seen, "lock on the replica", "said")->number == 0,
          "the replica had the lock"},
-        {seen_both_held(seen, "A late", "B takes"), "with the recipe, there were not two holders at once"},
-        {seen_in_time(seen, "A late"), "A wrote when its lock was over by its own clock"},
     };
     const char *otherwise = judge_failover(seen);
 
     otherwise = otherwise != NULL ? otherwise : SEEN_FIRST_OTHERWISE(checks);
-    return otherwise != NULL ? otherwise : stale_judge_recipe(seen);
+    return otherwise != NULL ? otherwise : stale_judge_recipe_awake(seen);
 }
 
 static const char *judge_pawl(const struct seen *seen)

@@ -76,6 +76,8 @@ extern const struct hazard *const hazards[];
 extern const struct scene stale_scenes_stopped[], stale_then_goes_on[];
 /* With the recipe both wrote, and B's work is lost. */
 const char *stale_judge_recipe(const struct seen *seen);
+/* The same, and A was awake: both held it at once, each by its own clock. */
+const char *stale_judge_recipe_awake(const struct seen *seen);
 /* With Pawl, A was refused, B's work stands and B could go on. */
 const char *stale_judge_pawl(const struct seen *seen);
 /* The same of hazards in which A was stopped before its late write. */

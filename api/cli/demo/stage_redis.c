@@ -10,8 +10,9 @@
 #include "api/cli/demo/stage.h"
 #include "api/cli/redis_ask.h"
 #include "api/cli/redis_ping.h"
+#include "api/cli/words.h"
 
-enum { ASK_MS = 5000, READY_MS = 15000, AGAIN_MS = 20, REPLY_SIZE = 8192, ARGV_MAX = 40, JUMP_S_MIN = 3500 };
+enum { ASK_MS = 5000, READY_MS = 15000, AGAIN_MS = 20, REPLY_SIZE = 8192, JUMP_S_MIN = 3500 };
 
 static void run_path(const struct stage *stage, const char *name, unsigned number,
                      char path[STAGE_ADDRESS_SIZE])
@@ -79,9 +80,9 @@ bool stage_ask(struct stage *stage, const char *command, const char *label)
 static bool start(struct stage *stage, struct child *child, const char *name, const char *const *more,
                   const char *wrap_with)
 {
-    const char *argv[ARGV_MAX] = {NULL}, *wrap[CLUSTER_WRAP_MAX] = {NULL};
+    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
     char program[CHILD_PATH_SIZE], env[CHILD_PATH_SIZE];
-    unsigned count = 0;
+    struct words words = {.count = 0};
 
     if (!child_find("redis-server", program) || !child_find("env", env)) {
         cli_fail(CLI_CONFIG, "redis-server is not in PATH");
@@ -91,14 +92,10 @@ static bool start(struct stage *stage, struct child *child, const char *name, co
         drill_shim_wrap(&stage->redis_shim, wrap);
         wrap[0] = env;
     }
-    for (unsigned i = 0; wrap[i] != NULL; i++) {
-        argv[count++] = wrap[i];
-    }
-    argv[count++] = program;
-    while (*more != NULL && count + 1 < ARGV_MAX) {
-        argv[count++] = *more++;
-    }
-    if (!child_start(child, name, CHILD_LOGS, argv)) {
+    words_add(&words, wrap);
+    words_add(&words, (const char *const[]){program, NULL});
+    words_add(&words, more);
+    if (!child_start(child, name, CHILD_LOGS, words.at)) {
         cli_fail(CLI_BUG, "%s cannot be started", name);
         return false;
     }
@@ -126,13 +123,13 @@ bool stage_nodes_start(struct stage *stage)
 {
     bool shifted = (stage->hazard->needs & NEEDS_CLOCK_OF_REDIS) != 0;
     char address[STAGE_ADDRESS_SIZE];
-    const char *const words[] = {
-        "--port", "0", "--unixsocket", address, "--dir", stage->cluster.files.run, "--appendonly", "no",
-        "--save", "",  "--daemonize",  "no",    NULL};
 
     for (unsigned i = 0; i < stage->hazard->nodes; i++) {
+        struct words words = {.count = 0};
+
         stage_node_address(stage, i, address);
-        if (!start(stage, &stage->nodes[i], "the recipe's redis-server", words, shifted ? "" : NULL)) {
+        words_add_cache(&words, address, stage->cluster.files.run);
+        if (!start(stage, &stage->nodes[i], "the recipe's redis-server", words.at, shifted ? "" : NULL)) {
             return false;
         }
     }
@@ -174,30 +171,7 @@ bool stage_replica_start(struct stage *stage, unsigned relay_port)
 {
     char master[STAGE_ADDRESS_SIZE], address[STAGE_ADDRESS_SIZE], directory[STAGE_ADDRESS_SIZE], port[16];
     char reply[REPLY_SIZE];
-    const char *const words[] = {"--port",
-                                 "0",
-                                 "--unixsocket",
-                                 address,
-                                 "--dir",
-                                 directory,
-                                 "--appendonly",
-                                 "yes",
-                                 "--appendfsync",
-                                 "always",
-                                 "--no-appendfsync-on-rewrite",
-                                 "no",
-                                 "--aof-load-truncated",
-                                 "no",
-                                 "--save",
-                                 "",
-                                 "--maxmemory-policy",
-                                 "noeviction",
-                                 "--daemonize",
-                                 "no",
-                                 "--replicaof",
-                                 "127.0.0.1",
-                                 port,
-                                 NULL};
+    struct words words = {.count = 0};
 
     stage_redis_address(stage, master);
     run_path(stage, "replica-", stage->part_index, address);
@@ -207,8 +181,10 @@ bool stage_replica_start(struct stage *stage, unsigned relay_port)
         cli_fail(CLI_CONFIG, "%s cannot be made: %s", directory, strerror(errno));
         return false;
     }
+    words_add_store(&words, address, directory, "always", "no");
+    words_add(&words, (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
     return ask(master, "CONFIG SET repl-diskless-sync-delay 0", reply) &&
-           start(stage, &stage->replica, "the replica", words, NULL) && until_it_answers(stage, address) &&
+           start(stage, &stage->replica, "the replica", words.at, NULL) && until_it_answers(stage, address) &&
            until_it_has_all(stage, address);
 }
 

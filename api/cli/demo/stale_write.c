@@ -41,6 +41,17 @@ const char *stale_judge_recipe(const struct seen *seen)
     return SEEN_FIRST_OTHERWISE(checks);
 }
 
+const char *stale_judge_recipe_awake(const struct seen *seen)
+{
+    const struct seen_check checks[] = {
+        {seen_both_held(seen, "A late", "B takes"), "with the recipe, there were not two holders at once"},
+        {seen_in_time(seen, "A late"), "A wrote when its lock was over by its own clock"},
+    };
+    const char *otherwise = SEEN_FIRST_OTHERWISE(checks);
+
+    return otherwise != NULL ? otherwise : stale_judge_recipe(seen);
+}
+
 const char *stale_judge_pawl(const struct seen *seen)
 {
     const struct seen_check checks[] = {

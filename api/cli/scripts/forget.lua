@@ -1,5 +1,6 @@
 -- forget.lua - a member that went away without a word is not asked any more when the store is admitted.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}   ARGV[1]  member id
 --   returns  {"forgotten", role, who}: its record stays until the next admission, so that it is known again

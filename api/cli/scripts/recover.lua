@@ -1,6 +1,7 @@
 -- recover.lua - begin a new life of the store by the word of an operator, who knows a number that no token is
 -- above. All holds end; all services come anew, and the first lease service joins without being vouched for.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID" that the store must have if it has one, or "": whichever it has

@@ -1,6 +1,7 @@
 -- skeleton.lua - make a store in an empty Redis that nobody may use before lease services have admitted it:
 -- they know the floors, and everything else is lost.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"

@@ -1,5 +1,6 @@
 -- status.lua - everything that pawl store tells of the store. Changes nothing.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   returns  {"status", facts, members, asked, waiting, doubts}

@@ -1,5 +1,6 @@
 -- farewell.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  member id   ARGV[3]  incarnation   ARGV[4]  epoch that it was admitted in

@@ -1,6 +1,7 @@
 -- pulse.lua - a process makes itself known to the store, or once more; sees whether the store has lost
 -- anything; joins, takes its place, or leaves its report for the one that admits.
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
 --   KEYS[1]   pawl:{store}
 --   ARGV[1]   "SCHEMA:ID" that the process knows, or "": whichever is there
