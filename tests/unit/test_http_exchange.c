@@ -121,11 +121,18 @@ static void server_begin(struct server *server)
     CHECK(pthread_create(&server->thread, NULL, server_work, server) == 0);
 }
 
+/* Somebody came, or is in the queue. */
 static void server_end(struct server *server)
 {
-    shutdown(server->listener, SHUT_RDWR); /* nobody came: accept() ends */
     pthread_join(server->thread, NULL);
     close(server->listener);
+}
+
+/* Nobody came: accept() ends. */
+static void server_dismiss(struct server *server)
+{
+    shutdown(server->listener, SHUT_RDWR);
+    server_end(server);
 }
 
 /* A GET of /x, with what else is set in request. */
@@ -445,7 +452,7 @@ TEST(a_request_that_was_given_up_before_is_not_sent)
 
     CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer), HTTP_CLIENT_NOT_SENT);
     CHECK(answer.stopped);
-    server_end(&server);
+    server_dismiss(&server);
     CHECK_INT(server.seen_len, 0);
     http_client_answer_done(&answer);
     close(stops[0]);
