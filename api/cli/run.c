@@ -154,6 +154,7 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
          .help = "who you are, for people who look (default user@host:pid)",
          .text = &run->holder},
         flag_lease_url(&run->lease_url),
+        flag_trace(&run->trace),
         {0},
     };
     const struct usage usage = {

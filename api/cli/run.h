@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "api/cli/run_group.h"
+#include "api/cli/run_tell.h"
 #include "api/cli/run_terminal.h"
 #include "api/client/pawl.h"
 
@@ -33,6 +34,7 @@ struct run {
     uint64_t ttl_ms, wait_ms, kill_after_ms; /* 0: not given */
     int signal_number;
     enum run_on_lost on_lost;
+    bool trace;
     /* the command, and who ends it */
     struct run_group group;
     int watchdog_fd;
@@ -55,7 +57,9 @@ struct run {
     bool lost;          /* told, or the command was signalled because of it */
     bool ended_in_time; /* the watchdog saw it */
     int64_t kill_ms;    /* when this process kills it too; RUN_NEVER_MS: not yet known */
+    bool killed;        /* by this process, and it was still there */
     struct run_show *show;
+    struct run_untold untold;
 };
 
 /* run_hold.c: takes the lease, and waits for it. CLI_GO_ON, or the exit status. */
@@ -79,8 +83,8 @@ void run_strays_adopt(struct run *run);
 /* Waits for those that have ended. true, and how, when the command has: it is not waited for, so that its pid
  * stays its own until nobody can signal it any more. */
 bool run_strays_reap(const struct run *run, siginfo_t *end);
-/* Kills all children but the watchdog, until none is left, or a second is over. */
-void run_strays_end(const struct run *run);
+/* Kills all children but the watchdog, until none is left, or a second is over: false. */
+bool run_strays_end(const struct run *run);
 
 /* run_signals.c */
 void run_signals_open(struct run *run);

@@ -76,6 +76,17 @@ static void environment_free(char **list, size_t kept)
 
 /* -- the child */
 
+/* We may have stood still since the grant. */
+static bool is_too_late(const struct run *run)
+{
+    struct pawl_grant grant = run->grant;
+    int64_t now_ms = pawl_now_ms(), signal_ms, kill_ms;
+
+    grant.deadline_ms = atomic_load(&run->deadline_ms);
+    run_hold_times(run, &grant, &signal_ms, &kill_ms);
+    return now_ms >= kill_ms || now_ms >= grant.deadline_ms;
+}
+
 static void say_wrong(const char *program, int error)
 {
     const char *why = strerrordesc_np(error);
@@ -97,6 +108,9 @@ _Noreturn static void child_main(const struct run *run, char **environment, pid_
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || !run_word_say(run->watchdog_fd, &word)) {
         _exit(RUN_FAILED);
+    }
+    if (is_too_late(run)) {
+        _exit(RUN_LOST);
     }
     run_terminal_give_self(&run->terminal);
     run_signals_restore(run);
@@ -134,6 +148,8 @@ int run_command_start(struct run *run)
         child_main(run, environment, parent);
     }
     environment_free(environment, kept);
+    run_tell_catch(&run->untold, &run->group, run->adopts ? RUN_ORPHANS_ADOPTED : RUN_ORPHANS_NOT_OURS,
+                   run->trace ? RUN_TRACE_YES : RUN_TRACE_NO);
     if (pid < 0) {
         return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
     }

@@ -16,7 +16,7 @@
 
 #include "api/client/pawl.h"
 
-enum { TEXT_SIZE = 4096, LOOK_AGAIN_MS = 2 };
+enum { TEXT_SIZE = 4096, LOOK_AGAIN_MS = 2, SUFFIX_SIZE = 8, SUFFIX_MOST = 9 };
 
 /* Linux 6.9, pidfd_send_signal(2). */
 enum { SIGNAL_PROCESS_GROUP = 1 << 2 };
@@ -54,6 +54,7 @@ static bool cgroup_own(char *path, size_t size)
 {
     char text[TEXT_SIZE];
     const char *root = cgroup_root(), *at = text;
+    int len;
 
     if (root == NULL || !file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text))) {
         return false;
@@ -66,18 +67,45 @@ static bool cgroup_own(char *path, size_t size)
         return false;
     }
     at += 3;
-    return snprintf(path, size, "%s%.*s/pawl-run-%d", root, (int)strcspn(at, "\n"), at, getpid()) < (int)size;
+    len = at[1] == '\n' ? 0 : (int)strcspn(at, "\n");
+    return snprintf(path, size, "%s%.*s/pawl-run-%d", root, len, at, getpid()) < (int)size - SUFFIX_SIZE;
+}
+
+/* One of the same number may be left of somebody who was killed together with his watchdog, and what is in it
+ * is not ours to end. */
+static bool cgroup_make(char *path)
+{
+    char *end = path + strlen(path);
+    bool made = mkdir(path, 0755) == 0;
+
+    for (int more = 1; !made && errno == EEXIST && more <= SUFFIX_MOST; more++) {
+        snprintf(end, SUFFIX_SIZE, ".%d", more);
+        made = mkdir(path, 0755) == 0;
+    }
+    return made;
+}
+
+static void cgroup_missing(struct run_group *group, const char *why, int error)
+{
+    group->without = why;
+    group->error = error;
 }
 
 void run_group_open(struct run_group *group)
 {
     *group = (struct run_group){.pidfd = -1, .cgroup_fd = -1, .kill_fd = -1};
-    if (!cgroup_own(group->path, sizeof(group->path)) || mkdir(group->path, 0755) != 0) {
+    if (!cgroup_own(group->path, sizeof(group->path))) {
+        cgroup_missing(group, "none of version 2 is mounted where this process is", 0);
+        return;
+    }
+    if (!cgroup_make(group->path)) {
+        cgroup_missing(group, "it could not be made", errno);
         return;
     }
     group->cgroup_fd = open(group->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     group->kill_fd = openat(group->cgroup_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC); /* Linux 5.14 */
     if (group->kill_fd < 0) {
+        cgroup_missing(group, "it cannot be killed as a whole", errno);
         run_group_close(group);
     }
 }
@@ -116,6 +144,7 @@ pid_t run_group_fork(struct run_group *group)
         how.cgroup = (unsigned)group->cgroup_fd;
         pid = syscall(SYS_clone3, &how, sizeof(how));
         if (pid < 0) {
+            cgroup_missing(group, "no process could be started in it", errno);
             cgroup_drop(group);
         }
     }
@@ -136,6 +165,10 @@ void run_group_signal(const struct run_group *group, int number)
                                                 errno == EINVAL))) {
         kill(-group->pid, number);
     }
+    /* A leader may leave its group for another one of its session, with setpgid(2). */
+    if (group->pid > 1 && group->pidfd >= 0 && getpgid(group->pid) != group->pid) {
+        syscall(SYS_pidfd_send_signal, group->pidfd, number, NULL, 0);
+    }
 }
 
 void run_group_kill(const struct run_group *group)
@@ -154,11 +187,15 @@ static bool is_gone(const struct run_group *group)
            strstr(text, "populated 0") != NULL;
 }
 
-void run_group_wait_gone(const struct run_group *group, int64_t most_ms)
+bool run_group_wait_gone(const struct run_group *group, int64_t most_ms)
 {
     int64_t until_ms = pawl_now_ms() + most_ms;
 
-    while (!is_gone(group) && pawl_now_ms() < until_ms) {
+    while (!is_gone(group)) {
+        if (pawl_now_ms() >= until_ms) {
+            return false;
+        }
         poll(NULL, 0, LOOK_AGAIN_MS);
     }
+    return true;
 }

@@ -18,6 +18,8 @@ struct run_group {
     int cgroup_fd; /* its folder; -1: there is none */
     int kill_fd;   /* its cgroup.kill */
     char path[RUN_GROUP_PATH_SIZE];
+    const char *without; /* why there is no cgroup, static; NULL: there is one */
+    int error;           /* of the kernel's with it; 0: none */
 };
 
 /* Makes a cgroup (version 2) below this process' own, if that is allowed and the kernel can end it as a
@@ -30,11 +32,11 @@ void run_group_close(struct run_group *group);
 pid_t run_group_fork(struct run_group *group);
 /* The leader. Call it before anybody can have waited for it, so that the pid is not another's yet. */
 void run_group_know(struct run_group *group, pid_t pid);
-/* To the process group. */
+/* To the process group, and to its leader also when that has gone into another group. */
 void run_group_signal(const struct run_group *group, int number);
 /* SIGKILL to all of it. */
 void run_group_kill(const struct run_group *group);
-/* Until nothing runs in the cgroup any more, but no longer than that. */
-void run_group_wait_gone(const struct run_group *group, int64_t most_ms);
+/* Until nothing runs in the cgroup any more, but no longer than that: false. */
+bool run_group_wait_gone(const struct run_group *group, int64_t most_ms);
 
 #endif

@@ -16,6 +16,7 @@
 #include "api/cli/run.h"
 #include "api/cli/run_show.h"
 #include "api/cli/run_watchdog.h"
+#include "api/client/client.h"
 
 enum {
     GRACE_MOST_MS = 5000, /* from the signal to SIGKILL, unless told otherwise */
@@ -148,7 +149,8 @@ int run_hold_open(struct run *run)
 
     run->pawl = pawl_open(&options, &problem);
     if (run->pawl != NULL) {
-        show = run->wait_ms > 0 ? run_show_begin(run->name, run->lease_url) : NULL;
+        run->pawl->sending = run->trace ? run_trace_request : NULL;
+        show = run->wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
         outcome = hold_take(run, &problem);
         run_show_end(show);
         if (outcome != PAWL_OK) {
@@ -182,17 +184,17 @@ int run_hold_open(struct run *run)
 struct release {
     struct run *run;
     enum pawl_outcome outcome;
+    struct pawl_problem problem;
     int done_fd;
 };
 
 static void *release_run(void *user)
 {
     struct release *release = user;
-    struct pawl_problem problem = {.size = sizeof(problem)};
     const uint64_t one = 1;
 
-    release->outcome = pawl_guard_close(release->run->guard, &problem);
-    release->run->loss = problem;
+    release->problem.size = sizeof(release->problem);
+    release->outcome = pawl_guard_close(release->run->guard, &release->problem);
     (void)!write(release->done_fd, &one, sizeof(one));
     return NULL;
 }
@@ -214,12 +216,13 @@ static int release_tell(const struct release *release, int status)
     const struct run *run = release->run;
 
     if (release->outcome == PAWL_LOST && !run->lost && !run->ended_in_time) {
-        cli_fail(RUN_LOST, "the hold of %s was over before the command was: %s", run->name, run->loss.detail);
+        cli_fail(RUN_LOST, "the hold of %s was over before the command was: %s", run->name,
+                 release->problem.detail);
         return run->on_lost == RUN_ON_LOST_WARN && status != 0 ? status : RUN_LOST;
     }
     if (release->outcome == PAWL_NOT_DONE || release->outcome == PAWL_UNKNOWN) {
         cli_hint("%s was not given back (%s); it ends by itself within its ttl.", run->name,
-                 run->loss.detail);
+                 release->problem.detail);
     }
     return status;
 }
@@ -233,6 +236,7 @@ int run_hold_close(struct run *run, int status)
     if (release.done_fd < 0 || pthread_create(&thread, NULL, release_run, &release) != 0) {
         release_run(&release);
     } else if (!release_wait(&release, thread)) {
+        run_tell_rest(&run->untold);
         cli_hint("%s was not given back: the service does not answer. It ends by itself within its ttl.",
                  run->name);
         run_group_close(&run->group);
@@ -241,5 +245,6 @@ int run_hold_close(struct run *run, int status)
     }
     close(release.done_fd);
     run_show_free(run->show);
+    run_tell_rest(&run->untold);
     return release_tell(&release, status);
 }

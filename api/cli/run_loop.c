@@ -17,6 +17,8 @@
 #include "api/cli/run.h"
 #include "api/cli/run_watchdog.h"
 
+enum { KILLED_MOST_MS = 1000 };
+
 enum watched { WATCHED_SIGNALS, WATCHED_DOG, WATCHED_TOLD, WATCHED_DEADLINE, WATCHED_COUNT };
 
 struct watch_over {
@@ -32,8 +34,8 @@ static void loss_tell(struct run *run, const char *why, const char *then)
         return; /* we stood still, and hear only now of both */
     }
     if (!run->lost) {
-        cli_fail(0, "the hold of %s is lost: %s", run->name, why);
-        cli_hint("%s", then);
+        run_tell(&run->untold, RUN_LINE_WRONG, "the hold of %s is lost: %s", run->name, why);
+        run_tell(&run->untold, RUN_LINE_HINT, "%s", then);
     }
     run->lost = true;
 }
@@ -48,40 +50,64 @@ static const char *loss_then(const struct run *run)
     return "";
 }
 
+static void loss_act(struct run *run, int64_t now_ms)
+{
+    int64_t deadline_ms = atomic_load(&run->deadline_ms);
+    struct run_word word = {.kind = RUN_WORD_LOST, .signal_ms = now_ms};
+
+    word.kill_ms = now_ms + run_hold_grace_ms(run, run->grant.ttl_ms);
+    /* It may be told only because the deadline has passed. */
+    if (word.kill_ms > deadline_ms) {
+        word.kill_ms = deadline_ms;
+    }
+    if (!run->killed) {
+        run->kill_ms = word.kill_ms;
+    }
+    run_word_say(run->watchdog_fd, &word);
+}
+
 /* A service says so, or the guard's thread found that the deadline has passed. */
 static void loss_told(struct run *run, struct watch_over *over)
 {
-    struct run_word word = {.kind = RUN_WORD_LOST, .signal_ms = pawl_now_ms()};
     uint64_t told;
 
     if (read(run->told_fd, &told, sizeof(told)) != (ssize_t)sizeof(told)) {
         return; /* what the guard's thread has written before it is ours only behind this */
     }
     over->ready[WATCHED_TOLD].fd = over->ready[WATCHED_DEADLINE].fd = -1;
-    loss_tell(run, run->loss.detail, loss_then(run));
-    if (run->on_lost == RUN_ON_LOST_WARN) {
-        return;
+    if (run->on_lost != RUN_ON_LOST_WARN) {
+        loss_act(run, pawl_now_ms());
     }
-    word.kill_ms = word.signal_ms + run_hold_grace_ms(run, run->grant.ttl_ms);
-    run->kill_ms = word.kill_ms;
-    run_word_say(run->watchdog_fd, &word);
+    loss_tell(run, run->loss.detail, loss_then(run));
 }
 
 /* Readable when the deadline has passed, and also just before the guard's thread tells a loss. */
 static void deadline_passed(struct run *run, struct watch_over *over)
 {
     over->ready[WATCHED_DEADLINE].fd = -1;
-    if (run->on_lost != RUN_ON_LOST_WARN && pawl_now_ms() >= atomic_load(&run->deadline_ms)) {
+    if (run->on_lost != RUN_ON_LOST_WARN && !run->killed && pawl_now_ms() >= atomic_load(&run->deadline_ms)) {
         run->kill_ms = 0;
     }
 }
 
+static void kill_now(struct run *run)
+{
+    run_group_kill(&run->group);
+    run->kill_ms = run->killed ? RUN_NEVER_MS : pawl_now_ms() + KILLED_MOST_MS;
+    run->killed = true;
+}
+
 static void kill_when_due(struct run *run)
 {
-    if (run->kill_ms != RUN_NEVER_MS && pawl_now_ms() >= run->kill_ms) {
-        run_group_kill(&run->group);
-        run->kill_ms = RUN_NEVER_MS;
+    if (run->kill_ms == RUN_NEVER_MS || pawl_now_ms() < run->kill_ms) {
+        return;
     }
+    if (run->killed) {
+        run_tell(&run->untold, RUN_LINE_WRONG,
+                 "the command was killed a second ago and still runs, unprotected: it is another user's, or "
+                 "waits for a disk");
+    }
+    kill_now(run);
 }
 
 /* -- the watchdog */
@@ -108,8 +134,9 @@ static void dog_hear(struct run *run, struct watch_over *over)
     if (heard == RUN_HEARD_END && !over->dog_gone) {
         over->dog_gone = true;
         over->ready[WATCHED_DOG].fd = -1;
-        cli_fail(0, "the watchdog has gone; without it the command is not safe, and is killed");
-        run_group_kill(&run->group);
+        kill_now(run);
+        run_tell(&run->untold, RUN_LINE_WRONG,
+                 "the watchdog has gone; without it the command is not safe, and is killed");
     }
 }
 
@@ -158,7 +185,8 @@ static void command_stopped(struct run *run, int number)
     run->stop_passed_on = false;
     run_terminal_take(&run->terminal);
     print_duration(left, pawl_guard_remaining_ms(run->guard));
-    cli_hint("pawl: while it is stopped, %s is not renewed; it is held for another %s.", run->name, left);
+    run_tell(&run->untold, RUN_LINE_HINT,
+             "pawl: while it is stopped, %s is not renewed; it is held for another %s.", run->name, left);
     run_signals_stop_self();
     front_again(run);
 }
@@ -195,7 +223,11 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     run_group_kill(&run->group);
     run_word_say(run->watchdog_fd, &(struct run_word){.kind = RUN_WORD_DONE});
     waitid(P_PID, (id_t)run->group.pid, &gone, WEXITED);
-    run_strays_end(run);
+    if (!run_strays_end(run)) {
+        run_tell(
+            &run->untold, RUN_LINE_WRONG,
+            "what the command left behind could not be killed within a second, and runs on, unprotected");
+    }
     run_terminal_take(&run->terminal);
     if (end->si_code != CLD_EXITED) {
         run_terminal_restore(&run->terminal);

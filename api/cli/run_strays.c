@@ -87,17 +87,20 @@ static bool kill_children(const struct run *run)
     return found;
 }
 
-void run_strays_end(const struct run *run)
+bool run_strays_end(const struct run *run)
 {
     int64_t until_ms = pawl_now_ms() + GONE_MOST_MS;
 
     if (!run->adopts) {
-        run_group_wait_gone(&run->group, GONE_MOST_MS);
-        return;
+        return run_group_wait_gone(&run->group, GONE_MOST_MS);
     }
-    while (kill_children(run) && pawl_now_ms() < until_ms) {
+    while (kill_children(run)) {
+        if (pawl_now_ms() >= until_ms) {
+            return false;
+        }
         while (waitpid(-1, NULL, WNOHANG) > 0) {
         }
         poll(NULL, 0, LOOK_AGAIN_MS);
     }
+    return true;
 }

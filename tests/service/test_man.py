@@ -111,6 +111,26 @@ def every_command_and_every_flag_is_in_its_page():
 
 
 @test
+def the_flags_of_pawl_run_are_the_same_wherever_they_stand():
+    wanted = sorted({*flags("pawl", "run")} - {"help"})
+    check(len(wanted) > 5, wanted)
+    text = shown("pawl-run.1")
+    options = section(text, " OPTIONS ", " ENVIRONMENT OF ")
+    synopsis = section(text, " SYNOPSIS ", " DESCRIPTION ")
+    source = (ROOT / "docs/run.md").read_text(encoding="utf-8")
+    table = section(source, "\n## The flags\n", "\n## ")
+    check_equal(sorted(re.findall(r"^\|[^|]*`--([\w-]+)", table, re.M)), wanted, "docs/run.md")
+    for flag in wanted:
+        check(re.search(rf"(?<![\w-])--{flag}(?![\w-])", options), f"--{flag} is not among the options of pawl-run(1)")
+        # A switch with a letter stands there by its letter.
+        short = re.search(rf"-(\w), --{flag}(?![\w-])", help_of("pawl", "run"))
+        check(re.search(rf"(?<![\w-])(?:--{flag}{'|-' + short.group(1) if short else ''})(?![\w-])", synopsis), f"--{flag} is not in the synopsis")
+    for what, said in (("docs/run.md", source), ("pawl-run.1", text)):
+        for flag in re.findall(r"(?<![\w-])--([a-z][\w-]+)", said):
+            check(flag in {*wanted, "help"}, f"{what}: --{flag} is no flag of pawl run")
+
+
+@test
 def no_page_tells_of_a_flag_that_is_not_there():
     known = {flag for words in (["pawl-lease"], ["pawl-gateway"], *(["pawl", name] for name in commands("pawl") if name != "store"),
                                 *(["pawl", "store", name] for name in commands("pawl", "store")))

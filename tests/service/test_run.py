@@ -53,7 +53,21 @@ def what_cannot_be_found_is_127_and_what_cannot_be_executed_126():
     check_in("no-such-program", pawl("run", name, "--", "no-such-program", status=127).stderr)
     pawl("run", name, "--", "/etc/passwd", status=126)
     pawl("run", name, "--", "/", status=126)
+    pawl("run", name, "--", "/etc/passwd/x", status=126)
+    pawl("run", name, "--", "x" * 5000, status=126)
+    pawl("run", name, "--", "", status=127)
+    pawl("run", name, "--", "ls", status=127, PATH="/nowhere")
     check(free(name))
+
+
+@test
+def a_script_without_its_first_line_is_run_by_the_shell():
+    script = os.path.join(world.folder, "script")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("echo $PAWL_LEASE $1\n")
+    os.chmod(script, 0o755)
+    name = world.name()
+    check_equal(pawl("run", name, "--", script, "a").stdout, f"{name} a\n")
 
 
 @test
@@ -61,7 +75,10 @@ def a_wrong_command_line_is_125_and_nothing_is_run():
     for words in (["a/b", "--", "echo"], ["x"], ["x", "--"], ["--", "echo"], ["x", "y", "--", "echo"],
                   ["x", "-n", "-w", "1s", "--", "echo"], ["x", "--signal", "NONE", "--", "echo"],
                   ["x", "--on-lost", "cry", "--", "echo"], ["x", "--ttl", "2s", "--kill-after", "1500ms", "--", "echo"],
-                  ["x", "--nowhere", "--", "echo"], ["x", "--ttl", "1ms", "--", "echo"]):
+                  ["x", "--nowhere", "--", "echo"], ["x", "--ttl", "1ms", "--", "echo"], ["x", "-w", "0", "--", "echo"],
+                  ["x", "-w", "500", "--", "echo"], ["x", "--ttl", "25h", "--", "echo"], ["", "--", "echo"], ["x" * 129, "--", "echo"],
+                  ["\u00e9", "--", "echo"], ["x", "--signal", "0", "--", "echo"], ["x", "--holder", "a\nb", "--", "echo"],
+                  ["x", "--ttl", "--", "echo"]):
         check_equal(pawl("run", *words, status=125).stdout, "", str(words))
     pawl("run", "x", "--", "echo", status=125, PAWL_NOBODY_KNOWS="1")
     check_in("Exit status", pawl("run", "--help").stdout)

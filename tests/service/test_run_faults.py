@@ -185,6 +185,59 @@ def a_service_that_is_back_before_the_deadline_loses_nothing():
         check_equal(run.said(), "")
 
 
+def answer(status, kind, body, more=""):
+    return (f"HTTP/1.1 {status} Such\r\nContent-Type: {kind}\r\nConnection: close\r\n{more}"
+            f"Content-Length: {len(body)}\r\n\r\n{body}").encode()
+
+
+def problem(status, code):
+    return f'{{"type":"/problems/{code}","code":"{code}","status":{status},"retryable":false,"detail":"It is so."}}'
+
+
+NO_WORD = {
+    "retry after a day": answer(503, "application/problem+json", problem(503, "store-unavailable"), "Retry-After: 100000\r\n"),
+    "unauthenticated": answer(401, "application/problem+json", problem(401, "unauthenticated")),
+    "a page of somebody else": answer(409, "text/html", "<html>lease-lost</html>"),
+    "gone, says somebody else": answer(410, "text/html", "<html>lease-lost</html>"),
+    "gone, without Pawl's kind": answer(410, "application/json", problem(410, "lease-lost")),
+    "another grant": answer(200, "application/json", '{"lease":"other","token":1}'),
+    "garbage": b"\0\1\2 garbage\r\n\r\n",
+    "a part": b"HTTP/1.1 200 OK\r\nContent-Le",
+}
+
+
+@test
+def an_answer_that_is_no_word_about_the_hold_neither_ends_nor_lengthens_it():
+    runs = []
+    for what, bad in NO_WORD.items():  # all at once: each takes nearly as long as the ttl
+        network = Network(world.lease_daemon)
+        run, group, _ = begun(network=network, command=POLITE, ttl=["--ttl", "6s"])
+        before = len(network.requests)
+        network.fail(bad)
+        runs.append((what, network, run, group, before))
+    wait_until(lambda: all(len(network.requests) > before + 1 for _, network, _, _, before in runs), "each was answered so twice")
+    back, gone = runs[::2], runs[1::2]
+    for _, network, _, _, _ in back:
+        network.fail("pass")
+    for what, _, run, _, _ in gone:
+        check_equal(run.end(76), "told\n", what)
+        check_in("could not be renewed in time", run.said(), what)
+    for what, _, run, group, _ in back:
+        check(group_lives(group), what)
+        run.send(signal.SIGTERM)
+        check_equal(run.end(0), "told\n", what)
+        check("lost" not in run.said(), what)
+
+
+@test
+def a_loss_that_a_service_tells_ends_the_command_at_once():
+    network = Network(world.lease_daemon)
+    run, _, _ = begun(network=network, command=POLITE, ttl=["--ttl", "8s"])
+    network.fail(answer(410, "application/problem+json", problem(410, "lease-lost")))
+    check_equal(run.end(76), "told\n")
+    check_in("is lost: It is so.", run.said())
+
+
 @test
 def a_service_that_is_back_after_the_signal_spares_nobody():
     network = Network(world.lease_daemon)

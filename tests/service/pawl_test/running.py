@@ -93,7 +93,7 @@ class Run:
 
 class Network:
     """In front of the lease service. mode: "pass"; "refuse" closes what comes; "hang" takes it and never answers; a
-    number answers with that problem; also for connections that are open."""
+    number answers with that problem, bytes are the answer; also for connections that are open."""
 
     def __init__(self, daemon):
         self.to, self.mode, self.requests = (daemon.host, daemon.port), "pass", []
@@ -119,6 +119,9 @@ class Network:
                 near.recv(1)
             elif isinstance(self.mode, int):
                 self._answer(near, self.mode)
+            elif isinstance(self.mode, bytes):
+                self.requests.append(near.recv(65536))
+                near.sendall(self.mode)
             else:
                 self._relay(near)
         except OSError:
