@@ -56,6 +56,11 @@ static void given_name(unsigned i, char name[NAME_MAX_SHOWN])
     size_t len = names != NULL ? strcspn(names, ":") : 0;
     snprintf(name, NAME_MAX_SHOWN, "%.*s", (int)(len < NAME_MAX_SHOWN ? len : NAME_MAX_SHOWN - 1),
              len > 0 ? names : "");
+    for (char *at = name; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) {
+            *at = '?';
+        }
+    }
 }
 
 static int refuse(const struct service *service, unsigned i, const char *why)

@@ -3,6 +3,7 @@
 
 #include "api/client/client.h"
 #include "shared/problem.h"
+#include "shared/record/name.h"
 
 enum { JSON_LEVELS = 16, STATUS_LOST = 76, MEMBER_SIZE = 32 };
 
@@ -29,6 +30,23 @@ static bool is_of(const struct json *json, const char *name)
     return name == NULL || json_get_text(json, "lease", &lease) != JSON_FOUND || bytes_are(lease, name);
 }
 
+/* Each item that is of a lease has its name: what a shell completes, too. */
+static bool items_are_of_leases(const struct json *json)
+{
+    enum json_found found;
+    size_t count = json_list_count(json, "items", &found);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct json *item = json_list_object(json, "items", i);
+        struct bytes lease = {NULL, 0};
+
+        if (item != NULL && json_get_text(item, "lease", &lease) == JSON_FOUND && !name_is_lease(lease)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool is_good_json(const struct ask *ask, const struct json *json)
 {
     if (ask->wants == ASK_GRANT) {
@@ -39,7 +57,7 @@ static bool is_good_json(const struct ask *ask, const struct json *json)
     if (ask->wants == ASK_RELEASED) {
         return ask_int(json, "holds") > 0;
     }
-    return has_all(json, ask->needs) && is_of(json, ask->name);
+    return has_all(json, ask->needs) && is_of(json, ask->name) && items_are_of_leases(json);
 }
 
 static bool has_good_json(const struct ask *ask, const struct http_client_answer *answer)

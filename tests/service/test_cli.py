@@ -715,6 +715,15 @@ def proxies_and_redirects_are_not_followed():
 
 
 @test
+def a_list_with_what_is_no_name_of_a_lease_is_not_pawls():
+    """A shell would complete it."""
+    for name in ("a b", "a'b", "$(id)", "a\tb", ""):
+        body = json.dumps({"items": [{"lease": "a", "state": "free"}, {"lease": name, "state": "free"}], "next_cursor": None})
+        server = Server(lambda request, body=body: response(200, body.encode()))
+        check_equal(pawl("ls", status=69, PAWL_LEASE_URL=server.url).stdout, "")
+
+
+@test
 def an_answer_that_is_not_pawls_is_told_as_such():
     server = Server(lambda request: response(404, b"<html>nothing here</html>"))
     check_in("not as Pawl does", pawl("get", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
