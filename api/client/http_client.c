@@ -10,7 +10,7 @@
 #include "shared/answer.h"
 #include "shared/ascii.h"
 
-enum { BODY_SIZE_FIRST = 4096, RECEIVE_SIZE = 8192 };
+enum { BODY_SIZE_FIRST = 4096, RECEIVE_SIZE = 8192, RECEIVES_MAX = 8 };
 
 /* One request under way. */
 struct exchange {
@@ -24,6 +24,7 @@ struct exchange {
     bool is_dialled;       /* there was a connection */
     bool may_have_left;    /* a byte of it */
     bool takes_no_more;    /* the other side, of the request; it may still say something */
+    bool may_be_more;      /* than what was received */
     bool to_sink;
     size_t size; /* of answer->body */
     int64_t until_ms;
@@ -244,24 +245,27 @@ static enum http_wait answer_understand(struct exchange *exchange, struct bytes 
     }
 }
 
-/* Over https an attacker could cut what has no length, and libcurl does not tell (RFC 9112, 9.8). */
+/* What has no length ends with the connection, and that must be beyond doubt. Over https an attacker could
+ * cut it, and libcurl does not tell (RFC 9112, 9.8); and a send() that met a reset has taken its error away:
+ * what recv() says then is no FIN. */
 static enum http_wait answer_ends(struct exchange *exchange, bool *whole)
 {
-    if (exchange->place.is_tls && exchange->parser.place == ANSWER_AT_CLOSE) {
+    if (exchange->parser.place == ANSWER_AT_CLOSE && (exchange->place.is_tls || exchange->takes_no_more)) {
         return failed(exchange, "its answer has no length, nor chunks");
     }
     *whole = answer_fin(&exchange->parser) == ANSWER_WHOLE;
     return *whole ? HTTP_READY : failed(exchange, exchange->parser.why);
 }
 
-/* All that is there. */
+/* What is there, or a good piece of it: somebody who never stops talking must not keep us from looking at the
+ * clock. */
 static enum http_wait answer_receive(struct exchange *exchange, bool *whole)
 {
     char in[RECEIVE_SIZE];
     enum http_wait went = HTTP_READY;
     bool more = true;
 
-    while (more && went == HTTP_READY && !*whole) {
+    for (unsigned i = 0; i < RECEIVES_MAX && more && went == HTTP_READY && !*whole; i++) {
         ssize_t len = http_wire_receive(&exchange->wire, in, sizeof(in));
 
         if (len > 0) {
@@ -275,30 +279,55 @@ static enum http_wait answer_receive(struct exchange *exchange, bool *whole)
             went = wire_said(exchange, HTTP_FAILED);
         }
     }
+    exchange->may_be_more = more;
     return went;
 }
 
-/* An answer that is whole before the whole request was sent is one, too: a refusal. */
+/* Whether a whole answer is one to this request. A refusal may come before all of it was sent; that it was
+ * done may not. */
+static enum http_wait answered(struct exchange *exchange)
+{
+    bool is_refusal = exchange->answer->status >= 300;
+    bool all_sent = exchange->sent >= exchange->head_len + exchange->request->body.len;
+
+    return is_refusal || all_sent ? HTTP_READY
+                                  : failed(exchange, "it was answered before the whole request was sent");
+}
+
+static enum http_wait talk_wait(struct exchange *exchange)
+{
+    struct pollfd ready = {.fd = exchange->wire.fd, .events = POLLIN};
+    enum http_wait went;
+
+    if (exchange->may_be_more) { /* within the TLS library, too: nothing to wait for */
+        went = http_wire_wait(&exchange->wire, NULL, 0, 0);
+        return went == HTTP_LATE && http_now_ms() < exchange->until_ms ? HTTP_READY : went;
+    }
+    ready.events |= unsent(exchange).len > 0 ? POLLOUT : 0;
+    return http_wire_wait(&exchange->wire, &ready, 1, exchange->until_ms);
+}
+
 static enum http_wait talk(struct exchange *exchange)
 {
+    enum http_wait waited = HTTP_READY;
     bool whole = false;
 
     answer_init(&exchange->parser,
                 strcmp(exchange->request->method, "HEAD") == 0 ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
     for (;;) {
-        struct pollfd ready = {.fd = exchange->wire.fd, .events = POLLIN};
         enum http_wait went;
 
-        request_send(exchange);
+        if (waited == HTTP_READY) {
+            request_send(exchange);
+        }
         went = answer_receive(exchange, &whole);
-        if (whole || went != HTTP_READY) {
-            return went;
+        if (whole) {
+            return answered(exchange);
         }
-        ready.events |= unsent(exchange).len > 0 ? POLLOUT : 0;
-        went = http_wire_wait(&exchange->wire, &ready, 1, exchange->until_ms);
-        if (went != HTTP_READY) {
-            return wire_said(exchange, went);
+        if (went != HTTP_READY || waited != HTTP_READY) {
+            return went != HTTP_READY ? went : wire_said(exchange, waited);
         }
+        waited = talk_wait(exchange); /* when it is over: what is there by then is still read */
     }
 }
 

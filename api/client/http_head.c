@@ -1,4 +1,5 @@
 /* http_head.c - from a URL and headers to the text of a request. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ static bool host_read(struct http_place *place, struct bytes host)
     }
     memcpy(place->host, host.at, host.len);
     place->host[host.len] = '\0';
-    return true;
+    return !is_ipv6 || inet_pton(AF_INET6, place->host, &(struct in6_addr){0}) == 1;
 }
 
 static bool port_read(struct http_place *place, struct bytes port)

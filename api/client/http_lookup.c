@@ -17,7 +17,8 @@
 
 struct lookup {
     atomic_uint owners;
-    int ready; /* an eventfd: readable when the rest is there */
+    int ready; /* an eventfd: readable when it is done */
+    atomic_bool is_done;
     char host[HTTP_HOST_SIZE], port[HTTP_PORT_SIZE];
     struct http_addresses found;
     const char *why; /* NULL: found */
@@ -66,6 +67,7 @@ static void *lookup_work(void *at)
     static const uint64_t one = 1;
 
     lookup->why = resolve(lookup->host, lookup->port, 0, &lookup->found);
+    atomic_store(&lookup->is_done, true);
     while (write(lookup->ready, &one, sizeof(one)) < 0 && errno == EINTR) {
     }
     lookup_leave(lookup);
@@ -103,6 +105,7 @@ static struct lookup *lookup_begin(const struct http_place *place)
     memcpy(lookup->port, place->port, sizeof(lookup->port));
     lookup->ready = eventfd(0, EFD_CLOEXEC);
     atomic_init(&lookup->owners, 2);
+    atomic_init(&lookup->is_done, false);
     if (lookup->ready < 0 || !thread_begin(lookup)) {
         if (lookup->ready >= 0) {
             close(lookup->ready);
@@ -126,7 +129,10 @@ enum http_wait http_lookup(struct http_wire *wire, const struct http_place *plac
     }
     ready = (struct pollfd){.fd = lookup->ready, .events = POLLIN};
     went = http_wire_wait(wire, &ready, 1, until_ms);
-    if (went == HTTP_READY && lookup->why != NULL) {
+    if (went == HTTP_READY &&
+        !atomic_load(&lookup->is_done)) { /* never: it stands before the eventfd's write */
+        went = HTTP_FAILED;
+    } else if (went == HTTP_READY && lookup->why != NULL) {
         wire->why = lookup->why;
         went = HTTP_FAILED;
     } else if (went == HTTP_READY) {

@@ -89,6 +89,15 @@ static bool library_load(struct curl_library *curl)
 
 /* -- connecting */
 
+/* A child that the program starts meanwhile is not to keep it open. */
+static curl_socket_t socket_open(void *unused, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)unused, (void)purpose;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
 /* Whom to trust: what the system does, or the file that other programs are told by the same name. */
 static void options_set(struct http_tls *tls, const char *url)
 {
@@ -105,6 +114,7 @@ static void options_set(struct http_tls *tls, const char *url)
     curl->easy_setopt(tls->easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl->easy_setopt(tls->easy, CURLOPT_FRESH_CONNECT, 1L);
     curl->easy_setopt(tls->easy, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(tls->easy, CURLOPT_OPENSOCKETFUNCTION, socket_open);
     /* Without it, giving up would wait for a slow getaddrinfo() (lib/asyn-thread.c Curl_resolver_kill()). */
     curl->easy_setopt(tls->easy, CURLOPT_QUICK_EXIT, 1L);
     curl->easy_setopt(tls->easy, CURLOPT_ERRORBUFFER, tls->error);

@@ -89,10 +89,12 @@ ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size)
 
 void http_wire_close(struct http_wire *wire, enum http_close how)
 {
-    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    static const struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
 
     if (wire->fd >= 0 && how == HTTP_RESET) {
-        setsockopt(wire->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        /* Dissolves it (connect(2)), also when a child has a copy of the descriptor; with a reset, since then
+         * nothing waits to be sent (tcp_disconnect() in Linux). */
+        connect(wire->fd, &nowhere, sizeof(nowhere));
     }
     if (wire->tls != NULL) {
         http_tls_close(wire); /* and the socket, which is libcurl's */

@@ -6,9 +6,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
@@ -25,9 +27,12 @@ struct server {
     pthread_t thread;
     /* What it is to do with the one connection that comes. */
     struct bytes answer;
-    size_t piece; /* bytes at a time; 0: all at once */
-    bool at_once; /* before it has read anything */
-    int tells;    /* an eventfd, when it has read the request; 0: none */
+    size_t piece;         /* bytes at a time; 0: all at once */
+    bool at_once;         /* before it has read anything */
+    int tells;            /* an eventfd, when it has read the request; 0: none */
+    int ends_it;          /* an eventfd, when it has said its answer; 0: none */
+    bool forks;           /* a child that has a copy of every descriptor */
+    struct bytes endless; /* said behind the answer, for as long as somebody listens */
     enum server_end end;
     /* What it saw. */
     char seen[SEEN_SIZE];
@@ -54,6 +59,7 @@ static void request_see(struct server *server, int fd)
         }
         len = recv(fd, server->seen + server->seen_len, SEEN_SIZE - 1 - server->seen_len, 0);
         if (len <= 0) {
+            server->left_by = len < 0 ? errno : 0;
             return;
         }
         server->seen_len += (size_t)len;
@@ -69,6 +75,7 @@ static void *server_work(void *at)
     struct server *server = at;
     int fd = accept(server->listener, NULL, NULL);
     char dropped[64];
+    pid_t child = -1;
 
     if (fd < 0) {
         return NULL;
@@ -76,6 +83,14 @@ static void *server_work(void *at)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (!server->at_once) {
         request_see(server, fd);
+    }
+    if (server->forks) {
+        child = fork();
+        if (child == 0) {
+            for (;;) {
+                pause();
+            }
+        }
     }
     if (server->tells > 0 && write(server->tells, &one, sizeof(one)) < 0) {
         abort();
@@ -90,16 +105,26 @@ static void *server_work(void *at)
         }
         sent += (size_t)len;
     }
+    while (server->endless.len > 0 &&
+           send(fd, server->endless.at, server->endless.len, MSG_NOSIGNAL) == (ssize_t)server->endless.len) {
+    }
+    if (server->ends_it > 0 && write(server->ends_it, &one, sizeof(one)) < 0) {
+        abort();
+    }
     if (server->end == END_STAY) {
         ssize_t len;
 
         while ((len = recv(fd, dropped, sizeof(dropped), 0)) > 0) {
         }
-        server->left_by = len < 0 ? errno : 0;
+        server->left_by = server->left_by > 0 ? server->left_by : len < 0 ? errno : 0;
     } else if (server->end == END_RESET) {
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }
     close(fd);
+    if (child > 0) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
     return NULL;
 }
 
@@ -252,6 +277,65 @@ TEST(a_refusal_that_comes_before_the_whole_request_was_taken_is_an_answer)
     server_end(&server);
 }
 
+TEST(that_it_was_done_before_the_whole_request_was_taken_is_not_believed)
+{
+    static char body[BIG];
+    struct server server = {.answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .at_once = true, .end = END_STAY};
+    struct http_client_answer answer;
+
+    CHECK_INT(
+        ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}}, &answer),
+        HTTP_CLIENT_UNKNOWN);
+    http_client_answer_done(&answer);
+    server_end(&server);
+}
+
+TEST(a_reset_that_sending_has_met_is_not_the_end_of_an_answer)
+{
+    static char body[BIG];
+
+    for (unsigned i = 0; i < 10; i++) {
+        struct server server = {
+            .answer = BYTES("HTTP/1.1 413 No\r\n\r\n{\"half\":"), .at_once = true, .end = END_RESET};
+        struct http_client_answer answer;
+
+        CHECK(ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
+                  &answer) != HTTP_CLIENT_ANSWERED);
+        http_client_answer_done(&answer);
+    }
+}
+
+TEST(who_never_stops_talking_is_left_in_time)
+{
+    struct server server = {.answer = BYTES("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                            .endless = BYTES("1;an=extension\r\nx\r\n")};
+    FILE *sink = fopen("/dev/null", "w");
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS, .sink = sink}, &answer),
+              HTTP_CLIENT_UNKNOWN);
+    CHECK_TEXT(text_of(answer.why), BYTES("it took too long"));
+    fclose(sink);
+    http_client_answer_done(&answer);
+}
+
+TEST(an_answer_that_is_there_when_it_is_given_up_is_one)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
+        struct server server = {
+            .answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .ends_it = stops[0], .end = END_STAY};
+        struct http_client_answer answer;
+
+        CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer),
+                  HTTP_CLIENT_ANSWERED);
+        server_end(&server);
+        CHECK_INT(server.left_by, 0);
+        http_client_answer_done(&answer);
+        close(stops[0]);
+    }
+}
+
 TEST(an_answer_that_is_too_large_is_not_known)
 {
     size_t size = HTTP_CLIENT_ANSWER_MAX + 200;
@@ -344,6 +428,9 @@ TEST(what_is_no_plain_address_is_not_sent_anywhere)
                                        "http://h_%2f/x",
                                        "http://h/\r\nX: y",
                                        "http://h:8x/y",
+                                       "http://[localhost]/",
+                                       "http://[1.2.3.4]/",
+                                       "http://[::g]/",
                                        "https://",
                                        "https://u@h/"};
 
@@ -442,6 +529,18 @@ TEST(a_request_that_is_given_up_when_it_was_sent_is_not_known_and_reset)
     CHECK_INT(server.left_by, ECONNRESET);
     http_client_answer_done(&answer);
     close(stops[0]);
+}
+
+TEST(a_request_that_is_given_up_is_reset_though_a_child_has_its_socket)
+{
+    struct server server = {.end = END_STAY, .forks = true};
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, &answer),
+              HTTP_CLIENT_UNKNOWN);
+    server_end(&server);
+    CHECK_INT(server.left_by, ECONNRESET);
+    http_client_answer_done(&answer);
 }
 
 TEST(a_request_that_was_given_up_before_is_not_sent)
@@ -570,6 +669,10 @@ int main(void)
     RUN(what_can_be_read_in_two_ways_is_not_known);
     RUN(an_answer_without_a_length_that_is_reset_is_not_known);
     RUN(a_refusal_that_comes_before_the_whole_request_was_taken_is_an_answer);
+    RUN(that_it_was_done_before_the_whole_request_was_taken_is_not_believed);
+    RUN(a_reset_that_sending_has_met_is_not_the_end_of_an_answer);
+    RUN(who_never_stops_talking_is_left_in_time);
+    RUN(an_answer_that_is_there_when_it_is_given_up_is_one);
     RUN(an_answer_that_is_too_large_is_not_known);
     RUN(a_request_is_sent_as_it_was_asked_for);
     RUN(what_is_no_plain_address_is_not_sent_anywhere);
@@ -578,6 +681,7 @@ int main(void)
     RUN(who_does_not_take_the_connection_in_time_was_not_sent_to);
     RUN(a_request_that_gets_no_answer_in_time_is_not_known_and_reset);
     RUN(a_request_that_is_given_up_when_it_was_sent_is_not_known_and_reset);
+    RUN(a_request_that_is_given_up_is_reset_though_a_child_has_its_socket);
     RUN(a_request_that_was_given_up_before_is_not_sent);
     RUN(a_body_goes_into_the_sink_only_when_it_is_what_was_asked_for);
     RUN(a_body_that_cannot_be_written_is_not_known);
