@@ -30,11 +30,7 @@ struct acquire {
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
 
-const char acquire_no_desk[] = "Nothing was granted, and nobody can wait here just now: this service is "
-                               "finding its way to the store. Try "
-                               "again.";
-
-static const char *acquire_wait(struct acquire *a);
+static bool acquire_wait(struct acquire *a);
 static enum step acquire_ask(struct acquire *a);
 static enum step acquire_run(struct acquire *a);
 static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
@@ -61,8 +57,20 @@ enum step acquire_start(struct http_request *req)
     }
     lease_ask_defaults(&a->ask);
     token_hold_name(a->hold);
-    bad = acquire_wait(a);
-    return bad != NULL ? http_refuse_detail(req, PROBLEM_STORE_UNAVAILABLE, bad) : acquire_ask(a);
+    return acquire_wait(a) ? acquire_ask(a) : acquire_no_desk(req);
+}
+
+enum step acquire_no_desk(struct http_request *req)
+{
+    enum problem problem = record_line_problem(record_line_of(req));
+
+    if (problem != PROBLEM_NONE) {
+        return http_refuse(req, problem);
+    }
+    return http_refuse_detail(
+        req, PROBLEM_STORE_UNAVAILABLE,
+        "Nothing was granted, and nobody can wait here just now: this service is finding its "
+        "way to the store. Try again.");
 }
 
 static struct bytes acquire_lease_id(const struct acquire *a)
@@ -71,7 +79,7 @@ static struct bytes acquire_lease_id(const struct acquire *a)
 }
 
 /* The place is taken first: that he was granted may be told before the script's own answer arrives. */
-static const char *acquire_wait(struct acquire *a)
+static bool acquire_wait(struct acquire *a)
 {
     static const struct wait_kind kind = {&script_claim, &script_leave, acquire_claimed};
     struct wait_ask ask = {
@@ -84,10 +92,10 @@ static const char *acquire_wait(struct acquire *a)
     };
 
     if (a->ask.wait_ms == 0) {
-        return NULL;
+        return true;
     }
     a->waiter = wait_new(worker_of(a->lease.req), &kind, &ask);
-    return a->waiter != NULL ? NULL : acquire_no_desk;
+    return a->waiter != NULL;
 }
 
 static enum step acquire_ask(struct acquire *a)

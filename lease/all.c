@@ -26,7 +26,7 @@ struct all {
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
 
-static const char *all_wait(struct all *a, const struct ask_names *names);
+static bool all_wait(struct all *a, const struct ask_names *names);
 static enum step all_ask(struct all *a, const struct ask_names *names);
 static enum step all_run(struct all *a);
 static enum step all_answer(struct store_call *call, enum store_outcome outcome,
@@ -54,8 +54,7 @@ enum step all_start(struct http_request *req)
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
     lease_ask_defaults(&a->ask);
     token_hold_name(a->hold);
-    bad = all_wait(a, &names);
-    return bad != NULL ? http_refuse_detail(req, PROBLEM_STORE_UNAVAILABLE, bad) : all_ask(a, &names);
+    return all_wait(a, &names) ? all_ask(a, &names) : acquire_no_desk(req);
 }
 
 static struct bytes all_lease_id(const struct all *a)
@@ -88,7 +87,7 @@ static struct bytes all_list(struct bytes packed)
 }
 
 /* The place is taken first, as in acquire.c. */
-static const char *all_wait(struct all *a, const struct ask_names *names)
+static bool all_wait(struct all *a, const struct ask_names *names)
 {
     static const struct wait_kind kind = {&script_claim_all, &script_leave_all, all_claimed};
     struct wait_ask ask = {
@@ -101,11 +100,11 @@ static const char *all_wait(struct all *a, const struct ask_names *names)
     };
 
     if (a->ask.wait_ms == 0) {
-        return NULL;
+        return true;
     }
     ask.extra = all_list(all_pack(a, names));
     a->waiter = wait_new(worker_of(a->lease.req), &kind, &ask);
-    return a->waiter != NULL ? NULL : acquire_no_desk;
+    return a->waiter != NULL;
 }
 
 static enum step all_ask(struct all *a, const struct ask_names *names)

@@ -299,6 +299,9 @@ def on_an_empty_store_nothing_is_done_and_readyz_says_so():
     for method, headers in (("POST", {}), ("PUT", {"Lease-Id": "x" * 22}), ("DELETE", {"Lease-Id": "x" * 22}), ("GET", {})):
         answer = world.lease(method, path("a"), headers)
         check_equal((answer.status, answer.code), (503, "store-not-ours"), method)
+    for target, ask in ((path("a"), {}), ("/v1/leases", {"names": ["a", "b"]})):  # who would wait hears no "try again" either
+        answer = world.lease("POST", target, body={**ask, "wait_ms": 5000})
+        check_equal((answer.status, answer.code), (503, "store-not-ours"), target)
     check_equal(world.lease("GET", "/v1/leases").code, "store-not-ours")
     check_equal(world.gateway("GET", "/v1/marks/a").code, "store-not-ours")
     check_equal(world.redis("DBSIZE"), 0)
