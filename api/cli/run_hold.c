@@ -107,7 +107,8 @@ static bool hold_again(const struct run *run, const struct pawl_problem *problem
     int64_t now_ms = pawl_now_ms();
     bool passes = problem->retryable != 0 || problem->status == 0;
 
-    if (now_ms - attempt_ms >= WAITED_LEAST_MS && strcmp(problem->code, "not-sent") != 0) {
+    if (strcmp(problem->code, "draining") == 0 ||
+        (now_ms - attempt_ms >= WAITED_LEAST_MS && strcmp(problem->code, "not-sent") != 0)) {
         *outage_ms = now_ms; /* it was there until now */
     }
     return *outage_ms != 0 && passes && now_ms - *outage_ms < OUTAGE_MOST_MS &&

@@ -134,17 +134,19 @@ static bool call_pause(const struct call *call, unsigned attempt)
     return stopped <= 0;
 }
 
-/* The refusal of a repeat says nothing about the attempt before it, and must not sound as if it did. */
+/* What became of a repeat, refused or not even sent, says nothing about the attempt before it, and must not
+ * sound as if it did. */
 static void doubt_tell(struct pawl_problem *problem)
 {
     char last[PAWL_DETAIL_SIZE];
 
-    if (problem->status != 0) {
-        snprintf(last, sizeof(last), "%s", problem->detail);
-        snprintf(problem->detail, sizeof(problem->detail),
-                 "It is not known how an earlier attempt ended; it may have happened. To the last one was "
-                 "said: %.*s",
-                 (int)sizeof(last) - 128, last);
+    snprintf(last, sizeof(last), "%s", problem->detail);
+    snprintf(problem->detail, sizeof(problem->detail),
+             "It is not known how an earlier attempt ended; it may have happened. %s: %.*s",
+             problem->status != 0 ? "To the last one was said" : "Of the last one", (int)sizeof(last) - 128,
+             last);
+    if (strcmp(problem->code, "not-sent") == 0) {
+        snprintf(problem->code, sizeof(problem->code), "no-answer");
     }
 }
 

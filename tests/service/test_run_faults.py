@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from pawl_test import Client, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
 from pawl_test.cli import Cli  # noqa: E402
 from pawl_test.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
 
@@ -105,6 +105,53 @@ def who_stands_in_line_outlives_an_outage_of_the_service():
     wait_until(lambda: world.look(name).get("waiting"), "it waits again")
     world.release(name, grant)
     check_equal(run.end(0), "ran\n")
+
+
+@test
+def who_stands_in_line_outlives_a_service_that_is_killed_and_started_again():
+    network, name = Network(world.lease_daemon), world.name()
+    grant = world.acquire(name)
+    run = Run(pawl, name, "--", "echo", "ran", PAWL_LEASE_URL=network.url)
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    until(1200)
+    network.go()
+    wait_until(lambda: not world.look(name).get("waiting"), "its connection is gone")
+    until(1000)  # all that libpawl tries by itself was refused
+    network.come_back()
+    wait_until(lambda: world.look(name).get("waiting"), "it waits again")
+    world.release(name, grant)
+    check_equal(run.end(0), "ran\n")
+
+
+@test
+def what_is_not_known_of_a_request_is_not_said_to_be_certain_because_the_next_was_not_sent():
+    network, name = Network(world.lease_daemon), world.name()
+    grant = world.acquire(name)
+    run = Run(pawl, name, "-w", "2s", "--", "echo", "ran", PAWL_LEASE_URL=network.url)
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    network.go()
+    check_equal(run.end(125), "")
+    check_in("not known how an earlier attempt ended", "".join(run.err))
+    world.release(name, grant)
+
+
+@test
+def who_has_just_joined_the_line_outlives_a_service_that_is_stopped_and_started_again():
+    own = World()
+    name = own.name()
+    grant = own.acquire(name)
+    network = Network(own.lease_daemon)
+    run = Run(pawl, name, "--", "echo", "ran", PAWL_LEASE_URL=network.url)
+    wait_until(lambda: own.look(name).get("waiting"), "it waits")
+    check_equal(own.lease_daemon.end(), 0)  # its waiters are told: draining
+    until(500)
+    own.lease_daemon = own.daemon("pawl-lease")
+    own.lease = Client("lease", own.lease_daemon.url, World.contract)
+    network.to = (own.lease_daemon.host, own.lease_daemon.port)
+    wait_until(lambda: own.look(name).get("waiting"), "it waits again")
+    own.release(name, grant)
+    check_equal(run.end(0), "ran\n")
+    own.close()
 
 
 # -- the service, while the command runs
@@ -383,6 +430,42 @@ def a_stopped_watchdog_alone_is_no_loss_and_pawl_run_kills_in_its_place():
     run.end(76)
     os.kill(dog, signal.SIGCONT)
     wait_until(lambda: not lives(dog), "the watchdog ends")
+
+
+STAMPS = """
+import os, select, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.pwrite(file, b"%20d" % time.clock_gettime_ns(time.CLOCK_BOOTTIME), 0)
+print(os.getpid(), flush=True)
+while True:
+    select.select([], [], [], 0.0005)
+    os.pwrite(file, b"%20d" % time.clock_gettime_ns(time.CLOCK_BOOTTIME), 0)
+"""
+
+
+@test
+def without_its_watchdog_a_command_writes_nothing_after_the_next_one_was_told_that_it_holds():
+    for _ in range(6):
+        network, file = Network(world.lease_daemon), os.path.join(world.folder, "stamps")
+        run, _, name = begun(network=network, ttl=["--ttl", "1s"], command=["/usr/bin/python3", "-c", STAMPS, file])
+        os.kill(run.dog(), signal.SIGSTOP)
+        told = []
+
+        def next_one(name=name, told=told):
+            world.acquire(name, wait_ms=15000)
+            told.append(time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+
+        waits = threading.Thread(target=next_one, daemon=True)
+        waits.start()
+        wait_until(lambda name=name: world.look(name).get("waiting"), "the next one waits")
+        network.fail("refuse")
+        waits.join(20)
+        run.end(76)
+        with open(file, encoding="ascii") as stamps:
+            last = int(stamps.read())
+        os.unlink(file)
+        check(last < told[0], f"it wrote {(last - told[0]) / 1e6} ms after the next one was told")
 
 
 @test

@@ -103,8 +103,12 @@ class Network:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
+        listener = self.listener
         while True:
-            near, _ = self.listener.accept()
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
             if self.mode == "refuse":
                 near.close()
                 continue
@@ -163,6 +167,17 @@ class Network:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+    def go(self):
+        """As a service that was killed: nobody listens any more."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.fail("refuse")
+
+    def come_back(self):
+        self.mode = "pass"
+        self.listener = socket.create_server(("127.0.0.1", int(self.url.rsplit(":", 1)[1])))
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def fail(self, mode):
         self.mode = mode
