@@ -157,9 +157,9 @@ static int arguments_take(const struct usage *usage, int argc, char **argv,
     unsigned count = (unsigned)(argc - optind);
 
     if (count < usage->arguments_min || count > usage->arguments_max) {
-        return cli_fail(CLI_USAGE, "%s: it is pawl %s %s; see pawl %s --help",
+        return cli_fail(CLI_USAGE, "%s: it is pawl %s%s%s; see pawl %s --help",
                         count < usage->arguments_min ? "something is missing" : "too many arguments",
-                        usage->name, usage->arguments, usage->name);
+                        usage->name, *usage->arguments != '\0' ? " " : "", usage->arguments, usage->name);
     }
     for (unsigned i = 0; i <= ARGUMENTS_MAX; i++) {
         arguments[i] = i < count ? argv[optind + (int)i] : NULL;

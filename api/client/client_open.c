@@ -47,8 +47,8 @@ static char *base_new(const char *given, const char *variable, const char *usual
         base = usual;
     }
     if (!http_client_is_base(base)) {
-        snprintf(detail, sizeof(detail), "The address in %s cannot be used. It must be a plain one, like %s.",
-                 variable, usual);
+        snprintf(detail, sizeof(detail), "The address %s%s cannot be used. It must be a plain one, like %s.",
+                 given != NULL ? "that was given in place of " : "in ", variable, usual);
         problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
         return NULL;
     }
