@@ -42,10 +42,9 @@ struct run {
     bool adopts; /* orphans of the command become our children, and nobody else is one */
     struct run_terminal terminal;
     bool stop_passed_on; /* a SIGTSTP: when the command stops, so do we */
-    /* signals: read from signal_fd; the mask and what was done about SIGPIPE before, for the command */
+    /* signals: read from signal_fd; what was blocked and what ignored before, for the command */
     int signal_fd;
-    sigset_t mask_before;
-    bool pipe_ignored_before;
+    sigset_t mask_before, ignored_before;
     /* the hold */
     struct pawl *pawl;
     struct pawl_guard *guard;
@@ -71,6 +70,8 @@ int run_hold_close(struct run *run, int status);
 void run_hold_times(const struct run *run, const struct pawl_grant *grant, int64_t *signal_ms,
                     int64_t *kill_ms);
 /* How long it has from the signal on. */
+/* From SIGKILL to the end of the hold. */
+int64_t run_hold_margin_ms(int64_t ttl_ms);
 int64_t run_hold_grace_ms(const struct run *run, int64_t ttl_ms);
 
 /* run_command.c: starts it. CLI_GO_ON, or the exit status. */
@@ -86,7 +87,8 @@ bool run_strays_reap(const struct run *run, siginfo_t *end);
 /* Kills all children but the watchdog, until none is left, or a second is over: false. */
 bool run_strays_end(const struct run *run);
 
-/* run_signals.c */
+/* run_signals.c: reads the signals from now on, but for those that are ignored (nohup(1), "&" of a script):
+ * they stay so. */
 void run_signals_open(struct run *run);
 /* From now on those, too, that matter only to who has a command. */
 void run_signals_more(struct run *run);

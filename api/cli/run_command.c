@@ -1,11 +1,12 @@
 /* run_command.c - pawl run: the command is started.
  *
- * The child tells the watchdog its pid itself, before it becomes the command: so nothing is ever run that the
- * watchdog does not know. */
+ * The child tells the watchdog who it is itself, before it becomes the command: so nothing is ever run that
+ * the watchdog does not know. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -101,7 +102,8 @@ static void say_wrong(const char *program, int error)
 
 _Noreturn static void child_main(const struct run *run, char **environment, pid_t parent)
 {
-    const struct run_word word = {.kind = RUN_WORD_COMMAND, .pid = getpid()};
+    const struct run_word word = {
+        .kind = RUN_WORD_COMMAND, .pid = getpid(), .pidfd = pidfd_open(getpid(), 0)};
     int error;
 
     setpgid(0, 0);
@@ -154,6 +156,6 @@ int run_command_start(struct run *run)
         return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
     }
     setpgid(pid, pid); /* whoever comes first; afterwards it is an error that means nothing */
-    run_group_know(&run->group, pid);
+    run_group_know(&run->group, pid, pidfd_open(pid, 0)); /* nobody can have waited for it yet */
     return CLI_GO_ON;
 }

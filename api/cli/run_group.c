@@ -16,7 +16,7 @@
 
 #include "api/client/pawl.h"
 
-enum { TEXT_SIZE = 4096, LOOK_AGAIN_MS = 2, SUFFIX_SIZE = 8, SUFFIX_MOST = 9 };
+enum { TEXT_SIZE = 4096, LOOK_AGAIN_MS = 2, SUFFIX_SIZE = 16, SUFFIX_MOST = 9 };
 
 /* Linux 6.9, pidfd_send_signal(2). */
 enum { SIGNAL_PROCESS_GROUP = 1 << 2 };
@@ -151,23 +151,44 @@ pid_t run_group_fork(struct run_group *group)
     return pid >= 0 ? (pid_t)pid : fork();
 }
 
-void run_group_know(struct run_group *group, pid_t pid)
+void run_group_know(struct run_group *group, pid_t pid, int pidfd)
 {
     group->pid = pid;
-    group->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    group->pidfd = pidfd;
+}
+
+/* 0, or the error. */
+static int leader_signal(const struct run_group *group, int number, unsigned flags)
+{
+    return syscall(SYS_pidfd_send_signal, group->pidfd, number, NULL, flags) == 0 ? 0 : errno;
+}
+
+bool run_group_may_signal(const struct run_group *group)
+{
+    return group->pidfd < 0 || leader_signal(group, 0, 0) != EPERM;
+}
+
+/* A number stays taken while a process has it, or a group: so once the leader has been waited for, a process
+ * of its number is a stranger, and so is the group. */
+static bool number_is_ours(const struct run_group *group)
+{
+    return group->pidfd < 0 || leader_signal(group, 0, 0) != ESRCH ||
+           (kill(group->pid, 0) != 0 && errno == ESRCH);
 }
 
 void run_group_signal(const struct run_group *group, int number)
 {
+    if (group->pid <= 1) {
+        return;
+    }
     /* By the descriptor, where the kernel can: it never means another group that has got the same number. */
-    if (group->pid > 1 && (group->pidfd < 0 || (syscall(SYS_pidfd_send_signal, group->pidfd, number, NULL,
-                                                        SIGNAL_PROCESS_GROUP) != 0 &&
-                                                errno == EINVAL))) {
+    if ((group->pidfd < 0 || leader_signal(group, number, SIGNAL_PROCESS_GROUP) == EINVAL) &&
+        number_is_ours(group)) {
         kill(-group->pid, number);
     }
     /* A leader may leave its group for another one of its session, with setpgid(2). */
-    if (group->pid > 1 && group->pidfd >= 0 && getpgid(group->pid) != group->pid) {
-        syscall(SYS_pidfd_send_signal, group->pidfd, number, NULL, 0);
+    if (group->pidfd >= 0 && getpgid(group->pid) != group->pid) {
+        leader_signal(group, number, 0);
     }
 }
 

@@ -40,17 +40,21 @@ int64_t run_hold_grace_ms(const struct run *run, int64_t ttl_ms)
     return run->kill_after_ms > 0 ? (int64_t)run->kill_after_ms : usual_ms;
 }
 
+int64_t run_hold_margin_ms(int64_t ttl_ms)
+{
+    int64_t margin_ms = ttl_ms / 20;
+
+    return margin_ms < MARGIN_LEAST_MS  ? MARGIN_LEAST_MS
+           : margin_ms > MARGIN_MOST_MS ? MARGIN_MOST_MS
+                                        : margin_ms;
+}
+
 void run_hold_times(const struct run *run, const struct pawl_grant *grant, int64_t *signal_ms,
                     int64_t *kill_ms)
 {
-    int64_t margin_ms = grant->ttl_ms / 20;
-
-    margin_ms = margin_ms < MARGIN_LEAST_MS  ? MARGIN_LEAST_MS
-                : margin_ms > MARGIN_MOST_MS ? MARGIN_MOST_MS
-                                             : margin_ms;
     *signal_ms = *kill_ms = RUN_NEVER_MS;
     if (run->on_lost != RUN_ON_LOST_WARN) {
-        *kill_ms = grant->deadline_ms - margin_ms;
+        *kill_ms = grant->deadline_ms - run_hold_margin_ms(grant->ttl_ms);
     }
     if (run->on_lost == RUN_ON_LOST_TERM) {
         *signal_ms = *kill_ms - run_hold_grace_ms(run, grant->ttl_ms);

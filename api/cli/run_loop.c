@@ -7,7 +7,8 @@
  *   the watchdog is gone              the command is killed: 125
  *   the command has ended             what it left behind is killed: its own status, if nothing of that
  *
- * At the deadline this process kills the command as well: two are slower to fail than one. */
+ * When the watchdog, which kills a margin before the deadline, has not, this process does it half a margin
+ * before: two are slower to fail than one. */
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,13 +18,14 @@
 #include "api/cli/run.h"
 #include "api/cli/run_watchdog.h"
 
-enum { KILLED_MOST_MS = 1000 };
+enum { KILLED_MOST_MS = 1000, WAIT_MOST_MS = 30000 };
 
 enum watched { WATCHED_SIGNALS, WATCHED_DOG, WATCHED_TOLD, WATCHED_DEADLINE, WATCHED_COUNT };
 
 struct watch_over {
     struct pollfd ready[WATCHED_COUNT];
     bool dog_gone;
+    bool left_behind; /* something that could not be killed */
 };
 
 /* -- the hold is lost */
@@ -40,9 +42,14 @@ static void loss_tell(struct run *run, const char *why, const char *then)
     run->lost = true;
 }
 
-static const char *loss_then(const struct run *run)
+static const char *loss_then(const struct run *run, enum run_on_lost how)
 {
-    switch (run->on_lost) {
+    if (how != RUN_ON_LOST_WARN && !run_group_may_signal(&run->group)) {
+        return run->group.kill_fd >= 0
+                   ? "The command became another user's: it cannot be signalled, and is killed by its cgroup."
+                   : "The command became another user's: it can be neither signalled nor killed.";
+    }
+    switch (how) {
     case RUN_ON_LOST_TERM: return "The command is signalled now, and killed when its time is over.";
     case RUN_ON_LOST_KILL: return "The command is killed.";
     case RUN_ON_LOST_WARN: return "The command runs on, unprotected, as --on-lost warn says.";
@@ -78,7 +85,7 @@ static void loss_told(struct run *run, struct watch_over *over)
     if (run->on_lost != RUN_ON_LOST_WARN) {
         loss_act(run, pawl_now_ms());
     }
-    loss_tell(run, run->loss.detail, loss_then(run));
+    loss_tell(run, run->loss.detail, loss_then(run, run->on_lost));
 }
 
 /* Readable when the deadline has passed, and also just before the guard's thread tells a loss. */
@@ -86,6 +93,21 @@ static void deadline_passed(struct run *run, struct watch_over *over)
 {
     over->ready[WATCHED_DEADLINE].fd = -1;
     if (run->on_lost != RUN_ON_LOST_WARN && !run->killed && pawl_now_ms() >= atomic_load(&run->deadline_ms)) {
+        run->kill_ms = 0;
+    }
+}
+
+static int64_t last_ms(const struct run *run)
+{
+    return run->on_lost == RUN_ON_LOST_WARN || run->killed
+               ? RUN_NEVER_MS
+               : atomic_load(&run->deadline_ms) - run_hold_margin_ms(run->grant.ttl_ms) / 2;
+}
+
+static void watchdog_replace(struct run *run)
+{
+    if (pawl_now_ms() >= last_ms(run)) {
+        loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
         run->kill_ms = 0;
     }
 }
@@ -104,8 +126,8 @@ static void kill_when_due(struct run *run)
     }
     if (run->killed) {
         run_tell(&run->untold, RUN_LINE_WRONG,
-                 "the command was killed a second ago and still runs, unprotected: it is another user's, or "
-                 "waits for a disk");
+                 "the command could not be killed within a second and still runs, unprotected: it is another "
+                 "user's, or waits for a disk");
     }
     kill_now(run);
 }
@@ -117,9 +139,9 @@ static void dog_heard(struct run *run, enum run_word_kind kind)
     if (kind == RUN_WORD_ENDED) {
         run->ended_in_time = true;
     } else if (kind == RUN_WORD_SIGNALLED) {
-        loss_tell(run, "it could not be renewed in time.", loss_then(run));
+        loss_tell(run, "it could not be renewed in time.", loss_then(run, run->on_lost));
     } else if (kind == RUN_WORD_KILLED) {
-        loss_tell(run, "it could not be renewed in time.", "The command is killed.");
+        loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
     }
 }
 
@@ -209,6 +231,9 @@ static int end_status(const struct run *run, const struct watch_over *over, cons
     if (run->lost && run->on_lost == RUN_ON_LOST_WARN) {
         return own != 0 ? own : RUN_LOST;
     }
+    if (own == 0 && over->left_behind) {
+        own = RUN_FAILED;
+    }
     return run->lost ? RUN_LOST : over->dog_gone ? RUN_FAILED : own;
 }
 
@@ -223,7 +248,8 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     run_group_kill(&run->group);
     run_word_say(run->watchdog_fd, &(struct run_word){.kind = RUN_WORD_DONE});
     waitid(P_PID, (id_t)run->group.pid, &gone, WEXITED);
-    if (!run_strays_end(run)) {
+    over->left_behind = !run_strays_end(run);
+    if (over->left_behind) {
         run_tell(
             &run->untold, RUN_LINE_WRONG,
             "what the command left behind could not be killed within a second, and runs on, unprotected");
@@ -239,9 +265,13 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
 
 static int wait_ms(const struct run *run)
 {
-    int64_t left_ms = run->kill_ms - pawl_now_ms();
+    int64_t until_ms = run->kill_ms < last_ms(run) ? run->kill_ms : last_ms(run);
+    int64_t left_ms = until_ms - pawl_now_ms();
 
-    return run->kill_ms == RUN_NEVER_MS ? -1 : left_ms < 0 ? 0 : left_ms < 1000 ? (int)left_ms : 1000;
+    return until_ms == RUN_NEVER_MS ? -1
+           : left_ms < 0            ? 0
+           : left_ms < WAIT_MOST_MS ? (int)left_ms
+                                    : WAIT_MOST_MS;
 }
 
 int run_loop(struct run *run)
@@ -263,6 +293,7 @@ int run_loop(struct run *run)
         if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0) {
             deadline_passed(run, &over);
         }
+        watchdog_replace(run);
         kill_when_due(run);
         signals_pass_on(run);
     }

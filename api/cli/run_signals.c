@@ -10,22 +10,40 @@
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 static const int further[] = {SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH, SIGTTIN, SIGTTOU, SIGALRM};
 
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* Blocked, one that is ignored would be kept for the signalfd. */
 static void set_add(sigset_t *set, const int *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        sigaddset(set, numbers[i]);
+        if (!is_ignored(numbers[i])) {
+            sigaddset(set, numbers[i]);
+        }
+    }
+}
+
+static void keep_ignored(struct run *run, int number)
+{
+    if (is_ignored(number)) {
+        sigaddset(&run->ignored_before, number);
     }
 }
 
 void run_signals_open(struct run *run)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigset_t set;
 
     sigemptyset(&set);
     set_add(&set, ending, sizeof(ending) / sizeof(ending[0]));
-    sigaction(SIGPIPE, &ignore, &before);
-    run->pipe_ignored_before = before.sa_handler == SIG_IGN;
+    sigemptyset(&run->ignored_before);
+    keep_ignored(run, SIGPIPE);
+    keep_ignored(run, SIGCHLD);
+    signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would throw the command's status away */
     run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (run->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, &run->mask_before) != 0) {
@@ -54,9 +72,8 @@ int run_signals_next(const struct run *run)
 
 void run_signals_restore(const struct run *run)
 {
-    if (!run->pipe_ignored_before) {
-        signal(SIGPIPE, SIG_DFL);
-    }
+    signal(SIGPIPE, sigismember(&run->ignored_before, SIGPIPE) ? SIG_IGN : SIG_DFL);
+    signal(SIGCHLD, sigismember(&run->ignored_before, SIGCHLD) ? SIG_IGN : SIG_DFL);
     sigprocmask(SIG_SETMASK, &run->mask_before, NULL);
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -28,18 +29,47 @@ struct watchdog {
 
 /* -- words */
 
+/* unix(7): room for one descriptor. */
+union carried {
+    char room[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+};
+
+/* The number alone may be another's when the word is heard: the hearer may have stood still. */
 bool run_word_say(int fd, const struct run_word *word)
 {
-    return send(fd, word, sizeof(*word), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(*word);
+    union carried carried = {{0}};
+    struct iovec part = {(void *)(uintptr_t)word, sizeof(*word)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (word->kind == RUN_WORD_COMMAND && word->pidfd >= 0) {
+        message.msg_control = carried.room;
+        message.msg_controllen = sizeof(carried.room);
+        *CMSG_FIRSTHDR(&message) = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &word->pidfd, sizeof(int));
+    }
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(*word);
 }
 
 enum run_heard run_word_hear(int fd, struct run_word *word)
 {
+    union carried carried = {{0}};
+    struct iovec part = {word, sizeof(*word)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    const struct cmsghdr *with;
     ssize_t got;
 
     do {
-        got = recv(fd, word, sizeof(*word), MSG_DONTWAIT);
+        message.msg_control = carried.room;
+        message.msg_controllen = sizeof(carried.room);
+        got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
+    word->pidfd = -1;
+    with = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (with != NULL && with->cmsg_type == SCM_RIGHTS) {
+        memcpy(&word->pidfd, CMSG_DATA(with), sizeof(int));
+    }
     if (got == (ssize_t)sizeof(*word)) {
         return RUN_HEARD_WORD;
     }
@@ -101,7 +131,7 @@ static void watchdog_over(struct watchdog *dog, enum run_heard how)
 static void watchdog_take(struct watchdog *dog, const struct run_word *word)
 {
     if (word->kind == RUN_WORD_COMMAND && dog->state == WATCHDOG_IDLE) {
-        run_group_know(&dog->group, word->pid);
+        run_group_know(&dog->group, word->pid, word->pidfd);
         dog->state = WATCHDOG_WATCHING;
     } else if (word->kind == RUN_WORD_TIMES && dog->state <= WATCHDOG_WATCHING &&
                word->kill_ms > dog->kill_ms) {

@@ -18,7 +18,7 @@ enum run_word_kind {
     /* to the watchdog */
     RUN_WORD_TIMES,   /* it is held longer: signal_ms, kill_ms; earlier ones than before are passed over */
     RUN_WORD_LOST,    /* it is held no longer: the signal now, and SIGKILL at kill_ms at the latest */
-    RUN_WORD_COMMAND, /* pid: from now on there is something to end; without TIMES before, at once */
+    RUN_WORD_COMMAND, /* pid, pidfd: from now on there is something to end; without TIMES before, at once */
     RUN_WORD_DONE,    /* nothing is left to end */
     /* from it, always before it does so */
     RUN_WORD_SIGNALLED,
@@ -31,6 +31,7 @@ enum run_word_kind {
 struct run_word {
     enum run_word_kind kind;
     pid_t pid;
+    int pidfd; /* of it, the hearer's own to close; -1: the kernel has none. Of COMMAND alone */
     int64_t signal_ms, kill_ms; /* as pawl_now_ms(); RUN_NEVER_MS */
 };
 

@@ -94,7 +94,7 @@ void http_wire_close(struct http_wire *wire, enum http_close how)
     if (wire->fd >= 0 && how == HTTP_RESET) {
         /* Dissolves it (connect(2)), also when a child has a copy of the descriptor; with a reset, since then
          * nothing waits to be sent (tcp_disconnect() in Linux). */
-        connect(wire->fd, &nowhere, sizeof(nowhere));
+        (void)!connect(wire->fd, &nowhere, sizeof(nowhere));
     }
     if (wire->tls != NULL) {
         http_tls_close(wire); /* and the socket, which is libcurl's */

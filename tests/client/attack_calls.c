@@ -7,7 +7,11 @@
 
 #include "tests/client/attack.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { THIN_STACK = 1048576 }; /* theirs need more */
+#else
 enum { THIN_STACK = 65536 };
+#endif
 
 /* -- no arguments */
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 
-from client_world import BUILD, ROOT, Line, Plan, World, compile_c, done, now_ms, sanitizers
+from client_world import BUILD, ROOT, Line, Plan, World, compile_c, done, now_ms
 from pawl_test import check, check_equal, main, skip, test
 from pawl_test.process import die_with_parent
 
@@ -79,8 +79,6 @@ def signals_do_not_shorten_the_pause_before_a_repeat():
 
 @test
 def a_stack_of_64_kib_is_enough_also_where_a_name_is_looked_up():
-    if sanitizers()[1]:
-        skip("the sanitizers need more")
     for host in ("127.0.0.1", "localhost"):
         ends_well(start(CALLS, "stacks", PAWL_LEASE_URL=f"http://{host}:{WORLD.lease_daemon.port}",
                         PAWL_GATEWAY_URL=f"http://{host}:{WORLD.gateway_daemon.port}"))

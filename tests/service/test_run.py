@@ -166,6 +166,55 @@ def signals_are_passed_on_and_the_command_decides():
         check_equal(run.end(7), "got\n", word)
 
 
+def ignoring(*numbers):
+    """As nohup(1), and a script's "&", begin what they begin."""
+    return ["sh", "-c", f"trap '' {' '.join(str(int(one)) for one in numbers)}; exec \"$@\"", "sh"]
+
+
+IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+
+@test
+def a_signal_that_the_caller_ignores_ends_nobody_who_waits():
+    for number in IGNORED:
+        name = world.name()
+        grant = world.acquire(name)
+        run = Run(pawl, name, "--", "echo", "ran", before=ignoring(number))
+        wait_until(lambda name=name: world.look(name).get("waiting"), "it waits")
+        run.send(number)
+        world.release(name, grant)
+        check_equal(run.end(0), "ran\n", number)
+    # Another one still does.
+    name = world.name()
+    world.acquire(name)
+    run = Run(pawl, name, "--", "echo", "ran", before=ignoring(*IGNORED))
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    run.send(signal.SIGUSR1)
+    run.end(128 + signal.SIGUSR1)
+
+
+HEARS = """
+import signal, sys, time
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGWINCH):
+    signal.signal(number, lambda number, _: print(int(number), flush=True))
+signal.signal(signal.SIGUSR2, lambda *_: sys.exit(0))
+print("ready", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+@test
+def a_signal_that_the_caller_ignores_is_not_passed_on_to_a_command_that_hears_it():
+    run = Run(pawl, world.name(), "--", sys.executable, "-c", HEARS, before=ignoring(signal.SIGHUP, signal.SIGTERM, signal.SIGWINCH))
+    check_equal(run.line(), "ready")
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGWINCH, signal.SIGINT):
+        run.send(number)
+    check_equal(run.line(), str(int(signal.SIGINT)))  # the others would be waiting there as well, HUP before it
+    run.send(signal.SIGUSR2)
+    check_equal(run.end(0), "")
+
+
 @test
 def a_command_stopped_by_hand_keeps_its_lease():
     name = world.name()
@@ -186,9 +235,11 @@ def the_command_has_the_signal_mask_and_ignored_signals_of_the_caller():
     shows = ["grep", "^Sig[BI]", "/proc/self/status"]
     plain = subprocess.run(shows, capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
     check_equal(pawl("run", world.name(), "--", *shows).stdout, plain)
-    ignoring = subprocess.run(["sh", "-c", "trap '' HUP PIPE; exec \"$@\"", "sh", PAWL, "run", world.name(), "--", *shows],
-                              env=pawl.environment(), capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
-    check_equal(int(re.search(r"SigIgn:\s*(\w+)", ignoring).group(1), 16) & 0x1001, 0x1001)
+    before = ["env", "--ignore-signal=HUP,INT,PIPE,TSTP,CHLD"]
+    both = [subprocess.run([*before, *words, *shows], env=pawl.environment(), capture_output=True, text=True, check=True,
+                           timeout=DEADLINE_S).stdout for words in ([], [PAWL, "run", world.name(), "--"])]
+    check_equal(both[1], both[0])
+    check_equal(int(re.search(r"SigIgn:\s*(\w+)", both[1]).group(1), 16) & 0x91003, 0x91003)
 
 
 # -- streams

@@ -26,6 +26,7 @@ from pawl_test.wait import DEADLINE_S  # noqa: E402
 world = World()
 pawl = Cli(world)
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 # Where there is no cgroup.
@@ -161,28 +162,37 @@ def a_grant_that_is_over_before_the_command_was_started_starts_nothing():
 
 @contextlib.contextmanager
 def program_that_becomes_root():
-    """setpriv(1) as a program that belongs to root and becomes it: there no longer than it must be."""
-    program = folder_of_everybody() / "becomes"
+    """setpriv(1) as a program that belongs to root and becomes it: there no longer than it must be, and never where
+    others than the user that is tried here can come to it, also when this test is killed."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-becomes-", dir="/tmp"))
+    program = folder / "becomes"
     try:
+        os.chown(folder, NOBODY, NOBODY)
+        check_equal(folder.stat().st_mode & 0o7777, 0o700)
         shutil.copy(shutil.which("setpriv"), program)
         program.chmod(0o4755)
+        if not works(*AS_NOBODY, str(program), "--reuid=0", "--clear-groups", "true"):
+            skip("programs do not become their owner here")
         yield program
     finally:
-        program.unlink()
+        shutil.rmtree(folder)
+
+
+def begun_as_nobody(url, script, becomes):
+    """pawl run of another user, without a cgroup, and a shell script in which $BECOMES begins a command as root."""
+    begin = [*BARE, *AS_NOBODY] if works(*BARE, "true") else AS_NOBODY
+    environment = pawl.environment(PAWL_LEASE_URL=url, BECOMES=f"{becomes} --reuid=0 --clear-groups")
+    return subprocess.Popen([*begin, str(folder_of_everybody() / "pawl"), "run", world.name(), "--ttl", "1s", "--", "sh", "-c", script],
+                            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=die_with_parent)
 
 
 @test
 def a_command_that_became_another_user_for_good_is_told_to_run_on():
     must_be_root()
     network = Network(world.lease_daemon)
-    begin = [*BARE, *AS_NOBODY] if works(*BARE, "true") else AS_NOBODY
     with program_that_becomes_root() as becomes:
-        if not works(*AS_NOBODY, str(becomes), "--reuid=0", "--clear-groups", "true"):
-            skip("programs do not become their owner here")
-        process = subprocess.Popen([*begin, str(folder_of_everybody() / "pawl"), "run", world.name(), "--ttl", "1s", "--", str(becomes),
-                                    "--reuid=0", "--clear-groups", "sh", "-c", "echo $$; read x; exit 0"],
-                                   env=pawl.environment(PAWL_LEASE_URL=network.url), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        process = begun_as_nobody(network.url, "exec $BECOMES sh -c 'echo $$; read x; exit 0'", becomes)
         pid = int(process.stdout.readline())
     network.fail("refuse")
     said = ""
@@ -191,8 +201,102 @@ def a_command_that_became_another_user_for_good_is_told_to_run_on():
         check(line, said)
         said += line
     check(lives(pid))
+    check_in("it can be neither signalled nor killed", said)
+    check("is signalled now" not in said, said)
     process.stdin.close()
     check_equal(process.wait(DEADLINE_S), 76)
+
+
+@test
+def what_became_another_user_and_is_left_behind_is_no_success():
+    must_be_root()
+    for own, wanted in ((0, 125), (3, 3)):
+        with program_that_becomes_root() as becomes:
+            process = begun_as_nobody(world.lease_daemon.url, f"exec 3<&0; ($BECOMES sh -c 'echo $$; read x <&3' &); read x; exit {own}", becomes)
+            stray = int(process.stdout.readline())
+        process.stdin.write("\n")
+        process.stdin.flush()
+        said = ""
+        while "runs on, unprotected" not in said:
+            line = process.stderr.readline()
+            check(line, said)
+            said += line
+        check_equal(process.wait(DEADLINE_S), wanted, said)
+        check(lives(stray))
+        process.stdin.close()
+        wait_until(lambda stray=stray: not lives(stray), "it ends")
+
+
+# seccomp(2): from now on pidfd_send_signal(2) (424) with a flag, its fourth argument, is what it was before Linux 6.9.
+OLD_KERNEL = [sys.executable, "-c", """
+import ctypes, os, sys
+code = b"".join(number.to_bytes(2, "little") + bytes((yes, no)) + value.to_bytes(4, "little") for number, yes, no, value in (
+    (0x20, 0, 0, 0), (0x15, 0, 3, 424), (0x20, 0, 0, 16 + 3 * 8), (0x15, 1, 0, 0), (0x06, 0, 0, 0x50000 + 22), (0x06, 0, 0, 0x7fff0000)))
+room = ctypes.create_string_buffer(code)
+filter = (len(code) // 8).to_bytes(8, "little") + ctypes.addressof(room).to_bytes(8, "little")
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, filter, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""]
+# The first process of a process namespace of its own: it waits for every orphan, and says which number the next one gets.
+KILLED = """
+import os, pathlib, signal, subprocess, sys
+from pawl_test import wait_until
+from pawl_test.running import children, group_lives, name_of, state_of
+
+what, pawl, name = sys.argv[1:]
+script = {"stranger": "", "rest": "(trap '' HUP TERM; sleep 600; sleep 600) & "}[what] + "echo $$; exec sleep 600"
+run = subprocess.Popen([pawl, "run", name, "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
+dog = wait_until(lambda: next((one for one in children(run.pid) if name_of(one) == "pawl-watchdog"), None), "there is a watchdog")
+os.kill(dog, signal.SIGSTOP)
+wait_until(lambda: state_of(dog)[0] == "T", "it is stopped")
+print("stopped", flush=True)
+pid = int(run.stdout.readline())
+run.kill()
+run.wait()
+os.waitpid(pid, 0)
+if what == "stranger":
+    pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
+    stranger = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    print(stranger.pid == pid, flush=True)
+print(group_lives(pid), flush=True)
+os.kill(dog, signal.SIGCONT)
+os.waitpid(dog, 0)
+if what == "stranger":
+    print(stranger.poll(), flush=True)
+else:
+    wait_until(lambda: not group_lives(pid), "nothing of the group is left")
+    print("gone", flush=True)
+"""
+
+
+def killed_while_the_watchdog_stood_still(what, before=()):
+    """pawl run; its watchdog stands still since before the command was begun, and goes on when that is gone as well."""
+    apart = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if not works(*apart, *BARE, "test", "-w", "/proc/sys/kernel/ns_last_pid"):
+        skip("no process namespace in which numbers can be chosen can be had here")
+    name = world.name()
+    grant = world.acquire(name)
+    process = subprocess.Popen([*before, *apart, *BARE, sys.executable, "-B", "-c", KILLED, what, PAWL, name],
+                               env={**pawl.environment(), "PYTHONPATH": HERE}, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+    check_equal(process.stdout.readline(), "stopped\n")
+    wait_until(lambda: world.look(name).get("waiting"), "it waits")
+    world.release(name, grant)
+    said = process.stdout.read()
+    process.wait(DEADLINE_S)
+    return said
+
+
+@test
+def a_stranger_who_got_the_number_of_the_command_is_let_alone():
+    for before in ([], OLD_KERNEL):
+        check_equal(killed_while_the_watchdog_stood_still("stranger", before), "True\nTrue\nNone\n", before)
+
+
+@test
+def the_group_of_a_command_that_is_gone_is_killed_with_pawl_run():
+    for before in ([], OLD_KERNEL):
+        check_equal(killed_while_the_watchdog_stood_still("rest", before), "True\ngone\n", before)
 
 
 @test

@@ -449,8 +449,8 @@ def without_its_watchdog_a_command_writes_nothing_after_the_next_one_was_told_th
     for _ in range(6):
         network, file = Network(world.lease_daemon), os.path.join(world.folder, "stamps")
         run, _, name = begun(network=network, ttl=["--ttl", "1s"], command=["/usr/bin/python3", "-c", STAMPS, file])
-        os.kill(run.dog(), signal.SIGSTOP)
-        told = []
+        dog, told = run.dog(), []
+        os.kill(dog, signal.SIGSTOP)
 
         def next_one(name=name, told=told):
             world.acquire(name, wait_ms=15000)
@@ -461,7 +461,9 @@ def without_its_watchdog_a_command_writes_nothing_after_the_next_one_was_told_th
         wait_until(lambda name=name: world.look(name).get("waiting"), "the next one waits")
         network.fail("refuse")
         waits.join(20)
+        os.kill(dog, signal.SIGCONT)  # nobody else would, and it would stay for ever
         run.end(76)
+        wait_until(lambda dog=dog: not lives(dog), "the watchdog ends")
         with open(file, encoding="ascii") as stamps:
             last = int(stamps.read())
         os.unlink(file)

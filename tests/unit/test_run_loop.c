@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -147,7 +148,7 @@ static void played_begin(struct played *p, int64_t deadline_ms)
         command_main(says[1]);
     }
     close(says[1]);
-    run_group_know(&p->run.group, p->run.group.pid);
+    run_group_know(&p->run.group, p->run.group.pid, pidfd_open(p->run.group.pid, 0));
     says_wait(p, 'b');
 }
 
