@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,7 @@ static void *server_work(void *at)
 {
     static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     static const uint64_t one = 1;
+    static const struct timeval patience = {.tv_sec = 10};
     const int on = 1;
     struct server *server = at;
     int fd = accept(server->listener, NULL, NULL);
@@ -80,6 +82,7 @@ static void *server_work(void *at)
     if (fd < 0) {
         return NULL;
     }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (!server->at_once) {
         request_see(server, fd);

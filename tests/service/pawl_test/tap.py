@@ -74,8 +74,9 @@ def _run(number, function, sentence):
 
 def main(close=None):
     """Runs all tests, or those whose names contain an argument of the command line. close() is the last test."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's "&" does that, and it would be handed down
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:  # by nohup, or a shell's "&"; it would be handed down
+            signal.signal(number, signal.SIG_DFL)
     wanted = sys.argv[1:]
     chosen = [one for one in _tests if not wanted or any(part in one.__name__ for part in wanted)]
     failed = 0
