@@ -68,36 +68,17 @@ static void request_see(struct server *server, int fd)
     }
 }
 
-static void *server_work(void *at)
+static void eventfd_tell(int fd)
 {
-    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     static const uint64_t one = 1;
-    static const struct timeval patience = {.tv_sec = 10};
-    const int on = 1;
-    struct server *server = at;
-    int fd = accept(server->listener, NULL, NULL);
-    char dropped[64];
-    pid_t child = -1;
 
-    if (fd < 0) {
-        return NULL;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (!server->at_once) {
-        request_see(server, fd);
-    }
-    if (server->forks) {
-        child = fork();
-        if (child == 0) {
-            for (;;) {
-                pause();
-            }
-        }
-    }
-    if (server->tells > 0 && write(server->tells, &one, sizeof(one)) < 0) {
+    if (fd > 0 && write(fd, &one, sizeof(one)) < 0) {
         abort();
     }
+}
+
+static void answer_say(const struct server *server, int fd)
+{
     for (size_t sent = 0; sent < server->answer.len;) {
         size_t left = server->answer.len - sent;
         ssize_t len = send(fd, server->answer.at + sent,
@@ -111,12 +92,26 @@ static void *server_work(void *at)
     while (server->endless.len > 0 &&
            send(fd, server->endless.at, server->endless.len, MSG_NOSIGNAL) == (ssize_t)server->endless.len) {
     }
-    if (server->ends_it > 0 && write(server->ends_it, &one, sizeof(one)) < 0) {
-        abort();
-    }
-    if (server->end == END_STAY) {
-        ssize_t len;
+}
 
+/* -1: none is wanted. */
+static pid_t child_begin(const struct server *server)
+{
+    pid_t child = server->forks ? fork() : -1;
+
+    while (child == 0) {
+        pause();
+    }
+    return child;
+}
+
+static void connection_end(struct server *server, int fd)
+{
+    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    char dropped[64];
+    ssize_t len;
+
+    if (server->end == END_STAY) {
         while ((len = recv(fd, dropped, sizeof(dropped), 0)) > 0) {
         }
         server->left_by = server->left_by > 0 ? server->left_by : len < 0 ? errno : 0;
@@ -124,6 +119,29 @@ static void *server_work(void *at)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }
     close(fd);
+}
+
+static void *server_work(void *at)
+{
+    static const struct timeval patience = {.tv_sec = 10};
+    const int on = 1;
+    struct server *server = at;
+    int fd = accept(server->listener, NULL, NULL);
+    pid_t child;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (!server->at_once) {
+        request_see(server, fd);
+    }
+    child = child_begin(server);
+    eventfd_tell(server->tells);
+    answer_say(server, fd);
+    eventfd_tell(server->ends_it);
+    connection_end(server, fd);
     if (child > 0) {
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
