@@ -78,29 +78,31 @@ static enum http_wait exchange_run(struct exchange *exchange)
 
 /* -- the request */
 
-/* What is next to be sent; nothing when all of it is, or no more is taken. */
-static struct bytes unsent(const struct exchange *exchange)
+static bool all_sent(const struct exchange *exchange)
 {
-    struct bytes body = exchange->request->body;
-    size_t body_sent = exchange->sent > exchange->head_len ? exchange->sent - exchange->head_len : 0;
-
-    if (exchange->takes_no_more || exchange->sent >= exchange->head_len + body.len) {
-        return (struct bytes){NULL, 0};
-    }
-    if (exchange->sent < exchange->head_len) {
-        return (struct bytes){exchange->head + exchange->sent, exchange->head_len - exchange->sent};
-    }
-    return (struct bytes){body.at + body_sent, body.len - body_sent};
+    return exchange->takes_no_more || exchange->sent >= exchange->head_len + exchange->request->body.len;
 }
 
-/* As much as is taken now. TLS may have sent some of what it says it has not taken. */
+/* What of a piece is left, when so much of the request is sent and the piece begins at begin. */
+static struct bytes left_of(struct bytes piece, size_t begin, size_t sent)
+{
+    size_t gone = sent <= begin ? 0 : sent - begin < piece.len ? sent - begin : piece.len;
+
+    return (struct bytes){gone > 0 ? piece.at + gone : piece.at, piece.len - gone};
+}
+
+/* As much as is taken now, head and body together: who reads once has a small request whole. TLS may have
+ * sent some of what it says it has not taken. */
 static void request_send(struct exchange *exchange)
 {
-    for (struct bytes next; (next = unsent(exchange)).len > 0;) {
+    struct bytes head = {exchange->head, exchange->head_len};
+
+    while (!all_sent(exchange)) {
         ssize_t len;
 
         exchange->may_have_left = exchange->may_have_left || exchange->place.is_tls;
-        len = http_wire_send(&exchange->wire, next);
+        len = http_wire_send(&exchange->wire, left_of(head, 0, exchange->sent),
+                             left_of(exchange->request->body, exchange->head_len, exchange->sent));
         if (len <= 0) {
             exchange->takes_no_more = len == 0 || errno != EAGAIN;
             return;
@@ -303,7 +305,7 @@ static enum http_wait talk_wait(struct exchange *exchange)
         went = http_wire_wait(&exchange->wire, NULL, 0, 0);
         return went == HTTP_LATE && http_now_ms() < exchange->until_ms ? HTTP_READY : went;
     }
-    ready.events |= unsent(exchange).len > 0 ? POLLOUT : 0;
+    ready.events |= all_sent(exchange) ? 0 : POLLOUT;
     return http_wire_wait(&exchange->wire, &ready, 1, exchange->until_ms);
 }
 

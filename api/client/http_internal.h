@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "api/client/http_client.h"
 
@@ -56,9 +57,9 @@ struct http_wire {
 int64_t http_now_ms(void);
 /* Until one of fds is ready, at most HTTP_ADDRESSES_MAX of them; never waits behind until_ms. */
 enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsigned count, int64_t until_ms);
-/* As send(2) and recv(2) that do not block: bytes; 0: the other side has closed; -1: errno is EAGAIN, or why
- * says what is wrong. */
-ssize_t http_wire_send(struct http_wire *wire, struct bytes bytes);
+/* As sendmsg(2) and recv(2) that do not block: bytes; 0: the other side has closed; -1: errno is EAGAIN, or
+ * why says what is wrong. Of first and then, not both empty, TLS takes one at a time. */
+ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes then);
 ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size);
 /* HTTP_RESET: what the kernel still has of the request does not arrive later. */
 enum http_close { HTTP_CLOSE, HTTP_RESET };

@@ -55,15 +55,17 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
     }
 }
 
-ssize_t http_wire_send(struct http_wire *wire, struct bytes bytes)
+ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes then)
 {
+    struct iovec pieces[] = {{(void *)first.at, first.len}, {(void *)then.at, then.len}};
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
     ssize_t len;
 
     if (wire->tls != NULL) {
-        return http_tls_send(wire, bytes);
+        return http_tls_send(wire, first.len > 0 ? first : then);
     }
     do {
-        len = send(wire->fd, bytes.at, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        len = sendmsg(wire->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (len < 0 && errno == EINTR);
     if (len < 0 && errno != EAGAIN) {
         wire->why = strerrordesc_np(errno);

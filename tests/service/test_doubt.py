@@ -181,6 +181,8 @@ def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_see
     stage = Stage(former=(ELSEWHERE, FORMER))
     lost_before_the_takeover(stage)
     gateway, _ = stage.lives()
+    wait_until(lambda: stage.doubts().keys() == {f"{gateway} {who}" for who in stage.own_doubts()},
+               "the other gateway has said what it has open")
     found = stage.own_doubts()
     check_equal((found.get(FORMER), found.get(ELSEWHERE)), ("dead", "open"))
     grant = stage.world.acquire("job:one", ttl_ms=600_000)

@@ -489,7 +489,7 @@ def a_list_names_the_leases_of_one_state():
     wait_until(lambda: state_of(delayed) == "delayed", "it is delayed")
     in_held = listed("by-state", "held")
     check_equal(set(in_held), {held, shared})
-    check_equal([one["token"] for one in in_held[shared]["holders"]], [grants[1]["token"], grants[2]["token"]])
+    check_equal({one["token"] for one in in_held[shared]["holders"]}, {grants[1]["token"], grants[2]["token"]})
     check_equal(in_held[shared]["mode"], "shared")
     in_delayed = listed("by-state", "delayed")
     check_equal({name: (item["state"], item["mode"], item["holders"]) for name, item in in_delayed.items()},
