@@ -289,6 +289,12 @@ static bool write_all(int fd, struct bytes text)
     return true;
 }
 
+/* A place of its own, that tests/thread.supp names. */
+static bool file_close(int fd)
+{
+    return close(fd) == 0;
+}
+
 /* A new file each time: after a failed fsync the kernel takes the pages of the old one for written, and the
  * next fsync of it would succeed for nothing (fsync(2), "EIO"). */
 static bool new_write(const struct state_dir *dir, struct bytes text, struct state_file *made,
@@ -306,7 +312,7 @@ static bool new_write(const struct state_dir *dir, struct bytes text, struct sta
         file_tell(dir, new_name, failed, why);
     else
         *made = file_of(&is);
-    if (fd >= 0 && close(fd) != 0 && failed == NULL) {
+    if (fd >= 0 && !file_close(fd) && failed == NULL) {
         failed = "closed";
         file_tell(dir, new_name, failed, why);
     }
