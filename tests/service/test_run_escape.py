@@ -457,13 +457,15 @@ def trace_tells_every_request_and_no_secret():
     run = Run(pawl, name, "--trace", "--ttl", "600ms", "--holder", "it's me", "--", "sh", "-c", "echo $PAWL_FENCING_TOKEN; read x; exit 0",
               stdin=subprocess.PIPE, PAWL_LEASE_URL=network.url)
     token = run.line()
-    wait_until(lambda: run.said().count(" -X PUT ") >= 2, "it was renewed twice")
+    wait_until(lambda: sum(one.startswith(b"PUT ") for one in network.requests) >= 2, "it was renewed twice")
     run.process.stdin.close()
     run.end(0)
     lines = [line for line in run.said().splitlines() if line.startswith("curl ")]
     asked = [re.search(r" -X (\w+) ", line).group(1) for line in lines]
     check_equal(asked, ["POST", *["PUT"] * (len(asked) - 2), "DELETE"])
-    check_equal(asked, [re.match(rb"\w+", one).group(0).decode() for one in network.requests if re.match(rb"\w+ /v1/", one)])
+    seen = [re.match(rb"\w+", one).group(0).decode() for one in network.requests if re.match(rb"\w+ /v1/", one)]
+    given_up = asked[:-2] + asked[-1:]  # a renewal that was told, when the command ended before it was sent
+    check_in(seen, (asked, given_up))
     check(all(line.endswith(f" '{network.url}/v1/leases/{name}'") for line in lines), lines)
     check_in('"holder":"it\'\\\'\'s me"', lines[0])
     sent = b"".join(network.requests)
