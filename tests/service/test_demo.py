@@ -26,7 +26,7 @@ PAWL = str(BUILD / "pawl")
 FREE_PORTS = ["--listen-lease", "127.0.0.1:0", "--listen-gateway", "127.0.0.1:0"]
 DEMO_DEADLINE_S = 90  # it takes about 10 s; under the sanitizers, beside other tests, longer
 AT_ONCE = 4           # demos that are played side by side
-TTL = "800ms"
+TTL = "1200ms"
 
 folder = tempfile.mkdtemp(prefix="pawl-test-")
 
