@@ -89,10 +89,10 @@ static void loss_told(struct run *run, struct watch_over *over)
 }
 
 /* Readable when the deadline has passed, and also just before the guard's thread tells a loss. */
-static void deadline_passed(struct run *run, struct watch_over *over)
+static void deadline_passed(struct run *run, struct watch_over *over, int64_t now_ms)
 {
     over->ready[WATCHED_DEADLINE].fd = -1;
-    if (run->on_lost != RUN_ON_LOST_WARN && !run->killed && pawl_now_ms() >= atomic_load(&run->deadline_ms)) {
+    if (run->on_lost != RUN_ON_LOST_WARN && !run->killed && now_ms >= atomic_load(&run->deadline_ms)) {
         run->kill_ms = 0;
     }
 }
@@ -104,9 +104,9 @@ static int64_t last_ms(const struct run *run)
                : atomic_load(&run->deadline_ms) - run_hold_margin_ms(run->grant.ttl_ms) / 2;
 }
 
-static void watchdog_replace(struct run *run)
+static void watchdog_replace(struct run *run, int64_t now_ms)
 {
-    if (pawl_now_ms() >= last_ms(run)) {
+    if (now_ms >= last_ms(run)) {
         loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
         run->kill_ms = 0;
     }
@@ -119,9 +119,9 @@ static void kill_now(struct run *run)
     run->killed = true;
 }
 
-static void kill_when_due(struct run *run)
+static void kill_when_due(struct run *run, int64_t now_ms)
 {
-    if (run->kill_ms == RUN_NEVER_MS || pawl_now_ms() < run->kill_ms) {
+    if (run->kill_ms == RUN_NEVER_MS || now_ms < run->kill_ms) {
         return;
     }
     if (run->killed) {
@@ -239,10 +239,11 @@ static int end_status(const struct run *run, const struct watch_over *over, cons
 
 static int command_over(struct run *run, struct watch_over *over, const siginfo_t *end)
 {
+    bool hold_over = pawl_guard_remaining_ms(run->guard) == 0;
     siginfo_t gone;
 
     dog_hear(run, over);
-    if (!run->ended_in_time && pawl_guard_remaining_ms(run->guard) == 0) {
+    if (!run->ended_in_time && hold_over) {
         loss_tell(run, "it was over before the command was.", "The command has ended.");
     }
     run_group_kill(&run->group);
@@ -283,18 +284,20 @@ int run_loop(struct run *run)
     siginfo_t end;
 
     while (!command_ended(run, &end)) {
+        int64_t now_ms;
+
         poll(over.ready, WATCHED_COUNT, wait_ms(run));
-        if (over.ready[WATCHED_DOG].fd >= 0 && over.ready[WATCHED_DOG].revents != 0) {
-            dog_hear(run, &over);
-        }
+        /* The time first, then what the watchdog has seen until then: we may stand still anywhere. */
+        now_ms = pawl_now_ms();
+        dog_hear(run, &over);
         if (over.ready[WATCHED_TOLD].fd >= 0 && over.ready[WATCHED_TOLD].revents != 0) {
             loss_told(run, &over);
         }
         if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0) {
-            deadline_passed(run, &over);
+            deadline_passed(run, &over, now_ms);
         }
-        watchdog_replace(run);
-        kill_when_due(run);
+        watchdog_replace(run, now_ms);
+        kill_when_due(run, now_ms);
         signals_pass_on(run);
     }
     return command_over(run, &over, &end);

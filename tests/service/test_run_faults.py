@@ -394,11 +394,13 @@ def pawl_run_that_is_stopped_does_not_keep_the_command_alive():
 
 @test
 def a_command_that_ended_in_time_while_pawl_run_was_stopped_has_its_own_status():
-    run, group, name = begun(command=["sh", "-c", "echo $$; read x; exit 3"], stdin=subprocess.PIPE)
+    run, group, name = begun(command=["sh", "-c", "echo $$; read x; exit 3"], ttl=["--ttl", "4s"], stdin=subprocess.PIPE)
     after = Next(name, group)
     run.send(signal.SIGSTOP)
     run.process.stdin.write("\n")
     run.process.stdin.close()
+    wait_until(lambda: not group_lives(group), "the command has ended")
+    check(not after.granted.is_set(), "in time")
     after.met_nobody()
     run.send(signal.SIGCONT)
     run.end(3)
