@@ -1,6 +1,8 @@
 """A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there."""
 
+import faulthandler
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -15,6 +17,10 @@ class Failed(AssertionError):
 
 class Skipped(Exception):
     pass
+
+
+class Hangs(BaseException):
+    """Past the handlers of a test, which expect what may go wrong with what it tests."""
 
 
 def test(function):
@@ -55,16 +61,45 @@ def _explain(error):
         _say("# " + line)
 
 
+def _say_processes():
+    """What runs of this test: its state, and what it waits for in the kernel."""
+    mark = f"TEST_MARK={os.environ['TEST_MARK']}".encode()
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark not in (place / "environ").read_bytes().split(b"\0"):
+                continue
+            words = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:160]
+            name, _, stat = (place / "stat").read_text(errors="replace").rpartition(")")
+            _say(f"# {name}) {' '.join(stat.split()[:4])} {(place / 'wchan').read_text()} {words}")
+        except OSError:
+            continue
+
+
+def _hangs(_number, _frame):
+    _say_processes()
+    faulthandler.dump_traceback()
+    raise Hangs("was not done in time")
+
+
+def _limit(seconds):
+    """A test that hangs fails, and the next one runs. TEST_LIMIT_S is given by tests/run."""
+    if "TEST_LIMIT_S" in os.environ:
+        signal.signal(signal.SIGALRM, _hangs)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def _run(number, function, sentence):
     begun = time.monotonic()
+    _limit(float(os.environ.get("TEST_LIMIT_S", 0)))
     try:
         function()
         result, note = "ok", ""
     except Skipped as reason:
         result, note = "ok", f" # SKIP {reason}"
-    except Exception as error:  # pylint: disable=broad-except # whatever went wrong is told, and the next test runs
+    except (Exception, Hangs) as error:  # pylint: disable=broad-except # whatever went wrong is told, and the next test runs
         _explain(error)
         result, note = "not ok", ""
+    _limit(0)
     took_s = time.monotonic() - begun
     if took_s > 2:
         _say(f"# took {took_s:.1f} s")
