@@ -362,6 +362,7 @@ def listed():
 
 
 # What must be seen of each, in this order: of the recipe's failure, then of Pawl.
+# The end of a hold and the grant that follows it are told as their answers come: in either order.
 SEEN = {
     "stale-holder": ("is stopped", "B's work is lost", "refused, 412 stale-token", "The fence held"),
     "clock-jump": ("jumps forward by 36", "Both held it at once", "jumps forward by 36", "refused, 412 stale-token",
@@ -371,12 +372,12 @@ SEEN = {
     "timestamp-lock": ("overwrote the other's end", "held by A", 'writes "packed, says A"', "gives it back", "412 stale-token",
                        "Pawl held"),
     "wrong-release": ("DEL removes 1 key", "C  gets the lock", "GET says", "is stopped", "DEL removes 1 key", "C  gets the lock",
-                      "the lease is over: lease-lost", "held by B", "gives it back", "C  gets the lease", "Pawl held"),
+                      "the lease is over: lease-lost", "held by B", 'B  writes "shipped', "C  gets the lease", "Pawl held"),
     "failover": ("is promoted", "Redis says 0", "B's work is lost", "is promoted", "refused, 412 stale-token", "The fence held"),
     "redlock-pause": ("majority", "is stopped", "B's work is lost", "refused, 412 stale-token", "The fence held"),
     "late-unlock": ('writes "packed, says A"', "is told only now", "refused, 412 stale-token", "the lease is over: lease-lost",
                     "The fence held"),
-    "read-lock-starvation": ("in vain", "every reader who came later passed it by", "C  gets the lease", "gives it back",
+    "read-lock-starvation": ("in vain", "every reader who came later passed it by", "C  gets the lease", 'C  writes "news',
                              "B  gets the lease", "Pawl held"),
 }
 

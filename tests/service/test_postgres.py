@@ -866,7 +866,7 @@ def a_read_only_transaction_cannot_pass():
 def it_may_be_installed_again_and_keeps_its_marks_and_keys():
     order, one = Order(), SHOP_DB.session()
     one(order.fence(34))
-    SHOP_DB.server.psql("-f", str(SQL), database="shop")
+    SHOP_DB.server.load(SQL, "shop")
     check_equal(order.mark(), (1, 34))
     check_equal(state_of(one, order.fence(33)), STALE)
 
@@ -878,7 +878,7 @@ def it_is_not_installed_where_somebody_else_could_reach_in():
 
     def refusal(database):
         try:
-            SHOP_DB.server.psql("-f", str(SQL), database=database)
+            SHOP_DB.server.load(SQL, database)
         except RuntimeError as error:
             return str(error)
         return ""
@@ -895,7 +895,7 @@ def pgcrypto_in_another_schema_is_taken_where_it_is_and_cannot_be_swapped():
     SHOP_DB.server.create_database("elsewhere")
     SHOP_DB.server.psql("-c", 'CREATE SCHEMA "Tools"', "-c", 'CREATE EXTENSION pgcrypto SCHEMA "Tools"',
                         "-c", 'GRANT USAGE ON SCHEMA "Tools" TO PUBLIC', database="elsewhere")
-    SHOP_DB.server.psql("-f", str(SQL), database="elsewhere")
+    SHOP_DB.server.load(SQL, "elsewhere")
     check_equal(SHOP_DB.load_keys(SHOP_DB.keys.text(), "elsewhere"), "")
     admin = SHOP_DB.session("postgres", "elsewhere")
     call = f"SELECT pawl.pawl_fence({quoted(signed_token(SHOP_DB.keys, 'a', 5, 1))}, 'a')"
