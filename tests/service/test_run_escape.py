@@ -214,7 +214,7 @@ def what_became_another_user_and_is_left_behind_is_no_success():
     must_be_root()
     for own, wanted in ((0, 125), (3, 3)):
         with program_that_becomes_root() as becomes:
-            process = begun_as_nobody(world.lease_daemon.url, f"exec 3<&0; ($BECOMES sh -c 'echo $$; read x <&3' &); read x; exit {own}", becomes)
+            process = begun_as_nobody(world.lease_daemon.url, f"($BECOMES sh -c 'echo $$; exec sleep 60' &); read x; exit {own}", becomes)
             stray = int(process.stdout.readline())
         process.stdin.write("\n")
         process.stdin.flush()
@@ -225,7 +225,7 @@ def what_became_another_user_and_is_left_behind_is_no_success():
             said += line
         check_equal(process.wait(DEADLINE_S), wanted, said)
         check(lives(stray))
-        process.stdin.close()
+        os.kill(stray, signal.SIGKILL)
         wait_until(lambda stray=stray: not lives(stray), "it ends")
 
 
