@@ -310,9 +310,12 @@ bool life_trouble(struct life *life, char detail[LIFE_DETAIL_SIZE])
 
 const char *life_check(struct life *life, enum problem *problem, char detail[LIFE_DETAIL_SIZE])
 {
+    const char *check;
+
     pthread_mutex_lock(&life->lock);
+    check = life->problem != PROBLEM_NONE ? life->check : NULL;
     *problem = life->problem;
     snprintf(detail, LIFE_DETAIL_SIZE, "%s", life->detail);
     pthread_mutex_unlock(&life->lock);
-    return *problem != PROBLEM_NONE ? life->check : NULL;
+    return check;
 }

@@ -505,6 +505,42 @@ TEST(once_settled_no_worker_has_a_call_in_flight_nor_makes_one)
     life_free(crowd.life);
 }
 
+/* Forbids calls for one reason and another in turn. */
+static void *forbid(void *argument)
+{
+    struct crowd *crowd = argument;
+
+    while (!atomic_load(&crowd->over)) {
+        life_suspend(crowd->life, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", "store-not-admitted");
+        life_suspend(crowd->life, PROBLEM_STORE_UNAVAILABLE, "store-connecting", "store-connecting");
+        atomic_fetch_add(&crowd->calls, 1);
+    }
+    return NULL;
+}
+
+TEST(why_calls_are_forbidden_is_of_one_reason)
+{
+    struct crowd crowd = {.life = life_new()};
+    pthread_t thread;
+    unsigned wrong = 0;
+
+    admit(crowd.life, 1);
+    suspend(crowd.life);
+    pthread_create(&thread, NULL, forbid, &crowd);
+    while (atomic_load(&crowd.calls) < ROUNDS * 500) {
+        char detail[LIFE_DETAIL_SIZE];
+        enum problem problem;
+        const char *check = life_check(crowd.life, &problem, detail);
+
+        wrong += strcmp(check, "store-connecting") == 0 && problem != PROBLEM_STORE_UNAVAILABLE;
+        wrong += strcmp(detail, "Closed.") != 0 && strcmp(check, detail) != 0;
+    }
+    atomic_store(&crowd.over, true);
+    pthread_join(thread, NULL);
+    CHECK_INT(wrong, 0);
+    life_free(crowd.life);
+}
+
 int main(void)
 {
     RUN(at_first_nothing_is_allowed_and_nothing_known);
@@ -525,5 +561,6 @@ int main(void)
     RUN(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next);
     RUN(of_what_several_threads_have_seen_the_highest_stays);
     RUN(once_settled_no_worker_has_a_call_in_flight_nor_makes_one);
+    RUN(why_calls_are_forbidden_is_of_one_reason);
     return check_done();
 }
