@@ -88,7 +88,7 @@ public final class Agent {
     }
 
     public static void main(String[] args) throws Exception {
-        Pawl pawl = new Pawl(args[0], args[1], Duration.ofMillis(800), 3);
+        Pawl pawl = new Pawl(args[0], args[1], Duration.ofMillis(Long.parseLong(args[2])), 3);
         for (String line; (line = IN.readLine()) != null;) {
             String[] words = line.split("\t");
             Map<String, String> given = new HashMap<>();

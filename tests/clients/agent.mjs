@@ -69,7 +69,7 @@ async function act(pawl, verb, given) {
   }
 }
 
-const pawl = new Pawl({ leaseUrl: process.argv[2], gatewayUrl: process.argv[3], timeoutMs: 800 });
+const pawl = new Pawl({ leaseUrl: process.argv[2], gatewayUrl: process.argv[3], timeoutMs: Number(process.argv[4]) });
 for (let line = await lines.next(); !line.done; line = await lines.next()) {
   const [verb, ...pairs] = line.value.split("\t");
   const given = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));

@@ -73,7 +73,7 @@ def do(services, verb, given):
 
 
 def main():
-    services = pawl.Pawl(sys.argv[1], sys.argv[2], timeout=0.8)
+    services = pawl.Pawl(sys.argv[1], sys.argv[2], timeout=int(sys.argv[3]) / 1000)
     while line := sys.stdin.readline():
         verb, *pairs = line.rstrip("\n").split("\t")
         given = dict(pair.split("=", 1) for pair in pairs)

@@ -72,6 +72,7 @@ class Flood:
             self.sent += len(piece)
 
 
+TIMEOUT_MS = 800  # of one request of an agent
 BEFORE, DURING, AFTER, MUTE, TRICKLE = "before", "during", "after", "mute", "trickle"
 
 
@@ -205,11 +206,11 @@ def nobody():
 
 
 class Agent:
-    """""`argv LEASE_URL GATEWAY_URL`. It reads "verb key=value..." (tabs between) and answers "= key=value...", and says
+    """`argv LEASE_URL GATEWAY_URL TIMEOUT_MS`. It reads "verb key=value..." (tabs between) and answers "= key=value...", and says
     "! key=value..." when a hold is told to be lost."""
 
-    def __init__(self, argv, lease_url, gateway_url):
-        self.process = subprocess.Popen([*argv, lease_url, gateway_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, argv, lease_url, gateway_url, timeout_ms=TIMEOUT_MS):
+        self.process = subprocess.Popen([*argv, lease_url, gateway_url, str(timeout_ms)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env=environment(), preexec_fn=die_with_parent, start_new_session=True)
         self.answers, self.losses, self.news = queue.Queue(), [], threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()

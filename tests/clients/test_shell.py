@@ -26,8 +26,8 @@ MISSING = next((f"there is no {one}" for one in ("curl", "jq") if not shutil.whi
 class ShellAgent:
     """What an agent is, made of calls of the script: a hold is the environment that acquire prints."""
 
-    def __init__(self, lease_url, gateway_url):
-        self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": "800",
+    def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS):
+        self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": str(timeout_ms),
                          "ATTEMPTS": "2"}
         self.holds, self.answers, self.goes, self.running = {}, queue.Queue(), threading.Event(), []
         self.goes.set()
