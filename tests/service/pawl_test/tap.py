@@ -9,6 +9,7 @@ import time
 import traceback
 
 _tests = []
+witnesses = []  # what they give is told with a test that fails
 
 
 class Failed(AssertionError):
@@ -98,6 +99,8 @@ def _run(number, function, sentence):
         result, note = "ok", f" # SKIP {reason}"
     except (Exception, Hangs) as error:  # pylint: disable=broad-except # whatever went wrong is told, and the next test runs
         _explain(error)
+        for line in [line for witness in witnesses for line in witness()]:
+            _say("# " + line)
         result, note = "not ok", ""
     _limit(0)
     took_s = time.monotonic() - begun

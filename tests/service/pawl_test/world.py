@@ -17,6 +17,7 @@ from .contract import Contract
 from .process import die_with_parent
 from .redis import PrivateRedis
 from .signature import Keys
+from .tap import witnesses
 from .wait import DEADLINE_S
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -55,6 +56,19 @@ def run_daemon(name, *flags, environment=None, deadline_s=DEADLINE_S):
                           capture_output=True, text=True, timeout=deadline_s, check=False, preexec_fn=die_with_parent)
 
 
+def what_the_dead_said():
+    """The last words of daemons that nobody ended; of each once."""
+    for daemon in [one for one in _daemons if one.process.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM)]:
+        _daemons.remove(daemon)
+        daemon.reader.join(DEADLINE_S)
+        yield f"{daemon.name} ended with {daemon.process.returncode}, having said:"
+        yield from daemon.last_words().splitlines()
+
+
+_daemons = []
+witnesses.append(what_the_dead_said)
+
+
 class Daemon:
     """A running daemon; its standard error is read line by line."""
 
@@ -66,6 +80,7 @@ class Daemon:
         _in_use[settings["STATE_DIRECTORY"]] = self.process
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
+        _daemons.append(self)
         atexit.register(self.kill)
         match = LISTENING.match(self.line(LISTENING.match, "that it listens"))
         self.host, self.port = match.group(1), int(match.group(2))
@@ -111,8 +126,14 @@ class Daemon:
         status = self.process.wait(deadline_s)
         self.reader.join(deadline_s)
         if SANITIZER.search(self.log()):
-            raise AssertionError(f"{self.name}: {self.log()[-3000:]}")
+            raise AssertionError(f"{self.name}: {self.last_words()}")
         return status
+
+    def last_words(self):
+        """What a sanitizer found, or the end of what was said."""
+        log = self.log()
+        found = SANITIZER.search(log)
+        return log[found.start():][:3500] if found else log[-3000:]
 
     def kill(self):
         if self.process.poll() is None:
