@@ -69,9 +69,9 @@ int run_hold_close(struct run *run, int status);
 /* When the command is to be ended that is protected until deadline_ms. */
 void run_hold_times(const struct run *run, const struct pawl_grant *grant, int64_t *signal_ms,
                     int64_t *kill_ms);
-/* How long it has from the signal on. */
 /* From SIGKILL to the end of the hold. */
 int64_t run_hold_margin_ms(int64_t ttl_ms);
+/* How long it has from the signal to SIGKILL. */
 int64_t run_hold_grace_ms(const struct run *run, int64_t ttl_ms);
 
 /* run_command.c: starts it. CLI_GO_ON, or the exit status. */
