@@ -8,16 +8,14 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/service"))
 
-from pawl_test import BUILD, World, wait_until  # noqa: E402,F401  pylint: disable=wrong-import-position
-from pawl_test.process import die_with_parent  # noqa: E402  pylint: disable=wrong-import-position
+from world import BUILD, World, wait_until  # noqa: F401
+from world.process import die_with_parent
 
 DEADLINE_S = 30
 _folder = tempfile.mkdtemp(prefix="pawl-client-")

@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 
 from client_world import BUILD, ROOT, Line, Plan, World, compile_c, done, now_ms
-from pawl_test import check, check_equal, main, skip, test
-from pawl_test.process import die_with_parent
+from world import check, check_equal, main, skip, test
+from world.process import die_with_parent
 
 WORLD = World()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-attack-"))

@@ -6,7 +6,7 @@ import re
 
 from client_world import (CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, Line, Plan, World, canned,
                           closed_port, done, now_ms, problem, program, until_ms, wait_until)
-from pawl_test import check, check_equal, check_in, main, test
+from world import check, check_equal, check_in, main, test
 
 WORLD = World()
 LEASE, GATEWAY = Line(WORLD.lease_daemon.port), Line(WORLD.gateway_daemon.port)

@@ -5,7 +5,7 @@ import os
 import signal
 
 from client_world import CUT_BEFORE_ANSWER, CUT_IN_REQUEST, Line, Plan, World, done, now_ms, problem, program, until_ms, wait_until
-from pawl_test import check, check_equal, check_in, main, test
+from world import check, check_equal, check_in, main, test
 
 WORLD = World()
 LEASE = Line(WORLD.lease_daemon.port)

@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from client_world import World, done, program
-from pawl_test import BUILD, check, check_equal, check_in, main, test
+from world import BUILD, check, check_equal, check_in, main, test
 
 WORLD = World()
 FOLDER = Path(tempfile.mkdtemp(prefix="pawl-https-"))

@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 
 from client_world import BUILD, ROOT, World
-from pawl_test import check, check_equal, check_in, main, test
-from pawl_test.process import die_with_parent
+from world import check, check_equal, check_in, main, test
+from world.process import die_with_parent
 
 WORLD = World()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-install-"))

@@ -11,8 +11,8 @@ import tempfile
 
 from client_world import (BUILD, CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, ROOT, Line, World, canned,
                           compile_c, done, program, sanitizers, wait_until)
-from pawl_test import check, check_equal, check_in, main, test
-from pawl_test.process import die_with_parent
+from world import check, check_equal, check_in, main, test
+from world.process import die_with_parent
 
 WORLD = World()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-library-"))

@@ -9,15 +9,13 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests/service"))
 
-from pawl_test import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
-from pawl_test.process import die_with_parent  # noqa: E402 pylint: disable=wrong-import-position
+from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: F401
+from world.process import die_with_parent
 
 METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
 DEADLINE_S = 15

@@ -74,7 +74,7 @@ def h(name, *lines):
 FAULTS = (
     ("function-length", "a function of 61 lines or more", {"shared/bad.c": LONG_FUNCTION}, "bad.c:4: bad has 62 lines"),
     ("function-length", "a long function of a script", {"lease/scripts/long.lua": LONG_SCRIPT}, "long has 61 lines"),
-    ("file-length", "a file of 401 lines", {"shared/bad.c": c(*["int bad;"] * 400)}, "bad.c:1: 401 lines"),
+    ("file-length", "a file of 801 lines", {"shared/bad.c": c(*["int bad;"] * 800)}, "bad.c:1: 801 lines"),
     ("columns", "a line of 111 columns", {"shared/bad.c": c("/* " + "x" * 105 + " */")}, "bad.c:2: 111 columns"),
     ("head-comment", "a file that does not say what it is", {"shared/bad.c": "/* A file. */\n"}, "bad.c:1: does not begin"),
     ("head-comment", "a head with another name", {"shared/bad.h": h("good.h")}, "shared/bad.h:1: does not begin"),

@@ -10,13 +10,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "service"))
-
-from pawl_test import ROOT, check, check_equal, check_in, main, skip, test  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
+from world import ROOT, check, check_equal, check_in, main, skip, test
+from world.process import die_with_parent
 
 MADE = ROOT / "build/deb"
 VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()

@@ -6,15 +6,13 @@ import importlib.util
 import json
 import pathlib
 import shutil
-import sys
 import tempfile
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "service"))
 
-from pawl_test.redis import Connection, PrivateRedis, RedisError  # noqa: E402,F401
-from pawl_test.tap import check, check_equal, check_in, main, test  # noqa: E402,F401
+from world.redis import Connection, PrivateRedis, RedisError  # noqa: F401
+from world.tap import check, check_equal, check_in, main, test  # noqa: F401
 
 TOKEN_LAST = 999999999999999
 REMEMBER_MS = 1000

@@ -3,7 +3,7 @@
 import json
 
 from lua_test import REMEMBER_MS, Lease, check, check_equal, text
-from pawl_test.redis import Connection
+from world.redis import Connection
 
 DESK, ALARM = "pawl:{07}:d:desk-1", "pawl:{store}:alarm"
 

@@ -2,7 +2,7 @@
 """Every reply of every script in gateway/scripts."""
 
 from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, test, text
-from pawl_test.redis import Connection
+from world.redis import Connection
 
 STORE = Store()
 NOW = 1000000

@@ -7,7 +7,7 @@ import random
 
 from line_model import DESK_MS, LeaseModel, World
 from lua_test import EMPTY, EPOCH, REMEMBER_MS, Lease, Store, check, check_equal, main, stripe_of, test, text
-from pawl_test.redis import Connection
+from world.redis import Connection
 
 SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
 STEPS = int(os.environ.get("PAWL_STEPS", 2500))

@@ -2,7 +2,7 @@
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
 from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
-from pawl_test.redis import Connection
+from world.redis import Connection
 
 STORE = Store()
 NOW, TTL = 1000000, 5000

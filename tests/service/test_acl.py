@@ -16,10 +16,10 @@ import sys
 import tempfile
 import threading
 
-from pawl_test import BUILD, ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError, check, check_equal, check_in, \
+from world import BUILD, ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError, check, check_equal, check_in, \
     main, run_daemon, test, wait_until
-from pawl_test.redis import DURABLE, Connection
-from pawl_test.wait import DEADLINE_S
+from world.redis import DURABLE, Connection
+from world.wait import DEADLINE_S
 
 FILE = ROOT / "deploy" / "redis.acl"
 USERS = ("pawl", "pawl-operator")

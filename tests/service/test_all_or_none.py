@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 
-from pawl_test import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world import World, check, check_equal, check_in, main, read_token, test, wait_until
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")

@@ -19,9 +19,9 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import (BUILD, World, check, check_equal, check_in, main, test)  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.wait import DEADLINE_S, wait_until  # noqa: E402
+from world import (BUILD, World, check, check_equal, check_in, main, test)  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.wait import DEADLINE_S, wait_until  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "watch", "history", "force-release",

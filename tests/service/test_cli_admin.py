@@ -12,9 +12,9 @@ import threading
 
 sys.dont_write_bytecode = True
 
-from pawl_test import World, check, check_equal, check_in, main, test  # noqa: E402
-from pawl_test.cli import PAWL, Cli  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, test  # noqa: E402
+from world.cli import PAWL, Cli  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 world = World()
 pawl = Cli(world)

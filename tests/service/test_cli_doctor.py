@@ -13,8 +13,8 @@ from email.utils import formatdate
 
 sys.dont_write_bytecode = True
 
-from pawl_test import BUILD, Daemon, Keys, World, check, check_equal, check_in, main, test  # noqa: E402
-from pawl_test.cli import PAWL, Cli  # noqa: E402
+from world import BUILD, Daemon, Keys, World, check, check_equal, check_in, main, test  # noqa: E402
+from world.cli import PAWL, Cli  # noqa: E402
 
 world = World()
 pawl = Cli(world)

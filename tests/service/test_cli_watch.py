@@ -14,10 +14,10 @@ import threading
 
 sys.dont_write_bytecode = True
 
-from pawl_test import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from pawl_test.cli import PAWL, Cli  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
+from world.cli import PAWL, Cli  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 world = World()
 pawl = Cli(world)

@@ -9,8 +9,8 @@ import random
 import threading
 import time
 
-from pawl_test import World, check, check_equal, main, test
-from pawl_test.wait import DEADLINE_S
+from world import World, check, check_equal, main, test
+from world.wait import DEADLINE_S
 
 WORLD = World("--threads", "2")
 CLIENTS, RACE_S = 8, 1.5  # longer on a machine on which too little happens in that time

@@ -5,7 +5,7 @@ import copy
 import json
 import re
 
-from pawl_test import BUILD, ROOT, World, Wrong, check, check_equal, check_in, main, test
+from world import BUILD, ROOT, World, Wrong, check, check_equal, check_in, main, test
 
 WORLD = World()
 PROBLEM = re.compile(r'^PROBLEM\((\w+), "([a-z-]+)", (\d+), ([01]), (\d+), "([^"]*)",', re.M)

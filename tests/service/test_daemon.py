@@ -9,9 +9,9 @@ import socket
 import tempfile
 import time
 
-from pawl_test import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
+from world import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
     run_daemon, test, wait_until
-from pawl_test.client import Closed
+from world.client import Closed
 
 WORLD = World()
 BOTH = ("pawl-lease", "pawl-gateway")

@@ -18,9 +18,9 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 FREE_PORTS = ["--listen-lease", "127.0.0.1:0", "--listen-gateway", "127.0.0.1:0"]

@@ -11,11 +11,11 @@ import subprocess
 import tempfile
 import threading
 
-from pawl_test import World, check, check_equal, check_in, main, test, wait_until
-from pawl_test.client import Client
-from pawl_test.relay import FROM_REDIS, Relay
-from pawl_test.upstream import Upstream, route, routes_file
-from pawl_test.world import BUILD, Daemon
+from world import World, check, check_equal, check_in, main, test, wait_until
+from world.client import Client
+from world.relay import FROM_REDIS, Relay
+from world.upstream import Upstream, route, routes_file
+from world.world import BUILD, Daemon
 
 DOUBT = "pawl:{store}:doubt"
 FORMER, ELSEWHERE = "former-of-this-b", "former-elsewhere"  # incarnations: of this boot, and of another

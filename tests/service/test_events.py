@@ -7,9 +7,9 @@ import socket
 import threading
 import time
 
-from pawl_test import Daemon, World, check, check_equal, check_in, main, test, wait_until
-from pawl_test.client import Answer
-from pawl_test.wait import DEADLINE_S
+from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world.client import Answer
+from world.wait import DEADLINE_S
 
 WORLD = World("--log-format", "json")
 TOLD_MS = 100  # a loss is told to a holder that listens within this

@@ -3,7 +3,7 @@
 
 import signal
 
-from pawl_test import World, check, check_equal, main, test, wait_until
+from world import World, check, check_equal, main, test, wait_until
 
 SAVE = """local saved = {}
 for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do

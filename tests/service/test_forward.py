@@ -9,8 +9,8 @@ import socket
 import tempfile
 import threading
 
-from pawl_test import TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test, wait_until
-from pawl_test.upstream import Upstream, route, routes_file
+from world import TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test, wait_until
+from world.upstream import Upstream, route, routes_file
 
 UPSTREAM = Upstream()
 

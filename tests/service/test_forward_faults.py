@@ -18,11 +18,11 @@ import tempfile
 import threading
 import time
 
-from pawl_test import World, check, check_equal, main, test, wait_until
-from pawl_test.client import Client
-from pawl_test.relay import FROM_REDIS, TO_REDIS, Relay
-from pawl_test.world import Daemon
-from pawl_test.upstream import Upstream, route, routes_file
+from world import World, check, check_equal, main, test, wait_until
+from world.client import Client
+from world.relay import FROM_REDIS, TO_REDIS, Relay
+from world.world import Daemon
+from world.upstream import Upstream, route, routes_file
 
 EACH = 20
 STATES = ("asked", "recorded", "queued", "sent", "answered", "unknown")

@@ -6,8 +6,8 @@ import re
 import tempfile
 import threading
 
-from pawl_test import World, check, check_equal, main, test, wait_until
-from pawl_test.upstream import Upstream, route, routes_file
+from world import World, check, check_equal, main, test, wait_until
+from world.upstream import Upstream, route, routes_file
 
 MANY = 192
 OF_A_CALL = 32  # CLOSE_MAX in gateway/closer.h

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 
-from pawl_test import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
+from world import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
 
 # Waits the documented way; the second gateway polls as by default (docs/decisions/0007).
 WORLD = World(gateway_flags=["--suspend-always"])

@@ -4,8 +4,8 @@
 import re
 import time
 
-from pawl_test import World, check, check_equal, check_in, main, test, wait_until
-from pawl_test.client import Closed
+from world import World, check, check_equal, check_in, main, test, wait_until
+from world.client import Closed
 
 WORLD = World()
 QUICK = World("--header-timeout", "300ms", "--body-timeout", "400ms", "--suspend-always", gateway_flags=["--max-body-memory", "64KiB"])

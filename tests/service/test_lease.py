@@ -7,7 +7,7 @@ import os
 import time
 import zlib
 
-from pawl_test import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world import World, check, check_equal, check_in, main, read_token, test, wait_until
 
 WORLD = World("--log-level", "debug", "--log-format", "json")
 NEVER = "x" * 22  # a lease_id that holds nothing

@@ -4,7 +4,7 @@
 import json
 import urllib.parse
 
-from pawl_test import World, check, check_equal, check_in, main, test
+from world import World, check, check_equal, check_in, main, test
 
 WORLD = World()
 

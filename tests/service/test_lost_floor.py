@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 
-from pawl_test import Daemon, World, check_equal, main, test, wait_until
+from world import Daemon, World, check_equal, main, test, wait_until
 
 WORLD = World()
 FOLDER = tempfile.mkdtemp(prefix="pawl-floor-")

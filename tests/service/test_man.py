@@ -10,8 +10,8 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from pawl_test import BUILD, ROOT, check, check_equal, check_in, main, skip, test  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import BUILD, ROOT, check, check_equal, check_in, main, skip, test  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 SOURCES = ROOT / "docs/man"
 PAGES = sorted(path.name[:-len(".md")] for path in SOURCES.glob("*.md"))

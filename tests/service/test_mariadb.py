@@ -11,9 +11,9 @@ import os
 import re
 import subprocess
 
-from pawl_test import BUILD, ROOT, Keys, World, check, check_equal, check_in, main, signed_token, test, wait_until
-from pawl_test.mariadb import PrivateMariadb
-from pawl_test.sql import SqlError, quoted, texts_that_are_no_token
+from world import BUILD, ROOT, Keys, World, check, check_equal, check_in, main, signed_token, test, wait_until
+from world.mariadb import PrivateMariadb
+from world.sql import SqlError, quoted, texts_that_are_no_token
 
 SQL = ROOT / "deploy" / "mariadb" / "pawl.sql"
 README = ROOT / "deploy" / "mariadb" / "README.md"

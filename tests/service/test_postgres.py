@@ -9,9 +9,9 @@ import os
 import re
 import subprocess
 
-from pawl_test import BUILD, ROOT, Keys, World, check, check_equal, check_in, main, signed_token, test, wait_until
-from pawl_test.postgres import PrivatePostgres
-from pawl_test.sql import SqlError, quoted, texts_that_are_no_token
+from world import BUILD, ROOT, Keys, World, check, check_equal, check_in, main, signed_token, test, wait_until
+from world.postgres import PrivatePostgres
+from world.sql import SqlError, quoted, texts_that_are_no_token
 
 SQL = ROOT / "deploy" / "postgres" / "pawl.sql"
 README = ROOT / "deploy" / "postgres" / "README.md"

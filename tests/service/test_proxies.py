@@ -8,8 +8,8 @@ import signal
 
 import yaml
 
-from pawl_test import Client, Keys, World, check, check_equal, check_in, main, read_token, signed_token, skip, test, wait_until
-from pawl_test.proxies import DEPLOY, App, Line, Proxy, program
+from world import Client, Keys, World, check, check_equal, check_in, main, read_token, signed_token, skip, test, wait_until
+from world.proxies import DEPLOY, App, Line, Proxy, program
 
 WORLD = World()
 NAMES = ("nginx", "haproxy", "caddy")

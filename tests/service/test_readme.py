@@ -5,7 +5,7 @@ import concurrent.futures
 import re
 import subprocess
 
-from pawl_test import ROOT, World, check_equal, check_in, main, test, wait_until
+from world import ROOT, World, check_equal, check_in, main, test, wait_until
 
 WORLD = World()
 

@@ -15,11 +15,11 @@ import zlib
 
 sys.dont_write_bytecode = True
 
-from pawl_test import (BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test,  # noqa: E402
+from world import (BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test,  # noqa: E402
                        wait_until)
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.upstream import Upstream  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.upstream import Upstream  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 GHOST, ONE, OTHER = "GhostGatewayIdXX", "Incarnation-of-1", "Incarnation_of_2"

@@ -9,7 +9,7 @@ import tempfile
 
 import jsonschema
 
-from pawl_test import ROOT, Keys, check, check_equal, check_in, main, run_daemon, test
+from world import ROOT, Keys, check, check_equal, check_in, main, run_daemon, test
 
 CONFIG = 78
 FOLDER = tempfile.TemporaryDirectory(prefix="pawl-routes-")

@@ -12,10 +12,10 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
-from pawl_test.cli import PAWL, Cli  # noqa: E402
-from pawl_test.running import Run, children, group_lives, lives, state_of  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from world.cli import PAWL, Cli  # noqa: E402
+from world.running import Run, children, group_lives, lives, state_of  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 world = World()
 pawl = Cli(world)

@@ -17,11 +17,11 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
-from pawl_test.cli import PAWL, Cli  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from world.cli import PAWL, Cli  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 world = World()
 pawl = Cli(world)
@@ -243,8 +243,8 @@ os.execvp(sys.argv[1], sys.argv[1:])
 # The first process of a process namespace of its own: it waits for every orphan, and says which number the next one gets.
 KILLED = """
 import os, pathlib, signal, subprocess, sys
-from pawl_test import wait_until
-from pawl_test.running import children, group_lives, name_of, state_of
+from world import wait_until
+from world.running import children, group_lives, name_of, state_of
 
 what, pawl, name = sys.argv[1:]
 script = {"stranger": "", "rest": "(trap '' HUP TERM; sleep 600; sleep 600) & "}[what] + "echo $$; exec sleep 600"

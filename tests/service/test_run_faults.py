@@ -13,9 +13,9 @@ import time
 
 sys.dont_write_bytecode = True
 
-from pawl_test import Client, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
-from pawl_test.cli import Cli  # noqa: E402
-from pawl_test.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
+from world import Client, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from world.cli import Cli  # noqa: E402
+from world.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
 
 world = World()
 pawl = Cli(world)

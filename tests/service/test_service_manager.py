@@ -11,8 +11,8 @@ import socket
 import subprocess
 import time
 
-from pawl_test import BUILD, ROOT, Daemon, World, check, check_equal, check_in, keeps_within, main, run_daemon, skip, test, wait_until
-from pawl_test.process import die_with_parent
+from world import BUILD, ROOT, Daemon, World, check, check_equal, check_in, keeps_within, main, run_daemon, skip, test, wait_until
+from world.process import die_with_parent
 
 WORLD = World()
 BOTH = ("pawl-lease", "pawl-gateway")

@@ -9,7 +9,7 @@ import signal
 import time
 import zlib
 
-from pawl_test import World, check, check_equal, check_in, main, test, wait_until
+from world import World, check, check_equal, check_in, main, test, wait_until
 
 WORLD = World("--log-level", "debug", "--log-format", "json")
 SESSIONS = "/v1/sessions"

@@ -11,9 +11,9 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from pawl_test import (BUILD, PrivateRedis, World, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.wait import DEADLINE_S  # noqa: E402
+from world import (BUILD, PrivateRedis, World, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 ID = "AAAAAAAAAAAAAAAAAAAAAAAA"

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 
-from pawl_test import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
+from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
     run_daemon, test, wait_until
 
 TIMEOUT_MS = 300

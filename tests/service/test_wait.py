@@ -10,7 +10,7 @@ import threading
 import time
 import zlib
 
-from pawl_test import World, check, check_equal, check_in, keeps_within, main, test, wait_until
+from world import World, check, check_equal, check_in, keeps_within, main, test, wait_until
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")  # another instance on the same store

@@ -15,7 +15,7 @@ import time
 
 import pycurl
 
-from pawl_test import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, keeps_within, main, \
+from world import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, keeps_within, main, \
     sha_of, test, wait_until
 
 WORLD = World()

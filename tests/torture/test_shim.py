@@ -13,11 +13,10 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
 
-from pawl_test import BUILD, check, check_equal, main, test, wait_until  # noqa: E402
-from pawl_test.process import die_with_parent  # noqa: E402
-from pawl_test.redis import DURABLE, Connection  # noqa: E402
+from world import BUILD, check, check_equal, main, test, wait_until  # noqa: E402
+from world.process import die_with_parent  # noqa: E402
+from world.redis import DURABLE, Connection  # noqa: E402
 
 SHIM = str(BUILD / "torture" / "shim.so")
 PAGE_BYTES = 32

@@ -20,7 +20,7 @@ from .signature import Keys
 from .tap import witnesses
 from .wait import DEADLINE_S
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PAWL_BUILD") or ROOT / "build")
 
 LISTENING = re.compile(r"^listening on http://(.*):(\d+)$")

@@ -14,7 +14,7 @@ import threading
 from .process import die_with_parent
 from .wait import DEADLINE_S, wait_until
 
-DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
+DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 
 
 class _Landing(http.server.BaseHTTPRequestHandler):

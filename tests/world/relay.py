@@ -8,7 +8,7 @@ import threading
 
 from .wait import DEADLINE_S
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 TO_REDIS, FROM_REDIS = "to redis", "from redis"
 
 
