@@ -3,7 +3,7 @@
 --   KEYS[1]  pawl:{store}, the record: id epoch run roll time alive clock ceiling gate gaterun why how open,
 --   and perhaps leaps routes (gateway/scripts/lib/intent.lua)
 --   (the keys of stripes and members are made here; shared/record/keys.h names them all)
-local SCHEMA = '4:' -- as KEYS_SCHEMA in shared/record/keys.h
+local SCHEMA = '5:' -- as KEYS_SCHEMA in shared/record/keys.h
 local STRIPES, TOKEN_LAST, TOLERATED_MS = 256, 999999999999999, 50
 local RAW_MS = clock_ms()
 local MEMBERS = KEYS[1] .. ':members'

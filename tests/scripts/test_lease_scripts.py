@@ -46,16 +46,16 @@ def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
 @test
 def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
     begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.init("4:other", 9)), ["exists", IDENTITY])
+    check_equal(STORE.unchanged_by(lambda: STORE.init("5:other", 9)), ["exists", IDENTITY])
     for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll")):
         STORE.redis("FLUSHALL")
         STORE.at(NOW)
         STORE.redis("HSET", key, field, 5)
-        check_equal(STORE.unchanged_by(lambda: STORE.init("4:other", 9)), ["exists", ""], key)
+        check_equal(STORE.unchanged_by(lambda: STORE.init("5:other", 9)), ["exists", ""], key)
     STORE.redis("FLUSHALL")
     STORE.at(NOW)
     STORE.redis("SADD", MEMBERS, "somebody")
-    check_equal(STORE.unchanged_by(lambda: STORE.init("4:other", 9)), ["exists", ""], MEMBERS)
+    check_equal(STORE.unchanged_by(lambda: STORE.init("5:other", 9)), ["exists", ""], MEMBERS)
 
 
 @test
@@ -91,7 +91,7 @@ def every_script_refuses_a_stripe_whose_numbers_are_none():
 
 @test
 def every_script_refuses_another_schema():
-    for identity in ("1" + IDENTITY[1:], "5" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
+    for identity in ("1" + IDENTITY[1:], "6" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
         lease = begin()
         STORE.redis("HSET", lease.stripe, "id", identity)
         check_equal(STORE.unchanged_by(lease.look), ["not-ours"], identity)

@@ -209,7 +209,7 @@ def an_empty_redis_is_told_and_stays_empty():
 def another_store_or_another_schema_is_told_and_not_touched():
     a = founder(LIFE)
     all_in(a)
-    a.identity = "4:other"
+    a.identity = "5:other"
     check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
     for identity in ("1" + IDENTITY[1:], "22" + IDENTITY[1:]):
         for key in STRIPES + [RECORD]:
@@ -526,7 +526,7 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         b.epoch -= 1
 
     def another_store(b):
-        b.identity = "4:other"
+        b.identity = "5:other"
 
     def unknown(b):
         b.name = "nobody"

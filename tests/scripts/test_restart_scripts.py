@@ -81,7 +81,7 @@ def every_script_runs_for_a_caller_of_this_life_who_has_seen_no_more_than_there_
 @test
 def every_script_refuses_a_caller_of_another_store_or_schema():
     lease, _, _ = begin()
-    for identity in ("4:other", "5" + IDENTITY[1:], "", IDENTITY[2:]):
+    for identity in ("5:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
         refused_by_all(lease, "not-ours", identity=identity)
 
 

@@ -8,7 +8,7 @@ sys.dont_write_bytecode = True
 from lua_test import TOKEN_LAST, Store, check, check_equal, main, test  # noqa: E402
 
 RECORD = "pawl:{store}"
-ID = "4:store-aaaaaaaaaaaaaaaaaa"
+ID = "5:store-aaaaaaaaaaaaaaaaaa"
 EPOCH, BLOCK, FRESH_MS = 7, 1000, 10000
 
 store = Store()
@@ -134,7 +134,7 @@ def scanned(how="look"):
             return top, lease, epoch, ending, wrong
 
 
-def recover(floor, expected="", fresh="4:fresh-aaaaaaaaaaaaaaaaaa", epoch=0, force=""):
+def recover(floor, expected="", fresh="5:fresh-aaaaaaaaaaaaaaaaaa", epoch=0, force=""):
     return run("recover", expected, fresh, floor, epoch, force)
 
 
@@ -343,21 +343,21 @@ def a_skeleton_waits_for_the_floor_of_everybody_that_is_listed():
 @test
 def a_skeleton_is_made_anew_only_while_nobody_has_come_to_it():
     empty()
-    run("skeleton", "4:mistyped", 1700000000, "gate-x")
+    run("skeleton", "5:mistyped", 1700000000, "gate-x")
     check_equal(run("skeleton", ID, 1600000000, "gate-y"), ["made"])
     check_equal((record()["id"], record()["gate"], record()["epoch"], stripe(7)["id"]), (ID, "gate-y", "1700000000", ID))
     Service("one").pulse()
-    refused(lambda: run("skeleton", "4:mistyped", 1700000000, "gate-z"), "exists", ID)
+    refused(lambda: run("skeleton", "5:mistyped", 1700000000, "gate-z"), "exists", ID)
 
 
 @test
 def a_skeleton_is_refused_where_any_part_of_a_store_is():
     begin()
-    refused(lambda: run("skeleton", "4:other", 1, "gate-x"), "exists", ID)
+    refused(lambda: run("skeleton", "5:other", 1, "gate-x"), "exists", ID)
     for left in (["HSET", "pawl:{3f}", "counter", 9], ["HSET", RECORD, "epoch", 9], ["SADD", RECORD + ":members", "one"]):
         empty()
         redis(*left)
-        refused(lambda: run("skeleton", "4:other", 1, "gate-x"), "exists", "")
+        refused(lambda: run("skeleton", "5:other", 1, "gate-x"), "exists", "")
 
 
 # -- recover
@@ -440,7 +440,7 @@ def a_store_without_a_living_lease_service_is_recovered_without_force():
 @test
 def another_store_is_not_recovered():
     begin()
-    refused(lambda: recover(5000, expected="4:other"), "another", ID)
+    refused(lambda: recover(5000, expected="5:other"), "another", ID)
     check_equal(recover(5000, expected=ID)[0], "recovered")
     empty()
     redis("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
@@ -461,8 +461,8 @@ def missing_parts_are_made_and_numbers_that_are_none_are_replaced():
 @test
 def an_empty_redis_is_recovered_under_the_given_identity():
     empty()
-    check_equal(recover(TOKEN_LAST, fresh="4:mine", epoch=1700000000), ["recovered", 1700000001, "4:mine", 0])
-    check_equal((stripe(0)["id"], stripe(0)["counter"], record()["ceiling"]), ("4:mine", str(TOKEN_LAST), str(TOKEN_LAST)))
+    check_equal(recover(TOKEN_LAST, fresh="5:mine", epoch=1700000000), ["recovered", 1700000001, "5:mine", 0])
+    check_equal((stripe(0)["id"], stripe(0)["counter"], record()["ceiling"]), ("5:mine", str(TOKEN_LAST), str(TOKEN_LAST)))
     check_equal(hash_of(RECORD + ":doubt"), {"whichever_it_was whichever_it_was": "open"})  # who had sent what nobody knows
     check(seen()["sound"])
 
