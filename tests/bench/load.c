@@ -165,8 +165,7 @@ int main(int argc, char **argv)
 {
     struct options o = {.plan = {.connections = 64, .warm_s = 0.3, .measure_s = 2, .names = 2048},
                         .speak = "http",
-                        .job = "lease",
-                        .path = "/livez"};
+                        .job = "lease"};
     struct engine_result *result = calloc(1, sizeof(*result));
     struct job job;
 
@@ -174,7 +173,7 @@ int main(int argc, char **argv)
     if (!result)
         load_fail("no memory");
     if (strcmp(o.job, "idle") == 0) {
-        idle_run(o.plan.to, o.plan.connections, o.path);
+        idle_run(o.plan.to, o.plan.connections, o.path ? o.path : "/livez");
         return 0;
     }
     job_prepare(&o, &job);
