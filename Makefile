@@ -7,6 +7,7 @@
 #   make test        every layer of tests        make lint    every rule
 #   make torture     every accident, as often as an issue asked for (a good half hour)
 #   make bench       the figures                 make mutants     every defence removed once
+#   make bench-instructions   instructions a request, beside those of tests/bench/baseline
 #   make clean
 #   make install     PREFIX=/usr/local DESTDIR=   make uninstall   (deploy/build/install.mk)
 #   make deb         Debian packages, in build/deb
@@ -92,7 +93,7 @@ BENCH_GATEWAY := $(BUILD)/bench/pawl-gateway
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
-.PHONY: all man objects tidy unit shim fuzz run demo test torture mutants lint bench install clean FORCE
+.PHONY: all man objects tidy unit shim fuzz run demo test torture mutants lint bench bench-instructions install clean FORCE
 all: $(PROGRAMS) $(LIBPAWL) $(SHIM) man
 man: $(MAN)
 objects: $(OBJECTS) $(SHIM)
@@ -307,6 +308,17 @@ lint: build/flags.mk
 bench: all $(BENCH_LEASE) $(BENCH_GATEWAY)
 	@deploy/install-deps test
 	PAWL_BUILD=$(BUILD) tests/bench/run
+
+# Instructions a request, beside those of the commit that comparisons are with (tests/bench/baseline/README.md).
+BASELINE := $(file <tests/bench/baseline/COMMIT)
+build/baseline/$(BASELINE)/build/pawl-gateway:
+	@mkdir -p build/baseline/$(BASELINE)
+	git archive $(BASELINE) | tar -x -C build/baseline/$(BASELINE)
+	MAKEFLAGS= $(MAKE) --no-print-directory -C build/baseline/$(BASELINE) all
+
+bench-instructions: all build/baseline/$(BASELINE)/build/pawl-gateway
+	@deploy/install-deps test
+	tests/bench/instructions --build $(BUILD) --baseline build/baseline/$(BASELINE)/build --output build/instructions.json
 
 include deploy/build/install.mk
 
