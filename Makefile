@@ -47,8 +47,10 @@ GEN := build/gen
 VERSION := $(file <VERSION)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wswitch-enum -Wvla $(if $(WERROR),-Werror)
-# glibc refuses _FORTIFY_SOURCE without optimisation, and the sanitizers see more without it.
-HARDENING := $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
+# glibc refuses _FORTIFY_SOURCE without optimisation, and the sanitizers see more without it. What a compiler has of
+# the rest stands in build/flags.mk; a package's build brings a lower _FORTIFY_SOURCE along.
+HARDENING = $(if $(SANITIZE),,-U_FORTIFY_SOURCE $(or $(HARDENING_$(notdir $(CC))),-D_FORTIFY_SOURCE=2)) \
+	-fstack-protector-strong -fPIE
 CODE := $(if $(SANITIZE),-O1 -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer,-O2) -g
 CPPFLAGS_ALL = -D_GNU_SOURCE -DPAWL_VERSION='"$(VERSION)"' -I. -I$(GEN) $(DEPS_CFLAGS) $(CPPFLAGS)
 CFLAGS_ALL = -std=c11 $(WARNINGS) $(CODE) $(HARDENING) $(CFLAGS)
@@ -123,6 +125,7 @@ $(call keep,$(GEN)/scripts.txt,$(wildcard lease/scripts/*.lua gateway/scripts/*.
 endif
 endif
 
+HARDENING_WANTED := -D_FORTIFY_SOURCE=3 -fstack-clash-protection -fcf-protection
 LIBRARIES := hiredis libmicrohttpd libcjson libuv libsodium
 
 build/flags.mk: Makefile deploy/install-deps
@@ -133,7 +136,11 @@ build/flags.mk: Makefile deploy/install-deps
 	libs=$$(pkg-config --libs $(LIBRARIES)); \
 	curl=$$(pkg-config --libs libcurl); \
 	{ echo "DEPS_CFLAGS := -pthread $$cflags"; echo "DEPS_LIBS := $$libs -pthread"; \
-	  echo "CURL_LIBS := $$curl"; } > $@.new
+	  echo "CURL_LIBS := $$curl"; } > $@.new; \
+	for cc in $(sort gcc clang $(notdir $(CC))); do for flag in $(HARDENING_WANTED); do \
+	  echo '#include <string.h>' | $$cc -O2 -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && \
+	    echo "HARDENING_$$cc += $$flag" >> $@.new || :; \
+	done; done
 	@mv $@.new $@
 
 # -- made from other things
