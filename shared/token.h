@@ -59,6 +59,7 @@ struct token_keys;
 /* NULL with a sentence (never a key) in why: a bad line by its number, a kid twice, a key under 16 bytes or
  * over 1,024, a file over 64 KiB, no key at all. */
 struct token_keys *token_keys_parse(struct bytes file, char *why, size_t why_size);
+/* The same of a file, which others than its owner and its group must not be able to read. */
 struct token_keys *token_keys_load(const char *path, char *why, size_t why_size);
 void token_keys_free(struct token_keys *keys); /* wipes */
 /* One line with a fresh 32-byte key, its newline and a NUL into buf (size at least TOKEN_KEY_LINE_SIZE); the

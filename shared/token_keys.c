@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -221,12 +222,15 @@ static bool read_all(int fd, char *buf, size_t size, size_t *len)
     return true;
 }
 
-static bool file_read(const char *path, char *buf, size_t size, size_t *len)
+/* others: whether everybody on the machine can read it. A group is how systemd hands a credential on. */
+static bool file_read(const char *path, char *buf, size_t size, size_t *len, bool *others)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && read_all(fd, buf, size, len);
+    struct stat file;
+    bool ok = fd >= 0 && fstat(fd, &file) == 0 && read_all(fd, buf, size, len);
     int error = errno;
 
+    *others = ok && (file.st_mode & S_IROTH) != 0;
     if (fd >= 0)
         close(fd);
     errno = error;
@@ -239,9 +243,15 @@ struct token_keys *token_keys_load(const char *path, char *why, size_t why_size)
     char reason[256];
     size_t len = 0;
     struct token_keys *keys = NULL;
+    bool others;
 
-    if (!file_read(path, file, sizeof(file), &len)) {
+    if (!file_read(path, file, sizeof(file), &len, &others)) {
         snprintf(why, why_size, "the key file %s cannot be read: %s", path, strerrordesc_np(errno));
+    } else if (others) {
+        snprintf(
+            why, why_size,
+            "the key file %s is refused: everybody on this machine can read it, and make tokens; chmod 600",
+            path);
     } else {
         keys = token_keys_parse((struct bytes){file, len}, reason, sizeof(reason));
         if (keys == NULL)

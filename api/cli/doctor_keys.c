@@ -28,19 +28,17 @@ static struct token_keys *look_at_file(struct doctor *doctor)
     struct stat status;
     struct doctor_finding *finding;
 
-    if (keys == NULL) {
-        finding = doctor_add(doctor, DOCTOR_PROBLEM, "key file");
-        doctor_say(finding->what, "%.*s", DOCTOR_TEXT_SIZE - 1, why);
-        doctor_say(finding->todo, "pawl keygen --out FILE makes one; both services read the same.");
-        return NULL;
-    }
-    shown = stat(doctor->keys_file, &status) == 0 && (status.st_mode & (S_IRWXO | S_IWGRP)) != 0;
-    finding = doctor_add(doctor, shown ? DOCTOR_PROBLEM : DOCTOR_OK, "key file");
+    shown = stat(doctor->keys_file, &status) == 0 && S_ISREG(status.st_mode) &&
+            (status.st_mode & (S_IRWXO | S_IWGRP)) != 0;
+    finding = doctor_add(doctor, shown || keys == NULL ? DOCTOR_PROBLEM : DOCTOR_OK, "key file");
     if (shown) {
         doctor_say(finding->what,
                    "others than its owner can read or change %s (mode %03o): they can make tokens",
                    doctor->keys_file, (unsigned)status.st_mode & 0777);
         doctor_say(finding->todo, "chmod 600 %s, and make new keys: pawl keygen", doctor->keys_file);
+    } else if (keys == NULL) {
+        doctor_say(finding->what, "%.*s", DOCTOR_TEXT_SIZE - 1, why);
+        doctor_say(finding->todo, "pawl keygen --out FILE makes one; both services read the same.");
     } else {
         doctor_say(finding->what, "%s can be used", doctor->keys_file);
     }

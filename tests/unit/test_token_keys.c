@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/token.h"
@@ -259,6 +260,26 @@ TEST(a_file_that_cannot_be_used_is_named_with_the_reason)
     unlink(path);
 }
 
+TEST(a_file_that_others_can_read_is_refused_and_one_of_a_group_is_not)
+{
+    static const struct {
+        mode_t mode;
+        bool taken;
+    } modes[] = {{0400, true}, {0600, true}, {0640, true}, {0644, false}, {0604, false}};
+    static const char file[] = "k1:" KEY_16 "\n";
+    char path[32], why[256];
+
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct token_keys *keys;
+        chmod(path_of(file, sizeof(file) - 1, path), modes[i].mode);
+        keys = token_keys_load(path, why, sizeof(why));
+        unlink(path);
+        CHECK_INT(keys != NULL, modes[i].taken);
+        CHECK(keys != NULL || strstr(why, "everybody on this machine can read it") != NULL);
+        token_keys_free(keys);
+    }
+}
+
 TEST(a_file_over_64_kib_is_not_read_as_its_first_part)
 {
     char *file = malloc(TOKEN_FILE_MAX_BYTES + 2), path[32], why[256];
@@ -398,6 +419,7 @@ int main(void)
     RUN(a_sentence_is_cut_to_the_room_it_is_given);
     RUN(a_key_file_is_loaded_from_its_path);
     RUN(a_file_that_cannot_be_used_is_named_with_the_reason);
+    RUN(a_file_that_others_can_read_is_refused_and_one_of_a_group_is_not);
     RUN(a_file_over_64_kib_is_not_read_as_its_first_part);
     RUN(a_made_key_is_a_line_that_can_be_read);
     RUN(no_key_is_made_under_a_name_that_is_none);
