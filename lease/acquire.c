@@ -81,7 +81,7 @@ static struct bytes acquire_lease_id(const struct acquire *a)
 /* The place is taken first: that he was granted may be told before the script's own answer arrives. */
 static bool acquire_wait(struct acquire *a)
 {
-    static const struct wait_kind kind = {&script_claim, &script_leave, acquire_claimed};
+    static const struct wait_kind kind = {&script_claim, &script_leave, false, acquire_claimed};
     struct wait_ask ask = {
         .name = a->lease.name,
         .lease_id = acquire_lease_id(a),

@@ -2,7 +2,8 @@
  * line of each.
  *
  *   all_start    read the ask, take a place to wait     400 | 422 | 503, or go on
- *   all_ask      run acquire_all.lua                    suspended
+ *   all_ask      wait for the turn (turn.h)             503, or suspended
+ *   all_goes     run acquire_all.lua                    suspended | 503
  *   all_answer   tell the holder                        201 | 200 | 403 | 409 | 410 | 422 | 503 | 504, or
  * wait (wait.h) all_again    the floor is just being raised: ask once more, for half a second all_claimed  he
  * has waited, and they are his        201 */
@@ -20,6 +21,7 @@ struct all {
     struct lease_ask ask;
     struct terms terms;
     struct waiter *waiter; /* NULL: he does not want to wait */
+    struct turn_call turn;
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
     struct loop_timer again;
@@ -29,6 +31,7 @@ struct all {
 static bool all_wait(struct all *a, const struct ask_names *names);
 static enum step all_ask(struct all *a, const struct ask_names *names);
 static enum step all_run(struct all *a);
+static void all_goes(struct turn_call *turn, enum problem bad);
 static enum step all_answer(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 static enum step all_claimed(struct http_request *req, const struct wait_ask *ask,
@@ -89,7 +92,7 @@ static struct bytes all_list(struct bytes packed)
 /* The place is taken first, as in acquire.c. */
 static bool all_wait(struct all *a, const struct ask_names *names)
 {
-    static const struct wait_kind kind = {&script_claim_all, &script_leave_all, all_claimed};
+    static const struct wait_kind kind = {&script_claim_all, &script_leave_all, true, all_claimed};
     struct wait_ask ask = {
         .name = a->lease.name,
         .lease_id = all_lease_id(a),
@@ -116,17 +119,40 @@ static enum step all_ask(struct all *a, const struct ask_names *names)
     return all_run(a);
 }
 
+/* Refused without the store. */
+static enum step all_sent_away(struct all *a, enum problem bad)
+{
+    if (a->waiter != NULL) {
+        wait_drop(a->waiter);
+    }
+    return http_refuse(a->lease.req, bad);
+}
+
 static enum step all_run(struct all *a)
 {
-    struct waiter *waiter = a->waiter;
-    enum step step;
+    a->turn.go = all_goes;
+    return turn_wait(&lease_worker_of(a->lease.req)->turn, &a->turn, TURN_ASK)
+               ? SUSPENDED
+               : all_sent_away(a, PROBLEM_OVERLOADED);
+}
 
-    lease_call_arg(&a->lease, 8, grant_may(worker_of(a->lease.req)));
-    step = lease_call_run(&a->lease, &script_acquire_all, 9, all_answer);
-    if (step == ANSWERED && waiter != NULL) {
-        wait_drop(waiter); /* refused, without the store */
+static void all_goes(struct turn_call *turn, enum problem bad)
+{
+    struct all *a = container_of(turn, struct all, turn);
+    struct lease_worker *own = lease_worker_of(a->lease.req);
+    struct waiter *waiter = a->waiter;
+
+    if (bad != PROBLEM_NONE) {
+        all_sent_away(a, bad);
+        return;
     }
-    return step;
+    lease_call_arg(&a->lease, 8, grant_may(worker_of(a->lease.req)));
+    if (lease_call_run(&a->lease, &script_acquire_all, 9, all_answer) == ANSWERED) {
+        turn_done(&own->turn);
+        if (waiter != NULL) {
+            wait_drop(waiter);
+        }
+    }
 }
 
 /* -- granted */
@@ -297,6 +323,7 @@ static enum step all_answer(struct store_call *call, enum store_outcome outcome,
     enum problem bad = record_problem(&a->lease.record, outcome, reply);
     const struct store_reply *list = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
 
+    turn_done(&lease_worker_of(a->lease.req)->turn);
     if (bad == PROBLEM_NONE && store_reply_is(reply, "queued") && a->waiter != NULL) {
         return wait_begin(a->waiter, a->lease.req);
     }

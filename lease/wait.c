@@ -21,7 +21,10 @@ enum { LEAVING_MAX = 256, LATER_MS = 5, LATER_SPREAD_MS = 512 };
 /* Only while something is asked of the store. */
 struct wait_call {
     struct lease_call lease;
+    struct turn_call turn;
     struct waiter *waiter;
+    const struct store_script *script;
+    unsigned args;
     int64_t waited_ms;
 };
 
@@ -110,6 +113,12 @@ static enum step wait_to_nobody(struct waiter *waiter)
     return step;
 }
 
+/* What it had to ask of the store was not asked. */
+static enum step wait_not_sent(struct waiter *waiter, enum problem bad)
+{
+    return waiter->state == WAIT_RETURNING ? wait_to_nobody(waiter) : wait_refuse(waiter, NULL, bad);
+}
+
 /* -- in line */
 
 static enum step wait_act(struct waiter *waiter, struct http_request *req, enum desk_news news)
@@ -185,6 +194,35 @@ void wait_gone(struct http_parked *parked)
 
 /* -- what is asked of the store */
 
+static enum problem wait_send(struct wait_call *call)
+{
+    struct waiter *waiter = call->waiter;
+    enum problem bad;
+
+    lease_call_arg(&call->lease, 5, grant_may(waiter->worker));
+    call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
+    bad = record_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
+                     call->script, LEASE_KEYS, LEASE_KEYS + call->args, call->lease.argv);
+    if (bad != PROBLEM_NONE) {
+        free(call);
+    }
+    return bad;
+}
+
+static void wait_goes(struct turn_call *turn, enum problem bad)
+{
+    struct wait_call *call = container_of(turn, struct wait_call, turn);
+    struct waiter *waiter = call->waiter;
+
+    assert(bad == PROBLEM_NONE); /* only those who ask are sent away */
+    bad = wait_send(call);
+    if (bad != PROBLEM_NONE) {
+        turn_done(&wait_worker(waiter)->turn);
+        wait_worker(waiter)->leaving -= waiter->state != WAIT_CLAIMING;
+        wait_not_sent(waiter, bad);
+    }
+}
+
 /* why: of leave.lua; NULL for claim.lua. */
 static enum problem wait_run(struct waiter *waiter, const struct store_script *script, const char *why,
                              enum step (*done)(struct store_call *, enum store_outcome,
@@ -192,27 +230,37 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
 {
     struct wait_call *call = wait_memory(sizeof(*call));
     struct wait_ask ask = wait_ask_of(waiter);
-    unsigned args = 5;
-    enum problem bad;
 
+    call->args = 5;
     lease_call_fill(&call->lease, waiter->worker, ask.name);
     lease_call_arg(&call->lease, 3, ask.lease_id);
     lease_call_arg(&call->lease, 4, ask.hold);
-    lease_call_arg(&call->lease, 5, grant_may(waiter->worker));
     if (why != NULL) {
-        lease_call_arg(&call->lease, ++args, bytes_of(why));
+        lease_call_arg(&call->lease, ++call->args, bytes_of(why));
     }
     if (ask.extra.len > 0) {
-        lease_call_arg(&call->lease, ++args, ask.extra);
+        lease_call_arg(&call->lease, ++call->args, ask.extra);
     }
     call->waiter = waiter;
-    call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
+    call->script = script;
     call->lease.record.store.done = done;
-    bad = record_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
-                     script, LEASE_KEYS, LEASE_KEYS + args, call->lease.argv);
-    if (bad != PROBLEM_NONE) {
-        free(call);
+    if (!waiter->kind->in_turn) {
+        return wait_send(call);
     }
+    call->turn.go = wait_goes;
+    turn_wait(&wait_worker(waiter)->turn, &call->turn, why == NULL ? TURN_CLAIM : TURN_LEAVE);
+    return PROBLEM_NONE;
+}
+
+static enum problem wait_call_end(struct wait_call *call, enum store_outcome outcome,
+                                  const struct store_reply *reply)
+{
+    enum problem bad = record_problem(&call->lease.record, outcome, reply);
+
+    if (call->waiter->kind->in_turn) {
+        turn_done(&wait_worker(call->waiter)->turn);
+    }
+    free(call);
     return bad;
 }
 
@@ -266,9 +314,8 @@ static enum step wait_claimed(struct store_call *call, enum store_outcome outcom
     struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
     struct waiter *waiter = own->waiter;
     int64_t waited_ms = own->waited_ms;
-    enum problem bad = record_problem(&own->lease.record, outcome, reply);
+    enum problem bad = wait_call_end(own, outcome, reply);
 
-    free(own);
     if (bad != PROBLEM_NONE) {
         return wait_refuse(waiter, NULL, bad);
     }
@@ -294,7 +341,7 @@ static enum step wait_leave(struct waiter *waiter, enum wait_state next)
         wait_worker(waiter)->leaving++;
         return SUSPENDED;
     }
-    return next == WAIT_RETURNING ? wait_to_nobody(waiter) : wait_refuse(waiter, NULL, bad);
+    return wait_not_sent(waiter, bad);
 }
 
 static enum step wait_timed_out(struct waiter *waiter, const struct store_reply *reply)
@@ -312,9 +359,8 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
 {
     struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
     struct waiter *waiter = own->waiter;
-    enum problem bad = record_problem(&own->lease.record, outcome, reply);
+    enum problem bad = wait_call_end(own, outcome, reply);
 
-    free(own);
     wait_worker(waiter)->leaving--;
     if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
         bytes_are(store_reply_text(reply, 2), "more")) {

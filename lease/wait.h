@@ -48,6 +48,7 @@ struct wait_ask {
  *   leave  ARGV: name, remember_ms, lease_id, hold, "grant" | "hold-off", "gone" | "late" */
 struct wait_kind {
     const struct store_script *claim, *leave;
+    bool in_turn; /* they wait for their turn (turn.h) */
     /* "claimed": 201. */
     enum step (*claimed)(struct http_request *req, const struct wait_ask *ask,
                          const struct store_reply *reply, int64_t waited_ms);

@@ -27,6 +27,8 @@ void lease_worker_open(struct worker *worker)
     own->desk = desk_new(worker, &own->record.line);
     own->feed = feed_new(worker, service_store_options(worker->service));
     own->hand_on = hand_on_new(worker, &own->record.line, worker->index == 0 ? HAND_ON_LOOKS : HAND_ON_TOLD);
+    turn_init(&own->turn, worker->loop,
+              worker->index > 0 ? &lease_worker_from(&worker->service->workers[0])->turn.own : NULL);
 }
 
 void lease_worker_close(struct worker *worker)
@@ -43,6 +45,7 @@ void lease_worker_free(struct worker *worker)
     hand_on_free(own->hand_on);
     feed_free(own->feed);
     desk_free(own->desk);
+    turn_free(&own->turn);
     free(own);
 }
 

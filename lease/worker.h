@@ -7,6 +7,7 @@
 #include "lease/events.h"
 #include "lease/feed.h"
 #include "lease/hand_on.h"
+#include "lease/turn.h"
 #include "lease/wait.h"
 #include "shared/record/daemon.h"
 
@@ -16,6 +17,7 @@ struct lease_worker {
     struct feed *feed;
     struct hand_on *hand_on; /* of every worker: leases that a script has left "more" to do on; the first one
                               * also looks at the alarms */
+    struct turn turn;        /* for the scripts on several leases */
     unsigned leaving;        /* leave.lua under way (wait.c) */
     /* bit t of element f: somebody who waited here (wait.h) went from f to t; what the test of the drawing
      * reads */

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""One client asks for more than its share: what the others notice of it, with the real binaries."""
+
+import json
+import multiprocessing
+import selectors
+import socket
+import statistics
+import time
+
+from world import World, check, check_equal, check_in, main, test, wait_until
+
+WORLD = World()
+ASKS_PER_S, ATTACK_S = 540, 3
+
+
+def request(method, path, fields, body):
+    data = json.dumps(body).encode()
+    head = f"{method} {path} HTTP/1.1\r\nHost: pawl\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n"
+    return (head + "".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n").encode() + data
+
+
+def attack(port, told, asks_per_s=ASKS_PER_S, seconds=ATTACK_S, count=100):
+    """Asks for so many leases in one request, so many times a second, whatever is answered; tells the statuses."""
+    poll, free, statuses, asked, begun = selectors.DefaultSelector(), [], {}, 0, time.monotonic()
+    while time.monotonic() < begun + seconds or (len(poll.get_map()) > len(free) and time.monotonic() < begun + seconds + 10):
+        while time.monotonic() < begun + seconds and asked < (time.monotonic() - begun) * asks_per_s:
+            one = free.pop() if free else socket.create_connection(("127.0.0.1", port))
+            if one not in poll.get_map():
+                poll.register(one, selectors.EVENT_READ)
+            one.sendall(request("POST", "/v1/leases", [], {"names": [f"all:{asked}:{i}" for i in range(count)], "ttl_ms": 1000}))
+            asked += 1
+        for key, _ in poll.select(0.001):
+            data = key.fileobj.recv(1 << 20)
+            if data.startswith(b"HTTP/1.1 "):  # an answer's first piece; the rest of it is of no interest
+                status = int(data[9:12])
+                statuses[status] = statuses.get(status, 0) + 1
+                free.append(key.fileobj)
+            if not data:
+                poll.unregister(key.fileobj)
+    told.put(statuses)
+
+
+def renewals_meanwhile(process, name, grant):
+    """(status, milliseconds) of each; one after the other, as a holder does."""
+    answers = []
+    while process.is_alive():
+        answer = WORLD.lease("PUT", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
+        answers.append((answer.status, answer.took_s * 1000))
+    return answers
+
+
+def percentile(values, percent):
+    return sorted(values)[min(len(values) - 1, len(values) * percent // 100)]
+
+
+@test
+def a_bystander_renews_as_ever_while_somebody_asks_for_a_hundred_leases_at_a_time():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, ttl_ms=60000)
+    told = multiprocessing.Queue()
+    process = multiprocessing.Process(target=attack, args=(WORLD.lease_daemon.port, told), daemon=True)
+    process.start()
+    answers = renewals_meanwhile(process, name, grant)
+    statuses, took = told.get(timeout=10), [took for _, took in answers]
+    print(f"# the attack was answered {statuses}; {len(took)} renewals: p50 {statistics.median(took):.2f} ms, "
+          f"p99 {percentile(took, 99):.2f} ms, the longest {max(took):.0f} ms")
+    check_equal({status for status, _ in answers}, {200})
+    check_equal(set(statuses) - {201, 503}, set())
+    check(statuses.get(201, 0) > 10, "all-or-none is still lent")
+    check(statistics.median(took) <= 10, "a renewal takes 10 ms at most")
+    check(percentile(took, 99) <= 150, "99 of 100 renewals are not held up, also on a busy machine")
+
+
+if __name__ == "__main__":
+    main()
