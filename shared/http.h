@@ -37,7 +37,11 @@ enum http_method {
     HTTP_DELETE = 16,
     HTTP_PATCH = 32,
     HTTP_OTHER = 64,
-    HTTP_ANY = 127
+    HTTP_ANY = 127,
+    /* What else a route says of itself, beside its methods. */
+    HTTP_STREAMS = 256,  /* its answer has no end: a web page of another site may not even read it */
+    HTTP_ANY_SITE = 512, /* not Pawl's own address, or one that tells nothing: any web page, any Host */
+    HTTP_COMMAND = 1024  /* an operator's: a Content-Type must be JSON's, also without a body */
 };
 
 /* How the body of a request is treated. */
@@ -263,6 +267,11 @@ struct http_options {
      * closed. NULL: never. */
     bool (*refuses)(struct http_request *req);
     unsigned connections_max;
+    /* Web pages (http_browser.c): whether it listens on loopback only, where a Host must be a loopback name
+     * or address, or one of these; the origins that may change something though they are not the Host's.
+     * Lists with commas; NULL: none. */
+    bool on_loopback;
+    const char *allow_hosts, *allow_origins;
     size_t body_max_default;    /* for routes with body_max 0 */
     size_t body_memory_max;     /* of all bodies held at once; beyond it 503 overloaded */
     unsigned header_timeout_ms; /* 10,000 */
@@ -273,6 +282,9 @@ struct http_options {
     bool suspend_always;     /* the fallback that libmicrohttpd documents; otherwise short waits poll */
     const char *server_name; /* "pawl-lease", for problems about the request itself */
 };
+
+/* NULL, or what is wrong with the two lists. */
+const char *http_browser_lists_check(const char *hosts, const char *origins);
 
 struct http_server *http_server_new(struct loop *loop, const struct http_options *options);
 /* Stop accepting; new requests on open connections get 503 draining and "Connection: close". Not from

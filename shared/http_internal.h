@@ -4,6 +4,7 @@
  *   http_listen.c   listening sockets
  *   http_head.c     the head of a request: guards, fields
  *   http_route.c    which route, what body it takes
+ *   http_browser.c  what a web page made a browser send
  *   http_enter.c    a request from its head to its answer: the one handler that libmicrohttpd calls
  *   http_request.c  what handlers read
  *   http_intake.c   bodies that come in pieces
@@ -182,8 +183,8 @@ struct http_request {
     unsigned field_count;
     enum http_length length;
     uint64_t announced;
-    enum problem refusal; /* to be told when the request is complete */
-    const char *refusal_detail;
+    enum problem refusal;                 /* to be told when the request is complete */
+    const char *refusal_detail, *foreign; /* foreign: for PROBLEM_FOREIGN_ORIGIN, by what it was known */
     unsigned allow;
     char *body;
     size_t body_len, body_size, body_max, reserved;
@@ -314,6 +315,10 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
 /* The first field of this name; NULL when there is none. */
 const struct http_field *http_field_find(const struct http_request *req, const char *name, unsigned *count);
 struct bytes http_field_value(const struct http_request *req, const struct http_field *field);
+
+/* http_browser.c: NULL, or what says that a web page of another site is behind it: "origin", "site", "host".
+ */
+const char *http_browser_why(const struct http_request *req);
 
 /* http_route.c: finds the route and what speaks against the request before its body is read. */
 void http_route_find(struct http_request *req);

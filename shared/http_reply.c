@@ -176,6 +176,9 @@ static struct json_out *problem_open(struct http_request *req, const struct prob
     json_text(out, "code", bytes_of(info->code));
     json_bool(out, "retryable", info->retryable);
     json_text(out, "instance", bytes_of(req->id));
+    if (req->refusal == PROBLEM_FOREIGN_ORIGIN) {
+        json_text(out, "why", bytes_of(req->foreign));
+    }
     return out;
 }
 

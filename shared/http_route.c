@@ -115,12 +115,19 @@ static void body_rules(struct http_request *req)
 {
     const struct http_route *route = req->route;
     bool streamed = route->body == HTTP_BODY_STREAMED;
+    unsigned types = 0;
     size_t held = streamed && req->announced > HTTP_BODY_HELD_BYTES ? HTTP_BODY_HELD_BYTES
                                                                     : (size_t)req->announced;
 
     req->body_max = route->body_max > 0 ? route->body_max
                     : streamed          ? SIZE_MAX
                                         : req->server->options.body_max_default;
+    (void)http_header(req, "Content-Type", &types);
+    if (route->methods & HTTP_COMMAND && !http_has_json_type(req) &&
+        (types > 0 || req->length != LENGTH_NONE)) {
+        refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
+        return;
+    }
     if (req->length != LENGTH_ANNOUNCED) {
         return;
     }
@@ -156,8 +163,11 @@ void http_route_find(struct http_request *req)
         }
         req->allow |= methods_of(route);
     }
+    req->foreign = http_browser_why(req);
     if (req->server->draining) {
         refuse_later(req, PROBLEM_DRAINING, NULL);
+    } else if (req->foreign != NULL) {
+        refuse_later(req, PROBLEM_FOREIGN_ORIGIN, NULL);
     } else if (req->allow == 0) {
         refuse_later(req, PROBLEM_NOT_FOUND, NULL);
     } else if (req->route == NULL) {

@@ -83,7 +83,9 @@ static bool take_value(struct options_reading *reading, unsigned row, const char
 {
     const struct option *option = &reading->program->table[row];
 
-    if (reading->flags[row])
+    if (reading->flags[row] && option->kind == OPTION_LIST)
+        value = options_list_add(reading->program, reading->flags[row], value);
+    else if (reading->flags[row])
         return options_fail(reading, "--%s is given twice.", option->name);
     if (options_value_is_secret(option) || (option->kind == OPTION_TEXT && options_value_has_password(value)))
         return fail_secret(reading, option);

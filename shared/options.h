@@ -15,6 +15,7 @@
 
 enum option_kind {
     OPTION_TEXT,
+    OPTION_LIST, /* a text whose members have commas between them; as a flag as often as you like */
     OPTION_FLAG,
     OPTION_UNSIGNED,
     OPTION_DURATION_MS,
@@ -25,7 +26,8 @@ enum option_kind {
 struct option {
     const char *name; /* "listen": --listen, PAWL_LISTEN, member "listen" */
     enum option_kind kind;
-    /* By kind: const char **, bool *, unsigned *, uint64_t * (ms), size_t *, int * (number of the choice). */
+    /* By kind: const char **, const char **, bool *, unsigned *, uint64_t * (ms), size_t *, int * (number of
+     * the choice). */
     void *place;
     const char *value; /* how the value is called in --help: "ADDR:PORT"; for a choice "text|json" */
     const char *help;

@@ -57,14 +57,14 @@ static bool takes_text(const struct option *option)
     return option->kind != OPTION_FLAG && option->kind != OPTION_UNSIGNED;
 }
 
-static const char *keep_text(const struct options_program *program, const char *text)
+const char *options_list_add(const struct options_program *program, const char *before, const char *text)
 {
-    size_t size = strlen(text) + 1;
+    size_t size = strlen(before) + strlen(text) + 2;
     struct options_text *kept = malloc(sizeof(*kept) + size);
 
     if (kept == NULL)
         abort();
-    memcpy(kept->text, text, size);
+    snprintf(kept->text, size, "%s%s%s", before, before[0] != '\0' ? "," : "", text);
     kept->next = NULL;
     if (program->texts != NULL) {
         kept->next = *program->texts;
@@ -90,11 +90,11 @@ static bool set_text(const struct options_reading *reading, unsigned row, const 
 
     if (!takes_text(option) || *text == '\0')
         return options_fail_value(reading, option, source, text);
-    if (option->kind != OPTION_TEXT)
+    if (option->kind != OPTION_TEXT && option->kind != OPTION_LIST)
         return options_value_set(option, text) || options_fail_value(reading, option, source, text);
     if (reading->flags[row] || reading->variables[row])
         return true;
-    *(const char **)option->place = keep_text(reading->program, text);
+    *(const char **)option->place = options_list_add(reading->program, "", text);
     return true;
 }
 

@@ -21,6 +21,8 @@ bool options_fail(const struct options_reading *reading, const char *format, ...
 /* "SOURCE was given VALUE; it takes ..."; a value that is or has a secret is not shown. */
 bool options_fail_value(const struct options_reading *reading, const struct option *option,
                         const char *source, const char *value);
+/* Both, with a comma between them; before may be "". Kept with the program's texts. */
+const char *options_list_add(const struct options_program *program, const char *before, const char *text);
 /* Fills the places of the members of the file. Texts only where neither flag nor variable will. */
 bool options_read_config(const struct options_reading *reading, const char *path);
 

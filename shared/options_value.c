@@ -159,7 +159,8 @@ bool options_value_set(const struct option *option, const char *text)
     unsigned long long number;
 
     switch (option->kind) {
-    case OPTION_TEXT: return set_text(option, text);
+    case OPTION_TEXT:
+    case OPTION_LIST: return set_text(option, text);
     case OPTION_FLAG: return set_flag(option, text);
     case OPTION_CHOICE: return set_choice(option, text);
     case OPTION_UNSIGNED:
@@ -216,7 +217,8 @@ static void wanted_choice(const struct option *option, char *buf, size_t size)
 void options_value_wanted(const struct option *option, char *buf, size_t size)
 {
     switch (option->kind) {
-    case OPTION_TEXT: snprintf(buf, size, "%s", option->value); return;
+    case OPTION_TEXT:
+    case OPTION_LIST: snprintf(buf, size, "%s", option->value); return;
     case OPTION_FLAG: snprintf(buf, size, "true or false"); return;
     case OPTION_CHOICE: wanted_choice(option, buf, size); return;
     case OPTION_UNSIGNED:
@@ -246,7 +248,8 @@ void options_value_present(const struct option *option, char *buf, size_t size)
 {
     buf[0] = '\0';
     switch (option->kind) {
-    case OPTION_TEXT: present_text(option, buf, size); return;
+    case OPTION_TEXT:
+    case OPTION_LIST: present_text(option, buf, size); return;
     case OPTION_FLAG: return; /* named: true; not named: what it is without */
     case OPTION_CHOICE: present_choice(option, buf, size); return;
     case OPTION_UNSIGNED: write_number(option, *(const unsigned *)option->place, buf, size); return;

@@ -21,6 +21,7 @@
 /* Everything that flags, environment and file can set. */
 struct service_settings {
     const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir, *routes;
+    const char *allow_hosts, *allow_origins;
     unsigned threads, connections_max, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t body_memory_max, body_max;

@@ -36,6 +36,11 @@ static const struct service_flag common_flags[] = {
     FLAG("log-level", log_level, OPTION_CHOICE, "debug|info|warning|error", "what is worth a line", 0, 0),
     FLAG("allow-anonymous", allow_anonymous, OPTION_FLAG, NULL,
          "listen beyond loopback though callers cannot authenticate", 0, 0),
+    FLAG("allow-host", allow_hosts, OPTION_LIST, "NAME",
+         "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed", 0,
+         0),
+    FLAG("allow-origin", allow_origins, OPTION_LIST, "https://NAME",
+         "whose web pages may change something, beside the Host's own; as often as needed", 0, 0),
     FLAG("allow-unsafe-redis", allow_unsafe_redis, OPTION_FLAG, NULL, "accept a store that can lose locks", 0,
          0),
     FLAG("suspend-always", suspend_always, OPTION_FLAG, NULL,
@@ -168,6 +173,10 @@ static int settings_check(struct service *service)
         return fail(service, SERVICE_CONFIG,
                     "--listen is not a loopback address, and callers cannot authenticate yet: "
                     "listen on 127.0.0.1 or [::1], or say --allow-anonymous");
+    }
+    bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
+    if (bad != NULL) {
+        return fail(service, SERVICE_CONFIG, bad);
     }
     int status = settings_read_password(service);
     if (status < 0 && !s->init_store) {

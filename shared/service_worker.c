@@ -64,12 +64,16 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
 void worker_serve(struct worker *worker)
 {
     const struct service_settings *settings = &worker->service->settings;
+    const char *given = worker->service->listen_given;
     struct http_route *routes = service_routes(worker->service->plan);
     struct http_options options = {
         .listen_fd = worker->listen_fd,
         .routes = routes,
         .owner = &worker->owner,
         .refuses = worker->service->plan->refuses,
+        .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
+        .allow_hosts = settings->allow_hosts,
+        .allow_origins = settings->allow_origins,
         .connections_max = settings->connections_max / settings->threads + 1,
         .body_max_default = settings->body_max,
         .body_memory_max = settings->body_memory_max / settings->threads,

@@ -290,7 +290,7 @@ def one_whose_client_leaves_makes_room_in_every_line_at_once():
     WORLD.acquire(wanted[0], lease_id=lease_id("x"))
     raw = WORLD.raw(BESIDE)
     body = '{"names":["%s","%s"],"wait_ms":60000}' % tuple(wanted)
-    raw.send(f"POST /v1/leases HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    raw.send(f"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
              + body)
     wait_until(lambda: waiting(wanted[1]) == 1, "it is in line")
     behind = Waiter(wanted[1], "bob")

@@ -249,11 +249,11 @@ def what_is_open_is_answered_and_what_comes_after_is_told_to_go_elsewhere():
         daemon = Daemon("pawl-lease", "--redis", redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0")
         first, second = WORLD.raw(daemon), WORLD.raw(daemon)
         for raw in (first, second):  # both are known to the daemon
-            raw.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             raw.answer("GET", "/livez")
         redis.stop()
         begun = time.monotonic()
-        first.send("POST /v1/leases/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        first.send("POST /v1/leases/a HTTP/1.1\r\nHost: localhost\r\n\r\n")
         wait_until(lambda: open_calls(second) > 0, "the call to the store is open")
         daemon.send(signal.SIGTERM)
         daemon.line(lambda line: "draining" in line, "that it drains")
@@ -267,7 +267,7 @@ def what_is_open_is_answered_and_what_comes_after_is_told_to_go_elsewhere():
 
 
 def open_calls(raw):
-    raw.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     text = raw.answer("GET", "/metrics").body.decode()
     return int(re.search(r"^pawl_store_calls_in_flight(?:\{[^}]*\})? (\d+)$", text, re.M).group(1))
 
@@ -275,7 +275,7 @@ def open_calls(raw):
 def refuses_work(raw):
     """By 503 draining, or by having closed a connection on which nothing was open."""
     try:
-        raw.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+        raw.send("GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = raw.answer("GET", "/version")
     except Closed:
         return True
@@ -294,7 +294,7 @@ def it_ends_within_five_seconds_even_when_the_store_stands_still():
                         "--store-timeout", "1s")
         raw, other = WORLD.raw(daemon), WORLD.raw(daemon)
         redis.stop()
-        raw.send("POST /v1/leases/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        raw.send("POST /v1/leases/a HTTP/1.1\r\nHost: localhost\r\n\r\n")
         wait_until(lambda: open_calls(other) > 0, "the call to the store is open")
         begun = time.monotonic()
         daemon.send(signal.SIGTERM)

@@ -34,7 +34,7 @@ class Stream:
         self.file, self.text = self.socket.makefile("rb"), b""
         fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
         target = "/v1/events" + query
-        self.socket.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n".encode()
+        self.socket.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n".encode()
                             + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields) + b"\r\n")
         status = int(self.file.readline().split()[1])
         lines = iter(lambda: self.file.readline().decode().rstrip("\r\n"), "")
@@ -504,7 +504,7 @@ def what_is_asked_wrongly_is_refused():
 def a_head_request_gets_the_head_and_no_event():
     for query in (f"?lease={WORLD.name()}", ""):
         raw = WORLD.raw()
-        raw.send(f"HEAD /v1/events{query} HTTP/1.1\r\nHost: x\r\n\r\n")
+        raw.send(f"HEAD /v1/events{query} HTTP/1.1\r\nHost: localhost\r\n\r\n")
         line, headers = raw.head()
         check_in(" 200 ", line)
         check_in(("Content-Type", "text/event-stream"), headers)

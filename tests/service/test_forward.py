@@ -745,7 +745,7 @@ def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
     count = len(UPSTREAM.requests)
     check_equal(send("PUT", f"/small/{key}", one, b"x" * 1001).status, 413)
     raw = WORLD.raw(WORLD.gateway_daemon)
-    raw.send(f"PUT /small/{key} HTTP/1.1\r\nHost: x\r\nFencing-Token: {one.header}\r\nContent-Length: 70000\r\n\r\nxx")
+    raw.send(f"PUT /small/{key} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 70000\r\n\r\nxx")
     check_in(" 413 ", raw.head()[0], "at once: what is announced is enough")
     raw.close()
     check_equal(len(UPSTREAM.requests), count)
@@ -756,7 +756,7 @@ def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
 def a_long_body_may_take_longer_than_the_upstream_has_for_its_answer():
     one, key = holder("grace")  # timeout_ms is 1,000
     raw, half, pause = WORLD.raw(WORLD.gateway_daemon), b"x" * 100_000, threading.Event()
-    raw.send(f"PUT /grace/{key} HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 500000\r\n\r\n")
+    raw.send(f"PUT /grace/{key} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 500000\r\n\r\n")
     for _ in range(5):
         raw.send(half)
         pause.wait(0.5)  # time itself is what is tested
@@ -780,7 +780,7 @@ def a_long_body_whose_client_has_left_while_it_waited_is_not_sent():
         wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending"], "the old one is being sent")
         two = one.successor()
         raw = WORLD.raw(WORLD.gateway_daemon)
-        raw.send(f"PUT {path} HTTP/1.1\r\nHost: a\r\nFencing-Token: {two.header}\r\nContent-Length: 1000000\r\n\r\n")
+        raw.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {two.header}\r\nContent-Length: 1000000\r\n\r\n")
         raw.send(b"x" * 70_000)
         wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending", "queued"], "the new one is queued")
         raw.vanish()
@@ -803,7 +803,7 @@ def a_body_in_chunks_is_held_against_the_routes_limit_too():
 def a_client_that_leaves_in_the_middle_of_a_long_body_leaves_the_write_unknown():
     one, key = holder("order")
     raw = WORLD.raw(WORLD.gateway_daemon)
-    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 1000000\r\n\r\n")
+    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 1000000\r\n\r\n")
     raw.send(b"x" * 200000)
     wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending"], "it is being sent")
     raw.vanish()
@@ -815,7 +815,7 @@ def a_short_body_that_never_comes_whole_sends_nothing():
     one, key = holder("order")
     raw = WORLD.raw(WORLD.gateway_daemon)
     count = len(UPSTREAM.requests)
-    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 1000\r\n\r\nhalf")
+    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 1000\r\n\r\nhalf")
     raw.vanish()
     check_equal(send("GET", "/orders/other/x").status, 200)
     check_equal((intents(one.name), len(UPSTREAM.requests)), ([], count + 1))
@@ -824,7 +824,7 @@ def a_short_body_that_never_comes_whole_sends_nothing():
 def expecting(path, token_lines, body=b"hello"):
     """A write whose client waits for 100 Continue: (status line, headers, socket)."""
     raw = WORLD.raw(WORLD.gateway_daemon)
-    raw.send(f"PUT {path} HTTP/1.1\r\nHost: a\r\n{token_lines}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n")
+    raw.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\n{token_lines}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n")
     return raw, *raw.head()
 
 
@@ -888,8 +888,8 @@ def a_fenced_read_without_a_token_is_told_what_a_read_can_do():
 @test
 def chunks_with_bare_line_feeds_are_framed_anew_and_nothing_is_smuggled():
     one, key = holder("order")
-    path, hidden = f"/orders/{key}/x", "GET /orders/hidden/x HTTP/1.1\r\nHost: a\r\n\r\n"
-    head = f"PUT {path} HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    path, hidden = f"/orders/{key}/x", "GET /orders/hidden/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nTransfer-Encoding: chunked\r\n\r\n"
     inner = f"0\r\n\r\n{hidden}"
     long = "y" * 70_000 + inner
     for framed, data in ((f"{len(inner):x}\n{inner}\n0\n\n", inner),                        # bare line feeds only
@@ -898,7 +898,7 @@ def chunks_with_bare_line_feeds_are_framed_anew_and_nothing_is_smuggled():
                          (f"{len(long):x};\n{long}\n0;\nX: y\n\n", long)):                     # passed on as it comes
         count = len(UPSTREAM.requests)
         raw = WORLD.raw(WORLD.gateway_daemon)
-        raw.send(head + framed + "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        raw.send(head + framed + "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         line, headers = raw.head()
         check_in(" 200 ", line, framed[:60])
         length = int(dict(headers)["Content-Length"])

@@ -13,7 +13,7 @@ NAMES = (f"smuggled:{i}" for i in range(10 ** 6))
 CRLF = "\r\n"
 
 
-def request(method, target, *headers, body="", host="Host: x"):
+def request(method, target, *headers, body="", host="Host: localhost"):
     lines = [f"{method} {target} HTTP/1.1"] + ([host] if host else []) + list(headers)
     return CRLF.join(lines) + CRLF * 2 + body
 
@@ -64,7 +64,7 @@ def refused_and_closed(first, hides="", status=("400",), ends=answers_are_done):
         check(is_untouched(name) and is_untouched("victim:" + name), f"{first!r}: something was done")
 
 
-POST = "POST /v1/leases/VICTIM HTTP/1.1\r\nHost: x\r\n"
+POST = "POST /v1/leases/VICTIM HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @test
@@ -104,13 +104,13 @@ def a_header_that_is_folded_nameless_or_has_control_characters_is_refused():
     for line in ("X: a\r\n b: c", "X: a\r\n\tb", " X: a", ": a", "X : a", "X\t: a", "X", "X Y: a", "X: a\x00b", "X: a\x01b",
                  "X: a\x7fb", "X: a\rb", "X\x00: a", "Content-Length : 5", "Host : y", "X(: a", "X\x80: a"):
         refused_and_closed(POST + line + "\r\nContent-Length: 0\r\n\r\n")
-    refused_and_closed("POST /v1/leases/VICTIM HTTP/1.1\r\n Host: x\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+    refused_and_closed("POST /v1/leases/VICTIM HTTP/1.1\r\n Host: localhost\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
 
 
 @test
 def a_second_host_and_no_host_are_refused():
-    refused_and_closed(POST + "Host: x\r\nContent-Length: 0\r\n\r\n")
-    refused_and_closed("POST /v1/leases/VICTIM HTTP/1.1\r\nHost: x\r\nhost: y\r\nContent-Length: 0\r\n\r\n")
+    refused_and_closed(POST + "Host: localhost\r\nContent-Length: 0\r\n\r\n")
+    refused_and_closed("POST /v1/leases/VICTIM HTTP/1.1\r\nHost: localhost\r\nhost: y\r\nContent-Length: 0\r\n\r\n")
     refused_and_closed("POST /v1/leases/VICTIM HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
 
 
@@ -128,10 +128,10 @@ def chunks_that_are_not_well_formed_are_refused():
 @test
 def a_request_line_that_is_too_long_is_told_so():
     for daemon in both():
-        for text, word in (("GET /" + "a" * 5000 + " HTTP/1.1\r\nHost: x\r\n\r\n", "request line alone is longer"),
-                           ("GET /livez?" + "a" * 4096 + " HTTP/1.1\r\nHost: x\r\n\r\n", "request line alone is longer"),
-                           ("GET /" + "a" * 4080 + " HTTP/1.1\r\nHost: x\r\n\r\n", "Send a shorter path or query, or fewer or shorter headers."),
-                           ("GET /livez HTTP/1.1\r\nHost: x\r\nX: " + "a" * 5000 + "\r\n\r\n", "fewer or shorter headers.")):
+        for text, word in (("GET /" + "a" * 5000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "request line alone is longer"),
+                           ("GET /livez?" + "a" * 4096 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "request line alone is longer"),
+                           ("GET /" + "a" * 4080 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "Send a shorter path or query, or fewer or shorter headers."),
+                           ("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + "a" * 5000 + "\r\n\r\n", "fewer or shorter headers.")):
             raw = WORLD.raw(daemon)
             raw.send(text)
             answer = raw.answer("GET", "/livez")
@@ -153,7 +153,7 @@ def a_request_line_that_is_none_is_refused():
                  "POST /v1/leases/VIC\x01TIM HTTP/1.1", "POST /v1/leases/VICTIM\x7f HTTP/1.1", "P(ST /v1/leases/VICTIM HTTP/1.1",
                  "POST v1/leases/VICTIM HTTP/1.1", "POST /v1/leases/VICTIM#x HTTP/1.1", "PRI * HTTP/2.0", "\x16\x03\x01\x02\x00",
                  "POST /v1/leases/VICTIM HTTP/0.9", "POST /v1/leases/VIC\x80TIM HTTP/1.1"):
-        refused_and_closed(line + "\r\nHost: x\r\nContent-Length: 0\r\n\r\n", status=("400", "404", "405", "501", "505"))
+        refused_and_closed(line + "\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", status=("400", "404", "405", "501", "505"))
 
 
 @test
@@ -380,7 +380,7 @@ def each_answer_has_a_request_id_of_its_own():
 
 def padded(size, lines=1):
     """A whole head of so many bytes."""
-    begin = "GET /livez HTTP/1.1\r\nHost: x\r\n"
+    begin = "GET /livez HTTP/1.1\r\nHost: localhost\r\n"
     room = size - len(begin) - 2
     each = [room // lines + (1 if i < room % lines else 0) for i in range(lines)]
     return begin + "".join("X-Pad: " + "p" * (n - 9) + CRLF for n in each) + CRLF
@@ -419,7 +419,7 @@ def a_long_address_is_431_and_endless_headers_end():
         check_in(raw.answer("GET", "/", before_routing=True).status, (431, 400))
         answers_are_done(raw)
         raw = WORLD.raw(daemon)
-        raw.send("GET /livez HTTP/1.1\r\nHost: x\r\n")
+        raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n")
         # More than any socket buffer takes: that is only taken if it is read.
         block = "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n" * 2000
         sent = sum(1 for _ in range(400) if raw.send(block))
@@ -489,7 +489,7 @@ def cut_off(raw, begun, drip, allowed_s, method="GET", target="/livez"):
 @test
 def a_header_that_comes_too_slowly_is_cut_off_however_it_drips():
     for daemon in both(QUICK):
-        for begin, drip in (("", ""), ("GET /livez HTTP/1.1\r\nHost: x\r\nX: ", ""), ("GET /livez HTTP/1.1\r\nHost: x\r\nX: ", "a"),
+        for begin, drip in (("", ""), ("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ", ""), ("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ", "a"),
                             ("G", "")):
             begun = time.monotonic()
             raw = QUICK.raw(daemon)

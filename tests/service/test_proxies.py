@@ -183,7 +183,7 @@ def each_request_of_a_connection_is_checked_anew(name):
 @each
 def what_was_verified_for_a_request_does_not_count_for_the_next_one_in_the_pipe(name):
     site, ada = Site.of(name), Holder()
-    one = f"PUT {ada.target} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n"
+    one = f"PUT {ada.target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
     line = Line(site.proxy)
     line.send(f"{one}Fencing-Token: {ada.header}\r\n\r\na{one}\r\nb{one}Fencing-Token: {ada.header}\r\n\r\nc")
     check_equal([line.status() for _ in range(3)], [201, 428, 201])
@@ -196,7 +196,7 @@ def bodies_of_every_kind_reach_the_application_whole(name):
     for body in (b"", b"x", b"\0\r\n\r\n" * 1000, bytes(range(256)) * 2000):
         passed(site, site("PUT", ada.target, ada.header, body), ada, body=body)
     line = Line(site.proxy)
-    line.send(f"PUT {ada.target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n"
+    line.send(f"PUT {ada.target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n"
               f"Fencing-Token: {ada.header}\r\n\r\n")
     line.send("3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
     check_equal(line.status(), 201)
@@ -249,7 +249,7 @@ def a_fragment_or_a_whole_address_in_the_request_line_leads_nobody_astray(name):
                    f"http://x{mine.target}/../{other.order}", f"http://x/{mine.order}{other.target}", f"x{other.target}", "*",
                    f"http://x:1@y{other.target}", f"http:{other.target}"):
         line = Line(site.proxy)
-        line.send(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nConnection: close\r\n"
+        line.send(f"PUT {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nConnection: close\r\n"
                   f"Fencing-Token: {mine.header}\r\n\r\na")
         check_in(line.status(), (400, 403, 404), target)
         check_equal(site.app.take(), [], target)
@@ -350,7 +350,7 @@ def what_the_application_says_of_a_fence_is_not_told(name):
 def begun(site, holder, body=b"onetwo"):
     """A write whose second half is still to come."""
     line = Line(site.proxy)
-    line.send(f"PUT {holder.target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    line.send(f"PUT {holder.target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
               f"Fencing-Token: {holder.header}\r\n\r\n".encode() + body[:3])
     return line
 
@@ -403,7 +403,7 @@ def a_write_is_sent_once_even_if_the_application_breaks_the_connection(name):
     for method in ("PUT", "DELETE", "POST"):
         for length in (0, 1):
             line = Line(site.proxy)
-            request = (f"{method} {ada.target} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nIdempotency-Key: k1\r\n"
+            request = (f"{method} {ada.target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nIdempotency-Key: k1\r\n"
                        f"Fencing-Token: {ada.header}\r\n\r\n{'a' * length}")
             line.send(request)
             check_equal((line.status(), len(site.app.take())), (201, 1))

@@ -801,11 +801,12 @@ def only_the_listed_methods_are_taken_and_head_and_options_are_among_them():
 
 
 @test
-def a_body_is_read_and_forgotten_or_too_large():
+def a_body_is_json_and_forgotten_or_too_large():
     name = ghost()
     for target in ("/v1/intents/a/resolve", f"/v1/gateways/{GHOST}/dead", "/v1/routes/adopt"):
         check_equal(world.gateway("POST", target, body={"any": "thing"}).status, 200)
-        refused(world.gateway("POST", target, body=b"x" * (1 << 21)), 413, "too-large")
+        refused(world.gateway("POST", target, {"Content-Type": "application/json"}, b"1" * (1 << 21)), 413, "too-large")
+        refused(world.gateway("POST", target, body=b"{}"), 415, "unsupported-media-type")
     for target in ("/v1/routes", "/v1/intents", "/v1/gateways/doubt"):
         refused(world.gateway("GET", target, body=b"x"), 400, "invalid-request")
     pawl("resolve", name, "--all", "--yes")

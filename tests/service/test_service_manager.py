@@ -95,7 +95,7 @@ class Manager:
 def answers(port, host="127.0.0.1"):
     with socket.create_connection((host, port), DEADLINE_S) as one:
         one.settimeout(DEADLINE_S)
-        one.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        one.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return one.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
@@ -120,7 +120,7 @@ def who_connects_while_it_is_started_anew_waits_and_is_answered():
         check_equal(daemon.end(), 0)
         with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as early:
             early.settimeout(DEADLINE_S)
-            early.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            early.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             again = Activated("pawl-lease", [given], *WORLD.flags)
             check(early.recv(4096).startswith(b"HTTP/1.1 200 "), "was not answered")
         check_equal(again.end(), 0)

@@ -246,7 +246,7 @@ def acquire_at_once(session, names):
     asked, body = [], f'{{"session":"{session.id}"}}'
     for name in names:
         raw = WORLD.raw()
-        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
                  f"Content-Length: {len(body)}\r\nSession-Secret: {session.secret}\r\n\r\n{body}")
         asked.append(raw)
     for raw in asked:
@@ -436,7 +436,7 @@ def what_an_instance_killed_in_mid_end_has_left_another_one_hands_on():
     acquire_at_once(session, names)
     answers = [WAITING.ask(name) for name in names[:8]]
     raw = WORLD.raw(dying)
-    raw.send(f"DELETE {session.path} HTTP/1.1\r\nHost: x\r\nSession-Secret: {session.secret}\r\n\r\n")
+    raw.send(f"DELETE {session.path} HTTP/1.1\r\nHost: localhost\r\nSession-Secret: {session.secret}\r\n\r\n")
     begun = time.monotonic()
     while WORLD.redis("HGET", session.key(), "s") != b"released":
         check(time.monotonic() - begun < 15, "the end is not recorded")

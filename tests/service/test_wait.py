@@ -344,7 +344,7 @@ def a_thousand_wait_and_each_is_served_in_its_turn():
     for i in range(1000):
         raw = WORLD.raw((WORLD.lease_daemon, BESIDE)[i % 2])
         body = json.dumps({"lease_id": lease_id(f"w{i:04}"), "wait_ms": 120000, "ttl_ms": 60000})
-        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                  f"Content-Length: {len(body)}\r\n\r\n{body}")
         raws.append(raw)
         wait_until(lambda i=i: WORLD.redis("ZCARD", key(name, "q")) == i + 1, "it is in line")

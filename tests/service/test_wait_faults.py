@@ -80,7 +80,7 @@ def raw_waiter(name, who, wait_ms=60000):
     """A client that can be cut off at any moment."""
     raw = WORLD.raw(ASIDE)
     body = json.dumps({"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000})
-    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
              f"Content-Length: {len(body)}\r\n\r\n{body}")
     return raw
 
