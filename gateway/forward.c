@@ -222,6 +222,13 @@ static enum step forward_route(struct forward *f)
                                                   "This route stands for one URL for each lease: it takes no "
                                                   "query. Send it without '?'."));
     }
+    if (forward_head_leads_elsewhere(f)) {
+        return forward_over(
+            f, http_refuse_detail(
+                   req, PROBLEM_INVALID_REQUEST,
+                   "Nothing was sent on. A URI in Destination, If or Lock-Token must be of the same "
+                   "route and lease as the path, on the same host as Host."));
+    }
     return forward_begin(f);
 }
 

@@ -1,61 +1,18 @@
 /* forward_head.c - the head of a request as it goes to the upstream, and of the answer as it comes back.
  *
- * What belongs to one connection only (RFC 9110, 7.6.1) is dropped, framing is made anew, what this gateway
- * says in its own name (Fencing-Status, Pawl-Request-Id, X-Forwarded-*) nobody else can say in its place, and
- * a header that would make another method of a request does not pass: what was checked is what is done. */
+ * What was checked is what is done: gateway/fields.def has the names that do not pass, and a URI in a header
+ * must be of the route and the lease that were checked, and goes on as the upstream has it:
+ *
+ *   Destination: /orders/41/%78              /api/orders/41/x            the upstream has the prefix /api
+ *   Destination: http://HOST/orders/41/x     http://UPSTREAM/api/orders/41/x      where HOST is that of Host
+ *   If: </orders/41/x> (<urn:a> ["b"])       </api/orders/41/x> (<urn:a> ["b"])
+ *   Lock-Token: </orders/41/x>               </api/orders/41/x>          what is no such URI: 400 */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/fields.h"
 #include "gateway/forward_internal.h"
-
-/* Of one connection, or of the framing. */
-static const char *const of_one_hop[] = {"Connection",
-                                         "Keep-Alive",
-                                         "Proxy-Connection",
-                                         "Proxy-Authenticate",
-                                         "Proxy-Authorization",
-                                         "Proxy-Authentication-Info",
-                                         "TE",
-                                         "Trailer",
-                                         "Transfer-Encoding",
-                                         "Upgrade",
-                                         "Content-Length",
-                                         NULL};
-/* Made anew, or nobody's to say but this gateway's; or another method, or another path, in disguise. */
-static const char *const of_requests[] = {"Host",
-                                          "Expect",
-                                          "Fencing-Token",
-                                          "Fencing-Status",
-                                          "Fencing-Mark",
-                                          "Fencing-Token-Verified",
-                                          "Pawl-Request-Id",
-                                          "Pawl-Applied",
-                                          "X-Forwarded-For",
-                                          "X-Forwarded-Host",
-                                          "X-Forwarded-Proto",
-                                          "Forwarded",
-                                          "X-HTTP-Method",
-                                          "X-HTTP-Method-Override",
-                                          "X-Method-Override",
-                                          "X-Original-URL",
-                                          "X-Rewrite-URL",
-                                          NULL};
-/* What says something of a body, or which part of it is meant: not for a look at the version. */
-static const char *const of_writes[] = {"Content-Type",
-                                        "Content-Encoding",
-                                        "Content-Language",
-                                        "Content-Location",
-                                        "Content-MD5",
-                                        "Digest",
-                                        "Range",
-                                        "If-Range",
-                                        "If-Modified-Since",
-                                        "If-Unmodified-Since",
-                                        "Idempotency-Key",
-                                        NULL};
-static const char *const of_answers[] = {"Fencing-Status", "Fencing-Mark", "Fencing-Token-Verified",
-                                         "Pawl-Applied",   "Date",         NULL};
 
 struct head_text {
     char *at;
@@ -79,29 +36,6 @@ static void put_field(struct head_text *text, struct bytes name, struct bytes va
     put(text, BYTES(": "));
     put(text, value);
     put(text, BYTES("\r\n"));
-}
-
-/* CGI and what came after it make one variable of '-' and '_': nobody gets past by the other. */
-static bool is_same_variable(const char *wanted, struct bytes name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i] == '_' ? '-' : name.at[i];
-
-        if (strncasecmp(&c, wanted + i, 1) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_named(struct bytes name, const char *const *names)
-{
-    for (; *names != NULL; names++) {
-        if (strlen(*names) == name.len && is_same_variable(*names, name)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool names_equal(struct bytes a, struct bytes b)
@@ -146,19 +80,115 @@ static bool connection_names(const struct http_request *req, struct bytes name)
     return false;
 }
 
-static bool request_field_passes(const struct forward *f, struct bytes name)
+static bool request_field_passes(const struct forward *f, struct bytes name, unsigned kinds)
 {
-    if (is_named(name, of_one_hop) || is_named(name, of_requests)) {
+    if (!field_is_plain(name) || (kinds & (FIELD_HOP | FIELD_OWN)) != 0) {
         return false;
     }
     if (f->is_write && f->route->aid == ROUTE_AID_IF_MATCH &&
         (names_equal(name, BYTES("If-Match")) || names_equal(name, BYTES("If-None-Match")))) {
         return false; /* said anew: which version was there (forward_look.c) */
     }
-    if (f->state == FORWARD_LOOKING && is_named(name, of_writes)) {
+    if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0) {
         return false;
     }
     return route_passes_request(f->route, name) && !connection_names(f->gate.req, name);
+}
+
+static bool text_skip(struct bytes *text, struct bytes begin)
+{
+    if (begin.len == 0 || text->len < begin.len || strncasecmp(text->at, begin.at, begin.len) != 0) {
+        return false;
+    }
+    *text = (struct bytes){text->at + begin.len, text->len - begin.len};
+    return true;
+}
+
+/* false: it is not of this route and lease, and nothing was put. */
+static bool put_uri(const struct forward *f, struct head_text *text, struct bytes uri)
+{
+    const struct route_upstream *upstream = f->route->upstream;
+    bool is_absolute = text_skip(&uri, BYTES("http://")) || text_skip(&uri, BYTES("https://"));
+    struct route_match match;
+    const char *why;
+
+    if (is_absolute && !text_skip(&uri, http_header(f->gate.req, "Host", NULL))) {
+        return false;
+    }
+    if (route_find(f->use->table, uri, &match, &why) != ROUTE_FOUND || match.route != f->route ||
+        !bytes_equal((struct bytes){match.lease, match.lease_len}, f->gate.lease)) {
+        return false;
+    }
+    if (is_absolute) {
+        put(text, upstream->scheme == ROUTE_HTTPS ? BYTES("https://") : BYTES("http://"));
+        put(text, bytes_of(upstream->authority));
+    }
+    put(text, bytes_of(upstream->prefix));
+    put(text, (struct bytes){match.path, match.path_len});
+    return true;
+}
+
+/* RFC 4918, 10.4: lists in "()", each perhaps behind the "<URI>" of what it is about; the URIs in a list are
+ * names of locks. Some servers know quotes in it and some do not: only what both read alike is taken. */
+static bool put_tagged(const struct forward *f, struct head_text *text, struct bytes value)
+{
+    bool in_list = false;
+
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.at[i];
+        size_t len = 1;
+
+        if (c == '<') {
+            while (i + len < value.len && strchr("<>()\"", value.at[i + len]) == NULL) {
+                len++;
+            }
+            if (i + len == value.len || value.at[i + len] != '>') {
+                return false;
+            }
+            len++;
+        } else if (c == '(' || c == ')' ? in_list == (c == '(') : !in_list && c != ' ' && c != '\t') {
+            return false;
+        }
+        in_list = c == '(' || (in_list && c != ')');
+        if (c != '<' || in_list) {
+            put(text, (struct bytes){value.at + i, len});
+        } else {
+            put(text, BYTES("<"));
+            if (!put_uri(f, text, (struct bytes){value.at + i + 1, len - 2})) {
+                return false;
+            }
+            put(text, BYTES(">"));
+        }
+        i += len - 1;
+    }
+    return !in_list;
+}
+
+/* The value of a header that has a URI, as the upstream has it; false: it leads elsewhere. */
+static bool put_target(const struct forward *f, struct head_text *text, struct bytes name, struct bytes value)
+{
+    if (names_equal(name, BYTES("Destination"))) {
+        return put_uri(f, text, value);
+    }
+    return put_tagged(f, text, value) && (names_equal(name, BYTES("If")) || value.len > 0);
+}
+
+bool forward_head_leads_elsewhere(const struct forward *f)
+{
+    struct bytes name, value;
+
+    for (unsigned i = 0; i < http_field_count(f->gate.req); i++) {
+        char space[FORWARD_HEAD_MAX];
+        struct head_text text = {space, 0, sizeof(space), false};
+
+        http_field_at(f->gate.req, i, &name, &value);
+        if ((names_equal(name, BYTES("Destination")) || names_equal(name, BYTES("If")) ||
+             names_equal(name, BYTES("Lock-Token"))) &&
+            !put_target(f, &text, name, value)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void put_passed(struct forward *f, struct head_text *text)
@@ -166,29 +196,22 @@ static void put_passed(struct forward *f, struct head_text *text)
     struct bytes name, value;
 
     for (unsigned i = 0; i < http_field_count(f->gate.req); i++) {
+        unsigned kinds;
+
         http_field_at(f->gate.req, i, &name, &value);
-        if (request_field_passes(f, name)) {
+        kinds = field_kinds(name);
+        if (!request_field_passes(f, name, kinds)) {
+            continue;
+        }
+        if ((kinds & FIELD_TARGET) == 0) {
             put_field(text, name, value);
+            continue;
         }
+        put(text, name);
+        put(text, BYTES(": "));
+        text->overflow |= !put_target(f, text, name, value);
+        put(text, BYTES("\r\n"));
     }
-}
-
-/* Values of all fields of this name, in their order, and then one more. */
-static void put_list(const struct forward *f, struct head_text *text, const char *name, struct bytes last)
-{
-    struct bytes field, value;
-
-    put(text, bytes_of(name));
-    put(text, BYTES(": "));
-    for (unsigned i = 0; i < http_field_count(f->gate.req); i++) {
-        http_field_at(f->gate.req, i, &field, &value);
-        if (names_equal(field, bytes_of(name)) && value.len > 0) {
-            put(text, value);
-            put(text, BYTES(", "));
-        }
-    }
-    put(text, last);
-    put(text, BYTES("\r\n"));
 }
 
 /* RFC 7239: an address of IPv6 stands in brackets and quotes; a host is quoted always. */
@@ -205,8 +228,8 @@ static void put_forwarded(struct forward *f, struct head_text *text)
     }
     len = snprintf(line, sizeof(line), "for=%s%s%s;host=\"%.*s\";proto=http", is_v6 ? "\"[" : "", client,
                    is_v6 ? "]\"" : "", host.len < 256 ? (int)host.len : 0, host.len > 0 ? host.at : "");
-    put_list(f, text, "Forwarded", (struct bytes){line, (size_t)len});
-    put_list(f, text, "X-Forwarded-For", bytes_of(client));
+    put_field(text, BYTES("Forwarded"), (struct bytes){line, (size_t)len});
+    put_field(text, BYTES("X-Forwarded-For"), bytes_of(client));
     if (host.len > 0) {
         put_field(text, BYTES("X-Forwarded-Host"), host);
     }
@@ -265,7 +288,7 @@ struct bytes upstream_field_find(const struct upstream_head *head, const char *n
 
 static bool answer_field_passes(const struct forward *f, const struct upstream_head *head, struct bytes name)
 {
-    if (is_named(name, of_one_hop) || is_named(name, of_answers) || !route_passes_answer(f->route, name)) {
+    if ((field_kinds(name) & (FIELD_HOP | FIELD_ANSWER)) != 0 || !route_passes_answer(f->route, name)) {
         return false;
     }
     for (unsigned i = 0; i < head->field_count; i++) {

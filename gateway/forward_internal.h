@@ -89,6 +89,8 @@ enum { FORWARD_HEAD_MAX = 12288 };
 /* The fields of the request for the upstream; target gets prefix, path and query. false: too long. */
 bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t *fields_len,
                        char target[FORWARD_HEAD_MAX], size_t *target_len);
+/* Whether a URI in a header is not of this route and lease: 400. */
+bool forward_head_leads_elsewhere(const struct forward *f);
 /* The fields of the answer onto the answer to the client. false: too long. */
 bool forward_head_tell(struct forward *f, const struct upstream_head *head);
 /* The first field of this name; {NULL, 0}: none. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "gateway/fields.h"
 #include "gateway/route_internal.h"
 #include "shared/ascii.h"
 
@@ -11,43 +12,20 @@ static const char *const writing_methods[] = {"PUT",  "PATCH", "DELETE", "MKCOL"
                                               "MOVE", "LOCK",  "UNLOCK", "PROPPATCH", "ACL",        NULL};
 static const char *const refused_methods[] = {"CONNECT", "TRACE", NULL};
 
-/* Framing, what belongs to one connection (RFC 9110, section 7.6.1), what Pawl itself says, and what would
- * make another method of a request: forward_head.c makes or drops them on every route. No list can name them.
- */
-static const char *const own_fields[] = {"connection",
-                                         "content-length",
-                                         "expect",
-                                         "fencing-mark",
-                                         "fencing-status",
-                                         "fencing-token",
-                                         "fencing-token-verified",
-                                         "forwarded",
-                                         "host",
-                                         "keep-alive",
-                                         "pawl-applied",
-                                         "pawl-request-id",
-                                         "proxy-authenticate",
-                                         "proxy-authentication-info",
-                                         "proxy-authorization",
-                                         "proxy-connection",
-                                         "te",
-                                         "trailer",
-                                         "transfer-encoding",
-                                         "upgrade",
-                                         "x-forwarded-for",
-                                         "x-forwarded-host",
-                                         "x-forwarded-proto",
-                                         "x-http-method",
-                                         "x-http-method-override",
-                                         "x-method-override",
-                                         "x-original-url",
-                                         "x-rewrite-url",
-                                         NULL};
-
 /* Without these a message means something else: they pass an allow list, and cannot be denied. */
-static const char *const request_meaning[] = {"content-encoding", "content-range",       "content-type",
-                                              "if-match",         "if-modified-since",   "if-none-match",
-                                              "if-range",         "if-unmodified-since", NULL};
+static const char *const request_meaning[] = {"content-encoding",
+                                              "content-range",
+                                              "content-type",
+                                              "depth",
+                                              "destination",
+                                              "if",
+                                              "if-match",
+                                              "if-modified-since",
+                                              "if-none-match",
+                                              "if-range",
+                                              "if-unmodified-since",
+                                              "overwrite",
+                                              NULL};
 static const char *const answer_meaning[] = {"content-encoding", "content-range", "content-type", NULL};
 /* The same, but denying them harms nobody who wants it: without them a cache keeps what it must not. */
 static const char *const answer_caching[] = {"cache-control", "vary", NULL};
@@ -183,9 +161,12 @@ bool route_reads(const struct route *route, struct bytes method)
 
 /* -- headers */
 
+enum { REQUEST_OWN = FIELD_HOP | FIELD_OWN };
+
 struct side {
     const char *name;
     const char *const *meaning;
+    unsigned own; /* kinds that no list can name: forward_head.c makes or drops them on every route */
     struct route_fields *fields;
 };
 
@@ -201,7 +182,7 @@ static bool field_take(struct route_reading *reading, const struct side *side, s
     for (char *c = text; *c != '\0'; c++) {
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     }
-    if (is_among(text, own_fields)) {
+    if ((field_kinds(name) & side->own) != 0 || (side->own == REQUEST_OWN && !field_is_plain(name))) {
         return route_wrong(reading, "headers: %s is not for a list: Pawl makes or drops it by itself", text);
     }
     if (side->fields->kind == ROUTE_LIST_DENY && is_among(text, side->meaning)) {
@@ -266,8 +247,8 @@ bool route_headers_read(struct route_reading *reading, const struct json *json)
 {
     static const char *const names[] = {"request", "answer", NULL};
     struct route_own *own = reading->route->own;
-    struct side request = {"request", request_meaning, &own->request};
-    struct side answer = {"answer", answer_meaning, &own->answer};
+    struct side request = {"request", request_meaning, REQUEST_OWN, &own->request};
+    struct side answer = {"answer", answer_meaning, FIELD_HOP | FIELD_ANSWER, &own->answer};
     enum json_found found;
     const struct json *headers = json_get_object(json, "headers", &found);
 

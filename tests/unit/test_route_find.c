@@ -349,6 +349,10 @@ TEST(lists_of_headers_that_cannot_be_kept_are_refused)
     check_refused("'headers':{'answer':{'allow':['Transfer-Encoding']}}",
                   "transfer-encoding is not for a list");
     check_refused("'headers':{'request':{'allow':['X-HTTP-Method-Override']}}", "is not for a list");
+    check_refused("'headers':{'request':{'allow':['X-Forwarded-Anything']}}", "is not for a list");
+    check_refused("'headers':{'request':{'allow':['Anything-Override']}}", "is not for a list");
+    check_refused("'headers':{'request':{'allow':['SCRIPT_NAME']}}", "is not for a list");
+    check_refused("'headers':{'request':{'deny':['Destination']}}", "cannot be denied in a request");
     check_refused("'headers':{'request':{'deny':['a','A']}}", "a twice");
     check_refused("'headers':{'request':{'deny':['a b']}}", "names of headers");
     check_refused("'headers':{'request':{'deny':['']}}", "names of headers");

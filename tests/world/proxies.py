@@ -5,6 +5,7 @@ import http.client
 import http.server
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -109,7 +110,7 @@ def shipped(name, changes):
     return text
 
 
-def _reserved_port():
+def reserved_port():
     """A port that stays ours until we end: bound and not listening, which lets the proxy listen there (both sides have
     SO_REUSEADDR) and keeps the kernel from giving it to others."""
     holder = socket.socket()
@@ -123,7 +124,7 @@ class Proxy:
     """A running proxy. name: nginx, haproxy or caddy; extra: more that a user would change in the shipped file."""
 
     def __init__(self, name, gateway, app, extra=None):
-        self.name, self.holder = name, _reserved_port()
+        self.name, self.holder = name, reserved_port()
         self.port = self.holder.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = tempfile.mkdtemp(prefix=f"pawl-{name}-")
@@ -232,3 +233,21 @@ class Line:
 def program(name):
     """Where it is, or None. Debian keeps some in /usr/sbin, which is not on everybody's PATH."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+
+def fields(*kinds):
+    """The rows of gateway/fields.def of these kinds: (form, text, the names that are known)."""
+    text = (DEPLOY.parent / "gateway" / "fields.def").read_text(encoding="utf-8")
+    rows = re.findall(r'^FIELD\((\w+), (\w+), "([^"]+)",((?:\s*"[^"]*")+)\)', text, re.MULTILINE)
+    return [(form, name, "".join(re.findall(r'"([^"]*)"', known)).split() or [name])
+            for kind, form, name, known in rows if kind in kinds]
+
+
+def client_claims(patterns=True):
+    """Names that no client may say, as one would try: those that are known, of each the forms that become the same variable
+    of CGI, and for each pattern one that nobody knows."""
+    rows = fields("OWN")
+    known = [name for _, _, names in rows for name in names]
+    odd = [name.replace("-", mark, 1) for name in known for mark in "_.+~*`" if "-" in name]
+    return known + odd + [{"BEGIN": f"{x}{text}Zz", "END": f"{x}Zz{text}"}[form] for form, text, _ in rows for x in ("", "X-")
+                          if patterns and form != "EXACT"]
