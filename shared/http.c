@@ -84,6 +84,9 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         return;
     }
     server->moved++;
+    if (conn->trusted) {
+        http_peer_over(conn);
+    }
     http_clock_set(server, &conn->deadline,
                    conn->over || (conn->req != NULL && conn->req->state == STATE_ABORTED) ? PHASE_NONE
                                                                                           : PHASE_HEAD);
@@ -92,6 +95,28 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     }
     if (conn->req != NULL) {
         request_completed(conn->req);
+    }
+}
+
+/* Whose it is, and whether it is one of the last. */
+static void conn_know(struct http_conn *conn)
+{
+    struct http_server *server = conn->server;
+    struct http_peers *peers = server->options.peers;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn->mhd,
+                                                                   MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+    conn->reserved = server->connections + server->options.connections_reserved >
+                     server->options.connections_max;
+    if (info != NULL && info->client_addr != NULL) {
+        conn->address = conn->proxy = http_peer_address(info->client_addr);
+    }
+    if (peers == NULL || IN6_IS_ADDR_UNSPECIFIED(&conn->address)) {
+        return;
+    }
+    conn->trusted = http_peers_trust(peers, &conn->address);
+    if (!conn->trusted) {
+        conn->peer = http_peer_enter(peers, &conn->address);
     }
 }
 
@@ -109,12 +134,14 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
             .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
         *context = conn;
         server->connections++;
+        conn_know(conn);
         http_hangup_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
         return;
     }
     http_clock_set(server, &conn->deadline, PHASE_NONE);
     server->connections--;
+    http_peer_over(conn);
     http_hangup_forget(conn);
     free(conn);
 }
@@ -122,10 +149,15 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, socklen_t address_len)
 {
     struct http_server *server = cls;
+    struct http_peers *peers = server->options.peers;
+    struct in6_addr peer = http_peer_address(address);
 
-    (void)address;
     (void)address_len;
-    return server->connections < server->options.connections_max ? MHD_YES : MHD_NO;
+    if (server->connections >= server->options.connections_max) {
+        return MHD_NO;
+    }
+    return peers == NULL || http_peers_trust(peers, &peer) || !http_peers_full(peers, &peer) ? MHD_YES
+                                                                                             : MHD_NO;
 }
 
 /* -- the server's life */

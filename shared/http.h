@@ -41,6 +41,7 @@ enum http_method {
     /* What else a route says of itself, beside its methods. */
     HTTP_STREAMS = 256,  /* its answer has no end: a web page of another site may not even read it */
     HTTP_ANY_SITE = 512, /* not Pawl's own address, or one that tells nothing: any web page, any Host */
+    HTTP_KEEPS = 2048,   /* keeps, gives back or asks for health: taken on the last connections, too */
     HTTP_COMMAND = 1024  /* an operator's: a Content-Type must be JSON's, also without a body */
 };
 
@@ -92,7 +93,8 @@ unsigned http_field_count(const struct http_request *req);
 void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value);
 /* The method as it came. */
 struct bytes http_method_text(const struct http_request *req);
-/* Address of the other end of the connection, "127.0.0.1" or "::1"; "" when it has gone. */
+/* Address of the client: of the other end of the connection, or, if that is a trusted proxy, the last of
+ * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
 /* 16 characters, unique for each request of this process's life; for logs and "instance". */
@@ -267,6 +269,10 @@ struct http_options {
      * closed. NULL: never. */
     bool (*refuses)(struct http_request *req);
     unsigned connections_max;
+    /* The last so many of them take only requests to routes with HTTP_KEEPS: others are 503 overloaded,
+     * closed. */
+    unsigned connections_reserved;
+    struct http_peers *peers; /* shared by the servers of a process; NULL: no address has a limit */
     /* Web pages (http_browser.c): whether it listens on loopback only, where a Host must be a loopback name
      * or address, or one of these; the origins that may change something though they are not the Host's.
      * Lists with commas; NULL: none. */
@@ -282,6 +288,12 @@ struct http_options {
     bool suspend_always;     /* the fallback that libmicrohttpd documents; otherwise short waits poll */
     const char *server_name; /* "pawl-lease", for problems about the request itself */
 };
+
+/* per_address: how many connections an address (of IPv6: a /64) may have. trusted: proxies, as addresses or
+ * networks, with commas between them, or NULL; their own connections are not counted, but the requests that
+ * they carry for an address. NULL, with a reason in *why (static): the list is not one. */
+struct http_peers *http_peers_new(unsigned per_address, const char *trusted, const char **why);
+void http_peers_free(struct http_peers *peers);
 
 /* NULL, or what is wrong with the two lists. */
 const char *http_browser_lists_check(const char *hosts, const char *origins);

@@ -167,7 +167,7 @@ static enum MHD_Result enter_head(struct http_request *req, const char *method, 
         return http_raw_refuse(req, problem, detail);
     }
     http_route_find(req);
-    if (req->refusal != PROBLEM_NONE && req->length != LENGTH_NONE) {
+    if (req->refusal != PROBLEM_NONE && (req->length != LENGTH_NONE || req->conn->reserved)) {
         return http_raw_refuse(req, req->refusal, req->refusal_detail); /* without reading the body */
     }
     http_state_set(req, STATE_BODY);

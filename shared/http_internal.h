@@ -2,6 +2,7 @@
  *
  *   http.c          the server: libmicrohttpd's callbacks, the loop
  *   http_listen.c   listening sockets
+ *   http_peers.c    how many connections each address has; who is behind a trusted proxy
  *   http_head.c     the head of a request: guards, fields
  *   http_route.c    which route, what body it takes
  *   http_browser.c  what a web page made a browser send
@@ -41,6 +42,7 @@
 #define PAWL_SHARED_HTTP_INTERNAL_H
 
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdalign.h>
 #include <stddef.h>
 
@@ -115,6 +117,10 @@ struct http_conn {
     struct http_request *req; /* the one that is being read or answered; NULL between requests */
     struct http_kept *kept;   /* the one that is parked, or whose answer is a flow */
     int fd;                   /* libmicrohttpd's */
+    struct in6_addr address;  /* of the client; of IPv4 ::ffff:a.b.c.d; :: none */
+    struct in6_addr proxy;    /* its own, if it is a trusted one */
+    struct http_peer *peer;   /* for whom it is counted; NULL: for nobody */
+    bool trusted, reserved;   /* reserved: one of the last, see http_options */
     bool over;                /* its last answer was an early one: it is only to be closed */
     /* of those whose client has closed its side; hung_at NULL: not so */
     struct http_conn *hung_next, **hung_at;
@@ -357,6 +363,17 @@ void http_kept_free(struct http_kept *kept);
 /* http_listen.c: a client that does not acknowledge what it is sent is dead as soon as one that is not sent
  * anything. */
 void http_socket_hurry(int fd);
+
+/* http_peers.c */
+struct in6_addr http_peer_address(const struct sockaddr *address);
+bool http_peers_trust(const struct http_peers *peers, const struct in6_addr *address);
+bool http_peers_full(struct http_peers *peers, const struct in6_addr *address);
+struct http_peer *http_peer_enter(struct http_peers *peers, const struct in6_addr *address);
+void http_peer_leave(struct http_peers *peers, struct http_peer *peer);
+/* The head of a request was read: whose it is, if a trusted proxy says so. false: that one has too many. */
+bool http_peer_forwarded(struct http_request *req);
+/* The connection, or the request that a trusted proxy has forwarded, is over. */
+void http_peer_over(struct http_conn *conn);
 
 /* http_raw.c: writes the problem to the socket past libmicrohttpd; the connection is not used any more.
  * MHD_NO, which makes libmicrohttpd close it. */

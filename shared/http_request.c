@@ -55,31 +55,16 @@ void http_field_at(const struct http_request *req, unsigned i, struct bytes *nam
     *value = http_field_value(req, &req->fields[i]);
 }
 
-/* One that came to [::] by IPv4 is shown as such. */
-static const char *address_show(const struct sockaddr *address, char text[HTTP_ADDRESS_SIZE])
-{
-    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const void *)address;
-
-        return inet_ntop(AF_INET, &v4->sin_addr, text, HTTP_ADDRESS_SIZE);
-    }
-    if (address->sa_family != AF_INET6) {
-        return NULL;
-    }
-    return IN6_IS_ADDR_V4MAPPED(v6) ? inet_ntop(AF_INET, &v6->s6_addr[12], text, HTTP_ADDRESS_SIZE)
-                                    : inet_ntop(AF_INET6, v6, text, HTTP_ADDRESS_SIZE);
-}
-
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
 {
-    const union MHD_ConnectionInfo *info = NULL;
+    const struct in6_addr *address = req->conn != NULL ? &req->conn->address : &in6addr_any;
 
-    if (req->mhd != NULL) {
-        info = MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (IN6_IS_ADDR_UNSPECIFIED(address)) {
+        return "";
     }
-    return info != NULL && address_show(info->client_addr, text) != NULL ? text : "";
+    return IN6_IS_ADDR_V4MAPPED(address) /* one that came to [::] by IPv4 is shown as such, too */
+               ? inet_ntop(AF_INET, &address->s6_addr[12], text, HTTP_ADDRESS_SIZE)
+               : inet_ntop(AF_INET6, address, text, HTTP_ADDRESS_SIZE);
 }
 
 struct bytes http_body(const struct http_request *req)

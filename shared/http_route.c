@@ -168,6 +168,15 @@ void http_route_find(struct http_request *req)
         refuse_later(req, PROBLEM_DRAINING, NULL);
     } else if (req->foreign != NULL) {
         refuse_later(req, PROBLEM_FOREIGN_ORIGIN, NULL);
+    } else if (req->conn->reserved && !(req->route != NULL && req->route->methods & HTTP_KEEPS)) {
+        refuse_later(
+            req, PROBLEM_OVERLOADED,
+            "The last connections are kept for renewals, releases and health. Nothing was done. Send it "
+            "again, on another connection.");
+    } else if (!http_peer_forwarded(req)) {
+        refuse_later(
+            req, PROBLEM_OVERLOADED,
+            "Too many requests of this address are under way. Nothing was done. Send it again later.");
     } else if (req->allow == 0) {
         refuse_later(req, PROBLEM_NOT_FOUND, NULL);
     } else if (req->route == NULL) {

@@ -252,7 +252,10 @@ void options_value_present(const struct option *option, char *buf, size_t size)
     case OPTION_LIST: present_text(option, buf, size); return;
     case OPTION_FLAG: return; /* named: true; not named: what it is without */
     case OPTION_CHOICE: present_choice(option, buf, size); return;
-    case OPTION_UNSIGNED: write_number(option, *(const unsigned *)option->place, buf, size); return;
+    case OPTION_UNSIGNED:
+        if (*(const unsigned *)option->place >= min_of(option)) /* else it says itself what it is without */
+            write_number(option, *(const unsigned *)option->place, buf, size);
+        return;
     case OPTION_DURATION_MS: write_number(option, *(const uint64_t *)option->place, buf, size); return;
     case OPTION_BYTES: write_number(option, *(const size_t *)option->place, buf, size); return;
     }

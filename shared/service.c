@@ -300,6 +300,7 @@ static void service_end(struct service *service)
     free(service->metric_table);
     options_texts_free(service->texts);
     free(service->password);
+    http_peers_free(service->peers);
     free(service->workers);
     free(service);
 }

@@ -21,8 +21,8 @@
 /* Everything that flags, environment and file can set. */
 struct service_settings {
     const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir, *routes;
-    const char *allow_hosts, *allow_origins;
-    unsigned threads, connections_max, token_block;
+    const char *allow_hosts, *allow_origins, *trusted_proxies;
+    unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t body_memory_max, body_max;
     int log_format, log_level;
@@ -115,6 +115,7 @@ struct service {
     struct service_settings settings;
     struct options_text *texts;
     char *password;
+    struct http_peers *peers;
     struct log log;
     struct metric *metric_table;
     struct metrics *metrics;

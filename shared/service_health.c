@@ -15,8 +15,8 @@ static enum step openapi(struct http_request *req);
 static enum step problem_text(struct http_request *req);
 
 static const struct http_route health_routes[] = {
-    {HTTP_GET | HTTP_ANY_SITE, "/livez", HTTP_BODY_NONE, 0, false, live},
-    {HTTP_GET | HTTP_ANY_SITE, "/readyz", HTTP_BODY_NONE, 0, false, ready_page},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page},
     {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page},
     {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version},
     {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi},

@@ -26,6 +26,10 @@ static const struct service_flag common_flags[] = {
     FLAG("remember", remember_ms, OPTION_DURATION_MS, "DUR", "how long what has ended is remembered", 1000,
          86400000),
     FLAG("max-connections", connections_max, OPTION_UNSIGNED, "N", "open connections", 1, 1000000),
+    FLAG("max-connections-per-address", connections_per_address, OPTION_UNSIGNED, "N",
+         "of one address, or IPv6 /64 (default: half of --max-connections)", 1, 1000000),
+    FLAG("trusted-proxy", trusted_proxies, OPTION_LIST, "CIDR",
+         "from there the last address of X-Forwarded-For is the client's; as often as needed", 0, 0),
     FLAG("max-body-memory", body_memory_max, OPTION_BYTES, "BYTES", "all request bodies in memory at once",
          65536, 1LL << 40),
     FLAG("header-timeout", header_timeout_ms, OPTION_DURATION_MS, "DUR",
@@ -176,6 +180,12 @@ static int settings_check(struct service *service)
     }
     bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
     if (bad != NULL) {
+        return fail(service, SERVICE_CONFIG, bad);
+    }
+    unsigned half = s->connections_max > 1 ? s->connections_max / 2 : 1;
+    service->peers = http_peers_new(s->connections_per_address > 0 ? s->connections_per_address : half,
+                                    s->trusted_proxies, &bad);
+    if (service->peers == NULL) {
         return fail(service, SERVICE_CONFIG, bad);
     }
     int status = settings_read_password(service);

@@ -75,6 +75,8 @@ void worker_serve(struct worker *worker)
         .allow_hosts = settings->allow_hosts,
         .allow_origins = settings->allow_origins,
         .connections_max = settings->connections_max / settings->threads + 1,
+        .connections_reserved = settings->connections_max / 20 / settings->threads,
+        .peers = worker->service->peers,
         .body_max_default = settings->body_max,
         .body_memory_max = settings->body_memory_max / settings->threads,
         .header_timeout_ms = (unsigned)settings->header_timeout_ms,

@@ -444,7 +444,7 @@ def bodies_beyond_the_memory_for_bodies_are_503_and_not_sent_to_the_store():
 
 @test
 def more_connections_than_allowed_wait_or_are_closed_and_the_rest_goes_on():
-    world = World(lease_flags=["--max-connections", "8"])
+    world = World(lease_flags=["--max-connections", "8", "--max-connections-per-address", "8"])
     raws = [world.raw(deadline_s=1) for _ in range(30)]
     raws[0].send(request("GET", "/livez"))
     check_equal(raws[0].answer("GET", "/livez").status, 200)

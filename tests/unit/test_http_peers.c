@@ -1,0 +1,77 @@
+/* test_http_peers.c - which addresses count as one, and whose proxies are trusted. */
+#include <arpa/inet.h>
+
+#include "shared/http_internal.h"
+#include "tests/unit/check.h"
+
+static struct in6_addr address(const char *text)
+{
+    struct in6_addr found;
+
+    CHECK_INT(inet_pton(AF_INET6, text, &found), 1);
+    return found;
+}
+
+TEST(an_ipv6_network_of_64_bits_counts_as_one)
+{
+    const char *why = NULL;
+    struct http_peers *peers = http_peers_new(2, NULL, &why);
+    struct in6_addr one = address("2001:db8::1"), same = address("2001:db8::ffff:0:0:1"),
+                    other = address("2001:db8:0:1::1"), v4 = address("::ffff:10.0.0.1"),
+                    v4_other = address("::ffff:10.0.0.2");
+    struct http_peer *first = http_peer_enter(peers, &one), *second = http_peer_enter(peers, &same);
+
+    CHECK(first == second);
+    CHECK(http_peers_full(peers, &one) && http_peers_full(peers, &same));
+    CHECK(!http_peers_full(peers, &other));
+    http_peer_leave(peers, first);
+    CHECK(!http_peers_full(peers, &same));
+    http_peer_leave(peers, second);
+    first = http_peer_enter(peers, &v4);
+    second = http_peer_enter(peers, &v4);
+    CHECK(http_peers_full(peers, &v4) && !http_peers_full(peers, &v4_other));
+    http_peer_leave(peers, first);
+    http_peer_leave(peers, second);
+    http_peers_free(peers);
+}
+
+TEST(a_network_has_its_addresses_and_no_other)
+{
+    static const struct {
+        const char *networks, *address;
+        bool has;
+    } cases[] = {
+        {"10.0.0.0/8", "::ffff:10.255.1.2", true},
+        {"10.0.0.0/8", "::ffff:11.0.0.0", false},
+        {"10.0.0.0/8", "a00::", false},
+        {"192.168.1.128/25", "::ffff:192.168.1.200", true},
+        {"192.168.1.128/25", "::ffff:192.168.1.127", false},
+        {"1.2.3.4", "::ffff:1.2.3.4", true},
+        {"1.2.3.4", "::ffff:1.2.3.5", false},
+        {"2001:db8::/32", "2001:db8:ffff::1", true},
+        {"2001:db8::/32", "2001:db9::", false},
+        {"::1,1.1.1.1", "::ffff:1.1.1.1", true},
+        {"::1,1.1.1.1", "::1", true},
+        {"0.0.0.0/0", "::1", false},
+        {"0.0.0.0/0", "::ffff:9.9.9.9", true},
+        {"::/0", "::ffff:9.9.9.9", true},
+        {"fe80::/127", "fe80::1", true},
+        {"fe80::/127", "fe80::2", false},
+    };
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *why = NULL;
+        struct http_peers *peers = http_peers_new(1, cases[i].networks, &why);
+        struct in6_addr one = address(cases[i].address);
+
+        CHECK(why == NULL && http_peers_trust(peers, &one) == cases[i].has);
+        http_peers_free(peers);
+    }
+}
+
+int main(void)
+{
+    RUN(an_ipv6_network_of_64_bits_counts_as_one);
+    RUN(a_network_has_its_addresses_and_no_other);
+    return check_done();
+}
