@@ -9,6 +9,8 @@
  *   doubt_ask      run doubt_dead.lua
  *   settle_ask     settled: doubt_leave.lua for each of those, SETTLED_MAX at a time, then doubt_ask again
  *                                                                    200 | 503 | 504 */
+#include <stdio.h>
+
 #include "gateway/gate.h"
 #include "gateway/worker.h"
 #include "gateway_scripts.h"
@@ -22,6 +24,7 @@ struct dead {
     bool is_settled, is_forced;
     bool begun; /* something may have been changed */
     unsigned stripe;
+    int64_t epoch; /* of the life in which it was looked at: what a later one puts in doubt is not meant */
     int64_t intents;
     size_t from_len;
     char from[INTENT_TEXT_MAX]; /* where a stripe goes on */
@@ -187,6 +190,7 @@ static enum step look_answer(struct store_call *call, enum store_outcome outcome
     if (bad != PROBLEM_NONE) {
         return dead_refuse(d, bad);
     }
+    d->epoch = d->gate.record.epoch;
     seen_take(d, store_reply_text(reply, 3));
     if (store_reply_is(reply, "unknown")) {
         return whose_ask(d);
@@ -340,8 +344,9 @@ static enum step settle_ask(struct dead *d)
     gate_add_key(&d->gate, keys_stripe(d->gate.stripe, 0));
     gate_add(&d->gate, bytes_of(d->id));
     gate_add(&d->gate, bytes_of(d->doubt[d->settled]));
-    gate_add(&d->gate, BYTES(""));
     gate_add(&d->gate, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
+    snprintf(d->gate.number[0], GATE_NUMBER_SIZE, "%lld", (long long)d->epoch);
+    gate_add(&d->gate, bytes_of(d->gate.number[0]));
     return dead_run(d, &script_doubt_leave, 0, settle_answer);
 }
 

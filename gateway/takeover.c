@@ -294,7 +294,9 @@ static void leave_ask(struct takeover *takeover)
     takeover_enter(takeover, TAKEOVER_LEAVING);
     takeover_own(takeover, 0);
     takeover->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
-    takeover_run(takeover, 0, &script_doubt_leave, 3, leave_answer);
+    snprintf(takeover->life, sizeof(takeover->life), "%lld", (long long)takeover->epoch);
+    takeover->argv[4] = bytes_of(takeover->life);
+    takeover_run(takeover, 0, &script_doubt_leave, 4, leave_answer);
 }
 
 static enum step leave_answer(struct store_call *call, enum store_outcome outcome,

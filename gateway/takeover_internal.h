@@ -26,7 +26,7 @@ struct takeover {
     unsigned stripe, taken;
     struct record_call call;
     struct intent batch[AGAIN_MAX];
-    char key[KEYS_STRIPE_SIZE];
+    char key[KEYS_STRIPE_SIZE], life[RECORD_NUMBER_SIZE];
     size_t from_len; /* where a stripe goes on */
     char from[INTENT_TEXT_MAX];
     struct bytes argv[ARGS_MAX + RECORD_ARGS];

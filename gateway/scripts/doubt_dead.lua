@@ -20,10 +20,10 @@ for i = 4, #ARGV - 4 do
     if ARGV[3] == 'lost' and ARGV[i] == 'open' then
         are_unproven = true
     elseif not are_unproven then
-        these[ARGV[i]] = ARGV[3] == 'lost' and 'open' or ''
+        these[ARGV[i]] = ARGV[3] == 'lost' and 'open ' .. whole(EPOCH) or ''
     elseif ARGV[i] ~= ARGV[2] and not redis.call('HGET', doubt, entry) then
         touch()
-        redis.call('HSET', doubt, entry, 'open')
+        redis.call('HSET', doubt, entry, 'open ' .. whole(EPOCH))
     end
 end
 local entries = redis.call('HGETALL', doubt)
@@ -42,9 +42,10 @@ for incarnation, state in pairs(these) do
     if state ~= '' then
         dead[#dead + 1] = incarnation
     end
-    if state == 'open' then
+    local life = string.match(state, '^open (%d+)$')
+    if life then
         touch()
-        local since = 'dead ' .. whole(NOW) .. ' ' .. whole(store_leaps())
+        local since = 'dead ' .. whole(NOW) .. ' ' .. whole(store_leaps()) .. ' ' .. life
         redis.call('HSET', doubt, ARGV[1] .. ' ' .. incarnation, since)
     end
 end

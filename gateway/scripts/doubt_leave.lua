@@ -4,13 +4,17 @@
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of its route table, or "": it has none
+--   ARGV[4]  epoch of the life in which that is known: a doubt that a later one has begun stays
 --   returns  {"left", seq, how many are left who have yet to say}
 --
 -- What it had sent, it had sent by its table: a store that was put back may know another one. Then nobody's
 -- is served until one is adopted (routes_adopt.lua), which is not before all that was sent has ended.
 local doubt, store = 'pawl:{store}:doubt', 'pawl:{store}'
-if redis.call('HDEL', doubt, ARGV[1] .. ' ' .. ARGV[2]) == 1 then
+local entry = ARGV[1] .. ' ' .. ARGV[2]
+local state = redis.call('HGET', doubt, entry)
+if state and tonumber(string.match(state, ' (%d+)$') or 0) <= tonumber(ARGV[4]) then
     touch()
+    redis.call('HDEL', doubt, entry)
     local routes = redis.call('HGET', store, 'routes') or ''
     if ARGV[3] ~= '' and routes ~= ARGV[3] then
         redis.call('HSET', store, 'routes', routes == '' and ARGV[3] or '?')

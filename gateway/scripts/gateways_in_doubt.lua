@@ -11,7 +11,7 @@ local names, told = redis.call('HKEYS', DOUBT), {}
 table.sort(names)
 for i = 1, math.min(#names, tonumber(ARGV[1])) do
     local gateway, incarnation = string.match(names[i], '^(%S+) (%S+)$')
-    local state, since = string.match(redis.call('HGET', DOUBT, names[i]), '^(%a+) ?(%d*)')
-    told[i] = { gateway or names[i], incarnation or '', state or 'open', since or '' }
+    local state, since = string.match(redis.call('HGET', DOUBT, names[i]), '^(%a+) (%d+)')
+    told[i] = { gateway or names[i], incarnation or '', state or 'open', state == 'dead' and since or '' }
 end
 return { 'doubt', SEQ, #names, told }

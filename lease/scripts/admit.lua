@@ -13,6 +13,9 @@
 --           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
 --             admit without their floors, or this one does not know enough to admit at all
 --           {"members-missing", ids, comma between}: given more time, the store may prove to be complete
+--           {"record", {the list}}: the state directory of the one that asks must have this list, which names
+--             all that are in doubt, before the gate opens; then it reports once more, and asks again
+--           {"unrecorded", ids, comma between}: those of these lease services must, too
 --           {"moved"}: this gating is over, or this Redis another one; nothing was changed
 local ASKER = ARGV[4]
 local stripes = stripes_read()
@@ -46,7 +49,7 @@ end
 local function each_listed(id, f)
     local skipped = false
     for role, other, incarnation in string.gmatch(all[id].rlist, '(%l+) ([%w_-]+) ([%w_-]+)') do
-        if not was_forgotten(other, all[id].rroll) then
+        if role ~= 'doubt' and not was_forgotten(other, all[id].rroll) then
             f(role, other, incarnation)
         else
             skipped = skipped or role == 'lease'
@@ -104,8 +107,34 @@ local function firm_ones(order)
     return firm
 end
 
+-- Who was in doubt: all that the store knows of, and all that any state directory does. The store may have
+-- lost them, and a directory have missed them.
+local function doubts_known()
+    local lives = doubts_read()
+    for _, id in ipairs(ids) do
+        for name, life in string.gmatch(has_reported(id) and all[id].rlist or '', 'doubt (%S+ %S+) (%d+)') do
+            lives[name] = math.max(lives[name] or 0, tonumber(life))
+        end
+    end
+    return lives
+end
+
+-- The list that the state directory of a lease service must have, or nil: it has all these doubts.
+local function list_to_record(id, lives)
+    local listed, list = {}, {}
+    for line in string.gmatch(all[id].rlist, '[^,]+') do
+        listed[line] = true
+        list[#list + 1] = string.sub(line, 1, 6) ~= 'doubt ' and line or nil
+    end
+    local lacks = false
+    for _, line in ipairs(doubts_list(lives)) do
+        list[#list + 1], lacks = line, lacks or not listed[line]
+    end
+    return lacks and list or nil
+end
+
 -- The most that is known: {epoch, roll, top, seqs}; and whether nobody has seen more than this store has.
-local function reports_weigh()
+local function reports_weigh(lives)
     local top = math.max(stripes.top, store.ceiling)
     local most = { epoch = store.epoch, roll = store.roll, top = top, seqs = {} }
     local nothing_lost = store.sound and store.why ~= 'empty' and store.why ~= 'damaged'
@@ -126,6 +155,10 @@ local function reports_weigh()
             most.seqs[i] = math.max(most.seqs[i], tonumber(number))
             i = i + 1
         end
+    end
+    -- A doubt may be of a life that was about to begin.
+    for _, life in pairs(lives) do
+        most.epoch = math.max(most.epoch, life - 1)
     end
     return most, nothing_lost
 end
@@ -170,14 +203,12 @@ end
 
 -- Who may have sent to an upstream what the store has lost, and has to record it again before anything is
 -- sent that must come after it (gateway/scripts/lib/intent.lua): every gateway that is a member, or stands in
--- a list, or had been admitted. Those of before stay.
-local function doubts_begin()
-    local doubt, key = hash_read(KEYS[1] .. ':doubt'), KEYS[1] .. ':doubt'
+-- a list, or had been admitted; those of before stay. It is the life above all known ones that begins it,
+-- though its epoch may be higher: what ended a doubt of before does not end this one.
+local function doubts_begin(lives, life)
     local function enters(role, id, incarnation)
-        local entry = id .. ' ' .. incarnation
-        if role == 'gateway' and not doubt[entry] then
-            doubt[entry] = 'open'
-            redis.call('HSET', key, entry, 'open')
+        if role == 'gateway' then
+            lives[id .. ' ' .. incarnation] = life
         end
     end
     for _, id in ipairs(ids) do
@@ -189,6 +220,27 @@ local function doubts_begin()
             enters(one.repoch ~= '0' and one.role, id, one.rincarnation)
             each_listed(id, enters)
         end
+    end
+end
+
+-- Which lease services have yet to record these doubts. One that is silent and needed by nobody has no part
+-- in this life before it has recorded its list.
+local function unrecorded(needed, lives)
+    local behind = {}
+    for _, id in ipairs(ids) do
+        if all[id].role == 'lease' and has_reported(id) and (needed[id] or is_fresh(all[id])) then
+            behind[id] = list_to_record(id, lives) and true
+        end
+    end
+    return sorted(behind)
+end
+
+-- That somebody is known to be dead stays known.
+local function doubts_write(lives)
+    local states = hash_read(DOUBT)
+    for name, life in pairs(lives) do
+        local state = string.match(states[name] or '', '^dead %d+ %d+') or 'open'
+        redis.call('HSET', DOUBT, name, state .. ' ' .. whole(life))
     end
 end
 
@@ -213,6 +265,11 @@ local function members_begin(most, firm)
     end
 end
 
+local lives = doubts_known()
+local list = has_reported(ASKER) and list_to_record(ASKER, lives)
+if list then
+    return { 'record', list }
+end
 local order, needed, missing = floors_needed()
 if next(missing) then
     return { 'floors-missing', table.concat(sorted(missing), ',') }
@@ -225,15 +282,21 @@ if not next(firm) then
     end
     return { 'floors-missing', next(known) and table.concat(sorted(known), ',') or 'unknown' }
 end
-local most, nothing_lost = reports_weigh()
+local most, nothing_lost = reports_weigh(lives)
 local absent = unasked(needed)
 if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
     return { 'members-missing', table.concat(absent, ',') }
 end
 local complete = nothing_lost and #absent == 0
 if not complete then
-    doubts_begin()
+    doubts_begin(lives, most.epoch + 1)
 end
+list = list_to_record(ASKER, lives)
+local behind = unrecorded(needed, lives)
+if #behind > 0 then
+    return list and { 'record', list } or { 'unrecorded', table.concat(behind, ',') }
+end
+doubts_write(lives)
 life_begin(most, complete)
 members_begin(most, firm)
 return { 'admitted', whole(most.epoch), complete and 'complete' or 'incomplete', whole(most.top),

@@ -12,6 +12,7 @@ enum { CHECKSUM_LINE = sizeof("checksum \n") - 1 + DIGEST_TEXT, DIGITS_MAX = 15 
 
 _Static_assert(HIGH_WATER_MAX == 999999999999999, "DIGITS_MAX digits are the limit");
 _Static_assert(sizeof("member gateway  \n") - 1 + 2 * MEMBER_ID_CHARS <= 64, "every member line fits");
+_Static_assert(sizeof("doubt   \n") - 1 + 2 * MEMBER_ID_CHARS + DIGITS_MAX <= 64, "every doubt fits");
 
 static const char first_line[] = "pawl high-water ";
 static const char no_store[] = "none"; /* too short for an id */
@@ -36,16 +37,20 @@ static bool is_id(const char *at, size_t chars)
     return strnlen(at, chars + 1) == chars && ascii_is_word((struct bytes){at, chars}, BYTES("_-"));
 }
 
-static bool is_member(const struct state_member *member)
+static bool is_sound_one(const struct state_member *one, bool is_doubt)
 {
-    return (unsigned)member->role < ROLES && is_id(member->id, MEMBER_ID_CHARS) &&
-           is_id(member->incarnation, MEMBER_ID_CHARS);
+    return (is_doubt ? one->role == MEMBER_DOUBT && is_number(one->life)
+                     : (unsigned)one->role < ROLES && one->life == 0) &&
+           is_id(one->id, MEMBER_ID_CHARS) && is_id(one->incarnation, MEMBER_ID_CHARS);
 }
 
-static bool is_listed_before(const struct high_water *water, unsigned i)
+/* A member is there once, whatever its incarnation; so is an incarnation that is in doubt. */
+static bool is_listed_before(const struct state_member *list, unsigned i)
 {
     for (unsigned k = 0; k < i; k++) {
-        if (memcmp(water->members[k].id, water->members[i].id, MEMBER_ID_CHARS) == 0)
+        if (memcmp(list[k].id, list[i].id, MEMBER_ID_CHARS) == 0 &&
+            (list[i].role != MEMBER_DOUBT ||
+             memcmp(list[k].incarnation, list[i].incarnation, MEMBER_ID_CHARS) == 0))
             return true;
     }
     return false;
@@ -55,10 +60,15 @@ bool high_water_is_sound(const struct high_water *water)
 {
     if (!is_id(water->member, MEMBER_ID_CHARS) ||
         !(water->store[0] == '\0' || is_id(water->store, STORE_ID_CHARS)) || !is_number(water->floor) ||
-        !is_number(water->epoch) || !is_number(water->roll) || water->member_count > STATE_MEMBERS_MAX)
+        !is_number(water->epoch) || !is_number(water->roll) || water->member_count > STATE_MEMBERS_MAX ||
+        water->doubt_count > STATE_DOUBTS_MAX)
         return false;
     for (unsigned i = 0; i < water->member_count; i++) {
-        if (!is_member(&water->members[i]) || is_listed_before(water, i))
+        if (!is_sound_one(&water->members[i], false) || is_listed_before(water->members, i))
+            return false;
+    }
+    for (unsigned i = 0; i < water->doubt_count; i++) {
+        if (!is_sound_one(&water->doubts[i], true) || is_listed_before(water->doubts, i))
             return false;
     }
     return true;
@@ -68,16 +78,22 @@ bool high_water_is_sound(const struct high_water *water)
 
 static bool is_same_member(const struct state_member *a, const struct state_member *b)
 {
-    return a->role == b->role && strcmp(a->id, b->id) == 0 && strcmp(a->incarnation, b->incarnation) == 0;
+    return a->role == b->role && strcmp(a->id, b->id) == 0 && strcmp(a->incarnation, b->incarnation) == 0 &&
+           a->life == b->life;
 }
 
 bool high_water_equal(const struct high_water *a, const struct high_water *b)
 {
     if (strcmp(a->member, b->member) != 0 || strcmp(a->store, b->store) != 0 || a->floor != b->floor ||
-        a->epoch != b->epoch || a->roll != b->roll || a->member_count != b->member_count)
+        a->epoch != b->epoch || a->roll != b->roll || a->member_count != b->member_count ||
+        a->doubt_count != b->doubt_count)
         return false;
     for (unsigned i = 0; i < a->member_count; i++) {
         if (!is_same_member(&a->members[i], &b->members[i]))
+            return false;
+    }
+    for (unsigned i = 0; i < a->doubt_count; i++) {
+        if (!is_same_member(&a->doubts[i], &b->doubts[i]))
             return false;
     }
     return true;
@@ -145,15 +161,34 @@ static bool take_member_line(struct bytes *rest, struct state_member *member)
            take_id(rest, member->incarnation, MEMBER_ID_CHARS) && take(rest, BYTES("\n"));
 }
 
+static bool take_doubt_line(struct bytes *rest, struct state_member *doubt)
+{
+    doubt->role = MEMBER_DOUBT;
+    return take(rest, BYTES("doubt ")) && take_id(rest, doubt->id, MEMBER_ID_CHARS) &&
+           take(rest, BYTES(" ")) && take_id(rest, doubt->incarnation, MEMBER_ID_CHARS) &&
+           take_number_line(rest, BYTES(" "), &doubt->life);
+}
+
 static bool take_members(struct bytes *rest, struct high_water *water)
 {
-    while (rest->len > 0) {
+    while (rest->len > 0 && rest->at[0] == 'm') {
         if (water->member_count == STATE_MEMBERS_MAX ||
             !take_member_line(rest, &water->members[water->member_count]))
             return false;
         water->member_count++;
     }
+    while (rest->len > 0) {
+        if (water->doubt_count == STATE_DOUBTS_MAX ||
+            !take_doubt_line(rest, &water->doubts[water->doubt_count]))
+            return false;
+        water->doubt_count++;
+    }
     return true;
+}
+
+static int version_of(const struct high_water *water)
+{
+    return water->doubt_count > 0 ? HIGH_WATER_VERSION : 1;
 }
 
 /* Writes the line that belongs to what stands in front of it, and a NUL. */
@@ -185,13 +220,12 @@ bool high_water_parse(const char *text, size_t len, struct high_water *water)
     memset(&read, 0, sizeof(read)); /* nothing of the stack in what is copied around */
     if (len > HIGH_WATER_TEXT_MAX || !checksum_take(&rest))
         return false;
-    if (!take_number_line(&rest, bytes_of(first_line), &version) || version != HIGH_WATER_VERSION ||
-        !take(&rest, BYTES("id ")) || !take_id(&rest, read.member, MEMBER_ID_CHARS) ||
-        !take(&rest, BYTES("\nstore ")) || !take_store(&rest, read.store) ||
-        !take_number_line(&rest, BYTES("\nfloor "), &read.floor) ||
+    if (!take_number_line(&rest, bytes_of(first_line), &version) || !take(&rest, BYTES("id ")) ||
+        !take_id(&rest, read.member, MEMBER_ID_CHARS) || !take(&rest, BYTES("\nstore ")) ||
+        !take_store(&rest, read.store) || !take_number_line(&rest, BYTES("\nfloor "), &read.floor) ||
         !take_number_line(&rest, BYTES("epoch "), &read.epoch) ||
         !take_number_line(&rest, BYTES("roll "), &read.roll) || !take_members(&rest, &read) ||
-        !high_water_is_sound(&read))
+        version != version_of(&read) || !high_water_is_sound(&read))
         return false;
     memcpy(water, &read, sizeof(read));
     return true;
@@ -217,13 +251,19 @@ size_t high_water_print(const struct high_water *water, char *text, size_t size)
         return 0;
     len = (size_t)snprintf(
         text, size, "%s%d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64 "\nroll %" PRId64 "\n",
-        first_line, HIGH_WATER_VERSION, water->member, water->store[0] != '\0' ? water->store : no_store,
+        first_line, version_of(water), water->member, water->store[0] != '\0' ? water->store : no_store,
         water->floor, water->epoch, water->roll);
     for (unsigned i = 0; i < water->member_count; i++) {
         const struct state_member *member = &water->members[i];
 
         len += (size_t)snprintf(text + len, size - len, "member %s %s %s\n", role_names[member->role].at,
                                 member->id, member->incarnation);
+    }
+    for (unsigned i = 0; i < water->doubt_count; i++) {
+        const struct state_member *doubt = &water->doubts[i];
+
+        len += (size_t)snprintf(text + len, size - len, "doubt %s %s %" PRId64 "\n", doubt->id,
+                                doubt->incarnation, doubt->life);
     }
     checksum_line((struct bytes){text, len}, line);
     memcpy(text + len, line, CHECKSUM_LINE);

@@ -47,7 +47,7 @@ enum {
     MEMBER_ARGS = 21,
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
-    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44
+    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
 };
 
 struct member;
@@ -109,7 +109,7 @@ void member_enter(struct member *member, enum member_state next);
  * belongs to: as it has learned, else as its state directory says, else "". */
 void member_pulse(struct member *member);
 struct bytes member_identity(struct member *member);
-/* member_list.c: the list of members as text for the store, and from its reply. */
+/* member_list.c: the list of members and doubts as text for the store, and from its reply. */
 struct bytes member_list_print(const struct high_water *water, char text[MEMBER_LIST_SIZE]);
 /* False: no list, too many, one that is malformed or there twice; water's members are then not to be used. */
 bool member_list_read(const struct store_reply *list, struct high_water *water);

@@ -1,13 +1,14 @@
 /* member_admit.c - a lease service asks the store to begin a new life (lease/scripts/admit.lua).
  *
  *   member_admit    with everybody's reports, as they are by now      suspended
- *   admit_answered  admitted: a pulse; something missing: again at the next tick */
+ *   admit_answered  admitted: a pulse; something missing: again at the next tick; a list to record: when it
+ * is on disk it is reported (daemon.c), and then again */
 #include <stdio.h>
 
 #include "shared/record/member.h"
 
 /* A link is back within 0.5 s of Redis, and a report comes at once after that. */
-enum { WAIT_FOR_MEMBERS_MS = 1400 };
+enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000 };
 
 static enum step admit_answered(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply);
@@ -37,6 +38,35 @@ static void tell_of_admission(struct member *member, const struct store_reply *r
     member_log(member, LOG_WARNING, "store-life-begun", fields);
 }
 
+/* The gate opens when every state directory has it. Its roll stays: it is of the same members. */
+static void doubts_record(struct member *member, const struct store_reply *list)
+{
+    struct high_water wanted = member->options.keeper->recorded;
+    const char *trouble = keeper_trouble(member->options.keeper);
+    char detail[LIFE_DETAIL_SIZE];
+
+    if (member_list_read(list, &wanted)) {
+        keeper_want(member->options.keeper, &wanted);
+    }
+    if (trouble != NULL) {
+        snprintf(detail, sizeof(detail), "%s", trouble);
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", detail);
+    }
+}
+
+static void unrecorded_tell(struct member *member, struct bytes whose)
+{
+    char detail[LIFE_DETAIL_SIZE];
+
+    if (loop_now_ms() >= member->gated_ms + WAIT_FOR_DISKS_MS) {
+        snprintf(detail, sizeof(detail),
+                 "The store is closed until lease service %.*s has written into its state directory which "
+                 "gateways are in doubt; its /readyz says what keeps it from that.",
+                 whose.len < 300 ? (int)whose.len : 300, whose.at);
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", detail);
+    }
+}
+
 static enum step admit_answered(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply)
 {
@@ -56,6 +86,10 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
                  "for %.*s. Start it; if its state directory is lost for good: pawl store recover --floor N.",
                  missing.len > 0 && missing.len < 300 ? (int)missing.len : 300, whom);
         member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", detail);
+    } else if (store_reply_is(reply, "record")) {
+        doubts_record(member, store_reply_list(reply, 1));
+    } else if (store_reply_is(reply, "unrecorded")) {
+        unrecorded_tell(member, missing);
     } else if (store_reply_is(reply, "admitted")) {
         tell_of_admission(member, reply);
         member_pulse(member);

@@ -25,18 +25,20 @@ enum {
     MEMBER_ID_CHARS = 16,
     STORE_ID_CHARS = 24,
     STATE_MEMBERS_MAX = 256,
+    STATE_DOUBTS_MAX = 256, /* as DOUBTS_MAX in shared/record/store.lua */
     STATE_PATH_MAX = 1024,
     STATE_WHY_MAX = 1280
 };
 
 #define HIGH_WATER_MAX 999999999999999 /* no floor, epoch or roll is above it */
 
-enum member_role { MEMBER_LEASE, MEMBER_GATEWAY };
+enum member_role { MEMBER_LEASE, MEMBER_GATEWAY, MEMBER_DOUBT };
 
 /* Ids are exactly so many characters of [A-Za-z0-9_-], and a NUL: what random_text() makes. */
 struct state_member {
     enum member_role role;
     char id[MEMBER_ID_CHARS + 1], incarnation[MEMBER_ID_CHARS + 1];
+    int64_t life; /* of a doubt, 0 to HIGH_WATER_MAX: the life that began it; else 0 */
 };
 
 /* A fresh id of a member, and a NUL; it does not begin with '-', which a command would take for a flag. */
@@ -51,6 +53,10 @@ struct high_water {
     int64_t roll;                     /* of the list; 0: none yet */
     unsigned member_count;
     struct state_member members[STATE_MEMBERS_MAX]; /* no id twice */
+    /* Gateways that may have sent what the store has lost (lease/scripts/admit.lua): no incarnation of one
+     * twice. They belong to the list, and are written and told with it. */
+    unsigned doubt_count;
+    struct state_member doubts[STATE_DOUBTS_MAX];
 };
 
 /* One version of the high-water file, to notice another in its place. The inode alone does not tell: ext4
@@ -112,21 +118,22 @@ void state_dir_close(struct state_dir *dir);
 
 /* -- high_water.c: the file as text
  *
- *   pawl high-water 1
+ *   pawl high-water 1                "2" with a doubt: a release that knows of none must not lose it
  *   id MEMBER
  *   store STORE                      "none": none yet
  *   floor N
  *   epoch N
  *   roll N
  *   member lease ID INCARNATION      or "member gateway ..."; one line for each member
+ *   doubt GATEWAY INCARNATION LIFE   one line for each
  *   checksum SUM                     digest_text() of all bytes in front of this line
  *
  * Each line ends with a line feed, numbers have no leading zeros; what is parsed is printed as the same
  * bytes. */
 
-enum { HIGH_WATER_VERSION = 1, HIGH_WATER_TEXT_MAX = 512 + STATE_MEMBERS_MAX * 64 };
+enum { HIGH_WATER_VERSION = 2, HIGH_WATER_TEXT_MAX = 512 + (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX) * 64 };
 
-/* Whether every part is within its limits and no member is listed twice. */
+/* Whether every part is within its limits and nobody is listed twice. */
 bool high_water_is_sound(const struct high_water *water);
 /* Whether all that is written of them is the same. Not memcmp(): there is padding, and a rest of the list. */
 bool high_water_equal(const struct high_water *a, const struct high_water *b);

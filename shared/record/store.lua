@@ -6,7 +6,8 @@
 local SCHEMA = '5:' -- as KEYS_SCHEMA in shared/record/keys.h
 local STRIPES, TOKEN_LAST, TOLERATED_MS = 256, 999999999999999, 50
 local RAW_MS = clock_ms()
-local MEMBERS = KEYS[1] .. ':members'
+local MEMBERS, DOUBT = KEYS[1] .. ':members', KEYS[1] .. ':doubt'
+local DOUBTS_MAX, EVERYBODY = 256, 'whichever_it_was whichever_it_was'
 
 local function whole(number)
     return string.format('%d', number)
@@ -114,13 +115,44 @@ local function roll_up(store, above)
     return store.roll
 end
 
--- The list of members as state directories keep it: {"lease ID INCARNATION" | "gateway ID INCARNATION", ...}.
+-- Who is in doubt (gateway/scripts/lib/intent.lua): {"GATEWAY INCARNATION" = the life that began it}. What
+-- nobody can read stands for everybody.
+local function doubts_read()
+    local lives = {}
+    for entry, state in pairs(hash_read(DOUBT)) do
+        local name = string.match(entry, '^[%w_-]+ [%w_-]+$') or EVERYBODY
+        lives[name] = math.max(lives[name] or 0, tonumber(string.match(state, ' (%d+)$')) or 0)
+    end
+    return lives
+end
+
+-- As state directories keep them, DOUBTS_MAX at most: an entry for everybody stands for the rest.
+local function doubts_list(lives)
+    local names, list, last, top = {}, {}, lives[EVERYBODY], 0
+    for name, life in pairs(lives) do
+        names[#names + 1] = name ~= EVERYBODY and name or nil
+        top = math.max(top, life)
+    end
+    table.sort(names)
+    for i = 1, math.min(#names, DOUBTS_MAX - 1) do
+        list[i] = 'doubt ' .. names[i] .. ' ' .. whole(lives[names[i]])
+    end
+    if last or #names >= DOUBTS_MAX then
+        list[#list + 1] = 'doubt ' .. EVERYBODY .. ' ' .. whole(#names >= DOUBTS_MAX and top or last)
+    end
+    return list
+end
+
+-- What state directories keep: {"lease ID INCARNATION" | "gateway ID INCARNATION", ..., and the doubts}.
 local function members_list(all, ids)
     local list = {}
     for _, id in ipairs(ids) do
         if all[id] and all[id].state ~= 'forgotten' then
             list[#list + 1] = all[id].role .. ' ' .. id .. ' ' .. (all[id].incarnation or '----------------')
         end
+    end
+    for _, line in ipairs(doubts_list(doubts_read())) do
+        list[#list + 1] = line
     end
     return list
 end

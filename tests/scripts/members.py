@@ -27,7 +27,7 @@ class Life(Store):
 
     def __init__(self):
         super().__init__()
-        self.run_id = "run-1"
+        self.run_id, self.processes = "run-1", {}
 
     def begin(self, now=1000000, floor=100):
         super().begin(now, floor)
@@ -85,6 +85,7 @@ class Member:
 
     def __init__(self, life, name, role="lease", block=100):
         self.life, self.name, self.role, self.block = life, name, role, block
+        life.processes[name] = self
         self.disk = Directory()
         self.identity, self.recording, self.doubt, self.at_least = IDENTITY, True, "", 0
         self.start()
@@ -130,9 +131,29 @@ class Member:
             self.disk.floor, self.disk.roll, self.disk.list = max(self.disk.floor, reply[4]), reply[3], reply[6]
             self.disk.epoch = reply[1]
 
-    def admit(self, when="now", gate=None):
+    def ask_to_admit(self, when="now", gate=None):
+        """The reply of one call."""
         return self.life.run(ADMIT, [RECORD], self.identity, self.life.run_id, self.gate if gate is None else gate, self.name,
                              when)
+
+    def records(self, when="now"):
+        """Whether its state directory had to record who is in doubt; it has, and has reported that."""
+        reply = self.ask_to_admit(when)
+        if reply[0] == "record":
+            self.disk.list = reply[1]
+            self.pulse()
+        return reply[0] == "record"
+
+    def admit(self, when="now", gate=None):
+        """The end of it, when everybody has recorded whom the new life puts in doubt."""
+        for _ in range(8):
+            reply = self.ask_to_admit(when, gate)
+            if reply[0] == "unrecorded":
+                others = [self.life.processes[name] for name in reply[1].split(",")]
+                check_equal([other.records(when) for other in others], [True] * len(others), reply[1])
+            elif not (reply[0] == "record" and self.records(when)):
+                return reply
+        raise AssertionError(reply)
 
     def leave(self):
         return self.life.run(LEAVE, [RECORD], self.identity, self.name, self.incarnation, self.epoch)[0]

@@ -540,7 +540,8 @@ def in_doubt():
 
 
 def named(*members):
-    return {f"{one.name} {one.incarnation}": "open" for one in members}
+    """In doubt, by a life above all that were known."""
+    return {f"{one.name} {one.incarnation}": f"open {EPOCH + 1}" for one in members}
 
 
 @test
@@ -558,21 +559,21 @@ def after_a_life_that_is_not_proven_complete_every_gateway_of_before_is_in_doubt
 @test
 def after_a_complete_life_nobody_is_in_doubt_who_was_not_before():
     a, b, g = company(LIFE)
-    LIFE.redis("HSET", DOUBT, "gate-z life-0", "dead 5 0")
+    LIFE.redis("HSET", DOUBT, "gate-z life-0", "dead 5 0 3")
     restarted(a, b, g)
     admitted(a, "complete")
-    check_equal(in_doubt(), {"gate-z life-0": "dead 5 0"})
+    check_equal(in_doubt(), {"gate-z life-0": "dead 5 0 3"})
 
 
 @test
 def those_in_doubt_of_before_stay_as_they_are():
     a, b, g = company(LIFE)
-    LIFE.redis("HSET", DOUBT, "gate-z life-0", "open", f"{g.name} {g.incarnation}", "dead 5 0")
+    LIFE.redis("HSET", DOUBT, "gate-z life-0", "open 3", f"{g.name} {g.incarnation}", "dead 5 0 3")
     restarted(a, g)
     b.start()
     reported(b)
     admitted(a, "incomplete", "lease-b")
-    check_equal(in_doubt(), {"gate-z life-0": "open", f"{g.name} {g.incarnation}": "dead 5 0"})
+    check_equal(in_doubt(), {"gate-z life-0": "open 3", f"{g.name} {g.incarnation}": f"dead 5 0 {EPOCH + 1}"})
 
 
 @test
@@ -620,6 +621,165 @@ def a_gateway_that_left_or_was_forgotten_is_in_no_doubt():
     restarted(a, b)
     admitted(a, "incomplete")
     check_equal(in_doubt(), {})
+
+
+# -- a store that has lost who is in doubt, too
+
+ELSE = "gate-z life-0"
+EVERYBODY = "whichever_it_was whichever_it_was"
+
+
+def on_disk(member):
+    """The doubts that its state directory has: {who: life}."""
+    return {" ".join(line.split(" ")[1:3]): int(line.split(" ")[3]) for line in member.disk.list if line.startswith("doubt ")}
+
+
+def lost_once():
+    """Two lease services, whose directories say that a gateway is in doubt of which nobody else knows any more."""
+    a, b, g = company(LIFE)
+    g.seen[0] += 1
+    restarted(a, b, g)
+    admitted(a, "incomplete")
+    all_in(a, b)
+    LIFE.redis("SREM", RECORD + ":members", g.name)
+    LIFE.redis("DEL", f"{RECORD}:m:{g.name}")
+    all_in(a, b)
+    for one in (a, b):
+        check_equal((on_disk(one), one.disk.lists()), ({f"{g.name} {g.incarnation}": EPOCH + 1}, ["lease-a", "lease-b"]))
+    return a, b, f"{g.name} {g.incarnation}"
+
+
+@test
+def who_is_in_doubt_in_any_state_directory_is_so_however_often_the_store_is_lost():
+    for who_knows, how in ((0, "complete"), (1, "complete"), (0, "incomplete"), (1, "incomplete")):
+        *both, gone = lost_once()
+        for _ in range(3):
+            LIFE.redis("DEL", DOUBT)
+            both[1 - who_knows].disk.list = [line for line in both[1 - who_knows].disk.list if not line.startswith("doubt ")]
+            both[0].doubt = "doubt" if how == "incomplete" else ""
+            restarted(*both)
+            admitted(both[0], how)
+            both[0].doubt = ""
+            check_equal(in_doubt(), {gone: f"open {EPOCH + 1}"}, f"{who_knows} {how}")
+            all_in(*both)
+            check_equal([list(on_disk(one)) for one in both], [[gone], [gone]])
+
+
+@test
+def the_gate_opens_when_every_lease_service_that_has_reported_has_recorded_who_is_in_doubt():
+    a, b, g = company(LIFE)
+    g.seen[0] += 1
+    restarted(a, b, g)
+    for one, other in ((a, b), (b, a)):
+        told = unchanged_by(LIFE, one.ask_to_admit)
+        check_equal((told[0], told[1][-1]), ("record", f"doubt {g.name} {g.incarnation} {EPOCH + 1}"))
+        one.disk.list = told[1]
+        check_equal(unchanged_by(LIFE, one.ask_to_admit)[0], "record")  # what is on disk counts when it is reported
+        one.pulse()
+        if one is a:
+            check_equal(unchanged_by(LIFE, one.ask_to_admit), ["unrecorded", other.name])
+    check_equal((in_doubt(), a.ask_to_admit()[0]), ({}, "admitted"))
+    check_equal(in_doubt(), named(g))
+
+
+@test
+def a_newcomer_with_an_empty_directory_records_who_is_in_doubt_before_the_gate_opens():
+    for is_silent in (False, True):
+        a, b, gone = lost_once()
+        c = Member(LIFE, "lease-c")
+        restarted(a, b, c)
+        if is_silent:  # it has no part in this life before it has recorded the list
+            LIFE.redis("HSET", RECORD + ":m:lease-c", "at", NOW - 60000)
+        check_equal(a.ask_to_admit("now")[0], "admitted" if is_silent else "unrecorded")
+        if not is_silent:
+            check(c.records(), "it is told though it may not admit")
+            check_equal((list(on_disk(c)), a.ask_to_admit()[0]), ([gone], "admitted"))
+        check_equal(LIFE.state("lease-c"), None, "it joins anew")
+
+
+@test
+def a_lease_service_that_is_needed_is_waited_for_however_long_it_is_silent():
+    a, b, _ = company(LIFE)
+    b.seen[0] += 1
+    restarted(a, b)
+    LIFE.redis("HSET", RECORD + ":m:lease-b", "at", NOW - 60000)
+    check(a.records(), "who is in doubt")
+    check_equal(a.ask_to_admit(), ["unrecorded", "lease-b"])
+
+
+@test
+def a_doubt_that_is_begun_again_is_of_the_new_life_and_what_is_known_of_it_stays():
+    a, b, g = company(LIFE)
+    LIFE.redis("HSET", DOUBT, f"{g.name} {g.incarnation}", "open 3", ELSE, "dead 5 0 4")
+    g.seen[0] += 1
+    restarted(a, b, g)
+    admitted(a, "incomplete")
+    check_equal(in_doubt(), {f"{g.name} {g.incarnation}": f"open {EPOCH + 1}", ELSE: "dead 5 0 4"})
+
+
+@test
+def a_life_is_above_all_that_have_begun_a_doubt_also_those_that_never_came():
+    a, b, g = company(LIFE)
+    for one in (a, b):
+        one.disk.list.append(f"doubt {ELSE} {UNIX + 50}")
+    g.seen[0] += 1
+    restarted(a, b, g)
+    admitted(a, "incomplete")
+    check_equal((LIFE.record("epoch"), in_doubt()),
+                (str(UNIX + 50), {ELSE: f"open {UNIX + 50}", f"{g.name} {g.incarnation}": f"open {UNIX + 50}"}))
+
+
+@test
+def a_directory_with_a_doubt_of_a_later_life_is_not_told_what_this_one_has_settled():
+    a, b, g = company(LIFE)
+    a.disk.list.append(f"doubt {ELSE} {EPOCH}")
+    all_in(a, b, g)
+    check_equal(on_disk(a), {}, "of this life: it was settled")
+    a.disk.list.append(f"doubt {ELSE} {EPOCH + 1}")
+    check_equal((a.pulse(), LIFE.record("why"), on_disk(a)), ("gated", "behind", {ELSE: EPOCH + 1}))
+
+
+@test
+def a_doubt_that_is_settled_leaves_the_directories_after_the_store():
+    a, b, gone = lost_once()
+    reply = LIFE.call("gateway/scripts/doubt_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"))
+    check_equal((reply[2], list(on_disk(a))), (0, [gone]))
+    all_in(a, b)
+    check_equal((on_disk(a), on_disk(b)), ({}, {}))
+
+
+@test
+def with_more_doubts_than_a_directory_has_room_for_everybody_is_in_doubt():
+    for count, everybody in ((255, 0), (256, 1), (600, 1)):
+        a, b, g = company(LIFE)
+        all_in(a, b, g)
+        for i in range(count - 1):
+            LIFE.redis("HSET", DOUBT, f"gate-h life-{i:03}", f"open {i % 5}")
+        g.seen[0] += 1
+        restarted(a, b, g)
+        admitted(a, "incomplete")
+        wanted = min(count, 255) + everybody
+        for one in (a, b):
+            check_equal((len(on_disk(one)), on_disk(one).get(EVERYBODY)), (wanted, EPOCH + 1 if everybody else None), count)
+        check_equal((len(in_doubt()), EVERYBODY in in_doubt()), (count + everybody, bool(everybody)))
+        LIFE.redis("DEL", DOUBT)
+        all_in(a, b)
+        check_equal(on_disk(a), {}, "and what was settled is gone")
+
+
+@test
+def after_a_recovery_with_a_floor_nobody_is_in_before_it_has_recorded_that_everybody_is_in_doubt():
+    a, b, _ = lost_once()
+    LIFE.redis("FLUSHALL")
+    LIFE.at(NOW)
+    recovered = LIFE.run("api/cli/scripts/recover.lua", [RECORD], "", IDENTITY, 5000, UNIX, "")
+    check_equal(recovered[0], "recovered")
+    LIFE.redis("HSET", RECORD, "run", LIFE.run_id)
+    a.recording = False
+    check_equal([a.pulse() for _ in range(3)], ["pending"] * 3)
+    a.recording = True
+    a.pulse()
+    check_equal((on_disk(a), a.pulse()), ({EVERYBODY: recovered[1]}, "in"))
 
 
 main()

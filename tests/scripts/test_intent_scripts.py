@@ -241,7 +241,7 @@ def another_table_is_adopted_only_while_nothing_is_open_and_nobody_is_in_doubt()
     check_equal(adopt(), ["open", 0, 1, 0])
     check_equal(adopt(ROUTES), ["adopted", 0, ROUTES])
     close(STORE, ("close", lease, first))
-    STORE.redis("HSET", DOUBT, "gate-a life-0", "open")
+    STORE.redis("HSET", DOUBT, "gate-a life-0", "open 3")
     check_equal(adopt(), ["open", 0, 0, 1])
     STORE.redis("DEL", DOUBT)
     check_equal(adopt(), ["adopted", 1, ROUTES])
@@ -636,7 +636,7 @@ def a_gateway_that_was_taken_for_dead_sends_nothing_that_it_had_queued():
 @test
 def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answered():
     gate, lease, ada = begin()
-    STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
     for kind in ("o", "o+", "c"):
         for _ in range(COUNTED + 1):
             check_equal(STORE.unchanged_by(lambda kind=kind: gate.admit(lease, ada, kind)),
@@ -645,10 +645,20 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
     check_equal(gate.read(lease, ada), ["wait", lease.seq(), 1, "store", "gate-b life-7"])
     for kind in "ka":
         sending(gate.admit(lease, ada, kind))
-    leave = lambda *who: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who, ROUTES)
+    leave = lambda *who: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who, ROUTES, EPOCH)
     check_equal((leave("gate-b", "life-8"), leave("gate-b", "life-7")), (["left", 0, 1], ["left", 1, 0]))
     sending(gate.admit(lease, ada))
     check_equal(gate.read(lease, ada)[0], "accepted")
+
+
+@test
+def what_ended_a_doubt_does_not_end_the_one_that_a_later_life_has_begun():
+    begin()
+    leave = lambda epoch: STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-7", ROUTES, epoch)
+    for state in (f"open {EPOCH}", f"dead 5 0 {EPOCH}"):
+        STORE.redis("HSET", DOUBT, "gate-b life-7", state)
+        check_equal(STORE.unchanged_by(lambda: leave(EPOCH - 1))[2], 1)
+        check_equal(leave(EPOCH)[2], 0, state)
 
 
 @test
@@ -656,20 +666,20 @@ def a_gateway_learns_whether_the_store_may_have_lost_what_it_has_open():
     begin()
     look = lambda who: STORE.unchanged_by(lambda: STORE.call(script("doubt_look"), ["pawl:{00}"], *who.split(" ")))[2]
     check_equal(look("gate-b life-7"), 0)
-    STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
     check_equal((look("gate-b life-7"), look("gate-b life-8"), look("gate-c life-7")), (1, 0, 0))
-    STORE.redis("HSET", DOUBT, "whichever_it_was whichever_it_was", "open")
+    STORE.redis("HSET", DOUBT, "whichever_it_was whichever_it_was", "open 3")
     check_equal(look("gate-b life-8"), 1)
 
 
 @test
 def who_leaves_doubt_with_another_table_than_the_store_has_makes_it_nobodys():
     gate, lease, ada = begin()
-    leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes)
+    leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes, EPOCH)
     for stored, told, left in (("", ROUTES, ROUTES), (ROUTES, ROUTES, ROUTES), (ROUTES, "", ROUTES), (ROUTES, "s" * 43, "?"),
                                ("?", ROUTES, "?")):
         STORE.redis("HSET", RECORD, "routes", stored)
-        STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+        STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
         leave("gate-b life-8", "t" * 43)  # who is not in doubt changes nothing
         leave("gate-b life-7", told)
         check_equal(STORE.redis("HGET", RECORD, "routes").decode(), left, f"{stored} {told}")
@@ -694,7 +704,7 @@ def what_waits_stays_queued_while_somebody_is_in_doubt():
     gate, lease, _, bob, first = overtaken()
     second = queued(gate.admit(lease, bob), first)
     close(STORE, ("close", lease, first))
-    STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
     check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)),
                 ["queued", lease.seq(), 2, second, "store", "gate-b life-7"])
     STORE.redis("DEL", DOUBT)
@@ -704,7 +714,7 @@ def what_waits_stays_queued_while_somebody_is_in_doubt():
 @test
 def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     gate, lease, ada = begin()
-    STORE.redis("HSET", DOUBT, "gate-b life-7", "open", "gate-b life-8", "open", "gate-c life-7", "open")
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3", "gate-b life-8", "open 3", "gate-c life-7", "open 3")
     mark_dead = lambda *args: STORE.call(script("doubt_dead"), ["pawl:{00}"], *args)
     check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-9"), ["dead", 0, []])
     check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-7"), ["dead", 1, ["life-7"]])
@@ -714,7 +724,7 @@ def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]], "it was known before")
     STORE.at(NOW + 500)
     check_equal(gate.admit(lease, ada, unknown="g500")[4], "gate-b life-8")
-    STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-8", "")
+    STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-8", "", EPOCH)
     STORE.at(NOW + 499)
     check_equal(gate.admit(lease, ada, unknown="g500")[0], "in-doubt")
     STORE.at(NOW + 500)
@@ -737,14 +747,14 @@ def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too()
 @test
 def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_are():
     begin()
-    STORE.redis("HSET", DOUBT, "gate-b life-6", "dead 5 0")
+    STORE.redis("HSET", DOUBT, "gate-b life-6", "dead 5 0 3")
     dead = lambda *words: STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", *words)
     lost = ("lost", "life-3", "open", "life-6", "life-7", "life-9")
     check_equal(dead(*lost), ["dead", 1, ["life-3"]])
     told = text(STORE.redis("HGETALL", DOUBT))
     states = {who: state.split(" ")[0] for who, state in zip(told[::2], told[1::2])}
     check_equal(states, {"gate-b life-3": "dead", "gate-b life-6": "dead", "gate-b life-7": "open"})
-    check_equal(STORE.redis("HGET", DOUBT, "gate-b life-6"), b"dead 5 0", "what was known stays")
+    check_equal(STORE.redis("HGET", DOUBT, "gate-b life-6"), b"dead 5 0 3", "what was known stays")
     check_equal(STORE.unchanged_by(lambda: dead(*lost)), ["dead", 1, ["life-3"]])
 
 
@@ -826,7 +836,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
     for field in STRIPE_FIELDS + ["all of it"]:
         gate, lease, _, bob, first = overtaken()
         second = queued(gate.admit(lease, bob), first)
-        STORE.redis("HSET", DOUBT, "gate-b life-7", "open")
+        STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
         STORE.redis(*(("DEL", lease.stripe) if field == "all of it" else ("HDEL", lease.stripe, field)))
         before = STORE.dump()
         actions = {"admit": lambda: gate.admit(lease, bob), "promote": lambda: gate.promote(lease, bob, second),

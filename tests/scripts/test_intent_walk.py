@@ -279,7 +279,7 @@ class Walk:
         if not who or self.flies(gateway=who.split(" ")[0], dead_only=True):
             return "idle", "idle"
         del self.model.doubt[who]
-        return ["left", self.run("doubt_leave", *who.split(" "), "")[2]], ["left", len(self.model.doubt)]
+        return ["left", self.run("doubt_leave", *who.split(" "), "", self.epoch)[2]], ["left", len(self.model.doubt)]
 
     def lose(self, _):
         """The store has lost what is open, or a part of it, and begins a life that is not proven complete."""
@@ -300,7 +300,7 @@ class Walk:
             who = f"{name} {process.gate.incarnation}"
             if who not in self.model.doubt:
                 self.model.doubt[who] = None
-                self.store.redis("HSET", DOUBT, who, "open")
+                self.store.redis("HSET", DOUBT, who, f"open {self.epoch}")
         return "lost", "lost"
 
     def again(self, _):
@@ -319,7 +319,7 @@ class Walk:
         dead = self.run("doubt_dead", gate.name, gate.incarnation, "lost", *former)[2]
         check_equal(dead, self.model.lost(gate.name, former))
         del self.model.doubt[f"{gate.name} {gate.incarnation}"]
-        left = self.run("doubt_leave", gate.name, gate.incarnation, "")[2]
+        left = self.run("doubt_leave", gate.name, gate.incarnation, "", self.epoch)[2]
         return [said, left], [wanted, len(self.model.doubt)]
 
     # -- what must be so after each step
@@ -329,7 +329,7 @@ class Walk:
         check_equal(texts, sorted(one.text() for one in self.model.intents), what)
         doubt = text(self.store.redis("HGETALL", DOUBT))
         wanted = {who: "dead {} {}".format(*since) if since else "open" for who, since in self.model.doubt.items()}
-        check_equal(dict(zip(doubt[::2], doubt[1::2])), wanted, what)
+        check_equal({who: state.rpartition(" ")[0] for who, state in zip(doubt[::2], doubt[1::2])}, wanted, what)
         for name, mark in self.model.marks.items():
             check_equal((self.leases[name].field("p"), self.leases[name].field("k")), tuple(map(str, mark)), what)
 

@@ -11,13 +11,14 @@ import random
 from lua_test import IDENTITY, RECORD, STRIPES, Holder, Lease, Resource, check, check_equal, check_in, main, test
 from members import Directory, Life, Member
 
-USUAL = (3, 3000)  # the walk of which it is known what happens in it
+USUAL = (4, 3000)  # the walk of which it is known what happens in it
 SEED, STEPS = int(os.environ.get("WALK_SEED", USUAL[0])), int(os.environ.get("WALK_STEPS", USUAL[1]))
 HAPPENS = ("acquire granted", "acquire not-admitted", "admit admitted complete", "admit admitted incomplete",
-           "admit floors-missing", "admit members-missing", "directory lost", "leave left", "pulse in", "pulse pending",
-           "recover", "restart with less", "set back", "write written", "write refused stale-token",
-           "write refused lease-expired")
+           "admit floors-missing", "admit members-missing", "admit record", "admit unrecorded", "directory lost", "leave left",
+           "pulse in", "pulse pending", "recover", "restart with less", "set back", "write written",
+           "write refused stale-token", "write refused lease-expired")
 LEASES = [f"orders:{i}" for i in range(4)]
+EVERYBODY = "whichever_it_was whichever_it_was"
 BLOCK, STUCK_STEPS, KEPT = 4, 100, 6
 
 
@@ -44,7 +45,7 @@ class World:
         self.epoch, self.epochs, self.told = Epoch(1), 1, 1  # of the store; how many; the latest that anybody was told of
         self.tokens = {name: [] for name in LEASES}  # acknowledged: [Holder], the last may be released
         self.released, self.top, self.saved, self.counts = set(), 0, [], {}
-        self.disks = {}
+        self.disks, self.doubtful = {}, set()
         self.members = [self.newcomer("lease") for _ in range(3)] + [self.newcomer("gateway") for _ in range(2)]
         disk = self.members[0].disk
         disk.floor, disk.roll, disk.list = BLOCK, 1, ["lease lease-a " + "-" * 16]
@@ -101,8 +102,13 @@ class World:
 
     def admit(self, one):
         before = self.life.seqs()
-        reply = one.admit(self.random.choice(("wait", "now")))
+        reply = one.ask_to_admit(self.random.choice(("wait", "now")))
         self.count(f"admit {reply[0]}" + (f" {reply[2]}" if reply[0] == "admitted" else ""))
+        if reply[0] == "record" and self.chance(0.8):
+            one.disk.list = reply[1]
+            if one.pulse() == "gated":
+                self.admit(one)
+            return
         if reply[0] != "admitted":
             return
         if reply[2] == "complete":
@@ -110,8 +116,16 @@ class World:
             lost = [i for i in range(256) if before[i] < self.epoch.seen[i]]
             check(not lost, f"complete, but somebody saw more in the stripes {lost}: step {self.step}")
         check(int(reply[3]) >= self.top, f"counters begin at {reply[3]}, {self.top} was granted: step {self.step}")
+        self.check_doubts()
         self.epochs += 1
         self.epoch = Epoch(self.epochs)
+
+    def check_doubts(self):
+        """Nobody settles anything here: who is in doubt once is so for ever, whatever the store has lost since."""
+        doubts = {one.decode() for one in self.life.redis("HKEYS", RECORD + ":doubt")}
+        forgotten = self.doubtful - doubts
+        check(not forgotten or EVERYBODY in doubts, f"{sorted(forgotten)} are in doubt no more: step {self.step}")
+        self.doubtful = doubts
 
     def acquire(self):
         one = self.some("lease")

@@ -132,7 +132,7 @@ def who_is_no_gateway_and_not_in_doubt_is_unknown():
     check_equal(look(lease)[0], "unknown")
     known(lease, "role", "lease", "incarnation", "life-1", "state", "in", "at", NOW)
     check_equal(look(lease)[0], "unknown")
-    STORE.redis("HSET", DOUBT, "gate-a life-7", "open", "gate-b life-8", f"dead {NOW} 0")
+    STORE.redis("HSET", DOUBT, "gate-a life-7", "open 3", "gate-b life-8", f"dead {NOW} 0 3")
     for gateway, incarnation, word in (("gate-a", "", "known"), ("gate-a", "life-7", "known"), ("gate-a", "life-8", "unknown"),
                                        ("gate-b", "life-8", "known"), ("gate", "", "unknown"), ("life-7", "", "unknown")):
         check_equal(look(lease, gateway, incarnation)[0], word, f"{gateway} {incarnation}")
@@ -143,7 +143,7 @@ def an_incarnation_that_joins_after_the_look_is_not_taken_for_dead():
     lease = begin()
     known(lease, "role", "gateway", "incarnation", "life-1", "state", "in", "at", 0)
     check_equal(look(lease)[0::3], ["known", "life-1"])
-    STORE.redis("HSET", DOUBT, "gate-a life-1", "open", "gate-a life-2", "open", "gate-a life-0", "open")
+    STORE.redis("HSET", DOUBT, "gate-a life-1", "open 3", "gate-a life-2", "open 3", "gate-a life-0", "open 3")
     for member, taken in (("life-2", ["life-0", "life-1"]), ("life-1", ["life-0", "life-1", "life-2"])):
         STORE.redis("HSET", f"{RECORD}:m:gate-a", "incarnation", member)
         check_equal(STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-a", "", "all", "life-1")[2], taken)
@@ -156,7 +156,7 @@ def an_incarnation_that_joins_after_the_look_is_not_taken_for_dead():
 def who_is_in_doubt_is_told_in_the_order_of_names_and_counted_to_the_last():
     lease = begin()
     check_equal(unchanged("gateways_in_doubt", lease, 9)[2:], [0, []])
-    STORE.redis("HSET", DOUBT, "gate-b life-1", "open", "gate-a life-2", f"dead {NOW} 5", "gate-a life-1", "open")
+    STORE.redis("HSET", DOUBT, "gate-b life-1", "open 3", "gate-a life-2", f"dead {NOW} 5 3", "gate-a life-1", "open 3")
     all_of = [["gate-a", "life-1", "open", ""], ["gate-a", "life-2", "dead", str(NOW)], ["gate-b", "life-1", "open", ""]]
     check_equal(unchanged("gateways_in_doubt", lease, 9)[2:], [3, all_of])
     check_equal(unchanged("gateways_in_doubt", lease, 2)[2:], [3, all_of[:2]])

@@ -54,8 +54,9 @@ def new_life(how, members, saved=None):
     LIFE.restart(saved)
     for one in members:
         check_equal(one.pulse(), "gated")
-        one.doubt = ""
     check_equal(members[0].admit()[2], how)
+    for one in members:
+        one.doubt = ""
     all_in(*members)
 
 

@@ -101,7 +101,8 @@ class Stage:
         return sorted(found)
 
     def ready(self):
-        clients = (self.gateway, self.world.gateway, self.world.lease)
+        own = [self.gateway] if hasattr(self, "daemon") and self.daemon.process.poll() is None else []
+        clients = (*own, self.world.gateway, self.world.lease)
         wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are back")
 
     def keep(self):
@@ -284,12 +285,12 @@ def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_
 @test
 def an_admission_whose_reply_is_under_way_is_not_closed():
     stage = Stage(threads=2, starts=False)
-    stage.redis("HSET", DOUBT, f"{LOST} {LOST}", "open")
+    stage.redis("HSET", DOUBT, f"{LOST} {LOST}", "open 1")
     listed = stage.relay.hold(FROM_REDIS, b"$6\r\nlisted")
     stage.start()
     listed.wait_met()  # the first worker has begun to look; all stripes but one are to come
     gateway, own = stage.lives()
-    stage.redis("HSET", DOUBT, f"{gateway} {own}", "open")
+    stage.redis("HSET", DOUBT, f"{gateway} {own}", "open 1")
     sent = {}
     for number in range(20):  # until one is admitted on the other worker's link
         name = f"in{number}"
@@ -323,7 +324,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     stage.ready()
     check_equal(stage.gateway("GET", "/readyz", held=False).json, {"status": "ready", "checks": {"store": "ok"}})
     check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
-    stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open", "gateway-has-died incarnation-one-", "dead 1 0")
+    stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
     stage.world.daemons.remove(stage.daemon)
     stage.start()
@@ -356,6 +357,88 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     log = stage.daemon.log()
     check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
     stage.status(stage.write("/w/told", grant, b"new"), 200)
+    stage.close()
+
+
+# -- a store that has lost something, and then once more
+
+class Loss(Stage):
+    """A write is at the upstream, and its gateway has been killed. self.before: the store when it had not come yet."""
+
+    def __init__(self):
+        super().__init__(starts=False)
+        self.ready()
+        self.before = self.keep()
+        self.start()
+        self.ready()
+        self.write("/w/lost", self.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
+        self.hangs(b"hang:old")
+        self.gone = " ".join(self.lives())
+        self.daemon.kill()
+        self.world.daemons.remove(self.daemon)
+        self.daemon, self.gateway = self.world.gateway_daemon, self.world.gateway
+        self.file = pathlib.Path(self.redis.path).parent / "state-pawl-lease-0" / "high-water"
+
+    def recorded(self, word):
+        """The members, or the doubts, that the lease service's directory has."""
+        lines = self.file.read_text(encoding="ascii").splitlines()
+        return {" ".join(line.split(" ")[-2:] if word == "member" else line.split(" ")[1:3]) for line in lines
+                if line.startswith(word + " ")}
+
+    def is_flushed(self, *words):
+        store = self.redis("HGET", "pawl:{store}", "id").decode()[2:]
+        self.redis("FLUSHALL")
+        self.pawl("store", "recover", "--store-id", store, *words)
+        self.ready()
+
+    def is_put_back(self):
+        self.set_back(self.before)
+
+    def stays_in_doubt(self, who):
+        """All that 20 seconds bring about has come about: no list has the dead one as a member, the living ones have said
+        what they have open, and the directory knows that, too."""
+        wait_until(lambda: self.gone not in self.recorded("member"), "it is no member any more")
+        wait_until(lambda: self.doubts().keys() <= {who, self.gone}, "nobody else is in doubt")
+        wait_until(lambda: self.recorded("doubt") == self.doubts().keys(), "the directory says so")
+        wait_until(lambda: who in [f"{one['gateway']} {one['incarnation']}" for one in self.told_in_doubt()], "it is told")
+
+    def told_in_doubt(self):
+        return self.world.gateway("GET", "/v1/gateways/doubt", held=False).json.get("gateways", [])
+
+    def newer_comes_last(self):
+        """The newer write waits until the old one has landed and an operator has said so."""
+        grant = self.world.acquire("job:lost", ttl_ms=600_000)
+        answer = self.world.gateway("PUT", "/w/lost", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
+        check_equal((answer.status, answer.json["code"]), (503, "in-doubt"))
+        self.hanging[b"hang:old"].set()
+        wait_until(lambda: [body for _, body in self.upstream.applied] == [b"hang:old"], "the old one has landed")
+        for gateway, incarnation in (who.split(" ") for who in self.doubts()):
+            self.pawl("resolve", "--gateway", gateway, "--incarnation", incarnation, "--dead", "--settled", "--yes")
+        self.status(self.write("/w/lost", grant, b"new", self.world.gateway), 200)
+        check_equal([body for _, body in self.upstream.applied], [b"hang:old", b"new"])
+
+
+@test
+def who_was_in_doubt_when_the_store_was_lost_is_so_when_it_is_lost_again_and_again():
+    stage = Loss()
+    for is_lost in (stage.is_flushed, stage.is_flushed, stage.is_put_back, stage.is_put_back):
+        is_lost()
+        stage.stays_in_doubt(stage.gone)
+    stage.newer_comes_last()
+    wait_until(lambda: stage.recorded("doubt") == set(), "the directory knows that it is settled")
+    stage.is_flushed()
+    wait_until(lambda: stage.doubts() == {}, "what was settled does not come back")
+    stage.close()
+
+
+@test
+def what_nobody_knows_whose_it_was_stays_in_doubt_when_the_store_is_lost_again():
+    stage = Loss()
+    stage.is_flushed("--floor", "50000000", "--yes")
+    stage.stays_in_doubt(f"{LOST} {LOST}")
+    stage.is_flushed()
+    stage.stays_in_doubt(f"{LOST} {LOST}")
+    stage.newer_comes_last()
     stage.close()
 
 

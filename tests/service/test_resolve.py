@@ -425,7 +425,7 @@ def without_a_name_all_that_is_open_and_who_is_in_doubt_is_shown():
                 [{"items": [], "next_cursor": None}, {"in_doubt": 0, "gateways": []}])
     name = ghost()
     since = 1700000000000
-    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {OTHER}", f"dead {since} 0", f"{GHOST} {ONE}", "open")
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {OTHER}", f"dead {since} 0 1", f"{GHOST} {ONE}", "open 1")
     listed = [{"gateway": GHOST, "incarnation": ONE, "state": "open", "since_ms": None},
               {"gateway": GHOST, "incarnation": OTHER, "state": "dead", "since_ms": since}]
     doubt = {"in_doubt": 2, "gateways": listed}
@@ -585,7 +585,7 @@ def an_id_that_nobody_knows_is_exit_status_1_and_says_where_the_ids_are():
         left_behind(other, seq, state, gateway=f"Ghost{state}-GatewayId")
         pawl("resolve", "--gateway", f"Ghost{state}-GatewayId", "--dead", "--yes")
         pawl("resolve", other, "--all", "--yes")
-    world.redis("HSET", "pawl:{store}:doubt", f"OnlyInDoubt-XXXX {ONE}", "open")
+    world.redis("HSET", "pawl:{store}:doubt", f"OnlyInDoubt-XXXX {ONE}", "open 1")
     refused(world.gateway("POST", f"/v1/gateways/OnlyInDoubt-XXXX/dead?incarnation={OTHER}"), 404, "not-found")
     pawl("resolve", "--gateway", "OnlyInDoubt-XXXX", "--dead", "--settled", "--yes")
     refused(world.gateway("POST", "/v1/gateways/OnlyInDoubt-XXXX/dead"), 404, "not-found")
@@ -625,7 +625,7 @@ def however_many_are_to_be_settled_none_is_left_out_or_uncounted():
     entries = [f"{GHOST} Incarnation-{i:04}" for i in range(150)]
     for count, settled, left in ((150, "", 150), (150, "?settled=true", 0), (64, "?settled=true", 0), (65, "?settled=true", 0),
                                  (65, "", 65)):
-        world.redis("HSET", "pawl:{store}:doubt", *[part for entry in entries[:count] for part in (entry, "open")])
+        world.redis("HSET", "pawl:{store}:doubt", *[part for entry in entries[:count] for part in (entry, "open 1")])
         check_equal(world.gateway("GET", "/v1/gateways/doubt").json["in_doubt"], count)
         answer = world.gateway("POST", f"/v1/gateways/{GHOST}/dead{settled}").json
         check_equal(answer, {"intents": 0, "in_doubt": left}, f"{count} {settled}")
@@ -657,11 +657,11 @@ def only_the_incarnation_that_was_named_is_said_to_be_dead():
     world.acquire(name)
     left_behind(name, 1, incarnation=ONE)
     left_behind(name, 2, incarnation=OTHER)
-    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open", f"{GHOST} {OTHER}", "open")
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open 1", f"{GHOST} {OTHER}", "open 1")
     said = pawl("resolve", "--gateway", GHOST, "--incarnation", OTHER, "--dead", "--settled", "--yes", "-o", "json").stdout
     check_equal(json.loads(said), {"intents": 1, "in_doubt": 0})
     check_equal([item["state"] for item in intents(name)], ["sending", "dead"])
-    check_equal(world.redis("HGETALL", "pawl:{store}:doubt"), [f"{GHOST} {ONE}".encode(), b"open"])
+    check_equal(world.redis("HGETALL", "pawl:{store}:doubt"), [f"{GHOST} {ONE}".encode(), b"open 1"])
     pawl("resolve", "--gateway", GHOST, "--dead", "--settled", "--yes")
     check_equal(world.redis("EXISTS", "pawl:{store}:doubt"), 0)
     check_in("2 closed", pawl("resolve", name, "--all", "--yes").stdout)
@@ -670,7 +670,7 @@ def only_the_incarnation_that_was_named_is_said_to_be_dead():
 @test
 def what_a_store_may_have_lost_of_a_dead_gateway_is_waited_for_until_it_is_said_to_be_settled():
     one = Holder()
-    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open")
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open 1")
     one.stays_in_doubt()
     done = pawl("resolve", "--gateway", GHOST, "--dead", "--yes")
     check_in("--settled", done.stderr)
@@ -735,7 +735,7 @@ def other_routes_are_adopted_when_nothing_is_open_and_then_the_others_forward_no
 
     open_one = unknown()
     left_behind(open_one.name, 1)
-    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open")
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open 1")
     error = pawl("routes", "adopt", status=1, PAWL_GATEWAY_URL=other.url).stderr
     for part in ("intents-open", "writes that are open: 2", "yet to say what they have sent: 1", "pawl resolve LEASE --all",
                  "pawl resolve --gateway ID --dead"):
@@ -746,7 +746,7 @@ def other_routes_are_adopted_when_nothing_is_open_and_then_the_others_forward_no
     check_in("writes that are open: 2", error)
     check_in("yet to say what they have sent: 0", error)
     pawl("resolve", open_one.name, "--all", "--yes")
-    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open")
+    world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {ONE}", "open 1")
     check_in("writes that are open: 0", pawl("routes", "adopt", status=1, PAWL_GATEWAY_URL=other.url).stderr)
     pawl("resolve", "--gateway", GHOST, "--dead", "--settled", "--yes")
     refused(one.send(client=client), 503, "routes-differ")

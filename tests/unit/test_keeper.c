@@ -112,8 +112,8 @@ static struct high_water with_floor(const struct keeper *keeper, int64_t floor)
     snprintf(water.store, sizeof(water.store), STORE_ID);
     water.floor = floor;
     water.member_count = 2;
-    water.members[0] = (struct state_member){MEMBER_LEASE, ID_A, ID_A};
-    water.members[1] = (struct state_member){MEMBER_GATEWAY, ID_B, ID_B};
+    water.members[0] = (struct state_member){MEMBER_LEASE, ID_A, ID_A, 0};
+    water.members[1] = (struct state_member){MEMBER_GATEWAY, ID_B, ID_B, 0};
     return water;
 }
 
@@ -222,11 +222,13 @@ TEST(what_is_recorded_already_is_not_written_again)
     same.floor = 1000;
     same.epoch = same.roll = 0;
     same.member_count = 2;
+    same.doubt_count = 0;
     for (unsigned i = 0; i < 2; i++) {
         same.members[i].role = i == 0 ? MEMBER_LEASE : MEMBER_GATEWAY;
         snprintf(same.members[i].id, sizeof(same.members[i].id), "%s", i == 0 ? ID_A : ID_B);
         snprintf(same.members[i].incarnation, sizeof(same.members[i].incarnation), "%s",
                  i == 0 ? ID_A : ID_B);
+        same.members[i].life = 0;
     }
     keeper_want(&place.keeper, &same);
     CHECK(keeper_is_idle(&place.keeper));

@@ -92,9 +92,15 @@ TEST(members_are_told_with_a_comma_between)
     char text[MEMBER_LIST_SIZE];
 
     water.member_count = 2;
-    water.members[0] = (struct state_member){MEMBER_LEASE, ID_A, ID_B};
-    water.members[1] = (struct state_member){MEMBER_GATEWAY, ID_C, ID_A};
+    water.members[0] = (struct state_member){MEMBER_LEASE, ID_A, ID_B, 0};
+    water.members[1] = (struct state_member){MEMBER_GATEWAY, ID_C, ID_A, 0};
     CHECK_TEXT(member_list_print(&water, text), BYTES("lease " ID_A " " ID_B ",gateway " ID_C " " ID_A));
+    water.doubt_count = 1;
+    water.doubts[0] = (struct state_member){MEMBER_DOUBT, ID_C, ID_B, 34};
+    CHECK_TEXT(member_list_print(&water, text),
+               BYTES("lease " ID_A " " ID_B ",gateway " ID_C " " ID_A ",doubt " ID_C " " ID_B " 34"));
+    water.member_count = 0;
+    CHECK_TEXT(member_list_print(&water, text), BYTES("doubt " ID_C " " ID_B " 34"));
 }
 
 /* What was printed goes to Redis and comes back as a list. */
@@ -124,6 +130,11 @@ TEST(what_is_printed_is_read_as_the_same)
             water.members[i] = (struct state_member){.role = i % 3 == 0 ? MEMBER_LEASE : MEMBER_GATEWAY,
                                                      .incarnation = ID_B};
             snprintf(water.members[i].id, sizeof(water.members[i].id), "%016u", i % STATE_MEMBERS_MAX);
+        }
+        water.doubt_count = counts[k];
+        for (unsigned i = 0; i < counts[k]; i++) {
+            water.doubts[i] = (struct state_member){MEMBER_DOUBT, ID_A, "", HIGH_WATER_MAX};
+            snprintf(water.doubts[i].incarnation, sizeof(water.doubts[i].incarnation), "%016u", i);
         }
         comes_back(&list, &water);
     }
@@ -179,6 +190,14 @@ TEST(a_list_with_something_malformed_is_not_taken)
         "lease " ID_A " " ID_B ",,gateway " ID_C " " ID_B,
         "lease " ID_A " " ID_B ",gateway " ID_A " " ID_C, /* one id, twice */
         "lease " ID_A " " ID_B ",NIL",
+        "doubt " ID_A " " ID_B,
+        "doubt " ID_A " " ID_B " ",
+        "doubt " ID_A " " ID_B " x",
+        "doubt " ID_A " " ID_B " -1",
+        "doubt " ID_A " " ID_B " 1000000000000000",
+        "doubt " ID_A " " ID_B " 1 2",
+        "doubt " ID_A " " ID_B " 1,doubt " ID_A " " ID_B " 2",
+        "lease " ID_A " " ID_B " 1",
     };
     struct list_world list;
     struct high_water water = empty_water();

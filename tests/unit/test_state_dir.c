@@ -330,19 +330,25 @@ TEST(every_content_comes_back_as_it_was)
     water.epoch = water.roll = HIGH_WATER_MAX;
     water.member_count = STATE_MEMBERS_MAX;
     for (unsigned i = 0; i < STATE_MEMBERS_MAX; i++) {
-        water.members[i] = (struct state_member){MEMBER_GATEWAY, "", INCARNATION};
+        water.members[i] = (struct state_member){MEMBER_GATEWAY, "", INCARNATION, 0};
         snprintf(water.members[i].id, sizeof(water.members[i].id), "id%014u", i);
+    }
+    check_comes_back(&water);
+    memcpy(water.doubts, water.members, sizeof(water.doubts));
+    for (water.doubt_count = 0; water.doubt_count < STATE_DOUBTS_MAX; water.doubt_count++) {
+        water.doubts[water.doubt_count].role = MEMBER_DOUBT;
+        water.doubts[water.doubt_count].life = HIGH_WATER_MAX - water.doubt_count;
     }
     check_comes_back(&water);
 }
 
 TEST(two_contents_are_equal_when_every_part_is)
 {
-    struct high_water a = water_of(34), b[9], c = water_of(34);
+    struct high_water a = water_of(34), b[11], c = water_of(34);
 
     memset(a.members + a.member_count, 0xA5, sizeof(a.members[0])); /* is not listed, and does not count */
     CHECK(high_water_equal(&a, &c) && high_water_equal(&c, &a));
-    for (size_t i = 0; i < 9; i++)
+    for (size_t i = 0; i < 11; i++)
         b[i] = water_of(34);
     b[0].member[15] = 'x';
     b[1].store[0] = '\0';
@@ -353,7 +359,9 @@ TEST(two_contents_are_equal_when_every_part_is)
     b[6].members[33].id[15] = 'x';
     b[7].members[0].incarnation[0] = 'x';
     b[8].members[0].role = MEMBER_LEASE;
-    for (size_t i = 0; i < 9; i++)
+    b[9].doubt_count = 1;
+    b[10].members[0].life = 1;
+    for (size_t i = 0; i < 11; i++)
         CHECK(!high_water_equal(&a, &b[i]) && !high_water_equal(&b[i], &a));
 }
 
@@ -379,12 +387,14 @@ TEST(a_text_with_one_bit_changed_or_cut_or_longer_is_damaged)
     CHECK(!high_water_parse(text, len + 1, &water) && high_water_equal(&water, &untouched));
 }
 
+#define SECOND "pawl high-water 2\n"
 #define FIRST "pawl high-water 1\n"
 #define ID "id " ID_A "\n"
 #define OF_STORE "store " STORE "\n"
 #define NUMBERS "floor 34\nepoch 2\nroll 7\n"
 #define LEASE_A "member lease " ID_A " " INCARNATION "\n"
 #define GATEWAY_B "member gateway " ID_B " " INCARNATION "\n"
+#define DOUBT_A "doubt " ID_A " " INCARNATION
 
 static const struct {
     const char *body;
@@ -448,6 +458,18 @@ static const struct {
     {FIRST ID OF_STORE NUMBERS "member lease " ID_A " " INCARNATION " 1\n", false},
     {FIRST ID OF_STORE NUMBERS "member lease " ID_A " 0123456789_-012!\n", false},
     {FIRST ID OF_STORE NUMBERS "member lease " ID_A " " INCARNATION, false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 0\n", true},
+    {SECOND ID OF_STORE NUMBERS LEASE_A DOUBT_A " 999999999999999\n", true},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 1\ndoubt " ID_A " " ID_B " 1\n", true},
+    {FIRST ID OF_STORE NUMBERS DOUBT_A " 1\n", false},
+    {SECOND ID OF_STORE NUMBERS LEASE_A, false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 1\n" LEASE_A, false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 1\n" DOUBT_A " 2\n", false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A "\n", false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 1", false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 1 2\n", false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 01\n", false},
+    {SECOND ID OF_STORE NUMBERS DOUBT_A " 1000000000000000\n", false},
 };
 
 TEST(what_is_sealed_but_otherwise_written_is_damaged)
@@ -461,7 +483,7 @@ TEST(what_is_sealed_but_otherwise_written_is_damaged)
     CHECK(!is_taken(sealed(BYTES(FIRST ID OF_STORE NUMBERS "\0"))));
 }
 
-/* A file with so many members. */
+/* A file with so many members, and one with so many doubts. */
 static bool members_are_taken(unsigned count)
 {
     char body[HIGH_WATER_TEXT_MAX + 128];
@@ -472,10 +494,22 @@ static bool members_are_taken(unsigned count)
     return is_taken(sealed((struct bytes){body, len}));
 }
 
-TEST(at_most_256_members_are_listed)
+static bool doubts_are_taken(unsigned count)
+{
+    char body[HIGH_WATER_TEXT_MAX + 128];
+    size_t len = (size_t)snprintf(body, sizeof(body), "%s", SECOND ID OF_STORE NUMBERS);
+
+    for (unsigned i = 0; i < count; i++)
+        len += (size_t)snprintf(body + len, sizeof(body) - len, "doubt %016u %s 7\n", i, INCARNATION);
+    return is_taken(sealed((struct bytes){body, len}));
+}
+
+TEST(at_most_256_members_and_256_doubts_are_listed)
 {
     CHECK(members_are_taken(STATE_MEMBERS_MAX));
     CHECK(!members_are_taken(STATE_MEMBERS_MAX + 1));
+    CHECK(doubts_are_taken(STATE_DOUBTS_MAX));
+    CHECK(!doubts_are_taken(STATE_DOUBTS_MAX + 1));
 }
 
 TEST(what_is_not_sound_is_not_written)
@@ -738,7 +772,7 @@ TEST(a_high_water_file_that_does_not_bear_its_checksum_is_left_as_it_is)
         {{"", 0}, "(it is empty)"},
         {{"\n", 1}, "(its text and its checksum do not agree)"},
         {{HEAD, sizeof(HEAD) - 1}, "(its text and its checksum do not agree)"},
-        {{"pawl high-water 2\nnew\n", 22}, "of version 2, this release knows version 1"},
+        {{"pawl high-water 3\nnew\n", 22}, "of version 3, this release knows version 2"},
         {{"pawl high-water 999999999999999\n", 32}, "of version 999999999999999, this release"},
     };
     struct place place;
@@ -1346,7 +1380,7 @@ int main(void)
     RUN(two_contents_are_equal_when_every_part_is);
     RUN(a_text_with_one_bit_changed_or_cut_or_longer_is_damaged);
     RUN(what_is_sealed_but_otherwise_written_is_damaged);
-    RUN(at_most_256_members_are_listed);
+    RUN(at_most_256_members_and_256_doubts_are_listed);
     RUN(what_is_not_sound_is_not_written);
     RUN(the_version_is_what_the_first_line_names);
     RUN(the_path_is_the_given_one_or_the_first_that_the_environment_names);

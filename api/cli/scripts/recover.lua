@@ -43,6 +43,9 @@ local epoch = math.max(store.epoch, stripes.alive, store.alive, tonumber(ARGV[4]
 for _, id in ipairs(ids) do
     epoch = math.max(epoch, tonumber(all[id].epoch) or 0, tonumber(all[id].repoch) or 0)
     store.roll = math.max(store.roll, tonumber(all[id].roll) or 0, tonumber(all[id].rroll) or 0)
+    for life in string.gmatch(all[id].rlist or '', 'doubt %S+ %S+ (%d+)') do
+        epoch = math.max(epoch, tonumber(life))
+    end
     member_drop(id)
 end
 epoch = epoch + 1
@@ -56,6 +59,6 @@ redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN, '
     'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR), 'gate', '', 'gaterun', '',
     'why', '', 'how', 'recovered', 'open', '1')
 redis.call('PERSIST', KEYS[1])
-redis.call('HSET', KEYS[1] .. ':doubt', 'whichever_it_was whichever_it_was', 'open')
+redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))
 roll_up(store)
 return { 'recovered', epoch, identity, #ids }

@@ -22,8 +22,11 @@
 --   pawl:{store}: routes, the hash of the route table that all gateways serve ("" or absent: none yet);
 --     leaps, by how many ms the store's clock has leapt forward (shared/record/scripts/pulse.lua): a grace
 --     counts time that has passed, and in a leap none may have
---   pawl:{store}:doubt, a hash: "GATEWAY INCARNATION" -> "open" | "dead AT LEAPS": who may have sent what a
---     store that was not proven complete has forgotten, and has not said yet that all is recorded again
+--   pawl:{store}:doubt, a hash: "GATEWAY INCARNATION" -> "open LIFE" | "dead AT LEAPS LIFE": who may have
+--     sent what a store that was not proven complete has forgotten, and has not said yet that all is recorded
+--     again; LIFE: no life before this one has begun the doubt, and what ended it there does not end it here.
+--     The lease services' state directories have it, too (lease/scripts/admit.lua), and get from the store
+--     what has been removed here
 local STORE, OPEN = 'pawl:{store}', KEYS[1] .. ':i'
 
 -- The text of an intent as it stands now; nil: it is not open.

@@ -15,7 +15,7 @@ local function doubt_of(unknown)
     end
     local entries, grace = redis.call('HGETALL', DOUBT), tonumber(string.match(unknown, '^g(%d+)$'))
     for i = 1, #entries, 2 do
-        local at, leaps = string.match(entries[i + 1], '^dead (%d+) (%d+)$')
+        local at, leaps = string.match(entries[i + 1], '^dead (%d+) (%d+) %d+$')
         if not (at and grace and dead_for(at, leaps) >= grace) then
             return entries[i]
         end

@@ -17,7 +17,7 @@
 --   ARGV[13]  a random name for the gating, should there be one
 --   ARGV[14]  highest seq seen in each stripe in that epoch, 256 numbers with a blank between; "" without one
 --   ARGV[15]  highest token let through (gateway)   ARGV[16]  "doubt" if the store was seen unsafe, else ""
---   ARGV[17]  the list of members that its state directory has recorded, comma between
+--   ARGV[17]  the list of members and doubts that its state directory has recorded, comma between
 --   ARGV[18]  "settled" when nothing of a former link can still arrive, so that a report is whole; else ""
 --   ARGV[19]  highest epoch that its state directory has recorded, 0: none
 --   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]
@@ -51,6 +51,11 @@ end
 local function is_behind(store, stripes, me)
     if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_ROLL > store.roll) then
         return true -- its state directory has seen this life when it was older
+    end
+    for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
+        if tonumber(life) > store.epoch then
+            return true -- or a later one begin: what this life knows of its doubts is not for that directory
+        end
     end
     if MY_EPOCH ~= store.epoch or me.state == 'forgotten' then
         return MY_EPOCH > store.epoch
