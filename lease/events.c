@@ -4,7 +4,8 @@
  *   events_listen   the ear                                          suspended, or go on | 503
  *   events_ask      of one lease: what was before (history.lua)      suspended
  *   events_answer   begin the stream with what was missed            200 | 410 | 503 | 504
- *   events_heard    go on with what happens
+ *   events_heard    go on with what happens; of one lease until it is behind what is told, then
+ *   events_text     the same, written once for many
  *   events_end      the client has gone, is too slow, or something may have been missed
  *
  *   EAR     --one lease: the ear listens-->                   STORE   history.lua
@@ -42,7 +43,6 @@ struct listening {
     struct http_stream stream;
     struct alarm alarm; /* EAR: it is not heard in time; STREAM: a sign of life */
     enum events_state state;
-    enum events_form form;
     struct worker *worker;
     struct http_request *req; /* until the stream has begun */
     bool forgotten;           /* the feed has lost us while the store was asked */
@@ -66,6 +66,7 @@ static bool events_begin(struct listening *l, struct bytes last);
 static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed);
 static bool events_again(struct feed_listener *ear, struct bytes lease, struct bytes packed);
 static void events_heard(struct feed_listener *ear, struct bytes lease, struct bytes packed);
+static bool events_text(struct feed_listener *ear, struct bytes text);
 static void events_listens(struct feed_listener *ear);
 static void events_lost(struct feed_listener *ear);
 static void events_gone(struct http_stream *stream);
@@ -139,12 +140,15 @@ enum step events_start(struct http_request *req)
     if (l == NULL) {
         return http_refuse(req, PROBLEM_OVERLOADED);
     }
-    l->ear = (struct feed_listener){.item = events_heard, .listens = events_listens, .lost = events_lost};
+    l->ear = (struct feed_listener){.item = events_heard,
+                                    .text = events_text,
+                                    .listens = events_listens,
+                                    .lost = events_lost,
+                                    .form = events_form_read(req)};
     l->stream.gone = events_gone;
     l->alarm.rings = events_alarm;
     l->worker = worker;
     l->req = req;
-    l->form = events_form_read(req);
     memcpy(l->name, name, sizeof(name));
     memcpy(l->since, since, sizeof(since));
     l->lease = bytes_of(l->name);
@@ -179,8 +183,11 @@ static enum step events_ask(struct listening *l)
     enum problem bad;
 
     if (l->lease.len == 0) {
-        if (events_begin(l, (struct bytes){NULL, 0}) && l->since[0] != '\0') {
-            feed_replay(own(l)->feed, bytes_of(l->since), &l->ear, events_again);
+        if (events_begin(l, (struct bytes){NULL, 0})) {
+            feed_gather(&l->ear);
+            if (l->since[0] != '\0') {
+                feed_replay(own(l)->feed, bytes_of(l->since), &l->ear, events_again);
+            }
         }
         return ANSWERED;
     }
@@ -316,15 +323,17 @@ static bool events_begin(struct listening *l, struct bytes last)
     struct http_request *req = l->req;
 
     l->req = NULL;
-    http_reply_header(req, "Content-Type", events_type(l->form));
+    http_reply_header(req, "Content-Type", events_type(l->ear.form));
     http_stream_begin(req, &l->stream, 200);
     events_enter(l, EVENTS_STREAM);
-    return events_go_on(l, events_write_begin(&l->stream, l->form, last));
+    return events_go_on(l, events_write_begin(&l->stream, l->ear.form, last));
 }
 
 static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed)
 {
     struct history_item item;
+    struct json_out text;
+    bool taken;
 
     if (!history_item_read(packed, &item) || (l->has_last && history_id_compare(&item.id, &l->last) <= 0)) {
         return true;
@@ -333,7 +342,18 @@ static bool events_tell(struct listening *l, struct bytes lease, struct bytes pa
         l->last = item.id;
         l->has_last = true;
     }
-    return events_go_on(l, events_write_item(&l->stream, l->form, lease, &item));
+    json_out_init(&text);
+    events_put_item(&text, l->ear.form, lease, &item);
+    taken = events_write_text(&l->stream, l->ear.form, json_out_bytes(&text));
+    json_out_done(&text);
+    return events_go_on(l, taken);
+}
+
+static bool events_text(struct feed_listener *ear, struct bytes text)
+{
+    struct listening *l = container_of(ear, struct listening, ear);
+
+    return events_go_on(l, events_write_text(&l->stream, ear->form, text));
 }
 
 static bool events_again(struct feed_listener *ear, struct bytes lease, struct bytes packed)
@@ -348,12 +368,25 @@ static void events_forget(struct listening *l)
     l->forgotten = true;
 }
 
+/* Of one lease. What the store has told may be heard after that; from the first item that is new on all are.
+ */
+static void events_follow(struct listening *l, struct bytes lease, struct bytes packed)
+{
+    bool had_last = l->has_last;
+    struct history_id last = l->last;
+
+    if (events_tell(l, lease, packed) && l->has_last &&
+        (!had_last || history_id_compare(&l->last, &last) > 0)) {
+        feed_gather(&l->ear);
+    }
+}
+
 static void events_heard(struct feed_listener *ear, struct bytes lease, struct bytes packed)
 {
     struct listening *l = container_of(ear, struct listening, ear);
 
     if (l->state == EVENTS_STREAM) {
-        events_tell(l, lease, packed);
+        events_follow(l, lease, packed);
     } else if (l->early.len + packed.len >= EARLY_MAX) {
         events_forget(l);
     } else {
@@ -387,7 +420,7 @@ static void events_alarm(struct alarm *alarm)
 
     if (l->state == EVENTS_EAR) {
         events_refuse(l, PROBLEM_STORE_UNAVAILABLE);
-    } else if (events_go_on(l, events_write_alive(&l->stream, l->form))) {
+    } else if (events_go_on(l, events_write_alive(&l->stream, l->ear.form))) {
         alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + ALIVE_MS);
     }
 }

@@ -6,7 +6,7 @@
 #include "shared/http.h"
 #include "shared/record/name.h"
 
-enum events_form { EVENTS_SSE, EVENTS_NDJSON };
+enum events_form { EVENTS_SSE, EVENTS_NDJSON, EVENTS_FORMS };
 
 /* name: of the one lease, or empty; since: "SS.EPOCH.SEQ.N", or empty: from now on; each ends with NUL.
  * Last-Event-ID wins over the query. NULL, or what is wrong: 400, also of an id that is none of ours. */
@@ -22,8 +22,11 @@ struct bytes events_type(enum events_form form);
  * before, or empty: an SSE client that is cut off before anything happens goes on from there (an id without
  * data is no event). */
 bool events_write_begin(struct http_stream *stream, enum events_form form, struct bytes last);
-bool events_write_item(struct http_stream *stream, enum events_form form, struct bytes lease,
-                       const struct history_item *item);
+/* An item behind what is in text, which goes to many. */
+void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
+                     const struct history_item *item);
+/* One item or several. false: the client has gone, or is too slow: it is told so, if it ever reads again. */
+bool events_write_text(struct http_stream *stream, enum events_form form, struct bytes text);
 /* A sign of life. */
 bool events_write_alive(struct http_stream *stream, enum events_form form);
 

@@ -38,24 +38,38 @@ bool events_write_begin(struct http_stream *stream, enum events_form form, struc
     return write_text(stream, &text);
 }
 
-bool events_write_item(struct http_stream *stream, enum events_form form, struct bytes lease,
-                       const struct history_item *item)
+void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
+                     const struct history_item *item)
 {
     char id[HISTORY_ID_SIZE];
-    struct json_out json, text;
+    struct json_out json;
 
     json_out_init(&json);
-    json_out_init(&text);
     history_item_write(&json, lease, item);
     if (form == EVENTS_SSE) {
-        put(&text, "id: ", history_id_write(id, lease, item->id_text), "\n");
-        put(&text, "event: ", item->type, "\n");
-        put(&text, "data: ", json_out_bytes(&json), "\n\n");
+        put(text, "id: ", history_id_write(id, lease, item->id_text), "\n");
+        put(text, "event: ", item->type, "\n");
+        put(text, "data: ", json_out_bytes(&json), "\n\n");
     } else {
-        put(&text, "", json_out_bytes(&json), "\n");
+        put(text, "", json_out_bytes(&json), "\n");
     }
     json_out_done(&json);
-    return write_text(stream, &text);
+}
+
+/* With the members of every other item, so that nothing that reads them stumbles; but no id as the stream's
+ * own: the client comes back with that of the last item that it was told. */
+#define LAGGING                                                                                              \
+    "{\"id\":\"\",\"type\":\"lagging\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":"   \
+    "\"too slow\"}\n"
+
+bool events_write_text(struct http_stream *stream, enum events_form form, struct bytes text)
+{
+    if (http_stream_write(stream, text)) {
+        return true;
+    }
+    http_stream_write(stream,
+                      form == EVENTS_SSE ? BYTES("event: lagging\ndata: " LAGGING "\n") : BYTES(LAGGING));
+    return false;
 }
 
 bool events_write_alive(struct http_stream *stream, enum events_form form)

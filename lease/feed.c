@@ -1,6 +1,7 @@
 /* feed.c - what happens to leases, as it happens.
  *
  *   feed_heard     a message: to those who listen to its lease, then to those who listen to all
+ *   channel_round  what was gathered: to a few of its listeners after the other
  *   feed_listens   Redis has confirmed a channel: its listeners are told
  *   feed_deaf      all who listened are told, and what was kept is forgotten
  *
@@ -26,10 +27,20 @@ enum {
     SAME_MAX = 2048 /* bytes of the last message that are remembered, more than an item has */
 };
 
-/* One that is listened to; prev and next: all of them but that of all leases. */
+/* One that is listened to; prev and next: all of them but that of all leases. A round hands text out up to
+ * end; who begins to gather meanwhile has a place behind that. */
 struct feed_channel {
+    struct feed *feed;
     struct feed_channel *prev, *next;
-    struct feed_listener *first;
+    struct feed_listener *fresh, *gathering; /* those who get item(), and text() */
+    struct feed_listener *at;                /* who is next in the round that is under way; NULL: none is */
+    struct json_out gathered[EVENTS_FORMS];
+    uint64_t begin[EVENTS_FORMS],
+        end[EVENTS_FORMS]; /* of gathered, and of the round, counted from the first byte */
+    unsigned readers[EVENTS_FORMS];
+    struct loop_timer timer;
+    bool armed, in_round;
+    uint64_t earliest_us; /* what comes before this is gathered */
     char text[CHANNEL_SIZE];
     struct bytes name; /* in text: the lease's; "*": all */
     bool listens, subscribed;
@@ -59,6 +70,7 @@ static void feed_heard(struct store_ear_owner *owner, struct bytes channel, stru
 static void feed_listens(struct store_ear_owner *owner, struct bytes channel);
 static void feed_deaf(struct store_ear_owner *owner);
 static void feed_linger_over(struct loop_timer *timer);
+static void channel_round(struct loop_timer *timer);
 
 static void *must_have(void *memory)
 {
@@ -69,12 +81,25 @@ static void *must_have(void *memory)
     return memory;
 }
 
-static void channel_init(struct feed_channel *channel, struct bytes name)
+static void channel_init(struct feed *feed, struct feed_channel *channel, struct bytes name)
 {
     int len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
 
     assert((size_t)len < sizeof(channel->text));
     channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
+    channel->feed = feed;
+    loop_timer_init(feed->worker->loop, &channel->timer, channel_round);
+    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+        json_out_init(&channel->gathered[i]);
+    }
+}
+
+static void channel_done(struct feed_channel *channel)
+{
+    loop_timer_done(&channel->timer);
+    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+        json_out_done(&channel->gathered[i]);
+    }
 }
 
 struct feed *feed_new(struct worker *worker, struct store_options options)
@@ -84,7 +109,7 @@ struct feed *feed_new(struct worker *worker, struct store_options options)
     feed->worker = worker;
     feed->owner = (struct store_ear_owner){feed_heard, feed_listens, feed_deaf};
     feed->linger_ms = FEED_LINGER_MS;
-    channel_init(&feed->all, BYTES("*"));
+    channel_init(feed, &feed->all, BYTES("*"));
     loop_timer_init(worker->loop, &feed->linger, feed_linger_over);
     feed->ear = store_ear_open(worker->loop, &options, &feed->owner);
     return feed;
@@ -200,7 +225,7 @@ static struct feed_channel *channel_add(struct feed *feed, struct bytes name)
         return channel;
     }
     channel = must_have(calloc(1, sizeof(*channel)));
-    channel_init(channel, name);
+    channel_init(feed, channel, name);
     must_have(tsearch(channel, &feed->tree, compare));
     channel->next = feed->channels;
     if (channel->next != NULL) {
@@ -237,6 +262,7 @@ static void channel_leave(struct feed *feed, struct feed_channel *channel)
     if (channel->next != NULL) {
         channel->next->prev = channel->prev;
     }
+    channel_done(channel);
     free(channel);
 }
 
@@ -254,6 +280,16 @@ static void count_listeners(struct feed *feed, unsigned listeners)
     metric_set(feed->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
 }
 
+static void listener_put(struct feed_listener *listener, struct feed_listener **first)
+{
+    listener->prev = NULL;
+    listener->next = *first;
+    if (listener->next != NULL) {
+        listener->next->prev = listener;
+    }
+    *first = listener;
+}
+
 bool feed_listen(struct feed *feed, struct feed_listener *listener, struct bytes lease)
 {
     struct feed_channel *channel = lease.len > 0 ? channel_add(feed, lease) : &feed->all;
@@ -266,37 +302,184 @@ bool feed_listen(struct feed *feed, struct feed_listener *listener, struct bytes
     }
     channel_subscribe(feed, channel);
     listener->channel = channel;
-    listener->prev = NULL;
-    listener->next = channel->first;
-    if (listener->next != NULL) {
-        listener->next->prev = listener;
-    }
-    channel->first = listener;
+    listener->gathers = false;
+    listener_put(listener, &channel->fresh);
     count_listeners(feed, feed->listeners + 1);
     return channel->listens;
+}
+
+static void listener_take(struct feed_listener *listener)
+{
+    struct feed_channel *channel = listener->channel;
+    struct feed_listener **first = listener->gathers ? &channel->gathering : &channel->fresh;
+
+    *(listener->prev != NULL ? &listener->prev->next : first) = listener->next;
+    if (listener->next != NULL) {
+        listener->next->prev = listener->prev;
+    }
+    channel->at = channel->at == listener ? listener->next : channel->at;
+    channel->readers[listener->form] -= listener->gathers;
+}
+
+void feed_gather(struct feed_listener *listener)
+{
+    struct feed_channel *channel = listener->channel;
+    unsigned form = listener->form;
+
+    listener_take(listener);
+    listener->gathers = true;
+    listener->from = channel->begin[form] + channel->gathered[form].len;
+    channel->readers[form]++;
+    listener_put(listener, &channel->gathering);
+}
+
+static void channel_leave_if_empty(struct feed_channel *channel)
+{
+    if (!channel->in_round && channel->fresh == NULL && channel->gathering == NULL) {
+        channel_leave(channel->feed, channel);
+    }
 }
 
 void feed_forget(struct feed *feed, struct feed_listener *listener)
 {
     struct feed_channel *channel = listener->channel;
 
-    *(listener->prev != NULL ? &listener->prev->next : &channel->first) = listener->next;
-    if (listener->next != NULL) {
-        listener->next->prev = listener->prev;
-    }
+    listener_take(listener);
     listener->channel = NULL;
     count_listeners(feed, feed->listeners - 1);
-    if (channel->first == NULL) {
-        channel_leave(feed, channel);
+    channel_leave_if_empty(channel);
+}
+
+/* -- what is gathered */
+
+/* Whether the items of the last second have been few, this one counted. */
+static bool channel_is_calm(struct feed_channel *channel)
+{
+    uint64_t now_us = loop_now_us(), second_us = 1000000, each_us = second_us / FEED_AT_ONCE;
+
+    if (channel->earliest_us + second_us < now_us) {
+        channel->earliest_us = now_us - second_us;
+    }
+    channel->earliest_us += each_us;
+    return channel->earliest_us <= now_us;
+}
+
+static bool channel_has_much(const struct feed_channel *channel)
+{
+    return channel->gathered[EVENTS_SSE].len + channel->gathered[EVENTS_NDJSON].len >= FEED_GATHER_BYTES;
+}
+
+static void channel_arm(struct feed_channel *channel, uint64_t delay_ms)
+{
+    channel->armed = true;
+    loop_timer_arm(&channel->timer, delay_ms, 0);
+}
+
+static void channel_gather(struct feed_channel *channel, struct bytes lease, struct bytes packed)
+{
+    bool is_calm = channel_is_calm(channel);
+    struct history_item item;
+
+    if (channel->gathering == NULL || !history_item_read(packed, &item)) {
+        return;
+    }
+    for (unsigned form = 0; form < EVENTS_FORMS; form++) {
+        if (channel->readers[form] > 0) {
+            events_put_item(&channel->gathered[form], (enum events_form)form, lease, &item);
+        }
+    }
+    if (channel->at == NULL && (is_calm || channel_has_much(channel))) {
+        channel_arm(channel, 0);
+    } else if (!channel->armed) {
+        channel_arm(channel, FEED_GATHER_MS);
     }
 }
 
-/* With the last of them the channel goes. */
+/* What it has not been told yet, up to end; false: it is no more. */
+static bool listener_tell(struct feed_channel *channel, struct feed_listener *listener, uint64_t end)
+{
+    const char *text = channel->gathered[listener->form].at;
+    uint64_t begin = channel->begin[listener->form], from = listener->from;
+
+    if (from >= end) {
+        return true;
+    }
+    listener->from = end;
+    return listener->text(listener, (struct bytes){text + (from - begin), (size_t)(end - from)});
+}
+
+static void channel_round_begin(struct feed_channel *channel)
+{
+    for (unsigned form = 0; form < EVENTS_FORMS; form++) {
+        channel->end[form] = channel->begin[form] + channel->gathered[form].len;
+    }
+    channel->at = channel->gathering;
+}
+
+/* Everybody has been told what was gathered before it: it is forgotten. */
+static void channel_round_end(struct feed_channel *channel)
+{
+    bool more = false;
+
+    for (unsigned form = 0; form < EVENTS_FORMS; form++) {
+        struct json_out *text = &channel->gathered[form];
+        size_t told = (size_t)(channel->end[form] - channel->begin[form]), left = text->len - told;
+
+        if (left > 0) {
+            memmove(text->at, text->at + told, left);
+            text->len = left;
+        } else {
+            json_out_done(text); /* most channels are silent for most of the time */
+        }
+        channel->begin[form] += told;
+        more = more || left > 0;
+    }
+    if (more) {
+        channel_arm(channel, channel_has_much(channel) ? 0 : FEED_GATHER_MS);
+    }
+}
+
+static void channel_round(struct loop_timer *timer)
+{
+    struct feed_channel *channel = container_of(timer, struct feed_channel, timer);
+    bool was_empty = channel->fresh == NULL && channel->gathering == NULL;
+
+    channel->armed = false;
+    if (channel->at == NULL) {
+        channel_round_begin(channel);
+    }
+    channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
+    for (unsigned i = 0; i < FEED_SLICE && channel->at != NULL; i++) {
+        struct feed_listener *listener = channel->at;
+        channel->at = listener->next;
+        listener_tell(channel, listener, channel->end[listener->form]);
+    }
+    channel->in_round = false;
+    if (channel->at != NULL) {
+        channel_arm(channel, 0);
+    } else {
+        channel_round_end(channel);
+    }
+    if (!was_empty) {
+        channel_leave_if_empty(channel);
+    }
+}
+
+/* With the last of them the channel goes. Who gathers is told what there is before. */
 static void channel_lost(struct feed_channel *channel)
 {
-    for (struct feed_listener *listener = channel->first, *next; listener != NULL; listener = next) {
+    struct feed_listener *gathering = channel->gathering, *next;
+
+    for (struct feed_listener *listener = channel->fresh; listener != NULL; listener = next) {
         next = listener->next;
         listener->lost(listener);
+    }
+    for (struct feed_listener *listener = gathering; listener != NULL; listener = next) {
+        unsigned form = listener->form;
+        next = listener->next;
+        if (listener_tell(channel, listener, channel->begin[form] + channel->gathered[form].len)) {
+            listener->lost(listener);
+        }
     }
 }
 
@@ -315,6 +498,7 @@ void feed_free(struct feed *feed)
     store_ear_close(feed->ear);
     loop_timer_done(&feed->linger);
     ring_drop(feed);
+    channel_done(&feed->all);
     free(feed);
 }
 
@@ -338,9 +522,11 @@ static bool is_heard_again(struct feed *feed, struct bytes lease, struct bytes m
     return false;
 }
 
+/* Gathered first: who begins to gather now has been told this one. */
 static void channel_tell(struct feed_channel *channel, struct bytes lease, struct bytes item)
 {
-    for (struct feed_listener *listener = channel->first, *next; listener != NULL; listener = next) {
+    channel_gather(channel, lease, item);
+    for (struct feed_listener *listener = channel->fresh, *next; listener != NULL; listener = next) {
         next = listener->next;
         listener->item(listener, lease, item);
     }
@@ -373,7 +559,7 @@ static void feed_listens(struct store_ear_owner *owner, struct bytes channel)
     struct feed_channel *one = bytes_equal(name, feed->all.name) ? &feed->all : channel_find(feed, name);
 
     one->listens = true;
-    for (struct feed_listener *listener = one->first, *next; listener != NULL; listener = next) {
+    for (struct feed_listener *listener = one->fresh, *next; listener != NULL; listener = next) {
         next = listener->next;
         listener->listens(listener);
     }

@@ -8,10 +8,16 @@
 #ifndef PAWL_LEASE_FEED_H
 #define PAWL_LEASE_FEED_H
 
+#include "lease/events.h"
 #include "shared/service.h"
 #include "shared/store.h"
 
 enum { FEED_KEPT = 10000, FEED_LINGER_MS = 60000 };
+
+/* What many listen to is written once, and handed out as text, FEED_SLICE listeners in a turn of the loop so
+ * that others have their turns between. Up to FEED_AT_ONCE items a second leave at once; beyond that they are
+ * gathered for FEED_GATHER_MS, or until there are FEED_GATHER_BYTES of them. */
+enum { FEED_SLICE = 32, FEED_AT_ONCE = 20, FEED_GATHER_MS = 100, FEED_GATHER_BYTES = 65536 };
 
 struct feed;
 
@@ -20,11 +26,17 @@ struct feed_listener {
     /* An item, packed as history.lua packs it, with the lease's name; both valid during the call only. Each
      * once, in the order in which they happened to their lease. */
     void (*item)(struct feed_listener *listener, struct bytes lease, struct bytes item);
+    /* In place of item() since feed_gather(): one item or several in the listener's form. false: it does not
+     * listen any more. */
+    bool (*text)(struct feed_listener *listener, struct bytes text);
     /* From now on everything is heard. */
     void (*listens)(struct feed_listener *listener);
     /* Something may be missed from now on, or nobody is to listen any more: to be forgotten in this call. */
     void (*lost)(struct feed_listener *listener);
+    enum events_form form;
     /* the feed's own */
+    bool gathers;
+    uint64_t from; /* how much text of its form the channel had when it was last told */
     struct feed_listener *prev, *next;
     struct feed_channel *channel;
 };
@@ -40,6 +52,8 @@ void feed_free(struct feed *feed);
 /* lease: a name, copied; or empty: all of them. true: everything is heard from now on; false: listens() will
  * be called, never from inside. */
 bool feed_listen(struct feed *feed, struct feed_listener *listener, struct bytes lease);
+/* From the next item on it gets text(), not item(). May be called from inside its functions. */
+void feed_gather(struct feed_listener *listener);
 void feed_forget(struct feed *feed, struct feed_listener *listener);
 /* Whether the item "SS.EPOCH.SEQ.N" is one of those that are kept; then nothing that was heard after it is
  * missing. */

@@ -31,7 +31,7 @@ class Stream:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.settimeout(DEADLINE_S)
         self.socket.connect(("127.0.0.1", port))
-        self.file, self.text = self.socket.makefile("rb"), b""
+        self.file, self.text, self.pieces = self.socket.makefile("rb"), b"", 0
         fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
         target = "/v1/events" + query
         self.socket.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n".encode()
@@ -54,6 +54,7 @@ class Stream:
         if size in (b"", b"0\r\n"):
             raise Ended
         self.text += self.file.read(int(size, 16) + 2)[:-2]
+        self.pieces += 1
 
     def block(self):
         """The next block of SSE, or line of NDJSON, without its end."""
@@ -82,12 +83,13 @@ class Stream:
         return [self.item() for _ in range(count)]
 
     def wait_end(self):
-        """Whatever else comes is thrown away."""
+        """Whatever else comes is thrown away; the last of it."""
+        block = None
         try:
             while True:
-                self.block()
+                block = self.block()
         except Ended:
-            pass
+            return block
 
     def close(self):
         self.file.close()
@@ -411,6 +413,31 @@ def many_listen_over_one_subscription_and_it_ends_with_the_last():
     wait_until(lambda: listeners(name) == 0, "nobody listens any more")
 
 
+@test
+def what_many_hear_is_gathered_when_it_is_much_and_comes_at_once_when_it_is_not():
+    name, count = WORLD.name(), 400
+    streams = [Stream(f"?lease={name}", Accept=kind) for kind in ("text/event-stream", "application/x-ndjson") * 10]
+
+    def publish(number):
+        WORLD.redis("PUBLISH", f"pawl:e:{name}", f"00 1.{number}.1\tgranted\t{number}\tme\t5\t")
+    publish(1)
+    first = streams[0].item()
+    check_equal([stream.item() for stream in streams[1:]], [first] * 19)
+    pieces = [stream.pieces for stream in streams]
+    for number in range(2, count):
+        publish(number)
+    wanted = [f"{first['id'].split('.')[0]}.1.{number}.1" for number in range(2, count)]
+    for stream, before in zip(streams, pieces):
+        check_equal([item["id"] for item in stream.items(count - 2)], wanted)
+        check(stream.pieces - before < count / 4, f"{stream.pieces - before} pieces")
+    late = Stream(f"?lease={name}")  # between them: what it hears begins where it came
+    publish(count)
+    publish(count + 1)
+    check_equal([item["token"] for item in late.items(2)], [count, count + 1])
+    for stream in [*streams, late]:
+        stream.close()
+
+
 # -- all leases
 
 @test
@@ -539,7 +566,9 @@ def a_client_that_does_not_read_is_cut_off_and_the_others_are_not():
         check_equal([item["id"].split(".")[2] for item in good.items(50)], [str(n) for n in range(told, told + 50)])
         told += 50
     check_equal(listening(), begun - 1, "the one that does not read is cut off")
-    slow.wait_end()
+    lagging = slow.wait_end().split("\ndata: ")  # told in its place, without an id: it comes back with the last one it has
+    check_equal(lagging[0], "event: lagging")
+    check_equal((json.loads(lagging[1])["type"], json.loads(lagging[1])["id"]), ("lagging", ""))
     check_equal(listeners(name), 1)
     good.close()
 

@@ -3,12 +3,13 @@
 
 import json
 import multiprocessing
+import os
 import selectors
 import socket
 import statistics
 import time
 
-from world import World, check, check_equal, check_in, main, test, wait_until
+from world import World, check, check_equal, main, test, wait_until
 
 WORLD = World()
 ASKS_PER_S, ATTACK_S = 540, 3
@@ -70,6 +71,52 @@ def a_bystander_renews_as_ever_while_somebody_asks_for_a_hundred_leases_at_a_tim
     check(statuses.get(201, 0) > 10, "all-or-none is still lent")
     check(statistics.median(took) <= 10, "a renewal takes 10 ms at most")
     check(percentile(took, 99) <= 150, "99 of 100 renewals are not held up, also on a busy machine")
+
+
+def subscribe(port, count, told, listens, over):
+    poll, items = selectors.DefaultSelector(), 0
+    for _ in range(count):
+        one = socket.create_connection(("127.0.0.1", port))
+        one.sendall(b"GET /v1/events HTTP/1.1\r\nHost: pawl\r\n\r\n")
+        poll.register(one, selectors.EVENT_READ)
+    listens.set()
+    while not over.is_set():
+        for key, _ in poll.select(0.05):
+            items += key.fileobj.recv(1 << 18).count(b"event: granted")
+    told.put(items)
+
+
+def processor_s():
+    with open(f"/proc/{WORLD.lease_daemon.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def grants(seconds, pause_s=0.0):
+    """Milliseconds of each, and of the daemon's processor for each; pause_s: from one's beginning to the next one's."""
+    took, begun, used_s = [], time.monotonic(), processor_s()
+    while time.monotonic() < begun + seconds:
+        if time.monotonic() >= begun + len(took) * pause_s:
+            answer = WORLD.lease("POST", f"/v1/leases/{WORLD.name()}", body={"ttl_ms": 60000}, held=False)
+            check_equal(answer.status, 201)
+            took.append(answer.took_s * 1000)
+    return took, (processor_s() - used_s) / len(took) * 1000
+
+
+@test
+def a_thousand_subscribers_do_not_hold_up_who_acquires():
+    told, listens, over, count = multiprocessing.Queue(), multiprocessing.Event(), multiprocessing.Event(), 1000
+    (alone, _), (alone_fast, _) = grants(1, 0.05), grants(1)
+    process = multiprocessing.Process(target=subscribe, args=(WORLD.lease_daemon.port, count, told, listens, over), daemon=True)
+    process.start()
+    check(listens.wait(20), "all of them have asked")
+    wait_until(lambda: f"pawl_lease_listening {count}\n" in WORLD.lease("GET", "/metrics", held=False).body.decode(), "all listen")
+    (among, cost), (among_fast, fast_cost) = grants(1, 0.05), grants(2)
+    over.set()
+    print(f"# a grant, p50: {statistics.median(alone):.2f} ms alone, {statistics.median(among):.2f} ms among {count}; at full speed "
+          f"{len(alone_fast)} a second alone, {len(among_fast) / 2:.0f} among them; {cost:.2f} and {fast_cost:.2f} ms of the processor each; "
+          f"{told.get(timeout=20)} items were told")
+    check(len(among_fast) < 60 or fast_cost < cost * 0.6, "what comes quickly is told together")
 
 
 if __name__ == "__main__":
