@@ -17,7 +17,7 @@ ASKS_PER_S, ATTACK_S = 540, 3
 
 def request(method, path, fields, body):
     data = json.dumps(body).encode()
-    head = f"{method} {path} HTTP/1.1\r\nHost: pawl\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n"
     return (head + "".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n").encode() + data
 
 
@@ -77,7 +77,7 @@ def subscribe(port, count, told, listens, over):
     poll, items = selectors.DefaultSelector(), 0
     for _ in range(count):
         one = socket.create_connection(("127.0.0.1", port))
-        one.sendall(b"GET /v1/events HTTP/1.1\r\nHost: pawl\r\n\r\n")
+        one.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         poll.register(one, selectors.EVENT_READ)
     listens.set()
     while not over.is_set():
