@@ -101,6 +101,12 @@ const char *http_client_address(const struct http_request *req, char text[HTTP_A
 const char *http_request_id(const struct http_request *req);
 /* The target as it came, without the query. */
 struct bytes http_path(const struct http_request *req);
+/* For the line in the log, which names them: the lease that it is about; what exactly went wrong. Both are
+ * kept by the caller until the request is ended. */
+void http_note_lease(struct http_request *req, struct bytes lease);
+void http_note_why(struct http_request *req, const char *why);
+struct bytes http_noted_lease(const struct http_request *req);
+const char *http_noted_why(const struct http_request *req);
 /* How the request was refused; PROBLEM_NONE if it was not, or not yet. For the log and the metrics. */
 enum problem http_problem(const struct http_request *req);
 /* What http_server_new() was given. */
@@ -201,15 +207,16 @@ void http_stream_end(struct http_stream *stream);
  * or a continuation of its, calls http_body_take() for the rest before it ends the request, or refuses: then
  * the connection is closed behind the answer, and what still comes is read and forgotten for a little while.
  */
-enum { HTTP_BODY_HELD_BYTES = 65536 };
+enum { HTTP_BODY_HELD_BYTES = 65536, HTTP_BODY_TIMED_BYTES = 1 << 20 };
 struct http_intake {
     /* The next piece, valid during the call; returns how many of its bytes were taken. If not all, the client
      * is not read from until http_intake_more(), and the rest is shown again then. Never from inside a call
      * of this module (http_server_drain() excepted, as for handlers). */
     size_t (*piece)(struct http_intake *intake, struct bytes piece);
-    /* Called once: the body is whole, or it never will be (the client has gone, was silent for
-     * body_timeout_ms, broke the chunking, sent more than body_max). The request is still to be ended, once
-     * and at any later time; after a body that broke, that goes nowhere. */
+    /* Called once: the body is whole, or it never will be (the client has gone, has not sent the next
+     * HTTP_BODY_TIMED_BYTES within body_timeout_ms, broke the chunking, sent more than body_max). The request
+     * is still to be ended, once and at any later time; after a body that broke, that goes nowhere, but to a
+     * client that was only too slow. */
     void (*whole)(struct http_intake *intake);
     void (*broken)(struct http_intake *intake);
     struct http_request *req; /* the server's own */

@@ -131,9 +131,6 @@ static enum MHD_Result enter_streamed(struct http_request *req, struct bytes pie
     if (rest.len > 0 || (req->body_len == HTTP_BODY_HELD_BYTES && req->announced > req->received)) {
         return http_intake_begin(req, rest);
     }
-    if (req->length == LENGTH_CHUNKED || req->announced > HTTP_BODY_HELD_BYTES) {
-        http_clock_set(req->server, &req->conn->deadline, PHASE_BODY); /* it is only not to be silent */
-    }
     return MHD_YES;
 }
 

@@ -7,12 +7,14 @@
  *   FULL    --what had been read has been taken--> READING
  *   READING --the body is whole--> NONE
  *   HELD    --the client has gone--> BROKEN
- *   READING --the client has gone, is silent, sends too much or nonsense--> BROKEN
+ *   READING --its time is up--> SILENT
+ *   READING --the client has gone, sends too much or nonsense--> BROKEN
+ *   SILENT  --the client has gone, too--> BROKEN
  *   FULL    --the client has gone--> BROKEN
  *
- * The connection is suspended in HELD and FULL, because libmicrohttpd would go on reading, and ask again at
- * every run (0.9.75, connection.c, process_request_body). What it has read is taken off it in any case: else
- * its buffer grew with each resume, into the memory that the head of the answer needs
+ * The connection is suspended in HELD, FULL and SILENT, because libmicrohttpd would go on reading, and ask
+ * again at every run (0.9.75, connection.c, process_request_body). What it has read is taken off it in any
+ * case: else its buffer grew with each resume, into the memory that the head of the answer needs
  * (try_grow_read_buffer). */
 #include <assert.h>
 #include <poll.h>
@@ -30,7 +32,8 @@ bool http_rest_may(enum http_rest from, enum http_rest to)
     static const unsigned next[REST_COUNT] = {
         [REST_NONE] = 1u << REST_HELD,
         [REST_HELD] = 1u << REST_READING | 1u << REST_FULL | 1u << REST_BROKEN,
-        [REST_READING] = 1u << REST_FULL | 1u << REST_NONE | 1u << REST_BROKEN,
+        [REST_READING] = 1u << REST_FULL | 1u << REST_NONE | 1u << REST_SILENT | 1u << REST_BROKEN,
+        [REST_SILENT] = 1u << REST_BROKEN,
         [REST_FULL] = 1u << REST_READING | 1u << REST_BROKEN,
     };
 
@@ -90,6 +93,17 @@ static void intake_go_on(struct http_request *req)
     http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
 }
 
+/* Who drips does not get more time with each drop. */
+static void intake_time(struct http_request *req)
+{
+    struct http_deadline *deadline = &req->conn->deadline;
+
+    if (deadline->phase != PHASE_BODY || req->received - req->timed >= HTTP_BODY_TIMED_BYTES) {
+        req->timed = req->received;
+        http_clock_set(req->server, deadline, PHASE_BODY);
+    }
+}
+
 /* In a run of libmicrohttpd. */
 static enum MHD_Result intake_show(struct http_request *req, struct bytes piece)
 {
@@ -107,7 +121,7 @@ static enum MHD_Result intake_show(struct http_request *req, struct bytes piece)
     }
     assert(taken <= piece.len);
     if (taken == piece.len) {
-        http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
+        intake_time(req);
         return MHD_YES;
     }
     rest_set(req, REST_FULL);
@@ -145,7 +159,7 @@ static void intake_told(struct http_told *told)
     struct http_request *req = container_of(told, struct http_request, told);
     struct http_intake *intake = req->intake;
 
-    if (req->rest == REST_BROKEN) {
+    if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
         http_intake_leave(req);
         intake->broken(intake);
     } else if (req->rest == REST_FULL) {
@@ -206,7 +220,7 @@ enum MHD_Result http_intake_enter(struct http_request *req, struct bytes piece)
     if (piece.len == 0) {
         return intake_end(req);
     }
-    if (req->rest == REST_BROKEN) {
+    if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
         return MHD_YES;
     }
     req->received += piece.len;
@@ -240,9 +254,9 @@ void http_intake_hung(struct http_request *req)
 
 void http_intake_silent(struct http_request *req)
 {
-    http_raw_say(req, PROBLEM_REQUEST_TIMEOUT);
-    rest_break(req);
-    shutdown(req->conn->fd, SHUT_RDWR); /* libmicrohttpd notices, and closes */
+    rest_set(req, REST_SILENT);
+    http_request_suspend(req);
+    http_told_add(req->server, &req->told);
 }
 
 void http_intake_closed(struct http_request *req)

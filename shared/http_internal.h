@@ -162,7 +162,7 @@ struct http_reply_copies {
 enum http_length { LENGTH_NONE, LENGTH_ANNOUNCED, LENGTH_CHUNKED };
 
 /* What is known of the body behind its held part; the drawing is in http_intake.c. */
-enum http_rest { REST_NONE, REST_HELD, REST_READING, REST_FULL, REST_BROKEN, REST_COUNT };
+enum http_rest { REST_NONE, REST_HELD, REST_READING, REST_FULL, REST_SILENT, REST_BROKEN, REST_COUNT };
 
 struct http_request {
     struct http_server *server;
@@ -200,6 +200,7 @@ struct http_request {
     bool again; /* http_intake_more() was called from inside of piece() */
     struct http_intake *intake;
     uint64_t received;       /* of the whole body */
+    uint64_t timed;          /* of it, when the time for the next part began */
     struct json_out unshown; /* a plain buffer: what libmicrohttpd has read and the owner did not take */
     struct http_told told;
 
@@ -207,6 +208,8 @@ struct http_request {
     struct http_flow *flow; /* the answer comes in pieces */
     unsigned status;
     enum problem problem;
+    struct bytes note_lease; /* for the log */
+    const char *note_why;
     size_t status_at; /* of the three digits in a problem */
     struct json_out out;
     struct bytes reply;

@@ -82,6 +82,28 @@ enum problem http_problem(const struct http_request *req)
     return req->state >= STATE_ANSWERED ? req->problem : PROBLEM_NONE;
 }
 
+void http_note_lease(struct http_request *req, struct bytes lease)
+{
+    req->note_lease = lease;
+}
+
+void http_note_why(struct http_request *req, const char *why)
+{
+    req->note_why = why;
+}
+
+struct bytes http_noted_lease(const struct http_request *req)
+{
+    bool is_named = req->note_lease.len == 0 && req->route != NULL && strstr(req->route->path, "/{name}");
+
+    return is_named ? req->parts[0] : req->note_lease;
+}
+
+const char *http_noted_why(const struct http_request *req)
+{
+    return req->note_why != NULL ? req->note_why : "";
+}
+
 const struct http_owner *http_owner(const struct http_request *req)
 {
     return req->server->options.owner;

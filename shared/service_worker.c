@@ -254,6 +254,7 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     const struct log *log = &worker->service->log;
     enum problem problem = http_problem(req);
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
+    char peer[HTTP_ADDRESS_SIZE];
 
     metric_add(worker->metrics, status_row(status), 1);
     metric_observe_us(worker->metrics, METRIC_REQUEST_TIME, took_us);
@@ -265,9 +266,13 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     }
     struct log_field fields[] = {
         LOG_T("instance", bytes_of(http_request_id(req))),
+        LOG_T("peer", bytes_of(http_client_address(req, peer))),
+        LOG_T("method", http_method_text(req)),
         LOG_T("path", http_path(req)),
+        LOG_T("lease", http_noted_lease(req)),
         LOG_I("status", (int64_t)status),
         LOG_T("code", bytes_of(problem != PROBLEM_NONE ? problem_info(problem)->code : "")),
+        LOG_T("why", bytes_of(http_noted_why(req))),
         LOG_I("took_us", (int64_t)took_us),
         LOG_END,
     };
