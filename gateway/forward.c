@@ -1,7 +1,8 @@
 /* forward.c - a request that a route matches: the request itself, and the states of its way.
  *
  *   forward_start   which route, is it a write, the token    400 | 403 | 404 | 405 | 413 | 428, or go on
- *   ...             forward_look.c, forward_store.c, forward_send.c
+ *   forward_admit   a long body has been taken whole
+ *   ...             forward_body.c, forward_look.c, forward_store.c, forward_send.c
  *   forward_over    the end of all of them */
 #include "gateway/forward.h"
 
@@ -24,7 +25,12 @@ bool forward_allows(enum forward_state from, enum forward_state to)
         [FORWARD_NEW] = {[FORWARD_SENDING] = true,
                          [FORWARD_LOOKING] = true,
                          [FORWARD_ASKING] = true,
+                         [FORWARD_TAKING] = true,
                          [FORWARD_DONE] = true},
+        [FORWARD_TAKING] = {[FORWARD_SENDING] = true,
+                            [FORWARD_LOOKING] = true,
+                            [FORWARD_ASKING] = true,
+                            [FORWARD_DONE] = true},
         [FORWARD_LOOKING] = {[FORWARD_ASKING] = true, [FORWARD_DONE] = true},
         [FORWARD_ASKING] = {[FORWARD_SENDING] = true, [FORWARD_QUEUED] = true, [FORWARD_DONE] = true},
         [FORWARD_QUEUED] = {[FORWARD_ASKING] = true, [FORWARD_PROBING] = true, [FORWARD_DONE] = true},
@@ -95,6 +101,7 @@ static struct forward *forward_take(struct gateway_worker *own)
     memset(f, 0, offsetof(struct forward, match)); /* the rest is filled before it is read */
     own->forwards++;
     f->own = own;
+    f->body_fd = -1;
     f->live_at = &own->live;
     f->live_next = own->live;
     if (f->live_next != NULL) {
@@ -108,6 +115,7 @@ static void forward_free(struct forward *f)
 {
     struct gateway_worker *own = f->own;
 
+    forward_body_drop(f);
     table_use_drop(own, f->use);
     own->forwards--;
     *f->live_at = f->live_next;
@@ -131,14 +139,16 @@ enum step forward_over(struct forward *f, enum step step)
     return step;
 }
 
-const char *forward_guarantee(const struct forward *f)
+const char *forward_guarantee(struct forward *f)
 {
-    switch (f->route->guarantee) {
-    case ROUTE_COMMITTED: return "committed";
-    case ROUTE_ORDERED: return f->route->unknown == ROUTE_GRACE ? "ordered;assumes=grace" : "ordered";
-    case ROUTE_ADMITTED: return "admitted";
-    }
-    abort();
+    static const char *const names[] = {
+        [ROUTE_COMMITTED] = "committed", [ROUTE_ORDERED] = "ordered", [ROUTE_ADMITTED] = "admitted"};
+    bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED;
+
+    snprintf(f->promise, sizeof(f->promise), "%s%s%s%s%s", names[f->route->guarantee],
+             grace || incomplete ? ";assumes=" : "", grace ? "grace" : "", grace && incomplete ? "+" : "",
+             incomplete ? "incomplete" : "");
+    return f->promise;
 }
 
 struct bytes forward_method(const struct forward *f)
@@ -158,6 +168,7 @@ static void forward_rings(struct alarm *alarm)
     case FORWARD_TELLING:
     case FORWARD_LATE: forward_late(f); break;
     case FORWARD_NEW:
+    case FORWARD_TAKING:
     case FORWARD_ASKING:
     case FORWARD_DONE:
     case FORWARD_STATES: abort();
@@ -211,6 +222,7 @@ static enum step forward_route(struct forward *f)
     f->route = f->match.route;
     f->gate.lease = (struct bytes){f->match.lease, f->match.lease_len};
     f->gate.resource = (struct bytes){f->match.path, f->match.path_len};
+    http_note_lease(req, f->gate.lease);
     f->is_write = !route_reads(f->route, http_method_text(req));
     f->is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
@@ -248,17 +260,24 @@ static bool is_open_read(const struct route *route, const struct http_request *r
 
 static enum step forward_begin(struct forward *f)
 {
-    bool is_open = is_open_read(f->route, f->gate.req);
     enum problem bad;
 
     forward_number(f);
-    if (is_open) {
-        return forward_send(f);
-    }
-    f->is_fenced = true;
-    bad = gate_read_token(&f->gate);
+    f->is_fenced = !is_open_read(f->route, f->gate.req);
+    bad = f->is_fenced ? gate_read_token(&f->gate) : PROBLEM_NONE;
     if (bad != PROBLEM_NONE) {
         return forward_over(f, gate_refuse(&f->gate, bad));
+    }
+    if (!http_body_is_whole(f->gate.req) && f->route->body == ROUTE_BODY_WHOLE) {
+        return forward_take_body(f);
+    }
+    return forward_admit(f);
+}
+
+enum step forward_admit(struct forward *f)
+{
+    if (!f->is_fenced) {
+        return forward_send(f);
     }
     f->until_ms = loop_now_ms() + f->route->timeout_ms;
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
@@ -287,6 +306,7 @@ bool forward_refuses(struct http_request *req)
 static void drain_one(struct forward *f, bool is_last)
 {
     switch (f->state) {
+    case FORWARD_TAKING: forward_over(f, gate_fail(&f->gate, PROBLEM_DRAINING)); break;
     case FORWARD_QUEUED: forward_away(f, PROBLEM_DRAINING); break;
     case FORWARD_LATE:
     case FORWARD_LOOKING:

@@ -4,6 +4,11 @@
  *   NEW      --a write of a route with if_match-->       LOOKING    which version is there?
  *   NEW      --any other, with a token-->                ASKING     intent_admit.lua or intent_read.lua
  *   NEW      --refused-->                                DONE       4xx
+ *   NEW      --its body is long, and not to be streamed-->  TAKING  into a file
+ *   TAKING   --whole; then as from NEW-->                SENDING
+ *   TAKING   --the same-->                               LOOKING
+ *   TAKING   --the same-->                               ASKING
+ *   TAKING   --too long, too slow, no room, the client has gone-->  DONE  413, 408, 503; nothing was sent
  *   LOOKING  --the version is known-->                   ASKING
  *   LOOKING  --none is told, or another is meant-->      DONE       502, 412
  *   ASKING   --"sending", "accepted"-->                  SENDING    upstream_begin()
@@ -19,7 +24,7 @@
  *   TELLING  --412: somebody's version came between-->   LOOKING    again, at most LOOKS_MAX times
  *   TELLING  --whole, or broken off-->                   DONE       the upstream's answer; 504, or it is cut
  *   TELLING  --timeout_ms, or the client has gone-->     LATE
- *   LATE     --ended, however-->                         DONE
+ *   LATE     --ended, or timeout_ms passed once more-->  DONE       the connection is closed
  *
  * In the store an intent is, seen from here: asked for (ASKING); queued (QUEUED, PROBING); sending, and
  * nothing has left (SENDING, before upstream_has_sent()); sending (SENDING, TELLING, LATE); to be closed
@@ -39,6 +44,7 @@
 
 enum forward_state {
     FORWARD_NEW,
+    FORWARD_TAKING,
     FORWARD_LOOKING,
     FORWARD_ASKING,
     FORWARD_QUEUED,

@@ -1,6 +1,7 @@
 /* forward_internal.h - what the files of forwarded requests share. Nobody else includes it.
  *
  *   forward.c         the request itself, and the state machine that forward.h draws
+ *   forward_body.c    TAKING: a long body, before it is admitted; how it goes out
  *   forward_store.c   ASKING, QUEUED: the scripts that admit it
  *   forward_send.c    SENDING, TELLING, LATE: the exchange with the upstream
  *   forward_head.c    the head of the request as it goes on, and of the answer as it comes back
@@ -43,7 +44,13 @@ struct forward {
     bool is_shown;       /* what it waits for was applied */
     bool looks_with_get; /* the upstream has no HEAD */
     unsigned status, looks, tries;
-    uint64_t until_ms, probed_ms, body_left;
+    uint64_t until_ms, probed_ms, sent_ms;
+    int body_fd;                /* what of the body memory does not hold; -1: nothing */
+    uint64_t file_len, file_at; /* of that: taken; sent */
+    uint64_t body_given;        /* streamed: so much of it has gone to the upstream */
+    enum problem cut;           /* streamed: why its end is never sent */
+    const char *why;            /* what went wrong, for the log and the answer; NULL: nothing yet */
+    char status_text[48], promise[48];
     int64_t mark;
     size_t queued_len; /* the text of the intent while it is queued, 0: it is not */
     char queued[INTENT_TEXT_MAX];
@@ -62,10 +69,23 @@ void forward_enter(struct forward *f, enum forward_state next);
 enum step forward_over(struct forward *f, enum step step);
 void forward_alarm(struct forward *f, uint64_t in_ms);
 /* What the contract calls it, for Fencing-Status; NULL for a read that is not fenced. */
-const char *forward_guarantee(const struct forward *f);
+const char *forward_guarantee(struct forward *f);
 struct bytes forward_method(const struct forward *f);
 /* A number that no request of this process had before: its id, and what the upstream is told. */
 void forward_number(struct forward *f);
+
+/* It is as the fence wants it, and all of it is there, or its route streams. */
+enum step forward_admit(struct forward *f);
+
+/* forward_body.c */
+enum step forward_take_body(struct forward *f);
+void forward_put(struct forward *f);
+void forward_stream(struct forward *f);
+void forward_body_drop(struct forward *f);
+/* As it goes out; -1: in chunks. */
+int64_t forward_body_length(const struct forward *f);
+/* Its end was never sent, and the upstream's owner says that nothing is applied then. */
+bool forward_never_applied(const struct forward *f);
 
 /* forward_store.c */
 enum step forward_ask(struct forward *f);

@@ -6,81 +6,31 @@
  *   send_ended      the end is known, or is not                   the upstream's answer | 412 | 502 | 504
  *   forward_late    too late for the client; the exchange goes on 504
  *
- * The intent is closed by what is known of the write, whatever the client is told. */
+ * The intent is closed by what is known of the write, whatever the client is told. An answer that comes too
+ * late for its client is waited for as long again: it would close the intent. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gateway/forward_internal.h"
-
-/* How long an answer that comes too late for its client is waited for: it would close the intent. */
-enum { LATE_MS = 600000 };
 
 static void send_head(struct upstream_call *call, const struct upstream_head *head);
 static size_t send_piece(struct upstream_call *call, struct bytes piece);
 static void send_room(struct upstream_call *call);
 static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why);
 
-/* -- the rest of a body that is longer than what is held */
-
-static size_t intake_piece(struct http_intake *intake, struct bytes piece)
-{
-    struct forward *f = container_of(intake, struct forward, intake);
-
-    if (f->call.link == NULL) {
-        return piece.len; /* the upstream has said all that it had to say */
-    }
-    if (f->route->max_body > 0 && piece.len > f->body_left) {
-        upstream_abort(&f->call); /* a chunked one; one with a length was refused before */
-        return piece.len;
-    }
-    size_t taken = upstream_write(&f->call, piece);
-    f->body_left -= taken;
-    if (taken > 0) {
-        forward_alarm(f, f->route->timeout_ms); /* the time for the answer has not begun */
-    }
-    return taken;
-}
-
-static void intake_whole(struct http_intake *intake)
-{
-    struct forward *f = container_of(intake, struct forward, intake);
-
-    f->takes_body = false;
-    if (f->call.link != NULL) {
-        upstream_body_end(&f->call);
-        forward_alarm(f, f->route->timeout_ms);
-    }
-}
-
-/* The upstream has a part of a request, and gets no more: what it makes of that nobody knows. */
-static void intake_broken(struct http_intake *intake)
-{
-    struct forward *f = container_of(intake, struct forward, intake);
-
-    f->takes_body = false;
-    if (f->call.link != NULL) {
-        upstream_abort(&f->call);
-    }
-}
-
 static void send_room(struct upstream_call *call)
 {
     struct forward *f = container_of(call, struct forward, call);
 
-    if (f->takes_body) {
+    if (f->body_fd >= 0) {
+        forward_put(f);
+    } else if (f->takes_body) {
         http_intake_more(&f->intake);
     }
 }
 
 /* -- the request goes out */
-
-static void body_take(struct forward *f)
-{
-    f->intake = (struct http_intake){.piece = intake_piece, .whole = intake_whole, .broken = intake_broken};
-    f->body_left = f->route->max_body - http_body(f->gate.req).len;
-    f->takes_body = f->was_streamed = true;
-    http_body_take(f->gate.req, &f->intake);
-}
 
 static struct upstream_pool *pool_of(const struct forward *f)
 {
@@ -107,14 +57,14 @@ static enum step send_too_long(struct forward *f)
 enum step forward_send(struct forward *f)
 {
     struct http_request *req = f->gate.req;
-    bool is_whole = http_body_is_whole(req);
+    bool is_whole = f->body_fd < 0 && http_body_is_whole(req);
     char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
     struct upstream_request request = {
         .method = forward_method(f),
         .fields = {fields, 0},
         .target = {target, 0},
         .body = http_body(req),
-        .body_length = is_whole ? (int64_t)http_body(req).len : http_body_announced(req),
+        .body_length = forward_body_length(f),
         .body_is_whole = is_whole,
         .is_write = f->is_write,
     };
@@ -128,12 +78,17 @@ enum step forward_send(struct forward *f)
     }
     worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
     forward_enter(f, FORWARD_SENDING);
+    f->sent_ms = loop_now_ms();
+    f->file_at = 0;
+    f->why = NULL;
     f->call = (struct upstream_call){
         .head = send_head, .piece = send_piece, .room = send_room, .ended = send_ended};
     upstream_begin(pool_of(f), &f->call, &request);
     forward_alarm(f, f->route->timeout_ms);
-    if (!is_whole) {
-        body_take(f);
+    if (f->body_fd >= 0) {
+        forward_put(f);
+    } else if (!is_whole) {
+        forward_stream(f);
     }
     return SUSPENDED;
 }
@@ -153,7 +108,7 @@ static void outlet_gone(struct http_outlet *outlet)
     http_outlet_end(outlet, HTTP_OUTLET_CUT);
     f->is_streamed = false;
     forward_enter(f, FORWARD_LATE);
-    forward_alarm(f, LATE_MS);
+    forward_alarm(f, f->route->timeout_ms);
     if (f->is_write) {
         upstream_more(&f->call);
     } else {
@@ -196,6 +151,8 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
     /* 202 is the origin's own word, and passed on; its intent stays open all the same. */
     f->is_unsure = f->is_write && !route_is_final(f->route, head->status) && head->status != 202;
     if (f->looks_again || f->is_unsure) {
+        snprintf(f->status_text, sizeof(f->status_text), "its status %u is not final", head->status);
+        f->why = f->status_text;
         return;
     }
     if (f->is_fenced) {
@@ -203,6 +160,7 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
     }
     if (!forward_head_tell(f, head)) {
         f->is_unsure = true; /* it ended, but how cannot be passed on */
+        f->why = "the head of its answer is too long to be passed on";
     } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX : f->is_head) {
         answer_stream(f, head); /* of HEAD the length is told, if there is one, and nothing follows */
     }
@@ -229,7 +187,7 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
 {
     bool is_final = end == UPSTREAM_WHOLE && route_is_final(f->route, f->status);
 
-    if (end == UPSTREAM_NOT_SENT) {
+    if (end == UPSTREAM_NOT_SENT || forward_never_applied(f)) {
         return INTENT_CLOSE;
     }
     if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->status < 300) {
@@ -242,24 +200,50 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
     return INTENT_UNKNOWN;
 }
 
+enum { DETAIL_SIZE = 512 };
+
+static const char *why_of(const struct forward *f)
+{
+    return f->why != NULL ? f->why : "it broke off";
+}
+
 static enum step tell_unknown(struct forward *f)
 {
+    char detail[DETAIL_SIZE];
+
+    snprintf(
+        detail, sizeof(detail),
+        "The server behind the gateway gave no whole answer in time, or one that does not say how the "
+        "write ended (%s). It may have been applied, or be applied later. Look at the resource before you "
+        "decide; until its end is known, newer holders may have to wait.",
+        why_of(f));
     /* No Idempotency-Key is kept of what is forwarded: the same again might be applied twice. */
-    return gate_fail_final(
-        &f->gate, PROBLEM_OUTCOME_UNKNOWN,
-        "The server behind the gateway gave no whole answer in time, or one that does not say "
-        "how the write ended. It may have been applied, or be applied later. Look at the "
-        "resource before you decide; until its end is known, newer holders may have to wait.");
+    http_note_why(f->gate.req, why_of(f));
+    return gate_fail_final(&f->gate, PROBLEM_OUTCOME_UNKNOWN, detail);
+}
+
+/* Certainly nothing was changed; that may rest on the word of the upstream's owner. */
+static enum step tell_nothing(struct forward *f)
+{
+    enum problem problem = f->cut != PROBLEM_NONE ? f->cut : PROBLEM_UPSTREAM_UNAVAILABLE;
+    char detail[DETAIL_SIZE];
+
+    snprintf(detail, sizeof(detail), "%s (%s)", problem_info(problem)->detail, why_of(f));
+    http_note_why(f->gate.req, why_of(f));
+    if (forward_never_applied(f)) {
+        f->gate.assumes = forward_guarantee(f);
+    }
+    return gate_fail_detail(&f->gate, problem, detail);
 }
 
 static enum step answer_failed(struct forward *f, enum upstream_end end)
 {
-    bool is_nothing = end == UPSTREAM_NOT_SENT || !f->is_write;
+    bool is_nothing = end == UPSTREAM_NOT_SENT || !f->is_write || forward_never_applied(f);
 
     if (f->state == FORWARD_TELLING) {
         http_reply_forget(f->gate.req);
     }
-    return forward_over(f, is_nothing ? gate_fail(&f->gate, PROBLEM_UPSTREAM_UNAVAILABLE) : tell_unknown(f));
+    return forward_over(f, is_nothing ? tell_nothing(f) : tell_unknown(f));
 }
 
 static enum step answer_whole(struct forward *f)
@@ -284,7 +268,7 @@ static void send_ended(struct upstream_call *call, enum upstream_end end, const 
 {
     struct forward *f = container_of(call, struct forward, call);
 
-    (void)why;
+    f->why = f->why != NULL ? f->why : why;
     if (f->intent != NULL) {
         intent_end(&f->own->closer, f->intent, word_of_end(f, end));
         f->intent = NULL;
@@ -306,6 +290,8 @@ static void send_ended(struct upstream_call *call, enum upstream_end end, const 
 
 void forward_late(struct forward *f)
 {
+    f->why = f->state == FORWARD_TELLING ? "the answer stood still for the route's timeout_ms"
+                                         : "no answer began within the route's timeout_ms";
     if (f->state == FORWARD_LATE || f->takes_body || !f->is_write) {
         upstream_abort(
             &f->call); /* a body that stops half-way will not end by itself; a read changes nothing */
@@ -319,9 +305,10 @@ void forward_late(struct forward *f)
             http_reply_forget(f->gate.req);
         }
         tell_unknown(f);
+        f->why = NULL;
         f->gate.req = NULL;
     }
     forward_enter(f, FORWARD_LATE);
-    forward_alarm(f, LATE_MS);
+    forward_alarm(f, f->route->timeout_ms);
     upstream_more(&f->call);
 }

@@ -5,16 +5,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static const char *gate_named(struct gate_call *gate, const char *wrong)
+{
+    if (wrong == NULL) {
+        http_note_lease(gate->req, gate->lease);
+    }
+    return wrong;
+}
+
 const char *gate_init_resource(struct gate_call *gate, struct http_request *req, struct bytes raw)
 {
     gate->req = req;
-    return resource_key_from_path(raw, gate->text, &gate->resource, &gate->lease);
+    return gate_named(gate, resource_key_from_path(raw, gate->text, &gate->resource, &gate->lease));
 }
 
 const char *gate_init_lease(struct gate_call *gate, struct http_request *req, struct bytes raw)
 {
     gate->req = req;
-    return name_from_path(raw, gate->text, &gate->lease);
+    return gate_named(gate, name_from_path(raw, gate->text, &gate->lease));
 }
 
 bool gate_has_token(const struct http_request *req)

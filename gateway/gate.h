@@ -25,7 +25,8 @@ struct gate_call {
     enum gate_status statuses;
     struct bytes lease, resource; /* resource is empty for the check endpoint */
     struct token_claim claim;
-    bool claimed; /* claim says something, if only to be told in the refusal */
+    const char *assumes; /* a refusal rests on this; NULL: on nothing */
+    bool claimed;        /* claim says something, if only to be told in the refusal */
     char text[RESOURCE_KEY_MAX_BYTES + 1];
     char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
     char lease_key[KEYS_LEASE_SIZE], resource_key[KEYS_RESOURCE_SIZE];

@@ -32,6 +32,9 @@ static const struct metric gateway_metrics[GATE_COUNTS] = {
 static const struct service_flag gateway_flags[] = {
     {{"max-body", OPTION_BYTES, NULL, "BYTES", "of a stored resource", 1, 64 << 20, false},
      offsetof(struct service_settings, body_max)},
+    {{"max-body-disk", OPTION_BYTES, NULL, "BYTES", "all request bodies in files at once", 65536, 1LL << 40,
+      false},
+     offsetof(struct service_settings, body_disk_max)},
     {{"routes", OPTION_TEXT, NULL, "FILE", "requests to forward (docs/routes.md); read again on SIGHUP", 0, 0,
       false},
      offsetof(struct service_settings, routes)},

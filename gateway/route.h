@@ -26,6 +26,8 @@ enum route_guarantee { ROUTE_COMMITTED, ROUTE_ORDERED, ROUTE_ADMITTED };
 enum route_check { ROUTE_LIVE, ROUTE_MARK };
 enum route_reads { ROUTE_READS_OPEN, ROUTE_READS_FENCED };
 enum route_unknown { ROUTE_HOLD, ROUTE_GRACE, ROUTE_PROBE };
+/* How a body goes on: only when it is whole, or as it comes; then what an unfinished one means is stated. */
+enum route_body { ROUTE_BODY_WHOLE, ROUTE_BODY_IN_DOUBT, ROUTE_BODY_NEVER_APPLIED };
 /* What makes the check and the write one: nothing, If-Match, or the upstream compares the token. */
 enum route_aid { ROUTE_AID_NONE, ROUTE_AID_IF_MATCH, ROUTE_AID_CHECKS };
 enum route_scheme { ROUTE_HTTP, ROUTE_HTTPS, ROUTE_UNIX };
@@ -51,6 +53,7 @@ struct route {
     enum route_reads reads;
     enum route_unknown unknown;
     enum route_aid aid;
+    enum route_body body;
     bool serial;
     uint64_t grace_ms;     /* ROUTE_GRACE: 1,000 to 86,400,000 */
     uint64_t timeout_ms;   /* for the upstream's whole head of an answer, and for a turn in the queue; 100 to

@@ -17,18 +17,21 @@ static const int64_t body_max = (int64_t)1 << 40;
 static const char *const guarantees[] = {"committed", "ordered", "admitted", NULL};
 static const char *const checks[] = {"live", "mark", NULL};
 static const char *const reads_words[] = {"open", "fenced", NULL};
+static const char *const bodies[] = {"whole", "stream", NULL};
+static const char *const incompletes[] = {"in-doubt", "never-applied", NULL};
 
 static bool read_where(struct route_reading *reading, const struct json *json);
 static bool read_promise(struct route_reading *reading, const struct json *json);
 static bool read_unknown(struct route_reading *reading, const struct json *json);
 static bool read_limits(struct route_reading *reading, const struct json *json);
+static bool read_body(struct route_reading *reading, const struct json *json);
 
 bool route_read(struct route_reading *reading, const struct json *json)
 {
     static const char *const names[] = {
-        "match",           "lease",    "upstream", "guarantee",       "check",    "read_methods",
-        "reads",           "serial",   "unknown",  "timeout_ms",      "max_body", "headers",
-        "upstream_checks", "if_match", "ca_file",  "unsure_statuses", NULL};
+        "match",   "lease",           "upstream",   "guarantee",  "check",   "read_methods",    "reads",
+        "serial",  "unknown",         "timeout_ms", "max_body",   "headers", "upstream_checks", "if_match",
+        "ca_file", "unsure_statuses", "body",       "incomplete", NULL};
     const char *unknown;
 
     if (!read_where(reading, json)) {
@@ -39,8 +42,8 @@ bool route_read(struct route_reading *reading, const struct json *json)
         return route_wrong(reading, "the member %.64s is not known here", unknown);
     }
     return read_promise(reading, json) && read_unknown(reading, json) && read_limits(reading, json) &&
-           route_methods_read(reading, json) && route_headers_read(reading, json) &&
-           route_statuses_read(reading, json);
+           read_body(reading, json) && route_methods_read(reading, json) &&
+           route_headers_read(reading, json) && route_statuses_read(reading, json);
 }
 
 /* -- kinds of members */
@@ -248,4 +251,20 @@ static bool read_limits(struct route_reading *reading, const struct json *json)
     route->timeout_ms = TIMEOUT_MS_DEFAULT;
     return member_int(reading, json, "timeout_ms", TIMEOUT_MS_MIN, TIMEOUT_MS_MAX, &route->timeout_ms) &&
            member_int(reading, json, "max_body", 0, body_max, &route->max_body);
+}
+
+static bool read_body(struct route_reading *reading, const struct json *json)
+{
+    int body = ROUTE_BODY_WHOLE, incomplete = -1;
+
+    if (!member_word(reading, json, "body", bodies, &body) ||
+        !member_word(reading, json, "incomplete", incompletes, &incomplete)) {
+        return false;
+    }
+    if ((body == ROUTE_BODY_WHOLE) != (incomplete < 0)) {
+        return route_wrong(reading, "body stream and incomplete go together: what does a request mean whose "
+                                    "end was never sent? in-doubt, or never-applied if you know it");
+    }
+    reading->route->body = (enum route_body)(incomplete + 1);
+    return true;
 }

@@ -3,6 +3,7 @@
  * Fencing-Status is a Structured Field List in the style of RFC 9211 (Cache-Status):
  *   pawl; verdict=accepted; token=34; mark=34; guarantee=committed
  *   pawl; verdict=refused; reason=stale-token; token=33; mark=34
+ *   pawl; verdict=refused; reason=too-large; token=34; guarantee=ordered;assumes=incomplete
  *   pawl; verdict=unknown; reason=outcome-unknown; token=33 */
 #include <inttypes.h>
 #include <stdio.h>
@@ -125,7 +126,8 @@ static void status_put_failed(struct gate_call *gate, enum problem problem)
     bool unknown = problem == PROBLEM_OUTCOME_UNKNOWN || problem == PROBLEM_INTERNAL;
 
     if (gate->claimed || gate->statuses == GATE_FORWARD_AUTH) {
-        status_put(gate, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
+        status_put(gate, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN,
+                   gate->assumes);
     }
 }
 

@@ -24,7 +24,7 @@ struct service_settings {
     const char *allow_hosts, *allow_origins, *trusted_proxies;
     unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
-    size_t body_memory_max, body_max;
+    size_t body_memory_max, body_disk_max, body_max;
     int log_format, log_level;
     bool allow_anonymous, allow_unsafe_redis, check_config, init_store, suspend_always;
 };

@@ -79,6 +79,7 @@ static void settings_defaults(struct service *service)
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
         .body_memory_max = (size_t)256 << 20,
+        .body_disk_max = (size_t)4 << 30,
         .body_max = (size_t)1 << 20,
         .log_format = -1,
         .log_level = LOG_INFO,

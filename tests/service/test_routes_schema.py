@@ -105,6 +105,8 @@ def surroundings(member, example):
         return without(ONE_URL, "if_match")
     if member == "guarantee":
         check_equal(example, "ordered")
+    if member in ("body", "incomplete"):
+        return with_(ORDERED, body="stream", incomplete="in-doubt")
     return ORDERED
 
 
@@ -205,13 +207,15 @@ WRONG = [
     with_(ORDERED, upstream_checks=True), with_(ORDERED, if_match=True), with_(ORDERED, guarantee="committed"),
     with_(ORDERED, guarantee="committed", upstream_checks=False), with_(CHECKS, if_match=True), with_(CHECKS, upstream_checks="yes"),
     with_(ADMITTED, serial=True), with_(ADMITTED, unknown="hold"), with_(CHECKS, unknown={"grace_ms": 1000}), with_(ADMITTED, reads="fenced"),
+    *(with_(ORDERED, **members) for members in ({"body": "stream"}, {"incomplete": "in-doubt"}, {"body": "whole", "incomplete": "in-doubt"},
+                                                {"body": "held", "incomplete": "in-doubt"}, {"body": "stream", "incomplete": "no"})),
     with_(ONE_URL, match="/orders/{id}/**"), 7, None, [],
 ]
 RIGHT = [
     ORDERED, ONE_URL, CHECKS, ADMITTED, with_(ADMITTED, serial=False, upstream_checks=False, if_match=False, reads="open"),
     with_(CHECKS, reads="fenced", check="mark"), with_(ORDERED, serial=True, reads="fenced", check="mark", unknown="hold"),
     with_(ORDERED, unknown={"grace_ms": 1000}), with_(ORDERED, unknown={"grace_ms": 86400000}), with_(ORDERED, unknown={"probe": "HEAD /a/{id}"}),
-    with_(ORDERED, timeout_ms=100, max_body=1099511627776), with_(ORDERED, timeout_ms=600000), with_(ORDERED, read_methods=["QUERY", "POST", "X-1"]),
+    with_(ORDERED, body="stream", incomplete="never-applied"), with_(ORDERED, timeout_ms=100, max_body=1099511627776), with_(ORDERED, timeout_ms=600000), with_(ORDERED, read_methods=["QUERY", "POST", "X-1"]),
     with_(ORDERED, headers={}), with_(ORDERED, headers={"request": {}, "answer": {"deny": ["X-A"]}}), with_(ORDERED, unsure_statuses=[200, 599]),
     *(with_(ORDERED, match=match, lease="x") for match in ("/", "/a/", "/**", "/{x}", "/caf%C3%A9/a:b;c", "/...", "/v1x", "/a/v1", "/.well-known/x")),
     *(with_(ORDERED, upstream=upstream) for upstream in ("https://h.example:8443/a/b", "http://[::1]:80", "unix:///run/a.sock", "http://h/")),

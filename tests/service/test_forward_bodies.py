@@ -1,0 +1,331 @@
+#!/usr/bin/python3
+"""Long, slow and broken bodies of forwarded requests; upstreams that never answer; what the log says of all that.
+
+Nobody who drips, dies or sends nonsense in the middle of a body leaves work for an operator: nothing was sent on."""
+
+import json
+import os
+import socket
+import tempfile
+import threading
+
+from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world.upstream import Connection, Upstream, route, routes_file
+
+
+def act(upstream, request):
+    end = request.target.rpartition("/")[2]
+    if end == "hang":
+        try:
+            request.connection.more()
+        except OSError:
+            hung_up.append(request.target)
+    elif end == "reset":
+        request.connection.reset()
+    elif end == "nonsense":
+        request.connection.send(b"HTTP/1.1 two hundred\r\n\r\n")
+    elif end == "long":
+        request.connection.send(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n")
+    elif end == "busy":
+        request.connection.answer(503)
+    elif end == "closed":
+        request.connection.close()
+    else:
+        upstream.obey(request)
+
+
+def nobody():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+UPSTREAM, hung_up = Upstream(act), []
+FOLDER = tempfile.mkdtemp(prefix="pawl-bodies-")
+LIMIT = 100_000
+ROUTES = [
+    route(UPSTREAM, "/whole/{id}/**", "whole:{id}", max_body=4 << 20, timeout_ms=500),
+    route(UPSTREAM, "/limited/{id}/**", "limited:{id}", max_body=LIMIT),
+    route(UPSTREAM, "/doubt/{id}", "doubt:{id}", max_body=LIMIT, body="stream", incomplete="in-doubt"),
+    route(UPSTREAM, "/never/{id}", "never:{id}", max_body=LIMIT, body="stream", incomplete="never-applied"),
+    route(UPSTREAM, "/patient/{id}/**", "patient:{id}", timeout_ms=60_000),
+    {**route(UPSTREAM, "/nobody/{id}", "nobody:{id}"), "upstream": nobody()},
+]
+TABLE = routes_file(FOLDER, ROUTES)
+FLAGS = ["--routes", TABLE, "--body-timeout", "600ms", "--max-body-disk", "8MiB"]
+WORLD = World(gateway_flags=FLAGS)
+World.contract.forwards = True
+
+
+class Holder:
+    def __init__(self, stem, name=None):
+        self.name = name or WORLD.name(stem)
+        self.path = "/" + self.name.replace(":", "/")
+        self.grant = WORLD.acquire(self.name, ttl_ms=600_000)
+
+    def successor(self):
+        WORLD.release(self.name, self.grant)
+        return Holder(None, self.name)
+
+    def send(self, body=b"x", rest="", headers=(), client=None):
+        fence = [("Fencing-Token", self.grant["fencing_token"]), *headers]
+        return (client or WORLD.gateway)("PUT", self.path + rest, fence, body)
+
+    def raw(self, framing, body=b"", daemon=None):
+        raw = WORLD.raw(daemon or WORLD.gateway_daemon)
+        raw.send(f"PUT {self.path} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {self.grant['fencing_token']}\r\n{framing}\r\n\r\n")
+        raw.send(body)
+        return raw
+
+
+def intents(name):
+    return WORLD.gateway("GET", f"/v1/intents/{name}", held=False).json["items"]
+
+
+def states(name, *wanted):
+    wait_until(lambda: [one["state"] for one in intents(name)] == list(wanted), f"the intents of {name} are {wanted}")
+
+
+def told(raw):
+    """(status, code, Fencing-Status) of what a raw client gets."""
+    line, headers = raw.head()
+    fields = dict(headers)
+    while len(raw.buffer) < int(fields.get("Content-Length", 0)):
+        raw._more()  # pylint: disable=protected-access
+    code = json.loads(raw.buffer)["code"] if "json" in fields.get("Content-Type", "") else None
+    return int(line.split(" ")[1]), code, fields.get("Fencing-Status", "")
+
+
+def nothing_is_left(one, count):
+    """Nothing was sent, nothing is open, and the next holder writes at once."""
+    check_equal((len(UPSTREAM.requests), intents(one.name)), (count, []))
+    check_equal(one.successor().send().status, 200)
+
+
+def chunk(data):
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def drip(raw, drop):
+    """One after the other until the server has had enough of it."""
+    pause = threading.Event()
+    for _ in range(400):
+        raw.socket.settimeout(0.02)
+        try:
+            raw._more()  # pylint: disable=protected-access
+            break
+        except TimeoutError:
+            raw.send(drop)
+            pause.wait(0.01)
+    raw.socket.settimeout(15)
+
+
+CHUNKED = "Transfer-Encoding: chunked"
+BEGINNINGS = (("Content-Length: 1000", b"x", b"x"), ("Content-Length: 1000000", b"x" * 70_000, b"x"),
+              (CHUNKED, chunk(b"x"), chunk(b"x")), (CHUNKED, chunk(b"x" * 70_000), chunk(b"x")))
+
+
+# -- taken whole
+
+@test
+def who_drips_is_told_408_and_has_sent_nothing_on():
+    for framing, begin, drop in BEGINNINGS:
+        one, count = Holder("whole"), len(UPSTREAM.requests)
+        raw, connections = one.raw(framing, begin), UPSTREAM.connections
+        drip(raw, drop)
+        check_equal(told(raw)[:2], (408, "request-timeout"), framing)
+        check_equal(UPSTREAM.connections, connections, "a connection was made")
+        nothing_is_left(one, count)
+
+
+@test
+def an_upload_that_is_killed_in_the_middle_leaves_nothing():
+    for framing, begin, _ in BEGINNINGS:
+        one, count = Holder("whole"), len(UPSTREAM.requests)
+        one.raw(framing, begin).vanish()
+        nothing_is_left(one, count)
+
+
+@test
+def a_body_in_chunks_beyond_the_routes_limit_is_413_and_nothing_was_sent():
+    one, count = Holder("limited"), len(UPSTREAM.requests)
+    check_equal(one.send(b"x" * (LIMIT + 1), headers=[("Transfer-Encoding", "chunked")]).status, 413)
+    status, code, fence = told(one.raw(CHUNKED, chunk(b"x" * 70_000) + chunk(b"x" * (LIMIT - 70_000 + 1)) + b"0\r\n\r\n"))
+    check_equal((status, code), (413, "too-large"))
+    check_in("verdict=refused; reason=too-large", fence)
+    nothing_is_left(one, count)
+    check_equal(Holder("limited").send(b"x" * LIMIT, headers=[("Transfer-Encoding", "chunked")]).status, 200)
+
+
+@test
+def a_malformed_chunk_is_400_and_nothing_was_sent():
+    for begin in (b"", chunk(b"x" * 70_000)):
+        one, count = Holder("whole"), len(UPSTREAM.requests)
+        check_equal(told(one.raw(CHUNKED, begin + b"zz\r\nxx\r\n0\r\n\r\n"))[0], 400)
+        nothing_is_left(one, count)
+
+
+@test
+def a_forged_token_is_refused_before_the_body():
+    raw = WORLD.raw(WORLD.gateway_daemon)
+    header = Holder("whole").grant["fencing_token"].replace("mode=exclusive", "mode=shared")
+    raw.send(f"PUT /whole/1/x HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {header}\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+    check_in(" 403 ", raw.head()[0])
+
+
+@test
+def a_long_body_goes_out_whole_with_its_length():
+    body = os.urandom(3 << 20)
+    for headers in ([], [("Transfer-Encoding", "chunked")]):
+        one = Holder("whole")
+        check_equal(one.send(body, headers=headers).status, 200)
+        got = UPSTREAM.requests[-1]
+        check_equal((got.header("Content-Length"), got.header("Transfer-Encoding"), got.body == body),
+                    (str(len(body)), None, True))
+        states(one.name)
+
+
+@test
+def a_body_for_which_there_is_no_room_is_certainly_not_sent():
+    one, count = Holder("patient"), len(UPSTREAM.requests)
+    answer = one.send(b"x" * (9 << 20), headers=[("Transfer-Encoding", "chunked")])
+    check_equal((answer.status, answer.code), (503, "overloaded"))
+    nothing_is_left(one, count)
+    # And all of it is given back, or the second of these would not fit.
+    check_equal([Holder("patient").send(b"x" * (6 << 20)).status for _ in range(2)], [200, 200])
+    gateway = Daemon("pawl-gateway", *WORLD.flags, *FLAGS, environment={"STATE_DIRECTORY": "", "TMPDIR": FOLDER + "/none"})
+    client = WORLD.client(gateway)
+    one, count = Holder("patient"), len(UPSTREAM.requests)
+    answer = one.send(b"x" * 100_000, client=client)
+    check_equal((answer.status, answer.code), (503, "overloaded"))
+    check_in("No such file", gateway.line(lambda line: "overloaded" in line, "why"))
+    nothing_is_left(one, count)
+    check_equal(gateway.end(), 0)
+
+
+@test
+def a_body_that_is_being_taken_does_not_keep_the_gateway_from_ending():
+    gateway = Daemon("pawl-gateway", *WORLD.flags, "--routes", TABLE)
+    wait_until(lambda: WORLD.client(gateway)("GET", "/readyz", held=False).status == 200, "it is ready")
+    raw = Holder("whole").raw("Content-Length: 1000000", b"x" * 70_000, gateway)
+    wait_until(lambda: "pawl_gateway_forwarding 1" in
+               WORLD.client(gateway)("GET", "/metrics", held=False).body.decode(), "it is taken")
+    check_equal((gateway.end(), told(raw)[:2]), (0, (503, "draining")))
+
+
+# -- streamed
+
+SEEN, ENDED, MORE = bytearray(), threading.Event(), Connection.more
+
+
+def keep(connection):
+    before = len(connection.buffer)
+    try:
+        MORE(connection)
+        SEEN.extend(connection.buffer[before:])
+    except OSError:
+        ENDED.set()
+        raise
+
+
+Connection.more = keep
+
+
+def streamed(stem, framing, end):
+    """The holder whose streamed body ended so, and what it was told."""
+    one = Holder(stem)
+    SEEN.clear()
+    ENDED.clear()
+    raw = one.raw(framing, chunk(b"x" * 80_000) if framing == CHUNKED else b"x" * 80_000)
+    states(one.name, "sending")
+    wait_until(lambda: len(SEEN) > 70_000, "the upstream has a part")
+    got = end(raw)
+    check(ENDED.wait(15), "the connection was not closed")
+    check(not bytes(SEEN).endswith(b"0\r\n\r\n"), "an unfinished request was given an end")
+    return one, got
+
+
+def silent(raw):
+    return told(raw)
+
+
+def killed(raw):
+    raw.vanish()
+
+
+def too_long(raw):
+    raw.send(chunk(b"x" * 40_000))
+    return told(raw)
+
+
+@test
+def an_unfinished_stream_is_in_doubt_where_its_route_says_so():
+    for framing, end in (("Content-Length: 99000", silent), ("Content-Length: 99000", killed), (CHUNKED, silent),
+                         (CHUNKED, killed), (CHUNKED, too_long)):
+        one, got = streamed("doubt", framing, end)
+        if got:
+            check_equal(got[:2], (504, "outcome-unknown"), f"{framing} {end}")
+            check_in("verdict=unknown", got[2])
+        states(one.name, "unknown")
+
+
+@test
+def an_unfinished_stream_was_never_applied_where_its_owner_says_so():
+    for framing, end, status in (("Content-Length: 99000", silent, 408), (CHUNKED, killed, None), (CHUNKED, silent, 408),
+                                 (CHUNKED, too_long, 413)):
+        one, got = streamed("never", framing, end)
+        if got:
+            check_equal(got[0], status, f"{framing} {end}")
+            check_in("guarantee=ordered;assumes=incomplete", got[2])
+        states(one.name)
+        answer = one.successor().send()
+        check_equal(answer.status, 200)
+        check_in("guarantee=ordered;assumes=incomplete", answer.header("Fencing-Status"))
+
+
+# -- an operator can always end a doubt
+
+def resolve(one, number, more="", client=None):
+    return (client or WORLD.gateway)("POST", f"/v1/intents/{one.name}/resolve?id={number}{more}")
+
+
+@test
+def an_upstream_that_never_answers_is_given_up():
+    one = Holder("whole")
+    answer = one.send(rest="/hang")
+    check_equal((answer.status, answer.code), (504, "outcome-unknown"))
+    states(one.name, "sending")
+    states(one.name, "unknown")
+    wait_until(lambda: f"{one.path}/hang" in hung_up, "the connection is closed")
+    number = intents(one.name)[0]["id"]
+    check_equal(resolve(one, number).json, {"resolved": 1, "sending": 0})
+    check_equal(one.successor().send().status, 200)
+
+
+
+# -- the log
+
+@test
+def the_log_says_who_was_refused_and_which_limit_or_error_it_was():
+    begin = len(WORLD.gateway_daemon.lines)
+    for stem, rest, status, why in (("nobody", "", 502, "Connection refused"), ("whole", "/hang", 504, "timeout_ms"),
+                                    ("patient", "/reset", 504, "reset"), ("patient", "/nonsense", 504, "status"),
+                                    ("patient", "/long", 504, "long"), ("patient", "/busy", 504, "503"),
+                                    ("patient", "/closed", 504, "closed")):
+        one = Holder(stem)
+        answer = one.send(rest=rest)
+        check_equal(answer.status, status, rest)
+        line = WORLD.gateway_daemon.line(lambda line, one=one: f"{one.path}" in line and one.name in line, "it", begin)
+        check_in(why, line)
+        check_in(why, answer.json["detail"])
+        for part in ("PUT", "127.0.0.1", answer.code):
+            check_in(part, line)
+        check("sig=" not in line and one.grant["lease_id"] not in line, line)
+
+
+def close():
+    UPSTREAM.close()
+    check_equal(UPSTREAM.wrong, [])
+    WORLD.close()
+
+
+main(close)
