@@ -1,8 +1,12 @@
 /* resolve.c - POST /v1/intents/{lease}/resolve: an operator knows how what was sent has ended.
  *
- *   resolve_start    run intent_resolve.lua    400, or suspended
- *   resolve_answer   tell                      200 | 404 | 503 | 504 */
+ *   resolve_start    run intent_resolve.lua                       400, or suspended
+ *   resolve_answer   with force, and it is being sent: wait       suspended, or
+ *                    tell                                         200 | 404 | 503 | 504
+ *   resolve_rings    its gateway has closed the connection: run intent_resolve.lua again */
 #include "gateway/gate.h"
+#include "gateway/given_up.h"
+#include "gateway/worker.h"
 #include "gateway_scripts.h"
 
 enum { SEQ_MAX_CHARS = 16 };
@@ -10,29 +14,51 @@ enum { SEQ_MAX_CHARS = 16 };
 struct resolve {
     struct gate_call gate;
     char id[SEQ_MAX_CHARS + 1];
-    bool has_id;
+    bool has_id, forces, has_waited;
+    struct alarm alarm;
 };
 
 static enum step resolve_answer(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply);
 
-static const char *id_read(struct resolve *r)
+static const char *query_read(struct resolve *r)
 {
-    static const char *const known[] = {"id", NULL};
-    int len = http_query(r->gate.req).at != NULL
-                  ? http_query_get(r->gate.req, known, "id", r->id, SEQ_MAX_CHARS)
-                  : -1;
+    static const char *const known[] = {"id", "force", NULL};
+    bool has_query = http_query(r->gate.req).at != NULL;
+    int len = has_query ? http_query_get(r->gate.req, known, "id", r->id, SEQ_MAX_CHARS) : -1;
+    char word[sizeof("true") - 1];
+    int force = has_query ? http_query_get(r->gate.req, known, "force", word, sizeof(word)) : -1;
 
     r->has_id = len > 0;
+    r->forces = force == (int)sizeof(word) && memcmp(word, "true", sizeof(word)) == 0;
     for (int i = 0; i < len; i++) {
         if (r->id[i] < '0' || r->id[i] > '9') {
             return "The id of an intent is a number, as the list of intents tells it.";
         }
     }
-    if (len == -2 || len == 0 || (len == -1 && http_query(r->gate.req).len > 0)) {
-        return "The only query known here is ?id=, once, with the id of an intent.";
+    if (len == -2 || len == 0 || (len == -1 && has_query && http_query(r->gate.req).len > 0) ||
+        (force != -1 && !r->forces)) {
+        return "The only query known here is ?id=, once, with the id of an intent, and with it force=true.";
     }
     return NULL;
+}
+
+static enum step resolve_run(struct resolve *r)
+{
+    r->gate.keys = r->gate.args = 0;
+    gate_add_key(&r->gate, gate_stripe(&r->gate));
+    gate_add(&r->gate, r->gate.lease);
+    gate_add(&r->gate, bytes_of(r->id));
+    gate_add(&r->gate, r->forces ? BYTES("force") : BYTES(""));
+    return gate_run(&r->gate, &script_intent_resolve, resolve_answer);
+}
+
+static void resolve_rings(struct alarm *alarm)
+{
+    struct resolve *r = container_of(alarm, struct resolve, alarm);
+
+    r->has_waited = true;
+    resolve_run(r);
 }
 
 enum step resolve_start(struct http_request *req)
@@ -40,14 +66,11 @@ enum step resolve_start(struct http_request *req)
     struct resolve *r = HTTP_SCRATCH(req, struct resolve);
     const char *wrong = gate_init_lease(&r->gate, req, http_path_part(req, 0));
 
-    wrong = wrong != NULL ? wrong : id_read(r);
+    wrong = wrong != NULL ? wrong : query_read(r);
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
-    gate_add_key(&r->gate, gate_stripe(&r->gate));
-    gate_add(&r->gate, r->gate.lease);
-    gate_add(&r->gate, bytes_of(r->id));
-    return gate_run(&r->gate, &script_intent_resolve, resolve_answer);
+    return resolve_run(r);
 }
 
 /* {"resolved", seq, how many, {texts of those that are being sent}} */
@@ -58,20 +81,29 @@ static enum step resolve_answer(struct store_call *call, enum store_outcome outc
     enum problem bad = record_problem(&r->gate.record, outcome, reply);
     const struct store_reply *sending;
     struct json_out *json;
+    int64_t resolved;
 
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "resolved")) {
         return gate_fail(&r->gate, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
     }
     sending = store_reply_list(reply, 3);
-    if (r->has_id && store_reply_integer(reply, 2) == 0 &&
-        (sending == NULL || store_reply_count(sending) == 0)) {
+    resolved = store_reply_integer(reply, 2);
+    if (r->forces && !r->has_waited && sending != NULL && store_reply_count(sending) > 0) {
+        r->alarm = (struct alarm){.rings = resolve_rings};
+        alarm_set(gateway_worker_of(r->gate.req)->clock, &r->alarm, loop_now_ms() + GIVEN_UP_WAIT_MS);
+        return SUSPENDED;
+    }
+    if (r->has_id && resolved == 0 && (sending == NULL || store_reply_count(sending) == 0)) {
+        resolved = r->has_waited; /* it has ended meanwhile */
+    }
+    if (r->has_id && resolved == 0 && (sending == NULL || store_reply_count(sending) == 0)) {
         return http_refuse_detail(
             r->gate.req, PROBLEM_NOT_FOUND,
             "No intent of this lease has this id, or it is closed by now. Look at the list.");
     }
     json = http_json(r->gate.req);
     json_object(json, NULL);
-    json_int(json, "resolved", store_reply_integer(reply, 2));
+    json_int(json, "resolved", resolved);
     json_int(json, "sending", sending != NULL ? (int64_t)store_reply_count(sending) : 0);
     json_object_end(json);
     http_reply_json(r->gate.req);

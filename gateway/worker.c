@@ -202,6 +202,7 @@ void gateway_worker_tick(struct worker *worker)
     record_worker_tick(worker);
     table_follow(own);
     unused_free(own);
+    given_up_tick(own);
     if (own->takeover != NULL) {
         takeover_tick(own->takeover);
         doubt_tick(own->doubt);

@@ -4,6 +4,7 @@
 #define PAWL_GATEWAY_WORKER_H
 
 #include "gateway/closer.h"
+#include "gateway/given_up.h"
 #include "gateway/route.h"
 #include "gateway/upstream.h"
 #include "shared/alarm.h"
@@ -68,6 +69,7 @@ struct gateway_worker {
     struct forward *waiting;   /* those in QUEUED */
     struct forward *live;      /* all that are under way */
     struct forward *spare;
+    struct given_up given_up;
     uint64_t drains_ms; /* since when the process ends; 0: it does not */
     unsigned forwards, spares;
     uint64_t numbers; /* of requests of this worker, in this incarnation */

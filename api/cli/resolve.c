@@ -52,8 +52,11 @@ static bool is_number(const char *text)
 /* NULL, or what does not go together. */
 static const char *resolve_wrong(const struct resolve *r)
 {
-    if (r->gateway == NULL && (r->dead || r->settled || r->force || r->incarnation != NULL)) {
-        return "--dead, --settled, --force and --incarnation go with --gateway ID";
+    if (r->gateway == NULL && (r->dead || r->settled || r->incarnation != NULL)) {
+        return "--dead, --settled and --incarnation go with --gateway ID";
+    }
+    if (r->force && r->gateway == NULL && r->id == NULL) {
+        return "--force goes with --id N, or with --gateway ID";
     }
     if (r->gateway != NULL && !r->dead) {
         return "--gateway ID goes with --dead: what it was sending cannot be closed at once";
@@ -87,6 +90,7 @@ static const struct usage resolve_usage = {
         "  pawl resolve                           # what is open, of all leases, and who is in doubt\n"
         "  pawl resolve orders:42                 # of this one, and what to look for at the upstream\n"
         "  pawl resolve orders:42 --id 17         # I have looked: that one has ended\n"
+        "  pawl resolve orders:42 --id 17 --force # and its gateway shall give it up, if it is being sent\n"
         "  pawl resolve orders:42 --all\n"
         "  pawl resolve --gateway M3mb3rIdOf16Char --dead\n",
     .summary =
@@ -97,7 +101,8 @@ static const struct usage resolve_usage = {
         "yet, and still is on its way, lands after newer ones when you are wrong.\n"
         "\n"
         "  queued   waits for its turn; nothing was sent. Closed by --id it is not sent\n"
-        "  sending  its gateway may yet tell its end; not closed unless that gateway is dead\n"
+        "  sending  its gateway may yet tell its end; closed only with --id N --force, which makes that\n"
+        "           gateway close the connection first, or when it is dead\n"
         "  unknown  its gateway will not learn the end\n"
         "  dead     its gateway is known to be dead; the grace of a route that has one counts from then\n"
         "\n"
@@ -128,7 +133,7 @@ static int resolve_read(struct resolve *r, int argc, char **argv)
          .where = FLAG_COMMAND_LINE},
         {.name = "dead", .help = "the gateway is dead", .on = &r->dead},
         {.name = "settled", .help = "and nothing that it had sent is still on its way", .on = &r->settled},
-        {.name = "force", .help = "though its pulse is fresh", .on = &r->force},
+        {.name = "force", .help = "though its pulse is fresh; though it is being sent", .on = &r->force},
         {.name = "yes", .help = "do not ask", .on = &r->yes},
         flag_output(&r->output, "text|json"),
         flag_trace(&r->trace),
@@ -203,6 +208,9 @@ static int send_init(const struct resolve *r, struct ask *ask)
         if (status == CLI_GO_ON && r->id != NULL) {
             ask_query(ask, "id", bytes_of(r->id));
         }
+        if (status == CLI_GO_ON && r->force) {
+            ask_query(ask, "force", BYTES("true"));
+        }
         return status;
     }
     snprintf(path, sizeof(path), "/v1/gateways/%s/dead", r->gateway);
@@ -240,7 +248,7 @@ static void tell_resolved(const struct resolve *r, const struct json *json)
     if (sending > 0) {
         cli_hint("%" PRId64
                  " still being sent: a gateway may yet tell the end. If that gateway is dead, say so "
-                 "first (--gateway ID --dead).",
+                 "first (--gateway ID --dead); if it is not to wait any longer: --id N --force.",
                  sending);
     }
 }

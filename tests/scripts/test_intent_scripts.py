@@ -812,7 +812,7 @@ def open_intents_are_listed_page_by_page():
 def an_operator_resolves_what_nobody_will_tell_but_nothing_that_a_gateway_may_yet_send():
     gate, lease, _, bob, first = overtaken()
     second = queued(gate.admit(lease, bob), first)
-    resolve = lambda seq="": STORE.call(script("intent_resolve"), [lease.stripe], lease.name, seq)
+    resolve = lambda seq="": STORE.call(script("intent_resolve"), [lease.stripe], lease.name, seq, "")
     check_equal(STORE.unchanged_by(resolve)[2:], [0, [first]])
     close(STORE, ("unknown", lease, first))
     check_equal(resolve()[2:], [1, []])
@@ -829,6 +829,23 @@ def an_operator_resolves_what_nobody_will_tell_but_nothing_that_a_gateway_may_ye
     sending(heir.promote(lease, bob, second))
 
 
+@test
+def what_is_being_sent_is_removed_by_force_once_its_gateway_had_the_time_to_close_the_connection():
+    _, lease, _, _, first = overtaken()
+    one, other = parse(first), ["gate-x", "life-1"]
+    force = lambda: STORE.call(script("intent_resolve"), [lease.stripe], lease.name, one.seq, "force")[2:]
+    given_up = lambda *who: STORE.call(script("intent_given_up"), [lease.stripe], *who)[2]
+    check_equal(given_up(one.gateway, one.incarnation), [])
+    check_equal((force(), given_up(one.gateway, one.incarnation), given_up(*other)), ([0, [first]], [one.id], []))
+    for ms, told in ((999, [0, [first]]), (1000, [1, []])):
+        STORE.at(NOW + ms)
+        check_equal((force(), texts_of(STORE, lease)), (told, [] if told[0] else texts_of(STORE, lease)))
+    _, lease, _, _, first = overtaken()  # much later, of another one: what was given up is forgotten
+    one = parse(first)
+    STORE.at(NOW + 1000 + 600_001)
+    check_equal((force(), given_up(one.gateway, one.incarnation)), ([0, [first]], [one.id]))
+
+
 # -- the stripe
 
 @test
@@ -843,7 +860,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
                    "read": lambda: gate.read(lease, bob), "close": lambda: close(STORE, ("close", lease, first)),
                    "again": lambda: gate.again(lease, first), "takeover": lambda: gate.takeover(lease.stripe, "")}
         for name, args in (("intent_list", ("", "", 9)), ("intent_whose", ("gate-a", "", "", 9)),
-                           ("gateway_look", ("gate-a", "", "")), ("gateways_in_doubt", (9,)), ("intent_resolve", (lease.name, "")), ("routes_adopt", ("new",)),
+                           ("gateway_look", ("gate-a", "", "")), ("gateways_in_doubt", (9,)), ("intent_resolve", (lease.name, "", "")), ("intent_given_up", ("gate-a", "life-1")), ("routes_adopt", ("new",)),
                            ("doubt_leave", ("gate-b", "life-7")), ("doubt_dead", ("gate-b", "", "all"))):
             actions[name] = lambda name=name, args=args: STORE.call(script(name), [lease.stripe], *args)
         for name, action in actions.items():

@@ -269,7 +269,7 @@ class Walk:
         """An operator who has made sure that nothing of the lease is on its way any more."""
         if self.flies(name):
             return "idle", "idle"
-        reply = self.run("intent_resolve", name, "")
+        reply = self.run("intent_resolve", name, "", "")
         return ["resolved", reply[2]], ["resolved", self.model.resolve(name)]
 
     def clear(self, _):

@@ -301,6 +301,28 @@ def an_upstream_that_never_answers_is_given_up():
     check_equal(one.successor().send().status, 200)
 
 
+@test
+def what_is_being_sent_is_given_up_and_resolved_by_force():
+    other = Daemon("pawl-gateway", *WORLD.flags, *FLAGS)
+    away = WORLD.client(other)
+    wait_until(lambda: away("GET", "/readyz", held=False).status == 200, "the other gateway is ready")
+    for client in (WORLD.gateway, away):
+        one, answers = Holder("patient"), []
+        writer = threading.Thread(target=lambda one=one, answers=answers: answers.append(one.send(rest="/hang")))
+        writer.start()
+        states(one.name, "sending")
+        number = intents(one.name)[0]["id"]
+        check_equal(resolve(one, number).json, {"resolved": 0, "sending": 1})
+        check_equal(resolve(one, number, "&force=true", client).json, {"resolved": 1, "sending": 0})
+        check_in(f"{one.path}/hang", hung_up, "the connection is closed before it is resolved")
+        writer.join(15)
+        check_equal((answers[0].status, answers[0].code), (504, "outcome-unknown"))
+        states(one.name)
+        check_equal(one.successor().send().status, 200)
+    check_equal([WORLD.gateway("POST", f"/v1/intents/a/resolve?{query}").status for query in
+                 ("force=true", "id=1&force=false", "id=1&force")], [400] * 3)
+    check_equal(other.end(), 0)
+
 
 # -- the log
 

@@ -27,7 +27,9 @@
 --     again; LIFE: no life before this one has begun the doubt, and what ended it there does not end it here.
 --     The lease services' state directories have it, too (lease/scripts/admit.lua), and get from the store
 --     what has been removed here
-local STORE, OPEN = 'pawl:{store}', KEYS[1] .. ':i'
+--   pawl:{store}:given-up, a hash: "GATEWAY INCARNATION ID" -> since when, by store time (ms): an operator
+--     gives up what that process is sending; it looks, and closes the connection (intent_given_up.lua)
+local STORE, OPEN, GIVEN_UP = 'pawl:{store}', KEYS[1] .. ':i', 'pawl:{store}:given-up'
 
 -- The text of an intent as it stands now; nil: it is not open.
 local function intent_find(key, text)
