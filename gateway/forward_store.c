@@ -55,6 +55,9 @@ static const struct store_script *ask_fill(struct forward *f)
     gate_add(gate, bytes_of(f->id));
     gate_add(gate, bytes_of(f->route->unknown_text));
     if (f->queued_len == 0) {
+        if (life_is_full(f->own->record.line.life)) {
+            gate_add(gate, BYTES("full"));
+        }
         return &script_intent_admit;
     }
     gate_add(gate, (struct bytes){f->queued, f->queued_len});
@@ -202,6 +205,9 @@ static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
     }
     if (store_reply_is(reply, "routes-differ")) {
         return forward_away(f, PROBLEM_ROUTES_DIFFER);
+    }
+    if (store_reply_is(reply, "store-full")) {
+        return forward_away(f, PROBLEM_STORE_FULL);
     }
     if (store_reply_is(reply, "in-doubt") || store_reply_is(reply, "full")) {
         doubtful_keep(f, reply, 3);

@@ -14,7 +14,7 @@
 #include "shared/service.h"
 #include "shared/store.h"
 
-enum { GATE_KEYS_MAX = 4, GATE_ARGS_MAX = 14, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
+enum { GATE_KEYS_MAX = 4, GATE_ARGS_MAX = 15, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum gate_status { GATE_NATIVE, GATE_FORWARD_AUTH };

@@ -99,6 +99,7 @@ int main(int argc, char **argv)
         .leave = gateway_leave,
         .ready = record_worker_ready,
         .lacking = doubt_lacking,
+        .memory = record_worker_memory,
         .own = &record,
     };
 

@@ -69,6 +69,9 @@ static enum step write_ask(struct write *w)
     gate_add(gate, w->type);
     gate_add(gate, w->encoding);
     gate_add(gate, body);
+    if (life_is_full(record_line_of(gate->req)->life)) {
+        gate_add(gate, BYTES("full"));
+    }
     return gate_run(gate, &script_write, write_answer);
 }
 
@@ -106,6 +109,9 @@ static enum step write_answer(struct store_call *call, enum store_outcome outcom
     }
     if (store_reply_is(reply, "key-reused")) {
         return gate_refuse_accepted(&w->gate, PROBLEM_KEY_REUSED, store_reply_integer(reply, 2));
+    }
+    if (store_reply_is(reply, "full")) {
+        return gate_refuse_accepted(&w->gate, PROBLEM_STORE_FULL, store_reply_integer(reply, 2));
     }
     if (store_reply_is(reply, "mismatch")) {
         return gate_refuse_accepted(&w->gate, PROBLEM_ETAG_MISMATCH, store_reply_integer(reply, 3));

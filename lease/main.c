@@ -83,6 +83,7 @@ int main(int argc, char **argv)
         .drain = lease_worker_drain,
         .leave = record_daemon_leave,
         .ready = lease_worker_ready,
+        .memory = record_worker_memory,
         .own = &record,
         .run_once = init_store,
     };

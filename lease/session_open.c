@@ -41,6 +41,9 @@ static enum step session_open_ask(struct session_open *o)
     struct session_call *session = &o->session;
     int len = snprintf(o->ttl, sizeof(o->ttl), "%" PRId64, o->ask.ttl_ms);
 
+    if (life_is_full(record_line_of(session->req)->life)) {
+        return http_refuse(session->req, PROBLEM_STORE_FULL);
+    }
     session_call_arg(session, 3, bytes_of(o->secret));
     session_call_arg(session, 4, (struct bytes){o->ask.holder, o->ask.holder_len});
     session_call_arg(session, 5, (struct bytes){o->ttl, (size_t)len});

@@ -24,7 +24,7 @@ struct service_settings {
     const char *allow_hosts, *allow_origins, *trusted_proxies;
     unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
-    size_t body_memory_max, body_disk_max, body_max;
+    size_t body_memory_max, body_disk_max, body_max, store_memory_max;
     int log_format, log_level;
     bool allow_anonymous, allow_unsafe_redis, check_config, init_store, suspend_always;
 };
@@ -37,6 +37,12 @@ struct service_flag {
 
 struct service;
 struct worker;
+
+/* Of the store, in bytes; allowed 0: there is no bound. is_full: so much that nothing new is taken. */
+struct service_memory {
+    uint64_t used, allowed;
+    bool is_full;
+};
 
 enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64 };
 
@@ -84,6 +90,8 @@ struct service_plan {
     /* For /readyz when it is ready: NULL, or what does not work all the same, in one word, for
      * checks.ordered; detail: a sentence. */
     const char *(*lacking)(struct worker *worker, char detail[READY_DETAIL_SIZE]);
+    /* For /readyz and the metrics. */
+    void (*memory)(struct worker *worker, struct service_memory *memory);
     const struct metric *metrics; /* beside the common ones */
     unsigned metric_count;
     const void *own; /* of the functions above */
@@ -146,6 +154,8 @@ enum {
     METRIC_STORE_UNKNOWN,
     METRIC_STORE_RECONNECTS,
     METRIC_STORE_IN_FLIGHT,
+    METRIC_STORE_MEMORY_USED,
+    METRIC_STORE_MEMORY_ALLOWED,
     METRIC_PROBLEM_FIRST,
     SERVICE_METRICS = METRIC_PROBLEM_FIRST + (int)PROBLEM_COUNT - 1
 };

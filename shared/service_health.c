@@ -1,5 +1,6 @@
 /* service_health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json,
  * problems. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,8 @@ static const struct http_route health_routes[] = {
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
 };
 
+#define MEMORY "pawl_store_memory_bytes"
+#define MEMORY_HELP "Of the store, as last asked; allowed 0: no bound is set."
 #define REFUSALS "pawl_problems_total"
 #define REFUSALS_HELP "Requests refused or failed, by code."
 const struct metric service_metrics[SERVICE_METRICS] = {
@@ -47,6 +50,8 @@ const struct metric service_metrics[SERVICE_METRICS] = {
     [METRIC_STORE_RECONNECTS] = {"pawl_store_reconnects_total", METRIC_COUNTER, NULL,
                                  "Connections made anew."},
     [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
+    [METRIC_STORE_MEMORY_USED] = {MEMORY, METRIC_GAUGE, "what=\"used\"", MEMORY_HELP},
+    [METRIC_STORE_MEMORY_ALLOWED] = {MEMORY, METRIC_GAUGE, "what=\"allowed\"", MEMORY_HELP},
 #define PROBLEM(name, code, status, retryable, exit_status, title, detail)                                   \
     [METRIC_PROBLEM_FIRST + PROBLEM_##name - 1] = {REFUSALS, METRIC_COUNTER, "code=\"" code "\"",            \
                                                    REFUSALS_HELP},
@@ -96,6 +101,45 @@ static enum step ready_refuse(struct http_request *req, enum problem problem, co
     return http_problem_end(req, 503);
 }
 
+/* It may serve, and not do all of its work. */
+static enum step ready_tell(struct http_request *req, struct worker *worker)
+{
+    const struct service_plan *plan = worker->service->plan;
+    struct json_out *json = http_json(req);
+    struct service_memory memory = {0};
+    char own[READY_DETAIL_SIZE];
+    const char *lacking = plan->lacking != NULL ? plan->lacking(worker, own) : NULL;
+
+    if (plan->memory != NULL) {
+        plan->memory(worker, &memory);
+    }
+    if (memory.is_full) {
+        snprintf(own, sizeof(own), "%s", problem_info(PROBLEM_STORE_FULL)->detail);
+    }
+    json_object(json, NULL);
+    json_text(json, "status", BYTES("ready"));
+    json_object(json, "checks");
+    json_text(json, "store", memory.is_full ? BYTES("store-full") : BYTES("ok"));
+    if (lacking != NULL) {
+        json_text(json, "ordered", bytes_of(lacking));
+    }
+    json_object_end(json);
+    if (memory.is_full || lacking != NULL) {
+        json_text(json, "detail", bytes_of(own));
+    }
+    json_object(json, "store_memory");
+    json_int(json, "used_bytes", (int64_t)memory.used);
+    if (memory.allowed > 0) {
+        json_int(json, "allowed_bytes", (int64_t)memory.allowed);
+    } else {
+        json_null(json, "allowed_bytes");
+    }
+    json_object_end(json);
+    json_object_end(json);
+    http_reply_json(req);
+    return http_answer(req, 200);
+}
+
 static enum step ready_page(struct http_request *req)
 {
     struct worker *worker = worker_of(req);
@@ -115,22 +159,7 @@ static enum step ready_page(struct http_request *req)
     if (check != NULL) {
         return ready_refuse(req, PROBLEM_STORE_UNSAFE, check, detail);
     }
-    struct json_out *json = http_json(req);
-    json_object(json, NULL);
-    json_text(json, "status", BYTES("ready"));
-    json_object(json, "checks");
-    json_text(json, "store", BYTES("ok"));
-    const char *lacking = plan->lacking != NULL ? plan->lacking(worker, own) : NULL;
-    if (lacking != NULL) {
-        json_text(json, "ordered", bytes_of(lacking));
-    }
-    json_object_end(json);
-    if (lacking != NULL) {
-        json_text(json, "detail", bytes_of(own));
-    }
-    json_object_end(json);
-    http_reply_json(req);
-    return http_answer(req, 200);
+    return ready_tell(req, worker);
 }
 
 /* -- the rest */

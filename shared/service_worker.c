@@ -129,6 +129,13 @@ static void worker_tell_store(struct worker *worker)
     metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->told.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
+    if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
+        struct service_memory memory;
+
+        worker->service->plan->memory(worker, &memory);
+        metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, memory.used);
+        metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, memory.allowed);
+    }
     worker->told = now;
 }
 

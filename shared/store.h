@@ -32,6 +32,19 @@ struct store_script {
 
 enum store_outcome { STORE_DONE, STORE_NOT_SENT, STORE_UNKNOWN };
 
+/* Why Redis refuses what it is asked: one row for each word that such an error begins with. */
+struct store_refusal {
+    const char *code;        /* "OOM" */
+    const char *check;       /* the failing check in one word, for /readyz */
+    const char *what, *todo; /* for people: what is the case; what to do now. NULL: its text says it */
+    enum store_refused {
+        STORE_REFUSED_BEFORE_START, /* nothing of the script ran, if the error is not from inside it */
+        STORE_REFUSED_FIRST_WRITE   /* nothing was written */
+    } when;
+};
+/* Its check when there is no memory left for what was asked. */
+#define STORE_FULL "store-full"
+
 /* A reply is a list of integers, texts and nils; a reply that is one value is a list of one; a list in a list
  * can be entered. Valid only during the continuation that got it. */
 struct store_reply;
@@ -57,7 +70,12 @@ struct store_call {
     unsigned key_count, arg_count;
     uint64_t deadline_ms, place;
     unsigned state;
+    /* Of Redis' answer, if that was such a refusal, else NULL: good when done is called. */
+    const struct store_refusal *refusal;
 };
+
+/* Whether it was refused, and certainly not done, because Redis is full. */
+bool store_call_was_too_much(const struct store_call *call);
 
 enum { STORE_ARGS_MAX = 128 };
 

@@ -125,6 +125,7 @@ void store_run(struct store *store, struct store_call *call, const struct store_
     call->argv = argv;
     call->key_count = key_count;
     call->arg_count = arg_count;
+    call->refusal = NULL;
     store->counts.calls++;
     store->counts.in_flight++;
     if (store->link.state != LINK_READY) {
@@ -180,6 +181,7 @@ void store_answer(struct store *store, struct store_call *call, const struct red
             link_leave(store, code);
         }
         outcome = reply_error_outcome(error);
+        call->refusal = reply_refusal(code);
     }
     store_count(store, outcome);
     call->done(call, outcome, outcome == STORE_DONE ? reply_of(reply) : NULL);

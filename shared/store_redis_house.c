@@ -170,13 +170,12 @@ static const char *house_what(const struct store *store, const struct house_call
 /* Which check fails, told by the error's code. */
 static const char *house_check(const struct house_call *house, struct bytes code)
 {
-    if (house->kind == HOUSE_AUTH || bytes_are(code, "NOAUTH") || bytes_are(code, "WRONGPASS")) {
+    const struct store_refusal *refusal = reply_refusal(code);
+
+    if (house->kind == HOUSE_AUTH) {
         return "store-auth";
     }
-    if (bytes_are(code, "LOADING")) {
-        return "store-loading";
-    }
-    return bytes_are(code, "BUSY") ? "store-busy" : "store-refused";
+    return refusal != NULL ? refusal->check : "store-refused";
 }
 
 /* Redis may quote what it was sent (an unknown command's arguments): AUTH's error is told by its code only.

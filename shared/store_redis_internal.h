@@ -84,6 +84,8 @@ bool dial_lasted(uint64_t since_us);
 const struct store_reply *reply_of(const struct redisReply *reply);
 /* What is certain after this error reply to EVALSHA or EVAL. */
 enum store_outcome reply_error_outcome(struct bytes error);
+/* NULL: it is none that is known. */
+const struct store_refusal *reply_refusal(struct bytes code);
 /* The code that an error begins with, "NOSCRIPT" for example. */
 struct bytes reply_error_code(struct bytes error);
 /* Whether a Redis that answers a script with this code is no master, or has no data yet. */

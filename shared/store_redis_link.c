@@ -220,7 +220,7 @@ void link_leave(struct store *store, struct bytes code)
     }
     snprintf(told, sizeof(told), "a script was answered with %.*s, so it is greeted anew", (int)code.len,
              code.at);
-    link_tell(store, bytes_are(code, "LOADING") ? "store-loading" : "store-refused", told);
+    link_tell(store, reply_refusal(code)->check, told);
     link_enter(store, LINK_LEAVING);
 }
 

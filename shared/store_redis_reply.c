@@ -120,8 +120,8 @@ struct bytes reply_info_field(struct bytes info, const char *name)
 
 /* -- errors. Read in Redis 7.0.15:
  * - Before a script begins, processCommand() (server.c), evalGenericCommand() (eval.c) and
- * scriptPrepareForRun() (script.c) refuse with NOSCRIPT, LOADING, BUSY, MASTERDOWN, NOAUTH, NOPERM, and the
- * four below.
+ * scriptPrepareForRun() (script.c) refuse with NOSCRIPT, LOADING, BUSY, MASTERDOWN, NOAUTH, NOPERM, and, if
+ * the script has flags (a first line "#!lua"), with the four below.
  * - Inside a script, scriptVerifyWriteCommandAllow() and scriptVerifyOOM() refuse its first write with
  * READONLY, MISCONF, NOREPLICAS or OOM ("OOM command not allowed ... script: <sha>, on @user_script:1."), and
  * look no more once SCRIPT_WRITE_DIRTY is set. So these four mean that nothing was written, provided that
@@ -131,9 +131,35 @@ struct bytes reply_info_field(struct bytes info, const char *name)
  * safe.
  * - WRONGPASS answers only AUTH, NOGOODSLAVE only Sentinel's commands: neither can answer a script. */
 
-static const char *const refused_before_start[] = {"NOSCRIPT",   "LOADING", "BUSY",
-                                                   "MASTERDOWN", "NOAUTH",  "NOPERM"};
-static const char *const refused_first_write[] = {"READONLY", "OOM", "MISCONF", "NOREPLICAS"};
+static const struct store_refusal refusals[] = {
+    {"OOM", STORE_FULL, "Redis is full: it uses all of its maxmemory",
+     "Give it more (CONFIG SET maxmemory, and in its configuration file), or delete stored resources: what "
+     "gives "
+     "back runs on a full Redis, too.",
+     STORE_REFUSED_FIRST_WRITE},
+    {"NOREPLICAS", "store-refuses-writes",
+     "Redis lives and takes no writes: fewer replicas are connected than its min-replicas-to-write",
+     "Bring the replicas back, or lower min-replicas-to-write. Nothing is lost: no hold needs to be ended.",
+     STORE_REFUSED_FIRST_WRITE},
+    {"MISCONF", "store-refuses-writes",
+     "Redis lives and takes no writes: it could not save to its disk, and goes on when it can again",
+     "Look at its log and its disk: full, or read-only? Nothing is lost: no hold needs to be ended.",
+     STORE_REFUSED_FIRST_WRITE},
+    {"READONLY", "store-refused", "Redis is a replica, which takes no writes",
+     "Name the primary with --redis.", STORE_REFUSED_FIRST_WRITE},
+    {"MASTERDOWN", "store-refused", "Redis is a replica, and has lost its primary",
+     "Name the primary with --redis.", STORE_REFUSED_BEFORE_START},
+    {"LOADING", "store-loading", "Redis is still loading its data", "Wait until it has.",
+     STORE_REFUSED_BEFORE_START},
+    {"BUSY", "store-busy", "Redis is busy with somebody's script",
+     "Wait until that ends, or end it: SCRIPT KILL. Give Pawl a Redis of its own.",
+     STORE_REFUSED_BEFORE_START},
+    {"NOPERM", "store-refused", "Redis does not let this user do what Pawl needs",
+     "Give the user the rights that deploy/redis.acl lists.", STORE_REFUSED_BEFORE_START},
+    {"NOAUTH", "store-auth", "Redis wants a password", "Name it with --redis-password-file.",
+     STORE_REFUSED_BEFORE_START},
+    {"NOSCRIPT", "store-refused", NULL, NULL, STORE_REFUSED_BEFORE_START},
+};
 
 struct bytes reply_error_code(struct bytes error)
 {
@@ -160,19 +186,27 @@ static bool is_from_inside(struct bytes error)
     return error.len > 0 && memmem(error.at, error.len, mark, sizeof(mark) - 1) != NULL;
 }
 
+const struct store_refusal *reply_refusal(struct bytes code)
+{
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        if (bytes_are(code, refusals[i].code)) {
+            return &refusals[i];
+        }
+    }
+    return NULL;
+}
+
 enum store_outcome reply_error_outcome(struct bytes error)
 {
-    struct bytes code = reply_error_code(error);
+    const struct store_refusal *refusal = reply_refusal(reply_error_code(error));
 
-    for (size_t i = 0; i < sizeof(refused_first_write) / sizeof(refused_first_write[0]); i++) {
-        if (bytes_are(code, refused_first_write[i])) {
-            return STORE_NOT_SENT;
-        }
+    if (refusal == NULL || (refusal->when == STORE_REFUSED_BEFORE_START && is_from_inside(error))) {
+        return STORE_UNKNOWN;
     }
-    for (size_t i = 0; i < sizeof(refused_before_start) / sizeof(refused_before_start[0]); i++) {
-        if (bytes_are(code, refused_before_start[i])) {
-            return is_from_inside(error) ? STORE_UNKNOWN : STORE_NOT_SENT;
-        }
-    }
-    return STORE_UNKNOWN;
+    return STORE_NOT_SENT;
+}
+
+bool store_call_was_too_much(const struct store_call *call)
+{
+    return call->refusal != NULL && strcmp(call->refusal->check, STORE_FULL) == 0;
 }

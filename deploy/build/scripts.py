@@ -9,7 +9,8 @@
         prints for each line of the whole text the file and the line that it came from
 
 A script's first block of comment lines may hold "-- use: FILE" lines, FILE from the root of the tree; a used file has
-no "use" lines of its own. Lines that are only a comment, and blank lines, are left out of what is embedded (Redis
+no "use" lines of its own. A "-- flags: WORDS" line there becomes the first line of what Redis is given,
+"#!lua flags=WORDS" (Redis 7 and Valkey): allow-oom for one that must run on a full Redis, too. Lines that are only a comment, and blank lines, are left out of what is embedded (Redis
 keeps every script in memory); --whole keeps them. Nothing else is touched.
 """
 
@@ -20,6 +21,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 USE = re.compile(r"^--\s*use:\s*(\S+)\s*$")
+FLAGS = re.compile(r"^--\s*flags:\s*([a-z,-]*)\s*$")
 COMMENT_OR_BLANK = re.compile(r"^\s*(--(?!\[).*)?$")
 LONG_BRACKET = re.compile(r"\[=*\[")
 NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -37,16 +39,25 @@ def read(path):
         raise Wrong(f"{path}: {error.strerror}") from error
 
 
-def uses(text):
-    """The files named in the first block of comment lines, in order."""
-    named = []
+def named(text, what):
+    """What the first block of comment lines says in lines of this kind, in order."""
+    found = []
     for line in text.splitlines():
         if not line.startswith("--"):
             break
-        match = USE.match(line)
+        match = what.match(line)
         if match:
-            named.append(match.group(1))
-    return named
+            found.append(match.group(1))
+    return found
+
+
+def uses(text):
+    return named(text, USE)
+
+
+def shebang(text):
+    """What tells Redis of the script's flags; "" without a "flags" line: then it asks at each command."""
+    return "".join(f"#!lua flags={words}\n" if words else "#!lua\n" for words in named(text, FLAGS)[:1])
 
 
 def pieces(path, replace, root=ROOT):
@@ -78,8 +89,9 @@ def stripped(text):
 
 
 def assembled(path, replace, whole, root=ROOT):
-    out = []
-    for _, text in pieces(path, replace, root):
+    parts = pieces(path, replace, root)
+    out = [] if whole else [shebang(parts[-1][1])]
+    for _, text in parts:
         text = text if whole else stripped(text)
         out.append(text if text.endswith("\n") or not text else text + "\n")
     return "".join(out)

@@ -1,4 +1,5 @@
 -- check.lua - may this token act, for somebody else who will do the deed?
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/fence_plain.lua

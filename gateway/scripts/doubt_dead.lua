@@ -1,5 +1,6 @@
 -- doubt_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a store may
 -- have lost, nobody will record again. From now on a grace counts.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/intent.lua

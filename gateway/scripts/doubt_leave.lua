@@ -1,5 +1,6 @@
 -- doubt_leave.lua - all that a gateway had sent, and that a store may have lost, is recorded again; or an
 -- operator knows what has become of it.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0

@@ -1,4 +1,5 @@
 -- forget.lua - drop remembered deletions whose time has come, a bounded number at a time.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe

@@ -16,7 +16,7 @@
 --   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
 --   ARGV[8]  kind: o | o+ | c | k | a (lib/intent.lua)   ARGV[9]  gateway   ARGV[10]  its incarnation
 --   ARGV[11]  number of the request there, [A-Za-z0-9.]{1,24}   ARGV[12]  h | p | g<ms>: what becomes of an
---             unknown outcome
+--             unknown outcome   ARGV[13]  "full", or nothing: the store is full, and nothing new is recorded
 --   returns  {"sending", seq, mark, text}: send it; "grace" behind that when something older was left aside
 --              because its gateway has been dead for so long
 --            {"queued", seq, mark, text, text of the first that it waits for}: do not (intent_promote.lua)
@@ -24,8 +24,8 @@
 --            {"in-doubt", seq, mark, "store", "GATEWAY INCARNATION"}: this one has yet to say what it has
 --              sent (kinds o, o+ and c)
 --            {"full", seq, mark}: too many of this lease are open
---            {"routes-differ", seq, hash of the table that is served}
---            Nothing is recorded in these last four. Who gets no reply must forget it (intent_close.lua).
+--            {"routes-differ", seq, hash of the table that is served}   {"store-full", seq, mark}
+--            Nothing is recorded in these last five. Who gets no reply must forget it (intent_close.lua).
 local OPEN_MAX = 1000
 local routes = redis.call('HGET', STORE, 'routes') or ''
 if routes ~= ARGV[7] and routes ~= '' then
@@ -40,6 +40,9 @@ end
 local doubtful = but and doubt_of(ARGV[12])
 if doubtful then
     return { 'in-doubt', SEQ, record.mark, 'store', doubtful }
+end
+if ARGV[13] == 'full' then
+    return { 'store-full', SEQ, record.mark }
 end
 local own = string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
 local first, gone, graces, open = nil, nil, 0, redis.call('ZCARD', OPEN)

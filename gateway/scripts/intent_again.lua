@@ -1,4 +1,5 @@
 -- intent_again.lua - intents that a store may have lost are recorded again, by the gateway that has them.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/intent.lua

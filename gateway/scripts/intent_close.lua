@@ -1,4 +1,5 @@
 -- intent_close.lua - what has become of intents, of one stripe or of several.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/intent.lua

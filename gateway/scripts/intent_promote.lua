@@ -1,5 +1,6 @@
 -- intent_promote.lua - is it the turn of a write that waits? Then it is being sent from this very step on, if
 -- its token is still good.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

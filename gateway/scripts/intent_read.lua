@@ -1,4 +1,5 @@
 -- intent_read.lua - may this fenced read be sent to the upstream? After it no older write lands.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

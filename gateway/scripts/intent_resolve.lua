@@ -1,4 +1,5 @@
 -- intent_resolve.lua - an operator knows what has become of writes whose end nobody told.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/intent.lua

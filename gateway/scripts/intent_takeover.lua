@@ -1,5 +1,6 @@
 -- intent_takeover.lua - former incarnations of a gateway are known to be dead: what they had open will not be
 -- closed by them. A bounded number at a time.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/intent.lua

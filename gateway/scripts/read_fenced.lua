@@ -1,4 +1,5 @@
 -- read_fenced.lua - show a resource to one who holds the lease; after it no older write lands.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

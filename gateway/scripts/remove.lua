@@ -1,4 +1,5 @@
 -- remove.lua - delete a resource, if the writer's hold is the live one.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,4 +1,5 @@
 -- routes_adopt.lua - all gateways on this store are to serve another route table.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0

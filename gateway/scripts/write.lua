@@ -17,15 +17,20 @@
 --   ARGV[12]  Content-Type
 --   ARGV[13]  Content-Encoding or ""
 --   ARGV[14]  body
+--   ARGV[15]  "full", or nothing: the store is full, and nothing new is written
 --   returns  {"written", seq, 201 or 204, ETag, mark}
 --            {"repeated", seq, status of the first answer, its ETag, mark}: this request was done before
 --            {"refused", ...} (lib/fence.lua)
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
+--            {"full", seq, mark}: it would have been written
 local record, version = fence_read(), version_read(KEYS[3], ARGV[9])
 local refusal = admit(record, version)
 if refusal then
     return refusal
+end
+if ARGV[15] == 'full' then
+    return { 'full', SEQ, record.mark }
 end
 
 touch()

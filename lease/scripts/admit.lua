@@ -1,6 +1,7 @@
 -- admit.lua - begin a new life of a gated store, if the floors of all lease services are known: the epoch
 -- rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
 -- nothing.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua

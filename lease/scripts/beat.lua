@@ -1,4 +1,5 @@
 -- beat.lua - a desk says that it lives: whoever waits there may be handed a lease (lib/line.lua).
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: lease/scripts/lib/desk.lua

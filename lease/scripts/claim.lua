@@ -1,4 +1,5 @@
 -- claim.lua - take a grant that was handed on to this lease_id: from now on it is a hold, for its whole ttl.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,5 +1,6 @@
 -- claim_all.lua - take the grants of several leases that were handed on to this lease_id: from now on they
 -- are holds, each for its whole ttl. All or none.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

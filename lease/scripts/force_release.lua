@@ -1,5 +1,6 @@
 -- force_release.lua - an administrator ends every hold, or the one that has this token; and the lease is
 -- handed on.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,4 +1,5 @@
 -- hand_on.lua - look at a lease in whose line somebody waits: end what is over, and hand it on.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

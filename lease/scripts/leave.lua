@@ -1,4 +1,5 @@
 -- leave.lua - take a waiter out of the line: he has waited long enough, or his client has gone.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,5 +1,6 @@
 -- leave_all.lua - take one who waits for several leases out of all lines: he has waited long enough, or his
 -- client has gone.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,4 +1,5 @@
 -- release.lua - end the hold of this lease_id, or leave it once; and hand the lease on.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

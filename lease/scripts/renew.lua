@@ -1,4 +1,5 @@
 -- renew.lua - set the ttl anew, longer or shorter, for the lease_id that holds.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,5 +1,6 @@
 -- session_end.lua - end a session: none of its leases is held from this step on. They are freed and handed
 -- on a bounded number at a time, here and in the same script sent again.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -1,4 +1,5 @@
 -- session_renew.lua - the session lives for its ttl from now on, and all its leases with it.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

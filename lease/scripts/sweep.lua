@@ -1,5 +1,6 @@
 -- sweep.lua - end what is over its deadline, hand it on, and forget what was remembered long enough, a
 -- bounded number at a time.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 -- use: shared/record/hold.lua

@@ -35,7 +35,8 @@ enum problem record_line_problem(struct record_line *line)
 
 struct bytes record_may_grant(const struct record_line *line)
 {
-    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life);
+    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life) &&
+               !life_is_full(line->life);
 
     return may ? BYTES("grant") : BYTES("hold-off");
 }
@@ -86,7 +87,11 @@ enum problem record_problem(struct record_call *call, enum store_outcome outcome
 
     switch (outcome) {
     case STORE_DONE: break;
-    case STORE_NOT_SENT: return PROBLEM_STORE_UNAVAILABLE;
+    case STORE_NOT_SENT:
+        if (call->store.refusal != NULL) {
+            life_want_pulse(call->life); /* which says it to everybody */
+        }
+        return store_call_was_too_much(&call->store) ? PROBLEM_STORE_FULL : PROBLEM_STORE_UNAVAILABLE;
     case STORE_UNKNOWN: return PROBLEM_OUTCOME_UNKNOWN;
     }
     if (store_reply_is(reply, "not-ours")) {

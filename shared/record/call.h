@@ -31,8 +31,8 @@ const char *record_line_run(struct record_line *line);
 /* PROBLEM_NONE when a call may be made on this line now; else what record_run() would say. */
 enum problem record_line_problem(struct record_line *line);
 
-/* "grant", or "hold-off": while the store's settings can lose a lock, or this process's own floor is lost, no
- * script may grant, nor hand on. An argument of every script that might. */
+/* "grant", or "hold-off": while the store's settings can lose a lock, it is full, or this process's own floor
+ * is lost, no script may grant, nor hand on. An argument of every script that might. */
 struct bytes record_may_grant(const struct record_line *line);
 
 struct record_call {
@@ -50,8 +50,8 @@ enum problem record_run(struct record_line *line, struct record_call *call, unsi
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv);
 
 /* PROBLEM_NONE when the script ran on a stripe that is ours: then the first word of the reply says the rest.
- * STORE_UNAVAILABLE, STORE_NOT_OURS, STORE_NOT_ADMITTED: it certainly did not happen. OUTCOME_UNKNOWN: it may
- * have happened. */
+ * STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED: it certainly did not happen.
+ * OUTCOME_UNKNOWN: it may have happened. */
 enum problem record_problem(struct record_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 

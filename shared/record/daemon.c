@@ -65,6 +65,7 @@ int record_daemon_open(struct service *service)
     service->extra = daemon;
     daemon->service = service;
     daemon->life = life_new();
+    life_set_memory_max(daemon->life, service->settings.store_memory_max);
     if (wrong == NULL && keeper_open(&daemon->keeper, has_dir ? path : NULL, why)) {
         who_put(daemon);
         return -1;
@@ -238,8 +239,14 @@ const char *record_worker_ready(struct worker *worker, enum problem *problem, ch
 {
     struct record_daemon *daemon = worker->service->extra;
     struct record_worker *own = worker->extra;
+    const struct store_refusal *refusal = life_refusal(daemon->life);
     const char *check = life_check(daemon->life, problem, detail);
 
+    if (refusal != NULL && refusal->what != NULL) {
+        *problem = PROBLEM_STORE_UNAVAILABLE;
+        snprintf(detail, READY_DETAIL_SIZE, "%s. %s", refusal->what, refusal->todo);
+        return refusal->check;
+    }
     if (check != NULL) {
         return check;
     }
@@ -254,6 +261,14 @@ const char *record_worker_ready(struct worker *worker, enum problem *problem, ch
         return "state-dir";
     }
     return NULL;
+}
+
+void record_worker_memory(struct worker *worker, struct service_memory *memory)
+{
+    const struct record_daemon *daemon = worker->service->extra;
+
+    life_memory(daemon->life, &memory->used, &memory->allowed);
+    memory->is_full = life_is_full(daemon->life);
 }
 
 /* -- what happens by the way */

@@ -28,7 +28,8 @@ struct record_worker {
     struct record_line line;
 };
 
-/* service_plan: open, close, worker_open, worker_close, worker_free, worker_tick, settled, leave, ready. */
+/* service_plan: open, close, worker_open, worker_close, worker_free, worker_tick, settled, leave, ready,
+ * memory. */
 int record_daemon_open(struct service *service);
 void record_daemon_close(struct service *service);
 void record_worker_open(struct worker *worker);
@@ -40,6 +41,7 @@ void record_worker_tick(struct worker *worker);
 bool record_daemon_settled(const struct service *service);
 bool record_daemon_leave(struct service *service);
 const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+void record_worker_memory(struct worker *worker, struct service_memory *memory);
 
 /* How the store knows this process, once record_worker_begin() was called for its first worker: member id and
  * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */

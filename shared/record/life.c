@@ -13,7 +13,7 @@
 
 #include "shared/loop.h"
 
-enum { SEQ_BITS = 48 };
+enum { SEQ_BITS = 48, FULL_PERCENT = 90, NOT_FULL_PERCENT = 88 };
 
 #define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
 
@@ -35,7 +35,10 @@ struct life {
     const char *check;
     char detail[LIFE_DETAIL_SIZE], trouble[LIFE_DETAIL_SIZE];
     bool doubtful;
-    atomic_bool floor_is_lost;
+    atomic_bool floor_is_lost, full;
+    _Atomic(uint64_t) memory_used, memory_allowed;
+    uint64_t memory_max;
+    _Atomic(const struct store_refusal *) refusal;
     struct life_line lines[LIFE_WORKERS_MAX];
 };
 
@@ -306,6 +309,47 @@ bool life_trouble(struct life *life, char detail[LIFE_DETAIL_SIZE])
     snprintf(detail, LIFE_DETAIL_SIZE, "%s", life->trouble);
     pthread_mutex_unlock(&life->lock);
     return detail[0] != '\0';
+}
+
+void life_set_memory_max(struct life *life, uint64_t most)
+{
+    life->memory_max = most;
+    life_set_memory(life, 0, 0);
+}
+
+bool life_set_memory(struct life *life, uint64_t used, uint64_t maxmemory)
+{
+    bool is_lower = life->memory_max > 0 && (maxmemory == 0 || life->memory_max < maxmemory);
+    uint64_t allowed = is_lower ? life->memory_max : maxmemory;
+    bool was_full = atomic_load(&life->full);
+    uint64_t bound = allowed / 100 * (was_full ? NOT_FULL_PERCENT : FULL_PERCENT);
+    bool is_full = allowed > 0 && used >= bound;
+
+    atomic_store(&life->memory_used, used);
+    atomic_store(&life->memory_allowed, allowed);
+    atomic_store(&life->full, is_full);
+    return is_full != was_full;
+}
+
+void life_memory(const struct life *life, uint64_t *used, uint64_t *allowed)
+{
+    *used = atomic_load(&life->memory_used);
+    *allowed = atomic_load(&life->memory_allowed);
+}
+
+bool life_is_full(const struct life *life)
+{
+    return atomic_load(&life->full);
+}
+
+bool life_set_refusal(struct life *life, const struct store_refusal *refusal)
+{
+    return atomic_exchange(&life->refusal, refusal) != refusal;
+}
+
+const struct store_refusal *life_refusal(const struct life *life)
+{
+    return atomic_load(&life->refusal);
 }
 
 const char *life_check(struct life *life, enum problem *problem, char detail[LIFE_DETAIL_SIZE])

@@ -15,6 +15,7 @@
 
 #include "shared/problem.h"
 #include "shared/record/keys.h"
+#include "shared/store.h"
 
 enum { LIFE_IDENTITY_SIZE = 32, LIFE_RUN_SIZE = 48, LIFE_DETAIL_SIZE = 512, LIFE_WORKERS_MAX = 64 };
 
@@ -84,6 +85,20 @@ bool life_is_doubtful(struct life *life);
 void life_set_trouble(struct life *life, const char *trouble, bool lost);
 bool life_has_lost_its_floor(struct life *life);
 bool life_trouble(struct life *life, char detail[LIFE_DETAIL_SIZE]);
+
+/* The memory of the store: how much this process's own setting allows (0: no bound), once, before any other;
+ * how much is in use and how much its own setting allows, as the last pulse told it. True: life_is_full() has
+ * changed. */
+void life_set_memory_max(struct life *life, uint64_t most);
+bool life_set_memory(struct life *life, uint64_t used, uint64_t maxmemory);
+/* In use, and the lower of both bounds (0: there is none). */
+void life_memory(const struct life *life, uint64_t *used, uint64_t *allowed);
+/* From 90 % of that on, and until it is below 88 % again: nothing new is granted, opened, or written. */
+bool life_is_full(const struct life *life);
+/* Why Redis has refused the last pulse; NULL: it has not. What is told must never go away. True: it has
+ * changed. */
+bool life_set_refusal(struct life *life, const struct store_refusal *refusal);
+const struct store_refusal *life_refusal(const struct life *life);
 
 /* Why calls are not allowed, for readyz: the check in one word, NULL when they are. */
 const char *life_check(struct life *life, enum problem *problem, char detail[LIFE_DETAIL_SIZE]);

@@ -11,7 +11,7 @@
 #include "shared/record/keys.h"
 #include "shared/record/member.h"
 
-enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10 };
+enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10, REPLY_MEMORY = 11 };
 
 static enum step pulse_answered(struct store_call *call, enum store_outcome outcome,
                                 const struct store_reply *reply);
@@ -20,6 +20,8 @@ static void pulse_pending(struct member *member, const struct store_reply *reply
 static void pulse_unsettled(struct member *member);
 static void pulse_gated(struct member *member, const struct store_reply *reply);
 static void pulse_refused(struct member *member, const struct store_reply *reply);
+static void refusal_take(struct member *member, const struct store_refusal *refusal);
+static void memory_take(struct member *member, const struct store_reply *reply);
 
 static struct bytes number_put(struct member *member, unsigned slot, int64_t value)
 {
@@ -102,6 +104,7 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
 
     member->in_flight = false;
     member->unsettled = false;
+    refusal_take(member, call->refusal);
     if (outcome != STORE_DONE) {
         member->asked_link = 0; /* the next tick asks again, when the link stands */
     } else if (store_reply_is(reply, "in")) {
@@ -116,6 +119,41 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
         pulse_refused(member, reply);
     }
     return ANSWERED;
+}
+
+/* -- what Redis says of itself */
+
+static void refusal_take(struct member *member, const struct store_refusal *refusal)
+{
+    const char *what = refusal != NULL && refusal->what != NULL ? refusal->what : "";
+    struct log_field fields[] = {LOG_T("check", bytes_of(refusal != NULL ? refusal->check : "")),
+                                 LOG_T("detail", bytes_of(what)), LOG_END};
+
+    if (!life_set_refusal(member->options.line->life, refusal)) {
+        return;
+    }
+    if (refusal != NULL) {
+        member_log(member, LOG_WARNING, "store-refuses", fields);
+    } else {
+        member_log(member, LOG_INFO, "store-refuses-no-more", (struct log_field[]){LOG_END});
+    }
+}
+
+static void memory_take(struct member *member, const struct store_reply *reply)
+{
+    struct life *life = member->options.line->life;
+    int64_t used = store_reply_integer(reply, REPLY_MEMORY),
+            max = store_reply_integer(reply, REPLY_MEMORY + 1);
+    uint64_t allowed, in_use;
+
+    if (used < 0 || max < 0 || !life_set_memory(life, (uint64_t)used, (uint64_t)max)) {
+        return;
+    }
+    life_memory(life, &in_use, &allowed);
+    struct log_field fields[] = {LOG_I("used_bytes", used), LOG_I("allowed_bytes", (int64_t)allowed),
+                                 LOG_END};
+    member_log(member, life_is_full(life) ? LOG_WARNING : LOG_INFO,
+               life_is_full(life) ? "store-full" : "store-full-no-more", fields);
 }
 
 /* -- in, or on the way in: what the store wants recorded */
@@ -203,6 +241,7 @@ static void pulse_in(struct member *member, const struct store_reply *reply)
     member->ceiling = store_reply_integer(reply, 8);
     life_set_pulse_above(life, member->ceiling - member->options.block / 2);
     member_enter(member, MEMBER_IN);
+    memory_take(member, reply);
     record(member, reply);
     tell_of_the_clock(member, store_reply_integer(reply, 9));
     if (news) {

@@ -776,8 +776,8 @@ def a_script_that_meets_full_memory_tells_nobody_anything():
     wait(lease, "id-b", "1"), wait(lease, "id-c", "2")
     lease.release("id-a")
     ear, before = Ear(STORE), STORE.dump()
-    for deed in (lambda: lease.acquire("id-b", "hold-second-", "again"), lambda: lease.acquire("id-c", "hold-second-", "again",
-                 desk=DESK, wid="3"), lambda: leave(lease, "id-b", "gone")):
+    for deed in (lambda: lease.acquire("id-b", "hold-second-", "again"),
+                 lambda: lease.acquire("id-c", "hold-second-", "again", desk=DESK, wid="3")):
         STORE.redis("CONFIG", "SET", "maxmemory", 1)
         try:
             deed()

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Every reply and every branch of pulse.lua, watch.lua and farewell.lua."""
 
+import re
+
 from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, STRIPES, TOKEN_LAST, check, check_equal, main, test
 from members import LEAVE, Life, Member, all_in, company, founder, grant, unchanged_by
 
@@ -18,7 +20,10 @@ def rolls(*members):
 @test
 def the_first_lease_service_takes_the_place_that_the_new_store_lists():
     a = founder(LIFE)
-    check_equal(a.ask(), ["in", EPOCH, IDENTITY, 2, 100, str(NOW), [a.line()], 1, "100", "0", [0] * 256])
+    reply = a.ask()
+    check_equal(reply[:11], ["in", EPOCH, IDENTITY, 2, 100, str(NOW), [a.line()], 1, "100", "0", [0] * 256])
+    used = int(re.search(rb"\r\nused_memory:(\d+)", LIFE.redis("INFO", "memory")).group(1))
+    check(used / 2 < int(reply[11]) < used * 2 and reply[12] == "0", f"in use {reply[11:]}, says INFO {used}")
     check_equal(LIFE.member("lease-a", "state", "epoch", "beats", "floor", "roll", "since", "at", "who"),
                 ["in", str(EPOCH), "1", "100", "0", "2", str(NOW), "pawl-lease lease-a"])
     check_equal(a.ask()[7], 2)

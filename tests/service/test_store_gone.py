@@ -244,26 +244,6 @@ def after_a_504_the_same_acquire_renew_and_write_are_safe():
 # -- what Redis says before it runs a script
 
 @test
-def without_memory_writing_certainly_did_not_happen():
-    name = WORLD.name()
-    wait_ready()
-    grant = WORLD.acquire(name, ttl_ms=600000)
-    WORLD.redis("CONFIG", "SET", "maxmemory", "1")
-    try:
-        for what, request in (("acquire", lambda: WORLD.lease("POST", path(name + "x"))),
-                              ("renew", lambda: WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]})),
-                              ("put", lambda: WORLD.gateway("PUT", resource(name),
-                                                            {"Fencing-Token": grant["fencing_token"]}, b"x"))):
-            answer = request()
-            check_equal((answer.status, answer.code), (503, "store-unavailable"), what)
-        check_equal(WORLD.look(name)["state"], "held")
-    finally:
-        WORLD.redis("CONFIG", "SET", "maxmemory", "0")
-    check_equal(WORLD.look(name + "x")["token"], 0)
-    check_equal(WORLD.gateway("GET", resource(name)).status, 404)
-
-
-@test
 def scripts_that_redis_forgot_are_sent_again():
     name = WORLD.name()
     grant = WORLD.acquire(name)

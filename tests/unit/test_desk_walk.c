@@ -254,14 +254,14 @@ TEST(a_desk_whose_beats_the_store_does_not_take_closes_before_its_waiters_can_be
     struct place place;
 
     place_take(desk, &place);
-    redis_ask(&world->redis, "CONFIG SET maxmemory 1"); /* a write certainly does not happen */
+    redis_ask(&world->redis, "CONFIG SET min-replicas-to-write 1"); /* a write certainly does not happen */
     LEASE_WAIT(world, place.told == 1);
     CHECK_INT(place.news, DESK_HAS_CLOSED);
     CHECK(loop_now_ms() - begun_ms > DESK_SILENT_MS - 2 * DESK_BEAT_MS);
     CHECK(waited_ms() - waited_before_ms < DESK_SILENT_MS + DESK_BEAT_MS);
     LEASE_WAIT(world, desk_has_gone(desk, DESK_OPENING, DESK_CLOSED));
     CHECK(!desk_is_open(desk));
-    redis_ask(&world->redis, "CONFIG SET maxmemory 0");
+    redis_ask(&world->redis, "CONFIG SET min-replicas-to-write 0");
     LEASE_WAIT(world, desk_is_open(desk));
     desk_leave(desk, &place.place);
     desk_note(&world->instance[0]);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "shared/loop.h"
+#include "shared/record/call.h"
 #include "shared/record/life.h"
 #include "tests/unit/check.h"
 
@@ -541,6 +542,67 @@ TEST(why_calls_are_forbidden_is_of_one_reason)
     life_free(crowd.life);
 }
 
+TEST(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_eighty_eight)
+{
+    enum { ROOM = 1000000 };
+    static const struct {
+        uint64_t setting, used, maxmemory, allowed;
+        bool is_full;
+    } rows[] = {
+        {0, 5 * ROOM, 0, 0, false}, /* no bound at all */
+        {0, 899999, ROOM, ROOM, false},       {0, 900000, ROOM, ROOM, true},
+        {0, 880000, ROOM, ROOM, true},        {0, 879999, ROOM, ROOM, false},
+        {0, 890000, ROOM, ROOM, false},       {0, 5 * ROOM, ROOM, ROOM, true},
+        {0, 5 * ROOM, 0, 0, false},           {ROOM, 900000, 0, ROOM, true},
+        {ROOM, 900000, 2 * ROOM, ROOM, true}, {ROOM, 500000, 2, 2, true},
+        {2 * ROOM, 900000, ROOM, ROOM, true},
+    };
+    struct life *life = life_new();
+    bool was_full = false;
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t used, allowed;
+
+        if (i > 0 && rows[i].setting != rows[i - 1].setting) {
+            life_set_memory_max(life, rows[i].setting);
+            was_full = false;
+        }
+        CHECK_INT(life_set_memory(life, rows[i].used, rows[i].maxmemory), rows[i].is_full != was_full);
+        was_full = rows[i].is_full;
+        CHECK_INT(life_is_full(life), rows[i].is_full);
+        life_memory(life, &used, &allowed);
+        CHECK(used == rows[i].used && allowed == rows[i].allowed);
+    }
+    life_free(life);
+}
+
+TEST(what_redis_refuses_the_pulse_for_is_told_until_it_takes_one)
+{
+    static const struct store_refusal refusal = {.code = "NOREPLICAS"};
+    struct life *life = life_new();
+
+    CHECK(life_refusal(life) == NULL && !life_set_refusal(life, NULL));
+    CHECK(life_set_refusal(life, &refusal) && life_refusal(life) == &refusal);
+    CHECK(!life_set_refusal(life, &refusal) && life_set_refusal(life, NULL) && life_refusal(life) == NULL);
+    life_free(life);
+}
+
+TEST(what_redis_has_no_memory_for_is_told_as_a_full_store)
+{
+    static const struct store_refusal full = {.check = STORE_FULL}, other = {.check = "store-refuses-writes"};
+    struct record_call call = {.life = life_new()};
+
+    CHECK_INT(record_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_UNAVAILABLE);
+    CHECK(!life_wants_pulse(call.life));
+    call.store.refusal = &other;
+    CHECK_INT(record_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_UNAVAILABLE);
+    call.store.refusal = &full;
+    CHECK_INT(record_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_FULL);
+    CHECK(life_wants_pulse(call.life));
+    CHECK_INT(record_problem(&call, STORE_UNKNOWN, NULL), PROBLEM_OUTCOME_UNKNOWN);
+    life_free(call.life);
+}
+
 int main(void)
 {
     RUN(at_first_nothing_is_allowed_and_nothing_known);
@@ -562,5 +624,8 @@ int main(void)
     RUN(of_what_several_threads_have_seen_the_highest_stays);
     RUN(once_settled_no_worker_has_a_call_in_flight_nor_makes_one);
     RUN(why_calls_are_forbidden_is_of_one_reason);
+    RUN(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_eighty_eight);
+    RUN(what_redis_refuses_the_pulse_for_is_told_until_it_takes_one);
+    RUN(what_redis_has_no_memory_for_is_told_as_a_full_store);
     return check_done();
 }

@@ -279,13 +279,19 @@ TEST(an_error_of_a_script_is_unknown)
 /* What a Redis in a bad state refuses was not done. code: of a Redis that is no master; NULL: the link stays.
  */
 static const struct {
-    const char *spoil[2], *mend, *code;
+    const char *spoil[2], *mend, *code, *check;
 } refusals[] = {
-    {{"CONFIG SET maxmemory 1"}, "CONFIG SET maxmemory 0", NULL},
-    {{"REPLICAOF 127.0.0.1 1"}, "REPLICAOF NO ONE", "READONLY"},
-    {{"CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"}, "REPLICAOF NO ONE", "MASTERDOWN"},
-    {{"CONFIG SET min-replicas-to-write 1"}, "CONFIG SET min-replicas-to-write 0", NULL},
-    {{"ACL SETUSER default -evalsha"}, "ACL SETUSER default +evalsha", NULL},
+    {{"CONFIG SET maxmemory 1"}, "CONFIG SET maxmemory 0", NULL, STORE_FULL},
+    {{"REPLICAOF 127.0.0.1 1"}, "REPLICAOF NO ONE", "READONLY", "store-refused"},
+    {{"CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"},
+     "REPLICAOF NO ONE",
+     "MASTERDOWN",
+     "store-refused"},
+    {{"CONFIG SET min-replicas-to-write 1"},
+     "CONFIG SET min-replicas-to-write 0",
+     NULL,
+     "store-refuses-writes"},
+    {{"ACL SETUSER default -evalsha"}, "ACL SETUSER default +evalsha", NULL, "store-refused"},
 };
 
 /* That the link stands, or that it has been left because of this code; waits for the next one. */
@@ -314,7 +320,10 @@ TEST(what_redis_refuses_before_the_first_write_is_not_sent)
             CHECK_TEXT(bytes_of(redis_ask(&redis, refusals[i].spoil[j])), BYTES("+OK"));
         }
         uint64_t number = store_link_number(world.store);
-        CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
+        struct probe probe = probe_once(&world, &script_SET, "k", "v");
+        CHECK_INT(probe.outcome, STORE_NOT_SENT);
+        CHECK(probe.call.refusal != NULL && strcmp(probe.call.refusal->check, refusals[i].check) == 0);
+        CHECK_INT(store_call_was_too_much(&probe.call), strcmp(refusals[i].check, STORE_FULL) == 0);
         CHECK_TEXT(bytes_of(redis_ask(&redis, refusals[i].mend)), BYTES("+OK"));
         CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS k")), BYTES(":0"));
         check_left(&world, number, refusals[i].code);

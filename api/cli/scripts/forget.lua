@@ -1,4 +1,5 @@
 -- forget.lua - a member that went away without a word is not asked any more when the store is admitted.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua

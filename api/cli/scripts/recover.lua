@@ -1,5 +1,6 @@
 -- recover.lua - begin a new life of the store by the word of an operator, who knows a number that no token is
 -- above. All holds end; all services come anew, and the first lease service joins without being vouched for.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua

@@ -1,5 +1,6 @@
 -- skeleton.lua - make a store in an empty Redis that nobody may use before lease services have admitted it:
 -- they know the floors, and everything else is lost.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua

@@ -4,7 +4,7 @@ local COUNTED = 32
 local MARK_IS_BELOW = IS_MARKED or not PLAIN[7] or PLAIN[8] + 0 < ARGV[3] + 0
     or PLAIN[8] == ARGV[3] and PLAIN[7] + 0 < ARGV[2] + 0
 
-if IS_PLAIN and MARK_IS_BELOW and ARGV[6] == 'live' and (SEQ + 1) % COUNTED ~= 0
+if IS_PLAIN and MARK_IS_BELOW and ARGV[6] == 'live' and (SEQ + 1) % COUNTED ~= 0 and ARGV[13] ~= 'full'
     and redis.call('HGET', 'pawl:{store}', 'routes') == ARGV[7] then
     local kind, name = ARGV[8], ARGV[1]
     local head = string.format('%s %015d %015d', name, ARGV[3], ARGV[2])

@@ -1,4 +1,5 @@
 -- farewell.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua

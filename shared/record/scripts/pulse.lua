@@ -1,5 +1,6 @@
 -- pulse.lua - a process makes itself known to the store, or once more; sees whether the store has lost
 -- anything; joins, takes its place, or leaves its report for the one that admits.
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
@@ -28,7 +29,8 @@
 --           {"unsettled"}: it may join when nothing of a former life is under way any more
 --           {"pending", epoch, id, roll, goal, time, members}: not yet in every state directory, or not yet
 --             vouched for
---           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs}}
+--           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
+--              bytes in use, maxmemory}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
 local ROLE, RUN, ID, INCARNATION = ARGV[4], ARGV[2], ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -256,6 +258,16 @@ local function goal(store, stripes)
     return math.max(store.ceiling, math.min(stripes.top + BLOCK, TOKEN_LAST))
 end
 
+-- How much memory is in use, as Redis counts it when it refuses to take more (getMaxmemoryState(), evict.c),
+-- and how much may be; 0: no bound.
+local function memory()
+    local text = redis.call('INFO', 'memory')
+    local function field(name)
+        return tonumber(string.match(text, '\n' .. name .. ':(%d+)')) or 0
+    end
+    return whole(field('used_memory') - field('mem_not_counted_for_evict')), whole(field('maxmemory'))
+end
+
 -- Nothing speaks against this process: its pulse in the life that is.
 local function pulse(store, stripes, me, all, ids)
     if me.incarnation ~= INCARNATION or tonumber(me.epoch) ~= store.epoch or me.state == 'out' then
@@ -278,6 +290,7 @@ local function pulse(store, stripes, me, all, ids)
         end
         reply[8], reply[9] = tonumber(me.beats), whole(store.ceiling)
         reply[10], reply[11] = whole(corrected), seqs
+        reply[12], reply[13] = memory()
     end
     return reply
 end

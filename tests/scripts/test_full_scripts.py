@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""Redis is full: what keeps, gives back, admits, gates or sweeps runs all the same; what takes more is refused, whole."""
+
+from intents import Gateway, close, grant, script
+from lua_test import RECORD, REMEMBER_MS, Holder, Lease, RedisError, Resource, Store, check, check_equal, main, test
+from members import Life, all_in, founder
+from several import All, desk_lives, hold_of, wait
+
+STORE, LIFE = Store(), Life()
+NOW, ROOM = 1000000, 3 << 20
+ID, OTHER_ID, SECRET = "s" * 22, "t" * 22, "c" * 22
+
+
+class Full:
+    """Of a store: a plain key of junk takes all that there is above what is there."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def __enter__(self):
+        self.store.redis("SETRANGE", "test:junk", ROOM, "x")
+        self.store.redis("CONFIG", "SET", "maxmemory", ROOM)
+
+    def __exit__(self, *_):
+        self.store.redis("CONFIG", "SET", "maxmemory", 0)
+        self.store.redis("DEL", "test:junk")
+
+
+def on_full(store, deed):
+    """The first word of the reply; "OOM" when it was refused, and then nothing has changed."""
+    before = store.dump()
+    with Full(store):
+        try:
+            return deed()[0]
+        except RedisError as error:
+            told = str(error).split()[0]
+    check_equal((told, store.dump()), ("OOM", before))
+    return told
+
+
+class Scene:
+    """Holders, a session, somebody in line, a resource, open intents: one of each that the scripts are about."""
+
+    def __init__(self):
+        STORE.begin(NOW)
+        desk_lives(STORE)
+        self.plain, self.waited, self.guarded = Lease(STORE, "plain"), Lease(STORE, "waited"), Lease(STORE, "guarded")
+        self.free, self.pair = Lease(STORE, "free"), All(STORE, "one", "two")
+        self.writer = Holder(self.plain.acquire()[2])
+        self.waited.acquire("id-x")
+        wait(self.waited, "id-w")
+        self.resource = Resource(self.plain, "/r")
+        check_equal(self.resource.write(self.writer, key="key-1", digest="d")[0], "written")
+        self.gateway, self.sender = Gateway(STORE), grant(self.guarded, 1)
+        self.told = self.gateway.admit(self.guarded, self.sender)[3]
+        check_equal(self.session("open", SECRET, "ada", 5000, "")[0], "opened")
+
+    @staticmethod
+    def session(what, *args, name=ID):
+        lease = Lease(STORE, name)  # its stripe is that of its id
+        keys = [lease.stripe, lease.due, f"{lease.stripe}:s:{name}"]
+        return STORE.call(f"lease/scripts/session_{what}.lua", keys, name, REMEMBER_MS, *args)
+
+    def again(self):
+        """An open intent that the store has lost."""
+        STORE.redis("DEL", self.guarded.stripe + ":i")
+        return self.gateway.again(self.guarded, self.told)
+
+    def claim(self):
+        self.waited.release("id-x")
+        return self.waited.run("claim", "id-w", hold_of("id-w"), "grant")
+
+    def beat(self):
+        stripe = self.plain.stripe
+        return STORE.call("lease/scripts/beat.lua", [stripe, stripe + ":due", stripe + ":d:D9"], "D9", "open")
+
+    def swept(self):
+        STORE.redis("CONFIG", "SET", "maxmemory", 0)
+        STORE.at(NOW + 2000)
+        STORE.redis("CONFIG", "SET", "maxmemory", ROOM)
+        return STORE.call("lease/scripts/sweep.lua", [self.plain.stripe, self.plain.due, self.plain.prefix], 100, REMEMBER_MS,
+                          "hold-off")
+
+    def zero(self, name, *args):
+        return STORE.call(script(name), ["pawl:{00}"], *args)
+
+
+# What a script answers on a full Redis. Where it is "OOM" the service says store-full.
+RUNS = {
+    "renew": (lambda s: s.plain.renew(), "renewed"),
+    "release": (lambda s: s.plain.release(), "released"),
+    "release, handing on held off": (lambda s: s.waited.release("id-x", may="hold-off"), "released"),
+    "release with a key": (lambda s: s.plain.release(key="key-2", digest="d"), "released"),
+    "force_release": (lambda s: s.plain.run("force_release", "grant", "", "why"), "forced"),
+    "claim": (lambda s: s.claim(), "claimed"),
+    "hand_on": (lambda s: s.waited.run("hand_on", "hold-off"), "handed-on"),
+    "leave": (lambda s: s.waited.run("leave", "id-w", hold_of("id-w"), "grant", "gone"), "left"),
+    "beat": (lambda s: s.beat(), "beats"),
+    "look": (lambda s: s.plain.look(), "looked"),
+    "session_renew": (lambda s: s.session("renew", SECRET), "renewed"),
+    "session_end": (lambda s: s.session("end", SECRET, "grant", 100), "ended"),
+    "sweep": (lambda s: s.swept(), "swept"),
+    "remove": (lambda s: s.resource.remove(s.writer, key="key-3", digest="d"), "removed"),
+    "read_fenced": (lambda s: s.resource.read_fenced(s.writer), "found"),
+    "check": (lambda s: STORE.call(script("check"), [s.guarded.stripe, s.guarded.key], "guarded", s.sender.token,
+                                   s.sender.epoch, s.sender.hold, "exclusive"), "accepted"),
+    "a write of before, once more": (lambda s: s.resource.write(s.writer, key="key-1", digest="d"), "repeated"),
+    "intent_close": (lambda s: close(STORE, ("close", s.guarded, s.told)), "closed"),
+    "intent_close: unknown": (lambda s: close(STORE, ("unknown", s.guarded, s.told)), "closed"),
+    "intent_promote": (lambda s: s.gateway.promote(s.guarded, s.sender, s.told), "sending"),
+    "intent_read": (lambda s: s.gateway.read(s.guarded, s.sender), "accepted"),
+    "intent_again": (lambda s: s.again(), "recorded"),
+    "intent_takeover": (lambda s: Gateway(STORE, incarnation="life-2").takeover(s.guarded.stripe), "taken"),
+    "doubt_dead": (lambda s: s.zero("doubt_dead", "gate-a", "", "lost", "life-0"), "dead"),
+    "doubt_leave": (lambda s: s.zero("doubt_leave", "gate-a", "life-1", ""), "left"),
+    "forget": (lambda s: STORE.call(script("forget"), [s.plain.stripe, s.plain.gone, s.plain.resources], 100), "forgot"),
+    "acquire": (lambda s: s.free.acquire(), "OOM"),
+    "acquire, and wait": (lambda s: s.plain.acquire("id-z", "hold-zzzzzzz", desk="d", wid="9"), "desk-gone"),
+    "acquire once more": (lambda s: s.plain.acquire(), "replayed"),
+    "acquire_all": (lambda s: s.pair.acquire(), "OOM"),
+    "session_open": (lambda s: s.session("open", SECRET, "ada", 5000, "", name=OTHER_ID), "OOM"),
+    "write": (lambda s: s.resource.write(s.writer, etag="tag-2"), "OOM"),
+    "intent_admit": (lambda s: s.gateway.admit(s.guarded, s.sender), "OOM"),
+}
+
+
+@test
+def what_keeps_and_gives_back_runs_on_a_full_redis_and_what_takes_more_is_refused_whole():
+    for name, (deed, wanted) in RUNS.items():
+        scene = Scene()
+        check_equal(on_full(STORE, lambda: deed(scene)), wanted, name)  # noqa: B023 - called at once
+
+
+@test
+def a_full_redis_is_gated_admitted_and_left():
+    a = founder(LIFE)
+    all_in(a)
+    LIFE.restart()
+    with Full(LIFE):
+        check_equal((a.pulse(), a.admit()[0], a.pulse(), a.pulse()), ("gated", "admitted", "in", "in"))
+        check(int(a.reply[11]) > ROOM and a.reply[12] == str(ROOM), f"{a.reply[11:]}")
+        check_equal(a.leave(), "out")
+
+
+@test
+def renewals_and_refusals_do_not_fill_it_further():
+    scene = Scene()
+    stale = Holder(scene.writer.token, hold=scene.writer.hold)
+    scene.plain.release()
+    grant(scene.plain, 7)
+    held = Holder(int(scene.plain.field("t")), hold=scene.plain.field("h"))
+    check_equal(scene.resource.remove(stale)[0], "refused")
+    sizes = lambda: [STORE.redis("MEMORY", "USAGE", key) for key in (scene.plain.key, scene.plain.due)]  # noqa: E731
+    before = sizes()
+    with Full(STORE):
+        for _ in range(200):
+            check_equal(scene.plain.renew("id-7")[0], "renewed")
+            check_equal((scene.resource.remove(stale)[0], scene.resource.read_fenced(held)[0]), ("refused", "found"))
+    check_equal((sizes(), STORE.redis("LLEN", scene.plain.refusals)), (before, 1))
+
+
+@test
+def a_full_store_refuses_what_is_new_after_everything_else_was_said():
+    scene = Scene()
+    stale = Holder(scene.writer.token, hold="hold-other--")
+
+    def write(holder, key="", full="full"):
+        return STORE.call(script("write"), scene.resource.keys, *scene.resource.fence(holder), scene.resource.name, "", "", key,
+                          "d" if key else "", "tag-9", "text/x", "", b"new", *([full] if full else []))[0]
+
+    def admit(holder, kind, full="full"):
+        return STORE.call(script("intent_admit"), [scene.guarded.stripe, scene.guarded.key],
+                          *scene.gateway.arguments(scene.guarded, holder, kind, "h", "live", "w0.99"),
+                          *([full] if full else []))[0]
+
+    check_equal(STORE.unchanged_by(lambda: [write(scene.writer), 0]), ["full", 0])
+    check_equal((write(stale), write(scene.writer, "key-1"), write(scene.writer, full="")), ("refused", "repeated", "written"))
+    STORE.redis("HSET", RECORD, "routes", scene.gateway.routes)
+    before = STORE.dump()
+    check_equal([admit(scene.sender, kind) for kind in ("o", "o+", "c", "k", "a")], ["store-full"] * 5)
+    check_equal(STORE.dump(), before)
+    check_equal((admit(stale, "o"), admit(scene.sender, "o", full="")), ("refused", "sending"))
+
+
+main()
