@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gateway_scripts.h"
 
@@ -18,7 +19,7 @@ enum {
     LOG_AFTER_MS = 1000,
     NAMES_MAX = 4,
     NAMES_SIZE = NAMES_MAX * 80,
-    DOUBT_ARGS = 1
+    DOUBT_ARGS = 4
 };
 
 struct doubt {
@@ -26,7 +27,7 @@ struct doubt {
     int64_t epoch;   /* of the life that was looked at; 0: none */
     uint64_t due_ms; /* when to look again */
     uint64_t since_ms;
-    bool in_flight, stopped, is_logged;
+    bool in_flight, stopped, is_logged, differs; /* differs: as it was last logged */
     struct record_call call;
     char key[KEYS_STRIPE_SIZE];
     struct bytes argv[1 + DOUBT_ARGS + RECORD_ARGS];
@@ -74,11 +75,24 @@ void doubt_tick(struct doubt *doubt)
     doubt_ask(doubt);
 }
 
+/* "": it has none. */
+static const char *own_routes(const struct gateway *gateway)
+{
+    const struct route_table *table = atomic_load(&gateway->table);
+
+    return table != NULL ? table->hash : "";
+}
+
 static void doubt_ask(struct doubt *doubt)
 {
+    const struct gateway *gateway = doubt->own->gateway;
+
     doubt->call.store.done = doubt_told;
     doubt->argv[0] = keys_stripe(doubt->key, 0);
     doubt->argv[1] = BYTES("4");
+    doubt->argv[2] = bytes_of(gateway->id);
+    doubt->argv[3] = bytes_of(gateway->incarnation);
+    doubt->argv[4] = bytes_of(own_routes(gateway)); /* a table that was replaced is kept */
     doubt->in_flight = record_run(&doubt->own->record.line, &doubt->call, 0, &script_gateways_in_doubt, 1,
                                   1 + DOUBT_ARGS, doubt->argv) == PROBLEM_NONE;
 }
@@ -106,7 +120,8 @@ static void doubt_log(struct doubt *doubt, const struct store_reply *list)
 }
 
 /* For the other threads: how many, and the first of them. */
-static void doubt_publish(struct doubt *doubt, int64_t count, const struct store_reply *list)
+static void doubt_publish(struct doubt *doubt, int64_t count, const struct store_reply *list,
+                          struct bytes routes)
 {
     struct gateway_doubt *told = &doubt->own->gateway->in_doubt;
     const struct store_reply *first = list != NULL && store_reply_count(list) > 0 ? store_reply_list(list, 0)
@@ -116,12 +131,34 @@ static void doubt_publish(struct doubt *doubt, int64_t count, const struct store
 
     pthread_mutex_lock(&told->mutex);
     told->count = first != NULL ? (unsigned)count : 0;
+    snprintf(told->routes, sizeof(told->routes), "%.*s", (int)routes.len, routes.len > 0 ? routes.at : "");
     snprintf(told->first, sizeof(told->first), "%.*s %.*s", (int)gateway.len, gateway.at,
              (int)incarnation.len, incarnation.at);
     pthread_mutex_unlock(&told->mutex);
 }
 
-/* {"doubt", seq, how many, {{gateway, incarnation, state, since}, ...}} */
+static bool routes_differ(const struct gateway *gateway, const char *served)
+{
+    const char *own = own_routes(gateway);
+
+    return own[0] != '\0' && served[0] != '\0' && strcmp(own, served) != 0;
+}
+
+static void routes_log(struct doubt *doubt)
+{
+    struct gateway *gateway = doubt->own->gateway;
+    bool differs = routes_differ(gateway, gateway->in_doubt.routes);
+    struct log_field fields[] = {LOG_T("served", bytes_of(gateway->in_doubt.routes)),
+                                 LOG_T("own", bytes_of(own_routes(gateway))), LOG_END};
+
+    if (differs != doubt->differs) {
+        doubt->differs = differs;
+        log_event(&gateway->service->log, differs ? LOG_WARNING : LOG_INFO,
+                  differs ? "routes-differ" : "routes-differ-no-more", fields);
+    }
+}
+
+/* {"doubt", seq, how many, {{gateway, incarnation, state, since}, ...}, routes} */
 static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
@@ -133,8 +170,11 @@ static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
         return ANSWERED; /* the next tick asks again */
     }
     doubt->epoch = doubt->call.epoch;
-    doubt_publish(doubt, store_reply_integer(reply, 2), store_reply_list(reply, 3));
-    doubt->due_ms = loop_now_ms() + (doubt->own->gateway->in_doubt.count > 0 ? LOOK_MS : CALM_MS);
+    doubt_publish(doubt, store_reply_integer(reply, 2), store_reply_list(reply, 3),
+                  store_reply_text(reply, 4));
+    routes_log(doubt);
+    doubt->due_ms = loop_now_ms() +
+                    (doubt->own->gateway->in_doubt.count > 0 || doubt->differs ? LOOK_MS : CALM_MS);
     if (doubt->own->gateway->in_doubt.count == 0) {
         if (doubt->is_logged) {
             log_event(&doubt->own->gateway->service->log, LOG_INFO, "in-doubt-no-more",
@@ -167,14 +207,26 @@ void doubt_detail(char detail[DOUBT_DETAIL_SIZE], const char *begin, struct byte
 
 const char *doubt_lacking(struct worker *worker, char detail[READY_DETAIL_SIZE])
 {
+    const struct gateway *gateway = gateway_of(worker->service);
     struct gateway_doubt *told = &gateway_of(worker->service)->in_doubt;
-    char begin[96], first[sizeof(told->first)];
+    char begin[96], first[sizeof(told->first)], served[sizeof(told->routes)];
     unsigned count;
 
     pthread_mutex_lock(&told->mutex);
     count = told->count;
     memcpy(first, told->first, sizeof(first));
+    memcpy(served, told->routes, sizeof(served));
     pthread_mutex_unlock(&told->mutex);
+    if (routes_differ(gateway, served)) {
+        snprintf(
+            detail, READY_DETAIL_SIZE,
+            "All that is forwarded is answered 503 routes-differ: this gateway's table (%.12s) is not the "
+            "one "
+            "that the gateways of this store have agreed on (%.12s); the store may have been put back. When "
+            "all gateways have the right file: pawl routes adopt.",
+            own_routes(gateway), served);
+        return "routes-differ";
+    }
     if (count == 0) {
         return NULL;
     }

@@ -1,5 +1,6 @@
 /* doubt.h - who has yet to say what it had sent to upstreams, since a store has lost something
- * (docs/guarantees.md): looked at by the first worker, told by /readyz, the metrics and the log.
+ * (docs/guarantees.md), and whether this gateway's route table is the one that is served: looked at by the
+ * first worker, told by /readyz, the metrics and the log.
  *
  * It is looked at when a life of the store begins for this process, then every second for as long as somebody
  * is in doubt, and every five otherwise. */

@@ -28,12 +28,14 @@ struct retired_table {
     struct retired_table *next;
 };
 
-/* How many incarnations have yet to say what they had sent, and the first of them, as last looked at
- * (doubt.h). The first worker writes; it alone may read without the mutex. */
+/* How things stand for what is forwarded: how many incarnations have yet to say what they had sent, and the
+ * first of them, as last looked at (doubt.h). The first worker writes; it alone may read without the mutex.
+ */
 struct gateway_doubt {
     pthread_mutex_t mutex;
     unsigned count;
     char first[2 * MEMBER_ID_CHARS + 2];
+    char routes[ROUTE_HASH_CHARS + 1]; /* hash of the table that is served on this store; "": none is yet */
 };
 
 /* Of the whole process: service->more. */

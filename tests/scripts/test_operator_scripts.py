@@ -4,7 +4,7 @@
 import re
 
 from intents import DOUBT, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, RECORD, ROOT, Lease, Store, check, check_equal, main, test
+from lua_test import EPOCH, RECORD, ROOT, Lease, Store, check, check_equal, main, test, text
 
 STORE = Store()
 NOW, FRESH_MS = 1000000, 10000
@@ -155,11 +155,26 @@ def an_incarnation_that_joins_after_the_look_is_not_taken_for_dead():
 @test
 def who_is_in_doubt_is_told_in_the_order_of_names_and_counted_to_the_last():
     lease = begin()
-    check_equal(unchanged("gateways_in_doubt", lease, 9)[2:], [0, []])
+    me = ("gate-a", "life-2", "hash")
+    check_equal(unchanged("gateways_in_doubt", lease, 9, *me)[2:], [0, [], ""])
     STORE.redis("HSET", DOUBT, "gate-b life-1", "open 3", "gate-a life-2", f"dead {NOW} 5 3", "gate-a life-1", "open 3")
     all_of = [["gate-a", "life-1", "open", ""], ["gate-a", "life-2", "dead", str(NOW)], ["gate-b", "life-1", "open", ""]]
-    check_equal(unchanged("gateways_in_doubt", lease, 9)[2:], [3, all_of])
-    check_equal(unchanged("gateways_in_doubt", lease, 2)[2:], [3, all_of[:2]])
+    check_equal(unchanged("gateways_in_doubt", lease, 9, *me)[2:], [3, all_of, ""])
+    check_equal(unchanged("gateways_in_doubt", lease, 2, *me)[2:], [3, all_of[:2], ""])
+
+
+@test
+def which_routes_are_served_is_told_and_which_ones_a_gateway_has_is_kept_for_those_who_look():
+    lease, member = begin(), "pawl:{store}:m:gate-a"
+    ask = lambda *me: STORE.call(script("gateways_in_doubt"), [lease.stripe], 9, *me)  # noqa: E731
+    STORE.redis("HSET", "pawl:{store}", "routes", "served")
+    STORE.redis("HSET", member, "incarnation", "life-2")
+    for incarnation, table, wanted in (("life-1", "old", None), ("life-2", "", None), ("life-2", "one", "one"),
+                                       ("life-1", "old", "one"), ("life-2", "two", "two"), ("life-2", "", "")):
+        check_equal(ask("gate-a", incarnation, table), ["doubt", 0, 0, [], "served"])
+        check_equal(text(STORE.redis("HGET", member, "routes")), wanted, f"{incarnation} {table}")
+    ask("gate-b", "life-1", "one")
+    check_equal(STORE.redis("EXISTS", "pawl:{store}:m:gate-b"), 0)
 
 
 main()

@@ -322,7 +322,7 @@ def an_admission_whose_reply_is_under_way_is_not_closed():
 def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status():
     stage = Stage()
     stage.ready()
-    check_equal(stage.gateway("GET", "/readyz", held=False).json, {"status": "ready", "checks": {"store": "ok"}})
+    check_equal(stage.gateway("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
     check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
     stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
