@@ -7,7 +7,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/doctor.h"
 
-enum { DATE_PRECISION_MS = 1000 };
+enum { DATE_PRECISION_MS = 1000, MEMORY_WARN_PERCENT = 75 };
 
 struct service {
     const char *label, *program; /* "lease", "pawl-lease" */
@@ -84,22 +84,59 @@ static bool look_at_version(struct doctor *doctor, const struct service *service
     return right;
 }
 
+/* Before it is full: grants, sessions and writes end at 90 %. */
+static void look_at_memory(struct doctor *doctor, const struct service *service, const struct json *memory)
+{
+    int64_t used = memory != NULL ? ask_int(memory, "used_bytes") : 0;
+    int64_t allowed = memory != NULL ? ask_int(memory, "allowed_bytes") : 0;
+    struct doctor_finding *finding;
+
+    if (allowed <= 0 || used <= 0) {
+        return;
+    }
+    found(doctor, service, used / MEMORY_WARN_PERCENT < allowed / 100 ? DOCTOR_OK : DOCTOR_PROBLEM, "memory",
+          &finding);
+    doctor_say(finding->what, "the store uses %lld of the %lld bytes that %s allows it", (long long)used,
+               (long long)allowed, service->program);
+    if (finding->weight == DOCTOR_PROBLEM) {
+        doctor_say(finding->todo, "From 90 %% on nothing new is granted, opened or written (store-full): "
+                                  "give Redis more (maxmemory; "
+                                  "--store-memory-max of both services), or delete stored resources.");
+    }
+}
+
+static void tell_ready(struct doctor *doctor, const struct service *service, const struct json *json)
+{
+    struct bytes lacking = ask_text(json, "detail");
+    struct doctor_finding *finding;
+
+    found(doctor, service, lacking.len == 0 ? DOCTOR_OK : DOCTOR_PROBLEM, "ready", &finding);
+    if (lacking.len == 0) {
+        doctor_say(finding->what, "%s is ready", service->program);
+    } else {
+        doctor_say(finding->what, "%s serves, but not all of it: %.*s", service->program, (int)lacking.len,
+                   lacking.at);
+        doctor_say(finding->todo, "pawl store status, run where Redis can be reached, says more.");
+    }
+    look_at_memory(doctor, service, json_get_object(json, "store_memory", &(enum json_found){JSON_ABSENT}));
+}
+
 /* A problem says in its detail what is wrong and what to do now. */
 static void look_at_ready(struct doctor *doctor, const struct service *service,
                           enum http_client_outcome outcome, const struct http_client_answer *answer)
 {
-    bool answered = outcome == HTTP_CLIENT_ANSWERED, ready = answered && answer->status == 200;
+    bool answered = outcome == HTTP_CLIENT_ANSWERED;
     const char *why = NULL;
-    struct json *json = answered && !ready ? json_parse((struct bytes){answer->body, answer->len}, 16, &why)
-                                           : NULL;
+    struct json *json = answered ? json_parse((struct bytes){answer->body, answer->len}, 16, &why) : NULL;
     struct bytes detail = json != NULL ? ask_text(json, "detail") : BYTES("");
     struct doctor_finding *finding;
 
-    found(doctor, service, ready ? DOCTOR_OK : DOCTOR_PROBLEM, "ready", &finding);
-    if (ready) {
-        doctor_say(finding->what, "%s is ready", service->program);
+    if (json != NULL && answer->status == 200) {
+        tell_ready(doctor, service, json);
+        json_free(json);
         return;
     }
+    found(doctor, service, DOCTOR_PROBLEM, "ready", &finding);
     if (answered) {
         doctor_say(finding->what, "%s is not ready (%u): %.*s", service->program, answer->status,
                    (int)detail.len, detail.at != NULL ? detail.at : "");

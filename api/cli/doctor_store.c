@@ -61,9 +61,9 @@ int doctor_store(struct doctor *doctor)
     if (status == CLI_GO_ON) {
         tell_findings(doctor, &facts);
     }
-    if (status == CLI_GO_ON && facts.time_ms > 0) {
+    if (status == CLI_GO_ON && facts.now_ms > 0) {
         doctor_clock(doctor, "redis clock", "the clock of Redis' host",
-                     facts.time_ms - (before_ms + (after_ms - before_ms) / 2), after_ms - before_ms);
+                     facts.now_ms - (before_ms + (after_ms - before_ms) / 2), after_ms - before_ms);
     }
     if (status == CLI_UNREACHABLE) {
         tell_unreachable(doctor);

@@ -147,7 +147,10 @@ int store_desk_ask(struct store_desk *desk, struct store_ask *ask, const struct 
         desk->changed = desk->changed || !ask->reads;
         return ask->status;
     }
+    if (ask->may_be_refused && ask->call.refusal != NULL && ask->call.refusal->what != NULL)
+        return CLI_GO_ON;
     store_not_ready(desk->store, &detail);
+    detail = ask->call.refusal != NULL && ask->call.refusal->what != NULL ? ask->call.refusal->what : detail;
     if (ask->outcome == STORE_NOT_SENT)
         return doubt_tell(desk->changed ? DOUBT_UNKNOWN : DOUBT_NOT_DONE, desk->output,
                           "the store did not take %s: %s", script->name, detail);

@@ -34,7 +34,8 @@ void store_desk_close(struct store_desk *desk);
 struct store_ask {
     /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. */
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
-    bool reads; /* the script changes nothing, whatever becomes of it */
+    bool reads;          /* the script changes nothing, whatever becomes of it */
+    bool may_be_refused; /* then CLI_GO_ON all the same, and call.refusal says why */
     /* the desk's own */
     struct store_call call;
     enum store_outcome outcome;

@@ -108,9 +108,10 @@ static void facts_take_store(struct store_facts *facts, const struct store_reply
         const char *name;
         int64_t *place;
     } numbers[] = {
-        {"absent", &facts->absent},   {"shut", &facts->shut},    {"epoch", &facts->epoch},
-        {"roll", &facts->roll},       {"time", &facts->time_ms}, {"clock", &facts->clock_ms},
-        {"ceiling", &facts->ceiling}, {"top", &facts->top},
+        {"absent", &facts->absent},       {"shut", &facts->shut},  {"epoch", &facts->epoch},
+        {"roll", &facts->roll},           {"now", &facts->now_ms}, {"clock", &facts->clock_ms},
+        {"ceiling", &facts->ceiling},     {"top", &facts->top},    {"memory", &facts->memory},
+        {"maxmemory", &facts->maxmemory},
     };
     struct {
         const char *name;
@@ -129,6 +130,7 @@ static void facts_take_store(struct store_facts *facts, const struct store_reply
         {"redis_aof", facts->redis_aof, sizeof(facts->redis_aof)},
         {"redis_policy", facts->redis_policy, sizeof(facts->redis_policy)},
         {"redis_role", facts->redis_role, sizeof(facts->redis_role)},
+        {"routes", facts->routes, sizeof(facts->routes)},
     };
     struct bytes kind = store_reply_text(list, named_at(list, "kind"));
 
@@ -150,6 +152,7 @@ static void facts_take_member(struct member_fact *member, const struct store_rep
     take_text(list, "role", member->role, sizeof(member->role));
     take_text(list, "state", member->state, sizeof(member->state));
     take_text(list, "who", member->who, sizeof(member->who));
+    take_text(list, "routes", member->routes, sizeof(member->routes));
     member->floor = take_int(list, "floor");
     member->passed = take_int(list, "passed");
     member->roll = take_int(list, "roll");
@@ -197,6 +200,13 @@ static int facts_take(struct store_ask *ask, const struct store_reply *reply)
     return CLI_GO_ON;
 }
 
+static int writable_take(struct store_ask *ask, const struct store_reply *reply)
+{
+    (void)ask;
+    (void)reply;
+    return CLI_GO_ON;
+}
+
 int store_facts_refresh(struct store_desk *desk, struct store_facts *facts)
 {
     struct facts_ask ask = {.ask = {.take = facts_take, .reads = true}, .facts = facts};
@@ -204,7 +214,13 @@ int store_facts_refresh(struct store_desk *desk, struct store_facts *facts)
     const char *unsafe = store_unsafe(desk->store);
 
     copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
-    return store_desk_ask(desk, &ask.ask, &script_status, 1, 1, &key);
+    struct store_ask writable = {.take = writable_take, .reads = true, .may_be_refused = true};
+    int status = store_desk_ask(desk, &ask.ask, &script_status, 1, 1, &key);
+
+    if (status == CLI_GO_ON)
+        status = store_desk_ask(desk, &writable, &script_writable, 1, 1, &key);
+    facts->refusal = writable.call.refusal;
+    return status;
 }
 
 /* -- this machine */

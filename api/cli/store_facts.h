@@ -28,7 +28,8 @@ enum fact_kind {
 
 struct member_fact {
     char id[FACT_ID_SIZE], role[FACT_WORD_SIZE], state[FACT_WORD_SIZE], who[FACT_WHO_SIZE];
-    int64_t floor, passed; /* passed: highest token that a gateway let through, as it reported */
+    char routes[FACT_RUN_SIZE * 2]; /* hash of a gateway's route table; "": not known, or none */
+    int64_t floor, passed;          /* passed: highest token that a gateway let through, as it reported */
     int64_t roll, since;
     int64_t age_ms; /* since its last pulse; -1: not known */
     bool live, reported;
@@ -55,13 +56,16 @@ struct store_facts {
     bool has_record, open;
     int64_t absent, shut; /* stripes: not there; whose epoch is negative */
     char first_absent[FACT_WORD_SIZE];
-    int64_t epoch, roll, time_ms, clock_ms, ceiling, top;
+    int64_t epoch, roll, now_ms, clock_ms, ceiling, top; /* now_ms: by Redis' own clock */
+    int64_t memory, maxmemory;                           /* bytes; maxmemory 0: no bound */
+    char routes[FACT_RUN_SIZE * 2];                      /* hash of the table that is served; "": none yet */
     char top_stripe[FACT_WORD_SIZE];
     char run[FACT_RUN_SIZE], gate[FACT_WORD_SIZE + 8], why[FACT_WORD_SIZE], how[FACT_WORD_SIZE];
     char redis_run[FACT_RUN_SIZE], redis_version[FACT_WORD_SIZE], redis_aof[FACT_WORD_SIZE];
     char redis_policy[FACT_WORD_SIZE], redis_role[FACT_WORD_SIZE];
-    char unsafe[FACT_TEXT_SIZE]; /* a setting that can lose locks; "": none */
-    struct member_fact *members; /* store_facts_done() frees */
+    const struct store_refusal *refusal; /* what Redis says to a write; NULL: it takes it */
+    char unsafe[FACT_TEXT_SIZE];         /* a setting that can lose locks; "": none */
+    struct member_fact *members;         /* store_facts_done() frees */
     unsigned member_count;
     struct doubt_fact *doubts; /* the same */
     unsigned doubt_count;

@@ -76,6 +76,11 @@ static void show_numbers(const struct store_facts *facts)
     line("tokens", text);
     snprintf(text, sizeof(text), "%" PRId64 " ms ahead of Redis' TIME", facts->clock_ms);
     line("clock", text);
+    if (facts->maxmemory > 0)
+        snprintf(text, sizeof(text), "%" PRId64 " of %" PRId64 " bytes", facts->memory, facts->maxmemory);
+    else
+        snprintf(text, sizeof(text), "%" PRId64 " bytes, no maxmemory", facts->memory);
+    line("memory", text);
     snprintf(text, sizeof(text), "%" PRId64, facts->ending);
     line("with a TTL", facts->ending > 0 ? text : "no key of ours");
 }
@@ -247,6 +252,8 @@ static void json_redis(struct json_out *out, const struct store_facts *facts)
     json_text(out, "role", bytes_of(facts->redis_role));
     json_text(out, "aof_enabled", bytes_of(facts->redis_aof));
     json_text(out, "maxmemory_policy", bytes_of(facts->redis_policy));
+    json_int(out, "memory_bytes", facts->memory);
+    json_int(out, "maxmemory_bytes", facts->maxmemory);
     if (facts->unsafe[0] != '\0')
         json_text(out, "unsafe", bytes_of(facts->unsafe));
     else

@@ -9,14 +9,20 @@
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
 
+enum { MEMORY_WARN_PERCENT = 75, MEMORY_FULL_PERCENT = 90 };
+
 #define FLOOR_HINT "pawl store recover --floor N"
 
+static bool refuses_writes(const struct store_facts *facts);
 static void find_no_store(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_machine(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_gate(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_not_gated(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_grants(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_settings(const struct store_facts *facts, struct store_verdict *verdict);
+static void find_refusal(const struct store_facts *facts, struct store_verdict *verdict);
+static void find_memory(const struct store_facts *facts, struct store_verdict *verdict);
+static void find_routes(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_gone(const struct store_facts *facts, struct store_verdict *verdict);
 static void find_doubts(const struct store_facts *facts, struct store_verdict *verdict);
 
@@ -104,6 +110,12 @@ void store_verdict_make(const struct store_facts *facts, struct store_verdict *v
         return;
     }
     find_machine(facts, verdict);
+    find_memory(facts, verdict);
+    if (refuses_writes(facts)) {
+        find_refusal(facts, verdict); /* nobody can say that it lives: of that nothing follows */
+        find_settings(facts, verdict);
+        return;
+    }
     if (facts->gate[0] != '\0')
         find_gate(facts, verdict);
     else if (!store_facts_is_admitted(facts))
@@ -113,6 +125,59 @@ void store_verdict_make(const struct store_facts *facts, struct store_verdict *v
     find_settings(facts, verdict);
     find_gone(facts, verdict);
     find_doubts(facts, verdict);
+    find_routes(facts, verdict);
+}
+
+/* Also what keeps and gives back: a Redis that is only full takes that. */
+static bool refuses_writes(const struct store_facts *facts)
+{
+    return facts->refusal != NULL && strcmp(facts->refusal->check, STORE_FULL) != 0;
+}
+
+static void find_refusal(const struct store_facts *facts, struct store_verdict *verdict)
+{
+    struct store_finding *finding = finding_add(verdict, CLI_REFUSED);
+
+    WHAT(finding, "%s; while that is so nobody can act, and no service can say that it lives",
+         facts->refusal->what);
+    ADVISE(finding, "%s", facts->refusal->todo);
+}
+
+static void find_memory(const struct store_facts *facts, struct store_verdict *verdict)
+{
+    int64_t percent = facts->maxmemory > 0 ? facts->memory / (facts->maxmemory / 100 + 1) : 0;
+    bool full = percent >= MEMORY_FULL_PERCENT || (facts->refusal != NULL && !refuses_writes(facts));
+    struct store_finding *finding;
+
+    if (!full && percent < MEMORY_WARN_PERCENT)
+        return;
+    finding = finding_add(verdict, full ? CLI_REFUSED : CLI_OK);
+    WHAT(finding,
+         "Redis uses %" PRId64 " of the %" PRId64
+         " bytes it may (maxmemory): %s %d %% on no new grants, sessions or "
+         "writes are taken (store-full); what is held is kept and given back all the same",
+         facts->memory, facts->maxmemory, full ? "from" : "it is not far from", MEMORY_FULL_PERCENT);
+    ADVISE(finding,
+           "Give it more (CONFIG SET maxmemory, and in its configuration file), or delete stored resources.");
+}
+
+static void find_routes(const struct store_facts *facts, struct store_verdict *verdict)
+{
+    for (unsigned i = 0; i < facts->member_count && facts->routes[0] != '\0'; i++) {
+        const struct member_fact *member = &facts->members[i];
+        struct store_finding *finding;
+
+        if (!member->live || member->routes[0] == '\0' || strcmp(member->routes, facts->routes) == 0)
+            continue;
+        finding = finding_add(verdict, CLI_REFUSED);
+        name_add(finding->what, "all that gateway ", member->id, member);
+        WHAT(finding,
+             " forwards is answered 503 routes-differ: its table is %.12s, and the gateways of this store "
+             "have agreed "
+             "on %.12s; the store may have been put back to before a change of routes",
+             member->routes, facts->routes);
+        ADVISE(finding, "When all gateways have the right file: pawl routes adopt, at one that has it.");
+    }
 }
 
 static void find_no_store(const struct store_facts *facts, struct store_verdict *verdict)

@@ -182,6 +182,42 @@ TEST(who_is_in_doubt_is_told_with_what_ends_it)
           "pawl resolve --gateway gate-7 --incarnation one --dead");
 }
 
+/* Nobody's heartbeat arrives, so all look dead: of that nothing follows, and nothing is advised that ends
+ * holds. */
+TEST(a_redis_that_takes_no_writes_is_told_and_nothing_else_is_made_of_it)
+{
+    static const struct store_refusal refusal = {.code = "NOREPLICAS",
+                                                 .check = "store-refuses-writes",
+                                                 .what = "takes no writes",
+                                                 .todo = "bring them back"};
+
+    AFTER((s.facts.refusal = &refusal, s.members[0].live = s.members[1].live = false), CLI_REFUSED,
+          "takes no writes");
+    AFTER((s.facts.refusal = &refusal, TEXT(s.facts.gate, "gate"), TEXT(s.facts.why, "restarted")),
+          CLI_REFUSED, "bring them back");
+}
+
+TEST(memory_is_told_before_it_is_full_and_when_it_is)
+{
+    static const struct store_refusal full = {
+        .code = "OOM", .check = STORE_FULL, .what = "full", .todo = "more"};
+
+    AFTER((s.facts.memory = 7400, s.facts.maxmemory = 10000), CLI_OK, NULL);
+    AFTER((s.facts.memory = 7600, s.facts.maxmemory = 10000), CLI_OK, "not far from 90 %");
+    AFTER((s.facts.memory = 9200, s.facts.maxmemory = 10000), CLI_REFUSED, "store-full");
+    AFTER((s.facts.memory = 100, s.facts.maxmemory = 10000, s.facts.refusal = &full), CLI_REFUSED,
+          "store-full");
+    AFTER((s.facts.memory = 9200, s.facts.maxmemory = 0), CLI_OK, NULL);
+}
+
+TEST(a_gateway_with_another_table_than_the_one_that_is_served_is_told)
+{
+    AFTER((TEXT(s.facts.routes, "one"), TEXT(s.members[1].routes, "one")), CLI_OK, NULL);
+    AFTER((TEXT(s.members[1].routes, "one")), CLI_OK, NULL);
+    AFTER((TEXT(s.facts.routes, "one")), CLI_OK, NULL);
+    AFTER((TEXT(s.facts.routes, "one"), TEXT(s.members[1].routes, "two")), CLI_REFUSED, "pawl routes adopt");
+}
+
 int main(void)
 {
     RUN(a_store_in_order_gives_no_cause_for_complaint);
@@ -196,5 +232,8 @@ int main(void)
     RUN(settings_that_can_lose_locks_and_keys_with_an_end_are_told);
     RUN(who_is_gone_without_a_word_is_told_while_grants_go_on);
     RUN(who_is_in_doubt_is_told_with_what_ends_it);
+    RUN(a_redis_that_takes_no_writes_is_told_and_nothing_else_is_made_of_it);
+    RUN(memory_is_told_before_it_is_full_and_when_it_is);
+    RUN(a_gateway_with_another_table_than_the_one_that_is_served_is_told);
     return check_done();
 }

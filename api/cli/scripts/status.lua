@@ -151,6 +151,11 @@ fact('redis_version', info('server', 'redis_version'))
 fact('redis_aof', info('persistence', 'aof_enabled'))
 fact('redis_policy', info('memory', 'maxmemory_policy'))
 fact('redis_role', info('replication', 'role'))
+fact('now', RAW_MS) -- by Redis' own clock
+fact('memory', (tonumber(info('memory', 'used_memory')) or 0)
+    - (tonumber(info('memory', 'mem_not_counted_for_evict')) or 0))
+fact('maxmemory', tonumber(info('memory', 'maxmemory')) or 0)
+fact('routes', store.routes or '') -- hash of the table that is served
 
 local members = {}
 for n, id in ipairs(ids) do
@@ -163,6 +168,7 @@ for n, id in ipairs(ids) do
         'passed', tonumber(one.rpassed) or 0, -- highest token that a gateway let through, as it reported
         'roll', tonumber(reported and one.rroll or one.roll) or 0, 'since', tonumber(one.since) or 0,
         'age', at and at > 0 and RAW_MS - at or -1, -- ms since its last pulse; -1: not known
+        'routes', one.routes or '', -- hash of a gateway's table
         'live', is_fresh(one) and 1 or 0, 'reported', reported and 1 or 0, 'who', one.who or '',
     }
 end
