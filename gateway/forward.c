@@ -223,6 +223,8 @@ static enum step forward_route(struct forward *f)
     f->gate.lease = (struct bytes){f->match.lease, f->match.lease_len};
     f->gate.resource = (struct bytes){f->match.path, f->match.path_len};
     http_note_lease(req, f->gate.lease);
+    f->gate.store = bytes_of(f->route->store);
+    f->gate.by_mark = f->route->check == ROUTE_MARK;
     f->is_write = !route_reads(f->route, http_method_text(req));
     f->is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
@@ -298,6 +300,7 @@ bool forward_refuses(struct http_request *req)
         return true;
     }
     gate.lease = (struct bytes){match.lease, match.lease_len};
+    gate.store = bytes_of(match.route->store);
     return !is_open_read(match.route, req) && gate_read_token(&gate) != PROBLEM_NONE;
 }
 

@@ -43,7 +43,7 @@ static const struct store_script *ask_fill(struct forward *f)
     gate_add_key(gate, gate_stripe(gate));
     gate_add_key(gate, gate_lease_key(gate));
     gate_add_fence(gate);
-    gate_add(gate, f->route->check == ROUTE_LIVE ? BYTES("live") : BYTES("mark"));
+    gate_add(gate, bytes_of(f->route->check_text));
     gate_add(gate, bytes_of(f->use->table->hash));
     if (!f->is_write) {
         gate_add(gate, bytes_of(f->route->unknown_text));
@@ -159,7 +159,7 @@ static enum step forward_admitted(struct forward *f, const struct store_reply *r
 
     f->mark = store_reply_integer(reply, 2);
     f->queued_len = 0;
-    life_let_through(f->own->record.line.life, f->gate.claim.token.number);
+    gate_let_through(&f->gate);
     if (f->is_write) {
         if (text.len == 0 || text.len > INTENT_TEXT_MAX) {
             admission_forget(f);

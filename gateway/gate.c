@@ -33,10 +33,19 @@ bool gate_has_token(const struct http_request *req)
     return count > 0;
 }
 
+static enum problem store_problem(const struct gate_call *gate)
+{
+    if (gate->store.len == 0) {
+        return record_store_problem(record_line_of(gate->req), gate->claim.store);
+    }
+    return bytes_equal(gate->claim.store, gate->store) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
+}
+
 enum problem gate_read_token(struct gate_call *gate)
 {
     unsigned count = 0;
     struct bytes header = http_header(gate->req, "Fencing-Token", &count);
+    enum problem bad;
 
     if (count == 0) {
         return PROBLEM_TOKEN_REQUIRED;
@@ -50,6 +59,10 @@ enum problem gate_read_token(struct gate_call *gate)
     case TOKEN_GOOD: break;
     }
     gate->claimed = true;
+    bad = store_problem(gate);
+    if (bad != PROBLEM_NONE) {
+        return bad;
+    }
     return bytes_equal(gate->claim.lease, gate->lease) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 

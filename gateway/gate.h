@@ -1,9 +1,9 @@
 /* gate.h - what every request at the gate has: a resource or a lease, a token, one call to the store.
  *
  * The order of the fence (docs/contract.md, "The check"): token-required, malformed-token, bad-signature,
- * wrong-lease are found here, without the store; wrong-mode, unissued-token, stale-token, lease-expired
- * by the script, in one step with the deed (scripts/lib/fence.lua). Every checked answer carries
- * Fencing-Status. */
+ * wrong-store, wrong-lease are found here, without the store; wrong-mode, unissued-token, stale-token,
+ * lease-expired by the script, in one step with the deed (scripts/lib/fence.lua). Every checked answer
+ * carries Fencing-Status. */
 #ifndef PAWL_GATEWAY_GATE_H
 #define PAWL_GATEWAY_GATE_H
 
@@ -24,6 +24,8 @@ struct gate_call {
     struct http_request *req;
     enum gate_status statuses;
     struct bytes lease, resource; /* resource is empty for the check endpoint */
+    struct bytes store;           /* whose tokens are taken; empty: those of the gateway's own */
+    bool by_mark; /* the check `mark`: what it lets through says nothing of what the store has granted */
     struct token_claim claim;
     const char *assumes; /* a refusal rests on this; NULL: on nothing */
     bool claimed;        /* claim says something, if only to be told in the refusal */
@@ -40,7 +42,8 @@ struct gate_call {
 const char *gate_init_resource(struct gate_call *gate, struct http_request *req, struct bytes raw);
 const char *gate_init_lease(struct gate_call *gate, struct http_request *req, struct bytes raw);
 
-/* The Fencing-Token: PROBLEM_NONE, TOKEN_REQUIRED, MALFORMED_TOKEN, BAD_SIGNATURE or WRONG_LEASE. */
+/* The Fencing-Token: PROBLEM_NONE, TOKEN_REQUIRED, MALFORMED_TOKEN, BAD_SIGNATURE, WRONG_STORE or
+ * WRONG_LEASE; a 503 while this gateway does not know its own store. */
 enum problem gate_read_token(struct gate_call *gate);
 bool gate_has_token(const struct http_request *req);
 
@@ -72,6 +75,8 @@ enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const c
 /* The same, and to send the request again as it is would not be safe: not retryable, whatever the problem
  * says. */
 enum step gate_fail_final(struct gate_call *gate, enum problem problem, const char *detail);
+/* The store's script let the token through: that it was granted must not be forgotten. */
+void gate_let_through(const struct gate_call *gate);
 /* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
 void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee);
 

@@ -18,6 +18,7 @@ enum {
     ROUTES_MAX = 1000,
     ROUTE_CAPTURES_MAX = 8,
     ROUTE_PATH_MAX = 4096, /* a canonical path with its NUL */
+    ROUTE_STORE_SIZE = 25, /* the id of a store with its NUL */
     ROUTE_HASH_CHARS = 43, /* BLAKE2b-256, base64url: digest_text() */
     ROUTE_WHY_SIZE = 512
 };
@@ -55,14 +56,16 @@ struct route {
     enum route_aid aid;
     enum route_body body;
     bool serial;
-    uint64_t grace_ms;     /* ROUTE_GRACE: 1,000 to 86,400,000 */
-    uint64_t timeout_ms;   /* for the upstream's whole head of an answer, and for a turn in the queue; 100 to
-                              600,000, default 30,000 */
-    uint64_t max_body;     /* bytes; 0: no limit */
-    char unknown_text[24]; /* for the intent: "h", "p", "g5000" */
-    const char *probe_method; /* ROUTE_PROBE: "GET" or "HEAD"; else NULL */
-    char *probe;              /* ROUTE_PROBE: template of the path, filled in by route_probe_path() */
-    struct route_own *own;    /* route.c's: templates, lists of methods, headers and statuses */
+    uint64_t grace_ms;   /* ROUTE_GRACE: 1,000 to 86,400,000 */
+    uint64_t timeout_ms; /* for the upstream's whole head of an answer, and for a turn in the queue; 100 to
+                            600,000, default 30,000 */
+    uint64_t max_body;   /* bytes; 0: no limit */
+    char store[ROUTE_STORE_SIZE]; /* ROUTE_MARK: whose tokens it takes; "": the gateway's own store's */
+    char check_text[ROUTE_STORE_SIZE + 5]; /* for the scripts: "live", "mark", "mark STORE" */
+    char unknown_text[24];                 /* for the intent: "h", "p", "g5000" */
+    const char *probe_method;              /* ROUTE_PROBE: "GET" or "HEAD"; else NULL */
+    char *probe;           /* ROUTE_PROBE: template of the path, filled in by route_probe_path() */
+    struct route_own *own; /* route.c's: templates, lists of methods, headers and statuses */
 };
 
 struct route_table {

@@ -202,6 +202,9 @@ static bool check_same_things(struct route_reading *reading, const struct route 
         return refuse_pair(reading, before,
                            "one says check live, the other mark: neither knows the other's mark");
     }
+    if (strcmp(route->store, before->store) != 0) {
+        return refuse_pair(reading, before, "they name different stores: neither knows the other's mark");
+    }
     if (ordered != (before->guarantee == ROUTE_ORDERED)) {
         return refuse_pair(reading, before,
                            "only one of them is ordered: a newer write by the other would not wait");

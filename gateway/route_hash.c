@@ -105,6 +105,9 @@ static void put_route(FILE *out, const struct route *route)
     put_upstream(out, route->upstream);
     put_number(out, route->guarantee);
     put_number(out, route->check);
+    if (route->store[0] != '\0') {
+        put(out, route->store);
+    }
     put_number(out, route->reads);
     put_number(out, route->aid);
     put_number(out, route->serial);

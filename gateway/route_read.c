@@ -3,6 +3,9 @@
 
 #include "gateway/route_internal.h"
 #include "shared/ascii.h"
+#include "shared/token.h"
+
+_Static_assert((int)ROUTE_STORE_SIZE == (int)TOKEN_STORE_CHARS + 1, "it fits");
 
 enum {
     GRACE_MS_MIN = 1000,
@@ -22,6 +25,7 @@ static const char *const incompletes[] = {"in-doubt", "never-applied", NULL};
 
 static bool read_where(struct route_reading *reading, const struct json *json);
 static bool read_promise(struct route_reading *reading, const struct json *json);
+static bool read_store(struct route_reading *reading, const struct json *json);
 static bool read_unknown(struct route_reading *reading, const struct json *json);
 static bool read_limits(struct route_reading *reading, const struct json *json);
 static bool read_body(struct route_reading *reading, const struct json *json);
@@ -29,9 +33,10 @@ static bool read_body(struct route_reading *reading, const struct json *json);
 bool route_read(struct route_reading *reading, const struct json *json)
 {
     static const char *const names[] = {
-        "match",   "lease",           "upstream",   "guarantee",  "check",   "read_methods",    "reads",
-        "serial",  "unknown",         "timeout_ms", "max_body",   "headers", "upstream_checks", "if_match",
-        "ca_file", "unsure_statuses", "body",       "incomplete", NULL};
+        "match",           "lease",   "upstream",        "guarantee", "check",
+        "read_methods",    "reads",   "serial",          "unknown",   "timeout_ms",
+        "max_body",        "headers", "upstream_checks", "if_match",  "ca_file",
+        "unsure_statuses", "body",    "incomplete",      "store",     NULL};
     const char *unknown;
 
     if (!read_where(reading, json)) {
@@ -41,8 +46,8 @@ bool route_read(struct route_reading *reading, const struct json *json)
     if (unknown != NULL) {
         return route_wrong(reading, "the member %.64s is not known here", unknown);
     }
-    return read_promise(reading, json) && read_unknown(reading, json) && read_limits(reading, json) &&
-           read_body(reading, json) && route_methods_read(reading, json) &&
+    return read_promise(reading, json) && read_store(reading, json) && read_unknown(reading, json) &&
+           read_limits(reading, json) && read_body(reading, json) && route_methods_read(reading, json) &&
            route_headers_read(reading, json) && route_statuses_read(reading, json);
 }
 
@@ -167,6 +172,28 @@ static bool read_promise(struct route_reading *reading, const struct json *json)
     route->check = (enum route_check)check;
     route->reads = (enum route_reads)reads;
     route->aid = checks_itself ? ROUTE_AID_CHECKS : if_match ? ROUTE_AID_IF_MATCH : ROUTE_AID_NONE;
+    return true;
+}
+
+static bool read_store(struct route_reading *reading, const struct json *json)
+{
+    struct route *route = reading->route;
+    struct bytes store;
+
+    if (!member_text(reading, json, "store", &store)) {
+        return false;
+    }
+    if (store.len > 0 && route->check != ROUTE_MARK) {
+        return route_wrong(reading,
+                           "store is for check mark: a hold is live in the gateway's own store only");
+    }
+    if (store.len > 0 && !token_is_store(store)) {
+        return route_wrong(reading, "store must be the id of a store: %d characters of A-Z a-z 0-9 _ -",
+                           TOKEN_STORE_CHARS);
+    }
+    snprintf(route->store, sizeof(route->store), "%.*s", (int)store.len, store.len > 0 ? store.at : "");
+    snprintf(route->check_text, sizeof(route->check_text), "%s%s%s", checks[route->check],
+             store.len > 0 ? " " : "", route->store);
     return true;
 }
 

@@ -33,11 +33,16 @@ static void status_put(struct gate_call *gate, const char *verdict, const char *
     http_reply_header(gate->req, "Fencing-Status", (struct bytes){text, len});
 }
 
-void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee)
+void gate_let_through(const struct gate_call *gate)
 {
-    if (gate->claimed) {
+    if (gate->claimed && !gate->by_mark) {
         life_let_through(record_line_of(gate->req)->life, gate->claim.token.number);
     }
+}
+
+void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee)
+{
+    gate_let_through(gate);
     status_put(gate, "accepted", NULL, mark, guarantee);
 }
 

@@ -187,7 +187,7 @@ static enum step all_told(struct http_request *req, struct bytes lease_id, const
         }
         grant.lease_id = lease_id;
         grant.waited_ms = waited_ms;
-        grant_write(json, worker_of(req)->keys, &grant, header);
+        grant_write(req, &grant, header);
     }
     json_list_end(json);
     json_object_end(json);

@@ -1,7 +1,7 @@
 /* grant.c - what a holder is told of its hold. */
 #include "lease/grant.h"
 
-#include "shared/service.h"
+#include "shared/record/daemon.h"
 
 /* Its name; false: it is none. */
 static bool mode_read(struct bytes name, enum token_mode *mode)
@@ -40,11 +40,15 @@ bool grant_is_sound(const struct grant *grant)
            grant->hold.len <= TOKEN_HOLD_MAX;
 }
 
-struct bytes grant_write(struct json_out *json, const struct token_keys *keys, const struct grant *grant,
-                         char header[TOKEN_HEADER_SIZE])
+struct bytes grant_write(struct http_request *req, const struct grant *grant, char header[TOKEN_HEADER_SIZE])
 {
-    struct token_claim claim = {grant->token, grant->lease, grant->mode, grant->hold};
-    struct bytes fencing_token = {header, token_sign(keys, &claim, header)};
+    struct json_out *json = http_json(req);
+    struct token_claim claim = {.token = grant->token,
+                                .lease = grant->lease,
+                                .store = bytes_of(life_store(record_line_of(req)->life)),
+                                .mode = grant->mode,
+                                .hold = grant->hold};
+    struct bytes fencing_token = {header, token_sign(worker_of(req)->keys, &claim, header)};
 
     json_object(json, NULL);
     json_text(json, "lease", grant->lease);
@@ -71,7 +75,7 @@ enum step grant_answer(struct http_request *req, const struct grant *grant, unsi
     if (!grant_is_sound(grant)) {
         return http_refuse(req, PROBLEM_INTERNAL);
     }
-    http_reply_header(req, "Fencing-Token", grant_write(http_json(req), worker_of(req)->keys, grant, header));
+    http_reply_header(req, "Fencing-Token", grant_write(req, grant, header));
     http_reply_json(req);
     return http_answer(req, status);
 }

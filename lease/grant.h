@@ -19,10 +19,9 @@ struct grant {
 void grant_read(struct grant *grant, const struct store_reply *reply);
 /* Whether it can be signed: a record that is not one of ours must not reach the signature, which asserts. */
 bool grant_is_sound(const struct grant *grant);
-/* One grant as a JSON object in a list (or alone); the value of its header, which lies in header. It must be
- * sound. */
-struct bytes grant_write(struct json_out *json, const struct token_keys *keys, const struct grant *grant,
-                         char header[TOKEN_HEADER_SIZE]);
+/* One grant as a JSON object in a list (or alone), into http_json(req); the value of its header, which lies
+ * in header. It must be sound. */
+struct bytes grant_write(struct http_request *req, const struct grant *grant, char header[TOKEN_HEADER_SIZE]);
 /* Signs and answers: status is 201 or 200; one that is not sound is 500. Ends the request. */
 enum step grant_answer(struct http_request *req, const struct grant *grant, unsigned status);
 

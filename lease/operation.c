@@ -74,6 +74,7 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     unsigned count = 0;
     struct bytes header = http_header(call->req, "Fencing-Token", &count);
     struct token_claim claim;
+    enum problem problem;
 
     *hold = (struct bytes){"", 0};
     if (count == 0) {
@@ -86,6 +87,10 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
     case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
     case TOKEN_GOOD: break;
+    }
+    problem = record_store_problem(record_line_of(call->req), claim.store);
+    if (problem != PROBLEM_NONE) {
+        return problem;
     }
     *hold = claim.hold;
     return bytes_equal(claim.lease, call->name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;

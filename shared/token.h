@@ -1,11 +1,12 @@
 /* token.h - the fencing token and its header value.
  *
- *   34;lease="orders:42";mode=exclusive;epoch=1;hold="Zk3v9a1BQ2x8";kid="k1";sig=:BASE64:
+ *   34;lease="orders:42";store="Q2x8Zk3v9a1BQ2x8Zk3v9a1B";mode=exclusive;epoch=1;hold="Zk3v9a1BQ2x8";
+ *   kid="k1";sig=:BASE64:
  *
  * A Structured Field Item (RFC 9651): an Integer and its parameters, in this order, and only this canonical
- * text: no spaces, no leading zeros, padded base64 with zero spare bits (RFC 4648 section 3.5). sig is
- * HMAC-SHA256 (RFC 2104), full length, with the key named kid over all bytes in front of ";sig=". Anyone may
- * read it; only the owners of the keys can make one. */
+ * text: no spaces (it is one line), no leading zeros, padded base64 with zero spare bits (RFC 4648
+ * section 3.5). sig is HMAC-SHA256 (RFC 2104), full length, with the key named kid over all bytes in front of
+ * ";sig=". Anyone may read it; only the owners of the keys can make one. */
 #ifndef PAWL_SHARED_TOKEN_H
 #define PAWL_SHARED_TOKEN_H
 
@@ -18,6 +19,7 @@ enum {
     TOKEN_HEADER_MAX = 1024, /* bytes of a header value that are looked at; more is malformed */
     TOKEN_HEADER_SIZE = 512, /* enough for every one that token_sign() makes, with its NUL */
     TOKEN_LEASE_MAX = 128,   /* as NAME_MAX_BYTES of shared/record/name.h */
+    TOKEN_STORE_CHARS = 24,  /* as STORE_ID_CHARS of shared/record/state_dir.h: [A-Za-z0-9_-] */
     TOKEN_HOLD_MIN = 12,
     TOKEN_HOLD_MAX = 16, /* [A-Za-z0-9_-], random */
     TOKEN_KID_MAX = 32,
@@ -42,6 +44,8 @@ enum token_mode { TOKEN_EXCLUSIVE, TOKEN_SHARED, TOKEN_PERMITS };
 struct token_claim {
     struct token token;
     struct bytes lease; /* a valid lease name */
+    struct bytes
+        store; /* the id of the store that granted it: two stores have nothing to do with each other */
     enum token_mode mode;
     struct bytes hold;
 };
@@ -76,6 +80,8 @@ enum token_verdict { TOKEN_GOOD, TOKEN_MALFORMED, TOKEN_BAD_SIGNATURE /* or unkn
  * Constant time in the signature. */
 enum token_verdict token_verify(const struct token_keys *keys, struct bytes header,
                                 struct token_claim *claim);
+/* Whether this can be the id of a store. */
+bool token_is_store(struct bytes text);
 /* Only the grammar; for tools without a key. */
 bool token_read(struct bytes header, struct token_claim *claim, struct bytes *kid);
 

@@ -39,6 +39,11 @@ static bool is_lease(struct bytes text)
     return text.len <= TOKEN_LEASE_MAX && ascii_is_name(text);
 }
 
+bool token_is_store(struct bytes text)
+{
+    return text.len == TOKEN_STORE_CHARS && ascii_is_word(text, BYTES("_-"));
+}
+
 static bool is_hold(struct bytes text)
 {
     return text.len >= TOKEN_HOLD_MIN && text.len <= TOKEN_HOLD_MAX && ascii_is_word(text, BYTES("_-"));
@@ -52,7 +57,7 @@ static bool is_number(int64_t value)
 bool token_claim_is_valid(const struct token_claim *claim)
 {
     return is_number(claim->token.number) && is_number(claim->token.epoch) && (unsigned)claim->mode < MODES &&
-           is_lease(claim->lease) && is_hold(claim->hold);
+           is_lease(claim->lease) && token_is_store(claim->store) && is_hold(claim->hold);
 }
 
 /* Padded base64 of exactly 32 bytes (RFC 4648 section 4): 43 characters and one "=". The last character
@@ -115,6 +120,11 @@ static bool take_lease(struct bytes *rest, struct bytes *lease)
     return take(rest, BYTES(";lease=\"")) && take_quoted(rest, lease) && is_lease(*lease);
 }
 
+static bool take_store(struct bytes *rest, struct bytes *store)
+{
+    return take(rest, BYTES(";store=\"")) && take_quoted(rest, store) && token_is_store(*store);
+}
+
 static bool take_mode(struct bytes *rest, enum token_mode *mode)
 {
     if (!take(rest, BYTES(";mode=")))
@@ -146,8 +156,8 @@ static bool take_kid(struct bytes *rest, struct bytes *kid)
 static bool take_signed_part(struct bytes *rest, struct token_claim *claim, struct bytes *kid)
 {
     return take_number(rest, &claim->token.number) && take_lease(rest, &claim->lease) &&
-           take_mode(rest, &claim->mode) && take_epoch(rest, &claim->token.epoch) &&
-           take_hold(rest, &claim->hold) && take_kid(rest, kid);
+           take_store(rest, &claim->store) && take_mode(rest, &claim->mode) &&
+           take_epoch(rest, &claim->token.epoch) && take_hold(rest, &claim->hold) && take_kid(rest, kid);
 }
 
 /* The signature is the end. */
@@ -207,6 +217,7 @@ size_t token_text_write(const struct token_claim *claim, struct bytes kid, char 
     char *at = put_number(buf, claim->token.number);
 
     at = put(put(at, BYTES(";lease=\"")), claim->lease);
+    at = put(put(at, BYTES("\";store=\"")), claim->store);
     at = put(put(at, BYTES("\";mode=")), mode_names[claim->mode]);
     at = put_number(put(at, BYTES(";epoch=")), claim->token.epoch);
     at = put(put(at, BYTES(";hold=\"")), claim->hold);

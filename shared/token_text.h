@@ -9,8 +9,9 @@ enum {
     TOKEN_MAC_BYTES = 32,
     TOKEN_MAC_TEXT = 44, /* the same in padded base64 */
     /* The longest text in front of ";sig=". */
-    TOKEN_SIGNED_MAX = TOKEN_DIGITS_MAX + sizeof(";lease=\"\";mode=exclusive;epoch=;hold=\"\";kid=\"\"") - 1 +
-                       TOKEN_LEASE_MAX + TOKEN_DIGITS_MAX + TOKEN_HOLD_MAX + TOKEN_KID_MAX
+    TOKEN_SIGNED_MAX = TOKEN_DIGITS_MAX +
+                       sizeof(";lease=\"\";store=\"\";mode=exclusive;epoch=;hold=\"\";kid=\"\"") - 1 +
+                       TOKEN_LEASE_MAX + TOKEN_STORE_CHARS + TOKEN_DIGITS_MAX + TOKEN_HOLD_MAX + TOKEN_KID_MAX
 };
 
 struct token_text {

@@ -119,7 +119,7 @@ static const char *remedy_of(const struct http_client_answer *answer)
         return "Give both services the same key file (--keys), and send them SIGHUP to read it again.";
     }
     if (ask_is_problem(answer, "unissued-token") || ask_is_problem(answer, "stale-token") ||
-        ask_is_problem(answer, "lease-expired")) {
+        ask_is_problem(answer, "lease-expired") || ask_is_problem(answer, "wrong-store")) {
         return "Give both services the same Redis (--redis): the gateway does not know this grant.";
     }
     return "Its log says more; the code of the problem is in the answer.";

@@ -80,6 +80,7 @@ static const char *signature_name(enum signature signature)
 static void verify_print_text(const struct verify *v)
 {
     printf("lease      %.*s\n", (int)v->claim.lease.len, v->claim.lease.at);
+    printf("store      %.*s\n", (int)v->claim.store.len, v->claim.store.at);
     printf("token      %" PRId64 "\n", v->claim.token.number);
     printf("epoch      %" PRId64 "\n", v->claim.token.epoch);
     printf("mode       %s\n", token_mode_name(v->claim.mode));
@@ -96,6 +97,7 @@ static void verify_print_json(const struct verify *v)
     json_out_init(&out);
     json_object(&out, NULL);
     json_text(&out, "lease", v->claim.lease);
+    json_text(&out, "store", v->claim.store);
     json_int(&out, "token", v->claim.token.number);
     json_int(&out, "epoch", v->claim.token.epoch);
     json_text(&out, "mode", bytes_of(token_mode_name(v->claim.mode)));

@@ -21,6 +21,12 @@ CREATE TABLE IF NOT EXISTS pawl.keys (
     outer_pad BINARY(64) NOT NULL
 ) ENGINE = InnoDB;
 
+-- Whose tokens are taken: the id of one lease store, named by pawl.pawl_store(). No row: nobody's.
+CREATE TABLE IF NOT EXISTS pawl.store (
+    only_one TINYINT PRIMARY KEY,
+    id VARCHAR(24) CHARACTER SET ascii COLLATE ascii_nopad_bin NOT NULL
+) ENGINE = InnoDB;
+
 -- A mark is never lowered and never forgotten. moves: how often it was fenced; so a snapshot can be told from now.
 CREATE TABLE IF NOT EXISTS pawl.marks (
     lease VARCHAR(128) CHARACTER SET ascii COLLATE ascii_nopad_bin PRIMARY KEY,
@@ -28,6 +34,10 @@ CREATE TABLE IF NOT EXISTS pawl.marks (
     token BIGINT NOT NULL,
     moves BIGINT UNSIGNED NOT NULL
 ) ENGINE = InnoDB;
+-- Each store has numbers of its own. '': marks from before tokens named their store; pawl_store() says whose they are.
+ALTER TABLE pawl.marks
+    ADD COLUMN IF NOT EXISTS store VARCHAR(24) CHARACTER SET ascii COLLATE ascii_nopad_bin NOT NULL DEFAULT '',
+    DROP PRIMARY KEY, ADD PRIMARY KEY (store, lease);
 
 -- The lines of a key file on their way to pawl.keys.
 CREATE TABLE IF NOT EXISTS pawl.key_file (
@@ -36,6 +46,7 @@ CREATE TABLE IF NOT EXISTS pawl.key_file (
 ) ENGINE = InnoDB;
 
 GRANT SELECT ON pawl.keys TO pawl_owner@localhost;
+GRANT SELECT, INSERT, UPDATE ON pawl.store TO pawl_owner@localhost;
 GRANT SELECT, INSERT, UPDATE ON pawl.marks TO pawl_owner@localhost;
 GRANT EXECUTE ON pawl.* TO pawl_owner@localhost;
 
@@ -78,6 +89,9 @@ BEGIN
     WHEN 'bad-signature' THEN
         SET told = CONCAT(told, '. ROLLBACK; it was altered, or its key is not in pawl.keys.');
         SIGNAL SQLSTATE 'PW40S' SET MESSAGE_TEXT = told;
+    WHEN 'wrong-store' THEN
+        SET told = CONCAT(told, '. ROLLBACK; use a token of the store that this database belongs to (pawl.pawl_store).');
+        SIGNAL SQLSTATE 'PW40T' SET MESSAGE_TEXT = told;
     WHEN 'wrong-lease' THEN
         SET told = CONCAT(told, '. ROLLBACK; acquire the lease that guards this.');
         SIGNAL SQLSTATE 'PW40L' SET MESSAGE_TEXT = told;
@@ -95,7 +109,8 @@ END //
 CREATE OR REPLACE DEFINER = pawl_owner@localhost FUNCTION pawl.is_token(fencing_token LONGTEXT CHARACTER SET utf8mb4)
 RETURNS BOOLEAN DETERMINISTIC NO SQL
 RETURN COALESCE(LENGTH(fencing_token) <= 1024 AND fencing_token COLLATE utf8mb4_nopad_bin REGEXP CONCAT(
-    '(?-imsx)\\A[1-9][0-9]{0,14};lease="[A-Za-z0-9][A-Za-z0-9._:-]{0,127}";mode=(?:exclusive|shared|permits)',
+    '(?-imsx)\\A[1-9][0-9]{0,14};lease="[A-Za-z0-9][A-Za-z0-9._:-]{0,127}";store="[A-Za-z0-9_-]{24}"',
+    ';mode=(?:exclusive|shared|permits)',
     ';epoch=[1-9][0-9]{0,14};hold="[A-Za-z0-9_-]{12,16}";kid="[A-Za-z0-9._-]{1,32}"',
     ';sig=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:\\z'), FALSE) //
 
@@ -124,6 +139,7 @@ BEGIN
     DECLARE mark_moves, seen_moves BIGINT UNSIGNED;
     -- As the column is: with another collation the index would not be used, and every mark be locked.
     DECLARE wanted, token_lease, token_mode VARCHAR(128) CHARACTER SET ascii COLLATE ascii_nopad_bin;
+    DECLARE own, token_store VARCHAR(24) CHARACTER SET ascii COLLATE ascii_nopad_bin;
     IF (lease_name COLLATE utf8mb4_nopad_bin REGEXP '(?-imsx)\\A[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\\z') IS NOT TRUE THEN
         SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'this is no name of a lease';
     END IF;
@@ -134,17 +150,26 @@ BEGIN
         CALL pawl.refuse('malformed-token', 'this is not the text of a fencing token');
     END IF;
     SET wanted = lease_name;
-    INSERT INTO pawl.marks (lease, epoch, token, moves) VALUES (wanted, 0, 0, 0)
+    -- Until the transaction ends: who names another store waits for that.
+    SELECT MAX(s.id) INTO own FROM pawl.store AS s WHERE s.only_one = 1 LOCK IN SHARE MODE;
+    IF own IS NULL THEN
+        CALL pawl.refuse('wrong-store', 'nobody has named the store whose tokens are taken here');
+    END IF;
+    INSERT INTO pawl.marks (store, lease, epoch, token, moves) VALUES (own, wanted, 0, 0, 0)
         ON DUPLICATE KEY UPDATE marks.moves = marks.moves;
     SELECT m.epoch, m.token, m.moves INTO mark_epoch, mark_token, mark_moves
-      FROM pawl.marks AS m WHERE m.lease = wanted FOR UPDATE;
+      FROM pawl.marks AS m WHERE m.store = own AND m.lease = wanted FOR UPDATE;
     IF NOT pawl.is_signed(fencing_token) THEN
         CALL pawl.refuse('bad-signature', 'no key verifies this token');
     END IF;
     SET token_lease = SUBSTRING_INDEX(SUBSTRING_INDEX(fencing_token, '"', 2), '"', -1),
+        token_store = SUBSTRING_INDEX(SUBSTRING_INDEX(fencing_token, '"', 4), '"', -1),
         token_mode = SUBSTRING_INDEX(SUBSTRING_INDEX(fencing_token, ';mode=', -1), ';', 1),
         new_token = SUBSTRING_INDEX(fencing_token, ';', 1),
         new_epoch = SUBSTRING_INDEX(SUBSTRING_INDEX(fencing_token, ';epoch=', -1), ';', 1);
+    IF token_store <> own THEN
+        CALL pawl.refuse('wrong-store', CONCAT('the token is one of store ', token_store, ', not of ', own));
+    END IF;
     IF token_lease <> wanted THEN
         CALL pawl.refuse('wrong-lease', CONCAT('the token is one of ', token_lease, ', not of ', wanted));
     END IF;
@@ -155,12 +180,14 @@ BEGIN
         CALL pawl.refuse('stale-token', CONCAT('token ', new_token, ' of epoch ', new_epoch, ' is older than ', mark_token,
             ' of epoch ', mark_epoch, ', which was let through for ', wanted));
     END IF;
-    SELECT MAX(m.moves) INTO seen_moves FROM pawl.marks AS m WHERE m.lease = wanted;
+    SELECT MAX(m.moves) INTO seen_moves FROM pawl.marks AS m
+     WHERE m.store = own AND m.lease = wanted;
     IF NOT seen_moves <=> mark_moves THEN
         SIGNAL SQLSTATE '40001'
            SET MESSAGE_TEXT = 'this transaction reads a snapshot from before the last fenced write; ROLLBACK and begin again';
     END IF;
-    UPDATE pawl.marks AS m SET m.epoch = new_epoch, m.token = new_token, m.moves = m.moves + 1 WHERE m.lease = wanted;
+    UPDATE pawl.marks AS m SET m.epoch = new_epoch, m.token = new_token, m.moves = m.moves + 1
+     WHERE m.store = own AND m.lease = wanted;
 END //
 
 -- From here until the transaction ends no other one passes for the lease, and afterwards no older token does.
@@ -219,6 +246,25 @@ BEGIN
         ' THEN CALL pawl.pawl_fenced_write(', new_lease, '); END IF; END');
     EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_delete_'), ' AFTER DELETE ON ', place,
         ' FOR EACH ROW CALL pawl.pawl_fenced_write(', old_lease, ')');
+END //
+
+-- From now on the tokens of this lease store are taken, and no other's; waits for the transactions that are fenced.
+-- Marks stay: each store has its own.
+CREATE OR REPLACE DEFINER = pawl_owner@localhost PROCEDURE pawl.pawl_store(store_id VARCHAR(64) CHARACTER SET utf8mb4)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        ROLLBACK;
+        RESIGNAL;
+    END;
+    IF (store_id COLLATE utf8mb4_nopad_bin REGEXP '(?-imsx)\\A[A-Za-z0-9_-]{24}\\z') IS NOT TRUE THEN
+        SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'this is no id of a store: pawl store status says it';
+    END IF;
+    START TRANSACTION;
+    INSERT INTO pawl.store (only_one, id) VALUES (1, store_id) ON DUPLICATE KEY UPDATE store.id = store_id;
+    UPDATE pawl.marks AS m SET m.store = store_id WHERE m.store = '';
+    COMMIT;
 END //
 
 -- Takes the lines in pawl.key_file for all keys that there are. A complaint never quotes a line.

@@ -51,14 +51,23 @@ CREATE TABLE IF NOT EXISTS pawl.keys (
     secret bytea NOT NULL
 );
 
+-- Whose tokens are taken: the id of one lease store, named by pawl.pawl_store(). No row: nobody's.
+CREATE TABLE IF NOT EXISTS pawl.store (
+    sole boolean PRIMARY KEY DEFAULT true CHECK (sole),
+    id text COLLATE "C" NOT NULL
+);
+
 -- A mark is never lowered and never forgotten. moved_by: the transaction that moved it last; so each one moves it
 -- once, and REPEATABLE READ notices also a neighbour with the same token.
 CREATE TABLE IF NOT EXISTS pawl.marks (
-    lease text COLLATE "C" PRIMARY KEY,
+    lease text COLLATE "C" CONSTRAINT marks_pkey PRIMARY KEY,
     epoch bigint NOT NULL,
     token bigint NOT NULL,
     moved_by xid8 NOT NULL
 ) WITH (fillfactor = 50);
+-- Each store has numbers of its own. '': marks from before tokens named their store; pawl_store() says whose they are.
+ALTER TABLE pawl.marks ADD COLUMN IF NOT EXISTS store text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE pawl.marks DROP CONSTRAINT marks_pkey, ADD CONSTRAINT marks_pkey PRIMARY KEY (store, lease);
 
 -- The lines of a key file on their way to pawl.keys. COPY into a plain table cannot fail at a line: it would show it.
 CREATE UNLOGGED TABLE IF NOT EXISTS pawl.key_file (
@@ -67,6 +76,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS pawl.key_file (
 );
 
 -- No policy lets anybody but the owner at a row: pg_read_all_data and pg_write_all_data reach past GRANT.
+ALTER TABLE pawl.store ENABLE ROW LEVEL SECURITY;
 ALTER TABLE pawl.keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE pawl.marks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE pawl.key_file ENABLE ROW LEVEL SECURITY;
@@ -100,6 +110,7 @@ BEGIN
         ('token-required', 'PW428', 'Acquire the lease and hand its fencing token over in this transaction.'),
         ('malformed-token', 'PW400', 'Hand over the Fencing-Token header exactly as the grant gave it.'),
         ('bad-signature', 'PW40S', 'The token was altered, or signed with a key that is not in pawl.keys.'),
+        ('wrong-store', 'PW40T', 'Use a token of the store that this database belongs to (pawl.pawl_store).'),
         ('wrong-lease', 'PW40L', 'Acquire the lease that guards what you write.'),
         ('wrong-mode', 'PW40M', 'Only an exclusive hold may write. Acquire the lease with mode exclusive.'),
         ('stale-token', 'PW412', 'Your hold is over and a newer one has written. Stop; do not retry with this token.')
@@ -110,7 +121,7 @@ BEGIN
 END
 $$;
 
--- {signed part, token, lease, mode, epoch, kid, signature}, or null: not the one canonical text. The last character of
+-- {signed part, token, lease, mode, epoch, kid, signature, store}, or null: not the one canonical text. The last character of
 -- the signature carries two spare bits, which are zero. The pattern only says what is where, and lengths are counted
 -- afterwards: one that counts or captures takes ten times as long.
 CREATE OR REPLACE FUNCTION pawl.read_token(fencing_token text) RETURNS text[]
@@ -119,16 +130,17 @@ DECLARE
     part text[];
     found text[];
 BEGIN
-    IF (fencing_token COLLATE "C" ~ ('^[1-9][0-9]*;lease="[A-Za-z0-9][A-Za-z0-9._:-]*";mode=(?:exclusive|shared|permits)'
+    IF (fencing_token COLLATE "C" ~ ('^[1-9][0-9]*;lease="[A-Za-z0-9][A-Za-z0-9._:-]*";store="[A-Za-z0-9_-]+"'
+            ';mode=(?:exclusive|shared|permits)'
             ';epoch=[1-9][0-9]*;hold="[A-Za-z0-9_-]+";kid="[A-Za-z0-9._-]+";sig=:[A-Za-z0-9+/]+[AEIMQUYcgkosw048]=:$'))
        IS NOT TRUE THEN
         RETURN NULL;
     END IF;
     part := string_to_array(fencing_token, ';');
-    found := ARRAY[left(fencing_token, -1 - length(part[7])), part[1], split_part(part[2], '"', 2), substr(part[3], 6),
-                   substr(part[4], 7), split_part(part[6], '"', 2), split_part(part[7], ':', 2)];
+    found := ARRAY[left(fencing_token, -1 - length(part[8])), part[1], split_part(part[2], '"', 2), substr(part[4], 6),
+                   substr(part[5], 7), split_part(part[7], '"', 2), split_part(part[8], ':', 2), split_part(part[3], '"', 2)];
     IF length(found[2]) <= 15 AND length(found[3]) <= 128 AND length(found[5]) <= 15 AND length(found[6]) <= 32
-       AND length(split_part(part[5], '"', 2)) BETWEEN 12 AND 16 AND length(found[7]) = 44 THEN
+       AND length(split_part(part[6], '"', 2)) BETWEEN 12 AND 16 AND length(found[7]) = 44 AND length(found[8]) = 24 THEN
         RETURN found;
     END IF;
     RETURN NULL;
@@ -145,16 +157,26 @@ BEGIN
 END
 $$;
 
+-- The store whose tokens are taken, until the transaction ends: who names another one waits for that. Under REPEATABLE
+-- READ and SERIALIZABLE one that was named since the snapshot is an error (40001). Null: none.
+CREATE OR REPLACE FUNCTION pawl.own_store() RETURNS text
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (SELECT s.id FROM pawl.store AS s WHERE s.sole FOR SHARE);
+END
+$$;
+
 -- Takes the mark's row until the transaction ends, also when it need not move: an older one waits here, and is
 -- refused by the mark that it finds then. Under REPEATABLE READ and SERIALIZABLE the INSERT itself fails (40001) when
 -- somebody else has moved the mark since the snapshot.
-CREATE OR REPLACE FUNCTION pawl.raise_mark(lease text, epoch bigint, token bigint) RETURNS void
+DROP FUNCTION IF EXISTS pawl.raise_mark(text, bigint, bigint); -- as it was before tokens named their store
+CREATE OR REPLACE FUNCTION pawl.raise_mark(store text, lease text, epoch bigint, token bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     mark pawl.marks;
 BEGIN
-    INSERT INTO pawl.marks AS m (lease, epoch, token, moved_by)
-    VALUES (raise_mark.lease, raise_mark.epoch, raise_mark.token, pg_current_xact_id())
+    INSERT INTO pawl.marks AS m (store, lease, epoch, token, moved_by)
+    VALUES (raise_mark.store, raise_mark.lease, raise_mark.epoch, raise_mark.token, pg_current_xact_id())
     ON CONFLICT ON CONSTRAINT marks_pkey DO UPDATE
        SET epoch = EXCLUDED.epoch, token = EXCLUDED.token, moved_by = EXCLUDED.moved_by
      WHERE (m.epoch, m.token) < (EXCLUDED.epoch, EXCLUDED.token)
@@ -163,7 +185,8 @@ BEGIN
         RETURN;
     END IF;
     -- The row is ours, and was not moved: by this very transaction before, or because the token is older.
-    SELECT m.* INTO STRICT mark FROM pawl.marks AS m WHERE m.lease = raise_mark.lease;
+    SELECT m.* INTO STRICT mark FROM pawl.marks AS m
+     WHERE m.store = raise_mark.store AND m.lease = raise_mark.lease;
     IF (mark.epoch, mark.token) > (raise_mark.epoch, raise_mark.token) THEN
         PERFORM pawl.refuse('stale-token',
             format('token %s of epoch %s is older than %s of epoch %s, which was let through for %s',
@@ -181,6 +204,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part text[];
+    own text;
     facts jsonb := jsonb_build_object('lease', lease);
 BEGIN
     IF (lease COLLATE "C" ~ '^[A-Za-z0-9][A-Za-z0-9._:-]*$' AND length(lease) <= 128) IS NOT TRUE THEN
@@ -199,13 +223,19 @@ BEGIN
     IF pawl.is_signed(part[1], part[6], part[7]) IS NOT TRUE THEN
         PERFORM pawl.refuse('bad-signature', 'no key verifies this token', facts);
     END IF;
+    own := pawl.own_store();
+    IF own IS NULL THEN
+        PERFORM pawl.refuse('wrong-store', 'nobody has named the store whose tokens are taken here', facts);
+    ELSIF part[8] COLLATE "C" <> own THEN
+        PERFORM pawl.refuse('wrong-store', format('the token is one of store %s, not of %s', part[8], own), facts);
+    END IF;
     IF part[3] COLLATE "C" <> lease THEN
         PERFORM pawl.refuse('wrong-lease', format('the token is one of %s, not of %s', part[3], lease), facts);
     END IF;
     IF part[4] <> 'exclusive' THEN
         PERFORM pawl.refuse('wrong-mode', format('the hold is %s', part[4]), facts);
     END IF;
-    PERFORM pawl.raise_mark(lease, part[5]::bigint, part[2]::bigint);
+    PERFORM pawl.raise_mark(own, lease, part[5]::bigint, part[2]::bigint);
     PERFORM set_config('pawl.token', fencing_token, true); -- for the triggers, until the transaction ends
     RETURN part[2]::bigint;
 END
@@ -268,6 +298,20 @@ BEGIN
 END
 $$;
 
+-- From now on the tokens of this lease store are taken, and no other's; waits for the transactions that are fenced.
+-- Marks stay: each store has its own.
+CREATE OR REPLACE FUNCTION pawl.pawl_store(id text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (id COLLATE "C" ~ '^[A-Za-z0-9_-]{24}$') IS NOT TRUE THEN
+        RAISE EXCEPTION '% is no id of a store: pawl store status says it', quote_nullable(id)
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO pawl.store AS s (id) VALUES (pawl_store.id) ON CONFLICT (sole) DO UPDATE SET id = EXCLUDED.id;
+    UPDATE pawl.marks AS m SET store = pawl_store.id WHERE m.store = '';
+END
+$$;
+
 -- Takes the lines in pawl.key_file for all keys that there are. Their number. A complaint never quotes a line.
 CREATE OR REPLACE FUNCTION pawl.read_keys() RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -305,7 +349,8 @@ $$;
 
 REVOKE ALL ON ALL TABLES IN SCHEMA pawl FROM PUBLIC, pawl_application;
 REVOKE ALL ON FUNCTION pawl.mac(bytea, bytea), pawl.refuse(text, text, jsonb), pawl.read_token(text),
-    pawl.is_signed(text, text, text), pawl.raise_mark(text, bigint, bigint), pawl.pawl_fence(text, text),
+    pawl.is_signed(text, text, text), pawl.raise_mark(text, text, bigint, bigint),
+    pawl.own_store(), pawl.pawl_store(text), pawl.pawl_fence(text, text),
     pawl.lease_of(text, anyelement), pawl.pawl_fenced_write(), pawl.read_keys() FROM PUBLIC;
 GRANT USAGE ON SCHEMA pawl TO pawl_application;
 GRANT EXECUTE ON FUNCTION pawl.pawl_fence(text, text), pawl.lease_of(text, anyelement), pawl.pawl_fenced_write()

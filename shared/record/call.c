@@ -33,6 +33,17 @@ enum problem record_line_problem(struct record_line *line)
     return line->problem;
 }
 
+enum problem record_store_problem(struct record_line *line, struct bytes store)
+{
+    enum problem problem = record_line_problem(line);
+    const char *own = life_store(line->life);
+
+    if (own[0] == '\0') {
+        return problem != PROBLEM_NONE ? problem : PROBLEM_STORE_NOT_ADMITTED;
+    }
+    return bytes_are(store, own) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
+}
+
 struct bytes record_may_grant(const struct record_line *line)
 {
     bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life) &&

@@ -31,6 +31,10 @@ const char *record_line_run(struct record_line *line);
 /* PROBLEM_NONE when a call may be made on this line now; else what record_run() would say. */
 enum problem record_line_problem(struct record_line *line);
 
+/* Of a token that names this store: PROBLEM_NONE; WRONG_STORE; or, as long as this process does not know its
+ * own store, why it does not: nobody is told that a token is another's by one who cannot know. */
+enum problem record_store_problem(struct record_line *line, struct bytes store);
+
 /* "grant", or "hold-off": while the store's settings can lose a lock, it is full, or this process's own floor
  * is lost, no script may grant, nor hand on. An argument of every script that might. */
 struct bytes record_may_grant(const struct record_line *line);

@@ -25,7 +25,7 @@ struct life_line {
 
 struct life {
     atomic_uint changes;
-    _Atomic(int64_t) epoch, behind_us, let_through, pulse_above;
+    _Atomic(int64_t) epoch, behind_us, let_through, ceiling, pulse_above;
     atomic_bool pulse_wanted;
     _Atomic(uint64_t) seen[STRIPES], granted[STRIPES];
     pthread_mutex_t lock; /* of all below; identity may be read without it once epoch is not 0 */
@@ -211,6 +211,13 @@ const char *life_identity(const struct life *life)
     return life->identity;
 }
 
+const char *life_store(const struct life *life)
+{
+    const char *colon = life_epoch(life) > 0 ? strchr(life->identity, ':') : NULL;
+
+    return colon != NULL ? colon + 1 : "";
+}
+
 int64_t life_now_ms(const struct life *life)
 {
     int64_t behind_us = atomic_load(&life->behind_us);
@@ -225,7 +232,9 @@ void life_let_through(struct life *life, int64_t token)
 
 int64_t life_let_through_most(const struct life *life)
 {
-    return atomic_load(&life->let_through);
+    int64_t most = atomic_load(&life->let_through), ceiling = atomic_load(&life->ceiling);
+
+    return most < ceiling ? most : ceiling;
 }
 
 void life_want_pulse(struct life *life)
@@ -238,9 +247,10 @@ bool life_wants_pulse(struct life *life)
     return atomic_exchange(&life->pulse_wanted, false);
 }
 
-void life_set_pulse_above(struct life *life, int64_t token)
+void life_set_ceiling(struct life *life, int64_t ceiling, int64_t ahead)
 {
-    atomic_store(&life->pulse_above, token);
+    atomic_store(&life->ceiling, ceiling);
+    atomic_store(&life->pulse_above, ceiling - ahead);
 }
 
 /* Once is enough: the answer to the pulse sets the next bound. */

@@ -49,13 +49,16 @@ enum problem life_allows(struct life *life, const char *run, uint64_t stood_us);
 unsigned life_changes(const struct life *life);
 int64_t life_epoch(const struct life *life);        /* 0: none */
 const char *life_identity(const struct life *life); /* "" until the first life_admit(); then for ever */
+/* The same without the schema: what tokens name. "" until the first life_admit(). */
+const char *life_store(const struct life *life);
 /* Highest sequence number seen in the stripe in this epoch. */
 uint64_t life_seen(const struct life *life, unsigned stripe, int64_t epoch);
 void life_saw(struct life *life, unsigned stripe, int64_t epoch, uint64_t seq);
 /* The lower bound of the store's time, now; 0: none known. */
 int64_t life_now_ms(const struct life *life);
 
-/* The highest token that this process's gate has let through: a floor of its own kind. */
+/* The highest token that this process's gate has let through, as one that the store has granted: a floor of
+ * its own kind, and so never told above the ceiling, whatever a record that was damaged may say. */
 void life_let_through(struct life *life, int64_t token);
 int64_t life_let_through_most(const struct life *life);
 
@@ -63,9 +66,9 @@ int64_t life_let_through_most(const struct life *life);
  * at once. life_wants_pulse() takes the wish back. */
 void life_want_pulse(struct life *life);
 bool life_wants_pulse(struct life *life);
-/* The ceiling, as the last pulse told it, less half of what is reserved ahead: a token above it is a reason
- * to pulse. */
-void life_set_pulse_above(struct life *life, int64_t token);
+/* The ceiling, as the last pulse told it: no token above it was granted. One above it less ahead, half of
+ * what is reserved ahead, is a reason to pulse. */
+void life_set_ceiling(struct life *life, int64_t ceiling, int64_t ahead);
 /* A token was granted in this stripe and epoch. */
 void life_granted(struct life *life, unsigned stripe, int64_t epoch, int64_t token);
 /* The highest of them; 0: none. */

@@ -239,7 +239,7 @@ static void pulse_in(struct member *member, const struct store_reply *reply)
     }
     member->beats = store_reply_integer(reply, 7);
     member->ceiling = store_reply_integer(reply, 8);
-    life_set_pulse_above(life, member->ceiling - member->options.block / 2);
+    life_set_ceiling(life, member->ceiling, member->options.block / 2);
     member_enter(member, MEMBER_IN);
     memory_take(member, reply);
     record(member, reply);

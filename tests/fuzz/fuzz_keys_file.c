@@ -32,7 +32,10 @@ static void check_kid(struct bytes kid)
 
 static void check_accepted(const struct token_keys *keys, size_t lines)
 {
-    const struct token_claim claim = {{1, 34}, BYTES("orders:42"), TOKEN_EXCLUSIVE, BYTES("Zk3v9a1BQ2x8")};
+    const struct token_claim claim = {.token = {1, 34},
+                                      .lease = BYTES("orders:42"),
+                                      .store = BYTES("Q2x8Zk3v9a1BQ2x8Zk3v9a1B"),
+                                      .hold = BYTES("Zk3v9a1BQ2x8")};
     struct token_claim read;
     char buf[TOKEN_HEADER_SIZE];
     const struct token_key *key;

@@ -27,11 +27,12 @@ static void check_same_bytes(struct bytes header, const struct token_text *text)
 {
     const struct token_claim *claim = &text->claim;
     char again[TOKEN_HEADER_SIZE];
-    int len = snprintf(again, sizeof(again),
-                       "%lld;lease=\"%.*s\";mode=%s;epoch=%lld;hold=\"%.*s\";kid=\"%.*s\";sig=:%.*s:",
-                       (long long)claim->token.number, width(claim->lease), claim->lease.at,
-                       token_mode_name(claim->mode), (long long)claim->token.epoch, width(claim->hold),
-                       claim->hold.at, width(text->kid), text->kid.at, width(text->mac), text->mac.at);
+    int len = snprintf(
+        again, sizeof(again),
+        "%lld;lease=\"%.*s\";store=\"%.*s\";mode=%s;epoch=%lld;hold=\"%.*s\";kid=\"%.*s\";sig=:%.*s:",
+        (long long)claim->token.number, width(claim->lease), claim->lease.at, width(claim->store),
+        claim->store.at, token_mode_name(claim->mode), (long long)claim->token.epoch, width(claim->hold),
+        claim->hold.at, width(text->kid), text->kid.at, width(text->mac), text->mac.at);
 
     assert(len > 0 && (size_t)len < sizeof(again));
     assert(bytes_equal(header, (struct bytes){again, (size_t)len}));
@@ -46,7 +47,8 @@ static void check_signed(const struct token_claim *claim)
 
     assert(token_verify(test_keys(), header, &read) == TOKEN_GOOD);
     assert(token_compare(read.token, claim->token) == 0 && read.mode == claim->mode);
-    assert(bytes_equal(read.lease, claim->lease) && bytes_equal(read.hold, claim->hold));
+    assert(bytes_equal(read.lease, claim->lease) && bytes_equal(read.store, claim->store) &&
+           bytes_equal(read.hold, claim->hold));
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)

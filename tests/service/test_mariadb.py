@@ -19,7 +19,7 @@ SQL = ROOT / "deploy" / "mariadb" / "pawl.sql"
 README = ROOT / "deploy" / "mariadb" / "README.md"
 ISOLATIONS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 STALE, REQUIRED, MALFORMED = "PW412", "PW428", "PW400"
-SIGNATURE, LEASE, MODE = "PW40S", "PW40L", "PW40M"
+SIGNATURE, OF_OTHER, LEASE, MODE = "PW40S", "PW40T", "PW40L", "PW40M"
 AGAIN, DENIED, PARAMETER, NO_TRANSACTION = "40001", "42000", "22023", "25000"
 
 # What a user has before Pawl comes.
@@ -36,6 +36,9 @@ CREATE TABLE shop.audit (number BIGINT AUTO_INCREMENT PRIMARY KEY, token BIGINT,
 
 def blocks(kind):
     return re.findall(rf"```{kind}\n(.*?)```", README.read_text(), re.S)
+
+
+STORE, OTHER = "Zk3v9a1BQ2x8Zk3v9a1BQ2x8", "another-store".ljust(24, "-")  # the README's, and one that is not
 
 
 class Shop:
@@ -65,6 +68,7 @@ class Shop:
         self.server.client(text=SHOP)
         check_equal(self.shell(blocks("sh")[0]), "")
         check_equal(self.load_keys(self.keys.text()), "")
+        check_equal(self.shell(blocks("sh")[2]), "")
         self.server.client(text=blocks("sql")[0] + blocks("sql")[2])
         self.admin = self.session("root")
 
@@ -230,6 +234,7 @@ def the_tokens_of_the_lease_service_pass_and_the_older_holder_is_refused():
     shop, world = SHOP_DB.open(), World()
     try:
         check_equal(shop.load_keys(world.keys.text()), "")
+        named(world.keys.store)
         name = f"order:{next(shop.numbers)}"
         id_ = name.split(":")[1]
         first = world.acquire(name, ttl_ms=100)
@@ -253,6 +258,7 @@ def the_tokens_of_the_lease_service_pass_and_the_older_holder_is_refused():
     finally:
         shop.end_sessions()
         world.close()
+        named(STORE)
         check_equal(shop.load_keys(shop.keys.text()), "")
 
 
@@ -365,6 +371,7 @@ def the_refusals_come_in_the_gateways_order_each_with_its_sqlstate_and_code():
             (call(None, order.lease), REQUIRED, "token-required"), (call("", order.lease), MALFORMED, "malformed-token"),
             (call(signed_token(Keys("k1"), other, 3, 1, mode="shared"), order.lease), SIGNATURE, "bad-signature"),
             (order.fence(3, kid="k2").replace('kid="k2"', 'kid="k3"'), SIGNATURE, "bad-signature"),
+            (call(signed_token(SHOP_DB.keys, other, 3, 1, mode="shared", store=OTHER), order.lease), OF_OTHER, "wrong-store"),
             (call(signed_token(SHOP_DB.keys, other, 3, 1, mode="shared"), order.lease), LEASE, "wrong-lease"),
             (call(signed_token(SHOP_DB.keys, order.lease.upper(), 3, 1), order.lease), LEASE, "wrong-lease"),
             (order.fence(3, mode="shared"), MODE, "wrong-mode"), (order.fence(3, mode="permits"), MODE, "wrong-mode"),
@@ -799,6 +806,7 @@ def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence
     order, one = Order(), SHOP_DB.session()
     attempts = (
         "SELECT * FROM pawl.keys", "SELECT * FROM pawl.marks", "SELECT * FROM pawl.key_file", "UPDATE pawl.marks SET token = 1",
+        f"CALL pawl.pawl_store('{OTHER}')", f"UPDATE pawl.store SET id = '{OTHER}'", "DELETE FROM pawl.store", "SELECT * FROM pawl.store",
         "DELETE FROM pawl.marks", "TRUNCATE pawl.marks", "INSERT INTO pawl.marks VALUES ('a', 1, 1, 1)", "LOCK TABLES pawl.marks WRITE",
         "INSERT INTO pawl.keys VALUES ('mine', '0', '0')", "INSERT INTO pawl.key_file (line) VALUES ('x')", "DROP TABLE pawl.marks",
         "CREATE TEMPORARY TABLE pawl.marks (lease INT)", "CREATE TEMPORARY TABLE pawl.keys (kid INT)", "RENAME TABLE pawl.marks TO shop.marks",
@@ -874,6 +882,64 @@ def under_locked_tables_the_fence_is_not_passed_over():
     one(order.set("34"))
     one("UNLOCK TABLES")
     check_equal((order.mark(), order.state()), ((1, 34), "34"))
+
+
+# -- whose tokens they are
+
+
+def named(store):
+    SHOP_DB.admin(f"CALL pawl.pawl_store('{store}')")
+
+
+@shop_test
+def the_tokens_of_one_store_are_taken_and_the_marks_of_each_are_its_own():
+    order, one = Order(), SHOP_DB.session()
+    check_equal(fenced(one, order.fence(34)), None)
+    check_equal(fenced(one, order.fence(99, store=OTHER)), OF_OTHER)
+    named(OTHER)
+    try:
+        check_equal(fenced(one, order.fence(99)), OF_OTHER)
+        check_equal(fenced(one, order.fence(5, store=OTHER)), None)
+        check_equal(fenced(one, order.fence(4, store=OTHER)), STALE)
+    finally:
+        named(STORE)
+    check_equal(fenced(one, order.fence(33)), STALE)
+    for wrong in ("''", f"'{'s' * 23}'", f"'{'s' * 25}'", f"'{'s' * 23}.'", f"'{STORE}\\n'", "NULL"):
+        check_equal(state_of(SHOP_DB.admin, f"CALL pawl.pawl_store({wrong})"), PARAMETER, wrong)
+
+
+@shop_test
+def another_store_is_named_when_nobody_is_fenced_by_this_one_any_more():
+    for isolation in ISOLATIONS:
+        order, one, two, old = Order(), SHOP_DB.session(), SHOP_DB.session("root"), SHOP_DB.session()
+        begin(old, isolation=isolation)
+        old("SELECT COUNT(*) FROM orders")  # its snapshot
+        old("COMMIT") if isolation == "SERIALIZABLE" else None  # it has locked what the other writes
+        begin(one, order.fence(34), order.set("34"), isolation=isolation)
+        two.start(f"CALL pawl.pawl_store('{OTHER}')")
+        wait_until_it_waits(two)
+        one("COMMIT")
+        two.answer()
+        try:
+            check_equal(fenced(old, order.fence(35), isolation) if isolation == "SERIALIZABLE" else state_of(old, order.fence(35)),
+                        OF_OTHER, isolation)
+        finally:
+            old("ROLLBACK")
+            named(STORE)
+
+
+@shop_test
+def where_no_store_is_named_no_token_is_taken_and_the_marks_of_before_are_those_of_the_first_that_is():
+    order, one = Order(), SHOP_DB.session()
+    check_equal(fenced(one, order.fence(34)), None)
+    SHOP_DB.admin("DELETE FROM pawl.store")
+    SHOP_DB.admin(f"UPDATE pawl.marks SET store = '' WHERE lease = '{order.lease}'")
+    try:
+        check_equal(fenced(one, order.fence(35)), OF_OTHER)
+    finally:
+        named(STORE)
+    check_equal(fenced(one, order.fence(33)), STALE)
+    check_equal(fenced(one, order.fence(34)), None)
 
 
 # -- installing it

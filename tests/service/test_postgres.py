@@ -17,7 +17,7 @@ SQL = ROOT / "deploy" / "postgres" / "pawl.sql"
 README = ROOT / "deploy" / "postgres" / "README.md"
 ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 STALE, REQUIRED, MALFORMED = "PW412", "PW428", "PW400"
-SIGNATURE, LEASE, MODE = "PW40S", "PW40L", "PW40M"
+SIGNATURE, OF_OTHER, LEASE, MODE = "PW40S", "PW40T", "PW40L", "PW40M"
 AGAIN, DENIED, PREREQUISITE, PARAMETER = "40001", "42501", "55000", "22023"
 
 # What a user has before Pawl comes.
@@ -35,6 +35,9 @@ CREATE TABLE audit (number bigserial PRIMARY KEY, token bigint, seen bigint);
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON orders, prices, plain, audit TO shop_app;
 GRANT USAGE ON SEQUENCE audit_number_seq TO shop_app;
 """
+
+
+STORE, OTHER = "Zk3v9a1BQ2x8Zk3v9a1BQ2x8", "another-store".ljust(24, "-")  # the README's, and one that is not
 
 
 class Shop:
@@ -64,7 +67,7 @@ class Shop:
         self.keys.write(self.keys_file)
         self.server.create_database("shop")
         self.server.psql(text=SHOP, database="shop")
-        for kind, block in re.findall(r"```(sh|sql)\n(.*?)```", README.read_text(), re.S)[:5]:
+        for kind, block in re.findall(r"```(sh|sql)\n(.*?)```", README.read_text(), re.S)[:6]:
             if kind == "sh":
                 self.shell(block)
             else:
@@ -189,6 +192,7 @@ def the_tokens_of_the_lease_service_pass_and_the_older_holder_is_refused():
     shop, world = SHOP_DB.open(), World()
     try:
         check_equal(shop.load_keys(world.keys.text()), "")
+        named(world.keys.store)
         name = f"order:{next(shop.numbers)}"
         id_ = name.split(":")[1]
         first = world.acquire(name, ttl_ms=100)
@@ -213,6 +217,7 @@ def the_tokens_of_the_lease_service_pass_and_the_older_holder_is_refused():
     finally:
         shop.end_sessions()
         world.close()
+        named(STORE)
         check_equal(shop.load_keys(shop.keys.text()), "")
 
 
@@ -327,6 +332,8 @@ def the_refusals_come_in_the_gateways_order_each_with_its_sqlstate_code_and_fact
              {"presented_token": 3, "presented_epoch": 1}),
             (order.fence(3, kid="k2").replace('kid="k2"', 'kid="k3"'), SIGNATURE, "bad-signature",
              {"presented_token": 3, "presented_epoch": 1}),
+            (f"SELECT pawl.pawl_fence({quoted(signed_token(SHOP_DB.keys, other, 3, 1, mode='shared', store=OTHER))}, '{order.lease}')", OF_OTHER,
+             "wrong-store", {"presented_token": 3, "presented_epoch": 1}),
             (f"SELECT pawl.pawl_fence({quoted(signed_token(SHOP_DB.keys, other, 3, 1, mode='shared'))}, '{order.lease}')", LEASE,
              "wrong-lease", {"presented_token": 3, "presented_epoch": 1}),
             (order.fence(3, mode="shared"), MODE, "wrong-mode", {"presented_token": 3, "presented_epoch": 1}),
@@ -738,7 +745,8 @@ def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence
         "SELECT * FROM pawl.keys", "SELECT * FROM pawl.marks", "SELECT * FROM pawl.key_file", "UPDATE pawl.marks SET token = 1",
         "DELETE FROM pawl.marks", "TRUNCATE pawl.marks", "INSERT INTO pawl.marks VALUES ('a', 1, 1, '1')", "LOCK TABLE pawl.marks",
         "INSERT INTO pawl.keys VALUES ('mine', '0123456789abcdef')", "INSERT INTO pawl.key_file (line) VALUES ('x')",
-        "COPY pawl.keys TO STDOUT", f"SELECT pawl.raise_mark('{order.lease}', 1, 1)", "SELECT pawl.mac('a', 'b')", "SELECT pawl.read_keys()",
+        f"SELECT pawl.pawl_store('{OTHER}')", f"UPDATE pawl.store SET id = '{OTHER}'", "DELETE FROM pawl.store", "SELECT pawl.own_store()",
+        "COPY pawl.keys TO STDOUT", f"SELECT pawl.raise_mark('{STORE}', '{order.lease}', 1, 1)", "SELECT pawl.mac('a', 'b')", "SELECT pawl.read_keys()",
         "SELECT pawl.is_signed('a', 'k1', 'AAAA')", "SELECT pawl.refuse('stale-token', '', '{}')",
         "CREATE OR REPLACE FUNCTION pawl.pawl_fence(fencing_token text, lease text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
         "CREATE FUNCTION pawl.pawl_fence(fencing_token unknown, lease unknown) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
@@ -859,6 +867,61 @@ def a_read_only_transaction_cannot_pass():
     check_equal(state_of(one, order.fence(34)), "25006")
 
 
+# -- whose tokens they are
+
+
+def named(store):
+    SHOP_DB.admin(f"SELECT pawl.pawl_store('{store}')")
+
+
+@shop_test
+def the_tokens_of_one_store_are_taken_and_the_marks_of_each_are_its_own():
+    order, one = Order(), SHOP_DB.session()
+    one(order.fence(34))
+    check_equal(state_of(one, order.fence(99, store=OTHER)), OF_OTHER)
+    named(OTHER)
+    try:
+        check_equal(state_of(one, order.fence(99)), OF_OTHER)
+        one(order.fence(5, store=OTHER))
+        check_equal(state_of(one, order.fence(4, store=OTHER)), STALE)
+    finally:
+        named(STORE)
+    check_equal(state_of(one, order.fence(33)), STALE)
+    for wrong in ("", "s" * 23, "s" * 25, "s" * 23 + ".", STORE + "\n"):
+        check_equal(state_of(SHOP_DB.admin, f"SELECT pawl.pawl_store('{wrong}')"), PARAMETER, wrong)
+    check_equal(state_of(SHOP_DB.admin, "SELECT pawl.pawl_store(NULL)"), PARAMETER)
+
+
+@shop_test
+def another_store_is_named_when_nobody_is_fenced_by_this_one_any_more():
+    for isolation in ISOLATIONS:
+        order, one, two, old = Order(), SHOP_DB.session(), SHOP_DB.session("postgres"), SHOP_DB.session()
+        old(f"BEGIN ISOLATION LEVEL {isolation}")
+        old("SELECT 1 FROM orders LIMIT 1")  # its snapshot
+        begin(one, order.fence(34), order.set("34"))
+        two.start(f"SELECT pawl.pawl_store('{OTHER}')")
+        wait_until_it_waits(two)
+        one("COMMIT")
+        two.answer()
+        try:
+            check_equal(state_of(old, order.fence(35)), OF_OTHER if isolation == "READ COMMITTED" else AGAIN, isolation)
+        finally:
+            named(STORE)
+
+
+@shop_test
+def where_no_store_is_named_no_token_is_taken_and_the_marks_of_before_are_those_of_the_first_that_is():
+    order, one = Order(), SHOP_DB.session()
+    one(order.fence(34))
+    SHOP_DB.admin(f"DELETE FROM pawl.store; UPDATE pawl.marks SET store = '' WHERE lease = '{order.lease}'")
+    try:
+        check_equal(state_of(one, order.fence(35)), OF_OTHER)
+    finally:
+        named(STORE)
+    check_equal(state_of(one, order.fence(33)), STALE)
+    one(order.fence(34))
+
+
 # -- installing it
 
 
@@ -898,6 +961,7 @@ def pgcrypto_in_another_schema_is_taken_where_it_is_and_cannot_be_swapped():
     SHOP_DB.server.load(SQL, "elsewhere")
     check_equal(SHOP_DB.load_keys(SHOP_DB.keys.text(), "elsewhere"), "")
     admin = SHOP_DB.session("postgres", "elsewhere")
+    admin(f"SELECT pawl.pawl_store('{STORE}')")
     call = f"SELECT pawl.pawl_fence({quoted(signed_token(SHOP_DB.keys, 'a', 5, 1))}, 'a')"
     admin(call)
     check_equal(state_of(admin, "DROP EXTENSION pgcrypto"), "2BP01")

@@ -12,9 +12,11 @@
 #include "tests/unit/check.h"
 
 #define KEY_1 "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
-#define SIGNED_1 "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\""
-#define HEADER_1 SIGNED_1 ";sig=:rgLQI6txx3+DPdEbXGeX3XAF1rubb5wW8BiukMifIyA=:"
-#define HEADER_SPARE_BIT SIGNED_1 ";sig=:rgLQI6txx3+DPdEbXGeX3XAF1rubb5wW8BiukMifIyB=:"
+#define SIGNED_1                                                                                             \
+    "34;lease=\"orders:42\";store=\"Q2x8Zk3v9a1BQ2x8Zk3v9a1B\";mode=exclusive;epoch=1;hold="                 \
+    "\"Zk3v9a1BQ2x8\";kid=\"k1\""
+#define HEADER_1 SIGNED_1 ";sig=:SAr4sVvd9+8DMPXMA+P2/FVCA3d7DKH/u9zXKHlZE/I=:"
+#define HEADER_SPARE_BIT SIGNED_1 ";sig=:SAr4sVvd9+8DMPXMA+P2/FVCA3d7DKH/u9zXKHlZE/J=:"
 #define FORGED SIGNED_1 ";sig=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
 
 static const char header_1[] = HEADER_1, forged_1[] = FORGED;
@@ -241,6 +243,7 @@ TEST(verify_tells_what_a_good_token_says)
     CHECK_INT(run.status, 0);
     CHECK_TEXT(bytes_of(run.err), BYTES(""));
     CHECK_TEXT(bytes_of(run.out), BYTES("lease      orders:42\n"
+                                        "store      Q2x8Zk3v9a1BQ2x8Zk3v9a1B\n"
                                         "token      34\n"
                                         "epoch      1\n"
                                         "mode       exclusive\n"
@@ -258,7 +261,8 @@ TEST(verify_prints_json_for_programs)
     run_it(&run);
     CHECK_INT(run.status, 0);
     CHECK_TEXT(bytes_of(run.out),
-               BYTES("{\"lease\":\"orders:42\",\"token\":34,\"epoch\":1,\"mode\":\"exclusive\","
+               BYTES("{\"lease\":\"orders:42\",\"store\":\"Q2x8Zk3v9a1BQ2x8Zk3v9a1B\",\"token\":34,\"epoch\":"
+                     "1,\"mode\":\"exclusive\","
                      "\"hold\":\"Zk3v9a1BQ2x8\",\"kid\":\"k1\",\"signature\":\"good\"}\n"));
     place_free(&place);
 }

@@ -292,14 +292,14 @@ TEST(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
 
     life_granted(life, 0, 1, 999999999999999);
     CHECK(!life_wants_pulse(life)); /* no bound is known */
-    life_set_pulse_above(life, 100);
+    life_set_ceiling(life, 150, 50);
     life_granted(life, 0, 1, 100);
     CHECK(!life_wants_pulse(life));
     life_granted(life, 0, 1, 101);
     CHECK(life_wants_pulse(life));
     life_granted(life, 0, 1, 102);
     CHECK(!life_wants_pulse(life));
-    life_set_pulse_above(life, 200);
+    life_set_ceiling(life, 250, 50);
     life_granted(life, 0, 1, 200);
     CHECK(!life_wants_pulse(life));
     life_granted(life, 0, 1, 201);
@@ -307,17 +307,19 @@ TEST(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
     life_free(life);
 }
 
-TEST(the_highest_token_let_through_stays)
+TEST(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling)
 {
     struct life *life = life_new();
 
     life_let_through(life, 7);
+    CHECK_INT(life_let_through_most(life), 0); /* no ceiling is known */
+    life_set_ceiling(life, 8, 0);
     life_let_through(life, 3);
     CHECK_INT(life_let_through_most(life), 7);
     admit(life, 8);
     CHECK_INT(life_let_through_most(life), 7);
-    life_let_through(life, 9);
-    CHECK_INT(life_let_through_most(life), 9);
+    life_let_through(life, 999999999999999);
+    CHECK_INT(life_let_through_most(life), 8);
     life_free(life);
 }
 
@@ -437,6 +439,7 @@ TEST(of_what_several_threads_have_seen_the_highest_stays)
     pthread_t thread[HAMMERS];
 
     admit(crowd.life, 7);
+    life_set_ceiling(crowd.life, ROUNDS, 0);
     for (unsigned i = 0; i < HAMMERS; i++) {
         pthread_create(&thread[i], NULL, raise_seen, &crowd);
     }
@@ -618,7 +621,7 @@ int main(void)
     RUN(what_is_no_time_is_no_sample_of_the_clock);
     RUN(a_wish_for_a_pulse_is_taken_back_by_whoever_asks);
     RUN(a_token_above_the_bound_wants_one_pulse_until_the_next_bound);
-    RUN(the_highest_token_let_through_stays);
+    RUN(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling);
     RUN(trouble_with_the_state_directory_is_told_and_goes);
     RUN(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next);
     RUN(of_what_several_threads_have_seen_the_highest_stays);

@@ -9,16 +9,19 @@
 
 #define KEY_1 "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
 #define KEY_2 "k2:MDEyMzQ1Njc4OWFiY2RlZg==\n"
-#define SIGNED_1 "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\""
+#define STORE "Q2x8Zk3v9a1BQ2x8Zk3v9a1B"
+#define SIGNED_1                                                                                             \
+    "34;lease=\"orders:42\";store=\"" STORE "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\""
 /* Both computed with Python's hmac module over the text in front of ";sig=". */
-#define SIG_1 ";sig=:rgLQI6txx3+DPdEbXGeX3XAF1rubb5wW8BiukMifIyA=:"
+#define SIG_1 ";sig=:SAr4sVvd9+8DMPXMA+P2/FVCA3d7DKH/u9zXKHlZE/I=:"
 #define HEADER_2                                                                                             \
-    "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k2\""                         \
-    ";sig=:giKqnPD61ukikEVPw+3p1c6TLwU746gINfedYfK0YsE=:"
+    "34;lease=\"orders:42\";store=\"" STORE "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k2\""     \
+    ";sig=:8rU01nh0km1PqEi82ldTW1oQ/TIy3PJ9rEGjCXTzyMg=:"
 
 _Static_assert((int)TOKEN_LEASE_MAX == (int)NAME_MAX_BYTES, "a header holds every lease name");
 
-static const struct token_claim example = {{1, 34}, {"orders:42", 9}, TOKEN_EXCLUSIVE, {"Zk3v9a1BQ2x8", 12}};
+static const struct token_claim example = {
+    {1, 34}, {"orders:42", 9}, {STORE, 24}, TOKEN_EXCLUSIVE, {"Zk3v9a1BQ2x8", 12}};
 
 static struct token_keys *keys_of(const char *file)
 {
@@ -145,6 +148,7 @@ static void sign_and_read_back(const struct token_keys *keys, const struct token
     CHECK_INT(read.token.epoch, claim->token.epoch);
     CHECK_INT(read.mode, claim->mode);
     CHECK_TEXT(read.lease, claim->lease);
+    CHECK_TEXT(read.store, claim->store);
     CHECK_TEXT(read.hold, claim->hold);
 }
 
@@ -156,8 +160,11 @@ TEST(what_was_signed_is_read_back_the_same_at_every_limit)
 
     memset(name, 'n', sizeof(name));
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct token_claim claim = {
-            {numbers[i], numbers[4 - i]}, {name, 1 + i * 127 / 4}, TOKEN_SHARED, BYTES("_-0Az_-0Az12")};
+        struct token_claim claim = {{numbers[i], numbers[4 - i]},
+                                    {name, 1 + i * 127 / 4},
+                                    BYTES("_-0Az_-0Az12_-0Az_-0Az12"),
+                                    TOKEN_SHARED,
+                                    BYTES("_-0Az_-0Az12")};
 
         claim.mode = (enum token_mode)(i % 3);
         claim.hold = (struct bytes){"_-0Az_-0Az_-0Az9", 12 + i};
@@ -247,13 +254,14 @@ TEST(a_key_under_another_name_verifies_nothing_even_with_the_same_bytes)
 TEST(a_bad_signature_still_tells_what_the_header_claims)
 {
     struct token_keys *keys = keys_of(KEY_2);
-    struct token_claim claim = {{0, 0}, {NULL, 0}, TOKEN_SHARED, {NULL, 0}};
+    struct token_claim claim = {.mode = TOKEN_SHARED};
 
     CHECK_INT(token_verify(keys, BYTES(SIGNED_1 SIG_1), &claim), TOKEN_BAD_SIGNATURE);
     CHECK_INT(claim.token.number, 34);
     CHECK_INT(claim.token.epoch, 1);
     CHECK_INT(claim.mode, TOKEN_EXCLUSIVE);
     CHECK_TEXT(claim.lease, BYTES("orders:42"));
+    CHECK_TEXT(claim.store, BYTES(STORE));
     CHECK_TEXT(claim.hold, BYTES("Zk3v9a1BQ2x8"));
     token_keys_free(keys);
 }
@@ -262,7 +270,8 @@ TEST(a_malformed_header_is_malformed_whatever_its_signature_and_key)
 {
     static const char *const headers[] = {
         "0" SIGNED_1 SIG_1,
-        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"nobody\";sig=:AAAA:",
+        "34;lease=\"orders:42\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"nobody\";sig=:AAAA:",
         SIGNED_1,
         "",
     };
@@ -325,7 +334,7 @@ TEST(every_byte_left_out_or_put_in_is_refused)
 /* -- the one text that is accepted */
 
 struct parts {
-    const char *number, *lease, *mode, *epoch, *hold, *kid, *sig;
+    const char *number, *lease, *store, *mode, *epoch, *hold, *kid, *sig;
 };
 
 #define SIG_ZERO "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -336,15 +345,15 @@ static bool parts_are_read(struct parts p)
     struct token_claim claim;
     struct bytes kid;
     int len = snprintf(text, sizeof(text),
-                       "%s;lease=\"%s\";mode=%s;epoch=%s;hold=\"%s\";kid=\"%s\";sig=:%s:", p.number, p.lease,
-                       p.mode, p.epoch, p.hold, p.kid, p.sig);
+                       "%s;lease=\"%s\";store=\"%s\";mode=%s;epoch=%s;hold=\"%s\";kid=\"%s\";sig=:%s:",
+                       p.number, p.lease, p.store, p.mode, p.epoch, p.hold, p.kid, p.sig);
 
     return token_read((struct bytes){text, (size_t)len}, &claim, &kid);
 }
 
 static struct parts usual(void)
 {
-    return (struct parts){"34", "orders:42", "exclusive", "1", "Zk3v9a1BQ2x8", "k1", SIG_ZERO};
+    return (struct parts){"34", "orders:42", STORE, "exclusive", "1", "Zk3v9a1BQ2x8", "k1", SIG_ZERO};
 }
 
 struct part_case {
@@ -415,6 +424,18 @@ TEST(the_lease_is_a_lease_name)
     TRY_PART(lease, cases);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         CHECK_INT(name_is_lease(bytes_of(cases[i].text)), cases[i].ok);
+}
+
+TEST(the_store_is_24_characters)
+{
+    static const struct part_case cases[] = {
+        {"AZaz09_-AZaz09_-AZaz09_-", true},   {"------------------------", true},
+        {"AZaz09_-AZaz09_-AZaz09_", false},   {"AZaz09_-AZaz09_-AZaz09_-A", false},
+        {"AZaz09_-AZaz09_-AZaz09_.", false},  {"AZaz09_-AZaz09_-AZaz09_ ", false},
+        {"5:Zaz09_-AZaz09_-AZaz09_-", false}, {"", false},
+    };
+
+    TRY_PART(store, cases);
 }
 
 TEST(the_mode_is_one_of_three_words)
@@ -512,41 +533,69 @@ TEST(a_right_signature_written_in_another_case_is_another_signature)
     token_keys_free(keys);
 }
 
+#define SIG ";sig=:" SIG_ZERO ":"
+
+TEST(the_store_stands_behind_the_lease_and_nowhere_else)
+{
+    static const char *const others[] = {
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG, /* as before */
+        "34;store=\"" STORE
+        "\";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;store=\"" STORE
+        "\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\";store=\"" STORE
+        "\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE "\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+    };
+    struct token_claim claim;
+    struct bytes kid;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        CHECK(!token_read(bytes_of(others[i]), &claim, &kid));
+}
+
 TEST(only_these_parameters_in_this_order_are_accepted)
 {
-#define SIG ";sig=:" SIG_ZERO ":"
     static const char *const others[] = {
         /* another order */
-        "34;mode=exclusive;lease=\"orders:42\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
-        "34;lease=\"orders:42\";mode=exclusive;epoch=1;kid=\"k1\";hold=\"Zk3v9a1BQ2x8\"" SIG,
-        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\"" SIG ";kid=\"k1\"",
+        "34;mode=exclusive;lease=\"orders:42\";store=\"" STORE
+        "\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;kid=\"k1\";hold=\"Zk3v9a1BQ2x8\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\"" SIG
+        ";kid=\"k1\"",
         /* one is missing */
         "34;mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
-        "34;lease=\"orders:42\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
-        "34;lease=\"orders:42\";mode=exclusive;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
-        "34;lease=\"orders:42\";mode=exclusive;epoch=1;kid=\"k1\"" SIG,
-        "34;lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE "\";epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE "\";mode=exclusive;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE "\";mode=exclusive;epoch=1;kid=\"k1\"" SIG,
+        "34;lease=\"orders:42\";store=\"" STORE "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\"" SIG,
         SIGNED_1,
-        ";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        ";lease=\"orders:42\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         /* one more, or twice */
         SIGNED_1 ";x=1" SIG,
         SIGNED_1 SIG ";x=1",
         SIGNED_1 SIG SIG,
         SIGNED_1 SIG ";",
         "34;a" SIG,
-        "34;lease=\"a\";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34;lease=\"a\";lease=\"orders:42\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         /* spaces, commas, quotes, names in capitals */
         " " SIGNED_1 SIG,
         SIGNED_1 SIG " ",
         SIGNED_1 " " SIG,
         SIGNED_1 SIG "," SIGNED_1 SIG,
         "\t" SIGNED_1 SIG,
-        "34; lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "34; lease=\"orders:42\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         "34;lease= \"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         "34;Lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         "34;lease=orders:42;mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         "34;lease='orders:42';mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
-        "\"34\";lease=\"orders:42\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
+        "\"34\";lease=\"orders:42\";store=\"" STORE
+        "\";mode=exclusive;epoch=1;hold=\"Zk3v9a1BQ2x8\";kid=\"k1\"" SIG,
         SIGNED_1 ";sig=\"" SIG_ZERO "\"",
         SIGNED_1 ";sig=" SIG_ZERO,
         SIGNED_1 ";sig=:" SIG_ZERO,
@@ -639,12 +688,14 @@ int main(void)
     RUN(every_byte_left_out_or_put_in_is_refused);
     RUN(numbers_are_1_to_15_digits_without_a_leading_zero_or_a_sign);
     RUN(the_lease_is_a_lease_name);
+    RUN(the_store_is_24_characters);
     RUN(the_mode_is_one_of_three_words);
     RUN(the_hold_is_12_to_16_characters);
     RUN(the_kid_is_1_to_32_characters);
     RUN(the_signature_is_padded_base64_of_32_bytes_in_its_canonical_form);
     RUN(spare_bits_of_the_signature_are_zero);
     RUN(a_right_signature_written_in_another_case_is_another_signature);
+    RUN(the_store_stands_behind_the_lease_and_nowhere_else);
     RUN(only_these_parameters_in_this_order_are_accepted);
     RUN(a_nul_and_what_stands_behind_it_are_part_of_the_value);
     RUN(a_long_value_is_malformed_at_and_over_1_kib);

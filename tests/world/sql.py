@@ -110,10 +110,12 @@ def texts_that_are_no_token(keys, lease):
                (";epoch=1", ";epoch=1;epoch=1"), ("AAAAAAAAAAAA", "A" * 11), ("AAAAAAAAAAAA", "A" * 17), ("AAAAAAAAAAAA", "AAAAAAAAAAA."),
                (';hold="AAAAAAAAAAAA"', ""), ('"k1"', '""'), ('"k1"', '"' + "k" * 33 + '"'), ('"k1"', "k1"), ('"k1"', '"k/1"'), (';kid="k1"', ""),
                (";lease=", ";a=1;lease="), (f'"{lease}"', '""'), (f'"{lease}"', '"-a"'), (f'"{lease}"', '"' + "n" * 129 + '"'),
-               (f'"{lease}"', lease), (f'"{lease}"', '"a/b"'), (f'"{lease}"', '"ä"'), (f'"{lease}"', '"a\\"b"')]
+               (f'"{lease}"', lease), (f';store="{keys.store}"', ""), (f';store="{keys.store}"', ';store=""'), (keys.store, keys.store + "s"), (keys.store, "s" * 23),
+               (keys.store, "s" * 23 + "."), (";store=", ";Store="), (";store=", f';store="{keys.store}";store='), (f'"{lease}"', '"a/b"'), (f'"{lease}"', '"ä"'), (f'"{lease}"', '"a\\"b"')]
     texts = [resigned(signed.replace(old, new, 1)) for old, new in changes]
     named, mode = f';lease="{lease}"', ";mode=exclusive"
-    texts.append(resigned(signed.replace(named + mode, mode + named)))
+    texts.append(resigned(signed.replace(named, "").replace(mode, mode + named)))
+    texts.append(resigned(signed.replace(named, "").replace(mode, named + mode)))  # its store in front of its lease
     sig = good[good.index(";sig="):]
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     spare = alphabet[alphabet.index(sig[-3]) + 1]

@@ -171,6 +171,7 @@ class World:
         done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--allow-unsafe-redis")
         if done.returncode != 0:
             raise AssertionError(f"--init-store: {done}")
+        self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
 
     def daemon(self, name, *flags):
         daemon = Daemon(name, *self.flags, *flags)
