@@ -199,7 +199,8 @@ local function life_begin(most, complete)
     redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', ARGV[2],
         'roll', whole(most.roll), 'time', whole(store.time), 'clock', whole(store.clock),
         'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
-        'how', complete and 'complete' or 'incomplete')
+        'how', complete and 'complete' or 'incomplete',
+        'lost', complete and (store.lost or '') or whole(epoch))
 end
 
 -- Who may have sent to an upstream what the store has lost, and has to record it again before anything is

@@ -22,12 +22,14 @@
  *   pawl:{SS}:gone             zset  resource key -> store time (ms): its deletion is forgotten
  *   pawl:{SS}:i                zset  what is being sent to upstreams (gateway/scripts/lib/intent.lua)
  *   pawl:{SS}:marks            hash  marks of the check `mark` (gateway/scripts/lib/marks.lua)
+ *   pawl:{SS}:marks:STORE      hash  the same, of tokens of another store
  *
  *   pawl:{store}               hash  the store's record (shared/record/store.lua)
  *   pawl:{store}:members       set   ids of the members
  *   pawl:{store}:m:ID          hash  one member
  *   pawl:{store}:alarm         zset  leases that somebody waits for -> store time (ms): look
  *   pawl:{store}:doubt         hash  gateways that may have sent what the store has lost
+ *   pawl:{store}:marks         hash  below what no token of another store passes since a loss
  *
  * The stripe: id "SCHEMA:ID" of the store; epoch of the life, negative while nobody has admitted it; seq
  * rises with every changing script; counter the last token; no token above ceiling is granted; clock ms added

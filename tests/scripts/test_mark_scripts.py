@@ -1,16 +1,23 @@
 #!/usr/bin/python3
-"""The check `mark`: what was let through is all that counts, and it is never forgotten."""
+"""The check `mark`: what was let through is all that counts, and it is never forgotten; and what counts in its place when
+the store has lost it."""
 
 from intents import ROUTES, Gateway, close, grant, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, RECORD, Holder, Lease, Resource, Store, check, check_equal, main, test
+from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Holder, Lease, Resource, Store, check, check_equal, main, test
 
 STORE = Store()
 NOW, MARKS_MAX, MARKS_KEPT = 1000000, 4096, 3584
 
 
-def begin():
-    """A gateway, and a lease of which this store knows nothing."""
-    STORE.begin(NOW)
+OTHER = "another-store".ljust(24, "-")
+OWN, FOREIGN = "mark", f"mark {OTHER}"
+WHOSE = {"check": OWN}
+
+
+def begin(check=FOREIGN, floor=TOKEN_LAST):
+    """A gateway, and a lease of which this store knows nothing: the tokens are another store's, or its own."""
+    WHOSE["check"] = check
+    STORE.begin(NOW, floor)
     STORE.redis("HSET", RECORD, "routes", ROUTES)
     return Gateway(STORE), Lease(STORE, "orders:42")
 
@@ -20,7 +27,7 @@ def one(token, hold=None, epoch=EPOCH, mode="exclusive"):
 
 
 def admit(gate, lease, holder, kind="a"):
-    return gate.admit(lease, holder, kind, check="mark")
+    return gate.admit(lease, holder, kind, check=WHOSE["check"])
 
 
 def passes(gate, lease, holder, mark=None):
@@ -31,7 +38,7 @@ def passes(gate, lease, holder, mark=None):
 
 
 def reads(gate, lease, holder, mark):
-    check_equal(gate.read(lease, holder, check="mark")[::2], ["accepted", mark], f"{holder.token}")
+    check_equal(gate.read(lease, holder, check=WHOSE["check"])[::2], ["accepted", mark], f"{holder.token}")
 
 
 def refused(gate, lease, holder, reason, mark, epoch=EPOCH, deeds="wr"):
@@ -41,11 +48,15 @@ def refused(gate, lease, holder, reason, mark, epoch=EPOCH, deeds="wr"):
         for kind in "oa":
             check_equal(STORE.unchanged_by(lambda kind=kind: admit(gate, lease, holder, kind)), wanted, f"{holder.token}")
     if "r" in deeds:
-        check_equal(STORE.unchanged_by(lambda: gate.read(lease, holder, check="mark")), wanted, f"{holder.token}")
+        check_equal(STORE.unchanged_by(lambda: gate.read(lease, holder, check=WHOSE["check"])), wanted, f"{holder.token}")
+
+
+def marks_key(lease):
+    return lease.stripe + ":marks" + (f":{OTHER}" if WHOSE["check"] == FOREIGN else "")
 
 
 def marks(lease):
-    return STORE.dump(lease.stripe + ":marks").get(lease.stripe + ":marks", {})
+    return STORE.dump(marks_key(lease)).get(marks_key(lease), {})
 
 
 @test
@@ -100,7 +111,7 @@ def after_a_read_by_one_of_many_no_older_write_lands():
 def a_read_raises_the_mark_and_waits_for_older_writes():
     gate, lease = begin()
     first = admit(gate, lease, one(33), "o")[3]
-    check_equal(gate.read(lease, one(34), check="mark"), ["wait", lease.seq() + 0, 34, first])
+    check_equal(gate.read(lease, one(34), check=WHOSE["check"]), ["wait", lease.seq() + 0, 34, first])
     refused(gate, lease, one(33), "stale-token", 34)
     close(STORE, ("close", lease, first))
     reads(gate, lease, one(34), 34)
@@ -114,19 +125,19 @@ def ordered_writes_queue_and_are_promoted_or_fenced_off_by_the_mark():
     check_equal((second[0], second[4]), ("queued", first))
     third = admit(gate, lease, one(35), "a")
     check_equal(third[0], "sending")
-    check_equal(gate.promote(lease, one(34), second[3], check="mark")[::2], ["refused", "stale-token", EPOCH, ""])
+    check_equal(gate.promote(lease, one(34), second[3], check=WHOSE["check"])[::2], ["refused", "stale-token", EPOCH, ""])
     check_equal(texts_of(STORE, lease), [first, third[3]])
     fourth = admit(gate, lease, one(36), "o")
     for text in (first, third[3]):
-        check_equal(gate.promote(lease, one(36), fourth[3], check="mark")[0], "queued")
+        check_equal(gate.promote(lease, one(36), fourth[3], check=WHOSE["check"])[0], "queued")
         close(STORE, ("close", lease, text))
-    check_equal(gate.promote(lease, one(36), fourth[3], check="mark")[::2][:2], ["sending", 36])
+    check_equal(gate.promote(lease, one(36), fourth[3], check=WHOSE["check"])[::2][:2], ["sending", 36])
     check_equal([parse(text).token for text in texts_of(STORE, lease)], [36])
 
 
 @test
 def what_the_lease_says_of_its_holds_does_not_count():
-    gate, lease = begin()
+    gate, lease = begin(OWN)
     ada = grant(lease, 1)
     grant(lease, 2)
     passes(gate, lease, ada)
@@ -135,7 +146,7 @@ def what_the_lease_says_of_its_holds_does_not_count():
 
 @test
 def what_the_other_check_has_let_through_counts():
-    gate, lease = begin()
+    gate, lease = begin(OWN)
     ada = grant(lease, 1)
     passes(gate, lease, ada)
     bob = grant(lease, 2)
@@ -146,7 +157,7 @@ def what_the_other_check_has_let_through_counts():
 
 @test
 def a_mark_outlives_its_lease_and_a_life_of_the_store():
-    gate, lease = begin()
+    gate, lease = begin(OWN)
     passes(gate, lease, grant(lease, 1))
     lease.release("id-1")
     STORE.at(NOW + 100000)
@@ -154,11 +165,12 @@ def a_mark_outlives_its_lease_and_a_life_of_the_store():
     check_equal(lease.field("s"), None)
     STORE.redis("HSET", lease.stripe, "alive", EPOCH + 1)
     refused(gate, lease, one(0), "stale-token", 1)
+    refused(gate, lease, one(1, "hold-0000001"), "lease-expired", 1)
 
 
 @test
 def the_mark_is_told_whichever_check_has_raised_it():
-    gate, lease = begin()
+    gate, lease = begin(OWN)
     told = lambda: Resource(lease).mark()[2:]
     check_equal(told(), [0, 0, 0])
     passes(gate, lease, one(33, "hold-9"))
@@ -168,8 +180,8 @@ def the_mark_is_told_whichever_check_has_raised_it():
     STORE.redis("HSET", lease.stripe, "counter", 99)
     check_equal(gate.admit(lease, grant(lease, 100))[0], "sending")
     check_equal(told(), [100, EPOCH, 100])
-    passes(gate, lease, one(7, epoch=EPOCH + 1))
-    check_equal(told(), [7, EPOCH + 1, 100])
+    passes(gate, lease, one(101, epoch=EPOCH))
+    check_equal(told(), [101, EPOCH, 100])
 
 
 def fill(lease, names, epoch_of=lambda number: EPOCH):
@@ -177,7 +189,7 @@ def fill(lease, names, epoch_of=lambda number: EPOCH):
     values = [part for number, name in enumerate(names, 1)
               for part in (name, f"{epoch_of(number)} {number} hold-{number:07}")]
     for start in range(0, len(values), 1000):
-        STORE.redis("HSET", lease.stripe + ":marks", *values[start:start + 1000])
+        STORE.redis("HSET", marks_key(lease), *values[start:start + 1000])
 
 
 @test
@@ -209,11 +221,107 @@ def the_epochs_of_marks_come_before_their_numbers_when_some_are_dropped():
     check(all(f"x{i}" in left for i in range(100)), "later epochs were dropped")
 
 
+# -- whose tokens they are
+
+@test
+def the_marks_of_each_store_are_its_own():
+    gate, lease = begin(OWN)
+    passes(gate, lease, one(33))
+    WHOSE["check"] = FOREIGN
+    passes(gate, lease, one(2, epoch=1))
+    refused(gate, lease, one(1, epoch=1), "stale-token", 2, 1)
+    check_equal(marks(lease), {lease.name: "1 2 hold-0000002"})
+    WHOSE["check"] = f"mark {IDENTITY[2:]}"  # its own, by name
+    refused(gate, lease, one(32), "stale-token", 33)
+    check_equal(Resource(lease).mark()[2:], [33, EPOCH, 0])
+
+
+@test
+def of_its_own_nothing_passes_above_the_ceiling_nor_above_its_epoch_and_of_another_store_anything_does():
+    gate, lease = begin(OWN, floor=50)
+    STORE.redis("HSET", lease.stripe, "alive", EPOCH - 1)
+    for beyond in (one(51), one(51, epoch=EPOCH - 1), one(TOKEN_LAST), one(1, epoch=EPOCH + 1), one(1, epoch=TOKEN_LAST)):
+        for mode in ("exclusive", "shared"):
+            refused(gate, lease, one(beyond.token, epoch=beyond.epoch, mode=mode), "unissued-token", 0, 0,
+                    deeds="wr" if mode == "exclusive" else "r")
+    passes(gate, lease, one(50, epoch=EPOCH - 1))
+    passes(gate, lease, one(50))
+    gate, lease = begin(FOREIGN, floor=50)
+    passes(gate, lease, one(TOKEN_LAST, epoch=EPOCH))
+    passes(gate, lease, one(1, epoch=TOKEN_LAST))
+
+
+# -- what was let through is lost
+
+def lose(epoch):
+    """This store has begun a life without proof of being complete."""
+    for stripe in STRIPES:
+        STORE.redis("HSET", stripe, "epoch", epoch, "alive", epoch)
+    STORE.redis("HSET", RECORD, "epoch", epoch, "lost", epoch)
+
+
+def name(epoch, token, force="", store=OTHER):
+    return STORE.run("api/cli/scripts/marks.lua", [RECORD], store, epoch, token, force)
+
+
+@test
+def after_a_loss_nothing_of_its_own_from_before_it_passes():
+    gate, lease = begin(OWN)
+    passes(gate, lease, one(33))
+    lose(EPOCH + 5)
+    STORE.redis("DEL", marks_key(lease))
+    for epoch in (EPOCH, EPOCH + 4):
+        refused(gate, lease, one(900, epoch=epoch), "lease-expired", 0, 0)
+        refused(gate, lease, one(900, epoch=epoch, mode="shared"), "stale-token", 0, 0, deeds="r")
+    passes(gate, lease, one(1, epoch=EPOCH + 5))
+
+
+@test
+def after_a_loss_nothing_of_another_store_passes_until_somebody_names_a_token():
+    gate, lease = begin()
+    passes(gate, lease, one(33, epoch=100))
+    for life in (EPOCH + 5, EPOCH + 15):  # with what is left of the marks, and without
+        lose(life)
+        refused(gate, lease, one(900, epoch=TOKEN_LAST), "marks-lost", 33, 100)
+        refused(gate, lease, one(32, epoch=100), "stale-token", 33, 100)
+        check_equal(name(100, 60), ["named", str(life)])
+        refused(gate, lease, one(59, epoch=100), "stale-token", 33, 100)
+        passes(gate, lease, one(60, epoch=100))
+        refused(gate, Lease(STORE, f"orders:{life}"), one(59, epoch=100), "stale-token", 0, 0)
+        passes(gate, Lease(STORE, f"orders:{life}"), one(60, epoch=100))
+        STORE.redis("DEL", marks_key(lease))
+        refused(gate, lease, one(59, epoch=100), "stale-token", 0, 0)
+        lose(life + 1)  # what was named was of the loss before
+        refused(gate, lease, one(900, epoch=100), "marks-lost", 0, 0)
+        STORE.redis("HSET", marks_key(lease), lease.name, "100 33 hold-0000033")
+
+
+@test
+def a_new_store_has_lost_nothing_and_takes_the_first_token_of_another():
+    gate, lease = begin()
+    check_equal(name(5, 5), ["not-lost"])
+    passes(gate, lease, one(1, epoch=1))
+
+
+@test
+def what_was_named_is_raised_and_lowered_by_force_only():
+    begin()
+    lose(9)
+    check_equal(name(5, 100, store=IDENTITY[2:]), ["own"])
+    check_equal(name(5, 100), ["named", "9"])
+    for lower in ((5, 99), (4, 101)):
+        check_equal(name(*lower), ["lower", 5, 100])
+    check_equal([name(5, 100), name(6, 1), name(5, 7, "force")], [["named", "9"]] * 3)
+    check_equal(STORE.dump(RECORD + ":marks")[RECORD + ":marks"], {OTHER: "9 5 7"})
+    STORE.redis("FLUSHALL")
+    check_equal(name(5, 5), ["another", ""])
+
+
 @test
 def the_stripe_must_be_ours():
     gate, lease = begin()
     STORE.redis("HDEL", lease.stripe, "counter")
-    check_equal([gate.read(lease, one(1), check="mark"), admit(gate, lease, one(1))], [["not-ours"]] * 2)
+    check_equal([gate.read(lease, one(1), check=WHOSE["check"]), admit(gate, lease, one(1))], [["not-ours"]] * 2)
     check_equal(script("mark"), "gateway/scripts/mark.lua")
 
 

@@ -101,6 +101,8 @@ def surroundings(member, example):
         return with_(ORDERED, match="/{id}")
     if member == "ca_file":
         return with_(ORDERED, upstream="https://h")
+    if member == "store":
+        return with_(ADMITTED, check="mark")
     if member in ("upstream_checks", "if_match"):
         return without(ONE_URL, "if_match")
     if member == "guarantee":
@@ -179,6 +181,7 @@ def defaults_and_limits_on_the_page_are_those_of_the_schema():
 
 # -- what is wrong
 
+STORE = "Zk3v9a1BQ2x8_-3v9a1BQ2x8"
 WRONG = [
     *(without(ORDERED, member) for member in ("match", "lease", "upstream", "guarantee")),
     *(with_(ORDERED, match=match) for match in (
@@ -203,7 +206,8 @@ WRONG = [
         {"answer": {"deny": ["a b"]}}, {"answer": {"deny": [""]}}, {"answer": {"deny": [1]}}, {"answer": {"deny": ["a", "a"]}})),
     *(with_(ORDERED, unsure_statuses=one) for one in (502, ["502"], [199], [600], [502, 502])),
     *(with_(ORDERED, upstream="https://h", ca_file=one) for one in ("", "ca.pem", 7)),
-    with_(ORDERED, ca_file="/ca.pem"), with_(ORDERED, upstream="unix:/a", ca_file="/ca.pem"),
+    *(with_(ADMITTED, check="mark", store=one) for one in ("", "s" * 23, "s" * 25, "s" * 23 + ".", 7)), with_(ADMITTED, store=STORE),
+    with_(ADMITTED, check="live", store=STORE), with_(ORDERED, ca_file="/ca.pem"), with_(ORDERED, upstream="unix:/a", ca_file="/ca.pem"),
     with_(ORDERED, upstream_checks=True), with_(ORDERED, if_match=True), with_(ORDERED, guarantee="committed"),
     with_(ORDERED, guarantee="committed", upstream_checks=False), with_(CHECKS, if_match=True), with_(CHECKS, upstream_checks="yes"),
     with_(ADMITTED, serial=True), with_(ADMITTED, unknown="hold"), with_(CHECKS, unknown={"grace_ms": 1000}), with_(ADMITTED, reads="fenced"),
@@ -213,7 +217,7 @@ WRONG = [
 ]
 RIGHT = [
     ORDERED, ONE_URL, CHECKS, ADMITTED, with_(ADMITTED, serial=False, upstream_checks=False, if_match=False, reads="open"),
-    with_(CHECKS, reads="fenced", check="mark"), with_(ORDERED, serial=True, reads="fenced", check="mark", unknown="hold"),
+    with_(ADMITTED, check="mark", store=STORE), with_(CHECKS, reads="fenced", check="mark"), with_(ORDERED, serial=True, reads="fenced", check="mark", unknown="hold"),
     with_(ORDERED, unknown={"grace_ms": 1000}), with_(ORDERED, unknown={"grace_ms": 86400000}), with_(ORDERED, unknown={"probe": "HEAD /a/{id}"}),
     with_(ORDERED, body="stream", incomplete="never-applied"), with_(ORDERED, timeout_ms=100, max_body=1099511627776), with_(ORDERED, timeout_ms=600000), with_(ORDERED, read_methods=["QUERY", "POST", "X-1"]),
     with_(ORDERED, headers={}), with_(ORDERED, headers={"request": {}, "answer": {"deny": ["X-A"]}}), with_(ORDERED, unsure_statuses=[200, 599]),
@@ -259,6 +263,7 @@ def what_no_schema_can_say_the_gateway_does():
         (table(ORDERED, other), "routes[1] (/notes/{id})", "only one of them is ordered"),
         (table(ORDERED, with_(other, guarantee="ordered", unknown={"grace_ms": 5000})), "routes[1]", "grace_ms"),
         (table(ADMITTED, with_(other, check="mark")), "routes[1]", "check"),
+        (table(with_(ADMITTED, check="mark", store=STORE), with_(other, check="mark")), "routes[1]", "different stores"),
         (table(with_(CHECKS, reads="fenced"), other), "routes[1]", "fenced"),
     ]
     for document, *words in beyond:

@@ -592,6 +592,8 @@ TEST(the_hash_sees_everything_that_a_table_means)
         "{'match':'/a/{x}/**','lease':'a:{x}','upstream':'http://"
         "h','guarantee':'committed','upstream_checks':true}",
         "{" BASE ",'check':'mark'}",
+        "{" BASE ",'check':'mark','store':'aaaaaaaaaaaaaaaaaaaaaaaa'}",
+        "{" BASE ",'check':'mark','store':'aaaaaaaaaaaaaaaaaaaaaaab'}",
         "{" BASE ",'reads':'fenced'}",
         "{" BASE ",'serial':true}",
         "{" BASE ",'unknown':{'grace_ms':5000}}",

@@ -1,11 +1,18 @@
 -- marks.lua - the check `mark`, and which of the two checks a script goes by: plain fencing by what was let
 -- through, for gateways whose store is not that of the leases.
---   ARGV[6]  "live" | "mark"
+--   ARGV[6]  "live" | "mark" | "mark STORE": whose tokens, if not those of this store
 --
 --   pawl:{SS}:marks, a hash: NAME -> "EPOCH TOKEN HOLD", the highest exclusive token that was let through, or
 --     "EPOCH TOKEN HOLD EPOCH TOKEN": and a shared one above it, which has read; "0 0 -": none yet
 --   "" -> "EPOCH TOKEN", the floor: marks up to it may have been dropped, so all below it is stale
+--   pawl:{SS}:marks:STORE, the same of another store
 -- Nothing of it is ever forgotten, but that the lowest are dropped into the floor when there are too many.
+--
+-- When this store has lost content, marks may be too low, or missing. For its own tokens its first epoch
+-- since then (ALIVE) stands for them all. The epochs of another store are numbers of another line, so for
+-- those somebody has to look there (api/cli/scripts/marks.lua):
+--   pawl:{store}: lost, the epoch that began without proof of being complete ("" or absent: none ever did)
+--   pawl:{store}:marks, a hash: STORE -> "LOST EPOCH TOKEN": since then nothing below this is let through
 local MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 4096, 3584, 256
 
 local function mark_read(text)
@@ -66,17 +73,35 @@ local function marks_thin(key)
     end
 end
 
-local function mark_reasons(check, is_exclusive)
-    -- What was let through for the lease. Also by the check `live`, if that is on the same store: a route of
-    -- each kind may lead to one lease.
+-- Sets what is known since this store has lost the marks of another: the operator's word is a floor, without
+-- it nothing is known.
+local function mark_after_loss(record, of)
+    local lost = redis.call('HGET', 'pawl:{store}', 'lost') or ''
+    if lost == '' then
+        return
+    end
+    local word = redis.call('HGET', 'pawl:{store}:marks', of) or ''
+    local since, epoch, token = string.match(word, '^(%d+) (%d+) (%d+)$')
+    record.lost = since ~= lost
+    if not record.lost and above(tonumber(epoch), tonumber(token), record.floor_epoch, record.floor) then
+        record.floor_epoch, record.floor = tonumber(epoch), tonumber(token)
+    end
+end
+
+local function mark_reasons(check, is_exclusive, of)
+    -- What was let through for the lease. Also by the check `live`, if the token is one of this store: a
+    -- route of each kind may lead to one lease.
     function check.read()
-        local v = redis.call('HMGET', KEYS[1] .. ':marks', ARGV[1], '')
+        local v = redis.call('HMGET', check.marks, ARGV[1], '')
         local record = mark_read(v[1] or '0 0 -')
         local floor_epoch, floor = string.match(v[2] or '0 0', '^(%d+) (%d+)$')
         record.floor_epoch, record.floor = tonumber(floor_epoch), tonumber(floor)
         record.top_epoch, record.mark = mark_top(record)
-        v = redis.call('HMGET', KEYS[2], 'k', 'p')
+        v = of and {} or redis.call('HMGET', KEYS[2], 'k', 'p')
         record.live_epoch, record.live = tonumber(v[2] or 0), tonumber(v[1] or 0)
+        if of then
+            mark_after_loss(record, of)
+        end
         return record
     end
 
@@ -86,6 +111,8 @@ local function mark_reasons(check, is_exclusive)
         end
         if not is_exclusive and deed ~= 'read' then
             return 'wrong-mode'
+        elseif not of and (PRESENTED_EPOCH > EPOCH or PRESENTED > CEILING) then
+            return 'unissued-token' -- a mark above both would shut out the next grants
         elseif is_below(record.floor_epoch, record.floor) or is_below(record.epoch, record.token)
             or is_exclusive and (is_below(record.shared_epoch, record.shared)
             or is_below(record.live_epoch, record.live)) then
@@ -95,8 +122,10 @@ local function mark_reasons(check, is_exclusive)
         local is_shared = record.shared_epoch == PRESENTED_EPOCH and record.shared == PRESENTED
         if is_its and (record.hold ~= HOLD or not is_exclusive) or is_shared and is_exclusive then
             return 'unissued-token' -- the number alone, under another hold's name
+        elseif not of and PRESENTED_EPOCH < ALIVE then
+            return OVER
         end
-        return nil
+        return record.lost and 'marks-lost' or nil
     end
 
     -- It is not noted in the lease's history, of which this store may know nothing.
@@ -107,7 +136,7 @@ end
 
 local function mark_passes(check, is_exclusive)
     function check.pass(record)
-        local key, text = KEYS[1] .. ':marks', nil
+        local key, text = check.marks, nil
         if is_exclusive and above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
             text = string.format('%d %d %s', PRESENTED_EPOCH, PRESENTED, HOLD)
         elseif not is_exclusive and above(PRESENTED_EPOCH, PRESENTED, mark_top(record)) then
@@ -128,11 +157,15 @@ end
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
 -- mark}: as those of lib/fence.lua.
 local function check_of()
-    if ARGV[6] ~= 'mark' then
+    if ARGV[6] == 'live' then
         return { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = fence_pass }
     end
-    local check, is_exclusive = {}, ARGV[5] == 'exclusive'
-    mark_reasons(check, is_exclusive)
+    local of, is_exclusive = string.match(ARGV[6], '^mark (.+)$'), ARGV[5] == 'exclusive'
+    if of == string.match(ARGV[#ARGV - 3], ':(.*)$') then
+        of = nil
+    end
+    local check = { marks = KEYS[1] .. ':marks' .. (of and ':' .. of or '') }
+    mark_reasons(check, is_exclusive, of)
     mark_passes(check, is_exclusive)
     return check
 end
