@@ -18,6 +18,7 @@ static const struct store_command commands[] = {
     {"status", cli_store_status, "what the store is, what is refused and why, and what to do"},
     {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
     {"forget", cli_store_forget, "do not wait any more for a service that is gone for good"},
+    {"marks", cli_store_marks, "go on with the tokens of another store, after marks were lost"},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -76,7 +77,7 @@ int cli_store(int argc, char **argv)
     if (flags_complete_wanted(argc, argv))
         return complete(argc, argv);
     if (argc < 2)
-        return cli_fail(CLI_USAGE, "pawl store status, recover or forget? See pawl store --help");
+        return cli_fail(CLI_USAGE, "pawl store status, recover, forget or marks? See pawl store --help");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
     for (unsigned i = 0; i < COMMANDS; i++) {

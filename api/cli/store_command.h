@@ -1,4 +1,4 @@
-/* store_command.h - pawl store status|recover|forget: what an operator sees and does when the services
+/* store_command.h - pawl store status|recover|forget|marks: what an operator sees and does when the services
  * refuse. */
 #ifndef PAWL_CLI_STORE_COMMAND_H
 #define PAWL_CLI_STORE_COMMAND_H
@@ -9,5 +9,6 @@ int cli_store(int argc, char **argv);
 int cli_store_status(int argc, char **argv);
 int cli_store_recover(int argc, char **argv);
 int cli_store_forget(int argc, char **argv);
+int cli_store_marks(int argc, char **argv);
 
 #endif

@@ -4,7 +4,7 @@
  *   store_desk_open                                             69 | 78, or go on
  *   store_facts_read  all that is known                         69, or go on
  *   recover_empty     without --floor (store_recover_empty.c)   0 | 1 | 78
- *   recover_floor     with it (store_recover_floor.c)           0 | 1 | 78 */
+ *   recover_floor     with it, or --new-id (store_recover_floor.c)   0 | 1 | 78 */
 #include "api/cli/store_recover.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "api/cli/store_command.h"
 #include "shared/token.h"
 
-enum { RECOVER_FLAGS = STORE_DESK_FLAGS + 6, WAIT_MS = 10000 };
+enum { RECOVER_FLAGS = STORE_DESK_FLAGS + 7, WAIT_MS = 10000 };
 
 struct recover_texts {
     const char *floor, *seen;
@@ -24,8 +24,7 @@ struct recover_texts {
 
 /* -- flags */
 
-/* A number as the contract writes tokens: no sign, no leading zero, at most 15 digits; 0: it is none. */
-static int64_t token_number(const char *text)
+int64_t recover_token_number(const char *text)
 {
     int64_t number = 0;
     size_t len = strlen(text);
@@ -44,7 +43,7 @@ static int seen_add(struct recover *r, const char *text)
 {
     struct token_claim claim;
     struct bytes kid;
-    struct recover_seen seen = {token_number(text), 0};
+    struct recover_seen seen = {recover_token_number(text), 0};
 
     if (seen.number == 0 && token_read(bytes_of(text), &claim, &kid))
         seen = (struct recover_seen){claim.token.number, claim.token.epoch};
@@ -87,6 +86,7 @@ static void recover_rows(struct recover *r, struct recover_texts *texts, struct 
          .value = "DUR",
          .help = "without --floor: for the lease services (default 10s)",
          .ms = &r->wait_ms},
+        {.name = "new-id", .help = "this is a copy: make it another store", .on = &r->new_id},
         {.name = "force", .help = "also a store that is in order", .on = &r->force},
         {.name = "yes", .help = "do not ask", .on = &r->yes},
     };
@@ -107,9 +107,11 @@ static bool is_store_id(const char *text)
 
 static int recover_check(struct recover *r, const struct recover_texts *texts)
 {
-    r->floor = texts->floor != NULL ? token_number(texts->floor) : 0;
+    r->floor = texts->floor != NULL ? recover_token_number(texts->floor) : 0;
     if (texts->floor != NULL && r->floor == 0)
         return cli_fail(CLI_USAGE, "--floor is a whole number from 1 to %" PRId64, (int64_t)TOKEN_NUMBER_MAX);
+    if (r->new_id && (texts->floor != NULL || r->seen_count > 0 || r->force))
+        return cli_fail(CLI_USAGE, "--new-id finds the floor itself, and nothing forces it: give it alone");
     if (texts->floor == NULL && (r->seen_count > 0 || r->force))
         return cli_fail(CLI_USAGE, "--seen and --force go with --floor N; see pawl store recover --help");
     if (r->store_id != NULL && !is_store_id(r->store_id))
@@ -127,14 +129,18 @@ static int recover_read(struct recover *r, int argc, char **argv)
         .examples =
             "  pawl store recover                                  # on the machine of a lease service\n"
             "  pawl store recover --store-id Zk3v9a1BQ2x8Zk3v9a1BQ2x8\n"
-            "  pawl store recover --floor 50000000 --seen 48211907 --seen \"$PAWL_FENCING_TOKEN\"\n",
-        .summary = "Without --floor: Redis is empty, but lease services still have their state directories. "
-                   "The store is\n"
-                   "made anew, and they admit it above their floors.\n"
-                   "With --floor N: nobody knows any more how far the tokens had come, but you know that "
-                   "none is above\n"
-                   "N. All holds end, tokens go on above N, and the services come anew.\n"
-                   "pawl store status says which one is needed. Exit status: 0 recovered, 1 refused.",
+            "  pawl store recover --floor 50000000 --seen 48211907 --seen \"$PAWL_FENCING_TOKEN\"\n"
+            "  pawl store recover --new-id --redis redis://staging:6379\n",
+        .summary =
+            "Without --floor: Redis is empty, but lease services still have their state directories. "
+            "The store is\n"
+            "made anew, and they admit it above their floors.\n"
+            "With --floor N: nobody knows any more how far the tokens had come, but you know that "
+            "none is above\n"
+            "N. All holds end, tokens go on above N, and the services come anew.\n"
+            "With --new-id: this Redis is a copy of another store's, and becomes a store of its own. Stop "
+            "all of its\nservices first, and empty their state directories before they come again.\n"
+            "pawl store status says which one is needed. Exit status: 0 recovered, 1 refused.",
         .flags = flags,
     };
     const char *arguments[ARGUMENTS_MAX + 1];
@@ -193,7 +199,7 @@ int cli_store_recover(int argc, char **argv)
     if (status == CLI_GO_ON)
         status = store_facts_read(&r.desk, &r.facts);
     if (status == CLI_GO_ON)
-        status = r.floor > 0 ? recover_floor(&r) : recover_empty(&r);
+        status = r.floor > 0 || r.new_id ? recover_floor(&r) : recover_empty(&r);
     store_facts_done(&r.facts);
     store_desk_close(&r.desk);
     return status;

@@ -14,7 +14,7 @@ struct recover_seen {
 struct recover {
     struct store_desk desk;
     const char *store_id; /* NULL: not given */
-    bool force, yes;
+    bool force, yes, new_id;
     uint64_t wait_ms;
     int64_t floor; /* 0: not given */
     struct recover_seen seen[RECOVER_SEEN_MAX];
@@ -31,6 +31,8 @@ void recover_identity(char buf[RECOVER_IDENTITY_SIZE], const char *id);
 /* Not below any epoch that this machine has heard of, nor below the Unix time in seconds: a store that is
  * lost with everything around it does not begin again below the tokens of its former life. */
 int64_t recover_epoch(const struct recover *r);
+/* A number as the contract writes tokens: no sign, no leading zero, at most 15 digits; 0: it is none. */
+int64_t recover_token_number(const char *text);
 /* Prints how to find the number for --floor. */
 void recover_say_floor(void);
 

@@ -1,4 +1,6 @@
-/* store_recover_floor.c - pawl store recover --floor N: the operator knows a number that no token is above.
+/* store_recover_floor.c - pawl store recover --floor N: the operator knows a number that no token is above;
+ * and
+ * --new-id: the store becomes another one, which has granted nothing yet.
  *
  *   recover_floor     which store, and is it lost?      1 | 78, or go on
  *   floor_compare     N with all that is known          1 (the numbers), or go on
@@ -29,9 +31,9 @@ int recover_floor(struct recover *r)
 {
     int status = floor_identify(r);
 
-    if (status == CLI_GO_ON)
+    if (status == CLI_GO_ON && !r->new_id)
         status = floor_compare(r);
-    if (status == CLI_GO_ON)
+    if (status == CLI_GO_ON && !r->new_id)
         status = floor_refuse_in_order(r);
     if (status == CLI_GO_ON)
         status = floor_confirm(r);
@@ -52,6 +54,8 @@ static int floor_identify(struct recover *r)
         store_show_findings(stderr, &r->verdict);
         return CLI_CONFIG;
     }
+    if (r->new_id && r->facts.kind == FACT_EMPTY)
+        return cli_fail(CLI_REFUSED, "this Redis is empty: there is no copy of a store; nothing was changed");
     if (r->facts.kind == FACT_EMPTY || wanted[0] == '\0' || strcmp(wanted, id) == 0)
         return CLI_GO_ON;
     if (r->store_id != NULL)
@@ -135,7 +139,7 @@ static void floor_warn(const struct recover *r)
 {
     int64_t left = FACT_TOKEN_LAST - r->floor;
 
-    if (left < FACT_TOKEN_LAST / 10)
+    if (!r->new_id && left < FACT_TOKEN_LAST / 10)
         fprintf(stderr, "pawl: only %" PRId64 " tokens will be left in each stripe\n", left);
     if (r->facts.machine.found == STATE_DAMAGED || r->facts.machine.found == STATE_FAILED) {
         fputs("pawl: not compared with this machine's state directory: ", stderr);
@@ -155,11 +159,17 @@ static int floor_confirm(const struct recover *r)
         return CLI_GO_ON;
     if (!isatty(STDIN_FILENO))
         return cli_fail(CLI_USAGE, "every hold would end: say --yes, or do this in a terminal");
-    printf("Store %s begins a new life: every hold ends, tokens go on above %" PRId64
-           ", all services come anew.\n"
-           "If a token above %" PRId64 " was ever granted, it can come twice. Type \"yes\" to go on: ",
-           r->facts.kind == FACT_EMPTY ? recover_wanted_id(r) : store_facts_id(&r->facts), r->floor,
-           r->floor);
+    if (r->new_id)
+        printf(
+            "Store %s becomes another store: every hold ends, and its services come anew, with empty state "
+            "directories.\nType \"yes\" to go on: ",
+            store_facts_id(&r->facts));
+    else
+        printf("Store %s begins a new life: every hold ends, tokens go on above %" PRId64
+               ", all services come anew.\n"
+               "If a token above %" PRId64 " was ever granted, it can come twice. Type \"yes\" to go on: ",
+               r->facts.kind == FACT_EMPTY ? recover_wanted_id(r) : store_facts_id(&r->facts), r->floor,
+               r->floor);
     fflush(stdout);
     if (fgets(answer, sizeof(answer), stdin) == NULL || strcmp(answer, "yes\n") != 0)
         return cli_fail(CLI_REFUSED, "nothing was changed");
@@ -179,14 +189,14 @@ static int floor_ask(struct recover *r)
 
     random_text(id, STORE_ID_CHARS);
     recover_identity(expected, wanted);
-    recover_identity(fresh, wanted[0] != '\0' ? wanted : id);
-    snprintf(floor, sizeof(floor), "%" PRId64, r->floor);
+    recover_identity(fresh, wanted[0] != '\0' && !r->new_id ? wanted : id);
+    snprintf(floor, sizeof(floor), "%" PRId64, r->new_id ? r->facts.lease_top : r->floor);
     snprintf(epoch, sizeof(epoch), "%" PRId64, recover_epoch(r));
     argv[1] = bytes_of(wanted[0] != '\0' ? expected : "");
     argv[2] = bytes_of(fresh);
     argv[3] = bytes_of(floor);
     argv[4] = bytes_of(epoch);
-    argv[5] = bytes_of(r->force ? "force" : "");
+    argv[5] = bytes_of(r->new_id ? "new-id" : r->force ? "force" : "");
     r->ask.take = floor_answer;
     status = store_desk_ask(&r->desk, &r->ask, &script_recover, 1, 6, argv);
     return status == CLI_OK ? (store_facts_persist(&r->desk) == CLI_GO_ON ? CLI_OK : CLI_UNREACHABLE)
@@ -202,7 +212,9 @@ static int floor_answer(struct store_ask *ask, const struct store_reply *reply)
         printf("store %.*s is recovered: epoch %" PRId64 ", tokens go on above %" PRId64
                ", all holds have ended\n",
                (int)(identity.len - sizeof(KEYS_SCHEMA)), identity.at + sizeof(KEYS_SCHEMA),
-               store_reply_integer(reply, 1), r->floor);
+               store_reply_integer(reply, 1), store_reply_integer(reply, 4));
+        if (r->new_id)
+            puts("Empty the state directories of its services before you start them.");
         puts("The first lease service that comes may join by itself; those that run do so within seconds.");
         return CLI_OK;
     }
@@ -211,6 +223,11 @@ static int floor_answer(struct store_ask *ask, const struct store_reply *reply)
                         "--floor %" PRId64 " is too low by now: it must be at least %" PRId64
                         "; nothing was changed",
                         r->floor, store_reply_integer(reply, 1));
+    if (store_reply_is(reply, "alive")) {
+        cli_fail(CLI_REFUSED, "services are at work on this store; nothing was changed");
+        cli_hint("Is it the copy? Stop all services of the copy, wait 10 s, and try again.");
+        return CLI_REFUSED;
+    }
     cli_fail(CLI_REFUSED, store_reply_is(reply, "in-order")
                               ? "the store is in order by now; nothing was changed"
                               : "another store is here by now; nothing was changed");

@@ -386,15 +386,15 @@ def recovery_begins_a_new_life_above_the_floor_in_which_nothing_of_before_lives(
     one.run = "b" * 40
     one.pulse()
     before = record()
-    word, epoch, identity, gone = recover(5000, epoch=1700000000)
-    check_equal((word, epoch, identity, gone), ("recovered", 1700000001, ID, 2))
+    word, epoch, identity, gone, floor = recover(5000, epoch=1700000000)
+    check_equal((word, epoch, identity, gone, floor), ("recovered", 1700000001, ID, 2, 5000))
     for i in (0, 0x3f, 255):
         got = stripe(i)
         check_equal((got["id"], got["epoch"], got["alive"], got["counter"], got["ceiling"]),
                     (ID, str(epoch), str(epoch), "5000", "5000"))
     got = record()
-    check_equal((got["id"], got["run"], got["gate"], got["how"], got["open"], got["epoch"], got["alive"]),
-                (ID, here["run"], "", "recovered", "1", str(epoch), str(epoch)))
+    check_equal((got["id"], got["run"], got["gate"], got["how"], got["open"], got["epoch"], got["alive"],
+                 got["lost"]), (ID, here["run"], "", "recovered", "1", str(epoch), str(epoch), str(epoch)))
     check_equal(int(got["roll"]), int(before["roll"]) + 1)
     check_equal((redis("EXISTS", RECORD + ":members"), redis("EXISTS", RECORD + ":m:one")), (0, 0))
     check_equal((seen()["sound"], seen()["gate"]), (1, ""))
@@ -477,7 +477,7 @@ def missing_parts_are_made_and_numbers_that_are_none_are_replaced():
 @test
 def an_empty_redis_is_recovered_under_the_given_identity():
     empty()
-    check_equal(recover(TOKEN_LAST, fresh="5:mine", epoch=1700000000), ["recovered", 1700000001, "5:mine", 0])
+    check_equal(recover(TOKEN_LAST, fresh="5:mine", epoch=1700000000), ["recovered", 1700000001, "5:mine", 0, TOKEN_LAST])
     check_equal((stripe(0)["id"], stripe(0)["counter"], record()["ceiling"]), ("5:mine", str(TOKEN_LAST), str(TOKEN_LAST)))
     check_equal(hash_of(RECORD + ":doubt"), {"whichever_it_was whichever_it_was": "open 1700000001"})  # who had sent what nobody knows
     check(seen()["sound"])

@@ -17,7 +17,7 @@ from world.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 ID = "AAAAAAAAAAAAAAAAAAAAAAAA"
-HEADER = ('{};lease="orders:42";mode=exclusive;epoch={};hold="Zk3v9a1BQ2x8";kid="k1";'
+HEADER = ('{};lease="orders:42";store="AAAAAAAAAAAAAAAAAAAAAAAA";mode=exclusive;epoch={};hold="Zk3v9a1BQ2x8";kid="k1";'
           'sig=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:')
 
 folder = tempfile.mkdtemp(prefix="pawl-store-")
@@ -120,7 +120,7 @@ class Services(World):
 
 @test
 def help_of_every_command_begins_with_examples():
-    for words in (["--help"], ["status", "--help"], ["recover", "--help"], ["forget", "--help"]):
+    for words in (["--help"], *([word, "--help"] for word in ("status", "recover", "forget", "marks"))):
         text = pawl(*words).stdout
         check(text.startswith("Examples:\n  pawl store "), text[:80])
         check_in("Usage: pawl store", text)
@@ -128,7 +128,7 @@ def help_of_every_command_begins_with_examples():
 
 @test
 def what_is_mistyped_is_told():
-    check_in("status, recover or forget", pawl(status=64).stderr)
+    check_in("status, recover, forget or marks", pawl(status=64).stderr)
     check_in('did you mean "pawl store status"', pawl("statsu", status=64).stderr)
     check_in("did you mean --floor", pawl("recover", "--flor", "5", status=64).stderr)
     check_in("pawl store forget ID", pawl("forget", status=64).stderr)

@@ -8,13 +8,15 @@
 --   ARGV[1]  "SCHEMA:ID" that the store must have if it has one, or "": whichever it has
 --   ARGV[2]  "SCHEMA:ID" for one that has none
 --   ARGV[3]  floor, 1 to 999999999999999   ARGV[4]  the epoch will be above this
---   ARGV[5]  "force": also a store that is in order; else ""
---   returns  {"recovered", epoch, "SCHEMA:ID", how many members are not listed now}
+--   ARGV[5]  "force": also a store that is in order; "new-id": it is a copy, and gets the id of ARGV[2],
+--            under which nothing was ever granted, so that the floor is whatever the copy knows; else ""
+--   returns  {"recovered", epoch, "SCHEMA:ID", how many members are not listed now, floor}
 --            Which gateways had sent what to an upstream nobody knows then: an operator has to say that
 --            none of it is under way any more (pawl resolve --gateway whichever_it_was --dead --settled).
 --            {"another", identity}   {"too-low", the least that the floor must be}   {"in-order"}
---            in all three nothing was changed
-local FLOOR = tonumber(ARGV[3])
+--            {"alive"}: with new-id, and somebody is at work on it, be it the original
+--            in all four nothing was changed
+local FLOOR, IS_NEW = tonumber(ARGV[3]), ARGV[5] == 'new-id'
 local RUN = string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
 local stripes = stripes_read()
 local store = store_read(stripes)
@@ -23,19 +25,25 @@ if store.id and (string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and stor
     return { 'another', store.id }
 end
 
-local least, lives = math.max(stripes.top, store.ceiling), false
+local least, lives, fresh = math.max(stripes.top, store.ceiling), false, false
 for i = 0, STRIPES - 1 do
     least = math.max(least, tonumber(redis.call('HGET', stripe_key(i), 'ceiling') or 0) or 0)
 end
 for _, id in ipairs(ids) do
     local one = all[id]
     least = math.max(least, tonumber(one.floor) or 0, tonumber(one.rfloor) or 0, tonumber(one.rpassed) or 0)
+    fresh = fresh or one.state ~= 'out' and is_fresh(one)
     lives = lives or is_live_lease(one) or (one.role == 'lease' and one.first == '1' and is_fresh(one))
+end
+if IS_NEW and fresh then
+    return { 'alive' }
+elseif IS_NEW then
+    FLOOR = math.min(math.max(FLOOR, least), TOKEN_LAST)
 end
 if FLOOR < least then
     return { 'too-low', least }
 end
-if ARGV[5] ~= 'force' and not store.gate and store.sound and store.run == RUN and lives then
+if ARGV[5] ~= 'force' and not IS_NEW and not store.gate and store.sound and store.run == RUN and lives then
     return { 'in-order' }
 end
 
@@ -50,7 +58,7 @@ for _, id in ipairs(ids) do
     member_drop(id)
 end
 epoch = epoch + 1
-local identity = store.id or ARGV[2]
+local identity = not IS_NEW and store.id or ARGV[2]
 for i = 0, STRIPES - 1 do
     redis.call('HSET', stripe_key(i), 'id', identity, 'epoch', whole(epoch), 'seq', whole(stripes.seq[i] + 1),
         'counter', whole(FLOOR), 'ceiling', whole(FLOOR), 'clock', whole(store.clock), 'alive', whole(epoch))
@@ -58,8 +66,8 @@ for i = 0, STRIPES - 1 do
 end
 redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN, 'time', whole(store.time),
     'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR), 'gate', '', 'gaterun', '',
-    'why', '', 'how', 'recovered', 'open', '1')
+    'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch))
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))
 roll_up(store)
-return { 'recovered', epoch, identity, #ids }
+return { 'recovered', epoch, identity, #ids, FLOOR }
