@@ -7,49 +7,40 @@
 
 enum form { EXACT, BEGIN, END };
 
-struct field_row {
-    const char *text;
-    size_t len;
-    enum form form;
-    unsigned kind;
-};
-
-static const struct field_row field_rows[] = {
-#define FIELD(kind, form, text, known) {text, sizeof(text) - 1, form, FIELD_##kind},
-#include "gateway/fields.def"
-#undef FIELD
-};
-
-static bool row_fits(const struct field_row *row, struct bytes name)
+static bool row_fits(enum form form, struct bytes text, struct bytes name)
 {
-    const char *at = name.at;
-
-    if (row->form == EXACT ? name.len != row->len : name.len < row->len) {
+    if (form == EXACT ? name.len != text.len : name.len < text.len) {
         return false;
     }
-    if (row->form == END) {
-        at += name.len - row->len;
-    }
-    return (at[0] | 0x20) == (row->text[0] | 0x20) && strncasecmp(at, row->text, row->len) == 0;
+    return strncasecmp(form == END ? name.at + name.len - text.len : name.at, text.at, text.len) == 0;
 }
 
+/* Asked for each header that comes or goes: one comparison of a letter for almost every row. */
 unsigned field_kinds(struct bytes name)
 {
     bool is_private = name.len > 2 && (name.at[0] | 0x20) == 'x' && name.at[1] == '-';
     struct bytes bare = is_private ? (struct bytes){name.at + 2, name.len - 2} : name;
+    int first = name.at[0] | 0x20, bare_first = bare.at[0] | 0x20, last = name.at[name.len - 1] | 0x20;
     unsigned kinds = 0;
 
-    for (size_t i = 0; i < sizeof(field_rows) / sizeof(field_rows[0]); i++) {
-        const struct field_row *row = &field_rows[i];
-
-        if (row_fits(row, row->kind == FIELD_OWN && row->form != END ? bare : name)) {
-            kinds |= row->kind;
-        }
+#define FIELD(kind, form, text, known)                                                                       \
+    if ((FIELD_##kind == FIELD_OWN && (form) != END)                                                         \
+            ? ((text)[0] | 0x20) == bare_first && row_fits(form, BYTES(text), bare)                          \
+            : ((form) == END ? ((text)[sizeof(text) - 2] | 0x20) == last : ((text)[0] | 0x20) == first) &&   \
+                  row_fits(form, BYTES(text), name)) {                                                       \
+        kinds |= FIELD_##kind;                                                                               \
     }
+#include "gateway/fields.def"
+#undef FIELD
     return kinds;
 }
 
 bool field_is_plain(struct bytes name)
 {
-    return ascii_is_word(name, BYTES("-"));
+    size_t i = 0;
+
+    while (i < name.len && (ascii_is_alnum(name.at[i]) || name.at[i] == '-')) {
+        i++;
+    }
+    return i == name.len;
 }

@@ -33,6 +33,7 @@ ROUTES = [
     route(UPSTREAM, "/final/{id}", "final:{id}", unsure_statuses=[], timeout_ms=2000),
     route(UPSTREAM, "/small/{id}", "small:{id}", max_body=1000, timeout_ms=2000),
     route(SOCKET_UPSTREAM, "/sock/{id}", "sock:{id}", timeout_ms=2000),
+    {**route(UPSTREAM, "/prefixed/{id}/**", "prefixed:{id}"), "upstream": UPSTREAM.url + "/api"},
 ]
 TABLE = routes_file(FOLDER, ROUTES)
 WORLD = World(gateway_flags=["--routes", TABLE])
@@ -208,6 +209,33 @@ def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name():
     check(got.header("Pawl-Request-Id") != "forged", "a forged request id came through")
     check_equal((got.header("X-Yours"), got.header("X-Forwarded-For")), ("2", "127.0.0.1"))
     check_in("0af7651916cd43dd", got.header("traceparent"))
+
+
+@test
+def a_uri_in_a_header_goes_on_as_the_upstream_has_it_or_the_request_does_not():
+    one, key = holder("prefixed")
+    mine, at, up = f"/prefixed/{key}", f"http://127.0.0.1:{WORLD.gateway_daemon.port}", f"{UPSTREAM.url}/api"
+    for name, value, wanted in (
+            ("Destination", f"{mine}/%78", f"/api{mine}/x"), ("Destination", f"{at}{mine}/x", f"{up}{mine}/x"),
+            ("Destination", f"{at.replace('http', 'HTTPS')}{mine}", f"{up}{mine}"),
+            ("If", '(<urn:a> ["b"]) (Not <http://x/y>)', '(<urn:a> ["b"]) (Not <http://x/y>)'),
+            ("If", f'<{mine}/%78> (<urn:a>)\t(["b"]) <{at}{mine}> (Not <c:d>)', f'</api{mine}/x> (<urn:a>)\t(["b"]) <{up}{mine}> (Not <c:d>)'),
+            ("Lock-Token", f"<{mine}/lock>", f"</api{mine}/lock>"),
+            # Nobody's, another's, or read in two ways.
+            ("Destination", at, None), ("Destination", f"ftp{at[4:]}{mine}", None), ("Destination", f"{mine}-other", None),
+            ("Destination", f"{mine}/x?y", None), ("Destination", f"/prefixed/x/../{key}", None), ("Destination", "/orders/1", None),
+            ("Lock-Token", "<urn:a>", None), ("Lock-Token", f"{mine}/lock", None), ("Lock-Token", "<>", None),
+            ("If", f"{mine} (<a:b>)", None), ("If", "(<a:b>", None), ("If", "<a:b", None), ("If", ")", None), ("If", "((<a:b>))", None),
+            ("If", '(["a(b"])', None), ("If", '(["<"]) </orders/1> ["x"])', None), ("If", '(["a)"]) </orders/1> (["b"])', None),
+            ("If", f"<{mine}> (<a:b>) </orders/1> (<a:b>)", None)):
+        for method, token in (("PUT", one), ("GET", None)):
+            count = len(UPSTREAM.requests)
+            answer = send(method, f"{mine}/y", token, b"x" if token else None, [(name, value)])
+            if wanted is None:
+                refused(answer, 400, "invalid-request")
+                check_equal(len(UPSTREAM.requests), count, value)
+            else:
+                check_equal((answer.status, last().header(name)), (200, wanted))
 
 
 @test
