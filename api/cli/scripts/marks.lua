@@ -1,5 +1,6 @@
 -- marks.lua - the word of an operator, who has looked at another store: since this one has lost the marks of
 -- that one's tokens, none below this is let through (gateway/scripts/lib/marks.lua).
+-- flags: allow-oom
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
