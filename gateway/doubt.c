@@ -63,11 +63,13 @@ void doubt_tick(struct doubt *doubt)
     struct record_line *line = &doubt->own->record.line;
     int64_t epoch = life_epoch(line->life);
     bool is_new = epoch != doubt->epoch;
-    bool is_due = is_new || loop_now_ms() >= doubt->due_ms;
+    bool is_due = is_new || loop_now_ms() >= doubt->due_ms ||
+                  (!doubt->differs && atomic_load(&doubt->own->gateway->routes_differed));
 
     if (doubt->in_flight || doubt->stopped || !is_due || record_line_problem(line) != PROBLEM_NONE) {
         return;
     }
+    atomic_store(&doubt->own->gateway->routes_differed, false);
     if (is_new) {
         doubt->is_logged = false;
         doubt->since_ms = loop_now_ms();

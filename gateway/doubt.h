@@ -3,7 +3,8 @@
  * first worker, told by /readyz, the metrics and the log.
  *
  * It is looked at when a life of the store begins for this process, then every second for as long as somebody
- * is in doubt, and every five otherwise. */
+ * is in doubt or the tables differ, and every five otherwise; at once when a request was told that they
+ * differ. */
 #ifndef PAWL_GATEWAY_DOUBT_H
 #define PAWL_GATEWAY_DOUBT_H
 

@@ -204,6 +204,7 @@ static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
                                                                   : gate_fail(&f->gate, PROBLEM_IN_DOUBT));
     }
     if (store_reply_is(reply, "routes-differ")) {
+        atomic_store(&f->own->gateway->routes_differed, true);
         return forward_away(f, PROBLEM_ROUTES_DIFFER);
     }
     if (store_reply_is(reply, "store-full")) {

@@ -43,6 +43,7 @@ struct gateway {
     struct service *service;
     struct intents intents;
     struct gateway_doubt in_doubt;
+    atomic_bool routes_differed;         /* a request was told so since in_doubt was looked at */
     atomic_uint_fast64_t body_disk;      /* bytes of bodies in files */
     _Atomic(struct route_table *) table; /* NULL: no routes */
     struct retired_table *retired;       /* those of before */
