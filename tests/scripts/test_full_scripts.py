@@ -2,7 +2,7 @@
 """Redis is full: what keeps, gives back, admits, gates or sweeps runs all the same; what takes more is refused, whole."""
 
 from intents import Gateway, close, grant, script
-from lua_test import RECORD, REMEMBER_MS, Holder, Lease, RedisError, Resource, Store, check, check_equal, main, test
+from lua_test import RECORD, REMEMBER_MS, ROOT, Holder, Lease, RedisError, Resource, Store, check, check_equal, main, test
 from members import Life, all_in, founder
 from several import All, desk_lives, hold_of, wait
 
@@ -129,6 +129,20 @@ def what_keeps_and_gives_back_runs_on_a_full_redis_and_what_takes_more_is_refuse
     for name, (deed, wanted) in RUNS.items():
         scene = Scene()
         check_equal(on_full(STORE, lambda: deed(scene)), wanted, name)  # noqa: B023 - called at once
+
+
+# Those that have no flags: they take more, or show, and change nothing but by the way.
+UNFLAGGED = {"acquire", "acquire_all", "session_open", "write", "intent_admit", "init_store",
+             "look", "list", "history", "session_look", "alarm", "ready", "watch", "read", "mark", "doubt_look", "gateway_look",
+             "intent_given_up", "intent_list", "intent_whose", "scan", "status"}
+
+
+@test
+def of_every_script_it_was_decided_whether_it_runs_on_a_full_redis():
+    folders = [ROOT / folder / "scripts" for folder in ("lease", "gateway", "shared/record", "api/cli")]
+    found = {path.stem for folder in folders for path in folder.glob("*.lua")
+             if not STORE.tool.named(path.read_text(encoding="utf-8"), STORE.tool.FLAGS)}
+    check_equal(sorted(found), sorted(UNFLAGGED))
 
 
 @test

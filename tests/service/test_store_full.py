@@ -113,6 +113,9 @@ def a_full_store_takes_nothing_new_and_everything_that_keeps_or_gives_back():
                 check_in("no new grants", told.json["detail"])
                 check_equal(told.json["store_memory"]["allowed_bytes"], memory("maxmemory"))
                 check(told.json["store_memory"]["used_bytes"] * 10 >= memory("maxmemory") * 9, told.json)
+            late = [WORLD.daemon(name) for name in ("pawl-lease", "pawl-gateway") if percent > 100]  # they join a full store
+            wait_until(lambda: all(ready(WORLD.client(one)).status == 200 for one in late), "newcomers are let in")
+            check_equal({one.end() for one in late} - {0}, set())
         finally:
             empty()
         check_equal(WORLD.look(WORLD.name())["state"], "free")
@@ -201,6 +204,9 @@ def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
         refused = WORLD.lease("POST", path(WORLD.name()))
         check_equal((refused.status, refused.code), (503, "store-unavailable"))
         check_in("refuses", refused.json["title"])
+        late = WORLD.daemon("pawl-gateway", "--store-timeout", "300ms")  # one that starts now says it, too
+        check_in("min-replicas-to-write", ready(WORLD.client(late)).json["detail"])
+        late.kill()
         long_ago = PAST.format(WORLD.redis("TIME")[0].decode())
         WORLD.redis("CONFIG", "SET", "min-replicas-to-write", "0")
         WORLD.redis("EVAL", long_ago, 0)  # as if it had lasted for a minute; the next pulse may come before the next line
