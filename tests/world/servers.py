@@ -3,6 +3,7 @@ their defaults they honour here."""
 
 import atexit
 import os
+import shutil
 import socket
 import subprocess
 
@@ -75,6 +76,7 @@ class Server:
             self.process.wait(DEADLINE_S)
         for holder in self.holders:
             holder.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 # -- applications: what they answer is what they were told
