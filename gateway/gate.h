@@ -101,6 +101,7 @@ enum step remove_start(struct http_request *req);
 enum step read_start(struct http_request *req);
 enum step check_start(struct http_request *req);
 enum step mark_start(struct http_request *req);
+enum step resources_start(struct http_request *req);
 enum step intents_all_start(struct http_request *req);
 enum step intents_start(struct http_request *req);
 enum step doubt_start(struct http_request *req);

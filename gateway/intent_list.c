@@ -19,14 +19,14 @@
 #include "gateway_scripts.h"
 #include "shared/page.h"
 
-enum { ID_SIZE = 24 };
+enum { ID_SIZE = 24, BEHIND_MAX = 256 };
 
 struct list {
     struct gate_call gate;
     struct page page;
     unsigned found;
     bool is_all;
-    char behind[PAGE_AFTER_MAX + 1], left[GATE_NUMBER_SIZE];
+    char behind[BEHIND_MAX + 1], left[GATE_NUMBER_SIZE];
 };
 
 typedef enum step answer_fn(struct store_call *, enum store_outcome, const struct store_reply *);
@@ -201,7 +201,7 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
         l->found++;
     }
     behind = store_reply_text(reply, 2);
-    if (behind.len > PAGE_AFTER_MAX) {
+    if (behind.len > BEHIND_MAX) {
         return list_fail(l, PROBLEM_INTERNAL);
     }
     text_exchange(l->page.after, behind, ' ', '~');

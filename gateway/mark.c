@@ -37,6 +37,8 @@ static enum step mark_answer(struct store_call *call, enum store_outcome outcome
     json_int(json, "mark", store_reply_integer(reply, 2));
     json_int(json, "epoch", store_reply_integer(reply, 3));
     json_int(json, "token", store_reply_integer(reply, 4));
+    json_int(json, "resources", store_reply_integer(reply, 5));
+    json_int(json, "bytes", store_reply_integer(reply, 6));
     json_object_end(json);
     http_reply_json(gate->req);
     return http_answer(gate->req, 200);

@@ -94,6 +94,9 @@ static enum step read_found(struct reading *r, const struct store_reply *reply)
     if (encoding.len > 0) {
         http_reply_header(req, "Content-Encoding", encoding);
     }
+    /* Whoever writes here makes no page of this origin, whatever it says it is. */
+    http_reply_header(req, "X-Content-Type-Options", BYTES("nosniff"));
+    http_reply_header(req, "Content-Security-Policy", BYTES("sandbox"));
     http_reply_body(req, NULL, store_reply_text(reply, 6));
     return http_answer(req, 200);
 }

@@ -8,6 +8,7 @@ const struct http_route gateway_routes[] = {
     {HTTP_PUT, "/v1/resources/{key**}", HTTP_BODY_BYTES, 0, false, write_start},
     {HTTP_DELETE, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, remove_start},
     {HTTP_GET, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, read_start},
+    {HTTP_GET, "/v1/resources", HTTP_BODY_NONE, 0, true, resources_start},
     {HTTP_GET, "/v1/marks/{lease}", HTTP_BODY_NONE, 0, false, mark_start},
     {HTTP_ANY | HTTP_ANY_SITE, "/v1/check/{lease**}", HTTP_BODY_DROPPED, 0, true, check_start},
     {HTTP_GET, "/v1/intents", HTTP_BODY_NONE, 0, true, intents_all_start},

@@ -9,7 +9,7 @@
 #include "shared/http.h"
 #include "shared/token_keys.h"
 
-enum { PAGE_LIMIT_DEFAULT = 100, PAGE_LIMIT_MAX = 1000, PAGE_OF_MAX = 160, PAGE_AFTER_MAX = 256 };
+enum { PAGE_LIMIT_DEFAULT = 100, PAGE_LIMIT_MAX = 1000, PAGE_OF_MAX = 512, PAGE_AFTER_MAX = 1024 };
 
 /* What all pages of one kind of list have in common. */
 struct page_kind {

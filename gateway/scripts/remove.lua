@@ -32,6 +32,7 @@ end
 
 touch()
 local mark = fence_pass(record)
+version_counted(ARGV[6], ARGV[1], -1, -redis.call('HSTRLEN', KEYS[3], 'v'))
 redis.call('DEL', KEYS[3])
 if ARGV[9] ~= '' then
     redis.call('HSET', KEYS[3], 'z', 'gone', 'k', ARGV[9], 'q', ARGV[10], 'a', '204', 't', ARGV[2],

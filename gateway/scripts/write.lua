@@ -36,6 +36,7 @@ end
 touch()
 local mark = fence_pass(record)
 local answer = version.here and 204 or 201
+local size = version.here and redis.call('HSTRLEN', KEYS[3], 'v') or 0
 if version.gone then
     redis.call('ZREM', KEYS[4], ARGV[6])
 end
@@ -49,5 +50,8 @@ end
 if ARGV[9] ~= '' then
     redis.call('HSET', KEYS[3], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', ARGV[2], 'p', ARGV[3],
         'h', HOLD)
+end
+if not version.here or size ~= #ARGV[14] then
+    version_counted(ARGV[6], ARGV[1], version.here and 0 or 1, #ARGV[14] - size)
 end
 return { 'written', SEQ, answer, ARGV[11], mark }

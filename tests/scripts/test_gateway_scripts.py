@@ -220,10 +220,10 @@ def a_read_of_one_of_many_raises_the_mark_and_never_lowers_it():
     for kind in MANY:
         resource, ann, ben = begin_many(kind)
         check_equal(resource.read_fenced(ann)[2], 1)
-        check_equal(resource.mark()[2:], [1, EPOCH, 2])
+        check_equal(resource.mark()[2:5], [1, EPOCH, 2])
         check_equal(resource.read_fenced(ben)[2], 2)
         reply = STORE.unchanged_by(lambda resource=resource, ann=ann: resource.read_fenced(ann))
-        check_equal((reply[2], resource.mark()[2:]), (2, [2, EPOCH, 2]), "a later one fences nobody who shares with it")
+        check_equal((reply[2], resource.mark()[2:5]), (2, [2, EPOCH, 2]), "a later one fences nobody who shares with it")
 
 
 @test
@@ -477,21 +477,21 @@ def a_refusal_is_told_to_those_who_listen():
 @test
 def the_mark_moves_with_what_is_let_through_and_with_nothing_else():
     resource = begin()
-    check_equal(STORE.unchanged_by(resource.mark), ["mark", 1, 0, 0, 1])
+    check_equal(STORE.unchanged_by(resource.mark), ["mark", 1, 0, 0, 1, 0, 0])
     resource.read()
     resource.write(Holder(2))
-    check_equal(resource.mark()[2:], [0, 0, 1])
+    check_equal(resource.mark()[2:5], [0, 0, 1])
     check_equal(resource.remove(ADA)[0], "missing")
     check_equal(resource.write(ADA, if_match='"x"')[0], "mismatch")
-    check_equal(resource.mark()[2:], [0, 0, 1])
+    check_equal(resource.mark()[2:5], [0, 0, 1])
     resource.write(ADA)
-    check_equal(resource.mark()[2:], [1, EPOCH, 1])
+    check_equal(resource.mark()[2:5], [1, EPOCH, 1])
     bob = bob_takes_over(resource)
-    check_equal(resource.mark()[2:], [1, EPOCH, 2])
+    check_equal(resource.mark()[2:5], [1, EPOCH, 2])
     resource.write(ADA)
-    check_equal(resource.mark()[2:], [1, EPOCH, 2])
+    check_equal(resource.mark()[2:5], [1, EPOCH, 2])
     resource.check(bob)
-    check_equal(resource.mark()[2:], [2, EPOCH, 2])
+    check_equal(resource.mark()[2:5], [2, EPOCH, 2])
 
 
 @test
@@ -511,7 +511,7 @@ def each_deed_moves_the_mark_in_its_own_step():
 @test
 def the_mark_of_a_lease_that_is_not_known_is_nothing():
     STORE.begin(NOW)
-    check_equal(Resource(Lease(STORE, "nobody")).mark(), ["mark", 0, 0, 0, 0])
+    check_equal(Resource(Lease(STORE, "nobody")).mark(), ["mark", 0, 0, 0, 0, 0, 0])
 
 
 @test
@@ -549,8 +549,59 @@ def remove_deletes_and_leaves_nothing_behind():
     resource.write(ADA)
     reply, changes = STORE.changed_by(lambda: resource.remove(ADA))
     check_equal(reply, ["removed", 3, 1])
-    check_equal(changes, {resource.key: (changes[resource.key][0], None)})
+    gone = {resource.key, resource.lease.stripe + ":g", resource.lease.stripe + ":u"}
+    check_equal(changes, {key: (changes[key][0], None) for key in gone})
     check_equal(STORE.unchanged_by(lambda: resource.remove(ADA)), ["missing", 3, 1])
+
+
+@test
+def what_is_stored_is_counted_and_listed_whatever_becomes_of_it():
+    resource = begin()
+    other, used = Resource(resource.lease, "/b"), lambda: resource.mark()[5:]
+    listed = lambda: [one[0] for one in text(STORE.call("gateway/scripts/resource_list.lua",
+                                                        [resource.lease.stripe, resource.lease.resources], "", "", 100))[3]]
+    steps = [(resource.write, {"body": b"12345"}, [1, 5], ["a"]), (other.write, {"body": b""}, [2, 5], ["a", "b"]),
+             (resource.write, {"body": b"54321"}, [2, 5], ["a", "b"]), (resource.write, {"body": b"1"}, [2, 1], ["a", "b"]),
+             (resource.write, {"body": b"123", "encoding": "gzip", "key": "k", "digest": "d"}, [2, 3], ["a", "b"]),
+             (resource.write, {"body": b"123", "encoding": "gzip", "key": "k", "digest": "d"}, [2, 3], ["a", "b"]),  # repeated
+             (resource.write, {"body": b"12"}, [2, 2], ["a", "b"]), (resource.write, {"body": b"x", "if_match": "no"}, [2, 2], ["a", "b"]),
+             (resource.remove, {"key": "k2", "digest": "d"}, [1, 0], ["b"]), (resource.write, {"body": b"1234"}, [2, 4], ["a", "b"]),
+             (resource.remove, {}, [1, 0], ["b"]), (resource.remove, {}, [1, 0], ["b"]), (other.remove, {}, [0, 0], [])]
+    for number, (deed, how, wanted, names) in enumerate(steps):
+        deed(ADA, **how)
+        check_equal((used(), listed()), (wanted, [f"orders:42/{name}" for name in names]), f"step {number}")
+    check_equal(STORE.redis("EXISTS", resource.lease.stripe + ":g", resource.lease.stripe + ":u"), 0)
+
+
+@test
+def a_replacement_of_the_same_size_touches_no_count():
+    resource = begin()
+    resource.write(ADA)
+    _, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-2", b"VALUE"))
+    check_equal(set(changes) & {resource.lease.stripe + ":g", resource.lease.stripe + ":u"}, set())
+
+
+@test
+def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
+    resource = begin()
+    names = ["", "/", "/a", "/a b", "/a/b", "/a\u00e9", "/b", "/\U0001F600"]
+    for name in names[0:1] + names[2:]:
+        Resource(resource.lease, name).write(ADA, body=name.encode())
+    wanted = sorted(("orders:42" + name).encode() for name in names if name != "/")
+
+    def pages(prefix, most):
+        found, after = [], b""
+        while True:
+            reply = STORE.unchanged_by(lambda: STORE.call(  # pylint: disable=cell-var-from-loop
+                "gateway/scripts/resource_list.lua", [resource.lease.stripe, resource.lease.resources], prefix, after, most))
+            found += [one[0] if isinstance(one[0], bytes) else one[0].encode() for one in reply[3]]
+            after = reply[2]
+            if after in (b"", ""):
+                return found
+    for most in (1, 2, 3, 7, 8, 1000):
+        check_equal(pages("", most), wanted, most)
+        check_equal(pages("orders:42/a", most), [key for key in wanted if key.startswith(b"orders:42/a")], most)
+        check_equal(pages("orders:43", most), [], most)
 
 
 @test

@@ -136,7 +136,7 @@ def holds_marks_and_keys_survive_a_complete_restart_with_their_epoch():
     lease, resource, members = begin()
     new_life("complete", members)
     check_equal(lease.look()[2:5] + lease.look()[7][0][:2], ["held", 1, EPOCH, 1, "ada"])
-    check_equal(resource.mark()[2:], [1, EPOCH, 1])
+    check_equal(resource.mark()[2:5], [1, EPOCH, 1])
     check_equal(lease.renew(ttl=5000)[2:5], [1, EPOCH, "hold-aaaaaaa"])
     check_equal(lease.acquire()[0], "replayed")
     check_equal(resource.write(ADA, "tag-2", key="key-1", digest="digest-1")[::3], ["repeated", "tag-1"])
@@ -225,13 +225,13 @@ def a_hold_that_was_over_before_stays_as_it_ended():
 @test
 def marks_of_before_are_void():
     lease, resource = with_holds_ended()
-    check_equal(unchanged_by(LIFE, resource.mark)[2:], [0, 0, 1])
+    check_equal(unchanged_by(LIFE, resource.mark)[2:5], [0, 0, 1])
     check_equal(unchanged_by(LIFE, resource.read)[2], 0)
     check_equal(resource.write(ADA)[2:], ["lease-expired", 1, EPOCH, 0, ""])
     check_equal(lease.acquire("id-b", "hold-bbbbbbb")[2], 101)
     bob = Holder(101, NEW, "hold-bbbbbbb")
     check_equal(resource.check(bob)[2], 101)
-    check_equal(resource.mark()[2:], [101, NEW, 101])
+    check_equal(resource.mark()[2:5], [101, NEW, 101])
 
 
 @test

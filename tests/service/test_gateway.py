@@ -4,6 +4,7 @@
 import hashlib
 import os
 import re
+import urllib.parse
 
 from world import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
 
@@ -560,22 +561,77 @@ def after_a_fenced_read_no_older_write_lands():
     check_equal(status_of(head), f"pawl; verdict=refused; reason=stale-token; token={ada.token}; mark={bob.token}")
 
 
+# -- what is stored
+
+def listed(prefix="", limit=None):
+    """All pages of it."""
+    query, items = {"prefix": prefix, **({"limit": limit} if limit else {})}, []
+    while True:
+        page = WORLD.gateway("GET", "/v1/resources?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote)).json
+        check(len(page["items"]) <= (limit or 100), page)
+        items += page["items"]
+        if page["next_cursor"] is None:
+            return items
+        query["cursor"] = page["next_cursor"]
+
+
+@test
+def what_is_stored_is_listed_page_by_page():
+    ada, bob = Holder(), Holder()
+    names = [ada.name, *(f"{ada.name}/{rest}" for rest in ("a", "a/b", "a~b", "a&b=c d", "caf\u00e9", "\U0001F600", "x" * 300)), bob.name]
+    for number, name in enumerate(names):
+        check_equal(put(urllib.parse.quote(name), (bob if name == bob.name else ada).header, b"x" * number, ("Content-Type", "a/b")).status, 201)
+    for limit in (None, 1, 3):
+        items = {item["resource"]: item for item in listed(limit=limit) if item["lease"] in (ada.name, bob.name)}
+        check_equal(set(items), set(names), limit)
+        check_equal([items[name]["bytes"] for name in names], list(range(len(names))))
+    one = items[names[1]]
+    check_equal(one, {"resource": names[1], "lease": ada.name, "bytes": 1, "etag": get(names[1]).header("ETag"), "content_type": "a/b"})
+    for prefix in (f"{ada.name}/a", f"{ada.name}/", names[5], ada.name):
+        check_equal([item["resource"] for item in listed(prefix, 2)], sorted((name for name in names if name.startswith(prefix)), key=str.encode))
+    delete(urllib.parse.quote(names[1]), ada.header, ("Idempotency-Key", "k"))
+    check_equal([item["resource"] for item in listed(f"{ada.name}/a")], sorted(names[2:5], key=str.encode))
+
+
+@test
+def a_list_of_what_is_stored_refuses_what_it_cannot_read():
+    ada = Holder()
+    for rest in "ab":
+        put(f"{ada.name}/{rest}", ada.header)
+    cursor = WORLD.gateway("GET", "/v1/resources?limit=1").json["next_cursor"]
+    for query, status in (("limit=0", 422), ("limit=1001", 422), ("limit=x", 400), ("prefix=a&prefix=b", 400), ("what=x", 400),
+                          ("prefix=" + "x" * 513, 400), ("prefix=a%00b", 400), ("cursor=" + cursor + "61", 400),
+                          ("prefix=other&cursor=" + cursor, 400), ("cursor=00.x.", 400)):
+        check_equal(WORLD.gateway("GET", "/v1/resources?" + query).status, status, query)
+    check_equal(WORLD.gateway("HEAD", "/v1/resources").status, 200)
+    check_equal(WORLD.gateway("POST", "/v1/resources", body=b"").status, 405)
+
+
+@test
+def what_is_stored_is_no_page_of_this_origin():
+    ada = Holder()
+    put(ada.name, ada.header, b"<script>", ("Content-Type", "text/html"))
+    for answer in (get(ada.name), get(ada.name, ada.header), WORLD.gateway("HEAD", path(ada.name))):
+        check_equal((answer.header("X-Content-Type-Options"), answer.header("Content-Security-Policy")), ("nosniff", "sandbox"))
+
+
 # -- marks
 
 @test
 def a_mark_is_the_highest_token_that_was_let_through():
     name = WORLD.name("m")
-    check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": 0})
+    check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": 0, "resources": 0, "bytes": 0})
     ada = Holder(name)
-    check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": ada.token})
+    check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": ada.token, "resources": 0, "bytes": 0})
     get(name)
     put(name, ada.forged(token=ada.token + 10 ** 9))
     put(name, ada.header, b"x", ("If-Match", '"x"'))
     check_equal(mark(name)["mark"], 0)
     put(name, ada.header)
-    check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": ada.token})
+    stored = {"resources": 1, "bytes": len(b"value")}
+    check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": ada.token, **stored})
     bob = ada.successor()
-    check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": bob.token})
+    check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": bob.token, **stored})
     checked(name, bob.header)
     check_equal(mark(name)["mark"], bob.token)
     check_equal(WORLD.gateway("HEAD", f"/v1/marks/{name}").status, 200)

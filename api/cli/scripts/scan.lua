@@ -14,12 +14,13 @@ local function must_be(key)
     if key == 'pawl:{store}:members' then
         return 'set'
     end
-    if string.match(key, '^pawl:{%x%x}:due$') or string.match(key, '^pawl:{%x%x}:gone$')
+    if string.match(key, '^pawl:{%x%x}:due$')
+        or string.match(key, '^pawl:{%x%x}:gone$') or string.match(key, '^pawl:{%x%x}:g$')
         or string.match(key, '^pawl:{%x%x}:[xq]:') or key == 'pawl:{store}:alarm' then
         return 'zset'
     end
-    if key == 'pawl:{store}' or string.match(key, '^pawl:{%x%x}$') or string.match(key, '^pawl:{store}:m:')
-        or string.match(key, '^pawl:{%x%x}:[lhnwkdsyr]:') then
+    if key == 'pawl:{store}' or string.match(key, '^pawl:{%x%x}$') or string.match(key, '^pawl:{%x%x}:u$')
+        or string.match(key, '^pawl:{store}:m:') or string.match(key, '^pawl:{%x%x}:[lhnwkdsyr]:') then
         return 'hash'
     end
     return string.match(key, '^pawl:{%x%x}:[ef]:') and 'list' or nil

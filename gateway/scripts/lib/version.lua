@@ -7,6 +7,24 @@
 --   p  its epoch   h  its hold           (only with an Idempotency-Key, as are the next three)
 --   k  Idempotency-Key   q  digest of the request   a  status of its first answer
 
+-- What is stored: pawl:{SS}:g has the key of each version that is here, in their order; pawl:{SS}:u has NAME -> bytes
+-- and NAME/ -> number of those that belong to a lease. Only what changes is written.
+local function version_counted(key, lease, more, bytes)
+    local used = KEYS[1] .. ':u'
+    if bytes ~= 0 then
+        redis.call('HINCRBY', used, lease, bytes)
+    end
+    if more > 0 then
+        redis.call('ZADD', KEYS[1] .. ':g', 0, key)
+        redis.call('HINCRBY', used, lease .. '/', 1)
+    elseif more < 0 then
+        redis.call('ZREM', KEYS[1] .. ':g', key)
+        if redis.call('HINCRBY', used, lease .. '/', -1) == 0 then
+            redis.call('HDEL', used, lease, lease .. '/')
+        end
+    end
+end
+
 -- The record of the write that made it is read only for a request that may be its repetition.
 local function version_read(key, idempotency_key)
     local v = redis.call('HMGET', key, 'z', 'e', 'n', 'k')
