@@ -2,7 +2,8 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe   KEYS[2]  what every resource of this stripe begins with
---   ARGV[1]  prefix of the keys, or ""   ARGV[2]  the key after which to go on, or ""   ARGV[3]  how many, 1 to 1000
+--   ARGV[1]  prefix of the keys, or ""   ARGV[2]  the key after which to go on, or ""
+--   ARGV[3]  how many, 1 to 1000
 --   returns  {"listed", seq, key after which to go on or "" when the stripe is done,
 --             {{key, bytes, ETag, Content-Type}, ...}}
 local STEP_MAX = 100
