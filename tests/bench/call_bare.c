@@ -27,6 +27,11 @@ enum problem record_line_problem(struct record_line *line)
     return PROBLEM_NONE;
 }
 
+enum problem record_store_problem(struct record_line *line, struct bytes store)
+{
+    return bytes_are(store, life_store(line->life)) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
+}
+
 /* As it is: the floor and the settings are looked at on both sides. */
 struct bytes record_may_grant(const struct record_line *line)
 {

@@ -6,7 +6,7 @@ import os
 import statistics
 import subprocess
 
-import world
+import bench_world as world
 
 RESOURCES = 512
 BODY_BYTES = 1 << 30

@@ -6,7 +6,7 @@ import os
 import time
 import zlib
 
-import world
+import bench_world as world
 
 SAMPLE = 500
 PATIENCE_S = 30

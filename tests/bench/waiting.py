@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-import world
+import bench_world as world
 
 HANDOFF_ROUNDS = 1000
 LONG_LINE, SHORT_LINE, LEAVERS = 10_000, 10, 2000

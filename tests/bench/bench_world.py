@@ -1,4 +1,4 @@
-"""world.py - the processes of the benchmark: Redis, the services, nginx, and what each of them used."""
+"""bench_world.py - the processes of the benchmark: Redis, the services, nginx, and what each of them used."""
 
 import ctypes
 import json
