@@ -145,9 +145,11 @@ const char *forward_guarantee(struct forward *f)
         [ROUTE_COMMITTED] = "committed", [ROUTE_ORDERED] = "ordered", [ROUTE_ADMITTED] = "admitted"};
     bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED;
 
-    snprintf(f->promise, sizeof(f->promise), "%s%s%s%s%s", names[f->route->guarantee],
-             grace || incomplete ? ";assumes=" : "", grace ? "grace" : "", grace && incomplete ? "+" : "",
-             incomplete ? "incomplete" : "");
+    if (!grace && !incomplete) {
+        return names[f->route->guarantee];
+    }
+    snprintf(f->promise, sizeof(f->promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
+             grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
     return f->promise;
 }
 
@@ -270,7 +272,8 @@ static enum step forward_begin(struct forward *f)
     if (bad != PROBLEM_NONE) {
         return forward_over(f, gate_refuse(&f->gate, bad));
     }
-    if (!http_body_is_whole(f->gate.req) && f->route->body == ROUTE_BODY_WHOLE) {
+    /* A read without a token holds nobody up; and nobody without one fills the disk. */
+    if (f->is_fenced && !http_body_is_whole(f->gate.req) && f->route->body == ROUTE_BODY_WHOLE) {
         return forward_take_body(f);
     }
     return forward_admit(f);

@@ -5,6 +5,7 @@ Nobody who drips, dies or sends nonsense in the middle of a body leaves work for
 
 import json
 import os
+import pathlib
 import socket
 import tempfile
 import threading
@@ -47,11 +48,12 @@ ROUTES = [
     route(UPSTREAM, "/limited/{id}/**", "limited:{id}", max_body=LIMIT),
     route(UPSTREAM, "/doubt/{id}", "doubt:{id}", max_body=LIMIT, body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/never/{id}", "never:{id}", max_body=LIMIT, body="stream", incomplete="never-applied"),
+    route(UPSTREAM, "/search/{id}", "search:{id}", read_methods=["POST"]),
     route(UPSTREAM, "/patient/{id}/**", "patient:{id}", timeout_ms=60_000),
     {**route(UPSTREAM, "/nobody/{id}", "nobody:{id}"), "upstream": nobody()},
 ]
 TABLE = routes_file(FOLDER, ROUTES)
-FLAGS = ["--routes", TABLE, "--body-timeout", "600ms", "--max-body-disk", "8MiB"]
+FLAGS = ["--routes", TABLE, "--body-timeout", "1s", "--max-body-disk", "1MiB"]
 WORLD = World(gateway_flags=FLAGS)
 World.contract.forwards = True
 
@@ -101,6 +103,11 @@ def nothing_is_left(one, count):
     check_equal(one.successor().send().status, 200)
 
 
+def under_way(count, client=None):
+    text = (client or WORLD.gateway)("GET", "/metrics", held=False).body.decode()
+    return f"pawl_gateway_forwarding {count}\n" in text
+
+
 def chunk(data):
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
@@ -141,7 +148,10 @@ def who_drips_is_told_408_and_has_sent_nothing_on():
 def an_upload_that_is_killed_in_the_middle_leaves_nothing():
     for framing, begin, _ in BEGINNINGS:
         one, count = Holder("whole"), len(UPSTREAM.requests)
-        one.raw(framing, begin).vanish()
+        raw = one.raw(framing, begin)
+        wait_until(lambda begin=begin: len(begin) < 65536 or under_way(1), "it is taken")
+        raw.vanish()
+        wait_until(lambda: under_way(0), "it is over")
         nothing_is_left(one, count)
 
 
@@ -174,24 +184,33 @@ def a_forged_token_is_refused_before_the_body():
 
 @test
 def a_long_body_goes_out_whole_with_its_length():
-    body = os.urandom(3 << 20)
+    body = os.urandom(1 << 20)
     for headers in ([], [("Transfer-Encoding", "chunked")]):
-        one = Holder("whole")
+        one = Holder("patient")
         check_equal(one.send(body, headers=headers).status, 200)
         got = UPSTREAM.requests[-1]
         check_equal((got.header("Content-Length"), got.header("Transfer-Encoding"), got.body == body),
                     (str(len(body)), None, True))
+        check_equal(list(pathlib.Path(WORLD.folder).rglob("body-*")), [], "a file has a name")
         states(one.name)
+
+
+@test
+def the_body_of_a_read_without_a_token_is_passed_on_as_it_comes():
+    count = len(UPSTREAM.requests)
+    answer = WORLD.gateway("POST", "/search/1", [("Transfer-Encoding", "chunked")], b"x" * 300_000)
+    got = UPSTREAM.got(count + 1)
+    check_equal((answer.status, got.header("Transfer-Encoding"), len(got.body)), (200, "chunked", 300_000))
 
 
 @test
 def a_body_for_which_there_is_no_room_is_certainly_not_sent():
     one, count = Holder("patient"), len(UPSTREAM.requests)
-    answer = one.send(b"x" * (9 << 20), headers=[("Transfer-Encoding", "chunked")])
+    answer = one.send(b"x" * (2 << 20), headers=[("Transfer-Encoding", "chunked")])
     check_equal((answer.status, answer.code), (503, "overloaded"))
     nothing_is_left(one, count)
     # And all of it is given back, or the second of these would not fit.
-    check_equal([Holder("patient").send(b"x" * (6 << 20)).status for _ in range(2)], [200, 200])
+    check_equal([Holder("patient").send(b"x" * 700_000).status for _ in range(2)], [200, 200])
     gateway = Daemon("pawl-gateway", *WORLD.flags, *FLAGS, environment={"STATE_DIRECTORY": "", "TMPDIR": FOLDER + "/none"})
     client = WORLD.client(gateway)
     one, count = Holder("patient"), len(UPSTREAM.requests)
@@ -207,14 +226,13 @@ def a_body_that_is_being_taken_does_not_keep_the_gateway_from_ending():
     gateway = Daemon("pawl-gateway", *WORLD.flags, "--routes", TABLE)
     wait_until(lambda: WORLD.client(gateway)("GET", "/readyz", held=False).status == 200, "it is ready")
     raw = Holder("whole").raw("Content-Length: 1000000", b"x" * 70_000, gateway)
-    wait_until(lambda: "pawl_gateway_forwarding 1" in
-               WORLD.client(gateway)("GET", "/metrics", held=False).body.decode(), "it is taken")
+    wait_until(lambda: under_way(1, WORLD.client(gateway)), "it is taken")
     check_equal((gateway.end(), told(raw)[:2]), (0, (503, "draining")))
 
 
 # -- streamed
 
-SEEN, ENDED, MORE = bytearray(), threading.Event(), Connection.more
+SEEN, ENDED, EARLY, MORE = bytearray(), threading.Event(), threading.Event(), Connection.more
 
 
 def keep(connection):
@@ -222,6 +240,9 @@ def keep(connection):
     try:
         MORE(connection)
         SEEN.extend(connection.buffer[before:])
+        if EARLY.is_set() and len(SEEN) > 70_000:
+            EARLY.clear()
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nha")
     except OSError:
         ENDED.set()
         raise
@@ -280,6 +301,14 @@ def an_unfinished_stream_was_never_applied_where_its_owner_says_so():
         answer = one.successor().send()
         check_equal(answer.status, 200)
         check_in("guarantee=ordered;assumes=incomplete", answer.header("Fencing-Status"))
+
+
+@test
+def an_upstream_that_has_begun_to_answer_may_have_applied_something():
+    EARLY.set()
+    one, got = streamed("never", "Content-Length: 99000", silent)
+    check_equal(got[:2], (504, "outcome-unknown"))
+    states(one.name, "unknown")
 
 
 # -- an operator can always end a doubt
