@@ -84,7 +84,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         return;
     }
     server->moved++;
-    if (conn->trusted) {
+    if (conn->client != NULL) {
         http_peer_over(conn);
     }
     http_clock_set(server, &conn->deadline,
@@ -105,18 +105,19 @@ static void conn_know(struct http_conn *conn)
     struct http_peers *peers = server->options.peers;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn->mhd,
                                                                    MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct in6_addr address;
 
     conn->reserved = server->connections + server->options.connections_reserved >
                      server->options.connections_max;
-    if (info != NULL && info->client_addr != NULL) {
-        conn->address = conn->proxy = http_peer_address(info->client_addr);
-    }
-    if (peers == NULL || IN6_IS_ADDR_UNSPECIFIED(&conn->address)) {
+    if (peers == NULL || info == NULL) {
         return;
     }
-    conn->trusted = http_peers_trust(peers, &conn->address);
-    if (!conn->trusted) {
-        conn->peer = http_peer_enter(peers, &conn->address);
+    address = http_peer_address(info->client_addr);
+    if (http_peers_trust(peers, &address)) {
+        conn->client = http_must_alloc(sizeof(*conn->client));
+        *conn->client = address;
+    } else {
+        conn->peer = http_peer_enter(peers, &address);
     }
 }
 
@@ -136,6 +137,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         server->connections++;
         conn_know(conn);
         http_hangup_watch(conn);
+        http_chunks_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
         return;
     }
@@ -143,6 +145,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     server->connections--;
     http_peer_over(conn);
     http_hangup_forget(conn);
+    server->by_fd[conn->fd] = NULL;
+    free(conn->client);
     free(conn);
 }
 
@@ -263,6 +267,7 @@ void http_server_free(struct http_server *server)
     http_clock_done(server);
     http_hangup_done(server);
     http_spare_done(server);
+    free(server->by_fd);
     free(server);
 }
 
@@ -290,7 +295,7 @@ static void server_run(struct http_server *server)
         server->unsent_next = 0;
         server->run++;
         server->in_run = true;
-        MHD_run(server->daemon);
+        http_chunks_run(server);
         server->in_run = false;
         if (server->unsent == 0 && server->shown == 0) {
             break;

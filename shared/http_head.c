@@ -367,5 +367,9 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
     if (*detail == NULL) {
         *detail = host_check(req, version);
     }
-    return *detail == NULL ? PROBLEM_NONE : PROBLEM_INVALID_REQUEST;
+    if (*detail != NULL) {
+        return PROBLEM_INVALID_REQUEST;
+    }
+    *detail = http_chunks_detail;
+    return http_chunks_begin(req, method + info->header_size);
 }

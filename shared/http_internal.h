@@ -8,6 +8,7 @@
  *   http_browser.c  what a web page made a browser send
  *   http_enter.c    a request from its head to its answer: the one handler that libmicrohttpd calls
  *   http_request.c  what handlers read
+ *   http_chunks.c   the framing of chunked bodies, before libmicrohttpd reads it
  *   http_intake.c   bodies that come in pieces
  *   http_reply.c    what handlers answer
  *   http_park.c     requests that wait for long
@@ -117,10 +118,12 @@ struct http_conn {
     struct http_request *req; /* the one that is being read or answered; NULL between requests */
     struct http_kept *kept;   /* the one that is parked, or whose answer is a flow */
     int fd;                   /* libmicrohttpd's */
-    struct in6_addr address;  /* of the client; of IPv4 ::ffff:a.b.c.d; :: none */
-    struct in6_addr proxy;    /* its own, if it is a trusted one */
     struct http_peer *peer;   /* for whom it is counted; NULL: for nobody */
-    bool trusted, reserved;   /* reserved: one of the last, see http_options */
+    const char *buffer;       /* libmicrohttpd's, for what it reads */
+    struct in6_addr *client;  /* behind a trusted proxy; NULL: this is none */
+    uint32_t received;        /* bytes that came in all, modulo 2^32 */
+    uint32_t next_at;         /* of them, where the next request begins, or chunks are still expected */
+    bool reserved;            /* one of the last, see http_options */
     bool over;                /* its last answer was an early one: it is only to be closed */
     /* of those whose client has closed its side; hung_at NULL: not so */
     struct http_conn *hung_next, **hung_at;
@@ -159,6 +162,29 @@ struct http_reply_copies {
     char text[];
 };
 
+/* Where in a chunked body the next byte stands. */
+enum http_chunk_place {
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_SIZE_LF,
+    CHUNK_DATA,
+    CHUNK_DATA_CR,
+    CHUNK_DATA_LF,
+    CHUNK_TRAILER,
+    CHUNK_TRAILER_NAME,
+    CHUNK_TRAILER_VALUE,
+    CHUNK_TRAILER_LF,
+    CHUNK_END_LF,
+    CHUNK_END,
+    CHUNK_WRONG
+};
+
+struct http_chunks {
+    enum http_chunk_place place;
+    unsigned digits, lines; /* lines: bytes of framing since the last chunk's data */
+    uint64_t left;          /* of this chunk's data */
+};
+
 enum http_length { LENGTH_NONE, LENGTH_ANNOUNCED, LENGTH_CHUNKED };
 
 /* What is known of the body behind its held part; the drawing is in http_intake.c. */
@@ -189,6 +215,7 @@ struct http_request {
     unsigned field_count;
     enum http_length length;
     uint64_t announced;
+    struct http_chunks chunks;
     enum problem refusal;                 /* to be told when the request is complete */
     const char *refusal_detail, *foreign; /* foreign: for PROBLEM_FOREIGN_ORIGIN, by what it was known */
     unsigned allow;
@@ -269,6 +296,8 @@ struct http_server {
     struct http_options options;
     struct loop *loop;
     struct MHD_Daemon *daemon;
+    struct http_conn **by_fd; /* those that are open, by descriptor */
+    int fd_count;
     size_t pool_bytes, reply_bytes_max;
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
     struct loop_hook hook;
@@ -335,6 +364,15 @@ void http_route_find(struct http_request *req);
 void http_route_parts(struct http_request *req);
 void http_reply_allow(struct http_request *req);
 bool http_has_json_type(const struct http_request *req);
+
+/* http_chunks.c: runs libmicrohttpd, and sees what it reads of the connections that are watched. */
+void http_chunks_run(struct http_server *server);
+void http_chunks_watch(struct http_conn *conn);
+/* The head was read: PROBLEM_NONE, or what is wrong with the chunks that came together with it. */
+enum problem http_chunks_begin(struct http_request *req, const char *behind_head);
+extern const char http_chunks_detail[];
+/* How many bytes of the block belong to the body. */
+size_t http_chunks_feed(struct http_chunks *chunks, struct bytes block);
 
 /* http_intake.c: the held part is there; piece: what libmicrohttpd has read behind it. */
 bool http_rest_may(enum http_rest from, enum http_rest to);

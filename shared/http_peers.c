@@ -232,6 +232,7 @@ void http_peer_leave(struct http_peers *peers, struct http_peer *peer)
 
 /* -- what a trusted proxy says */
 
+/* Nothing is written unless it names one. */
 static bool forwarded_last(const struct http_request *req, struct in6_addr *address)
 {
     struct bytes name, value, last = {NULL, 0};
@@ -258,17 +259,17 @@ bool http_peer_forwarded(struct http_request *req)
     struct http_conn *conn = req->conn;
     struct http_peers *peers = req->server->options.peers;
 
-    if (!conn->trusted) {
+    if (conn->client == NULL) {
         return true;
     }
-    conn->address = conn->proxy;
-    if (!forwarded_last(req, &conn->address)) {
-        return true; /* the proxy itself asks */
+    if (!forwarded_last(req, conn->client)) {
+        *conn->client = in6addr_any; /* the proxy itself asks */
+        return true;
     }
-    if (http_peers_full(peers, &conn->address)) {
+    if (http_peers_full(peers, conn->client)) {
         return false;
     }
-    conn->peer = http_peer_enter(peers, &conn->address);
+    conn->peer = http_peer_enter(peers, conn->client);
     return true;
 }
 

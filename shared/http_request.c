@@ -57,8 +57,17 @@ void http_field_at(const struct http_request *req, unsigned i, struct bytes *nam
 
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
 {
-    const struct in6_addr *address = req->conn != NULL ? &req->conn->address : &in6addr_any;
+    const struct http_conn *conn = req->conn;
+    const union MHD_ConnectionInfo *info;
+    struct in6_addr own = in6addr_any;
+    const struct in6_addr *address = &own;
 
+    if (conn != NULL && conn->client != NULL && !IN6_IS_ADDR_UNSPECIFIED(conn->client)) {
+        address = conn->client;
+    } else if (conn != NULL) {
+        info = MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        own = info != NULL ? http_peer_address(info->client_addr) : own;
+    }
     if (IN6_IS_ADDR_UNSPECIFIED(address)) {
         return "";
     }

@@ -109,6 +109,10 @@ def tidy(tree):
         yield from lines or told(done, "make failed")
 
 
+# A library calls recv() without an argument that leads to anything of ours.
+THREADS_OWN = {("shared/http_chunks.c", "reading")}
+
+
 def globals_(tree):
     """nothing outlives a call in a variable of the process: no data that can be written, but in main.c"""
     for path in tree.files("shared/*.c", "lease/*.c", "gateway/*.c", "api/*.c"):
@@ -121,6 +125,8 @@ def globals_(tree):
         for line in done.stdout.splitlines():
             match = re.search(r"\bO?\s+(\.data|\.bss|\.tbss|\.tdata|\*COM\*)\S*\s+0*([0-9a-f]+)\s+(?:\.hidden )?(\S+)$", line)
             writable = match and not re.search(r"\.data\.rel\.ro", line)
+            if (path, match and match.group(3)) in THREADS_OWN:
+                continue
             if writable and int(match.group(2), 16) > 0 and not match.group(3).startswith("."):
                 yield f"{path}:1: {match.group(3)} is a variable of the whole process"
 

@@ -915,38 +915,47 @@ def a_fenced_read_without_a_token_is_told_what_a_read_can_do():
 
 
 @test
-def chunks_with_bare_line_feeds_are_framed_anew_and_nothing_is_smuggled():
+def chunks_with_bare_line_feeds_are_refused_and_nothing_is_smuggled():
     one, key = holder("order")
     path, hidden = f"/orders/{key}/x", "GET /orders/hidden/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
     head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nTransfer-Encoding: chunked\r\n\r\n"
     inner = f"0\r\n\r\n{hidden}"
+    size = f"{len(inner):x}"
+    good = f"{size}\r\n{inner}\r\n"
+    forms = [f"{size}\n{inner}\r\n0\r\n\r\n", f"{size};a=b\n{inner}\r\n0\r\n\r\n", f"{size};a=\"\n\"\r\n{inner}\r\n0\r\n\r\n",
+             f"{size}\r\n{inner}\n0\r\n\r\n", good + "0\n\r\n", good + "0\r\n\n", good + "0\n\n", good + "0;a\n\r\n", good + "0\r\nX: y\n\r\n",
+             good + "0\r\nX: y\r\n\n", good + "0\r\nX: y\nZ: w\r\n\r\n", good + "0\r\nX\n: y\r\n\r\n", f"{size}\n{inner}\n0\n\n", f"{size}\r{inner}\r\n0\r\n\r\n",
+             f"{size}\r\n{inner}\r0\r\n\r\n", f"\n{size}\r\n{inner}\r\n0\r\n\r\n",
+             f"{size}\n\n{inner}\r\n0\r\n\r\n", f"{size}\r\n{inner}\n\r\n0\r\n\r\n", f"{size}\r\n{inner}\nX0\r\n\r\n"]
+    count = len(UPSTREAM.requests)
+    for framed in forms:
+        for pieces in ([head + framed + hidden], [head, framed, hidden], [head] + list(framed) + [hidden], [head + framed[:-1], framed[-1] + hidden]):
+            raw = WORLD.raw(WORLD.gateway_daemon)
+            for piece in pieces:
+                if not raw.send(piece):
+                    break
+            refused(raw.answer("PUT", path, before_routing=True), 400, "invalid-request")
+            check(raw.is_closed(), framed)
+            raw.close()
+    check_equal(UPSTREAM.requests[count:], [])
     long = "y" * 70_000 + inner
-    for framed, data in ((f"{len(inner):x}\n{inner}\n0\n\n", inner),                        # bare line feeds only
-                         (f"{len(inner):x};a=b\n{inner}\r\n0\r\n\r\n", inner),               # behind an extension
-                         (f"{len(inner):x}\r\n{inner}\n0\r\n\r\n", inner),                   # behind the data
-                         (f"{len(long):x};\n{long}\n0;\nX: y\n\n", long)):                     # passed on as it comes
-        count = len(UPSTREAM.requests)
-        raw = WORLD.raw(WORLD.gateway_daemon)
-        raw.send(head + framed + "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        line, headers = raw.head()
-        check_in(" 200 ", line, framed[:60])
-        length = int(dict(headers)["Content-Length"])
-        while len(raw.buffer) < length:
-            raw._more()  # pylint: disable=protected-access
-        raw.buffer = raw.buffer[length:]
-        check_equal(raw.answer("GET", "/livez").json, {"status": "alive"})
-        raw.close()
-        check_equal([(got.method, got.target, got.body) for got in UPSTREAM.requests[count:]], [("PUT", path, data.encode())])
-        check_equal((last().header("Content-Length"), last().header("Transfer-Encoding")), (str(len(data)), None))
-    # What could be read in two ways is refused.
-    for framed in (f"{len(inner):x}\n\n{inner}\r\n0\r\n\r\n", f"{len(inner):x}\r{inner}\r\n0\r\n\r\n",
-                   f"{len(inner):x}\r\n{inner}\n\r\n0\r\n\r\n", f"{len(inner):x}\r\n{inner}\nX0\r\n\r\n"):
-        count = len(UPSTREAM.requests)
-        raw = WORLD.raw(WORLD.gateway_daemon)
-        raw.send(head + framed)
-        check_in(" 400 ", raw.head()[0], framed[:60])
-        raw.close()
-        check_equal(len(UPSTREAM.requests), count, framed[:60])
+    for framed, data in ((good + "0\r\n\r\n", inner), (f"00{size};a=\"b c\";d\r\n{inner}\r\n000\r\nX: y\r\n\r\n", inner), (f"{len(long):X}\r\n{long}\r\n0\r\n\r\n", long)):
+        for pieces in ([head + framed], [head, framed], [head] + list(framed) if len(framed) < 1000 else [head + framed[:9], framed[9:]]):
+            count = len(UPSTREAM.requests)
+            raw = WORLD.raw(WORLD.gateway_daemon)
+            for piece in pieces:
+                raw.send(piece)
+            raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            line, headers = raw.head()
+            check_in(" 200 ", line, framed[:60])
+            length = int(dict(headers)["Content-Length"])
+            while len(raw.buffer) < length:
+                raw._more()  # pylint: disable=protected-access
+            raw.buffer = raw.buffer[length:]
+            check_equal(raw.answer("GET", "/livez").json, {"status": "alive"})
+            raw.close()
+            check_equal([(got.method, got.target, got.body) for got in UPSTREAM.requests[count:]], [("PUT", path, data.encode())])
+            check_equal((last().header("Content-Length"), last().header("Transfer-Encoding")), (str(len(data)), None))
 
 
 # -- the store

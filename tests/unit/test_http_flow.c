@@ -176,7 +176,7 @@ TEST(what_its_head_refuses_is_not_told_to_go_on)
 
         snprintf(text, sizeof(text),
                  "PUT /flow/1 HTTP/1.1\r\n" HOST "X-Refuse: 1\r\nExpect: 100-Continue\r\n%s\r\n%s", length,
-                 bodies[i % 2]);
+                 i == 3 ? "7\r\nhidden!\r\n" : bodies[i % 2]);
         client_open(&c, waiting.port);
         client_text(&c, text);
         UNTIL(client_got(&c, "\"code\":\"lease-held\"") && c.ended);
@@ -309,7 +309,7 @@ TEST(too_much_is_noticed_while_the_owner_has_no_room)
     seat->room = 0;
     memset(text, 'x', sizeof(text));
     memcpy(text, "5\r\n12345\r\n400\r\n", 15); /* the first suspends, and the next is read with it */
-    client_send(&c, (struct bytes){text, sizeof(text)});
+    client_send(&c, (struct bytes){text, 15 + 0x400});
     UNTIL(seat->broken == 1);
     CHECK_INT(client_wait(&c), 413);
     flow_answer(seat);
