@@ -94,8 +94,13 @@ static int init_store_run(struct init_store *init, struct service *service, stru
     int status;
 
     while ((!store_checked(store) || store_not_ready(store, &detail) != NULL) &&
-           store_unsafe(store) == NULL && loop_now_ms() < deadline_ms) {
+           store_unsafe(store) == NULL && store_misled(store) == NULL && loop_now_ms() < deadline_ms) {
         loop_turn(loop, TURN_MS);
+    }
+    if (store_misled(store) != NULL) {
+        store_not_ready(store, &detail);
+        fprintf(stderr, "%s: nothing was created: %s %s\n", init->name, detail, store_misled(store));
+        return SERVICE_CONFIG;
     }
     if (store_unsafe(store) != NULL) {
         fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n", init->name,

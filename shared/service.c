@@ -126,13 +126,16 @@ static void service_metrics_open(struct service *service)
 
 static bool service_is_settled(const struct service *service)
 {
+    const struct store *first = service->workers[0].store;
+
+    if (store_misled(first) != NULL) {
+        return true;
+    }
     for (unsigned i = 0; i < service->settings.threads; i++) {
         if (!store_checked(service->workers[i].store)) {
             return false;
         }
     }
-    const struct store *first = service->workers[0].store;
-
     if (store_unsafe(first) != NULL) {
         return !store_unsafe_may_pass(first);
     }
@@ -164,7 +167,13 @@ static int service_look_at_store(struct service *service)
                 service->plan->name, store_unsafe(first));
         return SERVICE_CONFIG;
     }
-    if (store_not_ready(first, &detail) != NULL) {
+    const char *check = store_not_ready(first, &detail);
+
+    if (store_misled(first) != NULL) {
+        fprintf(stderr, "%s: %s %s\n", service->plan->name, detail, store_misled(first));
+        return SERVICE_CONFIG;
+    }
+    if (check != NULL) {
         struct log_field fields[] = {LOG_T("detail", bytes_of(detail)), LOG_END};
         log_event(&service->log, LOG_WARNING, "store-not-ready", fields);
     }

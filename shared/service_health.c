@@ -150,7 +150,10 @@ static enum step ready_page(struct http_request *req)
     char own[READY_DETAIL_SIZE];
 
     if (check != NULL && store_unsafe(worker->store) == NULL) {
-        return ready_refuse(req, PROBLEM_STORE_UNAVAILABLE, check, detail);
+        const char *remedy = store_misled(worker->store);
+
+        snprintf(own, sizeof(own), "%s%s%s", detail, remedy != NULL ? " " : "", remedy != NULL ? remedy : "");
+        return ready_refuse(req, PROBLEM_STORE_UNAVAILABLE, check, own);
     }
     const char *own_check = plan->ready != NULL ? plan->ready(worker, &problem, own) : NULL;
     if (own_check != NULL) {

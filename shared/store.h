@@ -122,12 +122,20 @@ enum { STORE_RUN_ID_LEN = 40 };
 const char *store_run_id(const struct store *store);
 
 /* NULL when calls are being taken, else the failing check in one word or two, for /readyz:
- * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", or "store-unsafe" (calls
- * are taken all the same). detail: a sentence for people; never NULL; good until the loop turns. */
+ * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", one of store_misled(), or
+ * "store-unsafe" (calls are taken all the same). detail: a sentence for people; never NULL; good until the
+ * loop turns. */
 const char *store_not_ready(const struct store *store, const char **detail);
+/* NULL, or what to do when the address leads to what can be no store, as the last greeting found: a replica
+ * ("store-replica"), a Sentinel ("store-sentinel"), a node of a Cluster ("store-cluster"); store_not_ready()
+ * says which. No link to one of them ever stands, whatever is allowed. A static sentence. */
+const char *store_misled(const struct store *store);
 /* NULL, or the setting that can lose locks ("appendfsync is everysec, must be always"), as last read (at
  * start and every 10 s). New grants must not be made while it is not NULL. Always NULL with allow_unsafe. */
 const char *store_unsafe(const struct store *store);
+/* A setting that loses nothing and is better another one ("repl-backlog-ttl is 3600"), as last read; "":
+ * none. */
+const char *store_advice(const struct store *store);
 /* Whether what store_unsafe() says is only that the append-only file is being rewritten, perhaps for the
  * first time: over soon, and looked at again every 100 ms. */
 bool store_unsafe_may_pass(const struct store *store);

@@ -271,9 +271,19 @@ const char *store_not_ready(const struct store *store, const char **detail)
     return NULL;
 }
 
+const char *store_misled(const struct store *store)
+{
+    return store->link.state != LINK_READY ? misled_remedy(store->link.check) : NULL;
+}
+
 const char *store_unsafe(const struct store *store)
 {
     return store->safety.unsafe ? store->safety.verdict : NULL;
+}
+
+const char *store_advice(const struct store *store)
+{
+    return store->safety.advice;
 }
 
 bool store_checked(const struct store *store)

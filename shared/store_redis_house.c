@@ -11,7 +11,7 @@
 #include "shared/ascii.h"
 #include "shared/store_redis_internal.h"
 
-enum { AT_AUTH, AT_SELECT, AT_RUN_ID, AT_SCRIPTS };
+enum { AT_AUTH, AT_RUN_ID, AT_ROLE, AT_SELECT, AT_SCRIPTS };
 
 static struct house_call *house_scripts(struct store *store)
 {
@@ -41,8 +41,9 @@ void house_new(struct store *store)
         abort();
     }
     house_fill(link->house + AT_AUTH, 1, HOUSE_AUTH);
-    house_fill(link->house + AT_SELECT, 1, HOUSE_SELECT);
     house_fill(link->house + AT_RUN_ID, 1, HOUSE_RUN_ID);
+    house_fill(link->house + AT_ROLE, 1, HOUSE_ROLE);
+    house_fill(link->house + AT_SELECT, 1, HOUSE_SELECT);
     house_fill(house_scripts(store), store->script_count, HOUSE_LOAD);
     house_fill(house_looks(store), SAFETY_LOOKS, HOUSE_LOOK);
 }
@@ -67,17 +68,18 @@ void house_greet(struct store *store)
 {
     struct store_link *link = &store->link;
 
-    link->run_id[0] = '\0';
-    link->greeting_left = 1 + store->script_count;
+    link->run_id[0] = link->auth_refused[0] = '\0';
+    link->greeting_left = 2 + store->script_count;
     if (dial_names_itself(&store->url, store->password)) {
         link->greeting_left++;
         house_send(store, &link->house[AT_AUTH]);
     }
+    house_send(store, &link->house[AT_RUN_ID]);
+    house_send(store, &link->house[AT_ROLE]);
     if (store->url.db != 0) {
         link->greeting_left++;
         house_send(store, &link->house[AT_SELECT]);
     }
-    house_send(store, &link->house[AT_RUN_ID]);
     house_load(store);
     if (!store->allow_unsafe) {
         link->greeting_left += SAFETY_LOOKS;
@@ -136,8 +138,9 @@ void house_put(struct store *store, const struct house_call *house)
     case HOUSE_AUTH: dial_put_auth(&store->link.wire, &store->url, store->password); return;
     case HOUSE_SELECT: put_select(store); return;
     case HOUSE_RUN_ID:
+    case HOUSE_ROLE:
         argv[0] = BYTES("INFO");
-        argv[1] = BYTES("server");
+        argv[1] = house->kind == HOUSE_ROLE ? BYTES("replication") : BYTES("server");
         wire_put_command(&store->link.wire, argv, 2);
         return;
     case HOUSE_LOAD:
@@ -161,6 +164,7 @@ static const char *house_what(const struct store *store, const struct house_call
     case HOUSE_AUTH: return "AUTH";
     case HOUSE_SELECT: return "SELECT";
     case HOUSE_RUN_ID: return "INFO server, which tells its run_id";
+    case HOUSE_ROLE: return "INFO replication, which tells its role";
     case HOUSE_LOAD: return store->scripts[house->index]->name;
     case HOUSE_LOOK: return "the look at its settings";
     }
@@ -178,16 +182,10 @@ static const char *house_check(const struct house_call *house, struct bytes code
     return refusal != NULL ? refusal->check : "store-refused";
 }
 
-/* Redis may quote what it was sent (an unknown command's arguments): AUTH's error is told by its code only.
- */
-static void house_refused(struct store *store, const struct house_call *house, const redisReply *reply)
+static void house_refused(struct store *store, const struct house_call *house, struct bytes error)
 {
-    struct bytes error = {reply->str, reply->len};
-    struct bytes code = reply_error_code(error);
-    struct bytes told = house->kind == HOUSE_AUTH ? code : error;
-
-    link_drop(store, house_check(house, code), "Redis refuses %s: %.*s", house_what(store, house),
-              (int)(told.len < 160 ? told.len : 160), told.at);
+    link_drop(store, house_check(house, reply_error_code(error)), "Redis refuses %s: %.*s",
+              house_what(store, house), (int)(error.len < 160 ? error.len : 160), error.at);
 }
 
 /* A script's digest and a run_id are so many hexadecimal digits. */
@@ -209,6 +207,7 @@ static bool is_hex(struct bytes text, size_t len)
 static bool is_refusal(const struct store *store, const struct house_call *house, const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && store->link.state == LINK_GREETING &&
+           house->kind != HOUSE_AUTH && house->kind != HOUSE_RUN_ID &&
            (house->kind != HOUSE_LOOK ||
             bytes_are(reply_error_code((struct bytes){reply->str, reply->len}), "BUSY"));
 }
@@ -221,11 +220,46 @@ static struct bytes bulk_of(const redisReply *reply)
 }
 
 /* The takers are false when the link is no more. */
-static bool take_run_id(struct store *store, const redisReply *reply)
+
+/* A Sentinel without a password refuses AUTH and answers INFO: what the address leads to is told first. Of
+ * the error only its code is kept: Redis may quote what it was sent. */
+static bool take_auth(struct store *store, const redisReply *reply)
+{
+    struct bytes code = reply_error_code((struct bytes){reply->str, reply->len});
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        snprintf(store->link.auth_refused, sizeof(store->link.auth_refused), "%.*s", (int)code.len, code.at);
+    }
+    return true;
+}
+
+static bool is_misled(struct store *store, const redisReply *reply)
+{
+    char told[MISLED_TEXT_MAX];
+    const char *check = misled_by(bulk_of(reply), told);
+
+    if (check != NULL) {
+        link_drop(store, check, "%s", told);
+    }
+    return check != NULL;
+}
+
+static bool take_run_id(struct store *store, const struct house_call *house, const redisReply *reply)
 {
     struct store_link *link = &store->link;
     struct bytes run_id = reply_info_field(bulk_of(reply), "run_id");
 
+    if (is_misled(store, reply)) {
+        return false;
+    }
+    if (link->auth_refused[0] != '\0') {
+        house_refused(store, &link->house[AT_AUTH], bytes_of(link->auth_refused));
+        return false;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        house_refused(store, house, (struct bytes){reply->str, reply->len});
+        return false;
+    }
     if (!is_hex(run_id, STORE_RUN_ID_LEN)) {
         link_drop(store, "store-refused", "INFO server tells no run_id of %d hexadecimal digits",
                   STORE_RUN_ID_LEN);
@@ -233,6 +267,22 @@ static bool take_run_id(struct store *store, const redisReply *reply)
     }
     memcpy(link->run_id, run_id.at, run_id.len);
     link->run_id[run_id.len] = '\0';
+    return true;
+}
+
+/* The replid itself is for the scripts to compare (shared/record/stream.lua). */
+static bool take_role(struct store *store, const redisReply *reply)
+{
+    struct bytes info = bulk_of(reply);
+
+    if (is_misled(store, reply)) {
+        return false;
+    }
+    if (!bytes_are(reply_info_field(info, "role"), "master") ||
+        !is_hex(reply_info_field(info, "master_replid"), STORE_RUN_ID_LEN)) {
+        link_drop(store, "store-refused", "INFO replication tells no role and master_replid");
+        return false;
+    }
     return true;
 }
 
@@ -253,13 +303,14 @@ static bool take_load(struct store *store, const struct house_call *house, const
 static bool house_take(struct store *store, const struct house_call *house, const redisReply *reply)
 {
     if (is_refusal(store, house, reply)) {
-        house_refused(store, house, reply);
+        house_refused(store, house, (struct bytes){reply->str, reply->len});
         return false;
     }
     switch (house->kind) {
-    case HOUSE_AUTH:
+    case HOUSE_AUTH: return take_auth(store, reply);
+    case HOUSE_RUN_ID: return take_run_id(store, house, reply);
+    case HOUSE_ROLE: return take_role(store, reply);
     case HOUSE_SELECT: return true;
-    case HOUSE_RUN_ID: return take_run_id(store, reply);
     case HOUSE_LOAD: return take_load(store, house, reply);
     case HOUSE_LOOK:
         safety_take(&store->safety, house->index, reply);

@@ -93,6 +93,13 @@ bool reply_code_is_of_no_master(struct bytes code);
 /* The value of a line "name:value" of INFO; {NULL, 0} when there is none. */
 struct bytes reply_info_field(struct bytes info, const char *name);
 
+/* -- what can be no store, by a line of INFO */
+enum { MISLED_TEXT_MAX = 160 };
+/* NULL, or the failing check, with a sentence. */
+const char *misled_by(struct bytes info, char text[MISLED_TEXT_MAX]);
+/* NULL, or what to do; check: as misled_by() has given it, or any other one. */
+const char *misled_remedy(const char *check);
+
 /* -- settings that can lose locks */
 enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 200 };
 
@@ -108,6 +115,7 @@ struct store_safety {
     unsigned left;                 /* replies still to come in this look */
     char found[SAFETY_TEXT_MAX];   /* by the look that is under way; empty: nothing */
     char verdict[SAFETY_TEXT_MAX]; /* of the last whole look */
+    char advice[SAFETY_TEXT_MAX];  /* a setting that loses nothing, but is better another one; "": none */
 };
 
 /* Command i of a look; the number of its arguments, at most 3. */
@@ -136,7 +144,7 @@ struct call_list {
 };
 
 /* One of the link's own commands: a call without a script. */
-enum house_kind { HOUSE_AUTH, HOUSE_SELECT, HOUSE_RUN_ID, HOUSE_LOAD, HOUSE_LOOK };
+enum house_kind { HOUSE_AUTH, HOUSE_RUN_ID, HOUSE_ROLE, HOUSE_SELECT, HOUSE_LOAD, HOUSE_LOOK };
 struct house_call {
     struct store_call call;
     enum house_kind kind;
@@ -156,9 +164,11 @@ struct store_link {
     uint64_t number;    /* of times that it became READY */
     uint64_t ready_us;
     char run_id[STORE_RUN_ID_LEN + 1]; /* as this greeting has read it */
+    char auth_refused[16];             /* the code of the error; "": taken, or not said */
     struct call_list flight;           /* in the order of their replies */
     struct store_wire wire;
-    struct house_call *house; /* HOUSE_AUTH, HOUSE_SELECT, HOUSE_RUN_ID, the scripts', the look's */
+    struct house_call
+        *house; /* HOUSE_AUTH, HOUSE_RUN_ID, HOUSE_ROLE, HOUSE_SELECT, the scripts', the look's */
     struct wire_script *scripts;
     unsigned greeting_left, loads_left;
     const char *check; /* for store_not_ready() while the state is not READY */

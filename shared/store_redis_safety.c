@@ -1,4 +1,5 @@
-/* store_redis_safety.c - the settings that can lose locks, as CONFIG GET and INFO tell them.
+/* store_redis_safety.c - what can be no store at all, and the settings that can lose locks, as CONFIG GET and
+ * INFO tell them.
  *
  * maxmemory-policy counts even while maxmemory is 0: one CONFIG SET between two looks, and leases are
  * evicted. */
@@ -10,22 +11,64 @@
 
 #include "shared/store_redis_internal.h"
 
+/* Each with the sentence that says so and what to do. */
+static const struct {
+    const char *field, *is, *check, *what, *remedy;
+} misled[] = {
+    {"redis_mode", "sentinel", "store-sentinel", "this is a Sentinel, which keeps no data",
+     "Name the Redis that it watches (redis-cli -p 26379 SENTINEL MASTERS tells its address), and Redis' "
+     "port."},
+    {"redis_mode", "cluster", "store-cluster",
+     "this Redis runs in cluster mode, which this version does not support",
+     "Name a Redis of its own, with cluster-enabled no."},
+    {"role", "slave", "store-replica", "this is a replica",
+     "Name its primary, or promote it: REPLICAOF NO ONE."},
+};
+
+enum { MISLED = sizeof(misled) / sizeof(misled[0]) };
+
 struct rule {
     const char *name, *must;
 };
 
 static const struct rule settings[] = {
     {"maxmemory-policy", "noeviction"},  {"appendonly", "yes"},        {"appendfsync", "always"},
-    {"no-appendfsync-on-rewrite", "no"}, {"aof-load-truncated", "no"},
+    {"no-appendfsync-on-rewrite", "no"}, {"aof-load-truncated", "no"}, {"repl-backlog-ttl", "0"},
 };
 
-enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), LOOK_PERSISTENCE = SETTINGS, LOOK_REPLICATION };
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), LOOK_ADVICE = SETTINGS - 1, LOOK_PERSISTENCE };
 
-_Static_assert(SAFETY_LOOKS == LOOK_REPLICATION + 1, "one command for each setting, and two of INFO");
+_Static_assert(SAFETY_LOOKS == LOOK_PERSISTENCE + 1, "one command for each setting, and one of INFO");
 
 /* What Redis is doing, whatever its settings say. */
 static const struct rule persistence[] = {{"aof_enabled", "1"}, {"aof_last_write_status", "ok"}};
-static const struct rule replication[] = {{"role", "master"}};
+
+const char *misled_by(struct bytes info, char text[MISLED_TEXT_MAX])
+{
+    for (unsigned i = 0; i < MISLED; i++) {
+        struct bytes host = reply_info_field(info, "master_host"),
+                     port = reply_info_field(info, "master_port");
+        bool of_whom = host.len > 0 && port.len > 0;
+
+        if (bytes_are(reply_info_field(info, misled[i].field), misled[i].is)) {
+            snprintf(text, MISLED_TEXT_MAX, "%s%s%.*s%s%.*s", misled[i].what, of_whom ? " of " : "",
+                     (int)(host.len < 80 ? host.len : 80), of_whom ? host.at : "", of_whom ? ":" : "",
+                     (int)port.len, of_whom ? port.at : "");
+            return misled[i].check;
+        }
+    }
+    return NULL;
+}
+
+const char *misled_remedy(const char *check)
+{
+    for (unsigned i = 0; i < MISLED; i++) {
+        if (check == misled[i].check) {
+            return misled[i].remedy;
+        }
+    }
+    return NULL;
+}
 
 unsigned safety_command(unsigned i, struct bytes argv[3])
 {
@@ -36,7 +79,7 @@ unsigned safety_command(unsigned i, struct bytes argv[3])
         return 3;
     }
     argv[0] = BYTES("INFO");
-    argv[1] = i == LOOK_PERSISTENCE ? BYTES("persistence") : BYTES("replication");
+    argv[1] = BYTES("persistence");
     return 2;
 }
 
@@ -118,6 +161,14 @@ static void take_setting(struct store_safety *safety, unsigned i, const redisRep
 {
     struct bytes value = store_reply_text(reply_of(reply), 1);
 
+    if (i == LOOK_ADVICE) {
+        safety->advice[0] = '\0';
+        if (value.at != NULL && !bytes_are(value, settings[i].must)) {
+            snprintf(safety->advice, sizeof(safety->advice), "%s is %.*s", settings[i].name, (int)value.len,
+                     value.at);
+        }
+        return;
+    }
     if (reply->type != REDIS_REPLY_ARRAY || value.at == NULL) {
         found_unreadable(safety, i, BYTES("this Redis does not know it"));
     } else if (!bytes_are(value, settings[i].must)) {
@@ -129,10 +180,6 @@ static void take_state(struct store_safety *safety, unsigned i, const redisReply
 {
     struct bytes info = store_reply_text(reply_of(reply), 0);
 
-    if (i == LOOK_REPLICATION) {
-        take_info(safety, i, info, replication, sizeof(replication) / sizeof(replication[0]));
-        return;
-    }
     take_info(safety, i, info, persistence, sizeof(persistence) / sizeof(persistence[0]));
     if (info.at != NULL) {
         take_rewrite(safety, info);
@@ -159,7 +206,7 @@ void safety_take(struct store_safety *safety, unsigned i, const struct redisRepl
         (i < SETTINGS ? take_setting : take_state)(safety, i, reply);
     } else if (bytes_are(reply_error_code(error), "BUSY")) {
         safety->unread = true; /* a long script says nothing about the settings */
-    } else {
+    } else if (i != LOOK_ADVICE) {
         found_unreadable(safety, i, error);
     }
     if (--safety->left == 0) {

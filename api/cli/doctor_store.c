@@ -24,6 +24,16 @@ static void tell_unreachable(struct doctor *doctor)
                "--redis-password-file.");
 }
 
+static void tell_misled(struct doctor *doctor)
+{
+    struct doctor_finding *finding = doctor_add(doctor, DOCTOR_PROBLEM, "redis");
+    const char *detail = NULL;
+
+    store_not_ready(doctor->desk.store, &detail);
+    doctor_say(finding->what, "%s", detail);
+    doctor_say(finding->todo, "%s", store_misled(doctor->desk.store));
+}
+
 static void tell_findings(struct doctor *doctor, const struct store_facts *facts)
 {
     struct store_verdict verdict = {0};
@@ -40,6 +50,17 @@ static void tell_findings(struct doctor *doctor, const struct store_facts *facts
         doctor_say(finding->what, "Redis %s keeps what it is told, and the store is whole and admitted",
                    facts->redis_version);
     }
+}
+
+static void tell_advice(struct doctor *doctor)
+{
+    struct doctor_finding *finding = doctor_add(doctor, DOCTOR_OK, "redis settings");
+
+    doctor_say(finding->what,
+               "%s: so long after a backup with --rdb, or after the last replica, a new "
+               "replication stream begins, and the store is admitted once more",
+               store_advice(doctor->desk.store));
+    doctor_say(finding->todo, "CONFIG SET repl-backlog-ttl 0, also in Redis' configuration file.");
 }
 
 int doctor_store(struct doctor *doctor)
@@ -60,12 +81,18 @@ int doctor_store(struct doctor *doctor)
     after_ms = doctor_now_ms();
     if (status == CLI_GO_ON) {
         tell_findings(doctor, &facts);
+        if (store_advice(doctor->desk.store)[0] != '\0') {
+            tell_advice(doctor);
+        }
     }
     if (status == CLI_GO_ON && facts.now_ms > 0) {
         doctor_clock(doctor, "redis clock", "the clock of Redis' host",
                      facts.now_ms - (before_ms + (after_ms - before_ms) / 2), after_ms - before_ms);
     }
-    if (status == CLI_UNREACHABLE) {
+    if (doctor->desk.store != NULL && store_misled(doctor->desk.store) != NULL) {
+        tell_misled(doctor);
+        status = CLI_GO_ON;
+    } else if (status == CLI_UNREACHABLE) {
         tell_unreachable(doctor);
         status = CLI_GO_ON;
     }

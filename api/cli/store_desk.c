@@ -93,16 +93,21 @@ static int desk_read_password(struct store_desk *desk)
 static int desk_wait_ready(struct store_desk *desk)
 {
     uint64_t deadline_ms = loop_now_ms() + desk->timeout_ms;
-    const char *detail = NULL;
+    const char *detail = NULL, *misled;
 
-    while ((!store_checked(desk->store) || !store_link_stands(desk->store)) && loop_now_ms() < deadline_ms)
+    while ((!store_checked(desk->store) || !store_link_stands(desk->store)) &&
+           store_misled(desk->store) == NULL && loop_now_ms() < deadline_ms)
         loop_turn(desk->loop, TURN_MS);
     if (store_link_stands(desk->store) && store_checked(desk->store))
         return CLI_GO_ON;
     store_not_ready(desk->store, &detail);
-    doubt_tell(DOUBT_NOT_DONE, desk->output, "the store cannot be reached: %s", detail);
-    cli_hint("Is Redis running, and is this its address? --redis URL names another one.");
-    return CLI_UNREACHABLE;
+    misled = store_misled(desk->store);
+    doubt_tell(DOUBT_NOT_DONE, desk->output, "%s%s",
+               misled != NULL ? "" : "the store cannot be reached: ", detail);
+    cli_hint("%s", misled != NULL
+                       ? misled
+                       : "Is Redis running, and is this its address? --redis URL names another one.");
+    return misled != NULL ? CLI_CONFIG : CLI_UNREACHABLE;
 }
 
 void store_desk_close(struct store_desk *desk)

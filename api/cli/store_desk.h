@@ -25,8 +25,8 @@ enum { STORE_DESK_FLAGS = 4 };
 void store_desk_flags(struct store_desk *desk, struct flag rows[STORE_DESK_FLAGS]);
 
 /* CLI_GO_ON when the store takes calls and its settings have been read, or the exit status: 69 it cannot be
- * reached, 78 a flag is wrong. The settings are only looked at: what they can lose is for status to tell.
- * Owes store_desk_close() in any case. */
+ * reached, 78 a flag is wrong, or what is there can be no store (store_misled()). The settings are only
+ * looked at: what they can lose is for status to tell. Owes store_desk_close() in any case. */
 int store_desk_open(struct store_desk *desk);
 void store_desk_close(struct store_desk *desk);
 

@@ -89,10 +89,14 @@ static bool link_is_away(struct member *member)
         snprintf(member->run, sizeof(member->run), "%s", run);
         return false;
     }
-    if (member->state != MEMBER_AWAY && member->state != MEMBER_LEFT) {
+    const char *detail, *check = store_not_ready(member->options.line->store, &detail);
+    bool stood = member->state != MEMBER_AWAY && member->state != MEMBER_LEFT;
+
+    if (stood) {
         member_enter(member, MEMBER_AWAY);
-        member_forbid(member, PROBLEM_STORE_UNAVAILABLE, "store-connecting",
-                      "The connection to the store is broken.");
+    }
+    if (check != NULL && (stood || store_misled(member->options.line->store) != NULL)) {
+        member_forbid(member, PROBLEM_STORE_UNAVAILABLE, check, detail);
     }
     return true;
 }

@@ -257,7 +257,9 @@ TEST(a_redis_that_stays_a_copy_is_not_greeted_in_a_hurry)
         CHECK_INT(probe.outcome, STORE_NOT_SENT);
     }
     /* The pauses last at least 10, 20, 40, 80, 160, 250, 250, 250 and 250 ms. */
-    CHECK(store_link_number(world.store) >= 4 && store_link_number(world.store) <= 9);
+    CHECK(world.store->link.attempts >= 4 && world.store->link.attempts <= 9);
+    CHECK_INT(store_link_number(world.store), 1);
+    CHECK(fails(&world, "store-replica") && told(&world, "this is a replica of 127.0.0.1:1"));
     CHECK_TEXT(bytes_of(redis_ask(&redis, "REPLICAOF NO ONE")), BYTES("+OK"));
     WAIT(&world, world_ready(&world), 2000);
     CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);

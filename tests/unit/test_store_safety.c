@@ -17,7 +17,6 @@ static const struct setting settings[] = {
      "no-appendfsync-on-rewrite is yes, must be no"},
     {"CONFIG SET aof-load-truncated yes", "CONFIG SET aof-load-truncated no",
      "aof-load-truncated is yes, must be no"},
-    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "role is slave, must be master"},
     {"CONFIG SET appendonly no", "CONFIG SET appendonly yes", "appendonly is no, must be yes"},
 };
 
@@ -168,6 +167,30 @@ TEST(a_later_rewrite_is_nothing_bad)
     redis_stop(&redis);
 }
 
+/* Whatever is allowed; the others that can be no store are real ones in tests/service/test_replica.py. */
+TEST(to_a_replica_no_link_stands_until_it_is_promoted)
+{
+    struct redis redis;
+    struct world world;
+    const char *detail = NULL;
+
+    redis_start(&redis, NULL);
+    redis_ask(&redis, "REPLICAOF 127.0.0.1 1");
+    char url[64];
+    snprintf(url, sizeof(url), "unix://%s", redis.socket);
+    world_open(&world, &(struct store_options){
+                           .url = url, .timeout_ms = 1000, .scripts = all_scripts, .allow_unsafe = true});
+    WAIT(&world, store_misled(world.store) != NULL, 2000);
+    CHECK_TEXT(bytes_of(store_not_ready(world.store, &detail)), BYTES("store-replica"));
+    CHECK(strstr(detail, "this is a replica of 127.0.0.1:1.") != NULL);
+    CHECK_INT(store_link_number(world.store), 0);
+    redis_ask(&redis, "REPLICAOF NO ONE");
+    WAIT(&world, store_link_stands(world.store), 2000);
+    CHECK(store_misled(world.store) == NULL);
+    world_close(&world);
+    redis_stop(&redis);
+}
+
 /* What no Redis can be brought to say in a test: the relay says it. */
 static const struct {
     const char *replace, *with, *told;
@@ -175,7 +198,6 @@ static const struct {
     {"aof_last_write_status:ok", "aof_last_write_status:er", "aof_last_write_status is er, must be ok"},
     {"aof_enabled:1", "aof_enabled:0", "aof_enabled is 0, must be 1"},
     {"aof_enabled:1", "aof_disable:1", "INFO persistence cannot be read (aof_enabled)"},
-    {"role:master", "rule:master", "INFO replication cannot be read (role)"},
     {"\r\nappendfsync\r\n$6\r\nalways", "\r\nappendfsync\r\n:12345\r\n:7",
      "CONFIG GET appendfsync cannot be read"},
 };
@@ -189,7 +211,7 @@ TEST(what_redis_says_of_its_state_counts_beside_its_settings)
     redis_start(&redis, NULL);
     relay_world_open(&world, &relay, &redis, 1000, false);
     store_look_every(world.store, LOOK_MS);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         relay.replace = states[i].replace;
         relay.with = states[i].with;
         check_told(&world, states[i].told);
@@ -265,6 +287,7 @@ int main(void)
     RUN(with_allow_unsafe_nothing_is_looked_at);
     RUN(until_its_first_rewrite_is_over_the_append_only_file_does_not_count);
     RUN(a_later_rewrite_is_nothing_bad);
+    RUN(to_a_replica_no_link_stands_until_it_is_promoted);
     RUN(what_redis_says_of_its_state_counts_beside_its_settings);
     RUN(settings_that_may_not_be_read_are_held_to_be_bad_and_break_nothing);
     RUN(a_busy_redis_keeps_the_verdict_of_before);
