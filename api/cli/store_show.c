@@ -243,11 +243,19 @@ static void json_doubts(struct json_out *out, const struct store_facts *facts)
     json_list_end(out);
 }
 
+static void json_run(struct json_out *out, const char *run_id, const char *replid, const char *run)
+{
+    size_t len = strcspn(run, " ");
+
+    json_text(out, run_id, (struct bytes){run, len});
+    json_text(out, replid, bytes_of(run + len + (run[len] != '\0')));
+}
+
 static void json_redis(struct json_out *out, const struct store_facts *facts)
 {
     json_object(out, "redis");
-    json_text(out, "run_id", bytes_of(facts->redis_run));
-    json_text(out, "admitted_run_id", bytes_of(facts->run));
+    json_run(out, "run_id", "replid", facts->redis_run);
+    json_run(out, "admitted_run_id", "admitted_replid", facts->run);
     json_text(out, "version", bytes_of(facts->redis_version));
     json_text(out, "role", bytes_of(facts->redis_role));
     json_text(out, "aof_enabled", bytes_of(facts->redis_aof));

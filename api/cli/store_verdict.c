@@ -294,6 +294,10 @@ static void find_not_gated(const struct store_facts *facts, struct store_verdict
              facts->shut);
     else if (!facts->sound)
         WHAT(finding, "the stripes and the record do not agree, or a number in them is none");
+    else if (strncmp(facts->run, facts->redis_run, FACT_RUN_ID_LEN) == 0)
+        WHAT(finding,
+             "Redis has begun a new replication stream: a replica was attached or has gone, redis-cli "
+             "--rdb, or it has been a replica itself");
     else
         WHAT(finding,
              "Redis was restarted, or is another one than the one that was admitted (run %.8s, now %.8s)",

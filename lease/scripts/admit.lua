@@ -5,6 +5,7 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  run_id of the Redis on this link   ARGV[3]  name of the gating
 --   ARGV[4]  member id of the lease service that asks; it has reported
@@ -18,11 +19,11 @@
 --             all that are in doubt, before the gate opens; then it reports once more, and asks again
 --           {"unrecorded", ids, comma between}: those of these lease services must, too
 --           {"moved"}: this gating is over, or this Redis another one; nothing was changed
-local ASKER = ARGV[4]
+local ASKER, RUN = ARGV[4], redis_run(ARGV[2])
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
-if store.id ~= ARGV[1] or store.gate ~= ARGV[3] or store.gaterun ~= ARGV[2] then
+if store.id ~= ARGV[1] or store.gate ~= ARGV[3] or store.gaterun ~= RUN then
     return { 'moved' }
 end
 
@@ -196,7 +197,7 @@ local function life_begin(most, complete)
             'clock', whole(store.clock))
         redis.call('PERSIST', stripe_key(i))
     end
-    redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', ARGV[2],
+    redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', RUN,
         'roll', whole(most.roll), 'time', whole(store.time), 'clock', whole(store.clock),
         'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
         'how', complete and 'complete' or 'incomplete',

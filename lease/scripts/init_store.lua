@@ -2,6 +2,7 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis
 --   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
@@ -15,9 +16,9 @@ if stripes.there > 0 or redis.call('EXISTS', KEYS[1], MEMBERS) > 0 then
 end
 stripes_set('id', ARGV[1], 'epoch', ARGV[2], 'seq', 0, 'counter', 0, 'ceiling', ARGV[5], 'clock', 0,
     'alive', ARGV[2])
-redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', ARGV[3], 'roll', 1, 'time', whole(RAW_MS),
-    'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
-    'how', 'initialised')
+redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', redis_run(ARGV[3]) or '',
+    'roll', 1, 'time', whole(RAW_MS), 'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '',
+    'gaterun', '', 'why', '', 'open', '0', 'how', 'initialised')
 redis.call('SADD', MEMBERS, ARGV[4])
 redis.call('HSET', member_key(ARGV[4]), 'role', 'lease', 'incarnation', '----------------', 'epoch', ARGV[2],
     'state', 'out', 'beats', 0, 'floor', ARGV[5], 'roll', 1, 'since', 1, 'at', 0,

@@ -148,9 +148,15 @@ static void member_watch(struct member *member)
 {
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = bytes_of(member->key);
+    member->argv[2] = bytes_of(member->run);
     member->in_flight = true;
     member->call.done = member_watched;
-    store_run(member->options.line->store, &member->call, member->options.watch, 2, 2, member->argv);
+    store_run(member->options.line->store, &member->call, member->options.watch, 2, 3, member->argv);
+}
+
+static bool is_another_redis(const struct member *member, const struct store_reply *reply)
+{
+    return member->state == MEMBER_IN && !bytes_are(store_reply_text(reply, 6), "same");
 }
 
 /* Only what would make the answer to a pulse another one: many may be waiting, and a pulse is not cheap. Each
@@ -163,8 +169,7 @@ static bool something_changed(const struct member *member, const struct store_re
     switch (member->state) {
     case MEMBER_IN:
         return new_gate || new_roll || store_reply_integer(reply, 1) != member->epoch ||
-               store_reply_integer(reply, 4) != member->ceiling ||
-               !bytes_are(store_reply_text(reply, 6), member->run);
+               store_reply_integer(reply, 4) != member->ceiling || is_another_redis(member, reply);
     case MEMBER_PENDING: return new_gate || new_roll || bytes_are(store_reply_text(reply, 5), "in");
     case MEMBER_GATED: return new_gate;
     case MEMBER_AWAY:
@@ -181,7 +186,15 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
     struct member *member = container_of(call, struct member, call);
 
     member->in_flight = false;
-    if (outcome == STORE_DONE && something_changed(member, reply)) {
+    if (outcome != STORE_DONE) {
+        return ANSWERED;
+    }
+    if (is_another_redis(member, reply)) { /* the pulse takes its time, and as a replica it answers none */
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+                      "Redis is another one than before, or has begun a new replication stream; the lease "
+                      "services are about to admit it.");
+    }
+    if (something_changed(member, reply)) {
         member_pulse(member);
     }
     return ANSWERED;

@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 import zlib
@@ -109,6 +110,9 @@ class Store:
 
     def at(self, now):
         self.redis("SET", "test:clock", now)
+
+    def replid(self):
+        return re.search(r"master_replid:(\w+)", self.redis("INFO", "replication").decode()).group(1)
 
     def dump(self, pattern="*"):
         """Everything but the clock of the test, or what matches."""

@@ -39,6 +39,15 @@ class Life(Store):
             self.put_back(saved)
         self.run_id = f"run-{next(_numbers)}"
 
+    def run_and_stream(self):
+        """What an admission is for (shared/record/stream.lua)."""
+        return f"{self.run_id} {self.replid()}"
+
+    def new_stream(self):
+        """The same process goes on with another replication stream; its data are the same."""
+        self.redis("REPLICAOF", "127.0.0.1", 1)
+        self.redis("REPLICAOF", "NO", "ONE")
+
     def save(self):
         return self.redis("EVAL", SAVE, 0)
 
@@ -159,7 +168,7 @@ class Member:
         return self.life.run(LEAVE, [RECORD], self.identity, self.name, self.incarnation, self.epoch)[0]
 
     def watch(self):
-        return self.life.run(WATCH, [RECORD, f"{RECORD}:m:{self.name}"])
+        return self.life.run(WATCH, [RECORD, f"{RECORD}:m:{self.name}"], self.life.run_id)
 
     def knows(self, key, at_least=0):
         """As the caller of a script on this stripe."""

@@ -41,7 +41,7 @@ def a_store_that_lost_nothing_is_admitted_as_complete():
     restarted(a, b, g)
     check_equal((tokens, a.admit("wait")), ([1, 1], ["admitted", str(UNIX), "complete", "100", ""]))
     check_equal(LIFE.record("epoch", "run", "roll", "alive", "ceiling", "gate", "gaterun", "why", "how", "open"),
-                [str(UNIX), LIFE.run_id, str(roll + 1), str(EPOCH), "100", "", "", "", "complete", "0"])
+                [str(UNIX), LIFE.run_and_stream(), str(roll + 1), str(EPOCH), "100", "", "", "", "complete", "0"])
     check_equal([LIFE.stripe(field) for field in ("id", "epoch", "counter", "ceiling", "alive", "clock")],
                 [IDENTITY, str(UNIX), "100", "100", str(EPOCH), "0"])
     check_equal(LIFE.seqs(), [seq + 1 for seq in seqs])

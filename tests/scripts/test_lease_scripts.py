@@ -33,7 +33,7 @@ def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
     epoch = str(EPOCH)
     wanted = {stripe: {"id": IDENTITY, "epoch": epoch, "seq": "0", "counter": "0", "ceiling": "500", "clock": "0",
                        "alive": epoch} for stripe in STRIPES}
-    wanted[RECORD] = {"id": IDENTITY, "epoch": epoch, "run": "run-1", "roll": "1", "time": str(NOW), "alive": epoch,
+    wanted[RECORD] = {"id": IDENTITY, "epoch": epoch, "run": f"run-1 {STORE.replid()}", "roll": "1", "time": str(NOW), "alive": epoch,
                       "clock": "0", "ceiling": "500", "gate": "", "gaterun": "", "why": "", "open": "0",
                       "how": "initialised"}
     wanted[MEMBERS] = {FIRST}

@@ -247,7 +247,7 @@ class World:
             floor = max(floor, reply[1])
             reply = self.life.run("api/cli/scripts/recover.lua", [RECORD], IDENTITY, IDENTITY, floor, 5000 + self.epochs, "")
         check_equal(reply[0], "recovered")
-        self.life.redis("HSET", RECORD, "run", self.life.run_id)
+        self.life.redis("HSET", RECORD, "run", self.life.run_and_stream())
         for one in list(self.members):
             if one.role == "lease" and not one.is_up:
                 self.replace(one)

@@ -231,9 +231,33 @@ def another_run_id_shuts_every_stripe_and_a_second_member_finds_the_same_gating(
     gate = LIFE.record("gate")
     check_equal(reply, ["gated", EPOCH, gate, "restarted"])
     check(gate.startswith("gate-"), gate)
-    check_equal(LIFE.record("gaterun", "run", "why"), [LIFE.run_id, "run-1", "restarted"])
+    check_equal(LIFE.record("gaterun", "run", "why"), [LIFE.run_and_stream(), f"run-1 {LIFE.replid()}", "restarted"])
     check_equal(LIFE.stripe("epoch"), str(-EPOCH))
     check_equal(b.ask(), ["gated", EPOCH, gate, "restarted"])
+
+
+@test
+def another_stream_of_the_same_process_shuts_the_store_and_a_second_one_begins_another_gating():
+    a, b, _ = company(LIFE)
+    LIFE.new_stream()
+    check_equal((b.watch()[6], a.pulse(), a.reply[3]), ("another", "gated", "restarted"))
+    first = a.gate
+    LIFE.new_stream()
+    check_equal((a.admit(), b.pulse(), b.reply[3]), (["moved"], "gated", "restarted"))
+    check(b.gate != first, "the same gating")
+
+
+@test
+def on_a_replica_that_can_be_written_to_nobody_acts_and_nothing_is_admitted():
+    a, b, _ = company(LIFE)
+    LIFE.redis("CONFIG", "SET", "replica-read-only", "no")
+    LIFE.redis("REPLICAOF", "127.0.0.1", 1)
+    try:
+        for one in (a, b):
+            check_equal((one.watch()[6], one.pulse(), one.admit()), ("another", "gated", ["moved"]))
+    finally:
+        LIFE.redis("REPLICAOF", "NO", "ONE")
+        LIFE.redis("CONFIG", "SET", "replica-read-only", "yes")
 
 
 @test
@@ -613,13 +637,13 @@ def leaving_tells_what_is_to_be_recorded_at_the_end():
 def watch_tells_what_a_pulse_should_look_at_and_changes_nothing():
     a, b, _ = company(LIFE)
     roll = int(LIFE.record("roll"))
-    check_equal(unchanged_by(LIFE, b.watch), ["watched", EPOCH, roll, "", 100, "in", "run-1"])
+    check_equal(unchanged_by(LIFE, b.watch), ["watched", EPOCH, roll, "", 100, "in", "same"])
     LIFE.restart()
     a.pulse()
-    check_equal(unchanged_by(LIFE, b.watch), ["watched", EPOCH, roll, a.gate, 100, "in", "run-1"])
+    check_equal(unchanged_by(LIFE, b.watch), ["watched", EPOCH, roll, a.gate, 100, "in", "another"])
     LIFE.redis("FLUSHALL")
     LIFE.at(NOW)
-    check_equal(unchanged_by(LIFE, b.watch), ["watched", 0, 0, "", 0, "", ""])
+    check_equal(unchanged_by(LIFE, b.watch), ["watched", 0, 0, "", 0, "", "another"])
 
 
 main()

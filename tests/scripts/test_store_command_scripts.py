@@ -44,13 +44,14 @@ def empty(now=1000000):
     redis("FLUSHALL")
     redis("SET", "test:clock", now)
     info = redis("INFO", "server").decode()
-    here["run"] = info.split("run_id:")[1].split("\r\n")[0]
+    here["run_id"] = info.split("run_id:")[1].split("\r\n")[0]
+    here["run"] = f"{here['run_id']} {store.replid()}"
 
 
 def begin(floor=BLOCK):
     """A store of which member one knows."""
     empty()
-    check_equal(store.run("lease/scripts/init_store.lua", [RECORD], ID, EPOCH, here["run"], "one", floor), ["created"])
+    check_equal(store.run("lease/scripts/init_store.lua", [RECORD], ID, EPOCH, here["run_id"], "one", floor), ["created"])
 
 
 class Service:
@@ -60,7 +61,7 @@ class Service:
 
     def __init__(self, member, role="lease", floor=BLOCK, listed=(), epoch=0):
         self.id, self.role, self.floor, self.listed, self.epoch = member, role, floor, list(listed), epoch
-        self.incarnation, self.beats, self.roll, self.run = member + "-1", 0, 0, here["run"]
+        self.incarnation, self.beats, self.roll, self.run = member + "-1", 0, 0, here["run_id"]
         self.passed, self.seqs = 0, ""
         Service.all[member] = self
 

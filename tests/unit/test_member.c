@@ -151,6 +151,33 @@ TEST(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete)
     stage_close(&stage);
 }
 
+/* The connection stays, and no call has failed. A pulse may be due just then, which tells another sentence.
+ */
+TEST(a_new_stream_is_noticed_by_the_look_and_forbids_calls_before_it_is_gated)
+{
+    struct stage stage;
+    struct party *lease = stage_open_with_lease(&stage);
+    bool looked = false;
+    int64_t epoch;
+
+    acquire_once(lease, "x");
+    for (unsigned i = 0; i < 5 && !looked; i++) {
+        UNTIL(&stage, lease->member.state == MEMBER_IN && loop_now_ms() > lease->member.pulsed_ms + 200);
+        epoch = life_epoch(lease->life);
+        redis_ask(&stage.redis, "REPLICAOF 127.0.0.1 1");
+        redis_ask(&stage.redis, "REPLICAOF NO ONE");
+        lease->detail[0] = '\0';
+        UNTIL(&stage, lease->detail[0] != '\0');
+        looked = strstr(lease->detail, "has begun a new replication stream") != NULL;
+        UNTIL(&stage, life_epoch(lease->life) > epoch);
+        CHECK_TEXT(bytes_of(lease->proof), BYTES("complete"));
+    }
+    CHECK(looked);
+    CHECK(store_counts(lease->store).reconnects == 0);
+    CHECK_TEXT(bytes_of(acquire_once(lease, "x").word), BYTES("held"));
+    stage_close(&stage);
+}
+
 TEST(a_setting_that_was_unsafe_meanwhile_makes_the_next_restart_count_as_not_proven)
 {
     struct stage stage;
@@ -719,6 +746,7 @@ int main(void)
     RUN(what_an_answer_shows_is_remembered_before_anybody_is_answered);
     RUN(a_stripe_that_is_behind_what_was_seen_is_refused_and_its_holds_end);
     RUN(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete);
+    RUN(a_new_stream_is_noticed_by_the_look_and_forbids_calls_before_it_is_gated);
     RUN(a_setting_that_was_unsafe_meanwhile_makes_the_next_restart_count_as_not_proven);
     RUN(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle);
     RUN(nothing_is_reported_while_it_is_not_certain_what_the_disk_says);

@@ -3,8 +3,9 @@
 from .client import Client, Raw  # noqa: F401
 from .contract import Contract, Wrong  # noqa: F401
 from .relay import FROM_REDIS, TO_REDIS, Relay, sha_of  # noqa: F401
-from .redis import PrivateRedis, RedisError  # noqa: F401
+from .process import die_with_parent  # noqa: F401
+from .redis import DURABLE, PrivateRedis, RedisError  # noqa: F401
 from .signature import Keys, read_token, signed_token  # noqa: F401
 from .tap import check, check_equal, check_in, main, skip, test  # noqa: F401
-from .wait import keeps_within, wait_until  # noqa: F401
+from .wait import DEADLINE_S, keeps_within, wait_until  # noqa: F401
 from .world import BUILD, ROOT, Daemon, World, run_daemon  # noqa: F401

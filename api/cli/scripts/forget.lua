@@ -3,6 +3,7 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}   ARGV[1]  member id
 --   returns  {"forgotten", role, who}: its record stays until the next admission, so that it is known again
 --            {"empty"}   {"another", identity}   {"unknown"}   {"already"}
@@ -23,7 +24,7 @@ end
 if not one then
     return { 'unknown' }
 end
-local run = string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
+local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
 if store.gate or not store.sound or store.run ~= run then
     return { 'gated' }
 end

@@ -4,6 +4,7 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID" that the store must have if it has one, or "": whichever it has
 --   ARGV[2]  "SCHEMA:ID" for one that has none
@@ -17,7 +18,7 @@
 --            {"alive"}: with new-id, and somebody is at work on it, be it the original
 --            in all four nothing was changed
 local FLOOR, IS_NEW = tonumber(ARGV[3]), ARGV[5] == 'new-id'
-local RUN = string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
+local RUN = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
@@ -64,9 +65,9 @@ for i = 0, STRIPES - 1 do
         'counter', whole(FLOOR), 'ceiling', whole(FLOOR), 'clock', whole(store.clock), 'alive', whole(epoch))
     redis.call('PERSIST', stripe_key(i))
 end
-redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN, 'time', whole(store.time),
-    'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR), 'gate', '', 'gaterun', '',
-    'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch))
+redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN or '',
+    'time', whole(store.time), 'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR),
+    'gate', '', 'gaterun', '', 'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch))
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))
 roll_up(store)

@@ -4,6 +4,7 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"
 --   ARGV[2]  epoch, 1 to 999999999999999: not below any that the store has had, as far as is known
@@ -17,11 +18,11 @@ local unused = store.gate and store.why == 'empty' and stripes.top == 0 and redi
 if not (empty or unused) then
     return { 'exists', store.id or '' }
 end
-local run = string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
+local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
 local epoch = math.max(store.epoch, tonumber(ARGV[2]))
 stripes_set('id', ARGV[1], 'epoch', whole(-epoch), 'seq', 0, 'counter', 0, 'ceiling', 0, 'clock', 0,
     'alive', whole(epoch))
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', whole(epoch), 'run', '', 'roll', 0, 'time', 0,
-    'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', run, 'why', 'empty',
+    'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', run or '', 'why', 'empty',
     'how', 'recovered', 'open', '0')
 return { 'made' }

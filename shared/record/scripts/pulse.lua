@@ -4,6 +4,7 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]   pawl:{store}
 --   ARGV[1]   "SCHEMA:ID" that the process knows, or "": whichever is there
 --   ARGV[2]   run_id of the Redis on this link
@@ -32,7 +33,7 @@
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
 --              bytes in use, maxmemory}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
-local ROLE, RUN, ID, INCARNATION = ARGV[4], ARGV[2], ARGV[3], ARGV[5]
+local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local MY_ROLL, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
@@ -79,8 +80,8 @@ local function members_are_whole(all, ids)
 end
 
 -- nil, or why the gate must be shut (anew): nobody may act on this store before it is admitted. A gating
--- belongs to the Redis that it was made on: what was reported to it may be of another past. Shutting hides
--- what was damaged, so that it was damaged is kept.
+-- belongs to the Redis and the stream that it was made on: what was reported to it may be of another past.
+-- Shutting hides what was damaged, so that it was damaged is kept.
 local function gate_reason(store, stripes, me, members_whole)
     if store.gate and store.gaterun == RUN and stripes.shut == STRIPES then
         return nil
@@ -95,8 +96,8 @@ local function gate_reason(store, stripes, me, members_whole)
 end
 
 local function gate_shut(store, why)
-    redis.call('HSET', KEYS[1], 'gate', ARGV[13], 'gaterun', RUN, 'why', why, 'epoch', whole(store.epoch),
-        'id', store.id)
+    redis.call('HSET', KEYS[1], 'gate', ARGV[13], 'gaterun', RUN or '', 'why', why,
+        'epoch', whole(store.epoch), 'id', store.id)
     stripes_set('epoch', whole(-store.epoch))
     store.gate, store.why = ARGV[13], why
 end
