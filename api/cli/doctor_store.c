@@ -57,10 +57,9 @@ static void tell_advice(struct doctor *doctor)
     struct doctor_finding *finding = doctor_add(doctor, DOCTOR_OK, "redis settings");
 
     doctor_say(finding->what,
-               "%s: so long after a backup with --rdb, or after the last replica, a new "
+               "%s, 0 is better: so long after a backup with --rdb, or after the last replica, a new "
                "replication stream begins, and the store is admitted once more",
                store_advice(doctor->desk.store));
-    doctor_say(finding->todo, "CONFIG SET repl-backlog-ttl 0, also in Redis' configuration file.");
 }
 
 int doctor_store(struct doctor *doctor)

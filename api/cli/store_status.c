@@ -28,7 +28,8 @@ static int status_read(struct status *s, int argc, char **argv)
         .summary =
             "Shows the store as it is in Redis, its members, what would be refused and why, and what to do.\n"
             "Changes nothing. Exit status: 0 grants and writes are possible, 1 something is refused,\n"
-            "69 Redis cannot be reached, 78 there is no store, or not the one that belongs here.",
+            "69 Redis cannot be reached, 78 there is no store, not the one that belongs here, or what can be "
+            "none.",
         .flags = flags,
     };
     const char *arguments[ARGUMENTS_MAX + 1];
