@@ -85,7 +85,7 @@ def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts(
     idle = world.client(world.daemon("pawl-lease"))  # has seen nothing of what the first one is told
     folder = tempfile.mkdtemp(dir=world.folder)
     copy = PrivateRedis(folder, settings(copy_port, "--replicaof", "127.0.0.1", str(port)))
-    for _ in range(3):
+    for _ in range(2):
         copy("REPLICAOF", "127.0.0.1", port)
         wait_until(lambda: is_copied(copy), "the copy is one")
         wait_until(lambda: all_ready(world.lease, idle, world.gateway), "all are ready")
