@@ -774,7 +774,7 @@ def after_a_recovery_with_a_floor_nobody_is_in_before_it_has_recorded_that_every
     LIFE.at(NOW)
     recovered = LIFE.run("api/cli/scripts/recover.lua", [RECORD], "", IDENTITY, 5000, UNIX, "")
     check_equal(recovered[0], "recovered")
-    LIFE.redis("HSET", RECORD, "run", LIFE.run_id)
+    LIFE.redis("HSET", RECORD, "run", LIFE.run_and_stream())
     a.recording = False
     check_equal([a.pulse() for _ in range(3)], ["pending"] * 3)
     a.recording = True

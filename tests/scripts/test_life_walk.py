@@ -234,7 +234,7 @@ class World:
                                            if one.is_up and one.linked and one.role == "lease"]
         gone = [name for name in ids if name not in here and self.life.state(name) != "forgotten"]
         gate, run, ceiling = self.life.record("gate", "run", "ceiling")
-        if gone and not gate and run == self.life.run_id and max(floors, default=-1) >= int(ceiling):
+        if gone and not gate and run == self.life.run_and_stream() and max(floors, default=-1) >= int(ceiling):
             self.count("forget")
             self.life.redis("HSET", f"{RECORD}:m:{gone[0]}", "state", "forgotten")
             self.life.redis("HINCRBY", RECORD, "roll", 1)

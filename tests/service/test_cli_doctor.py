@@ -81,7 +81,7 @@ def all_is_well_and_nothing_was_changed():
     everything = found("--redis", world.redis.url, "--keys", world.keys_file)
     check_equal({check_ for check_, one in everything.items() if one["status"] == "ok"},
                 {"lease version", "lease clock", "lease ready", "gateway version", "gateway clock", "gateway ready", "store",
-                 "redis clock", "key file"})
+                 "redis clock", "redis settings", "key file"})
     check_equal(everything["probe"]["status"], "not checked")
     check_equal(world.lease("GET", "/v1/leases?prefix=pawl-doctor").json["items"], [])
     text = pawl("doctor").stdout
