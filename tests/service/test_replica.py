@@ -203,7 +203,7 @@ def told_by_all(url, sentence, *flags):
 @test
 def what_can_be_no_store_is_named_at_once_by_all_who_are_given_its_address():
     for sentence, more in (("this is a replica of 127.0.0.1:1.", ["--replicaof", "127.0.0.1", "1"]),
-                           ("this Redis runs in cluster mode, which this version", ["--cluster-enabled", "yes"])):
+                           ("this Redis runs in cluster mode, which this version", ["--cluster-enabled", "yes", "--cluster-port", str(free_port())])):
         redis = PrivateRedis(tempfile.mkdtemp(dir=FOLDER), settings(free_port(), *more))
         told_by_all(redis.url, sentence)
         if "cluster" in sentence:
