@@ -153,8 +153,6 @@ enum step lease_held_off_answer(struct http_request *req, const struct store_rep
     if (life_has_lost_its_floor(life) && life_trouble(life, detail)) {
         return http_refuse_detail(req, PROBLEM_FLOOR_REACHED, detail);
     }
-    if (store_unsafe(record_line_of(req)->store) == NULL && life_is_full(life)) {
-        return http_refuse(req, PROBLEM_STORE_FULL);
-    }
-    return http_refuse(req, PROBLEM_STORE_UNSAFE);
+    return http_refuse(req, store_unsafe(record_line_of(req)->store) != NULL ? PROBLEM_STORE_UNSAFE
+                                                                             : PROBLEM_STORE_FULL);
 }

@@ -16,7 +16,8 @@
 --   ARGV[3]  lease_id
 --   ARGV[4]  name of the new hold (12 to 16 characters)
 --   ARGV[5]  holder, 1 to 128 bytes   ARGV[6]  ttl_ms, 100 to 86400000   ARGV[7]  meta as JSON, or ""
---   ARGV[8]  "grant", or "hold-off" when the store's settings forbid a new grant
+--   ARGV[8]  "grant", or "hold-off" when the store's settings forbid a new grant, or "full" when there is no
+--            room for one, nor for another one in line
 --   ARGV[9]  "" or what few ask for, as JSON (lib/grant.lua), and beside it: secret (of the session),
 --            reentrant, own_ttl (ttl_ms was stated)
 --   returns  {"granted", seq, token, epoch, expires in ms, ttl_ms}
@@ -80,6 +81,8 @@ if record and (record.queue or record.held or record.more) then
         if more and more.desk then
             if not line.lives(more.desk) then
                 return { 'desk-gone', SEQ }
+            elseif may_grant == 'full' then
+                return { 'held-off', SEQ }
             end
             line.join(lease, terms, cjson.encode(terms))
             return { 'queued', SEQ }

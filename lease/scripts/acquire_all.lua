@@ -113,6 +113,8 @@ if #not_free > in_line or in_line > 0 and not wanting then
         return { 'held', SEQ, held }
     elseif not line.lives(more.desk) then
         return { 'desk-gone', SEQ }
+    elseif ARGV[8] == 'full' then
+        return { 'held-off', SEQ }
     end
     all_of(line).join(leases, terms)
     return { 'queued', SEQ }

@@ -46,9 +46,11 @@ enum problem record_store_problem(struct record_line *line, struct bytes store)
 
 struct bytes record_may_grant(const struct record_line *line)
 {
-    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life) &&
-               !life_is_full(line->life);
+    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life);
 
+    if (life_is_full(line->life)) {
+        return BYTES("full");
+    }
     return may ? BYTES("grant") : BYTES("hold-off");
 }
 

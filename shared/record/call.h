@@ -35,8 +35,9 @@ enum problem record_line_problem(struct record_line *line);
  * own store, why it does not: nobody is told that a token is another's by one who cannot know. */
 enum problem record_store_problem(struct record_line *line, struct bytes store);
 
-/* "grant", or "hold-off": while the store's settings can lose a lock, it is full, or this process's own floor
- * is lost, no script may grant, nor hand on. An argument of every script that might. */
+/* "grant", or "hold-off": while the store's settings can lose a lock, or this process's own floor is lost, no
+ * script may grant, nor hand on; or "full": nor let anybody in line, for the store is. An argument of every
+ * script that might. */
 struct bytes record_may_grant(const struct record_line *line);
 
 struct record_call {

@@ -2,9 +2,9 @@
 """Redis is full: what keeps, gives back, admits, gates or sweeps runs all the same; what takes more is refused, whole."""
 
 from intents import Gateway, close, grant, script
-from lua_test import RECORD, REMEMBER_MS, ROOT, Holder, Lease, RedisError, Resource, Store, check, check_equal, main, test
+from lua_test import RECORD, REMEMBER_MS, ROOT, Holder, Lease, RedisError, Resource, Store, check, check_equal, check_in, main, test
 from members import Life, all_in, founder
-from several import All, desk_lives, hold_of, wait
+from several import DESK, All, desk_lives, hold_of, line_of, ring, wait
 
 STORE, LIFE = Store(), Life()
 NOW, ROOM = 1000000, 3 << 20
@@ -171,6 +171,23 @@ def renewals_and_refusals_do_not_fill_it_further():
             check_equal(scene.plain.renew("id-7")[0], "renewed")
             check_equal((scene.resource.remove(stale)[0], scene.resource.read_fenced(held)[0]), ("refused", "found"))
     check_equal((sizes(), STORE.redis("LLEN", scene.plain.refusals)), (before, 1))
+
+
+@test
+def on_a_full_store_nobody_new_gets_in_line_and_nobody_is_handed_a_lease():
+    scene = Scene()
+    check_equal(scene.plain.acquire("id-z", "hold-zzzzzzz", desk=DESK, wid="9", may="hold-off")[0], "queued", "not full")
+    before = STORE.dump()
+    for what, deed in (("held", lambda: scene.waited.acquire("id-y", "hold-yyyyyyy", desk=DESK, wid="8", may="full")),
+                       ("free", lambda: scene.free.acquire(may="full")), ("all", lambda: scene.pair.acquire(may="full")),
+                       ("one of all held", lambda: All(STORE, "free", "plain").acquire("id-y", desk=DESK, wid="7", may="full"))):
+        check_equal((deed()[0], STORE.dump()), ("held-off", before), what)
+    check_equal(scene.waited.release("id-x", may="full")[0], "released")
+    check_equal((scene.waited.look(may="full")[2], line_of(scene.waited)), ("free", ["id-w"]))
+    STORE.at(NOW + 1000)
+    desk_lives(STORE)
+    check_in("waited", ring(STORE))
+    check_equal(scene.waited.field("i"), "id-w", "there is room again")
 
 
 @test

@@ -76,6 +76,8 @@ def requests():
     return [
         ("acquire", 503, "store-full", lambda: lease("POST", path(short))),
         ("acquire, and wait", 503, "store-full", lambda: lease("POST", path(short), body={"wait_ms": 1000})),
+        ("acquire what is held, and wait", 503, "store-full", lambda: lease("POST", path(gone), body={"wait_ms": 60000})),
+        ("acquire what is held", 409, "lease-held", lambda: lease("POST", path(gone))),
         ("acquire all", 503, "store-full", lambda: lease("POST", "/v1/leases", body={"names": [short, short + "b"]})),
         ("acquire once more", 200, None, lambda: lease("POST", path(held), body={"lease_id": grants[held]["lease_id"]})),
         ("session", 503, "store-full", lambda: lease("POST", "/v1/sessions", body={})),
