@@ -206,9 +206,13 @@ end
 
 -- Who may have sent to an upstream what the store has lost, and has to record it again before anything is
 -- sent that must come after it (gateway/scripts/lib/intent.lua): every gateway that is a member, or stands in
--- a list, or had been admitted; those of before stay. It is the life above all known ones that begins it,
--- though its epoch may be higher: what ended a doubt of before does not end this one.
+-- a list, or had been admitted, and who was in doubt before: what these have recorded again is lost, too. It
+-- is the life above all known ones that begins it, though its epoch may be higher: what ended a doubt of
+-- before does not end this one.
 local function doubts_begin(lives, life)
+    for name in pairs(lives) do
+        lives[name] = life
+    end
     local function enters(role, id, incarnation)
         if role == 'gateway' then
             lives[id .. ' ' .. incarnation] = life

@@ -573,7 +573,7 @@ def those_in_doubt_of_before_stay_as_they_are():
     b.start()
     reported(b)
     admitted(a, "incomplete", "lease-b")
-    check_equal(in_doubt(), {"gate-z life-0": "open 3", f"{g.name} {g.incarnation}": f"dead 5 0 {EPOCH + 1}"})
+    check_equal(in_doubt(), {"gate-z life-0": f"open {EPOCH + 1}", f"{g.name} {g.incarnation}": f"dead 5 0 {EPOCH + 1}"})
 
 
 @test
@@ -660,7 +660,8 @@ def who_is_in_doubt_in_any_state_directory_is_so_however_often_the_store_is_lost
             restarted(*both)
             admitted(both[0], how)
             both[0].doubt = ""
-            check_equal(in_doubt(), {gone: f"open {EPOCH + 1}"}, f"{who_knows} {how}")
+            life = EPOCH if how == "complete" else int(both[0].disk.epoch)
+            check_equal(in_doubt(), {gone: f"open {life + 1}"}, f"{who_knows} {how}")
             all_in(*both)
             check_equal([list(on_disk(one)) for one in both], [[gone], [gone]])
 
@@ -714,7 +715,7 @@ def a_doubt_that_is_begun_again_is_of_the_new_life_and_what_is_known_of_it_stays
     g.seen[0] += 1
     restarted(a, b, g)
     admitted(a, "incomplete")
-    check_equal(in_doubt(), {f"{g.name} {g.incarnation}": f"open {EPOCH + 1}", ELSE: "dead 5 0 4"})
+    check_equal(in_doubt(), {f"{g.name} {g.incarnation}": f"open {EPOCH + 1}", ELSE: f"dead 5 0 {EPOCH + 1}"})
 
 
 @test
@@ -742,7 +743,7 @@ def a_directory_with_a_doubt_of_a_later_life_is_not_told_what_this_one_has_settl
 @test
 def a_doubt_that_is_settled_leaves_the_directories_after_the_store():
     a, b, gone = lost_once()
-    reply = LIFE.call("gateway/scripts/doubt_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"))
+    reply = LIFE.call("gateway/scripts/doubt_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"), 0)
     check_equal((reply[2], list(on_disk(a))), (0, [gone]))
     all_in(a, b)
     check_equal((on_disk(a), on_disk(b)), ({}, {}))
