@@ -347,6 +347,7 @@ static enum step settle_ask(struct dead *d)
     gate_add(&d->gate, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
     snprintf(d->gate.number[0], GATE_NUMBER_SIZE, "%lld", (long long)d->epoch);
     gate_add(&d->gate, bytes_of(d->gate.number[0]));
+    gate_add(&d->gate, BYTES("0"));
     return dead_run(d, &script_doubt_leave, 0, settle_answer);
 }
 

@@ -119,6 +119,9 @@ void takeover_tick(struct takeover *takeover)
         }
         return;
     }
+    if (takeover->epoch != epoch) {
+        snprintf(takeover->roll, sizeof(takeover->roll), "0");
+    }
     takeover->epoch = epoch;
     takeover_enter(takeover, TAKEOVER_AGAIN);
     intents_again(&takeover->own->gateway->intents);
@@ -296,7 +299,8 @@ static void leave_ask(struct takeover *takeover)
     takeover->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
     snprintf(takeover->life, sizeof(takeover->life), "%lld", (long long)takeover->epoch);
     takeover->argv[4] = bytes_of(takeover->life);
-    takeover_run(takeover, 0, &script_doubt_leave, 4, leave_answer);
+    takeover->argv[5] = bytes_of(takeover->roll);
+    takeover_run(takeover, 0, &script_doubt_leave, 5, leave_answer);
 }
 
 static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
@@ -305,6 +309,7 @@ static enum step leave_answer(struct store_call *call, enum store_outcome outcom
     struct takeover *takeover = container_of(call, struct takeover, call.store);
 
     if (takeover_told(takeover, outcome, reply, "left")) {
+        takeover->lost_unseen = false;
         takeover_finish(takeover);
     }
     return ANSWERED;

@@ -4,6 +4,8 @@
  *   dead_ask    doubt_dead.lua: what a store may have lost of theirs nobody will record again */
 #include "gateway/takeover_internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway_scripts.h"
@@ -100,8 +102,12 @@ static enum step dead_answer(struct store_call *call, enum store_outcome outcome
     struct takeover *takeover = container_of(call, struct takeover, call.store);
 
     if (takeover_told(takeover, outcome, reply, "dead")) {
+        int64_t roll = store_reply_integer(reply, 3);
+
         takeover->has_taken = true;
-        takeover->lost_unseen = false;
+        if (roll > 0) {
+            snprintf(takeover->roll, sizeof(takeover->roll), "%" PRId64, roll);
+        }
         takeover_taken(takeover);
     }
     return ANSWERED;

@@ -27,7 +27,8 @@ struct takeover {
     struct record_call call;
     struct intent batch[AGAIN_MAX];
     char key[KEYS_STRIPE_SIZE], life[RECORD_NUMBER_SIZE];
-    size_t from_len; /* where a stripe goes on */
+    char roll[RECORD_NUMBER_SIZE]; /* at which state directories have the dead that were lost; "0" */
+    size_t from_len;               /* where a stripe goes on */
     char from[INTENT_TEXT_MAX];
     struct bytes argv[ARGS_MAX + RECORD_ARGS];
     struct strays strays;

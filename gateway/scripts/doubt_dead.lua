@@ -10,21 +10,23 @@
 --   ARGV[3]  which are dead: "all" the others, "these", or "lost": these, and they are in doubt even if this
 --            store knows nothing of it. Who has not seen what they had open before a store was lost (all of
 --            intent_takeover.lua) must say so
---   ARGV[4..]  the incarnations; with "all" nothing, or one: then not the one that is the member by now, if
---            it is another than that; with "lost", then perhaps "open" and those of which it is not
---            known whether they are dead: they are in doubt, as living ones are
---   returns  {"dead", seq, {those of them that are in doubt}}
+--   ARGV[4..]  the incarnations, "-": none; with "all" nothing, or one: then not the one that is the member
+--            by now, if it is another than that; with "lost", then perhaps "open" and those of which it is
+--            not known whether they are dead: they are in doubt, as living ones are
+--   returns  {"dead", seq, {those of them that are in doubt}, the roll at which state directories have those
+--            that were entered, 0: none was}
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
-local are_unproven = false
+local are_unproven, roll = false, 0
 for i = 4, #ARGV - 4 do
     local entry = ARGV[1] .. ' ' .. ARGV[i]
     if ARGV[3] == 'lost' and ARGV[i] == 'open' then
         are_unproven = true
-    elseif not are_unproven then
+    elseif not are_unproven and ARGV[i] ~= '-' then
         these[ARGV[i]] = ARGV[3] == 'lost' and 'open ' .. whole(EPOCH) or ''
-    elseif ARGV[i] ~= ARGV[2] and not redis.call('HGET', doubt, entry) then
+    elseif are_unproven and ARGV[i] ~= ARGV[2] and not redis.call('HGET', doubt, entry) then
         touch()
         redis.call('HSET', doubt, entry, 'open ' .. whole(EPOCH))
+        roll = redis.call('HINCRBY', 'pawl:{store}', 'roll', 1)
     end
 end
 local entries = redis.call('HGETALL', doubt)
@@ -47,8 +49,10 @@ for incarnation, state in pairs(these) do
     if life then
         touch()
         local since = 'dead ' .. whole(NOW) .. ' ' .. whole(store_leaps()) .. ' ' .. life
-        redis.call('HSET', doubt, ARGV[1] .. ' ' .. incarnation, since)
+        local entry = ARGV[1] .. ' ' .. incarnation
+        local is_new = redis.call('HSET', doubt, entry, since) == 1
+        roll = is_new and redis.call('HINCRBY', 'pawl:{store}', 'roll', 1) or roll
     end
 end
 table.sort(dead)
-return { 'dead', SEQ, dead }
+return { 'dead', SEQ, dead, roll }

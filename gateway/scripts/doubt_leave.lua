@@ -2,15 +2,37 @@
 -- operator knows what has become of it.
 -- flags: allow-oom
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of its route table, or "": it has none
 --   ARGV[4]  epoch of the life in which that is known: a doubt that a later one has begun stays
+--   ARGV[5]  roll that all living lease services must have recorded, as doubt_dead.lua has told, 0: none
 --   returns  {"left", seq, how many are left who have yet to say}
+--            {"unrecorded", seq}: nothing was changed
 --
 -- What it had sent, it had sent by its table: a store that was put back may know another one. Then nobody's
 -- is served until one is adopted (routes_adopt.lua), which is not before all that was sent has ended.
 local doubt, store = 'pawl:{store}:doubt', 'pawl:{store}'
+-- Who has entered others stays in doubt itself until state directories have them, or a store that is lost in
+-- between takes them along.
+local function is_recorded(roll)
+    local recorded = roll == 0
+    for _, id in ipairs(roll > 0 and redis.call('SMEMBERS', store .. ':members') or {}) do
+        local one = redis.call('HMGET', store .. ':m:' .. id, 'role', 'state', 'at', 'roll')
+        if one[1] == 'lease' and one[2] == 'in' and silent_ms(clock_ms(), one[3]) <= FRESH_MS then
+            recorded = tonumber(one[4]) >= roll
+            if not recorded then
+                break
+            end
+        end
+    end
+    return recorded
+end
+
+if not is_recorded(tonumber(ARGV[5])) then
+    return { 'unrecorded', SEQ }
+end
 local entry = ARGV[1] .. ' ' .. ARGV[2]
 local state = redis.call('HGET', doubt, entry)
 if state and tonumber(string.match(state, ' (%d+)$') or 0) <= tonumber(ARGV[4]) then

@@ -2,7 +2,7 @@
 """Every reply of the scripts that say what may be sent to an upstream, and keep what is being sent."""
 
 from intents import DOUBT, ROUTES, Gateway, close, grant, open_of, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, RECORD, STRIPE_FIELDS, Holder, Lease, Store, check, check_equal, main, test, text
+from lua_test import EPOCH, MEMBERS, RECORD, STRIPE_FIELDS, Holder, Lease, Store, check, check_equal, main, test, text
 
 STORE = Store()
 NOW, OPEN_MAX, COUNTED = 1000000, 1000, 32
@@ -645,7 +645,7 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
     check_equal(gate.read(lease, ada), ["wait", lease.seq(), 1, "store", "gate-b life-7"])
     for kind in "ka":
         sending(gate.admit(lease, ada, kind))
-    leave = lambda *who: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who, ROUTES, EPOCH)
+    leave = lambda *who: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who, ROUTES, EPOCH, 0)
     check_equal((leave("gate-b", "life-8"), leave("gate-b", "life-7")), (["left", 0, 1], ["left", 1, 0]))
     sending(gate.admit(lease, ada))
     check_equal(gate.read(lease, ada)[0], "accepted")
@@ -654,7 +654,7 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
 @test
 def what_ended_a_doubt_does_not_end_the_one_that_a_later_life_has_begun():
     begin()
-    leave = lambda epoch: STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-7", ROUTES, epoch)
+    leave = lambda epoch: STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-7", ROUTES, epoch, 0)
     for state in (f"open {EPOCH}", f"dead 5 0 {EPOCH}"):
         STORE.redis("HSET", DOUBT, "gate-b life-7", state)
         check_equal(STORE.unchanged_by(lambda: leave(EPOCH - 1))[2], 1)
@@ -675,7 +675,7 @@ def a_gateway_learns_whether_the_store_may_have_lost_what_it_has_open():
 @test
 def who_leaves_doubt_with_another_table_than_the_store_has_makes_it_nobodys():
     gate, lease, ada = begin()
-    leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes, EPOCH)
+    leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes, EPOCH, 0)
     for stored, told, left in (("", ROUTES, ROUTES), (ROUTES, ROUTES, ROUTES), (ROUTES, "", ROUTES), (ROUTES, "s" * 43, "?"),
                                ("?", ROUTES, "?")):
         STORE.redis("HSET", RECORD, "routes", stored)
@@ -715,7 +715,7 @@ def what_waits_stays_queued_while_somebody_is_in_doubt():
 def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     gate, lease, ada = begin()
     STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3", "gate-b life-8", "open 3", "gate-c life-7", "open 3")
-    mark_dead = lambda *args: STORE.call(script("doubt_dead"), ["pawl:{00}"], *args)
+    mark_dead = lambda *args: STORE.call(script("doubt_dead"), ["pawl:{00}"], *args)[:3]
     check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-9"), ["dead", 0, []])
     check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-7"), ["dead", 1, ["life-7"]])
     check_equal(mark_dead("gate-b", "life-8", "all"), ["dead", 1, ["life-7"]])
@@ -724,7 +724,7 @@ def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]], "it was known before")
     STORE.at(NOW + 500)
     check_equal(gate.admit(lease, ada, unknown="g500")[4], "gate-b life-8")
-    STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-8", "", EPOCH)
+    STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-8", "", EPOCH, 0)
     STORE.at(NOW + 499)
     check_equal(gate.admit(lease, ada, unknown="g500")[0], "in-doubt")
     STORE.at(NOW + 500)
@@ -740,7 +740,7 @@ def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
 def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too():
     begin()
     check_equal(STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "life-5", "life-9"),
-                ["dead", 1, ["life-3", "life-5"]])
+                ["dead", 1, ["life-3", "life-5"], int(STORE.redis("HGET", RECORD, "roll"))])
     check_equal(sorted(text(STORE.redis("HKEYS", DOUBT))), ["gate-b life-3", "gate-b life-5"])
 
 
@@ -748,7 +748,7 @@ def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too()
 def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_are():
     begin()
     STORE.redis("HSET", DOUBT, "gate-b life-6", "dead 5 0 3")
-    dead = lambda *words: STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", *words)
+    dead = lambda *words: STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", *words)[:3]
     lost = ("lost", "life-3", "open", "life-6", "life-7", "life-9")
     check_equal(dead(*lost), ["dead", 1, ["life-3"]])
     told = text(STORE.redis("HGETALL", DOUBT))
@@ -756,6 +756,21 @@ def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_a
     check_equal(states, {"gate-b life-3": "dead", "gate-b life-6": "dead", "gate-b life-7": "open"})
     check_equal(STORE.redis("HGET", DOUBT, "gate-b life-6"), b"dead 5 0 3", "what was known stays")
     check_equal(STORE.unchanged_by(lambda: dead(*lost)), ["dead", 1, ["life-3"]])
+
+
+@test
+def who_has_brought_others_back_stays_in_doubt_until_the_state_directories_have_them():
+    begin()
+    STORE.redis("HSET", DOUBT, "gate-b life-9", f"open {EPOCH}")
+    roll = STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "open", "life-5")[3]
+    check_equal(roll, int(STORE.redis("HGET", RECORD, "roll")))
+    leave = lambda: STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-9", "", EPOCH, roll)
+    check_equal(STORE.unchanged_by(leave)[0], "unrecorded", "no lease service lives")
+    for member, at, recorded, told in (("lease-a", NOW, roll - 1, "unrecorded"), ("lease-b", NOW, roll, "unrecorded"),
+                                       ("lease-a", NOW - 60000, roll - 1, "left")):
+        STORE.redis("SADD", MEMBERS, member)
+        STORE.redis("HSET", f"{RECORD}:m:{member}", "role", "lease", "state", "in", "at", at, "roll", recorded)
+        check_equal(leave()[0], told, f"{member} {recorded}")
 
 
 @test

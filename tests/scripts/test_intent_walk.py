@@ -279,7 +279,7 @@ class Walk:
         if not who or self.flies(gateway=who.split(" ")[0], dead_only=True):
             return "idle", "idle"
         del self.model.doubt[who]
-        return ["left", self.run("doubt_leave", *who.split(" "), "", self.epoch)[2]], ["left", len(self.model.doubt)]
+        return ["left", self.run("doubt_leave", *who.split(" "), "", self.epoch, 0)[2]], ["left", len(self.model.doubt)]
 
     def lose(self, _):
         """The store has lost what is open, or a part of it, and begins a life that is not proven complete."""
@@ -319,7 +319,7 @@ class Walk:
         dead = self.run("doubt_dead", gate.name, gate.incarnation, "lost", *former)[2]
         check_equal(dead, self.model.lost(gate.name, former))
         del self.model.doubt[f"{gate.name} {gate.incarnation}"]
-        left = self.run("doubt_leave", gate.name, gate.incarnation, "", self.epoch)[2]
+        left = self.run("doubt_leave", gate.name, gate.incarnation, "", self.epoch, 0)[2]
         return [said, left], [wanted, len(self.model.doubt)]
 
     # -- what must be so after each step

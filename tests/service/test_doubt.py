@@ -224,6 +224,7 @@ def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was():
     stage = Stage(damaged=True)
     lost_before_the_takeover(stage)
     check_equal(stage.own_doubts().get(LOST), "open")
+    check("-" not in stage.own_doubts(), "there are no others")
     lines = (stage.state_dir / "incarnations").read_text(encoding="ascii").splitlines()
     check_equal([one.split(" ")[0] for one in lines[:-1]], [LOST], "the next one knows of it, too")
     stage.close()
