@@ -7,8 +7,8 @@
 --   p  its epoch   h  its hold           (only with an Idempotency-Key, as are the next three)
 --   k  Idempotency-Key   q  digest of the request   a  status of its first answer
 
--- What is stored: pawl:{SS}:g has the key of each version that is here, in their order; pawl:{SS}:u has NAME ->
--- bytes and NAME/ -> number of those that belong to a lease. Only what changes is written.
+-- What is stored: pawl:{SS}:g has the key of each version that is here, in their order; pawl:{SS}:u has
+-- NAME -> bytes and NAME/ -> number of those that belong to a lease. Only what changes is written.
 local function version_counted(key, lease, more, bytes)
     local used = KEYS[1] .. ':u'
     if bytes ~= 0 then
