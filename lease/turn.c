@@ -16,14 +16,21 @@ void turn_init(struct turn *turn, struct loop *loop, _Atomic uint64_t *slot)
 {
     *turn = (struct turn){.loop = loop};
     turn->slot = slot != NULL ? slot : &turn->own;
-    turn->claims.tail = &turn->claims.head;
-    turn->others.tail = &turn->others.head;
+    for (unsigned kind = 0; kind < TURN_KINDS; kind++) {
+        turn->line[kind].tail = &turn->line[kind].head;
+    }
     loop_timer_init(loop, &turn->timer, turn_look);
+}
+
+static bool turn_is_empty(const struct turn *turn)
+{
+    return turn->line[TURN_CLAIM].head == NULL && turn->line[TURN_LEAVE].head == NULL &&
+           turn->line[TURN_ASK].head == NULL;
 }
 
 void turn_free(struct turn *turn)
 {
-    assert(turn->claims.head == NULL && turn->others.head == NULL);
+    assert(turn_is_empty(turn));
     loop_timer_done(&turn->timer);
 }
 
@@ -41,8 +48,8 @@ static struct turn_call *turn_pop(struct turn *turn, struct turn_line *line)
 
 bool turn_wait(struct turn *turn, struct turn_call *call, enum turn_kind kind)
 {
-    struct turn_line *line = kind == TURN_CLAIM ? &turn->claims : &turn->others;
-    bool is_first = turn->claims.head == NULL && turn->others.head == NULL;
+    struct turn_line *line = &turn->line[kind];
+    bool is_first = turn_is_empty(turn);
 
     if (kind == TURN_ASK && turn->asks >= TURN_ASKS_MAX) {
         return false;
@@ -81,24 +88,33 @@ static bool turn_take(struct turn *turn, uint64_t *again_ms)
     return atomic_compare_exchange_strong(turn->slot, &free_us, UNDER_WAY);
 }
 
+static struct turn_line *turn_next(struct turn *turn)
+{
+    enum turn_kind wanted = turn->asked_last ? TURN_LEAVE : TURN_ASK;
+    enum turn_kind other = turn->asked_last ? TURN_ASK : TURN_LEAVE;
+    enum turn_kind kind = turn->line[TURN_CLAIM].head != NULL ? TURN_CLAIM
+                          : turn->line[wanted].head != NULL   ? wanted
+                                                              : other;
+
+    turn->asked_last = kind == TURN_CLAIM ? turn->asked_last : kind == TURN_ASK;
+    return &turn->line[kind];
+}
+
 /* Those who ask wait equally long, so the first of them is the first to be late. */
 static void turn_look(struct loop_timer *timer)
 {
     struct turn *turn = container_of(timer, struct turn, timer);
     uint64_t again_ms = 0;
 
-    while (turn->others.head != NULL && turn->others.head->until_ms <= loop_now_ms()) {
-        struct turn_call *late = turn_pop(turn, &turn->others);
+    while (turn->line[TURN_ASK].head != NULL && turn->line[TURN_ASK].head->until_ms <= loop_now_ms()) {
+        struct turn_call *late = turn_pop(turn, &turn->line[TURN_ASK]);
         late->go(late, PROBLEM_OVERLOADED);
     }
-    if (turn->claims.head == NULL && turn->others.head == NULL) {
-        return;
-    }
-    if (turn_take(turn, &again_ms)) {
-        struct turn_call *call = turn_pop(turn, turn->claims.head != NULL ? &turn->claims : &turn->others);
+    if (!turn_is_empty(turn) && turn_take(turn, &again_ms)) {
+        struct turn_call *call = turn_pop(turn, turn_next(turn));
         call->go(call, PROBLEM_NONE);
     }
-    if (turn->claims.head != NULL || turn->others.head != NULL) {
+    if (!turn_is_empty(turn)) {
         loop_timer_arm(timer, again_ms, 0);
     }
 }

@@ -3,9 +3,9 @@
  *
  * Each costs the store a hundred times what a renewal costs, and must not be split. So after each one the
  * next waits for three times as long as that one took, from its sending to its answer. Workers share nothing
- * but that moment. What is handed on and must be claimed goes first; who asks anew waits for TURN_WAIT_MS at
- * most, and with TURN_ASKS_MAX others of this worker at most: 503 overloaded, and nothing was asked of the
- * store. */
+ * but that moment. What is handed on and must be claimed goes first, who leaves and who asks go by turns; who
+ * asks waits for TURN_WAIT_MS at most, and with TURN_ASKS_MAX others of this worker at most: 503 overloaded,
+ * and nothing was asked of the store. */
 #ifndef PAWL_LEASE_TURN_H
 #define PAWL_LEASE_TURN_H
 
@@ -16,7 +16,7 @@
 
 enum { TURN_ASKS_MAX = 128, TURN_WAIT_MS = 1000, TURN_PAUSE_MAX_MS = 500 };
 
-enum turn_kind { TURN_CLAIM, TURN_LEAVE, TURN_ASK };
+enum turn_kind { TURN_CLAIM, TURN_LEAVE, TURN_ASK, TURN_KINDS };
 
 struct turn_call { /* the owner embeds it */
     /* Once, later. PROBLEM_NONE: it is its turn, until turn_done(). PROBLEM_OVERLOADED: it waited for too
@@ -37,7 +37,8 @@ struct turn {
     /* The moment from which the slot is free, loop_now_us(); UINT64_MAX while a script is under way. It is
      * that of the service's first worker. */
     _Atomic uint64_t own, *slot;
-    struct turn_line claims, others;
+    struct turn_line line[TURN_KINDS];
+    bool asked_last;
     unsigned asks;
     uint64_t began_us;
 };

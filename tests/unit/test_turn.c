@@ -89,21 +89,27 @@ TEST(one_at_a_time_in_all_workers_and_the_next_waits_three_times_as_long_as_it_t
     world_close(&world);
 }
 
-TEST(what_must_be_claimed_goes_first)
+TEST(what_must_be_claimed_goes_first_and_who_leaves_and_who_asks_go_by_turns)
 {
+    static const struct {
+        enum turn_kind kind;
+        unsigned place;
+    } calls[] = {{TURN_LEAVE, 3}, {TURN_LEAVE, 5}, {TURN_LEAVE, 6},
+                 {TURN_ASK, 2},   {TURN_ASK, 4},   {TURN_CLAIM, 1}};
+    enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
     struct world world;
 
     world_open(&world);
-    turn_wait(&world.turn[0], &world.asker[0].call, TURN_LEAVE);
-    turn_wait(&world.turn[0], &world.asker[1].call, TURN_ASK);
-    turn_wait(&world.turn[0], &world.asker[2].call, TURN_CLAIM);
-    for (unsigned i = 1; i <= 3; i++) {
+    for (unsigned i = 0; i < COUNT; i++) {
+        turn_wait(&world.turn[0], &world.asker[i].call, calls[i].kind);
+    }
+    for (unsigned i = 1; i <= COUNT; i++) {
         turn_until(&world, i);
         turn_done(&world.turn[0]);
     }
-    CHECK_INT(world.asker[2].place, 1);
-    CHECK_INT(world.asker[0].place, 2);
-    CHECK_INT(world.asker[1].place, 3);
+    for (unsigned i = 0; i < COUNT; i++) {
+        CHECK_INT(world.asker[i].place, calls[i].place);
+    }
     world_close(&world);
 }
 
@@ -139,7 +145,7 @@ TEST(who_asks_is_sent_away_when_many_wait_or_when_it_has_waited_long_enough)
 int main(void)
 {
     RUN(one_at_a_time_in_all_workers_and_the_next_waits_three_times_as_long_as_it_took);
-    RUN(what_must_be_claimed_goes_first);
+    RUN(what_must_be_claimed_goes_first_and_who_leaves_and_who_asks_go_by_turns);
     RUN(who_asks_is_sent_away_when_many_wait_or_when_it_has_waited_long_enough);
     return check_done();
 }
