@@ -101,8 +101,8 @@ static bool is_value(struct bytes text)
     return true;
 }
 
-/* Visible ASCII without '#', with whole percent escapes. */
-static bool is_target(struct bytes text)
+/* ASCII without '#', with whole percent escapes. */
+static bool is_visible(struct bytes text)
 {
     for (size_t i = 0; i < text.len; i++) {
         if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || text.at[i] == '#') {
@@ -113,7 +113,12 @@ static bool is_target(struct bytes text)
             return false;
         }
     }
-    return text.len > 0 && text.at[0] == '/';
+    return true;
+}
+
+static bool is_target(struct bytes text)
+{
+    return text.len > 0 && text.at[0] == '/' && is_visible(text);
 }
 
 static bool is_host(struct bytes text)
@@ -219,6 +224,29 @@ struct bytes http_method_text(const struct http_request *req)
     return (struct bytes){req->method_text, req->method_len};
 }
 
+/* RFC 9112, 3.2.2: a target with scheme and authority is the path behind them; host_check() compares. */
+static void absolute_form_split(struct http_request *req)
+{
+    static const struct bytes scheme = {"http://", 7};
+    struct bytes target = req->path;
+    size_t at = scheme.len;
+
+    if (target.len <= scheme.len || strncasecmp(target.at, scheme.at, scheme.len) != 0) {
+        return;
+    }
+    while (at < target.len && target.at[at] != '/' && target.at[at] != '?') {
+        at++;
+    }
+    req->authority = (struct bytes){target.at + scheme.len, at - scheme.len};
+    req->path = (struct bytes){target.at + at, target.len - at};
+    if (at == target.len || target.at[at] == '?') { /* an empty path is "/", and one stands in front */
+        req->path.at = target.at + scheme.len - 1;
+        req->path.len = 1;
+        req->query = (struct bytes){target.at + at + 1, at < target.len ? target.len - at - 1 : 0};
+        req->query.at = at < target.len ? req->query.at : NULL;
+    }
+}
+
 static const char *line_check(struct http_request *req, const char *method, const char *version)
 {
     size_t method_len = strnlen(method, METHOD_MAX + 1), target_len = req->path.len;
@@ -236,10 +264,11 @@ static const char *line_check(struct http_request *req, const char *method, cons
     if (strcmp(method, "CONNECT") == 0) {
         return "This is not a proxy: CONNECT is not taken.";
     }
-    if (!is_target(req->path)) {
-        return "The target must be a path that begins with '/', in visible ASCII, without '#', with whole "
-               "percent "
-               "escapes.";
+    absolute_form_split(req);
+    if (!is_target(req->path) || !is_visible(req->query)) {
+        return "The target must be a path that begins with '/', or http://, the Host and a path, in visible "
+               "ASCII, "
+               "without '#', with whole percent escapes.";
     }
     req->method = method_of(method);
     if (req->method == HTTP_OTHER) {
@@ -248,10 +277,10 @@ static const char *line_check(struct http_request *req, const char *method, cons
     }
     req->is_1_0 = strcmp(version, "HTTP/1.0") == 0;
     req->asks_options = strcmp(method, "OPTIONS") == 0;
-    query = memchr(req->path.at, '?', target_len);
+    query = memchr(req->path.at, '?', req->path.len);
     if (query != NULL) {
+        req->query = (struct bytes){query + 1, req->path.len - (size_t)(query + 1 - req->path.at)};
         req->path.len = (size_t)(query - req->path.at);
-        req->query = (struct bytes){query + 1, target_len - req->path.len - 1};
     }
     return NULL;
 }
@@ -312,7 +341,17 @@ static const char *host_check(struct http_request *req, const char *version)
     if (hosts > 1 || (hosts == 0 && strcmp(version, "HTTP/1.1") == 0)) {
         return "A request has exactly one Host header.";
     }
-    return host == NULL || is_host(http_field_value(req, host)) ? NULL : "The Host header is not a host.";
+    if (host != NULL && !is_host(http_field_value(req, host))) {
+        return "The Host header is not a host.";
+    }
+    if (req->authority.at == NULL) {
+        return NULL;
+    }
+    struct bytes named = host != NULL ? http_field_value(req, host) : (struct bytes){NULL, 0};
+    return named.len > 0 && named.len == req->authority.len &&
+                   strncasecmp(named.at, req->authority.at, named.len) == 0
+               ? NULL
+               : "The target names another host than the Host header.";
 }
 
 /* What is too long, in words that say what to shorten; NULL: those of the problem. The target was kept up to
@@ -354,12 +393,17 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
         return PROBLEM_HEADER_TOO_LARGE;
     }
     size_t lines_len = (size_t)(scan.next - scan.lines), target_len = req->head_len;
-    ptrdiff_t query_at = req->query.at != NULL ? req->query.at - req->head : -1;
+    struct bytes *const parts[] = {&req->path, &req->query, &req->authority};
+    size_t at[sizeof(parts) / sizeof(parts[0])];
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        at[i] = parts[i]->at != NULL ? (size_t)(parts[i]->at - req->head) : 0;
+    }
     head_grow(req, target_len + lines_len, target_len);
     memcpy(req->head + target_len, scan.lines, lines_len);
     req->head_len += lines_len;
-    req->path.at = req->head;
-    req->query.at = query_at >= 0 ? req->head + query_at : NULL;
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        parts[i]->at = parts[i]->at != NULL ? req->head + at[i] : NULL;
+    }
     if (!head_fits(req, info->header_size)) {
         return PROBLEM_HEADER_TOO_LARGE;
     }

@@ -211,6 +211,7 @@ struct http_request {
     char *head;              /* the target as it came, NUL, then the field lines as libmicrohttpd left them */
     size_t head_len;
     struct bytes path, query, parts[PARTS_MAX];
+    struct bytes authority; /* of a target in absolute-form; at NULL: it was none */
     struct http_field fields[FIELDS_MAX];
     unsigned field_count;
     enum http_length length;

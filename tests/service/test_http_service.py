@@ -465,6 +465,29 @@ def answers(world):
         raw.close()
 
 
+@test
+def absolute_form_is_what_its_path_is_when_its_host_is_the_same():
+    name = next(NAMES)
+    for target, host, status in ((f"http://localhost/v1/leases/{name}", "localhost", 201), (f"HTTP://LocalHost:80/v1/leases/{name}", "localhost:80", 409),
+                                 ("http://localhost/v1/leases?state=held", "localhost", 200), ("http://localhost", "localhost", 404), ("http://localhost?a=b", "localhost", 404),
+                                 (f"http://localhost/v1/leases/{name}", "localhost:80", 400), (f"http://evil.example/v1/leases/{name}", "localhost", 400),
+                                 (f"http://a@localhost/v1/leases/{name}", "localhost", 400), (f"http:///v1/leases/{name}", "localhost", 400), ("http://", "localhost", 400),
+                                 (f"https://localhost/v1/leases/{name}", "localhost", 400), (f"ftp://localhost/v1/leases/{name}", "localhost", 400),
+                                 (f"http://localhost/v1/leases/{name}#x", "localhost", 400), (f"http://localhost?%zz{name}", "localhost", 400),
+                                 (f"http://evil.example/v1/leases/{name}", "evil.example", 403), (f"localhost/v1/leases/{name}", "localhost", 400)):
+        method = "GET" if status in (200, 404) else "POST"
+        raw = WORLD.raw()
+        raw.send(request(method, target, host=f"Host: {host}"))
+        path = "/" + target.split("://")[-1].partition("/")[2]
+        answer = raw.answer(method, path if status in (200, 201, 409) else "/nothing", before_routing=True)
+        check_equal(answer.status, status, f"{target} {host} {answer}")
+        raw.close()
+    check_equal(WORLD.look(name)["token"], 1)
+    raw = WORLD.raw()
+    raw.send(f"GET http://localhost/livez HTTP/1.0\r\n\r\n")
+    check_equal(raw.answer("GET", "/nothing", before_routing=True).status, 400)
+
+
 # -- how slow
 
 def cut_off(raw, begun, drip, allowed_s, method="GET", target="/livez"):
