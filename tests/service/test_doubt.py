@@ -443,5 +443,23 @@ def what_nobody_knows_whose_it_was_stays_in_doubt_when_the_store_is_lost_again()
     stage.close()
 
 
+@test
+def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
+    stage = Loss()
+    other = stage.world.daemon("pawl-lease")
+    stage.world.lease, first = stage.world.client(other), stage.world.lease_daemon
+    stage.ready()
+    stage.is_flushed()
+    stage.stays_in_doubt(stage.gone)
+    check_equal(first.end(), 0)
+    stage.file.unlink()  # and its disk goes
+    stage.file = pathlib.Path(stage.redis.path).parent / "state-pawl-lease-1" / "high-water"
+    wait_until(lambda: len(stage.recorded("member")) == 2, "it has left")
+    stage.is_flushed()
+    stage.stays_in_doubt(stage.gone)
+    stage.newer_comes_last()
+    stage.close()
+
+
 if __name__ == "__main__":
     main()

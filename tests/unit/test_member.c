@@ -342,6 +342,31 @@ TEST(a_gateway_that_could_not_be_asked_joins_the_new_life_as_a_newcomer)
     stage_close(&stage);
 }
 
+TEST(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
+{
+    struct stage stage;
+    struct party *lease = stage_open_with_lease(&stage), *gateway;
+
+    gateway = party_open(&stage, 1, gateway_plan());
+    UNTIL(&stage, gateway->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2);
+    UNTIL(&stage, keeper_is_settled(&lease->keeper));
+    gateway->held_up = true;
+    atomic_store(&dirs_fail, true);
+    redis_kill(&stage.redis);
+    redis_run(&stage.redis, NULL);
+    UNTIL(&stage, lease->member.state == MEMBER_GATED && strstr(lease->detail, lease->dir) != NULL);
+    uint64_t calls = store_counts(lease->store).done;
+    UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
+    check_refused(lease, PROBLEM_STORE_NOT_ADMITTED, "state-dir");
+    CHECK_INT(lease->told[TOLD_BEGUN], 0);
+    atomic_store(&dirs_fail, false);
+    UNTIL(&stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(&stage, keeper_is_settled(&lease->keeper));
+    CHECK_INT(lease->keeper.recorded.doubt_count, 1);
+    CHECK_TEXT(bytes_of(lease->keeper.recorded.doubts[0].id), bytes_of(gateway->keeper.recorded.member));
+    stage_close(&stage);
+}
+
 TEST(who_slept_through_a_whole_gating_is_pending_in_the_new_life)
 {
     struct stage stage;
@@ -754,6 +779,7 @@ int main(void)
     RUN(who_waits_or_is_shut_out_does_not_pulse_more_often_than_every_second);
     RUN(a_gateway_that_comes_while_the_store_is_gated_joins_as_newcomers_do);
     RUN(a_gateway_that_could_not_be_asked_joins_the_new_life_as_a_newcomer);
+    RUN(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt);
     RUN(who_slept_through_a_whole_gating_is_pending_in_the_new_life);
     RUN(without_the_floor_of_another_lease_service_nobody_admits_and_that_is_told_once);
     RUN(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on);
