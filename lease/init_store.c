@@ -170,9 +170,12 @@ static enum step init_store_answer(struct store_call *call, enum store_outcome o
         take_back(init);
         init->status = REFUSED;
     } else if (outcome == STORE_NOT_SENT) {
+        bool is_told = call->refusal != NULL && call->refusal->what != NULL;
         take_back(init);
-        init->status = fail(init, SERVICE_UNREACHABLE,
-                            "the store did not take the request; nothing was created");
+        fprintf(stderr, "%s: the store did not take the request; nothing was created%s%s%s%s\n", init->name,
+                is_told ? ": " : "", is_told ? call->refusal->what : "", is_told ? ". " : "",
+                is_told ? call->refusal->todo : "");
+        init->status = SERVICE_UNREACHABLE;
     } else {
         fprintf(
             stderr,

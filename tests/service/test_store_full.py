@@ -206,6 +206,10 @@ def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
         refused = WORLD.lease("POST", path(WORLD.name()))
         check_equal((refused.status, refused.code), (503, "store-unavailable"))
         check_in("refuses", refused.json["title"])
+        done = run_daemon("pawl-lease", "--redis", WORLD.redis.url + "?db=1", "--init-store", "--state-dir",
+                          tempfile.mkdtemp(prefix="pawl-full-"))
+        check_equal(done.returncode, 69)
+        check_in("nothing was created: Redis lives and takes no writes", done.stderr)
         late = WORLD.daemon("pawl-gateway", "--store-timeout", "300ms")  # one that starts now says it, too
         check_in("min-replicas-to-write", ready(WORLD.client(late)).json["detail"])
         late.kill()
