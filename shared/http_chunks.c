@@ -101,25 +101,30 @@ size_t http_chunks_feed(struct http_chunks *chunks, struct bytes block)
 
 /* -- where a request begins and ends among the bytes of its connection */
 
-enum problem http_chunks_begin(struct http_request *req, const char *behind_head)
+enum problem http_chunks_begin(struct http_request *req, const char *method, size_t head_len)
 {
     struct http_conn *conn = req->conn;
-    uint32_t head_end = conn->next_at + (uint32_t)(behind_head - conn->buffer);
+    ptrdiff_t skipped = method - conn->buffer;
+    uint32_t head_end = conn->next_at + (uint32_t)(skipped + (ptrdiff_t)head_len);
     uint32_t waiting = conn->received - head_end;
 
-    if (waiting > req->server->pool_bytes) {
-        return PROBLEM_INTERNAL; /* another libmicrohttpd, that keeps its bytes elsewhere */
+    if (skipped != 0 && skipped != 2) {
+        return PROBLEM_INVALID_REQUEST; /* more than one empty line in front, or one with a bare LF */
     }
     conn->next_at = head_end + (uint32_t)req->announced;
     if (req->length != LENGTH_CHUNKED) {
         return PROBLEM_NONE;
     }
-    conn->next_at += (uint32_t)http_chunks_feed(&req->chunks, (struct bytes){behind_head, waiting});
+    if (waiting > req->server->pool_bytes) {
+        return PROBLEM_INTERNAL; /* another libmicrohttpd, that keeps its bytes elsewhere */
+    }
+    conn->next_at += (uint32_t)http_chunks_feed(&req->chunks, (struct bytes){method + head_len, waiting});
     return req->chunks.place == CHUNK_WRONG ? PROBLEM_INVALID_REQUEST : PROBLEM_NONE;
 }
 
 const char http_chunks_detail[] =
-    "The chunks of the body are not framed as HTTP/1.1 has it: sizes in hexadecimal, "
+    "The request is not framed as HTTP/1.1 has it: one empty line in front at most, the "
+    "sizes of chunks in hexadecimal, "
     "and each line ends with CR LF.";
 
 /* false: the block is not to be seen by anybody. */

@@ -415,5 +415,5 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
         return PROBLEM_INVALID_REQUEST;
     }
     *detail = http_chunks_detail;
-    return http_chunks_begin(req, method + info->header_size);
+    return http_chunks_begin(req, method, info->header_size);
 }

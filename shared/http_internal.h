@@ -370,7 +370,7 @@ bool http_has_json_type(const struct http_request *req);
 void http_chunks_run(struct http_server *server);
 void http_chunks_watch(struct http_conn *conn);
 /* The head was read: PROBLEM_NONE, or what is wrong with the chunks that came together with it. */
-enum problem http_chunks_begin(struct http_request *req, const char *behind_head);
+enum problem http_chunks_begin(struct http_request *req, const char *method, size_t head_len);
 extern const char http_chunks_detail[];
 /* How many bytes of the block belong to the body. */
 size_t http_chunks_feed(struct http_chunks *chunks, struct bytes block);
