@@ -236,7 +236,8 @@ static void find_machine(const struct store_facts *facts, struct store_verdict *
 static const char *gate_reason(const char *why)
 {
     static const char *const reasons[][2] = {
-        {"restarted", "Redis was restarted, or is another one than before"},
+        {"restarted", "Redis was restarted, is another one than before, or goes on with another replication "
+                      "stream"},
         {"behind", "the store knows less than a service does: it was put back, or has lost its last writes"},
         {"damaged", "a part of the store was missing, or did not fit the rest"},
         {"empty", "pawl store recover made it in an empty Redis"},

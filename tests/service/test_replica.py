@@ -101,6 +101,8 @@ def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts(
         epoch = epoch_of(world)
         world.redis("REPLICAOF", "127.0.0.1", copy_port)
         wait_until(lambda: is_copied(world.redis), "the primary has copied the copy")
+        for client in (world.lease, idle, world.gateway):  # at the next look; a machine may stand still for longer
+            wait_until(lambda client=client: not all_ready(client), "it was noticed")
         world.redis("REPLICAOF", "NO", "ONE")
         again = False
         while not again:
