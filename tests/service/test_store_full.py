@@ -199,10 +199,9 @@ def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
     WORLD.redis("CONFIG", "SET", "min-replicas-to-write", "1")
     try:
         for client in BOTH:
-            wait_until(lambda client=client: ready(client).status == 503, "readyz fails")
-            told = ready(client).json
-            check_equal((told["code"], told["check"]), ("store-unavailable", "store-refuses-writes"))
-            check_in("min-replicas-to-write", told["detail"])
+            told = wait_refused(client)
+            check_equal((told.status, told.code), (503, "store-unavailable"))
+            check_in("min-replicas-to-write", told.json["detail"])
         refused = WORLD.lease("POST", path(WORLD.name()))
         check_equal((refused.status, refused.code), (503, "store-unavailable"))
         check_in("refuses", refused.json["title"])
@@ -211,7 +210,7 @@ def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
         check_equal(done.returncode, 69)
         check_in("nothing was created: Redis lives and takes no writes", done.stderr)
         late = WORLD.daemon("pawl-gateway", "--store-timeout", "300ms")  # one that starts now says it, too
-        check_in("min-replicas-to-write", ready(WORLD.client(late)).json["detail"])
+        wait_refused(WORLD.client(late))
         late.kill()
         long_ago = PAST.format(WORLD.redis("TIME")[0].decode())
         WORLD.redis("CONFIG", "SET", "min-replicas-to-write", "0")
@@ -227,6 +226,11 @@ def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
     wait_until(lambda: all(ready(client).status == 200 for client in BOTH), "both are ready")
     for daemon in (WORLD.lease_daemon, WORLD.gateway_daemon):
         check(logged(daemon, "store-refuses") >= 1 and logged(daemon, "store-refuses-no-more") >= 1, daemon.name)
+
+
+def wait_refused(client):
+    wait_until(lambda: ready(client).json.get("check") == "store-refuses-writes", "readyz says it")
+    return ready(client)
 
 
 PAST = """for _, id in ipairs(redis.call('SMEMBERS', 'pawl:{{store}}:members')) do
