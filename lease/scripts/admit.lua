@@ -242,12 +242,13 @@ local function unrecorded(needed, lives)
     return sorted(behind)
 end
 
--- That somebody is known to be dead stays known.
+-- That somebody is known to be dead stays known; but everybody may be others in another life.
 local function doubts_write(lives)
     local states = hash_read(DOUBT)
     for name, life in pairs(lives) do
-        local state = string.match(states[name] or '', '^dead %d+ %d+') or 'open'
-        redis.call('HSET', DOUBT, name, state .. ' ' .. whole(life))
+        local dead, begun = string.match(states[name] or '', '^(dead %d+ %d+) (%d+)$')
+        local stays = dead and (name ~= EVERYBODY or tonumber(begun) == life)
+        redis.call('HSET', DOUBT, name, (stays and dead or 'open') .. ' ' .. whole(life))
     end
 end
 

@@ -719,6 +719,17 @@ def a_doubt_that_is_begun_again_is_of_the_new_life_and_what_is_known_of_it_stays
 
 
 @test
+def that_everybody_is_dead_is_known_of_one_life_only():
+    for how in ("complete", "incomplete"):
+        a, b, g = company(LIFE)
+        LIFE.redis("HSET", DOUBT, EVERYBODY, "dead 5 0 4")
+        g.seen[0] += 1 if how == "incomplete" else 0
+        restarted(a, b, g)
+        admitted(a, how)
+        check_equal(in_doubt()[EVERYBODY], "dead 5 0 4" if how == "complete" else f"open {EPOCH + 1}")
+
+
+@test
 def a_life_is_above_all_that_have_begun_a_doubt_also_those_that_never_came():
     a, b, g = company(LIFE)
     for one in (a, b):
