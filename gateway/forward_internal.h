@@ -44,7 +44,7 @@ struct forward {
     bool is_shown;       /* what it waits for was applied */
     bool looks_with_get; /* the upstream has no HEAD */
     unsigned status, looks, tries;
-    uint64_t until_ms, probed_ms, sent_ms;
+    uint64_t until_ms, probed_ms, asked_ms, sent_ms;
     int body_fd;                /* what of the body memory does not hold; -1: nothing */
     uint64_t file_len, file_at; /* of that: taken; sent */
     uint64_t body_given;        /* streamed: so much of it has gone to the upstream */

@@ -87,6 +87,7 @@ enum step forward_ask(struct forward *f)
     if (f->is_write && f->intent == NULL) {
         admission_begin(f);
     }
+    f->asked_ms = loop_now_ms();
     gate->record.store.done = ask_answer;
     bad = record_run(&f->own->record.line, &gate->record, keys_stripe_of(gate->lease), script, gate->keys,
                      gate->keys + gate->args, gate->argv);
@@ -167,8 +168,10 @@ static enum step forward_admitted(struct forward *f, const struct store_reply *r
         }
         intent_recorded(&f->own->gateway->intents, f->intent, text);
         /* A new life has begun since: what is open has been told to it, perhaps without this one. Only when
-         * it is in the list can that be known (takeover.c tells the list when the life has changed). */
-        if (f->gate.record.epoch != life_epoch(f->own->record.line.life)) {
+         * it is in the list can that be known (takeover.c tells the list when the life has changed). Or an
+         * operator may have removed it by now (given_up.h). */
+        if (f->gate.record.epoch != life_epoch(f->own->record.line.life) ||
+            loop_now_ms() - f->asked_ms >= GIVEN_UP_SEND_MS) {
             intent_end(&f->own->closer, f->intent, INTENT_CLOSE);
             f->intent = NULL;
             return forward_away(f, PROBLEM_STORE_UNAVAILABLE);

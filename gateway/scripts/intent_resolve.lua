@@ -13,7 +13,7 @@
 -- One that is being sent has a gateway that may yet tell its end, or send it only now: without force it is
 -- never removed here, but after its gateway was said to be dead (intent_takeover.lua). One that waits, when
 -- it is named: its gateway then does not send it.
-local LOOKED_MS, FORGOTTEN_MS = 1000, 600000
+local LOOKED_MS, FORGOTTEN_MS = 2500, 600000 -- gateway/given_up.h
 local function is_given_up(text)
     local who = string.match(text, '^%S+ %d+ %d+ %d+ %a %S+ (%S+ %S+ %S+) ')
     local all = redis.call('HGETALL', GIVEN_UP)

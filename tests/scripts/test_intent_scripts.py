@@ -852,12 +852,12 @@ def what_is_being_sent_is_removed_by_force_once_its_gateway_had_the_time_to_clos
     given_up = lambda *who: STORE.call(script("intent_given_up"), [lease.stripe], *who)[2]
     check_equal(given_up(one.gateway, one.incarnation), [])
     check_equal((force(), given_up(one.gateway, one.incarnation), given_up(*other)), ([0, [first]], [one.id], []))
-    for ms, told in ((999, [0, [first]]), (1000, [1, []])):
+    for ms, told in ((2499, [0, [first]]), (2500, [1, []])):
         STORE.at(NOW + ms)
         check_equal((force(), texts_of(STORE, lease)), (told, [] if told[0] else texts_of(STORE, lease)))
     _, lease, _, _, first = overtaken()  # much later, of another one: what was given up is forgotten
     one = parse(first)
-    STORE.at(NOW + 1000 + 600_001)
+    STORE.at(NOW + 2500 + 600_001)
     check_equal((force(), given_up(one.gateway, one.incarnation)), ([0, [first]], [one.id]))
 
 

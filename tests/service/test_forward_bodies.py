@@ -10,7 +10,7 @@ import socket
 import tempfile
 import threading
 
-from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world import FROM_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, test, wait_until
 from world.upstream import Connection, Upstream, route, routes_file
 
 
@@ -53,7 +53,7 @@ ROUTES = [
     {**route(UPSTREAM, "/nobody/{id}", "nobody:{id}"), "upstream": nobody()},
 ]
 TABLE = routes_file(FOLDER, ROUTES)
-FLAGS = ["--routes", TABLE, "--body-timeout", "1s", "--max-body-disk", "1MiB"]
+FLAGS = ["--routes", TABLE, "--body-timeout", "700ms", "--max-body-disk", "1MiB"]
 WORLD = World(gateway_flags=FLAGS)
 World.contract.forwards = True
 
@@ -335,22 +335,41 @@ def what_is_being_sent_is_given_up_and_resolved_by_force():
     other = Daemon("pawl-gateway", *WORLD.flags, *FLAGS)
     away = WORLD.client(other)
     wait_until(lambda: away("GET", "/readyz", held=False).status == 200, "the other gateway is ready")
-    for client in (WORLD.gateway, away):
-        one, answers = Holder("patient"), []
-        writer = threading.Thread(target=lambda one=one, answers=answers: answers.append(one.send(rest="/hang")))
-        writer.start()
-        states(one.name, "sending")
-        number = intents(one.name)[0]["id"]
-        check_equal(resolve(one, number).json, {"resolved": 0, "sending": 1})
-        check_equal(resolve(one, number, "&force=true", client).json, {"resolved": 1, "sending": 0})
-        check_in(f"{one.path}/hang", hung_up, "the connection is closed before it is resolved")
-        writer.join(15)
-        check_equal((answers[0].status, answers[0].code), (504, "outcome-unknown"))
-        states(one.name)
-        check_equal(one.successor().send().status, 200)
+    one, answers = Holder("patient"), []
+    writer = threading.Thread(target=lambda: answers.append(one.send(rest="/hang")))
+    writer.start()
+    states(one.name, "sending")
+    number = intents(one.name)[0]["id"]
+    check_equal(resolve(one, number).json, {"resolved": 0, "sending": 1})
+    check_equal(resolve(one, number, "&force=true", away).json, {"resolved": 1, "sending": 0})
+    check_in(f"{one.path}/hang", hung_up, "the connection is closed before it is resolved")
+    writer.join(15)
+    check_equal((answers[0].status, answers[0].code), (504, "outcome-unknown"))
+    states(one.name)
+    check_equal(one.successor().send().status, 200)
     check_equal([WORLD.gateway("POST", f"/v1/intents/a/resolve?{query}").status for query in
                  ("force=true", "id=1&force=false", "id=1&force")], [400] * 3)
     check_equal(other.end(), 0)
+
+
+@test
+def what_was_admitted_is_not_sent_when_that_is_heard_so_late_that_an_operator_may_have_ended_it():
+    relay, one, count, answers = Relay(WORLD.redis), Holder("patient"), len(UPSTREAM.requests), []
+    flags = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "20s"]
+    late = Daemon("pawl-gateway", "--redis", relay.url, *flags, *FLAGS)
+    client = WORLD.client(late)
+    wait_until(lambda: client("GET", "/readyz", held=False).status == 200, "it is ready")
+    heard = relay.hold(FROM_REDIS, b"$7\r\nsending\r\n")
+    writer = threading.Thread(target=lambda: answers.append(one.send(client=client)))
+    writer.start()
+    heard.wait_met()
+    check_equal(resolve(one, intents(one.name)[0]["id"], "&force=true").json, {"resolved": 1, "sending": 0})
+    heard.go()
+    writer.join(15)
+    check_equal((answers[0].status, answers[0].code), (503, "store-unavailable"))
+    nothing_is_left(one, count)
+    check_equal(late.end(), 0)
+    relay.close()
 
 
 # -- the log
