@@ -27,7 +27,7 @@
 #include "shared/bytes.h"
 
 enum {
-    ANSWER_HEAD_MAX = 16384, /* status line and fields */
+    ANSWER_HEAD_MAX = 32768, /* status line and fields */
     ANSWER_FIELDS_MAX = 64,
     ANSWER_KEEP_MS = 1000, /* how long a connection is kept at most */
     ANSWER_INTERIM_MAX = 256,

@@ -196,7 +196,11 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     server->reply_bytes_max = options->reply_head_max > REPLY_VALUES_BYTES ? options->reply_head_max
                                                                            : REPLY_VALUES_BYTES;
     assert(server->reply_bytes_max <= UINT16_MAX);
-    server->pool_bytes = POOL_BYTES + 2 * (server->reply_bytes_max - REPLY_VALUES_BYTES);
+    server->reply_pool_bytes = server->reply_bytes_max;
+    server->pool_bytes = POOL_BYTES + 2 * (server->reply_pool_bytes - REPLY_VALUES_BYTES);
+    if (options->reply_head_max > 0) {
+        server->reply_bytes_max = HTTP_REPLY_LONG;
+    }
     random_text(server->id_prefix, ID_PREFIX_CHARS);
     http_clock_init(server);
     http_hangup_init(server);

@@ -116,12 +116,14 @@ const struct http_owner *http_owner(const struct http_request *req);
  * value with CR, LF or NUL is a programmer's mistake (assert); an empty one is left out; a second
  * Content-Type replaces the first. At most 12 headers and 1,024 bytes of them, names included: an answer
  * with more becomes 500 internal. */
+enum { HTTP_REPLY_LONG = 32768 };
 void http_reply_header(struct http_request *req, const char *name, struct bytes value);
-/* The same with a name that is copied too, and room for http_options.reply_head_max bytes in all, those of
- * http_reply_header() included (set these first), and 64 fields; for heads that come from elsewhere: such a
- * head has no "Cache-Control: no-store" of the server's. Several of one name stay several, in their order; an
- * empty value is left out. false: no room, or it cannot be sent (its bytes, or it is Content-Length,
- * Transfer-Encoding, Connection or Date, which are the server's); nothing was added. */
+/* The same with a name that is copied too, and room for HTTP_REPLY_LONG bytes in all if
+ * http_options.reply_head_max is set (what is longer than that closes the connection behind it), else for
+ * 1,024, those of http_reply_header() included (set these first), and 64 fields; for heads that come from
+ * elsewhere: such a head has no "Cache-Control: no-store" of the server's. Several of one name stay several,
+ * in their order; an empty value is left out. false: no room, or it cannot be sent (its bytes, or it is
+ * Content-Length, Transfer-Encoding, Connection or Date, which are the server's); nothing was added. */
 bool http_reply_field(struct http_request *req, struct bytes name, struct bytes value);
 /* The head comes from elsewhere, even if no field of it is passed on. */
 void http_reply_foreign(struct http_request *req);
@@ -290,7 +292,8 @@ struct http_options {
     unsigned header_timeout_ms; /* 10,000 */
     unsigned body_timeout_ms;   /* 30,000 */
     unsigned send_timeout_ms;   /* for a client to take its whole answer; 0: 30,000 */
-    /* Of http_reply_field(), in bytes; 0: 1,024. Each connection takes two bytes more for each above. */
+    /* Of http_reply_field(), in bytes, on a connection that is kept; 0: 1,024. Each connection takes two
+     * bytes more for each above. */
     unsigned reply_head_max;
     bool suspend_always;     /* the fallback that libmicrohttpd documents; otherwise short waits poll */
     const char *server_name; /* "pawl-lease", for problems about the request itself */

@@ -1,5 +1,5 @@
-/* http_early.c - answers that come before the request's body is whole: they are written past libmicrohttpd,
- * and the connection is closed behind them.
+/* http_early.c - answers that come before the request's body is whole, or whose head libmicrohttpd has no
+ * room for: they are written past libmicrohttpd, and the connection is closed behind them.
  *
  * libmicrohttpd takes no answer in the middle of a body (0.9.75, connection.c, MHD_queue_response), and
  * reading the body to its end first may take as long as the client likes. A suspended connection it does not
@@ -170,6 +170,7 @@ enum MHD_Result http_early_queue(struct http_request *req)
 
     http_state_set(req, STATE_SENDING);
     conn->req = NULL;
+    http_request_unpoll(req);
     http_request_bury(req);
     if (!suspended) {
         MHD_suspend_connection(conn->mhd);

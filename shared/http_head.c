@@ -290,7 +290,7 @@ static bool head_fits(const struct http_request *req, size_t head_len)
 {
     size_t pool = req->server->pool_bytes;
     size_t block = head_len + 128 > pool / 2 ? head_len + 128 : pool / 2;
-    size_t reply = POOL_REPLY_BYTES + req->server->reply_bytes_max - REPLY_VALUES_BYTES;
+    size_t reply = POOL_REPLY_BYTES + req->server->reply_pool_bytes - REPLY_VALUES_BYTES;
     size_t records = req->field_count;
     unsigned cookies = 0;
     const struct http_field *cookie = http_field_find(req, "Cookie", &cookies);

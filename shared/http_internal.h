@@ -299,8 +299,8 @@ struct http_server {
     struct MHD_Daemon *daemon;
     struct http_conn **by_fd; /* those that are open, by descriptor */
     int fd_count;
-    size_t pool_bytes, reply_bytes_max;
-    struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
+    size_t pool_bytes, reply_bytes_max, reply_pool_bytes; /* of the last libmicrohttpd's has room */
+    struct loop_watch watch;                              /* libmicrohttpd's epoll descriptor */
     struct loop_hook hook;
     struct http_clock clock;
     struct http_hangup hangup;
@@ -393,6 +393,8 @@ void http_intake_leave(struct http_request *req);
 enum MHD_Result http_reply_queue(struct http_request *req);
 /* The i-th field of the answer that is sent; false behind the last. name NULL: left out. */
 bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value);
+/* Whether it is written past libmicrohttpd. */
+bool http_reply_is_early(const struct http_request *req);
 /* Adds the fields of the request's answer. */
 void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
 void http_problem_write(struct http_request *req, enum problem problem, const char *detail);

@@ -23,7 +23,7 @@ enum step http_outlet_begin(struct http_request *req, struct http_outlet *outlet
                             int64_t length)
 {
     struct http_conn *conn = req->conn;
-    bool early = !http_body_is_whole(req);
+    bool early = http_reply_is_early(req);
     struct http_flow *flow;
 
     assert(req->state == STATE_RUNNING && !req->reply_overflow && length >= -1);

@@ -82,6 +82,11 @@ static uint16_t copies_add(struct http_reply_copies *copies, struct bytes text)
     return (uint16_t)at;
 }
 
+bool http_reply_is_early(const struct http_request *req)
+{
+    return !http_body_is_whole(req) || req->reply_bytes > req->server->reply_pool_bytes;
+}
+
 void http_reply_foreign(struct http_request *req)
 {
     if (req->reply_copies == NULL) {
@@ -265,7 +270,7 @@ enum step http_answer(struct http_request *req, unsigned status)
     reply_tell_owner(req);
     if (req->mhd == NULL) { /* the client has left */
         http_request_bury(req);
-    } else if (!http_body_is_whole(req)) {
+    } else if (http_reply_is_early(req)) {
         http_early_answer(req);
     } else if (req->suspended) {
         http_reply_queue(req);

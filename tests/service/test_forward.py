@@ -958,6 +958,41 @@ def chunks_with_bare_line_feeds_are_refused_and_nothing_is_smuggled():
             check_equal((last().header("Content-Length"), last().header("Transfer-Encoding")), (str(len(data)), None))
 
 
+@test
+def a_long_head_of_an_answer_is_passed_on_and_the_connection_closed_behind_it():
+    for size, fits in ((2000, True), (9000, True), (32000, True), (33000, False)):
+        def act(upstream, request, size=size):
+            upstream.apply(request)
+            fields = [(f"X-{number}", "v" * 1990) for number in range(size // 2000)] + [("X-Rest", "r" * (size % 2000))]
+            request.connection.answer(200, fields, b"y" * (100_000 if "long" in request.target else 5))
+        with Acting(act):
+            for method, path, length in (("PUT", "x", 5), ("PUT", "long", 100_000), ("GET", "x", 5), ("GET", "long", 100_000)):
+                one, key = holder("order")
+                raw = WORLD.raw(WORLD.gateway_daemon)
+                fence = f"Fencing-Token: {one.header}\r\nContent-Length: 1\r\n\r\nz" if method == "PUT" else "\r\n"
+                raw.send(f"{method} /orders/{key}/{path} HTTP/1.1\r\nHost: localhost\r\n{fence}")
+                line, headers = raw.head()
+                if not fits:
+                    check_in(" 504 " if method == "PUT" else " 502 ", line, f"{method} {size}")
+                    continue
+                check_in(" 200 ", line, f"{method} {size} {raw.buffer[:300]}")
+                check_equal(sum(len(value) for name, value in headers if name.startswith("X-")), size // 2000 * 1990 + size % 2000)
+                while len(raw.buffer) < length:
+                    raw._more()  # pylint: disable=protected-access
+                check_equal(raw.buffer, b"y" * length)
+                check_equal(dict(headers).get("Connection", "").lower() == "close", size > 8192, f"{size}")
+                if size > 8192:
+                    raw.buffer = b""
+                    check(raw.is_closed())
+                else:
+                    raw.buffer = b""
+                    raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    check_equal(raw.answer("GET", "/livez").status, 200)
+                raw.close()
+                if method == "PUT":
+                    wait_until(lambda one=one: intents(one.name) == [], "its intent is closed")
+
+
 # -- the store
 
 @test
