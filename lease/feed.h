@@ -15,9 +15,16 @@
 enum { FEED_KEPT = 10000, FEED_LINGER_MS = 60000 };
 
 /* What many listen to is written once, and handed out as text, FEED_SLICE listeners in a turn of the loop so
- * that others have their turns between. Up to FEED_AT_ONCE items a second leave at once; beyond that they are
- * gathered for FEED_GATHER_MS, or until there are FEED_GATHER_BYTES of them. */
-enum { FEED_SLICE = 32, FEED_AT_ONCE = 20, FEED_GATHER_MS = 100, FEED_GATHER_BYTES = 65536 };
+ * that others have their turns between. Up to FEED_AT_ONCE items a second leave at once (the answer to
+ * whoever made one goes first); beyond that they are gathered for FEED_GATHER_MS, or until there are
+ * FEED_GATHER_BYTES of them. */
+enum {
+    FEED_SLICE = 32,
+    FEED_AT_ONCE = 20,
+    FEED_SOON_MS = 2,
+    FEED_GATHER_MS = 100,
+    FEED_GATHER_BYTES = 65536
+};
 
 struct feed;
 
