@@ -228,9 +228,10 @@ static void member_say_farewell(struct member *member)
     member->argv[2] = bytes_of(member->options.keeper->recorded.member);
     member->argv[3] = bytes_of(member->incarnation);
     member->argv[4] = bytes_of(member->number[0]);
+    member->argv[5] = bytes_of(member->run);
     member->in_flight = true;
     member->call.done = member_parted;
-    store_run(member->options.line->store, &member->call, member->options.leave, 1, 5, member->argv);
+    store_run(member->options.line->store, &member->call, member->options.leave, 1, 6, member->argv);
 }
 
 /* What was there at the end: a store that is put back to before, while nobody is there to see it, shows less.

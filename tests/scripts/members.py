@@ -165,7 +165,8 @@ class Member:
         raise AssertionError(reply)
 
     def leave(self):
-        return self.life.run(LEAVE, [RECORD], self.identity, self.name, self.incarnation, self.epoch)[0]
+        return self.life.run(LEAVE, [RECORD], self.identity, self.name, self.incarnation, self.epoch,
+                             self.life.run_id)[0]
 
     def watch(self):
         return self.life.run(WATCH, [RECORD, f"{RECORD}:m:{self.name}"], self.life.run_id)

@@ -545,6 +545,12 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         LIFE.restart()
         Member(LIFE, "gate-x", "gateway").pulse()
 
+    def restarted_and_not_gated(_):
+        LIFE.restart()
+
+    def another_stream(_):
+        LIFE.new_stream()
+
     def forgotten(_):
         LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten")
 
@@ -564,7 +570,8 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         LIFE.redis("FLUSHALL")
         LIFE.at(NOW)
 
-    for wrong in (gated, forgotten, another_process, another_life, another_store, unknown, wiped):
+    for wrong in (gated, restarted_and_not_gated, another_stream, forgotten, another_process, another_life, another_store,
+                  unknown, wiped):
         _, b, _ = company(LIFE)
         wrong(b)
         check_equal(unchanged_by(LIFE, b.leave), "not-a-member", wrong.__name__)
@@ -627,9 +634,9 @@ def nobody_joins_while_something_of_a_former_life_is_under_way():
 @test
 def leaving_tells_what_is_to_be_recorded_at_the_end():
     a, b, g = company(LIFE)
-    reply = LIFE.run(LEAVE, [RECORD], b.identity, b.name, b.incarnation, b.epoch)
+    reply = LIFE.run(LEAVE, [RECORD], b.identity, b.name, b.incarnation, b.epoch, LIFE.run_id)
     check_equal(reply, ["left", int(LIFE.record("roll")), "100", [g.line(), a.line()]])
-    reply = LIFE.run(LEAVE, [RECORD], a.identity, a.name, a.incarnation, a.epoch)
+    reply = LIFE.run(LEAVE, [RECORD], a.identity, a.name, a.incarnation, a.epoch, LIFE.run_id)
     check_equal(reply, ["out", int(LIFE.record("roll")), "100", [g.line(), a.line()]])
 
 

@@ -3,8 +3,10 @@
 -- use: shared/record/clock.lua
 -- use: shared/record/fresh.lua
 -- use: shared/record/store.lua
+-- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  member id   ARGV[3]  incarnation   ARGV[4]  epoch that it was admitted in
+--   ARGV[5]  run_id of the Redis on this link
 --   returns {"left", roll, floor, members}: gone from the list
 --           {"out", roll, floor, members}: a lease service stays listed, for its floor, while no other live
 --             one's covers all that was granted
@@ -16,7 +18,8 @@ local store = store_read(stripes)
 local all, ids = members_read()
 local me = all[ARGV[2]]
 if store.id ~= ARGV[1] or store.gate or not me or me.incarnation ~= ARGV[3] or me.epoch ~= ARGV[4]
-    or store.epoch ~= tonumber(ARGV[4]) or me.state == 'forgotten' then
+    or store.epoch ~= tonumber(ARGV[4]) or me.state == 'forgotten'
+    or store.run ~= redis_run(ARGV[5]) then -- it may be asked yet what it has seen
     return { 'not-a-member' }
 end
 local covered, somebody_in = false, false
