@@ -108,8 +108,8 @@ static struct place place_new(const char *keys)
     if (mkdtemp(place.directory) == NULL)
         abort();
     snprintf(place.keys, sizeof(place.keys), "%s/keys", place.directory);
-    if (keys != NULL &&
-        ((file = fopen(place.keys, "w")) == NULL || fputs(keys, file) < 0 || fclose(file) != 0))
+    if (keys != NULL && ((file = fopen(place.keys, "w")) == NULL || fchmod(fileno(file), 0600) != 0 ||
+                         fputs(keys, file) < 0 || fclose(file) != 0))
         abort();
     return place;
 }

@@ -76,7 +76,7 @@ static const struct guard_row refused[] = {
     ROW("control character in a name", LINE "Host: x\r\nX\x02Test: a\r\n\r\n" NEXT),
     ROW("high byte in a name", LINE "Host: x\r\nX\xe4: a\r\n\r\n" NEXT),
     ROW("HTTP/1.2", "GET /tell/x HTTP/1.2\r\nHost: x\r\n\r\n" NEXT),
-    ROW("absolute form", "GET http://x/tell/x HTTP/1.1\r\nHost: x\r\n\r\n" NEXT),
+    ROW("absolute form of another host", "GET http://y/tell/x HTTP/1.1\r\nHost: x\r\n\r\n" NEXT),
     ROW("authority form", "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n" NEXT),
     ROW("CONNECT of a path", "CONNECT /any/x HTTP/1.1\r\nHost: x\r\n\r\n" NEXT),
     ROW("asterisk form", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n" NEXT),
