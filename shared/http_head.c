@@ -364,6 +364,9 @@ static const char *too_long(const struct http_request *req)
                  "alone is longer. Send a shorter path or query.";
 }
 
+static const char too_many_detail[] = "The request has too many headers and cookies, not too many bytes. "
+                                      "Send fewer of them.";
+
 enum problem http_head_read(struct http_request *req, const char *method, const char *version,
                             const char **detail)
 {
@@ -389,7 +392,11 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
     if (scan.wrong != NULL) {
         return PROBLEM_INVALID_REQUEST;
     }
-    if (scan.too_many || info->header_size > HEAD_MAX) {
+    if (info->header_size > HEAD_MAX) {
+        return PROBLEM_HEADER_TOO_LARGE;
+    }
+    if (scan.too_many) {
+        *detail = too_many_detail;
         return PROBLEM_HEADER_TOO_LARGE;
     }
     size_t lines_len = (size_t)(scan.next - scan.lines), target_len = req->head_len;
@@ -405,6 +412,7 @@ enum problem http_head_read(struct http_request *req, const char *method, const 
         parts[i]->at = parts[i]->at != NULL ? req->head + at[i] : NULL;
     }
     if (!head_fits(req, info->header_size)) {
+        *detail = too_many_detail;
         return PROBLEM_HEADER_TOO_LARGE;
     }
     *detail = length_check(req, version);

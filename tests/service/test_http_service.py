@@ -131,7 +131,8 @@ def a_request_line_that_is_too_long_is_told_so():
         for text, word in (("GET /" + "a" * 5000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "request line alone is longer"),
                            ("GET /livez?" + "a" * 4096 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "request line alone is longer"),
                            ("GET /" + "a" * 4080 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "Send a shorter path or query, or fewer or shorter headers."),
-                           ("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + "a" * 5000 + "\r\n\r\n", "fewer or shorter headers.")):
+                           ("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + "a" * 5000 + "\r\n\r\n", "fewer or shorter headers."),
+                           ("GET /livez HTTP/1.1\r\nHost: localhost\r\n" + "X: y\r\n" * 42 + "\r\n", "too many headers and cookies")):
             raw = WORLD.raw(daemon)
             raw.send(text)
             answer = raw.answer("GET", "/livez")
@@ -139,6 +140,8 @@ def a_request_line_that_is_too_long_is_told_so():
             check_in(word, answer.json["detail"])
             answers_are_done(raw)
         raw = WORLD.raw(daemon)
+        raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n" + "X: y\r\n" * 19 + "Cookie: a=b" + "; a=b" * 9 + "\r\n\r\n")
+        check_equal(raw.answer("GET", "/livez").status, 200)  # 20 headers with 10 cookies
         raw.send("GET /" + "a" * 200_000)  # libmicrohttpd has no room for it, and says so itself
         check_equal(raw.answer("GET", "/", before_routing=True).status, 414)
         raw.close()

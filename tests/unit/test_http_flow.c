@@ -1133,8 +1133,8 @@ TEST(the_head_of_an_answer_may_come_from_elsewhere)
     check_flows_over();
 }
 
-/* The whole memory of a connection is used: by the longest head that keeps it, the most fields, and as many bytes of next
- * requests as libmicrohttpd reads. */
+/* The whole memory of a connection is used: by the longest head that keeps it, the most fields, and as many
+ * bytes of next requests as libmicrohttpd reads. */
 TEST(the_longest_head_of_an_answer_leaves_also_with_requests_behind)
 {
     enum { LINES = 1200 };
