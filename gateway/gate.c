@@ -2,8 +2,6 @@
 #include "gateway/gate.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 static const char *gate_named(struct gate_call *gate, const char *wrong)
 {
@@ -82,9 +80,7 @@ void gate_add(struct gate_call *gate, struct bytes argument)
 
 static void gate_add_number(struct gate_call *gate, unsigned slot, int64_t value)
 {
-    int len = snprintf(gate->number[slot], GATE_NUMBER_SIZE, "%" PRId64, value);
-
-    gate_add(gate, (struct bytes){gate->number[slot], (size_t)len});
+    gate_add(gate, bytes_of_number(gate->number[slot], value));
 }
 
 void gate_add_fence(struct gate_call *gate)

@@ -5,32 +5,47 @@
  *   pawl; verdict=refused; reason=stale-token; token=33; mark=34
  *   pawl; verdict=refused; reason=too-large; token=34; guarantee=ordered;assumes=incomplete
  *   pawl; verdict=unknown; reason=outcome-unknown; token=33 */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "gateway/gate.h"
 
 enum { STATUS_SIZE = 192, MARK_UNKNOWN = -1 };
 
+struct status_text {
+    char at[STATUS_SIZE];
+    size_t len;
+};
+
+static void status_add(struct status_text *text, const char *name, struct bytes value)
+{
+    size_t name_len = strlen(name);
+
+    if (name_len + value.len <= sizeof(text->at) - text->len) {
+        memcpy(text->at + text->len, name, name_len);
+        memcpy(text->at + text->len + name_len, value.at, value.len);
+        text->len += name_len + value.len;
+    }
+}
+
 static void status_put(struct gate_call *gate, const char *verdict, const char *reason, int64_t mark,
                        const char *guarantee)
 {
-    char text[STATUS_SIZE];
-    size_t len = (size_t)snprintf(text, sizeof(text), "pawl; verdict=%s", verdict);
+    char number[BYTES_NUMBER_SIZE];
+    struct status_text text;
 
+    text.len = 0;
+    status_add(&text, "pawl; verdict=", bytes_of(verdict));
     if (reason != NULL) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "; reason=%s", reason);
+        status_add(&text, "; reason=", bytes_of(reason));
     }
     if (gate->claimed) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "; token=%" PRId64, gate->claim.token.number);
+        status_add(&text, "; token=", bytes_of_number(number, gate->claim.token.number));
     }
     if (mark != MARK_UNKNOWN) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "; mark=%" PRId64, mark);
+        status_add(&text, "; mark=", bytes_of_number(number, mark));
     }
     if (guarantee != NULL) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "; guarantee=%s", guarantee);
+        status_add(&text, "; guarantee=", bytes_of(guarantee));
     }
-    http_reply_header(gate->req, "Fencing-Status", (struct bytes){text, len});
+    http_reply_header(gate->req, "Fencing-Status", (struct bytes){text.at, text.len});
 }
 
 void gate_let_through(const struct gate_call *gate)

@@ -2,14 +2,10 @@
 #include "lease/operation.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 void lease_call_fill(struct lease_call *call, const struct worker *worker, struct bytes name)
 {
-    uint64_t remember_ms = worker->service->settings.remember_ms;
     struct bytes key = keys_lease(call->key, name);
-    int len = snprintf(call->remember, sizeof(call->remember), "%" PRIu64, remember_ms);
 
     call->name = (struct bytes){key.at + key.len - name.len, name.len};
     call->stripe_number = keys_stripe_of(name);
@@ -17,7 +13,8 @@ void lease_call_fill(struct lease_call *call, const struct worker *worker, struc
     call->argv[1] = keys_due(call->due, call->stripe_number);
     call->argv[2] = key;
     call->argv[LEASE_KEYS] = call->name;
-    call->argv[LEASE_KEYS + 1] = (struct bytes){call->remember, (size_t)len};
+    call->argv[LEASE_KEYS + 1] = bytes_of_number(call->remember,
+                                                 (int64_t)worker->service->settings.remember_ms);
 }
 
 const char *lease_call_init(struct lease_call *call, struct http_request *req)

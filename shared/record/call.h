@@ -11,7 +11,7 @@
 #include "shared/record/life.h"
 #include "shared/store.h"
 
-enum { RECORD_ARGS = 4, RECORD_NUMBER_SIZE = 24 };
+enum { RECORD_ARGS = 4, RECORD_NUMBER_SIZE = BYTES_NUMBER_SIZE };
 
 /* A worker's way to the store: its link, and whether that link may be used, as last asked of the life. */
 struct record_line {
