@@ -165,11 +165,12 @@ void http_chunks_watch(struct http_conn *conn)
 
     if (conn->fd >= server->fd_count) {
         int count = conn->fd + 1024;
-        struct http_conn **more = http_must_alloc((size_t)count * sizeof(struct http_conn *));
+        size_t size = (size_t)count * sizeof(void *), before = (size_t)server->fd_count * sizeof(void *);
+        struct http_conn **more = http_must_alloc(size);
 
-        memset(more, 0, (size_t)count * sizeof(*more));
-        if (server->fd_count > 0) {
-            memcpy(more, server->by_fd, (size_t)server->fd_count * sizeof(*more));
+        memset(more, 0, size);
+        if (before > 0) {
+            memcpy(more, server->by_fd, before);
         }
         free(server->by_fd);
         server->by_fd = more;
