@@ -222,7 +222,7 @@ static bool read_all(int fd, char *buf, size_t size, size_t *len)
     return true;
 }
 
-/* others: whether everybody on the machine can read it. A group is how systemd hands a credential on. */
+/* others: who else can read or change it. That a group reads it is how systemd hands a credential on. */
 static bool file_read(const char *path, char *buf, size_t size, size_t *len, bool *others)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -230,7 +230,7 @@ static bool file_read(const char *path, char *buf, size_t size, size_t *len, boo
     bool ok = fd >= 0 && fstat(fd, &file) == 0 && read_all(fd, buf, size, len);
     int error = errno;
 
-    *others = ok && (file.st_mode & S_IROTH) != 0;
+    *others = ok && S_ISREG(file.st_mode) && (file.st_mode & (S_IRWXO | S_IWGRP)) != 0;
     if (fd >= 0)
         close(fd);
     errno = error;
@@ -248,10 +248,9 @@ struct token_keys *token_keys_load(const char *path, char *why, size_t why_size)
     if (!file_read(path, file, sizeof(file), &len, &others)) {
         snprintf(why, why_size, "the key file %s cannot be read: %s", path, strerrordesc_np(errno));
     } else if (others) {
-        snprintf(
-            why, why_size,
-            "the key file %s is refused: everybody on this machine can read it, and make tokens; chmod 600",
-            path);
+        snprintf(why, why_size,
+                 "the key file %s is refused: others can read or change it, and make tokens; chmod 600",
+                 path);
     } else {
         keys = token_keys_parse((struct bytes){file, len}, reason, sizeof(reason));
         if (keys == NULL)

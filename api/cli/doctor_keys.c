@@ -3,7 +3,6 @@
  * That the gateway takes what the lease service signs can only be seen by trying: --probe takes a lease with
  * a name that nobody else has, asks the gateway whether its token may act, and gives it back. */
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/doctor.h"
@@ -24,21 +23,13 @@ static struct token_keys *look_at_file(struct doctor *doctor)
 {
     char why[DOCTOR_TEXT_SIZE];
     struct token_keys *keys = token_keys_load(doctor->keys_file, why, sizeof(why));
-    bool shown = false;
-    struct stat status;
-    struct doctor_finding *finding;
+    struct doctor_finding *finding = doctor_add(doctor, keys == NULL ? DOCTOR_PROBLEM : DOCTOR_OK,
+                                                "key file");
 
-    shown = stat(doctor->keys_file, &status) == 0 && S_ISREG(status.st_mode) &&
-            (status.st_mode & (S_IRWXO | S_IWGRP)) != 0;
-    finding = doctor_add(doctor, shown || keys == NULL ? DOCTOR_PROBLEM : DOCTOR_OK, "key file");
-    if (shown) {
-        doctor_say(finding->what,
-                   "others than its owner can read or change %s (mode %03o): they can make tokens",
-                   doctor->keys_file, (unsigned)status.st_mode & 0777);
-        doctor_say(finding->todo, "chmod 600 %s, and make new keys: pawl keygen", doctor->keys_file);
-    } else if (keys == NULL) {
+    if (keys == NULL) {
         doctor_say(finding->what, "%.*s", DOCTOR_TEXT_SIZE - 1, why);
-        doctor_say(finding->todo, "pawl keygen --out FILE makes one; both services read the same.");
+        doctor_say(finding->todo, "pawl keygen --out FILE makes one (after others could read one: a new "
+                                  "one); both services read the same.");
     } else {
         doctor_say(finding->what, "%s can be used", doctor->keys_file);
     }

@@ -361,7 +361,7 @@ def a_key_file_that_is_bad_is_refused_at_start_and_ignored_later():
         fails(run_daemon(name, "--check-config", "--keys", "/nonexistent/keys"), CONFIG, "/nonexistent/keys")
         passes(run_daemon(name, "--check-config", "--keys", file_with(f"\n# a comment\n{good}\n\n")))
     grant = WORLD.acquire(WORLD.name())
-    for text, mode, why in (("k1:AAAA\n", 0o600, "16 to"), (good, 0o644, "everybody on this machine can read it")):
+    for text, mode, why in (("k1:AAAA\n", 0o600, "16 to"), (good, 0o644, "others can read or change it")):
         begin = len(WORLD.lease_daemon.lines)
         with open(WORLD.keys_file, "w", encoding="ascii") as file:
             file.write(text)
@@ -369,8 +369,8 @@ def a_key_file_that_is_bad_is_refused_at_start_and_ignored_later():
         WORLD.lease_daemon.send(signal.SIGHUP)
         check_in(why, WORLD.lease_daemon.line(lambda line: "keys-not-reloaded" in line, "that the keys are bad", begin))
     for name in BOTH:  # at start, and when the configuration is checked
-        fails(run_daemon(name, "--check-config", "--keys", WORLD.keys_file), CONFIG, "everybody on this machine can read it")
-        fails(run_daemon(name, *WORLD.flags), CONFIG, "everybody on this machine can read it")
+        fails(run_daemon(name, "--check-config", "--keys", WORLD.keys_file), CONFIG, "others can read or change it")
+        fails(run_daemon(name, *WORLD.flags), CONFIG, "others can read or change it")
     WORLD.keys.write(WORLD.keys_file)
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{grant['lease']}", {"Fencing-Token": grant["fencing_token"]}, b"x").status, 201)
 
