@@ -196,8 +196,8 @@ struct http_stream {
  * and `gone` is called. Counts as open and running until it has ended; told to the owner of the server as
  * ended, with this status, when http_stream_end() is called. */
 enum step http_stream_begin(struct http_request *req, struct http_stream *stream, unsigned status);
-/* Copied. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that does not read, or it has
- * gone: nothing was taken; the owner ends the stream. */
+/* Copied, and sent as one chunk. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that
+ * does not read, or it has gone: nothing was taken; the owner ends the stream. */
 bool http_stream_write(struct http_stream *stream, struct bytes piece);
 /* What was written still leaves, then the connection is closed (within the send timeout). To be called in
  * `gone`, or anywhere else, once; the struct is the owner's again. */

@@ -91,6 +91,11 @@ static void clock_expire(struct http_server *server, struct http_deadline *deadl
         return;
     case PHASE_TAKE: http_flow_look(conn); return;
     case PHASE_SEND:
+        if (conn->kept != NULL) { /* a stream's rest; libmicrohttpd does not look at it */
+            http_early_drop(conn->kept->flow);
+            return;
+        }
+        /* fall through */
     case PHASE_OVER: shutdown(conn->fd, SHUT_RDWR); return;
     case PHASE_LINGER: http_linger_end(deadline); return;
     case PHASE_NONE:

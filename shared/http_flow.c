@@ -15,7 +15,7 @@
 
 /* libmicrohttpd's buffer for bodies that are not chunked; the chunks get as much as the connection's memory
  * has room for. */
-enum { STREAM_BLOCK_BYTES = 1024, OUTLET_BLOCK_BYTES = 32768 };
+enum { OUTLET_BLOCK_BYTES = 32768 };
 
 void http_flow_release(struct http_flow *flow)
 {
@@ -70,26 +70,19 @@ static ssize_t flow_wait(struct http_flow *flow)
     return 0;
 }
 
-/* Whether its client is not to get what is left: an outlet's has read to the end, though it has closed its
- * side. */
-static bool flow_is_cut(const struct http_flow *flow)
-{
-    return flow->end == FLOW_CUT || (flow->end == FLOW_WHOLE && !flow->is_outlet && flow->kept->is_gone);
-}
-
 static ssize_t flow_read(void *cls, uint64_t position, char *buf, size_t size)
 {
     struct http_flow *flow = cls;
     struct http_kept *kept = flow->kept;
 
     (void)position;
-    if (flow_is_cut(flow)) {
-        if (flow->is_outlet && flow->until_close) {
+    if (flow->end == FLOW_CUT) {
+        if (flow->until_close) {
             http_raw_reset(kept->conn->fd);
         }
         return MHD_CONTENT_READER_END_WITH_ERROR;
     }
-    if (flow->end == FLOW_OPEN && (flow_left(flow) == 0 || (!flow->is_outlet && kept->is_gone))) {
+    if (flow->end == FLOW_OPEN && flow_left(flow) == 0) {
         return flow_wait(flow);
     }
     kept->server->moved++; /* only the next run sends it */
@@ -140,7 +133,7 @@ enum step http_flow_start(struct http_request *req)
 static struct MHD_Response *flow_response(struct http_flow *flow)
 {
     uint64_t length = flow->length >= 0 ? (uint64_t)flow->length : MHD_SIZE_UNKNOWN;
-    size_t block = flow->is_outlet ? OUTLET_BLOCK_BYTES : STREAM_BLOCK_BYTES;
+    size_t block = OUTLET_BLOCK_BYTES;
     struct MHD_Response *response;
 
     if (length < block) {
@@ -169,13 +162,7 @@ enum MHD_Result http_flow_queue(struct http_request *req)
     flow->holds++;
     conn->req = NULL;
     http_request_free(req);
-    if (flow->is_outlet) {
-        http_clock_set(server, &conn->deadline, PHASE_TAKE);
-    } else {
-        http_socket_hurry(conn->fd);
-        http_clock_set(server, &conn->deadline,
-                       flow->stream == NULL || flow->kept->is_gone ? PHASE_SEND : PHASE_NONE);
-    }
+    http_clock_set(server, &conn->deadline, PHASE_TAKE);
     (*(server->in_run ? &server->unsent : &server->unsent_next))++;
     good = MHD_queue_response(conn->mhd, flow->status, response);
     MHD_destroy_response(response);
@@ -202,7 +189,7 @@ void http_flow_closed(struct http_kept *kept, enum MHD_RequestTerminationCode co
     }
     kept->conn->kept = NULL;
     kept->conn = NULL;
-    if (!flow->is_outlet || code != MHD_REQUEST_TERMINATED_COMPLETED_OK || !flow_is_done(flow)) {
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK || !flow_is_done(flow)) {
         http_hangup_tell(kept);
     }
     http_flow_release(flow);
@@ -273,9 +260,7 @@ void http_flow_wake(struct http_flow *flow)
         return;
     }
     flow->waits = false;
-    if (flow->is_outlet) {
-        http_clock_set(server, &conn->deadline, PHASE_TAKE);
-    }
+    http_clock_set(server, &conn->deadline, PHASE_TAKE);
     MHD_resume_connection(conn->mhd);
     server->must_run = true;
     loop_again(server->loop);

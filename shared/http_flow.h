@@ -55,7 +55,7 @@ void http_flow_told(struct http_told *told);
 
 /* http_early.c: makes the request's answer a flow that is written past libmicrohttpd. */
 void http_early_answer(struct http_request *req);
-/* With its head; to be called for each flow of a request whose body is not whole. */
+/* With its head; to be called for each flow of a request whose body is not whole, and for each stream. */
 void http_early_flow(struct http_request *req);
 enum MHD_Result http_early_queue(struct http_request *req);
 /* Around each piece of a body in chunks. */

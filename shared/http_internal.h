@@ -15,7 +15,7 @@
  *   http_flow.c     answers that come in pieces: what these two share
  *   http_stream.c   answers without an end
  *   http_outlet.c   answers that are passed on, with back-pressure
- *   http_early.c    answers that come before the request's body is whole (http_flow.h has these)
+ *   http_early.c    answers that are written past libmicrohttpd (http_flow.h has these)
  *   http_spare.c    the memory of requests
  *   http_raw.c      refusals that libmicrohttpd cannot send, and the end of a connection after them
  *   http_clock.c    deadlines on slow clients

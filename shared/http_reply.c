@@ -307,11 +307,10 @@ bool http_reply_at(const struct http_request *req, unsigned i, const char **name
 
 void http_reply_fields(const struct http_request *req, struct MHD_Response *response)
 {
-    bool closes = req->server->draining || (req->flow != NULL && !req->flow->is_outlet);
     enum MHD_Result good = response != NULL;
     const char *name, *value;
 
-    if (good != MHD_NO && closes) {
+    if (good != MHD_NO && req->server->draining) {
         good = MHD_add_response_header(response, "Connection", "close");
     }
     for (unsigned i = 0; good != MHD_NO && http_reply_at(req, i, &name, &value); i++) {

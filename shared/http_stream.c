@@ -13,9 +13,12 @@ enum step http_stream_begin(struct http_request *req, struct http_stream *stream
     flow->holds++;
     flow->stream = stream;
     flow->no_body = req->method == HTTP_HEAD;
+    flow->end = flow->no_body ? FLOW_WHOLE : FLOW_OPEN;
+    flow->until_close = req->is_1_0;
     stream->flow = flow;
     http_state_set(req, STATE_ANSWERED);
     req->status = status;
+    http_early_flow(req);
     if (conn == NULL || conn->hung_at != NULL || req->method == HTTP_HEAD) {
         http_hangup_tell(flow->kept);
     }
@@ -27,11 +30,13 @@ bool http_stream_write(struct http_stream *stream, struct bytes piece)
     struct http_flow *flow = stream->flow;
     size_t left = flow->unsent.len - flow->sent;
 
-    if (flow->kept->is_gone || piece.len > HTTP_STREAM_UNSENT_MAX - left) {
+    if (flow->kept->is_gone || piece.len + left > HTTP_STREAM_UNSENT_MAX) {
         return false;
     }
-    http_flow_append(flow, piece);
     if (piece.len > 0) {
+        http_early_chunk(flow, piece.len);
+        http_flow_append(flow, piece);
+        http_early_chunk_end(flow);
         http_flow_wake(flow);
     }
     return true;
@@ -44,7 +49,9 @@ void http_stream_end(struct http_stream *stream)
 
     assert(flow->stream == stream);
     stream->flow = NULL;
-    flow->end = FLOW_WHOLE;
+    if (flow->end == FLOW_OPEN) {
+        flow->end = flow->kept->is_gone ? FLOW_CUT : FLOW_WHOLE;
+    }
     if (conn != NULL && conn->req == NULL) {
         http_clock_set(conn->server, &conn->deadline, PHASE_SEND);
         http_flow_wake(flow);

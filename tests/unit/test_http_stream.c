@@ -23,7 +23,7 @@ TEST(pieces_arrive_as_they_are_written)
     CHECK(turns_in_ms(20) < 10); /* nothing to do */
     CHECK(http_stream_write(&seat->stream, BYTES("")));
     CHECK(http_stream_write(&seat->stream, BYTES("t")) && http_stream_write(&seat->stream, BYTES("wo")));
-    UNTIL(client_got(&c, "two"));
+    UNTIL(client_got(&c, "one\r\n1\r\nt\r\n2\r\nwo\r\n"));
     CHECK_INT(http_server_open_requests(waiting.http), 1);
     CHECK_INT(waiting.ended, 0);
     http_stream_end(&seat->stream);
@@ -157,6 +157,29 @@ TEST(pieces_of_every_size_arrive_whole_and_in_order)
     check_all_gone();
 }
 
+/* A thousand may be told the same: each piece is one chunk, without a run of libmicrohttpd, and no copy
+ * stays. */
+TEST(a_long_piece_leaves_at_once_and_whole)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    unsigned long runs;
+    char joined[70000];
+    bool done;
+
+    UNTIL(client_got(&c, "\r\n\r\n"));
+    runs = waiting.http->run;
+    CHECK(write_pattern(&seat->stream, 0, 60000));
+    CHECK(waiting.http->run == runs && seat->stream.flow->unsent.at == NULL);
+    UNTIL((client_len(&c), chunks_join(&c, joined, &done) == 60000));
+    CHECK(client_got(&c, "\r\n\r\nea60\r\n"));
+    http_stream_end(&seat->stream);
+    UNTIL((client_len(&c), c.ended));
+    check_pattern(&c, 60000);
+    client_close(&c);
+    check_all_gone();
+}
+
 /* Writes until it is refused, and the kernel takes nothing more either: how many bytes were taken. */
 static size_t write_all(const struct client *c, struct http_stream *stream)
 {
@@ -196,9 +219,16 @@ TEST(exactly_the_limit_may_wait)
     static char full[HTTP_STREAM_UNSENT_MAX + 1];
     struct client c;
     struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    const struct http_flow *flow = seat->stream.flow;
+    size_t left, room;
 
     CHECK(!http_stream_write(&seat->stream, (struct bytes){full, sizeof(full)}));
-    CHECK(http_stream_write(&seat->stream, (struct bytes){full, sizeof(full) - 1}));
+    write_all(&c, &seat->stream);
+    left = flow->unsent.len - flow->sent;
+    room = left < HTTP_STREAM_UNSENT_MAX ? HTTP_STREAM_UNSENT_MAX - left : 0; /* chunks' heads come on top */
+    CHECK(room < 1000);
+    CHECK(!http_stream_write(&seat->stream, (struct bytes){full, room + 1}));
+    CHECK(http_stream_write(&seat->stream, (struct bytes){full, room}));
     CHECK(!http_stream_write(&seat->stream, (struct bytes){full, 1}));
     UNTIL((client_len(&c), false) || http_stream_write(&seat->stream, (struct bytes){full, 1}));
     http_stream_end(&seat->stream);
@@ -350,6 +380,23 @@ TEST(many_streams_are_ended_while_the_server_is_drained)
     free(c);
 }
 
+/* What its client has not read by then is lost. */
+TEST(a_server_is_freed_with_the_rest_of_a_stream_on_its_way)
+{
+    struct client c;
+    struct seat *seat;
+
+    waiting_start(false);
+    seat = waiting_seat(&c, GET("/stream/1"), 1);
+    write_all(&c, &seat->stream);
+    http_stream_end(&seat->stream);
+    turns_in_ms(5);
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    http_server_free(waiting.http);
+    loop_free(waiting.loop);
+    client_close(&c);
+}
+
 static void all_of_it(const char *how, bool suspend_always)
 {
     static const struct {
@@ -363,6 +410,7 @@ static void all_of_it(const char *how, bool suspend_always)
         ROW(a_client_of_http_1_0_gets_it_unchunked_and_closed),
         ROW(for_head_there_is_only_the_head),
         ROW(pieces_of_every_size_arrive_whole_and_in_order),
+        ROW(a_long_piece_leaves_at_once_and_whole),
         ROW(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken),
         ROW(exactly_the_limit_may_wait),
         ROW(a_client_that_closes_is_told_of_at_once_and_once),
@@ -390,5 +438,6 @@ int main(void)
 {
     all_of_it("when_polled", false);
     all_of_it("when_suspended", true);
+    RUN(a_server_is_freed_with_the_rest_of_a_stream_on_its_way);
     return check_done();
 }
