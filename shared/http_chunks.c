@@ -52,7 +52,7 @@ static enum http_chunk_place size_next(struct http_chunks *chunks, char c)
     if (chunks->digits == 0) {
         return CHUNK_WRONG;
     }
-    return c == '\r' ? CHUNK_SIZE_LF : c == ';' || c == ' ' || c == '\t' ? CHUNK_EXTENSION : CHUNK_WRONG;
+    return c == '\r' ? CHUNK_SIZE_LF : c == ';' ? CHUNK_EXTENSION : CHUNK_WRONG;
 }
 
 /* The place behind one byte that is none of a chunk's data. */

@@ -147,6 +147,7 @@ static enum MHD_Result field_seen(void *cls, enum MHD_ValueKind kind, const char
     struct head_scan *scan = cls;
     struct http_request *req = scan->req;
     struct http_field *field = &req->fields[req->field_count];
+    static const char coding[] = "Transfer-Encoding";
     size_t base = req->head_len;
 
     (void)kind;
@@ -167,6 +168,11 @@ static enum MHD_Result field_seen(void *cls, enum MHD_ValueKind kind, const char
     scan->next = value + value_len + 2;
     while (value_len > 0 && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t')) {
         value_len--;
+    }
+    if (value + value_len + 2 != scan->next && key_len == sizeof(coding) - 1 &&
+        strncasecmp(key, coding, key_len) == 0) {
+        scan->wrong = "White space behind a Transfer-Encoding: not everybody sees the same coding then.";
+        return MHD_NO;
     }
     field->name = (struct http_span){(uint16_t)(base + (size_t)(key - scan->lines)), (uint16_t)key_len};
     field->value = (struct http_span){(uint16_t)(base + (size_t)(value - scan->lines)), (uint16_t)value_len};

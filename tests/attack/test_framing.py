@@ -60,7 +60,7 @@ BAD_HEADS = [
     "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", "Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n",
     "Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: chunked, identity\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     "Transfer-Encoding: \"chunked\"\r\n", "Transfer-Encoding: chunked;q=1\r\n", "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding: \x0bchunked\r\n",
-    "Transfer-Encoding:\r\n chunked\r\n", "Transfer-Encoding : chunked\r\n", "Transfer-Encoding: chunked\x00\r\n", "Transfer-Encoding:\r\n",
+    "Transfer-Encoding: chunked \r\n", "Transfer-Encoding: chunked\t\r\n", "Transfer-Encoding:\r\n chunked\r\n", "Transfer-Encoding : chunked\r\n", "Transfer-Encoding: chunked\x00\r\n", "Transfer-Encoding:\r\n",
     # lines that end otherwise, fields that are none
     "X: a\n\r\n", "X: a\nContent-Length: 3\r\n", "X: a\rContent-Length: 3\r\n", "X: a\x00b\r\n", "X: a\r\n b\r\n", "X: a\r\n\tContent-Length: 3\r\n", "\x00X: a\r\n",
     " X: a\r\n", "X\r\n", ": a\r\n", "X Y: a\r\n", "X(: a\r\n", "X\xe4: a\r\n", "X: a\x7f\r\n", "X: a\x01\r\n", "X\n: a\r\n",
@@ -75,7 +75,7 @@ BAD_LINES = [
     "PUT o/1/x HTTP/1.1", "PUT * HTTP/1.1", "CONNECT localhost:80 HTTP/1.1", f"PUT {TARGET} HTTP/1.1\n", f"{'P' * 33} {TARGET} HTTP/1.1",
 ]
 BAD_CHUNKS = [
-    "3\nabc\r\n0\r\n\r\n", "3\r\nabc\n0\r\n\r\n", "3\r\nabc\r\n0\n\r\n", "3\r\nabc\r\n0\r\n\n", "3;a\nabc\r\n0\r\n\r\n", "3\rabc\r\n0\r\n\r\n", "3\r\nabc\r0\r\n\r\n",
+    "3\nabc\r\n0\r\n\r\n", "3 \r\nabc\r\n0\r\n\r\n", "3\r\nabc\n0\r\n\r\n", "3\r\nabc\r\n0\n\r\n", "3\r\nabc\r\n0\r\n\n", "3;a\nabc\r\n0\r\n\r\n", "3\rabc\r\n0\r\n\r\n", "3\r\nabc\r0\r\n\r\n",
     "3\r\nabcd\r\n0\r\n\r\n", "3\r\nab\r\n0\r\n\r\n", "3\r\nabc0\r\n\r\n", "0x3\r\nabc\r\n0\r\n\r\n", "+3\r\nabc\r\n0\r\n\r\n", "-3\r\nabc\r\n0\r\n\r\n", " 3\r\nabc\r\n0\r\n\r\n",
     "g\r\nabc\r\n0\r\n\r\n", "\r\nabc\r\n0\r\n\r\n", "ffffffffffffffffff\r\nabc\r\n0\r\n\r\n", "10000000000000003\r\nabc\r\n0\r\n\r\n", "3 3\r\nabc\r\n0\r\n\r\n",
     "3;a\x00\r\nabc\r\n0\r\n\r\n", "3;a=\"\n\"\r\nabc\r\n0\r\n\r\n", "3;a\rb\r\nabc\r\n0\r\n\r\n", "3\x00\r\nabc\r\n0\r\n\r\n", "3\r\nabc\r\n0\r\nX: y\n\r\n",
