@@ -204,7 +204,7 @@ bool http_peers_full(struct http_peers *peers, const struct in6_addr *address)
 struct http_peer *http_peer_enter(struct http_peers *peers, const struct in6_addr *address)
 {
     struct in6_addr key = *address;
-    struct http_peer **at;
+    struct http_peer **at, *peer;
 
     pthread_mutex_lock(&peers->lock);
     at = peer_place(peers, &key);
@@ -212,9 +212,10 @@ struct http_peer *http_peer_enter(struct http_peers *peers, const struct in6_add
         *at = http_must_alloc(sizeof(**at));
         **at = (struct http_peer){.key = key};
     }
-    (*at)->count++;
+    peer = *at; /* at leads through another peer, which may be freed as soon as the lock is */
+    peer->count++;
     pthread_mutex_unlock(&peers->lock);
-    return *at;
+    return peer;
 }
 
 void http_peer_leave(struct http_peers *peers, struct http_peer *peer)
