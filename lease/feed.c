@@ -389,7 +389,7 @@ static void channel_gather(struct feed_channel *channel, struct bytes lease, str
         }
     }
     if (channel->at == NULL && (is_calm || channel_has_much(channel))) {
-        channel_arm(channel, FEED_SOON_MS);
+        channel_arm(channel, channel_has_much(channel) ? 0 : FEED_SOON_MS);
     } else if (!channel->armed) {
         channel_arm(channel, FEED_GATHER_MS);
     }
