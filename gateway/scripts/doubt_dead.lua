@@ -13,10 +13,10 @@
 --   ARGV[4..]  the incarnations, "-": none; with "all" nothing, or one: then not the one that is the member
 --            by now, if it is another than that; with "lost", then perhaps "open" and those of which it is
 --            not known whether they are dead: they are in doubt, as living ones are
---   returns  {"dead", seq, {those of them that are in doubt}, the roll at which state directories have those
---            that were entered, 0: none was}
+--   returns  {"dead", seq, {those of them that are in doubt}, with "lost" the roll at which state directories
+--            have those that are in doubt, else 0}; the same asked again, as after a lost reply, says the same
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
-local are_unproven, roll = false, 0
+local are_unproven = false
 for i = 4, #ARGV - 4 do
     local entry = ARGV[1] .. ' ' .. ARGV[i]
     if ARGV[3] == 'lost' and ARGV[i] == 'open' then
@@ -26,7 +26,7 @@ for i = 4, #ARGV - 4 do
     elseif are_unproven and ARGV[i] ~= ARGV[2] and not redis.call('HGET', doubt, entry) then
         touch()
         redis.call('HSET', doubt, entry, 'open ' .. whole(EPOCH))
-        roll = redis.call('HINCRBY', 'pawl:{store}', 'roll', 1)
+        redis.call('HINCRBY', STORE, 'roll', 1)
     end
 end
 local entries = redis.call('HGETALL', doubt)
@@ -50,9 +50,10 @@ for incarnation, state in pairs(these) do
         touch()
         local since = 'dead ' .. whole(NOW) .. ' ' .. whole(store_leaps()) .. ' ' .. life
         local entry = ARGV[1] .. ' ' .. incarnation
-        local is_new = redis.call('HSET', doubt, entry, since) == 1
-        roll = is_new and redis.call('HINCRBY', 'pawl:{store}', 'roll', 1) or roll
+        if redis.call('HSET', doubt, entry, since) == 1 then
+            redis.call('HINCRBY', STORE, 'roll', 1)
+        end
     end
 end
 table.sort(dead)
-return { 'dead', SEQ, dead, roll }
+return { 'dead', SEQ, dead, ARGV[3] == 'lost' and tonumber(redis.call('HGET', STORE, 'roll')) or 0 }
