@@ -10,9 +10,10 @@
 
 struct gateway_worker;
 
-/* An intent is removed by force LOOKED_MS (intent_resolve.lua: 2,500) after it was given up at the earliest.
- * By then its gateway has looked; or it has had no answer to the admission yet, and does not send what was
- * admitted by an answer as late as GIVEN_UP_SEND_MS. Who stands still is not covered (docs/operations.md). */
+/* What is given up is removed when its gateway has told that the connection is closed, or when that gateway
+ * has been silent for 10 s. It may only have stood still: then it does not send what was admitted by an
+ * answer that is older than GIVEN_UP_SEND_MS. What it had begun to send is not covered (docs/operations.md).
+ */
 enum { GIVEN_UP_LOOK_MS = 400, GIVEN_UP_SEND_MS = 2000, GIVEN_UP_WAIT_MS = 3000, GIVEN_UP_ARGS = 3 };
 
 struct given_up {

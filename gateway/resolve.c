@@ -3,7 +3,7 @@
  *   resolve_start    run intent_resolve.lua                       400, or suspended
  *   resolve_answer   with force, and it is being sent: wait       suspended, or
  *                    tell                                         200 | 404 | 503 | 504
- *   resolve_rings    its gateway has closed the connection: run intent_resolve.lua again */
+ *   resolve_rings    its gateway may have closed the connection: run intent_resolve.lua again */
 #include "gateway/gate.h"
 #include "gateway/given_up.h"
 #include "gateway/worker.h"
@@ -14,7 +14,8 @@ enum { SEQ_MAX_CHARS = 16 };
 struct resolve {
     struct gate_call gate;
     char id[SEQ_MAX_CHARS + 1];
-    bool has_id, forces, has_waited;
+    bool has_id, forces;
+    uint64_t until_ms; /* waits for the gateway that is sending; 0: not yet */
     struct alarm alarm;
 };
 
@@ -55,10 +56,7 @@ static enum step resolve_run(struct resolve *r)
 
 static void resolve_rings(struct alarm *alarm)
 {
-    struct resolve *r = container_of(alarm, struct resolve, alarm);
-
-    r->has_waited = true;
-    resolve_run(r);
+    resolve_run(container_of(alarm, struct resolve, alarm));
 }
 
 enum step resolve_start(struct http_request *req)
@@ -71,6 +69,20 @@ enum step resolve_start(struct http_request *req)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
     return resolve_run(r);
+}
+
+/* Whether there is time to ask once more. */
+static bool resolve_waits(struct resolve *r)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    r->until_ms = r->until_ms > 0 ? r->until_ms : now_ms + GIVEN_UP_WAIT_MS;
+    if (now_ms >= r->until_ms) {
+        return false;
+    }
+    r->alarm = (struct alarm){.rings = resolve_rings};
+    alarm_set(gateway_worker_of(r->gate.req)->clock, &r->alarm, now_ms + GIVEN_UP_LOOK_MS);
+    return true;
 }
 
 /* {"resolved", seq, how many, {texts of those that are being sent}} */
@@ -88,13 +100,11 @@ static enum step resolve_answer(struct store_call *call, enum store_outcome outc
     }
     sending = store_reply_list(reply, 3);
     resolved = store_reply_integer(reply, 2);
-    if (r->forces && !r->has_waited && sending != NULL && store_reply_count(sending) > 0) {
-        r->alarm = (struct alarm){.rings = resolve_rings};
-        alarm_set(gateway_worker_of(r->gate.req)->clock, &r->alarm, loop_now_ms() + GIVEN_UP_WAIT_MS);
+    if (r->forces && sending != NULL && store_reply_count(sending) > 0 && resolve_waits(r)) {
         return SUSPENDED;
     }
     if (r->has_id && resolved == 0 && (sending == NULL || store_reply_count(sending) == 0)) {
-        resolved = r->has_waited; /* it has ended meanwhile */
+        resolved = r->until_ms > 0; /* it has ended meanwhile */
     }
     if (r->has_id && resolved == 0 && (sending == NULL || store_reply_count(sending) == 0)) {
         return http_refuse_detail(

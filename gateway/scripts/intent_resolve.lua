@@ -1,33 +1,45 @@
 -- intent_resolve.lua - an operator knows what has become of writes whose end nobody told.
 -- flags: allow-oom
 -- use: shared/record/clock.lua
+-- use: shared/record/fresh.lua
 -- use: shared/record/stripe.lua
 -- use: gateway/scripts/lib/intent.lua
 --   KEYS[1]  stripe
 --   ARGV[1]  name of the lease   ARGV[2]  SEQ of one intent (lib/intent.lua), with zeros in front or without;
 --            or "": all whose end nobody will tell (u and d)
---   ARGV[3]  with a SEQ: "force": one that is being sent is given up; when its gateway has had the time to
---            close the connection, the same again removes it. Else ""
+--   ARGV[3]  with a SEQ: "force": one that is being sent is given up. Its gateway closes the connection, and
+--            the same again removes it then; or at once, when that gateway was silent both times. Else ""
 --   returns  {"resolved", seq, how many were removed, {texts of those that are being sent}}
 --
 -- One that is being sent has a gateway that may yet tell its end, or send it only now: without force it is
 -- never removed here, but after its gateway was said to be dead (intent_takeover.lua). One that waits, when
 -- it is named: its gateway then does not send it.
-local LOOKED_MS, FORGOTTEN_MS = 2500, 600000 -- gateway/given_up.h
-local function is_given_up(text)
-    local who = string.match(text, '^%S+ %d+ %d+ %d+ %a %S+ (%S+ %S+ %S+) ')
+local FORGOTTEN_MS = 600000
+local function given_up_forget()
     local all = redis.call('HGETALL', GIVEN_UP)
     for i = 1, #all, 2 do
-        if all[i] == who then
-            return NOW - all[i + 1] >= LOOKED_MS
-        elseif NOW - all[i + 1] > FORGOTTEN_MS then
+        if NOW - string.match(all[i + 1], '%d+') > FORGOTTEN_MS then
             redis.call('HDEL', GIVEN_UP, all[i])
         end
     end
+end
+
+-- No time that has passed proves that a gateway which lives has closed its connection: what it had from the
+-- store may be on the way to it. It says so itself, and then the write is unknown.
+local function is_given_up(text)
+    local who, gateway, incarnation = string.match(text, '^%S+ %d+ %d+ %d+ %a %S+ ((%S+) (%S+) %S+) ')
+    local member = redis.call('HMGET', STORE .. ':m:' .. gateway, 'incarnation', 'at')
+    local lives = member[1] == incarnation and silent_ms(clock_ms(), member[2]) <= FRESH_MS
+    local before = redis.call('HGET', GIVEN_UP, who) or ''
+    if not lives and string.find(before, 'silent', 1, true) then
+        return true -- twice: a leap of the clock makes everybody silent until the next pulse
+    end
+    given_up_forget()
     touch()
-    redis.call('HSET', GIVEN_UP, who, whole(NOW))
+    redis.call('HSET', GIVEN_UP, who, (lives and 'lives ' or 'silent ') .. whole(NOW))
     return false
 end
+
 local seq, removed, sending = ARGV[2] ~= '' and ARGV[2] + 0, 0, {}
 local name, key = ARGV[1], KEYS[1] .. ':i'
 for _, text in ipairs(redis.call('ZRANGEBYLEX', key, '[' .. name .. ' ', '(' .. name .. '!')) do

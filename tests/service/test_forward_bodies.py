@@ -353,7 +353,7 @@ def what_is_being_sent_is_given_up_and_resolved_by_force():
 
 
 @test
-def what_was_admitted_is_not_sent_when_that_is_heard_so_late_that_an_operator_may_have_ended_it():
+def what_an_operator_gave_up_stays_open_until_its_gateway_has_heard_and_is_not_sent_so_late():
     relay, one, count, answers = Relay(WORLD.redis), Holder("patient"), len(UPSTREAM.requests), []
     flags = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "20s"]
     late = Daemon("pawl-gateway", "--redis", relay.url, *flags, *FLAGS)
@@ -363,7 +363,7 @@ def what_was_admitted_is_not_sent_when_that_is_heard_so_late_that_an_operator_ma
     writer = threading.Thread(target=lambda: answers.append(one.send(client=client)))
     writer.start()
     heard.wait_met()
-    check_equal(resolve(one, intents(one.name)[0]["id"], "&force=true").json, {"resolved": 1, "sending": 0})
+    check_equal(resolve(one, intents(one.name)[0]["id"], "&force=true").json, {"resolved": 0, "sending": 1})
     heard.go()
     writer.join(15)
     check_equal((answers[0].status, answers[0].code), (503, "store-unavailable"))
