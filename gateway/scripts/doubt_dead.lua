@@ -13,8 +13,8 @@
 --   ARGV[4..]  the incarnations, "-": none; with "all" nothing, or one: then not the one that is the member
 --            by now, if it is another than that; with "lost", then perhaps "open" and those of which it is
 --            not known whether they are dead: they are in doubt, as living ones are
---   returns  {"dead", seq, {those of them that are in doubt}, with "lost" the roll at which state directories
---            have those that are in doubt, else 0}; the same asked again, as after a lost reply, says the same
+--   returns  {"dead", seq, {those of them that are in doubt}, with "lost" the roll at which state
+--            directories have those that are in doubt, else 0}; asked again, it says the same
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
 local are_unproven = false
 for i = 4, #ARGV - 4 do
