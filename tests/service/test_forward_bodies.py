@@ -367,6 +367,7 @@ def what_an_operator_gave_up_stays_open_until_its_gateway_has_heard_and_is_not_s
     heard.go()
     writer.join(15)
     check_equal((answers[0].status, answers[0].code), (503, "store-unavailable"))
+    states(one.name)
     nothing_is_left(one, count)
     check_equal(late.end(), 0)
     relay.close()
