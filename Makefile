@@ -7,6 +7,7 @@
 #   make test        every layer of tests        make lint    every rule
 #   make torture     every accident, as often as an issue asked for (a good half hour)
 #   make bench       the figures                 make mutants     every defence removed once
+#   make bench-peers beside etcd, PostgreSQL and ZooKeeper
 #   make bench-instructions   instructions a request, beside those of tests/bench/baseline
 #   make clean
 #   make install     PREFIX=/usr/local DESTDIR=   make uninstall   (deploy/build/install.mk)
@@ -58,48 +59,51 @@ LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SANITIZE),-fsaniti
 
 # -- what there is
 
-SHARED := $(wildcard shared/*.c shared/record/*.c)
-LEASE := $(wildcard lease/*.c)
-GATEWAY := $(wildcard gateway/*.c)
+SHARED := $(wildcard shared/*/*.c)
+LEASE := $(wildcard lease/*.c lease/*/*.c)
+GATEWAY := $(wildcard gateway/*.c gateway/*/*.c)
 CLIENT := $(wildcard api/client/*.c)
-CLI := $(CLIENT) $(wildcard api/cli/*.c api/cli/demo/*.c)
-UNIT := $(wildcard tests/unit/test_*.c)
+CLI := $(CLIENT) $(wildcard api/cli/*.c api/cli/*/*.c)
+UNIT := $(wildcard tests/unit/test_*.c tests/component/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
-SCRIPTS_USED := $(wildcard shared/record/*.lua shared/record/scripts/*.lua lease/scripts/lib/*.lua \
-	gateway/scripts/lib/*.lua)
+SCRIPTS := $(wildcard $(addsuffix .lua,shared/member/scripts/* shared/member/scripts/lib/* lease/scripts/* lease/scripts/lib/* \
+	gateway/scripts/* gateway/scripts/lib/* api/cli/scripts/*))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c)
-LEASE_O := $(call object,$(LEASE) $(GEN)/lease_scripts.c)
-GATEWAY_O := $(call object,$(GATEWAY) $(GEN)/gateway_scripts.c)
-CLI_O := $(call object,$(CLI) $(GEN)/cli_scripts.c)
+SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c $(GEN)/scripts.c)
+LEASE_O := $(call object,$(LEASE))
+GATEWAY_O := $(call object,$(GATEWAY))
+CLI_O := $(call object,$(CLI))
 UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
-BENCH_O := $(call object,$(BENCH) $(if $(BENCH),$(GEN)/bench/lease_scripts.c))
-LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/json.c shared/json_scan.c shared/utf8.c \
-	shared/answer.c shared/answer_head.c))
+BENCH_O := $(call object,$(BENCH))
+LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/text/json.c shared/text/json_scan.c shared/text/utf8.c \
+	shared/http/answer.c shared/http/answer_head.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
-GEN_H := $(addprefix $(GEN)/,openapi.h lease_scripts.h gateway_scripts.h cli_scripts.h)
+GEN_H := $(addprefix $(GEN)/,openapi.h scripts.h)
 
 PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
+DRILL := $(if $(wildcard tests/drill/pawl-drill),$(BUILD)/pawl-drill)
 # The number behind .so changes when programs that use it must be built anew.
 LIBPAWL_SONAME := libpawl.so.0
 LIBPAWL_SO := $(BUILD)/libpawl.so.$(VERSION)
 LIBPAWL := $(if $(CLIENT),$(LIBPAWL_SO) $(BUILD)/libpawl.a $(BUILD)/include/pawl.h $(BUILD)/pawl.pc)
 MAN := $(patsubst docs/man/%.md,$(BUILD)/man/%,$(wildcard docs/man/*.md))
 SHIM := $(if $(wildcard tests/torture/shim.c),$(BUILD)/torture/shim.so)
-BENCH_LEASE := $(BUILD)/bench/pawl-lease
 BENCH_GATEWAY := $(BUILD)/bench/pawl-gateway
-UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT))
+UNIT_PROGRAMS := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(UNIT)))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
-.PHONY: all man objects tidy unit shim fuzz run demo test torture mutants lint bench bench-instructions install clean FORCE
-all: $(PROGRAMS) $(LIBPAWL) $(SHIM) man
+.PHONY: all man objects clang tidy analyzer unit shim address fuzz run demo test torture mutants lint bench bench-peers bench-instructions install clean FORCE
+all: $(PROGRAMS) $(DRILL) $(LIBPAWL) $(SHIM) man
 man: $(MAN)
 objects: $(OBJECTS) $(SHIM)
+clang: $(OBJECTS:%.o=%.clang)
 tidy: $(PRODUCT_O:%.o=%.tidy)
+ANALYZED = $(patsubst $(BUILD)/obj/%.o,%.c,$(PRODUCT_O))
+analyzer: $(ANALYZED:%.c=$(BUILD)/obj/%.analyzer)
 unit: $(UNIT_PROGRAMS)
 shim: $(SHIM)
 
@@ -120,8 +124,7 @@ $(call keep,$(BUILD)/lease.txt,$(LEASE))
 $(call keep,$(BUILD)/gateway.txt,$(GATEWAY))
 $(call keep,$(BUILD)/cli.txt,$(CLI))
 $(call keep,$(BUILD)/libpawl.txt,$(LIBPAWL_O) $(PREFIX) $(LIBDIR))
-$(call keep,$(GEN)/scripts.txt,$(wildcard lease/scripts/*.lua gateway/scripts/*.lua shared/record/scripts/*.lua \
-	api/cli/scripts/*.lua))
+$(call keep,$(GEN)/scripts.txt,$(SCRIPTS))
 endif
 endif
 
@@ -145,27 +148,10 @@ build/flags.mk: Makefile deploy/install-deps
 
 # -- made from other things
 
-$(GEN)/lease_scripts.h $(GEN)/lease_scripts.c &: $(wildcard lease/scripts/*.lua) $(SCRIPTS_USED) \
-		deploy/build/scripts.py $(GEN)/scripts.txt
+SCRIPTS_MADE_OF := $(SCRIPTS) deploy/build/library.txt deploy/build/scripts.py $(GEN)/scripts.txt
+$(GEN)/scripts.h $(GEN)/scripts.c &: $(SCRIPTS_MADE_OF)
 	$(call say,GEN,$@)
-	$(Q)deploy/build/scripts.py embed $(GEN)/lease_scripts lease/scripts shared/record/scripts
-
-$(GEN)/gateway_scripts.h $(GEN)/gateway_scripts.c &: $(wildcard gateway/scripts/*.lua) $(SCRIPTS_USED) \
-		deploy/build/scripts.py $(GEN)/scripts.txt
-	$(call say,GEN,$@)
-	$(Q)deploy/build/scripts.py embed $(GEN)/gateway_scripts gateway/scripts shared/record/scripts
-
-$(GEN)/cli_scripts.h $(GEN)/cli_scripts.c &: $(wildcard api/cli/scripts/*.lua) $(SCRIPTS_USED) \
-		deploy/build/scripts.py $(GEN)/scripts.txt
-	$(call say,GEN,$@)
-	$(Q)deploy/build/scripts.py embed $(GEN)/cli_scripts api/cli/scripts
-
-# For the benchmark's "without".
-$(GEN)/bench/lease_scripts.c: $(wildcard lease/scripts/*.lua) $(SCRIPTS_USED) tests/bench/stripe_bare.lua \
-		deploy/build/scripts.py $(GEN)/scripts.txt
-	$(call say,GEN,$@)
-	$(Q)deploy/build/scripts.py embed $(GEN)/bench/lease_scripts lease/scripts shared/record/scripts \
-		--replace shared/record/stripe.lua=tests/bench/stripe_bare.lua
+	$(Q)deploy/build/scripts.py embed $(GEN)/scripts
 
 $(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
 	$(call say,GEN,$@)
@@ -174,10 +160,12 @@ $(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
 # -- compiled
 
 # The headers that are made must be there before the first look at what includes them; after that -MMD knows.
+# Warnings stay beside the object: make lint reads them there, and need not compile again what is built.
 $(OBJECTS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags.txt | $(GEN_H)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $< 2> $(@:.o=.warnings); \
+		status=$$?; cat $(@:.o=.warnings) >&2; exit $$status
 
 # For the library: what it does not show is hidden.
 $(LIBPAWL_O): $(BUILD)/pic/%.o: %.c $(BUILD)/flags.txt
@@ -187,10 +175,24 @@ $(LIBPAWL_O): $(BUILD)/pic/%.o: %.c $(BUILD)/flags.txt
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(LIBPAWL_O))
 
-# Again only when the object is new, which knows the headers.
+# For make lint. Again only when the object is new, which knows the headers. The analyzer takes 30 times as long as all
+# else that clang-tidy does. NonNullParamChecker, to which "NULL only when len is 0" cannot be told, is wrong too often.
+ANALYZER := clang-analyzer-core.*, -clang-analyzer-core.NonNullParamChecker, clang-analyzer-unix.*,
+ANALYZER += clang-analyzer-security.insecureAPI.rand
+
+$(OBJECTS:%.o=%.clang): $(BUILD)/obj/%.clang: $(BUILD)/obj/%.o
+	$(call say,CLANG,$*.c)
+	$(Q)clang -fsyntax-only -Werror -std=c11 $(WARNINGS) $(CPPFLAGS_ALL) $*.c
+	@touch $@
+
 $(PRODUCT_O:%.o=%.tidy): $(BUILD)/obj/%.tidy: $(BUILD)/obj/%.o .clang-tidy
 	$(call say,TIDY,$*.c)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $*.c -- -std=c11 $(CPPFLAGS_ALL)
+	@touch $@
+
+$(PRODUCT_O:%.o=%.analyzer): $(BUILD)/obj/%.analyzer: $(BUILD)/obj/%.o
+	$(call say,CHECK,$*.c)
+	$(Q)clang-tidy --quiet --checks='-*, $(ANALYZER)' --warnings-as-errors='*' $*.c -- -std=c11 $(CPPFLAGS_ALL)
 	@touch $@
 
 define archive
@@ -202,7 +204,7 @@ endef
 $(BUILD)/libshared.a: $(SHARED_O) $(BUILD)/shared.txt
 	$(archive)
 
-# For the unit tests: everything of the rooms that is not a main program.
+# For the unit and component tests: everything of the rooms that is not a main program.
 $(BUILD)/librooms.a: $(filter-out %/main.o,$(LEASE_O) $(GATEWAY_O) $(CLI_O)) \
 		$(BUILD)/lease.txt $(BUILD)/gateway.txt $(BUILD)/cli.txt
 	$(archive)
@@ -251,26 +253,30 @@ $(BUILD)/pawl.pc: api/client/pawl.pc.in VERSION Makefile $(BUILD)/libpawl.txt
 	$(Q)$(call pc,$(abspath $(BUILD)),$(abspath $(BUILD)),$(CURDIR)/docs, -Wl$(comma)-rpath$(comma)$${libdir}) \
 		$< > $@
 
-# call_bare.o comes first, so that call.o is not looked for in the archive.
-$(BENCH_LEASE): $(filter-out %/lease_scripts.o,$(LEASE_O)) \
-		$(call object,tests/bench/call_bare.c $(GEN)/bench/lease_scripts.c) $(BUILD)/libshared.a $(BUILD)/lease.txt
-	$(link)
-$(BENCH_GATEWAY): $(filter-out %/gateway/safe.o,$(GATEWAY_O)) $(call object,tests/bench/safe_any.c) \
+$(BENCH_GATEWAY): $(filter-out %/gateway/forward/safe.o,$(GATEWAY_O)) $(call object,tests/bench/safe_any.c) \
 		$(BUILD)/libshared.a $(BUILD)/gateway.txt
 	$(link) $(CURL_LIBS)
-$(UNIT_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
+$(UNIT_PROGRAMS): $(BUILD)/librooms.a $(BUILD)/libshared.a
+$(filter $(UNIT:tests/unit/%.c=$(BUILD)/tests/%),$(UNIT_PROGRAMS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o
+	$(link) $(CURL_LIBS)
+$(filter $(UNIT:tests/component/%.c=$(BUILD)/tests/%),$(UNIT_PROGRAMS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/component/%.o
 	$(link) $(CURL_LIBS)
 $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
 	$(link) $(CURL_LIBS) -fsanitize=fuzzer
 
 # Preloaded into redis-server, too, which knows no sanitizer: without their flags.
-$(BUILD)/torture/shim.so: tests/torture/shim.c api/cli/drill_shim.h $(BUILD)/flags.txt
+$(BUILD)/torture/shim.so: tests/torture/shim.c api/cli/demo/shim.h $(BUILD)/flags.txt
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=c11 $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
+# Where pawl drill looks for it. What is installed is another (install.mk).
+$(BUILD)/pawl-drill: tests/drill/pawl-drill
+	@mkdir -p $(@D)
+	@ln -sfr $< $@
+
 # What is listed there is asked of the programs, or stands in docs/.
-$(MAN): $(BUILD)/man/%: docs/man/%.md $(PROGRAMS) deploy/build/man.py docs/contract.md docs/routes.md VERSION
+$(MAN): $(BUILD)/man/%: docs/man/%.md $(PROGRAMS) $(DRILL) deploy/build/man.py docs/contract.md docs/routes.md VERSION
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)
 	$(Q)deploy/build/man.py --programs $(BUILD) --version $(VERSION) $< $@
@@ -278,6 +284,9 @@ $(MAN): $(BUILD)/man/%: docs/man/%.md $(PROGRAMS) deploy/build/man.py docs/contr
 # The parsers as libFuzzer wants them: everything compiled by clang and watched.
 FUZZ_MAKE := BUILD=build/fuzzing CC=clang SANITIZE=fuzzer-no-link,address,undefined
 ifeq ($(findstring fuzzer,$(SANITIZE)),)
+# Everything else in the same way, for the tests under the address sanitizer: most of it is compiled already.
+address:
+	@$(MAKE) --no-print-directory $(FUZZ_MAKE) all unit shim
 fuzz:
 	@$(MAKE) --no-print-directory $(FUZZ_MAKE) fuzz
 else
@@ -298,7 +307,7 @@ test: all
 	@deploy/install-deps test
 	@$(MAKE) --no-print-directory unit shim
 	@$(MAKE) --no-print-directory fuzz
-	tests/run --build $(BUILD) --fuzz-seconds $(FUZZ_SECONDS)
+	tests/run --build $(BUILD) --fuzz-seconds $(FUZZ_SECONDS) $(TURN:%=--turn %)
 
 torture: all shim
 	@deploy/install-deps test
@@ -310,20 +319,26 @@ mutants:
 
 lint: build/flags.mk
 	@deploy/install-deps test
-	tests/lint/run
+	tests/lint/run $(LINT_PART:%=--part %)
 
-bench: all $(BENCH_LEASE) $(BENCH_GATEWAY)
+# The commit that comparisons are with (tests/bench/baseline/README.md).
+BASELINE := $(file <tests/bench/baseline/COMMIT)
+BASELINE_MADE := build/baseline/$(BASELINE)/build/pawl-gateway
+bench: all $(BENCH_GATEWAY) $(BASELINE_MADE)
 	@deploy/install-deps test
 	PAWL_BUILD=$(BUILD) tests/bench/run
 
-# Instructions a request, beside those of the commit that comparisons are with (tests/bench/baseline/README.md).
-BASELINE := $(file <tests/bench/baseline/COMMIT)
-build/baseline/$(BASELINE)/build/pawl-gateway:
+# Beside etcd, PostgreSQL and ZooKeeper, which it installs.
+bench-peers: all $(BENCH_GATEWAY) $(BASELINE_MADE)
+	@deploy/install-deps test
+	PAWL_BUILD=$(BUILD) tests/bench/run --only peers --output $(BUILD)/bench-peers.json
+
+$(BASELINE_MADE):
 	@mkdir -p build/baseline/$(BASELINE)
 	git archive $(BASELINE) | tar -x -C build/baseline/$(BASELINE)
 	MAKEFLAGS= $(MAKE) --no-print-directory -C build/baseline/$(BASELINE) all
 
-bench-instructions: all build/baseline/$(BASELINE)/build/pawl-gateway
+bench-instructions: all $(BASELINE_MADE)
 	@deploy/install-deps test
 	tests/bench/instructions --build $(BUILD) --baseline build/baseline/$(BASELINE)/build --output build/instructions.json
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "gateway/worker.h"
+#include "shared/text/memory.h"
 
 /* The table that --routes names; *why is "" when there is to be none. */
 static struct route_table *table_load(const struct service *service, char why[ROUTE_WHY_SIZE])
@@ -20,13 +21,10 @@ static struct route_table *table_load(const struct service *service, char why[RO
 
 int gateway_open(struct service *service)
 {
-    struct gateway *gateway = calloc(1, sizeof(*gateway));
+    struct gateway *gateway = must_have(calloc(1, sizeof(*gateway)));
     char why[ROUTE_WHY_SIZE];
     struct route_table *table;
 
-    if (gateway == NULL) {
-        abort();
-    }
     service->more = gateway;
     gateway->service = service;
     intents_init(&gateway->intents);
@@ -84,10 +82,7 @@ void gateway_reload(struct service *service)
         }
         return;
     }
-    before = malloc(sizeof(*before));
-    if (before == NULL) {
-        abort();
-    }
+    before = must_have(malloc(sizeof(*before)));
     before->table = atomic_exchange(&gateway->table, table);
     before->next = gateway->retired;
     gateway->retired = before;

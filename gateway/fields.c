@@ -3,7 +3,7 @@
 
 #include <strings.h>
 
-#include "shared/ascii.h"
+#include "shared/text/ascii.h"
 
 enum form { EXACT, BEGIN, END };
 

@@ -2,7 +2,7 @@
 #ifndef PAWL_GATEWAY_FIELDS_H
 #define PAWL_GATEWAY_FIELDS_H
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
 enum { FIELD_HOP = 1, FIELD_OWN = 2, FIELD_TARGET = 4, FIELD_VERSION = 8, FIELD_ANSWER = 16 };
 

@@ -97,8 +97,7 @@ void gate_add_remember(struct gate_call *gate)
     gate_add_number(gate, 2, (int64_t)worker_of(gate->req)->service->settings.remember_ms);
 }
 
-enum step gate_run(struct gate_call *gate, const struct store_script *script,
-                   enum step (*done)(struct store_call *, enum store_outcome, const struct store_reply *))
+enum step gate_run(struct gate_call *gate, const struct store_script *script, store_done_fn *done)
 {
     enum problem bad;
 
@@ -116,11 +115,6 @@ struct bytes gate_stripe(struct gate_call *gate)
 struct bytes gate_gone(struct gate_call *gate)
 {
     return keys_gone(gate->gone, keys_stripe_of(gate->lease));
-}
-
-struct bytes gate_lease_key(struct gate_call *gate)
-{
-    return keys_lease(gate->lease_key, gate->lease);
 }
 
 struct bytes gate_resource_key(struct gate_call *gate)

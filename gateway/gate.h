@@ -7,14 +7,14 @@
 #ifndef PAWL_GATEWAY_GATE_H
 #define PAWL_GATEWAY_GATE_H
 
-#include "shared/http.h"
-#include "shared/record/daemon.h"
-#include "shared/record/keys.h"
-#include "shared/record/name.h"
-#include "shared/service.h"
-#include "shared/store.h"
+#include "shared/http/http.h"
+#include "shared/member/daemon.h"
+#include "shared/service/service.h"
+#include "shared/store/store.h"
+#include "shared/token/keys.h"
+#include "shared/token/name.h"
 
-enum { GATE_KEYS_MAX = 4, GATE_ARGS_MAX = 15, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
+enum { GATE_KEYS_MAX = 3, GATE_ARGS_MAX = 15, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum gate_status { GATE_NATIVE, GATE_FORWARD_AUTH };
@@ -31,7 +31,7 @@ struct gate_call {
     bool claimed;        /* claim says something, if only to be told in the refusal */
     char text[RESOURCE_KEY_MAX_BYTES + 1];
     char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
-    char lease_key[KEYS_LEASE_SIZE], resource_key[KEYS_RESOURCE_SIZE];
+    char resource_key[KEYS_RESOURCE_SIZE];
     char number[3][GATE_NUMBER_SIZE];
     unsigned keys, args;
     struct bytes argv[GATE_KEYS_MAX + GATE_ARGS_MAX + RECORD_ARGS];
@@ -53,21 +53,19 @@ void gate_add_key(struct gate_call *gate, struct bytes key);
 void gate_add(struct gate_call *gate, struct bytes argument);
 void gate_add_fence(struct gate_call *gate);
 void gate_add_remember(struct gate_call *gate);
-enum step gate_run(struct gate_call *gate, const struct store_script *script,
-                   enum step (*done)(struct store_call *, enum store_outcome, const struct store_reply *));
+enum step gate_run(struct gate_call *gate, const struct store_script *script, store_done_fn *done);
 /* The keys of the parts of the store that this request may touch. */
 struct bytes gate_stripe(struct gate_call *gate);
 struct bytes gate_gone(struct gate_call *gate);
-struct bytes gate_lease_key(struct gate_call *gate);
 struct bytes gate_resource_key(struct gate_call *gate);
 
 /* Ends the request: the fence refused before the store was asked. */
 enum step gate_refuse(struct gate_call *gate, enum problem problem);
 /* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder}. */
 enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *reply);
-/* Ends the request: the token was good, but the request is refused for another reason (etag-mismatch,
- * key-reused). */
-enum step gate_refuse_accepted(struct gate_call *gate, enum problem problem, int64_t mark);
+/* Ends the request as a script on a stored resource refuses it: the same, or the token was good, but
+ * {"key-reused" | "full", seq, mark} or {"mismatch", seq, ..., mark}. Any other word is 500. */
+enum step gate_refuse_stored(struct gate_call *gate, const struct store_reply *reply);
 /* Ends the request: the store gave no answer, or one that nobody expects. */
 enum step gate_fail(struct gate_call *gate, enum problem problem);
 /* The same with a detail of its own (NULL: the problem's). */
@@ -109,5 +107,10 @@ enum step resolve_start(struct http_request *req);
 enum step dead_start(struct http_request *req);
 enum step routes_start(struct http_request *req);
 enum step adopt_start(struct http_request *req);
+
+/* Their addresses: routes.c. */
+extern const struct http_route gateway_routes[];
+/* What is not an address of its own: it is forwarded, if a route of the table matches. */
+extern const struct http_route gateway_rest;
 
 #endif

@@ -1,14 +1,14 @@
 /* main.c - pawl-gateway: stands in front of the resource and refuses the stale writer. */
 #include <stdio.h>
 
-#include "gateway/doubt.h"
-#include "gateway/forward.h"
+#include "gateway/forward/forward.h"
 #include "gateway/gate.h"
-#include "gateway/route.h"
-#include "gateway/routes.h"
+#include "gateway/intent/given_up.h"
+#include "gateway/intent/unreported.h"
+#include "gateway/route/route.h"
 #include "gateway/worker.h"
-#include "gateway_scripts.h"
-#include "shared/record/daemon.h"
+#include "scripts.h"
+#include "shared/member/daemon.h"
 
 #define DEEDS "pawl_gateway_operations_total"
 #define DEEDS_HELP "What the gate let through."
@@ -30,14 +30,11 @@ static const struct metric gateway_metrics[GATE_COUNTS] = {
 };
 
 static const struct service_flag gateway_flags[] = {
-    {{"max-body", OPTION_BYTES, NULL, "BYTES", "of a stored resource", 1, 64 << 20, false},
-     offsetof(struct service_settings, body_max)},
-    {{"max-body-disk", OPTION_BYTES, NULL, "BYTES", "all request bodies in files at once", 65536, 1LL << 40,
-      false},
-     offsetof(struct service_settings, body_disk_max)},
-    {{"routes", OPTION_TEXT, NULL, "FILE", "requests to forward (docs/routes.md); read again on SIGHUP", 0, 0,
-      false},
-     offsetof(struct service_settings, routes)},
+    SERVICE_FLAG("max-body", body_max, OPTION_BYTES, "BYTES", "of a stored resource", 1, 64 << 20),
+    SERVICE_FLAG("max-body-disk", body_disk_max, OPTION_BYTES, "BYTES", "all request bodies in files at once",
+                 65536, 1LL << 40),
+    SERVICE_FLAG("routes", routes, OPTION_TEXT, "FILE",
+                 "requests to forward (docs/routes.md); read again on SIGHUP", 0, 0),
     {{0}, 0},
 };
 
@@ -66,11 +63,11 @@ int main(int argc, char **argv)
     static const struct record_plan record = {
         .role = MEMBER_GATEWAY,
         .pulse = &script_pulse,
-        .watch = &script_watch,
         .leave = &script_farewell,
+        .sweep_look = &script_due,
         .sweep = &script_forget,
         .index = "gone",
-        .records = "r:",
+        .given_up = given_up_look,
     };
     static const struct service_plan plan = {
         .name = "pawl-gateway",
@@ -79,11 +76,12 @@ int main(int argc, char **argv)
                     "  curl -X PUT -H \"Fencing-Token: $T\" --data-binary @order.json \\\n"
                     "       http://127.0.0.1:8701/v1/resources/orders:42\n",
         .listen = "127.0.0.1:8701",
+        .head_max = SERVICE_HEAD_MAX, /* a caller's own headers go on to the upstream */
         .flags = gateway_flags,
         .routes = gateway_routes,
         .rest = &gateway_rest,
         .refuses = forward_refuses,
-        .scripts = gateway_scripts,
+        .library = &pawl_library,
         .check = gateway_check,
         .metrics = gateway_metrics,
         .metric_count = GATE_COUNTS,

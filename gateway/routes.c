@@ -1,7 +1,5 @@
 /* routes.c - the addresses of pawl-gateway, and the operation behind each. */
-#include "gateway/routes.h"
-
-#include "gateway/forward.h"
+#include "gateway/forward/forward.h"
 #include "gateway/gate.h"
 
 const struct http_route gateway_routes[] = {

@@ -1,14 +1,13 @@
 /* worker.h - what a worker of pawl-gateway has beside that of every daemon on the store
- * (shared/record/daemon.h). */
+ * (shared/member/daemon.h). */
 #ifndef PAWL_GATEWAY_WORKER_H
 #define PAWL_GATEWAY_WORKER_H
 
-#include "gateway/closer.h"
-#include "gateway/given_up.h"
-#include "gateway/route.h"
-#include "gateway/upstream.h"
-#include "shared/alarm.h"
-#include "shared/record/daemon.h"
+#include "gateway/intent/intent_closer.h"
+#include "gateway/route/route.h"
+#include "gateway/upstream/upstream.h"
+#include "shared/loop/alarm.h"
+#include "shared/member/daemon.h"
 
 struct forward;
 struct takeover;
@@ -29,13 +28,15 @@ struct retired_table {
 };
 
 /* How things stand for what is forwarded: how many incarnations have yet to say what they had sent, and the
- * first of them, as last looked at (doubt.h). The first worker writes; it alone may read without the mutex.
+ * first of them, as last looked at (unreported.h). The first worker writes; it alone may read without the
+ * mutex.
  */
 struct gateway_doubt {
     pthread_mutex_t mutex;
     unsigned count;
     char first[2 * MEMBER_ID_CHARS + 2];
     char routes[ROUTE_HASH_CHARS + 1]; /* hash of the table that is served on this store; "": none is yet */
+    char marks[ROUTE_STORE_SIZE];      /* first store of a `mark` route whose marks are lost; "": none */
 };
 
 /* Of the whole process: service->more. */
@@ -44,6 +45,7 @@ struct gateway {
     struct intents intents;
     struct gateway_doubt in_doubt;
     atomic_bool routes_differed;         /* a request was told so since in_doubt was looked at */
+    atomic_int_fast64_t given_up;        /* as the last look told it (given_up.h) */
     atomic_uint_fast64_t body_disk;      /* bytes of bodies in files */
     _Atomic(struct route_table *) table; /* NULL: no routes */
     struct retired_table *retired;       /* those of before */
@@ -57,6 +59,30 @@ void gateway_close(struct service *service);
 /* On SIGHUP. A file that cannot be served as it asks changes nothing: the table of before stays. */
 void gateway_reload(struct service *service);
 struct gateway *gateway_of(const struct service *service);
+
+struct sticky;
+
+enum { STICKY_SEEN_MAX = 4, GIVEN_UP_ARGS = 3 };
+
+/* Intents that stay open (forward/sticky.h). seen: the tokens of the latest first writes of each stripe. */
+struct stickies {
+    struct sticky *first[STRIPES];
+    struct token seen[STRIPES][STICKY_SEEN_MAX];
+    unsigned count;
+    struct store_ear *ear; /* NULL: nothing was open yet */
+    struct store_ear_owner ear_owner;
+};
+
+/* What a worker asks for what is given up (intent/given_up.h). */
+struct given_up {
+    struct gateway_worker *own;
+    struct record_call call;
+    bool in_flight;
+    uint64_t asked_ms;
+    int64_t asked; /* the number that the last question was about */
+    char key[KEYS_STRIPE_SIZE];
+    struct bytes argv[GIVEN_UP_ARGS + RECORD_ARGS];
+};
 
 struct gateway_worker {
     struct record_worker record; /* worker->extra */
@@ -72,6 +98,7 @@ struct gateway_worker {
     struct forward *waiting;   /* those in QUEUED */
     struct forward *live;      /* all that are under way */
     struct forward *spare;
+    struct stickies stickies;
     struct given_up given_up;
     uint64_t drains_ms; /* since when the process ends; 0: it does not */
     unsigned forwards, spares;

@@ -7,14 +7,11 @@
  *   acquire_claimed  he has waited, and it is his           201 */
 #include "lease/acquire.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
+#include "lease/acquire_options.h"
 #include "lease/operation.h"
-#include "lease/terms.h"
-#include "lease/wait.h"
+#include "lease/queue/wait.h"
 #include "lease/worker.h"
-#include "lease_scripts.h"
+#include "scripts.h"
 
 enum { AGAIN_MS = 5, PATIENCE_MS = 500 };
 
@@ -33,8 +30,7 @@ struct acquire {
 static bool acquire_wait(struct acquire *a);
 static enum step acquire_ask(struct acquire *a);
 static enum step acquire_run(struct acquire *a);
-static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply);
+static store_done_fn acquire_answer;
 static enum step acquire_claimed(struct http_request *req, const struct wait_ask *ask,
                                  const struct store_reply *reply, int64_t waited_ms);
 
@@ -89,6 +85,7 @@ static bool acquire_wait(struct acquire *a)
         .mode = a->ask.mode,
         .started_us = loop_now_us(),
         .wait_ms = a->ask.wait_ms,
+        .keep_ms = a->ask.keep_place_ms,
     };
 
     if (a->ask.wait_ms == 0) {
@@ -114,7 +111,7 @@ static enum step acquire_run(struct acquire *a)
     struct waiter *waiter = a->waiter;
     enum step step;
 
-    lease_call_arg(&a->lease, 8, grant_may(worker_of(a->lease.req)));
+    lease_call_arg(&a->lease, 8, grant_may_new(worker_of(a->lease.req)));
     step = lease_call_run(&a->lease, &script_acquire, 9, acquire_answer);
     if (step == ANSWERED && waiter != NULL) {
         wait_drop(waiter); /* refused, without the store */
@@ -125,12 +122,10 @@ static enum step acquire_run(struct acquire *a)
 void acquire_args(struct lease_call *lease, const struct lease_ask *ask, struct bytes lease_id,
                   const char hold[TOKEN_HOLD_MIN + 1], char ttl[LEASE_NUMBER_SIZE])
 {
-    int len = snprintf(ttl, LEASE_NUMBER_SIZE, "%" PRId64, ask->ttl_ms);
-
-    lease_call_arg(lease, 3, lease_id);
+    lease_call_id(lease, lease_id);
     lease_call_arg(lease, 4, (struct bytes){hold, TOKEN_HOLD_MIN});
     lease_call_arg(lease, 5, (struct bytes){ask->holder, ask->holder_len});
-    lease_call_arg(lease, 6, (struct bytes){ttl, (size_t)len});
+    lease_call_arg(lease, 6, bytes_of_number(ttl, ask->ttl_ms));
     lease_call_arg(lease, 7, (struct bytes){ask->meta, ask->meta_len});
 }
 
@@ -324,5 +319,8 @@ static enum step acquire_claimed(struct http_request *req, const struct wait_ask
     grant.lease = ask->name;
     grant.lease_id = ask->lease_id;
     grant.waited_ms = waited_ms;
+    if (store_reply_is(reply, "handed") && grant_is_sound(&grant) && acquire_token_came_again(req, &grant)) {
+        return http_refuse(req, PROBLEM_OUTCOME_UNKNOWN);
+    }
     return claimed_answer(req, &grant);
 }

@@ -1,13 +1,14 @@
-/* acquire.h - what an acquire of one lease (acquire.c) and one of several (all.c) have in common. */
+/* acquire.h - what an acquire of one lease (acquire.c) and one of several (acquire_several.c) have in common.
+ */
 #ifndef PAWL_LEASE_ACQUIRE_H
 #define PAWL_LEASE_ACQUIRE_H
 
-#include "lease/ask.h"
 #include "lease/grant.h"
 #include "lease/operation.h"
-#include "shared/http.h"
-#include "shared/loop.h"
-#include "shared/store.h"
+#include "lease/request.h"
+#include "shared/http/http.h"
+#include "shared/loop/loop.h"
+#include "shared/store/store.h"
 
 /* wait_new() has given NULL: nobody can wait here, for the reason for which nobody could be granted anything,
  * or because this service is finding its way to the store. */

@@ -5,14 +5,11 @@
  *   force_release_ask     run force_release.lua                        suspended
  *   force_release_answer  a rest is left: again, a bounded number of times; else tell   200 | 412 | 503 | 504
  */
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "lease/ask.h"
+#include "lease/acquire_options.h"
 #include "lease/operation.h"
-#include "lease/terms.h"
+#include "lease/request.h"
 #include "lease/worker.h"
-#include "lease_scripts.h"
+#include "scripts.h"
 
 /* Enough for all permits of a lease, at 250 holds a step; others may go on entering a shared one meanwhile.
  */
@@ -27,8 +24,7 @@ struct force_release {
 };
 
 static enum step force_release_ask(struct force_release *f);
-static enum step force_release_answer(struct store_call *call, enum store_outcome outcome,
-                                      const struct store_reply *reply);
+static store_done_fn force_release_answer;
 
 enum step force_release_start(struct http_request *req)
 {
@@ -49,12 +45,10 @@ enum step force_release_start(struct http_request *req)
 static enum step force_release_ask(struct force_release *f)
 {
     struct lease_call *lease = &f->lease;
-    int len = f->ask.expect_token > 0
-                  ? snprintf(f->expected, sizeof(f->expected), "%" PRId64, f->ask.expect_token)
-                  : 0;
+    int64_t expected = f->ask.expect_token;
 
     lease_call_arg(lease, 3, grant_may(worker_of(lease->req)));
-    lease_call_arg(lease, 4, (struct bytes){f->expected, (size_t)len});
+    lease_call_arg(lease, 4, expected > 0 ? bytes_of_number(f->expected, expected) : BYTES(""));
     lease_call_arg(lease, 5, (struct bytes){f->ask.reason, f->ask.reason_len});
     return lease_call_run(lease, &script_force_release, 5, force_release_answer);
 }
@@ -86,16 +80,13 @@ static void force_release_hand_on(const struct force_release *f, struct bytes mo
 
 static enum step force_release_done(struct force_release *f)
 {
-    struct json_out *json = http_json(f->lease.req);
+    struct json_out *json = http_json_begin(f->lease.req);
 
     if (f->highest > 0) {
         worker_count(worker_of(f->lease.req), COUNT_FORCED);
     }
-    json_object(json, NULL);
     json_int(json, "released_token", f->highest);
-    json_object_end(json);
-    http_reply_json(f->lease.req);
-    return http_answer(f->lease.req, 200);
+    return http_json_end(f->lease.req, 200);
 }
 
 static enum step force_release_moved_on(struct force_release *f, const struct store_reply *reply)

@@ -2,9 +2,9 @@
 #ifndef PAWL_LEASE_GRANT_H
 #define PAWL_LEASE_GRANT_H
 
-#include "shared/http.h"
-#include "shared/store.h"
-#include "shared/token.h"
+#include "shared/http/http.h"
+#include "shared/store/store.h"
+#include "shared/token/token.h"
 
 struct grant {
     struct bytes lease;

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "lease_scripts.h"
-#include "shared/random.h"
-#include "shared/record/keys.h"
-#include "shared/record/state_dir.h"
+#include "scripts.h"
+#include "shared/member/state_dir.h"
+#include "shared/token/keys.h"
+#include "shared/token/random.h"
 
 enum { TURN_MS = 10, REFUSED = 1 };
 
@@ -29,30 +29,10 @@ struct init_store {
     struct bytes argv[6];
 };
 
-static int init_store_open(struct init_store *init, const struct service *service);
 static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
                           struct store *store);
 static int init_store_ask(struct init_store *init, const struct service *service, struct store *store);
-static enum step init_store_answer(struct store_call *call, enum store_outcome outcome,
-                                   const struct store_reply *reply);
-
-int init_store(struct service *service)
-{
-    struct init_store init = {
-        .name = service->plan->name, .status = -1, .dir = {.dir_fd = -1, .lock_fd = -1}};
-    int status = init_store_open(&init, service);
-
-    if (status < 0) {
-        struct loop *loop = loop_new();
-        struct store *store = service_store_open(service, loop);
-
-        status = init_store_run(&init, service, loop, store);
-        store_close(store);
-        loop_free(loop);
-    }
-    state_dir_close(&init.dir);
-    return status;
-}
+static store_done_fn init_store_answer;
 
 static int fail(const struct init_store *init, int status, const char *what)
 {
@@ -84,6 +64,24 @@ static int init_store_open(struct init_store *init, const struct service *servic
             "store recover. If it is to be given up: delete the directory.\n",
             init->name, path, init->blank.store);
     return REFUSED;
+}
+
+int init_store(struct service *service)
+{
+    struct init_store init = {
+        .name = service->plan->name, .status = -1, .dir = {.dir_fd = -1, .lock_fd = -1}};
+    int status = init_store_open(&init, service);
+
+    if (status < 0) {
+        struct loop *loop = loop_new();
+        struct store *store = service_store_open(service, loop);
+
+        status = init_store_run(&init, service, loop, store);
+        store_close(store);
+        loop_free(loop);
+    }
+    state_dir_close(&init.dir);
+    return status;
 }
 
 static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,

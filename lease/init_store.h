@@ -2,7 +2,7 @@
 #ifndef PAWL_LEASE_INIT_STORE_H
 #define PAWL_LEASE_INIT_STORE_H
 
-#include "shared/service.h"
+#include "shared/service/service.h"
 
 /* The exit status: 0 created; 1 there is one already; 69 the store cannot be reached; 78 it can lose
  * locks. Says so. */

@@ -5,14 +5,13 @@
  *   list_answer  collect; the next stripe, or tell   200 | 503 | 504
  *
  * The order is (stripe, name), so a lease that is in that state throughout stands at one place and is listed
- * exactly once. A cursor (shared/page.h) goes on behind the last name that was looked at. */
+ * exactly once. A cursor (shared/http/page.h) goes on behind the last name that was looked at. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "lease/look.h"
 #include "lease/operation.h"
-#include "lease_scripts.h"
-#include "shared/page.h"
+#include "scripts.h"
+#include "shared/http/page.h"
 
 enum { LIST_ARGS = 5 };
 
@@ -20,18 +19,14 @@ struct list {
     struct record_call call;
     struct http_request *req;
     struct page page;
-    unsigned found;
     char prefix[NAME_MAX_BYTES + 1], state[16];
-    char keys[3][KEYS_STRIPE_SIZE];
+    char keys[LEASE_KEYS][KEYS_STRIPE_SIZE];
     char left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + LIST_ARGS + RECORD_ARGS];
 };
 
-static enum problem list_read(struct list *l, const char **detail);
 static enum step list_ask(struct list *l);
-static enum step list_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply);
-static enum step list_end(struct list *l, enum page_end end);
+static store_done_fn list_answer;
 
 /* -- the query */
 
@@ -78,6 +73,7 @@ static enum problem list_read(struct list *l, const char **detail)
     l->page.kind = &list_kind;
     l->page.keys = worker_of(l->req)->keys;
     snprintf(l->page.of, sizeof(l->page.of), "%s/%s", l->prefix, l->state);
+    l->page.end = STRIPES;
     return page_read(&l->page, l->req, detail);
 }
 
@@ -93,8 +89,7 @@ enum step list_start(struct http_request *req)
     if (bad != PROBLEM_NONE) {
         return http_refuse_detail(req, bad, detail);
     }
-    json = http_json(req);
-    json_object(json, NULL);
+    json = http_json_begin(req);
     json_list(json, "items");
     return list_ask(l);
 }
@@ -106,15 +101,13 @@ static enum step list_ask(struct list *l)
 
     l->argv[0] = keys_stripe(l->keys[0], l->page.stripe);
     l->argv[1] = keys_due(l->keys[1], l->page.stripe);
-    snprintf(l->keys[2], sizeof(l->keys[2]), "pawl:{%02x}:l:", l->page.stripe);
-    l->argv[2] = bytes_of(l->keys[2]);
-    l->argv[3] = bytes_of(l->prefix);
+    l->argv[2] = bytes_of(l->prefix);
     snprintf(l->remember, sizeof(l->remember), "%" PRIu64, remember_ms);
-    l->argv[4] = bytes_of(l->remember);
-    l->argv[5] = bytes_of(l->page.after);
-    snprintf(l->left, sizeof(l->left), "%u", l->page.limit - l->found);
-    l->argv[6] = bytes_of(l->left);
-    l->argv[7] = bytes_of(l->state);
+    l->argv[3] = bytes_of(l->remember);
+    l->argv[4] = bytes_of(l->page.after);
+    snprintf(l->left, sizeof(l->left), "%u", l->page.limit - l->page.found);
+    l->argv[5] = bytes_of(l->left);
+    l->argv[6] = bytes_of(l->state);
     l->call.store.done = list_answer;
     bad = record_run(record_line_of(l->req), &l->call, l->page.stripe, &script_list, LEASE_KEYS,
                      LEASE_KEYS + LIST_ARGS, l->argv);
@@ -130,7 +123,7 @@ static void list_collect(struct list *l, const struct store_reply *items)
 
         look_write(http_json(l->req), store_reply_text(item, 0), item, 1);
     }
-    l->found += (unsigned)count;
+    l->page.found += (unsigned)count;
 }
 
 static enum step list_answer(struct store_call *call, enum store_outcome outcome,
@@ -150,21 +143,6 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
         l->page.after[after.len] = '\0';
     } else {
         l->page.after[0] = '\0';
-        l->page.stripe++;
     }
-    if (l->page.stripe == STRIPES) {
-        return list_end(l, PAGE_LAST);
-    }
-    return l->found >= l->page.limit ? list_end(l, PAGE_MORE) : list_ask(l);
-}
-
-static enum step list_end(struct list *l, enum page_end end)
-{
-    struct json_out *json = http_json(l->req);
-
-    json_list_end(json);
-    page_tell(&l->page, json, end);
-    json_object_end(json);
-    http_reply_json(l->req);
-    return http_answer(l->req, 200);
+    return page_is_whole(&l->page) ? page_answer(&l->page, l->req) : list_ask(l);
 }

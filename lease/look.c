@@ -2,14 +2,11 @@
  *
  *   look_start   run look.lua             400, or suspended
  *   look_answer  tell                     200 | 503 | 504 */
-#include "lease/look.h"
-
+#include "lease/acquire_options.h"
 #include "lease/operation.h"
-#include "lease/terms.h"
-#include "lease_scripts.h"
+#include "scripts.h"
 
-static enum step look_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply);
+static store_done_fn look_answer;
 
 enum step look_start(struct http_request *req)
 {

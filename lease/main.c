@@ -1,10 +1,9 @@
 /* main.c - pawl-lease: lends leases with fencing tokens. */
 #include "lease/init_store.h"
 #include "lease/operation.h"
-#include "lease/routes.h"
 #include "lease/worker.h"
-#include "lease_scripts.h"
-#include "shared/record/daemon.h"
+#include "scripts.h"
+#include "shared/member/daemon.h"
 
 enum { LEASE_SWEEP_MS = 2560 }; /* nobody waits longer than 3 s to see that a hold is over */
 
@@ -23,6 +22,7 @@ static const struct metric lease_metrics[LEASE_COUNTS] = {
     [COUNT_RELEASED] = {HOLDS, METRIC_COUNTER, "what=\"released\"", HOLDS_HELP},
     [COUNT_FORCED] = {HOLDS, METRIC_COUNTER, "what=\"force-released\"", HOLDS_HELP},
     [COUNT_EXPIRED] = {HOLDS, METRIC_COUNTER, "what=\"expired-by-sweep\"", HOLDS_HELP},
+    [COUNT_FORGOTTEN] = {HOLDS, METRIC_COUNTER, "what=\"forgotten-early\"", HOLDS_HELP},
     [COUNT_WAIT_QUEUED] = {WAITS, METRIC_COUNTER, "what=\"queued\"", WAITS_HELP},
     [COUNT_WAIT_GRANTED] = {WAITS, METRIC_COUNTER, "what=\"granted\"", WAITS_HELP},
     [COUNT_WAIT_TIMED_OUT] = {WAITS, METRIC_COUNTER, "what=\"timed-out\"", WAITS_HELP},
@@ -34,13 +34,21 @@ static const struct metric lease_metrics[LEASE_COUNTS] = {
     [COUNT_SESSION_RENEWED] = {SESSIONS, METRIC_COUNTER, "what=\"renewed\"", SESSIONS_HELP},
     [COUNT_SESSION_ENDED] = {SESSIONS, METRIC_COUNTER, "what=\"ended\"", SESSIONS_HELP},
     [COUNT_LISTENING] = {"pawl_lease_listening", METRIC_GAUGE, NULL, "Those who listen to events here, now."},
+    [COUNT_REMEMBERED] =
+        {"pawl_lease_remembered_bytes", METRIC_GAUGE, NULL,
+         "What leases take that are over and remembered, about; 0: less than --remember-max."},
 };
 
 static const struct service_flag lease_flags[] = {
-    {{"init-store", OPTION_FLAG, NULL, NULL, "make a store in an empty Redis, and exit", 0, 0, true},
+    {{.name = "init-store",
+      .kind = OPTION_FLAG,
+      .help = "make a store in an empty Redis, and exit",
+      .command_line_only = true},
      offsetof(struct service_settings, init_store)},
-    {{"token-block", OPTION_UNSIGNED, NULL, "N", "how many tokens are reserved ahead", 1, 1000000000, false},
-     offsetof(struct service_settings, token_block)},
+    SERVICE_FLAG("token-block", token_block, OPTION_UNSIGNED, "N", "how many tokens are reserved ahead", 1,
+                 1000000000),
+    SERVICE_FLAG("remember-max", remember_max, OPTION_BYTES, "BYTES",
+                 "above it the oldest of what is over is forgotten before --remember", 1 << 20, 1LL << 50),
     {{0}, 0},
 };
 
@@ -49,16 +57,16 @@ int main(int argc, char **argv)
     static const struct record_plan record = {
         .role = MEMBER_LEASE,
         .pulse = &script_pulse,
-        .watch = &script_watch,
         .leave = &script_farewell,
         .admit = &script_admit,
+        .sweep_look = &script_due,
         .sweep = &script_sweep,
         .index = "due",
-        .records = "l:",
         .swept = COUNT_EXPIRED,
         .counts_swept = true,
         .sweep_may_grant = true,
         .sweep_round_ms = LEASE_SWEEP_MS,
+        .alarm = lease_worker_alarm,
     };
     static const struct service_plan plan = {
         .name = "pawl-lease",
@@ -68,9 +76,10 @@ int main(int argc, char **argv)
                     "  pawl-lease --redis unix:///run/redis/redis.sock --keys keys\n"
                     "  curl -X POST http://127.0.0.1:8700/v1/leases/orders:42\n",
         .listen = "127.0.0.1:8700",
+        .head_max = HTTP_HEAD_MAX,
         .flags = lease_flags,
         .routes = lease_routes,
-        .scripts = lease_scripts,
+        .library = &pawl_library,
         .metrics = lease_metrics,
         .metric_count = LEASE_COUNTS,
         .open = record_daemon_open,

@@ -2,16 +2,17 @@
 #include "lease/operation.h"
 
 #include <assert.h>
+#include <string.h>
 
 void lease_call_fill(struct lease_call *call, const struct worker *worker, struct bytes name)
 {
-    struct bytes key = keys_lease(call->key, name);
-
-    call->name = (struct bytes){key.at + key.len - name.len, name.len};
+    assert(name.len > 0 && name.len <= sizeof(call->name_text));
+    memcpy(call->name_text, name.at, name.len);
+    call->name = (struct bytes){call->name_text, name.len};
+    call->store = bytes_of(life_store(record_line_of_worker(worker)->life));
     call->stripe_number = keys_stripe_of(name);
     call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
     call->argv[1] = keys_due(call->due, call->stripe_number);
-    call->argv[2] = key;
     call->argv[LEASE_KEYS] = call->name;
     call->argv[LEASE_KEYS + 1] = bytes_of_number(call->remember,
                                                  (int64_t)worker->service->settings.remember_ms);
@@ -36,16 +37,23 @@ void lease_call_arg(struct lease_call *call, unsigned i, struct bytes value)
     call->argv[LEASE_KEYS + i - 1] = value;
 }
 
-enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
-                         enum step (*done)(struct store_call *, enum store_outcome,
-                                           const struct store_reply *))
+void lease_call_id(struct lease_call *call, struct bytes lease_id)
 {
+    digest_secret(call->store, lease_id, call->lease_id);
+    lease_call_arg(call, 3, bytes_of(call->lease_id));
+}
+
+enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
+                         store_done_fn *done)
+{
+    struct record_line *line = record_line_of(call->req);
     enum problem bad;
 
     assert(args <= LEASE_ARGS_MAX);
     call->record.store.done = done;
-    bad = record_run(record_line_of(call->req), &call->record, call->stripe_number, script, LEASE_KEYS,
-                     LEASE_KEYS + args, call->argv);
+    bad = call->store.len == 0 ? record_unknown_problem(line)
+                               : record_run(line, &call->record, call->stripe_number, script, LEASE_KEYS,
+                                            LEASE_KEYS + args, call->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
 }
 
@@ -95,10 +103,8 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
 
 /* -- answers */
 
-enum step lease_held_answer(struct http_request *req, enum problem problem, struct bytes name,
-                            const struct store_reply *reply, size_t at)
+void lease_held_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at)
 {
-    struct json_out *json = http_problem_begin(req, problem, NULL);
     struct bytes holder = store_reply_text(reply, at + 1);
 
     json_text(json, "lease", name);
@@ -109,6 +115,12 @@ enum step lease_held_answer(struct http_request *req, enum problem problem, stru
         json_null(json, "holder"); /* free, but delayed, or on its way to somebody in line */
     }
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
+}
+
+enum step lease_held_answer(struct http_request *req, enum problem problem, struct bytes name,
+                            const struct store_reply *reply, size_t at)
+{
+    lease_held_write(http_problem_begin(req, problem, NULL), name, reply, at);
     return http_problem_end(req, 0);
 }
 

@@ -3,20 +3,22 @@
  *   release_start   read the ask             400 | 403, or go on
  *   release_ask     run release.lua          suspended
  *   release_answer  tell the holder          204 | 200 | 410 | 422 | 503 | 504 */
+#include "lease/acquire_options.h"
 #include "lease/operation.h"
-#include "lease/terms.h"
 #include "lease/worker.h"
-#include "lease_scripts.h"
+#include "scripts.h"
 
 struct release {
     struct lease_call lease;
     struct bytes lease_id, hold, how_many;
     struct terms_key key;
+    char desk[DESK_KEY_SIZE]; /* where the lease may be handed on in the release's own step */
+    bool names_desk;
+    uint64_t sent_us;
 };
 
 static enum step release_ask(struct release *r);
-static enum step release_answer(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply);
+static store_done_fn release_answer;
 
 /* One of the holds, or with ?all=true every one. */
 static const char *how_many_read(const struct http_request *req, struct bytes *how_many)
@@ -54,25 +56,40 @@ enum step release_start(struct http_request *req)
 static enum step release_ask(struct release *r)
 {
     struct lease_call *lease = &r->lease;
+    struct desk *desk = lease_worker_of(lease->req)->desk;
+    enum step step;
 
-    lease_call_arg(lease, 3, r->lease_id);
+    lease_call_id(lease, r->lease_id);
     lease_call_arg(lease, 4, r->hold);
     lease_call_arg(lease, 5, grant_may(worker_of(lease->req)));
     lease_call_arg(lease, 6, r->how_many);
     lease_call_arg(lease, 7, r->key.key);
     lease_call_arg(lease, 8, bytes_of(r->key.digest));
-    return lease_call_run(lease, &script_release, 8, release_answer);
+    r->names_desk = desk_release_begins(desk, lease->stripe_number, r->desk);
+    lease_call_arg(lease, 9, bytes_of(r->desk));
+    r->sent_us = loop_now_us();
+    step = lease_call_run(lease, &script_release, 9, release_answer);
+    if (step == ANSWERED && r->names_desk) {
+        desk_release_ended(desk, lease->stripe_number, true);
+    }
+    return step;
 }
 
-/* {"released", seq, more, desk, message}: most who wait stand at the desk where the holder releases. */
+/* {"released", seq, more, desk, message}, or {"handed", ...}: most who wait stand at the desk where the
+ * holder releases. */
 static enum step release_done(struct release *r, const struct store_reply *reply)
 {
     struct http_request *req = r->lease.req;
     struct lease_worker *own = lease_worker_of(req);
+    bool handed = store_reply_is(reply, "handed");
 
     worker_count(worker_of(req), COUNT_RELEASED);
-    desk_hear(own->desk, store_reply_text(reply, 3), store_reply_text(reply, 4));
-    if (store_reply_text(reply, 2).len > 0) {
+    if (handed) {
+        wait_handed(worker_of(req), r->lease.name, reply, r->sent_us);
+    } else {
+        desk_hear(own->desk, store_reply_text(reply, 3), store_reply_text(reply, 4));
+    }
+    if (store_reply_text(reply, handed ? WAIT_HANDED_MORE : 2).len > 0) {
         hand_on_more(own->hand_on, r->lease.name);
     }
     return http_answer(req, 204);
@@ -81,14 +98,11 @@ static enum step release_done(struct release *r, const struct store_reply *reply
 /* {"left", seq, holds that remain} */
 static enum step release_left(struct release *r, const struct store_reply *reply)
 {
-    struct json_out *json = http_json(r->lease.req);
+    struct json_out *json = http_json_begin(r->lease.req);
 
     worker_count(worker_of(r->lease.req), COUNT_LEFT);
-    json_object(json, NULL);
     json_int(json, "holds", store_reply_integer(reply, 2));
-    json_object_end(json);
-    http_reply_json(r->lease.req);
-    return http_answer(r->lease.req, 200);
+    return http_json_end(r->lease.req, 200);
 }
 
 static enum step release_answer(struct store_call *call, enum store_outcome outcome,
@@ -98,10 +112,14 @@ static enum step release_answer(struct store_call *call, enum store_outcome outc
     struct http_request *req = r->lease.req;
     enum problem bad = record_problem(&r->lease.record, outcome, reply);
 
+    if (r->names_desk) {
+        desk_release_ended(lease_worker_of(req)->desk, r->lease.stripe_number,
+                           bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL);
+    }
     if (bad != PROBLEM_NONE) {
         return http_refuse(req, bad);
     }
-    if (store_reply_is(reply, "released")) {
+    if (store_reply_is(reply, "released") || store_reply_is(reply, "handed")) {
         return release_done(r, reply);
     }
     if (store_reply_is(reply, "left")) {

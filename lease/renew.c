@@ -3,14 +3,11 @@
  *   renew_start   read the ask             400 | 403 | 422, or go on
  *   renew_ask     run renew.lua            suspended
  *   renew_answer  tell the holder          200 | 410 | 503 | 504 */
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "lease/ask.h"
+#include "lease/acquire_options.h"
 #include "lease/grant.h"
 #include "lease/operation.h"
-#include "lease/terms.h"
-#include "lease_scripts.h"
+#include "lease/request.h"
+#include "scripts.h"
 
 struct renew {
     struct lease_call lease;
@@ -20,8 +17,7 @@ struct renew {
 };
 
 static enum step renew_ask(struct renew *r);
-static enum step renew_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply);
+static store_done_fn renew_answer;
 
 enum step renew_start(struct http_request *req)
 {
@@ -49,10 +45,9 @@ enum step renew_start(struct http_request *req)
 static enum step renew_ask(struct renew *r)
 {
     struct lease_call *lease = &r->lease;
-    int len = r->ttl_ms > 0 ? snprintf(r->ttl, sizeof(r->ttl), "%" PRId64, r->ttl_ms) : 0;
 
-    lease_call_arg(lease, 3, r->lease_id);
-    lease_call_arg(lease, 4, (struct bytes){r->ttl, (size_t)len});
+    lease_call_id(lease, r->lease_id);
+    lease_call_arg(lease, 4, r->ttl_ms > 0 ? bytes_of_number(r->ttl, r->ttl_ms) : BYTES(""));
     lease_call_arg(lease, 5, r->hold);
     lease_call_arg(lease, 6, grant_may(worker_of(lease->req)));
     return lease_call_run(lease, &script_renew, 6, renew_answer);

@@ -1,8 +1,6 @@
 /* routes.c - the addresses of pawl-lease, and the operation behind each. */
-#include "lease/routes.h"
-
-#include "lease/ask.h"
 #include "lease/operation.h"
+#include "lease/request.h"
 
 const struct http_route lease_routes[] = {
     {HTTP_POST, "/v1/leases/{name}", HTTP_BODY_JSON, ASK_BODY_MAX, false, acquire_start},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lease/operation.h"
+#include "shared/text/memory.h"
 
 struct lease_worker *lease_worker_from(const struct worker *worker)
 {
@@ -18,22 +19,26 @@ struct lease_worker *lease_worker_of(const struct http_request *req)
 
 void lease_worker_open(struct worker *worker)
 {
-    struct lease_worker *own = calloc(1, sizeof(*own));
+    struct lease_worker *own = must_have(calloc(1, sizeof(*own)));
 
-    if (own == NULL) {
-        abort();
-    }
     record_worker_begin(worker, &own->record);
     own->desk = desk_new(worker, &own->record.line);
     own->feed = feed_new(worker, service_store_options(worker->service));
-    own->hand_on = hand_on_new(worker, &own->record.line, worker->index == 0 ? HAND_ON_LOOKS : HAND_ON_TOLD);
+    own->hand_on = hand_on_new(worker, &own->record.line);
+    own->remember = worker->index == 0 ? remember_new(worker, &own->record.line) : NULL;
     turn_init(&own->turn, worker->loop,
               worker->index > 0 ? &lease_worker_from(&worker->service->workers[0])->turn.own : NULL);
 }
 
 void lease_worker_close(struct worker *worker)
 {
-    hand_on_stop(lease_worker_from(worker)->hand_on);
+    struct lease_worker *own = lease_worker_from(worker);
+
+    if (own->remember != NULL) {
+        remember_stop(own->remember);
+    }
+    hand_on_stop(own->hand_on);
+    feed_stop(own->feed);
     record_worker_close(worker);
 }
 
@@ -42,11 +47,17 @@ void lease_worker_free(struct worker *worker)
 {
     struct lease_worker *own = lease_worker_from(worker);
 
+    remember_free(own->remember);
     hand_on_free(own->hand_on);
     feed_free(own->feed);
     desk_free(own->desk);
     turn_free(&own->turn);
     free(own);
+}
+
+void lease_worker_alarm(struct worker *worker, int64_t in_ms)
+{
+    hand_on_alarm(lease_worker_from(worker)->hand_on, in_ms);
 }
 
 void lease_worker_tick(struct worker *worker)

@@ -1,15 +1,16 @@
 /* worker.h - what a worker of pawl-lease has beside that of every daemon on the store
- * (shared/record/daemon.h). */
+ * (shared/member/daemon.h). */
 #ifndef PAWL_LEASE_WORKER_H
 #define PAWL_LEASE_WORKER_H
 
-#include "lease/desk.h"
-#include "lease/events.h"
-#include "lease/feed.h"
-#include "lease/hand_on.h"
-#include "lease/turn.h"
-#include "lease/wait.h"
-#include "shared/record/daemon.h"
+#include "lease/events/event_hub.h"
+#include "lease/events/events.h"
+#include "lease/queue/handoff.h"
+#include "lease/queue/inbox.h"
+#include "lease/queue/turn.h"
+#include "lease/queue/wait.h"
+#include "lease/remember.h"
+#include "shared/member/daemon.h"
 
 struct lease_worker {
     struct record_worker record; /* worker->extra */
@@ -17,8 +18,9 @@ struct lease_worker {
     struct feed *feed;
     struct hand_on *hand_on; /* of every worker: leases that a script has left "more" to do on; the first one
                               * also looks at the alarms */
-    struct turn turn;        /* for the scripts on several leases */
-    unsigned leaving;        /* leave.lua under way (wait.c) */
+    struct remember *remember; /* of the first worker; NULL */
+    struct turn turn;          /* for the scripts on several leases */
+    unsigned leaving;          /* leave.lua under way (waiter.c) */
     /* bit t of element f: somebody who waited here (wait.h) went from f to t; what the test of the drawing
      * reads */
     unsigned char walked[WAIT_STATES];
@@ -29,6 +31,8 @@ struct lease_worker {
 void lease_worker_open(struct worker *worker);
 void lease_worker_close(struct worker *worker);
 void lease_worker_free(struct worker *worker);
+/* record_plan: alarm. */
+void lease_worker_alarm(struct worker *worker, int64_t in_ms);
 void lease_worker_tick(struct worker *worker);
 bool lease_worker_settled(const struct service *service);
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);

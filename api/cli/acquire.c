@@ -1,33 +1,132 @@
 /* acquire.c - pawl acquire: take a lease.
  *
- *   acquire_read      flags, and the lease_id to propose    64, or go on
+ *   acquire_check     flags                             64, or go on
+ *   secret_propose    the lease_id to propose           64, or go on
  *   acquire_ask       POST; once more when its end is not known, which is safe with a lease_id of our own;
  *                     and again when the service's longest wait is over and --wait is not
- *   acquire_show      the grant                             0
+ *   acquire_show      the grant                         0
  *
  * The lease_id is in its file before the request leaves: a grant whose answer is lost can still be released.
  */
+#include "api/cli/acquire.h"
+
 #include <stdlib.h>
 
-#include "api/cli/acquire.h"
-#include "api/cli/ask_judge.h"
 #include "api/cli/cli.h"
-#include "api/cli/grant.h"
-#include "api/cli/run_show.h"
-#include "shared/record/name.h"
+#include "api/cli/run/show.h"
+#include "shared/token/name.h"
+
+enum { META_LEVELS = 7, WAIT_MOST_MS = 600000 /* of one request: docs/contract.md, "Limits" */ };
+
+/* -- what was asked for */
+
+static int acquire_check(struct call *call)
+{
+    const struct given *g = &call->given;
+    const char *why = NULL;
+    struct json *json;
+
+    if (g->holder != NULL && !name_is_holder(bytes_of(g->holder))) {
+        return cli_fail(CLI_USAGE, "--holder takes 1 to 128 bytes of printable UTF-8");
+    }
+    if (g->mode != NULL && strcmp(g->mode, "exclusive") != 0 && strcmp(g->mode, "shared") != 0) {
+        return cli_fail(CLI_USAGE, "--mode takes exclusive or shared; for several at once see --permits");
+    }
+    if (g->mode != NULL && g->permits > 0) {
+        return cli_fail(CLI_USAGE, "--mode and --permits exclude each other");
+    }
+    json = g->meta != NULL ? json_parse(bytes_of(g->meta), META_LEVELS, &why) : NULL;
+    json_free(json);
+    return g->meta == NULL || json != NULL ? CLI_GO_ON
+                                           : cli_fail(CLI_USAGE, "--meta takes a JSON object: %s", why);
+}
+
+static const struct verb acquire = {
+    .usage =
+        {"acquire", "NAME",
+         "  eval \"$(pawl acquire orders:42 --ttl 10m -o env)\"   # then: pawl put, renew, release\n"
+         "  pawl acquire orders:42 -w 30s --lease-id-file \"/run/me/orders:42.$$\"\n"
+         "  pawl acquire printers --permits 3 -o json | jq .token\n",
+         "Takes the lease NAME, or says who has it (exit status 75). With --wait it stands in line, first\n"
+         "come, first served; 75 then means that the time was over, and that it is out of the line.\n\n"
+         "The secret that proves the hold, the lease_id, is shown only by -o json and -o env, or kept in\n"
+         "--lease-id-file. If that file has one, or PAWL_LEASE_ID is set, this lease_id is proposed: while "
+         "it\n"
+         "still holds the lease, the answer is the same grant again, with exit status 0, and standard error\n"
+         "says so. So those that share a file or a PAWL_LEASE_ID share the hold, and do not keep each other\n"
+         "out: this is not flock(1). Give each a file of its own, or use pawl run. -o env tells the two "
+         "apart\n"
+         "by LEASE_GRANT, -o json by the member grant, which it adds: new, or same.\n\n"
+         "When the hold of the file's lease_id is over, a new one takes the place of it and of what an\n"
+         "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76).",
+         .arguments_min = 1, .arguments_max = 1},
+    .flags = "wait ttl mode permits lock-delay keep-place holder lease-id-file meta output trace lease-url",
+    .asks = {OF_A_LEASE, "POST", NULL, ASK_GRANT, NULL},
+    .repeat = ASK_TWICE,
+    .check = acquire_check,
+};
 
 /* -- asking */
 
-static void acquire_begin(struct acquire *a)
+static void acquire_body(struct acquire *a, uint64_t wait_ms)
+{
+    struct json_out *body = &a->call.body;
+    const struct given *g = &a->call.given;
+
+    json_out_reset(body);
+    json_object(body, NULL);
+    json_text(body, "lease_id", bytes_of(a->call.secret));
+    verb_text(body, "holder", g->holder);
+    verb_number(body, "ttl_ms", g->ttl_ms);
+    verb_number(body, "wait_ms", wait_ms);
+    verb_text(body, "mode", g->mode);
+    verb_number(body, "permits", g->permits);
+    verb_number(body, "lock_delay_ms", g->lock_delay_ms);
+    verb_number(body, "keep_place_ms", g->keep_place_ms);
+    if (g->meta != NULL) {
+        json_raw(body, "meta", bytes_of(g->meta));
+    }
+    json_object_end(body);
+}
+
+static uint64_t left_ms(const struct acquire *a)
 {
     uint64_t now_ms = cli_now_ms();
 
-    if (a->origin == SECRET_FILE) {
-        memcpy(a->in_file, a->lease_id, sizeof(a->in_file));
+    return a->wait_until_ms > now_ms ? a->wait_until_ms - now_ms : 0;
+}
+
+/* Each attempt waits for what is left, and has the usual time for its answer after that. */
+void acquire_prepare(struct ask *ask)
+{
+    struct acquire *a = container_of(ask, struct acquire, call.ask);
+    uint64_t wait_ms = left_ms(a) < WAIT_MOST_MS ? left_ms(a) : WAIT_MOST_MS;
+
+    acquire_body(a, wait_ms);
+    ask->request.body = json_out_bytes(&a->call.body);
+    ask->request.timeout_ms = HTTP_CLIENT_TIMEOUT_MS + (unsigned)wait_ms;
+}
+
+static int acquire_begin(struct acquire *a)
+{
+    const struct given *g = &a->call.given;
+    uint64_t now_ms = cli_now_ms();
+    int status = ask_lease(&a->call.ask, g->lease_url, a->call.name);
+
+    if (status == CLI_GO_ON) {
+        status = secret_propose(g->lease_id_file, a->call.secret, &a->origin);
     }
-    a->wait_until_ms = a->wait_ms < UINT64_MAX - now_ms ? now_ms + a->wait_ms : UINT64_MAX;
-    a->ask.request.method = "POST";
-    ask_header(&a->ask, "Content-Type", BYTES("application/json"));
+    if (status == CLI_GO_ON && g->keep_place_ms > 0 && a->origin == SECRET_NEW && g->lease_id_file == NULL) {
+        return cli_fail(CLI_USAGE,
+                        "--keep-place needs a lease_id to come back with: --lease-id-file or PAWL_LEASE_ID");
+    }
+    if (a->origin == SECRET_FILE) {
+        memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
+    }
+    a->wait_until_ms = g->wait_ms < UINT64_MAX - now_ms ? now_ms + g->wait_ms : UINT64_MAX;
+    a->call.ask.prepare = acquire_prepare;
+    ask_header(&a->call.ask, "Content-Type", BYTES("application/json"));
+    return status;
 }
 
 static int acquire_keep(struct acquire *a)
@@ -35,21 +134,20 @@ static int acquire_keep(struct acquire *a)
     char wanted[SECRET_SIZE];
     int status;
 
-    if (a->lease_id_file == NULL) {
+    if (a->call.given.lease_id_file == NULL) {
         return CLI_GO_ON;
     }
-    memcpy(wanted, a->lease_id, sizeof(wanted));
-    status = secret_keep(a->lease_id_file, a->in_file, a->lease_id);
-    if (strcmp(wanted, a->lease_id) != 0) {
+    memcpy(wanted, a->call.secret, sizeof(wanted));
+    status = secret_keep(a->call.given.lease_id_file, a->in_file, a->call.secret);
+    if (strcmp(wanted, a->call.secret) != 0) {
         a->origin = SECRET_FILE; /* another process was faster */
     }
-    memcpy(a->in_file, a->lease_id, sizeof(a->in_file));
+    memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
     explicit_bzero(wanted, sizeof(wanted));
     return status;
 }
 
-static int acquire_try(struct acquire *a, struct http_client_answer *answer,
-                       enum http_client_outcome *outcome)
+static int acquire_try(struct acquire *a, enum http_client_outcome *outcome)
 {
     struct run_show *show;
     int status = acquire_keep(a);
@@ -57,12 +155,11 @@ static int acquire_try(struct acquire *a, struct http_client_answer *answer,
     if (status != CLI_GO_ON) {
         return status;
     }
-    show = a->wait_ms > 0 ? run_show_begin(a->name, a->lease_url) : NULL;
+    show = a->call.given.wait_ms > 0 ? run_show_begin(a->call.name, a->call.given.lease_url) : NULL;
     do {
-        http_client_answer_done(answer);
-        *outcome = ask_try(&a->ask, answer);
-    } while (*outcome == HTTP_CLIENT_ANSWERED && ask_is_problem(answer, "wait-timeout") &&
-             acquire_left_ms(a) > 0);
+        *outcome = ask_try(&a->call.ask);
+    } while (*outcome == HTTP_CLIENT_ANSWERED && ask_is_problem(&a->call.ask, "wait-timeout") &&
+             left_ms(a) > 0);
     run_show_end(show);
     run_show_free(show);
     return CLI_GO_ON;
@@ -70,51 +167,53 @@ static int acquire_try(struct acquire *a, struct http_client_answer *answer,
 
 /* The hold of the lease_id is over. One from a file or from an earlier "-o env" was not meant for this hold,
  * so a new one takes its place, provided that the caller gets to know it. */
-static bool wants_a_new_one(const struct acquire *a, const struct http_client_answer *answer)
+static bool wants_a_new_one(const struct acquire *a)
 {
-    return (a->origin == SECRET_FILE || (a->origin == SECRET_LEFTOVER && a->output != OUTPUT_TEXT)) &&
-           ask_is_problem(answer, "hold-over");
+    return (a->origin == SECRET_FILE ||
+            (a->origin == SECRET_LEFTOVER && a->call.given.output != OUTPUT_TEXT)) &&
+           ask_is_problem(&a->call.ask, "hold-over");
 }
 
 /* What a refusal does not say, as the service knows no files and no flags. */
-static void acquire_advise(const struct acquire *a, const struct http_client_answer *answer)
+static void acquire_advise(const struct acquire *a)
 {
-    if (ask_is_problem(answer, "hold-over") && a->lease_id_file == NULL) {
+    if (ask_is_problem(&a->call.ask, "hold-over") && a->call.given.lease_id_file == NULL) {
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
-    } else if (ask_is_problem(answer, "lease-held")) {
+    } else if (ask_is_problem(&a->call.ask, "lease-held")) {
         cli_hint("To wait in line: --wait DUR.");
-    } else if (ask_is_problem(answer, "superseded")) {
+    } else if (ask_is_problem(&a->call.ask, "superseded")) {
         cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");
     }
 }
 
 /* Nothing was granted to it, and nobody else asks with it. */
-static void acquire_forget(const struct acquire *a, const struct http_client_answer *answer)
+static void acquire_forget(const struct acquire *a)
 {
-    if (a->lease_id_file != NULL && a->origin == SECRET_NEW && !ask_is_problem(answer, "superseded")) {
-        secret_forget(a->lease_id_file, a->lease_id);
+    if (a->call.given.lease_id_file != NULL && a->origin == SECRET_NEW &&
+        !ask_is_problem(&a->call.ask, "superseded")) {
+        secret_forget(a->call.given.lease_id_file, a->call.secret);
     }
 }
 
-static int acquire_ask(struct acquire *a, struct http_client_answer *answer)
+static int acquire_ask(struct acquire *a)
 {
     enum http_client_outcome outcome = HTTP_CLIENT_NOT_SENT;
-    int status = acquire_try(a, answer, &outcome);
+    int status = acquire_try(a, &outcome);
 
-    if (status == CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && wants_a_new_one(a, answer)) {
-        name_new_lease_id(a->lease_id);
+    if (status == CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && wants_a_new_one(a)) {
+        name_new_lease_id(a->call.secret);
         a->origin = SECRET_NEW;
-        status = acquire_try(a, answer, &outcome);
+        status = acquire_try(a, &outcome);
     }
     if (status != CLI_GO_ON) {
         return status;
     }
     a->in_doubt = outcome == HTTP_CLIENT_UNKNOWN ||
-                  (outcome == HTTP_CLIENT_ANSWERED && ask_doubt_of(answer) == ASK_IN_DOUBT);
-    status = ask_tell(&a->ask, outcome, answer);
+                  (outcome == HTTP_CLIENT_ANSWERED && ask_worth(&a->call.ask) == ASK_IN_DOUBT);
+    status = ask_tell(&a->call.ask, outcome);
     if (status != CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && !a->in_doubt) {
-        acquire_advise(a, answer);
-        acquire_forget(a, answer);
+        acquire_advise(a);
+        acquire_forget(a);
     }
     return status;
 }
@@ -124,27 +223,20 @@ static int acquire_ask(struct acquire *a, struct http_client_answer *answer)
 static bool acquire_give_back(const struct acquire *a)
 {
     struct ask ask = {
-        .what = "release", .wants = ASK_RELEASED, .trace = a->trace, .request.method = "DELETE"};
-    struct http_client_answer answer = {0};
+        .what = "release", .wants = ASK_RELEASED, .trace = a->call.given.trace, .request.method = "DELETE"};
     bool given = false;
 
-    if (ask_lease(&ask, a->lease_url, a->name) == CLI_GO_ON) {
-        ask_header(&ask, "Lease-Id", bytes_of(a->lease_id));
-        given = ask_try(&ask, &answer) == HTTP_CLIENT_ANSWERED && answer.status < 300;
+    if (ask_lease(&ask, a->call.given.lease_url, a->call.name) == CLI_GO_ON) {
+        ask_header(&ask, "Lease-Id", bytes_of(a->call.secret));
+        given = ask_try(&ask) == HTTP_CLIENT_ANSWERED && ask.answer.status < 300;
     }
-    http_client_answer_done(&answer);
     ask_done(&ask);
     return given;
 }
 
-static bool is_nobodys(const struct acquire *a)
-{
-    return a->origin == SECRET_NEW && a->lease_id_file == NULL;
-}
-
 static void acquire_undo(const struct acquire *a)
 {
-    if (is_nobodys(a)) {
+    if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
         bool given = acquire_give_back(a);
 
         cli_hint(given
@@ -156,13 +248,15 @@ static void acquire_undo(const struct acquire *a)
     }
 }
 
+/* -- the grant */
+
 /* A grant that nobody could read is given back, if it is of now. */
-static int acquire_flush(const struct acquire *a, int status)
+static int acquire_flush(const struct acquire *a)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) {
-        return status;
+        return CLI_OK;
     }
-    cli_fail(CLI_REFUSED, "acquire %s: it was granted, but the output could not be written", a->name);
+    cli_fail(CLI_REFUSED, "acquire %s: it was granted, but the output could not be written", a->call.name);
     if (a->origin != SECRET_NEW) {
         cli_hint("It is still held, with the lease_id that it had before.");
     } else if (acquire_give_back(a)) {
@@ -174,76 +268,88 @@ static int acquire_flush(const struct acquire *a, int status)
 }
 
 /* Who uses the file as if it were a lock's must get to know that it is none. */
-static void tell_same(const struct acquire *a, const struct http_client_answer *answer)
+static void tell_same(const struct acquire *a)
 {
-    struct json *json = ask_json(&a->ask, answer);
-    int holds = json != NULL ? (int)ask_int(json, "holds") : 0;
+    int holds = (int)ask_int(a->call.ask.json, "holds");
 
-    if (a->ask.repeated) {
+    if (a->call.ask.repeated) {
         cli_fail(CLI_OK, "%s is held by this lease_id, perhaps since before this command: hold count %d",
-                 a->name, holds);
+                 a->call.name, holds);
     } else {
         cli_fail(CLI_OK,
                  "%s is held already by this lease_id: hold count %d. It is the same hold as before, "
                  "and its time was not extended",
-                 a->name, holds);
+                 a->call.name, holds);
     }
     cli_hint("Who shares a lease_id, or its file, shares the hold. To keep each other out, each needs one of "
              "its own.");
-    json_free(json);
 }
 
 /* One that shared the file may have taken it away, when its own request was refused before ours. */
-static void acquire_keep_shared(struct acquire *a)
+static void acquire_keep_shared(const struct acquire *a)
 {
+    const char *file = a->call.given.lease_id_file;
     char kept[SECRET_SIZE];
 
-    memcpy(kept, a->lease_id, sizeof(kept));
-    if (a->lease_id_file != NULL && a->origin == SECRET_FILE &&
-        secret_keep(a->lease_id_file, a->lease_id, kept) == CLI_GO_ON && strcmp(kept, a->lease_id) != 0) {
-        cli_hint("%s has another lease_id by now: that of this hold is kept nowhere.", a->lease_id_file);
+    memcpy(kept, a->call.secret, sizeof(kept));
+    if (file != NULL && a->origin == SECRET_FILE && secret_keep(file, a->call.secret, kept) == CLI_GO_ON &&
+        strcmp(kept, a->call.secret) != 0) {
+        cli_hint("%s has another lease_id by now: that of this hold is kept nowhere.", file);
     }
     explicit_bzero(kept, sizeof(kept));
 }
 
-static int acquire_show(struct acquire *a, const struct http_client_answer *answer)
+static void grant_show(const struct call *call, enum show_grant kind)
 {
+    const struct http_client_answer *answer = &call->ask.answer;
+
+    switch (call->given.output) {
+    case OUTPUT_ENV: show_grant_env(call->ask.json, kind); break;
+    case OUTPUT_TEXT: show_grant_text(call->ask.json, kind); break;
+    case OUTPUT_JSON: /* the object as it came, with one member more at its end */
+        printf("%.*s,\"grant\":\"%s\"}\n",
+               (int)((const char *)memrchr(answer->body, '}', answer->len) - answer->body), answer->body,
+               show_grant_word(kind));
+        break;
+    }
+}
+
+static int acquire_show(const struct acquire *a)
+{
+    const struct http_client_answer *answer = &a->call.ask.answer;
     /* One that was made now can only be held since the attempt before. */
     bool same = answer->status == 200 && a->origin != SECRET_NEW;
-    int status = grant_show(&a->ask, answer, same ? GRANT_SAME : GRANT_NEW);
 
+    grant_show(&a->call, same ? SHOW_GRANT_SAME : SHOW_GRANT_NEW);
     if (same) {
-        tell_same(a, answer);
+        tell_same(a);
     }
     acquire_keep_shared(a);
-    if (status == CLI_OK && a->output == OUTPUT_TEXT && a->lease_id_file == NULL && a->origin == SECRET_NEW) {
+    if (a->call.given.output == OUTPUT_TEXT && a->call.given.lease_id_file == NULL &&
+        a->origin == SECRET_NEW) {
         cli_hint("Its lease_id was not kept, so it can be neither renewed nor released, and will expire:");
         cli_hint("-o env, -o json or --lease-id-file FILE give you the lease_id.");
     }
-    return acquire_flush(a, status);
+    return acquire_flush(a);
 }
 
 int cli_acquire(int argc, char **argv)
 {
-    struct acquire a = {0};
-    struct http_client_answer answer = {0};
-    int status = acquire_read(&a, argc, argv);
+    struct acquire a = {.call.verb = &acquire};
+    int status = verb_read(&a.call, argc, argv);
 
-    json_out_init(&a.body);
+    json_out_init(&a.call.body);
     if (status == CLI_GO_ON) {
-        status = secret_propose(a.lease_id_file, a.lease_id, &a.origin);
+        status = acquire_begin(&a);
     }
     if (status == CLI_GO_ON) {
-        acquire_begin(&a);
-        status = acquire_ask(&a, &answer);
+        status = acquire_ask(&a);
     }
     if (status == CLI_GO_ON) {
-        status = acquire_show(&a, &answer);
+        status = acquire_show(&a);
     } else if (a.in_doubt) {
         acquire_undo(&a);
     }
-    http_client_answer_done(&answer);
-    json_out_done(&a.body);
-    ask_done(&a.ask);
+    verb_done(&a.call);
     return status;
 }

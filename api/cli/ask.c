@@ -1,137 +1,107 @@
-/* ask.c - one question to one of the services: where it goes, and what can be read in the answer. */
+/* ask.c - one request to one of the services, what its end is worth, and how a refusal is told. */
 #include "api/cli/ask.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "api/cli/cli.h"
-#include "shared/record/name.h"
+#include "api/cli/print.h"
+#include "api/cli/trace.h"
+#include "api/client/client.h"
+#include "shared/text/problem.h"
+#include "shared/token/name.h"
 
-enum { JSON_LEVELS = 16, DEED_PATH_SIZE = NAME_MAX_BYTES + 32 };
+enum {
+    JSON_LEVELS = 16,
+    STATUS_LOST = 76,
+    MEMBER_SIZE = 32,
+    SENTENCE_SIZE = 2048,
+    WHAT_SIZE = 640,
+    PATH_SIZE = NAME_MAX_BYTES + 64
+};
 
 /* -- where to */
 
-static bool stands_for_itself(unsigned char c)
+static bool stands_for_itself(char c, char kept)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("-._~:", c));
+           (c != '\0' && (strchr("-._~:", c) != NULL || c == kept));
 }
 
-/* buf: three times the text and a NUL. */
-static size_t percent_encode(struct bytes text, char *buf, char kept)
+/* Text as it is, and a value percent-encoded but for the character kept. */
+static void url_add(struct ask *ask, const char *text, struct bytes value, char kept)
 {
-    static const char digits[] = "0123456789ABCDEF";
-    size_t len = 0;
+    size_t len = ask->url != NULL ? strlen(ask->url) : 0;
+    size_t size = len + strlen(text) + 3 * value.len + 1;
 
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-
-        if (stands_for_itself(c) || (kept != '\0' && c == (unsigned char)kept)) {
-            buf[len++] = (char)c;
-        } else {
-            buf[len++] = '%';
-            buf[len++] = digits[c >> 4];
-            buf[len++] = digits[c & 15];
-        }
+    ask->url = cli_realloc(ask->url, size);
+    len += (size_t)snprintf(ask->url + len, size - len, "%s", text);
+    for (size_t i = 0; i < value.len; i++) {
+        len += (size_t)snprintf(ask->url + len, size - len,
+                                stands_for_itself(value.at[i], kept) ? "%c" : "%%%02X",
+                                (unsigned char)value.at[i]);
     }
-    buf[len] = '\0';
-    return len;
-}
-
-/* A service's address, to which paths are added. */
-static const char *base_wrong(const char *base)
-{
-    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0) {
-        return "it must begin with http:// or https:// and a host";
-    }
-    return http_client_is_base(base) ? NULL : "it must be a plain address, like http://127.0.0.1:8700";
-}
-
-static int make_url(struct ask *ask, const char *base, const char *path, const char *name, char kept)
-{
-    const char *wrong = base_wrong(base);
-    size_t len = strlen(base), size;
-
-    if (wrong != NULL) {
-        return cli_fail(CLI_USAGE, "%s cannot be used: %s", ask->flag, wrong);
-    }
-    while (base[len - 1] == '/') {
-        len--;
-    }
-    size = len + strlen(path) + 3 * strlen(name) + 1;
-    ask->url = cli_alloc(size);
-    len = (size_t)snprintf(ask->url, size, "%.*s%s", (int)len, base, path);
-    percent_encode(bytes_of(name), ask->url + len, kept);
     ask->request.url = ask->url;
+}
+
+int ask_service(struct ask *ask, enum ask_service to, const char *base, const char *path)
+{
+    bool is_lease = to == ASK_LEASE_SERVICE;
+
+    ask->service = is_lease ? "the lease service" : "the gateway";
+    ask->flag = is_lease ? "--lease-url" : "--gateway-url";
+    base = base != NULL ? base : is_lease ? "http://127.0.0.1:8700" : "http://127.0.0.1:8701";
+    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0) {
+        return cli_fail(CLI_USAGE, "%s cannot be used: it must begin with http:// or https:// and a host",
+                        ask->flag);
+    }
+    if (!http_client_is_base(base)) {
+        return cli_fail(CLI_USAGE,
+                        "%s cannot be used: it must be a plain address, like http://127.0.0.1:8700",
+                        ask->flag);
+    }
+    url_add(ask, base, BYTES(""), '\0');
+    for (size_t len = strlen(ask->url); ask->url[len - 1] == '/'; len--) {
+        ask->url[len - 1] = '\0';
+    }
+    url_add(ask, path, BYTES(""), '\0');
     return CLI_GO_ON;
 }
 
-static int check_lease(const char *name)
+/* A lease's name needs no encoding. */
+static int lease_path(struct ask *ask, const char *name, const char *before, const char *deed,
+                      char path[PATH_SIZE])
 {
-    if (name_is_lease(bytes_of(name))) {
-        return CLI_GO_ON;
-    }
-    return cli_fail(CLI_USAGE,
-                    "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with "
-                    "a letter or a "
-                    "digit",
-                    name);
+    ask->name = name;
+    snprintf(path, PATH_SIZE, "%s%.*s%s", before, NAME_MAX_BYTES, name, deed);
+    return name_is_lease(bytes_of(name))
+               ? CLI_GO_ON
+               : cli_fail(
+                     CLI_USAGE,
+                     "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a "
+                     "letter or a digit",
+                     name);
 }
 
 int ask_lease(struct ask *ask, const char *base, const char *name)
 {
-    int status = check_lease(name);
-
-    ask->name = name;
-    ask->service = "the lease service";
-    ask->flag = "--lease-url";
-    return status == CLI_GO_ON
-               ? make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", "/v1/leases/", name, '\0')
-               : status;
-}
-
-int ask_lease_service(struct ask *ask, const char *base, const char *path)
-{
-    ask->service = "the lease service";
-    ask->flag = "--lease-url";
-    return make_url(ask, base != NULL ? base : "http://127.0.0.1:8700", path, "", '\0');
-}
-
-int ask_leases(struct ask *ask, const char *base)
-{
-    return ask_lease_service(ask, base, "/v1/leases");
+    return ask_lease_deed(ask, base, name, "");
 }
 
 int ask_lease_deed(struct ask *ask, const char *base, const char *name, const char *deed)
 {
-    char path[DEED_PATH_SIZE];
-    int status = check_lease(name);
+    char path[PATH_SIZE];
+    int status = lease_path(ask, name, "/v1/leases/", deed, path);
 
-    if (status != CLI_GO_ON) {
-        return status;
-    }
-    ask->name = name;
-    snprintf(path, sizeof(path), "/v1/leases/%s%s", name, deed); /* a name needs no encoding */
-    return ask_lease_service(ask, base, path);
-}
-
-int ask_gateway(struct ask *ask, const char *base, const char *path)
-{
-    ask->service = "the gateway";
-    ask->flag = "--gateway-url";
-    return make_url(ask, base != NULL ? base : "http://127.0.0.1:8701", path, "", '\0');
+    return status == CLI_GO_ON ? ask_service(ask, ASK_LEASE_SERVICE, base, path) : status;
 }
 
 int ask_intents(struct ask *ask, const char *base, const char *lease, const char *deed)
 {
-    char path[DEED_PATH_SIZE];
-    int status = check_lease(lease);
+    char path[PATH_SIZE];
+    int status = lease_path(ask, lease, "/v1/intents/", deed, path);
 
-    if (status != CLI_GO_ON) {
-        return status;
-    }
-    ask->name = lease;
-    snprintf(path, sizeof(path), "/v1/intents/%s%s", lease, deed); /* a name needs no encoding */
-    return ask_gateway(ask, base, path);
+    return status == CLI_GO_ON ? ask_service(ask, ASK_GATEWAY, base, path) : status;
 }
 
 int ask_resource(struct ask *ask, const char *base, const char *key)
@@ -139,31 +109,28 @@ int ask_resource(struct ask *ask, const char *base, const char *key)
     char buf[RESOURCE_KEY_MAX_BYTES + 1];
     struct bytes decoded, lease;
     const char *wrong;
-    int status;
+    size_t before;
+    int status = ask_service(ask, ASK_GATEWAY, base, "/v1/resources/");
 
     ask->name = key;
-    ask->service = "the gateway";
-    ask->flag = "--gateway-url";
-    status = make_url(ask, base != NULL ? base : "http://127.0.0.1:8701", "/v1/resources/", key, '/');
     if (status != CLI_GO_ON) {
         return status;
     }
-    wrong = resource_key_from_path(bytes_of(strstr(ask->url, "/v1/resources/") + strlen("/v1/resources/")),
-                                   buf, &decoded, &lease);
+    before = strlen(ask->url);
+    url_add(ask, "", bytes_of(key), '/');
+    wrong = resource_key_from_path(bytes_of(ask->url + before), buf, &decoded, &lease);
     return wrong == NULL ? CLI_GO_ON
                          : cli_fail(CLI_USAGE, "\"%s\" is not the key of a resource: %s", key, wrong);
 }
 
 void ask_query(struct ask *ask, const char *name, struct bytes value)
 {
-    size_t len = strlen(ask->url);
-    size_t size = len + strlen(name) + 3 * value.len + 3;
+    char text[MEMBER_SIZE];
 
-    ask->url = cli_realloc(ask->url, size);
-    len += (size_t)snprintf(ask->url + len, size - len, "%c%s=", strchr(ask->url, '?') != NULL ? '&' : '?',
-                            name);
-    percent_encode(value, ask->url + len, '\0');
-    ask->request.url = ask->url;
+    if (value.at != NULL) {
+        snprintf(text, sizeof(text), "%c%s=", strchr(ask->url, '?') != NULL ? '&' : '?', name);
+        url_add(ask, text, value, '\0');
+    }
 }
 
 void ask_header(struct ask *ask, const char *name, struct bytes value)
@@ -177,8 +144,16 @@ void ask_header(struct ask *ask, const char *name, struct bytes value)
     abort();
 }
 
+static void answer_drop(struct ask *ask)
+{
+    http_client_answer_done(&ask->answer);
+    json_free(ask->json);
+    ask->json = NULL;
+}
+
 void ask_done(struct ask *ask)
 {
+    answer_drop(ask);
     free(ask->url);
     ask->url = NULL;
 }
@@ -201,12 +176,343 @@ int64_t ask_int(const struct json *json, const char *name)
 {
     int64_t value = 0;
 
-    return json_get_int(json, name, &value) == JSON_FOUND ? value : 0;
+    return json != NULL && json_get_int(json, name, &value) == JSON_FOUND ? value : 0;
 }
 
 struct bytes ask_text(const struct json *json, const char *name)
 {
-    struct bytes value = {NULL, 0};
+    struct bytes value;
 
-    return json_get_text(json, name, &value) == JSON_FOUND ? value : (struct bytes){NULL, 0};
+    return json != NULL && json_get_text(json, name, &value) == JSON_FOUND ? value : (struct bytes){NULL, 0};
+}
+
+bool ask_is_problem(const struct ask *ask, const char *code)
+{
+    return ask->answer.status >= 400 && bytes_are(ask_text(ask->json, "code"), code);
+}
+
+/* -- whether an answer is Pawl's */
+
+static bool has_all(const struct json *json, const char *needs)
+{
+    char name[MEMBER_SIZE];
+    int64_t unused = 0;
+
+    for (size_t len; *needs != '\0'; needs += len + (needs[len] == ' ')) {
+        len = strcspn(needs, " ");
+        snprintf(name, sizeof(name), "%.*s", (int)len, needs);
+        if (json_get_int(json, name, &unused) == JSON_ABSENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is said of another lease is no answer. */
+static bool is_of(const struct json *json, const char *name)
+{
+    struct bytes lease = {NULL, 0};
+
+    return name == NULL || json_get_text(json, "lease", &lease) != JSON_FOUND || bytes_are(lease, name);
+}
+
+/* Each item that is of a lease has its name: what a shell completes, too. */
+static bool items_are_of_leases(const struct json *json)
+{
+    enum json_found found;
+    size_t count = json_list_count(json, "items", &found);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct json *item = json_list_object(json, "items", i);
+        struct bytes lease = {NULL, 0};
+
+        if (item != NULL && json_get_text(item, "lease", &lease) == JSON_FOUND && !name_is_lease(lease)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_good_json(const struct ask *ask)
+{
+    const struct json *json = ask->json;
+
+    if (json == NULL || ask->wants == ASK_RELEASED) {
+        return json != NULL && ask_int(json, "holds") > 0;
+    }
+    if (ask->wants == ASK_GRANT) {
+        return bytes_are(ask_text(json, "lease"), ask->name) && ask_int(json, "token") > 0 &&
+               ask_text(json, "fencing_token").len > 0 &&
+               bytes_are(ask_text(json, "lease_id"), ask->lease_id);
+    }
+    return has_all(json, ask->needs) && is_of(json, ask->name) && items_are_of_leases(json);
+}
+
+static bool is_good(const struct ask *ask)
+{
+    static const char accepted[] = "pawl; verdict=accepted;";
+    const struct http_client_answer *answer = &ask->answer;
+    bool checked = strncmp(answer->fencing_status, "pawl;", 5) == 0;
+
+    switch (ask->wants) {
+    case ASK_ANYTHING: return true;
+    case ASK_JSON: return answer->status == 200 && has_good_json(ask);
+    case ASK_GRANT: return (answer->status == 200 || answer->status == 201) && has_good_json(ask);
+    case ASK_RELEASED: return answer->status == 204 || (answer->status == 200 && has_good_json(ask));
+    case ASK_WRITTEN:
+        return (answer->status == 201 || answer->status == 204) && checked && answer->etag[0] != '\0';
+    case ASK_DELETED: return answer->status == 204 && checked;
+    case ASK_CONTENT:
+        return answer->status == 200 && answer->etag[0] != '\0' && answer->fencing_mark[0] != '\0';
+    case ASK_ACCEPTED:
+        return answer->status == 200 && strncmp(answer->fencing_status, accepted, sizeof(accepted) - 1) == 0;
+    case ASK_STREAM:
+        return answer->status == 200 && strncmp(answer->content_type, "text/event-stream", 17) == 0;
+    }
+    return false;
+}
+
+static bool is_2xx(const struct ask *ask)
+{
+    return ask->answer.status >= 200 && ask->answer.status < 300;
+}
+
+static bool is_pawls(const struct ask *ask)
+{
+    return ask->wants == ASK_ANYTHING || is_2xx(ask) ? is_good(ask)
+                                                     : problem_is_pawls(&ask->answer, ask->json);
+}
+
+enum ask_worth ask_worth(const struct ask *ask)
+{
+    const struct http_client_answer *answer = &ask->answer;
+    enum problem problem = problem_find(ask_text(ask->json, "code"));
+
+    if (is_2xx(ask)) {
+        return ASK_CERTAIN;
+    }
+    if (answer->status == 500 || answer->status == 504) {
+        return ASK_IN_DOUBT;
+    }
+    if (problem == PROBLEM_NONE && answer->status > 500 && answer->status != 503) {
+        return ASK_IN_DOUBT; /* a later version's code: only 4xx and 503 are said of what was not done */
+    }
+    return problem != PROBLEM_NONE && problem_info(problem)->exit_status == STATUS_LOST ? ASK_CERTAIN
+                                                                                        : ASK_REFUSED;
+}
+
+/* -- sending it */
+
+static enum http_client_outcome try_once(struct ask *ask)
+{
+    const char *why = NULL;
+    enum http_client_outcome outcome;
+
+    answer_drop(ask);
+    outcome = http_client_send(&ask->request, &ask->answer);
+    if (outcome == HTTP_CLIENT_ANSWERED) {
+        ask->json = json_parse((struct bytes){ask->answer.body, ask->answer.len}, JSON_LEVELS, &why);
+    }
+    if (outcome == HTTP_CLIENT_ANSWERED && !is_pawls(ask)) {
+        snprintf(ask->answer.why, sizeof(ask->answer.why), "it was answered %u, and not as Pawl does",
+                 ask->answer.status);
+        return HTTP_CLIENT_UNKNOWN;
+    }
+    return outcome;
+}
+
+static void try_prepare(struct ask *ask)
+{
+    if (ask->prepare != NULL) {
+        ask->prepare(ask);
+    }
+}
+
+enum http_client_outcome ask_try(struct ask *ask)
+{
+    enum http_client_outcome outcome;
+
+    try_prepare(ask);
+    if (ask->trace) {
+        trace_curl(stderr, &ask->request, ask->body_from);
+    }
+    outcome = try_once(ask);
+    if (ask->repeat == ASK_ONCE || outcome == HTTP_CLIENT_NOT_SENT ||
+        (outcome == HTTP_CLIENT_ANSWERED && ask_worth(ask) != ASK_IN_DOUBT)) {
+        return outcome;
+    }
+    ask->repeated = true;
+    try_prepare(ask);
+    outcome = try_once(ask);
+    if (outcome == HTTP_CLIENT_ANSWERED && ask_worth(ask) == ASK_REFUSED) {
+        /* What was said to the repeat is no word about the attempt before it. */
+        struct bytes code = ask_text(ask->json, "code");
+
+        snprintf(ask->answer.why, sizeof(ask->answer.why),
+                 "the first attempt has no known end; the second was told %.*s", (int)code.len,
+                 code.len > 0 ? code.at : "");
+        return HTTP_CLIENT_UNKNOWN;
+    }
+    /* The first may have happened: that the second did not leave does not make it certain. */
+    return outcome == HTTP_CLIENT_NOT_SENT ? HTTP_CLIENT_UNKNOWN : outcome;
+}
+
+/* -- what became of it, as it is told */
+
+static void doubt_say(enum doubt doubt)
+{
+    fprintf(stderr, "pawl: %s: ", doubt == DOUBT_NOT_DONE ? "certainly not done" : "may have been done");
+}
+
+static void doubt_show(enum doubt doubt, enum output output, struct bytes code, struct bytes why)
+{
+    struct json_out out;
+
+    if (output == OUTPUT_JSON) {
+        print_json_begin(&out);
+        json_text(&out, "outcome", bytes_of(doubt == DOUBT_NOT_DONE ? "not-done" : "unknown"));
+        json_text(&out, "code", code);
+        json_text(&out, "why", why);
+        print_json_end(&out);
+    }
+}
+
+int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
+{
+    char sentence[SENTENCE_SIZE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    doubt_say(doubt);
+    print_safe(stderr, bytes_of(sentence));
+    fputc('\n', stderr);
+    doubt_show(doubt, output, BYTES(""), bytes_of(sentence));
+    return CLI_UNREACHABLE;
+}
+
+/* "acquire orders:42" */
+static const char *what_of(const struct ask *ask, char buf[WHAT_SIZE])
+{
+    snprintf(buf, WHAT_SIZE, "%s%s%s", ask->what, ask->name != NULL ? " " : "",
+             ask->name != NULL ? ask->name : "");
+    return buf;
+}
+
+/* A read changes nothing, whatever became of it; but a fenced one keeps older writes from landing. */
+static bool changes_nothing(const struct http_client_request *request)
+{
+    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && request->headers[i].name != NULL; i++) {
+        if (strcmp(request->headers[i].name, "Fencing-Token") == 0 && request->headers[i].value.len > 0) {
+            return false;
+        }
+    }
+    return strcmp(request->method, "GET") == 0;
+}
+
+/* What a refusal says beyond its sentence. */
+static void tell_members(const struct json *json)
+{
+    static const struct {
+        const char *name, *label;
+    } members[] = {
+        {"holder", "holder"},
+        {"token", "token"},
+        {"presented_token", "token sent"},
+        {"current_token", "current token"},
+        {"ended", "the hold ended"},
+        {"intents", "writes that are open"},
+        {"gateways_in_doubt", "gateways that have yet to say what they have sent"},
+        {"expires_in_ms", "free in"},
+        {"code", "code"},
+        {"instance", "request"},
+    };
+
+    for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        struct bytes text = ask_text(json, members[i].name);
+        char duration[PRINT_DURATION_SIZE];
+        int64_t number = 0;
+
+        if (json_get_int(json, members[i].name, &number) != JSON_FOUND) {
+            if (text.len > 0) {
+                fprintf(stderr, "  %s: ", members[i].label);
+                print_safe(stderr, text);
+                fputc('\n', stderr);
+            }
+        } else if (strcmp(members[i].name, "expires_in_ms") == 0) {
+            print_duration(duration, number);
+            fprintf(stderr, "  free in: %s, if it is not renewed\n", duration);
+        } else {
+            fprintf(stderr, "  %s: %lld\n", members[i].label, (long long)number);
+        }
+    }
+}
+
+/* A problem that this program does not know is a newer service's. */
+static int status_of(unsigned http_status, struct bytes code)
+{
+    enum problem problem = problem_find(code);
+
+    if (problem != PROBLEM_NONE) {
+        return problem_info(problem)->exit_status;
+    }
+    return http_status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED;
+}
+
+static int tell_refusal(const struct ask *ask)
+{
+    bool in_doubt = ask_worth(ask) == ASK_IN_DOUBT && !changes_nothing(&ask->request);
+    enum doubt doubt = in_doubt ? DOUBT_UNKNOWN : DOUBT_NOT_DONE;
+    struct bytes code = ask_text(ask->json, "code"), detail = ask_text(ask->json, "detail");
+    int status = status_of(ask->answer.status, code);
+    char what[WHAT_SIZE];
+
+    if (status == CLI_UNREACHABLE || in_doubt) {
+        doubt_say(doubt);
+        doubt_show(doubt, ask->output, code, detail);
+    } else {
+        fputs("pawl: ", stderr);
+    }
+    print_safe(stderr, bytes_of(what_of(ask, what)));
+    fputs(": ", stderr);
+    print_safe(stderr, ask_text(ask->json, "title"));
+    fputs("\n  ", stderr);
+    print_safe(stderr, detail);
+    fputc('\n', stderr);
+    tell_members(ask->json);
+    return status;
+}
+
+static int tell_unknown(const struct ask *ask)
+{
+    enum doubt doubt = changes_nothing(&ask->request) ? DOUBT_NOT_DONE : DOUBT_UNKNOWN;
+    char what[WHAT_SIZE];
+
+    doubt_tell(doubt, ask->output, "%s: %s%s", what_of(ask, what),
+               ask->answer.status == 0 ? "no whole answer came: " : "", ask->answer.why);
+    cli_hint("%s %s right, and what stands between?",
+             doubt == DOUBT_UNKNOWN ? "Look before you go on: is" : "Is", ask->flag);
+    return CLI_UNREACHABLE;
+}
+
+int ask_tell(const struct ask *ask, enum http_client_outcome outcome)
+{
+    char what[WHAT_SIZE];
+
+    switch (outcome) {
+    case HTTP_CLIENT_NOT_SENT:
+        doubt_tell(DOUBT_NOT_DONE, ask->output, "%s: %s cannot be reached: %s", what_of(ask, what),
+                   ask->service, ask->answer.why);
+        cli_hint("Is it running (pawl dev starts one), and is %s right?", ask->flag);
+        return CLI_UNREACHABLE;
+    case HTTP_CLIENT_UNKNOWN: return tell_unknown(ask);
+    case HTTP_CLIENT_ANSWERED: return is_2xx(ask) ? CLI_GO_ON : tell_refusal(ask);
+    }
+    abort();
+}
+
+int ask_send(struct ask *ask)
+{
+    return ask_tell(ask, ask_try(ask));
 }

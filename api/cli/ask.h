@@ -1,10 +1,15 @@
-/* ask.h - one question to one of the services, and the telling of its refusal. */
+/* ask.h - one request to one of the services, what its end is worth, and how a refusal is told.
+ *
+ *   ask_lease, ask_resource ...   where it goes        64, or go on
+ *   ask_try                       send it, once more where that is safe; is the answer Pawl's?
+ *   ask_tell                      the refusal, or that nobody knows
+ *   ask_done                      free it all */
 #ifndef PAWL_CLI_ASK_H
 #define PAWL_CLI_ASK_H
 
 #include "api/cli/flags.h"
 #include "api/client/http_client.h"
-#include "shared/json.h"
+#include "shared/text/json.h"
 
 enum ask_repeat {
     ASK_ONCE,
@@ -29,7 +34,7 @@ struct ask {
     const char *name;                   /* and of what: "orders:42"; NULL: of nothing in particular */
     const char *service;                /* "the lease service" */
     const char *flag;                   /* "--lease-url": what to look at when nobody answers */
-    struct http_client_request request; /* url is given by ask_url() */
+    struct http_client_request request; /* its url is the ask's own */
     enum ask_repeat repeat;
     enum ask_wants wants;
     const char *needs, *lease_id; /* for wants; needs: names with a blank between them */
@@ -40,42 +45,61 @@ struct ask {
     bool repeated;         /* there was a second attempt */
     const char *body_from; /* for it: the file of the body, "-" standard input; NULL: the body itself */
     char *url;
+    struct http_client_answer answer; /* to the last attempt */
+    struct json *json;                /* its body; NULL: it is none */
 };
 
-/* Fills service, flag and url: of the base (or, when NULL, the default) with path and the name,
- * percent-encoded but for
- * ':' and, when it is a resource key, '/'. CLI_GO_ON, or CLI_USAGE. ask_done() frees. */
+/* Fill service, flag and url. base NULL: the default. CLI_GO_ON, or CLI_USAGE. Whatever they said, the ask
+ * owes ask_done(). */
+enum ask_service { ASK_LEASE_SERVICE, ASK_GATEWAY };
+/* A path that needs no encoding. */
+int ask_service(struct ask *ask, enum ask_service to, const char *base, const char *path);
 int ask_lease(struct ask *ask, const char *base, const char *name);
-/* What is below it ("/history"), or is done with it ("/force-release"). */
+/* What is below a lease ("/history"), or is done with it ("/force-release"). */
 int ask_lease_deed(struct ask *ask, const char *base, const char *name, const char *deed);
-/* Of the lease service, a path that needs no encoding; ask_query() adds to it. */
-int ask_lease_service(struct ask *ask, const char *base, const char *path);
-int ask_leases(struct ask *ask, const char *base); /* the list of them; ask_query() adds to it */
-int ask_resource(struct ask *ask, const char *base, const char *key);
 /* The intents of a lease; deed: "", or what is to be done with them ("/resolve"). */
 int ask_intents(struct ask *ask, const char *base, const char *lease, const char *deed);
-/* Of the gateway, a path that needs no encoding. */
-int ask_gateway(struct ask *ask, const char *base, const char *path);
+/* Percent-encoded but for ':' and '/'. */
+int ask_resource(struct ask *ask, const char *base, const char *key);
+/* Adds to the url; a value at NULL adds nothing. */
 void ask_query(struct ask *ask, const char *name, struct bytes value);
 void ask_header(struct ask *ask, const char *name, struct bytes value);
 void ask_done(struct ask *ask);
 
-/* CLI_GO_ON with a 2xx answer; else the exit status: has told on stderr what happened and what to do. answer
- * is filled either way. */
-int ask_send(struct ask *ask, struct http_client_answer *answer);
+/* CLI_GO_ON with a 2xx answer; else the exit status: has told on stderr what happened and what to do. */
+int ask_send(struct ask *ask);
+/* The two halves of ask_send(), for who wants to look at a refusal first. UNKNOWN also when the answer is not
+ * Pawl's, as somebody between may have answered, who does not know what became of the request; answer.status
+ * is then what it said, else 0. */
+enum http_client_outcome ask_try(struct ask *ask);
+int ask_tell(const struct ask *ask, enum http_client_outcome outcome);
 
-/* The two halves of ask_send() (UNKNOWN also when the answer is not Pawl's; status is then what it said, else
- * 0), for who wants to look at a refusal first. */
-enum http_client_outcome ask_try(struct ask *ask, struct http_client_answer *answer);
-int ask_tell(const struct ask *ask, enum http_client_outcome outcome,
-             const struct http_client_answer *answer);
+/* What an answer to an attempt is worth, after another of unknown end. */
+enum ask_worth {
+    ASK_CERTAIN, /* done, or a hold that is over, whatever became of the attempt before */
+    ASK_REFUSED, /* the attempt before may yet arrive */
+    ASK_IN_DOUBT /* the service does not know either */
+};
+enum ask_worth ask_worth(const struct ask *ask);
 /* Whether the answer is this problem. */
-bool ask_is_problem(const struct http_client_answer *answer, const char *code);
+bool ask_is_problem(const struct ask *ask, const char *code);
 
-/* The answer as JSON; NULL when it is none, which has been told (CLI_BUG then). The caller frees. */
+/* An answer as JSON; NULL when it is none, which has been told. The caller frees. */
 struct json *ask_json(const struct ask *ask, const struct http_client_answer *answer);
-/* Members of it; 0 or "" when they are missing. */
+/* Members of it; 0 or "" when they are missing, or json is NULL. */
 int64_t ask_int(const struct json *json, const char *name);
 struct bytes ask_text(const struct json *json, const char *name);
+
+/* How a request is told that was not done, or of which nobody knows (exit status 69): what scripts look for
+ * is the same in every command (docs/man/pawl.1.md, "EXIT STATUS"). */
+enum doubt {
+    DOUBT_NOT_DONE, /* it certainly was not done, or it changes nothing */
+    DOUBT_UNKNOWN   /* it may have been done */
+};
+/* "pawl: certainly not done: " or "pawl: may have been done: " and the sentence on stderr; with OUTPUT_JSON
+ * also an object with "outcome" ("not-done" or "unknown"), "code" ("") and "why" on stdout. CLI_UNREACHABLE.
+ */
+int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

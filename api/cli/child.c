@@ -17,7 +17,7 @@ enum { EXIT_CANNOT_RUN = 127 };
 
 /* -- finding */
 
-static bool find_beside(const char *name, char path[CHILD_PATH_SIZE])
+bool child_find_beside(const char *name, int mode, char path[CHILD_PATH_SIZE])
 {
     ssize_t len = readlink("/proc/self/exe", path, CHILD_PATH_SIZE - 1);
     char *slash;
@@ -29,14 +29,14 @@ static bool find_beside(const char *name, char path[CHILD_PATH_SIZE])
     path[len] = '\0';
     slash = strrchr(path, '/');
     room = (size_t)(path + CHILD_PATH_SIZE - slash - 1);
-    return slash != NULL && (size_t)snprintf(slash + 1, room, "%s", name) < room && access(path, X_OK) == 0;
+    return slash != NULL && (size_t)snprintf(slash + 1, room, "%s", name) < room && access(path, mode) == 0;
 }
 
 bool child_find(const char *name, char path[CHILD_PATH_SIZE])
 {
     const char *at = getenv("PATH");
 
-    if (find_beside(name, path)) {
+    if (child_find_beside(name, X_OK, path)) {
         return true;
     }
     for (at = at != NULL ? at : "/usr/local/bin:/usr/bin:/bin"; *at != '\0'; at += *at == ':') {

@@ -31,6 +31,9 @@ struct child {
 
 /* The program of this name beside this very program, else in PATH. false: there is none. */
 bool child_find(const char *name, char path[CHILD_PATH_SIZE]);
+/* The file of this name, which may lead from the directory of this very program ("../lib/pawl/x"), if we may
+ * read or run it: mode as of access(2). */
+bool child_find_beside(const char *name, int mode, char path[CHILD_PATH_SIZE]);
 /* argv[0] is the path. false: it could not even be forked. */
 bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv);
 /* A line to its stdin; false: it reads no more. */

@@ -4,11 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "api/cli/print.h"
 
-enum { SENTENCE_BYTES = 2048 };
+enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256 };
 
 __attribute__((format(printf, 2, 0))) static void say(const char *before, const char *format, va_list args)
 {
@@ -39,26 +40,24 @@ void cli_hint(const char *format, ...)
     va_end(args);
 }
 
-void *cli_alloc(size_t size)
-{
-    return cli_realloc(NULL, size);
-}
-
-void *cli_realloc(void *old, size_t size)
-{
-    void *memory = realloc(old, size > 0 ? size : 1);
-
-    if (memory == NULL) {
-        fputs("pawl: out of memory\n", stderr);
-        exit(CLI_BUG);
-    }
-    return memory;
-}
-
 uint64_t cli_now_ms(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int cli_confirm(const char *name)
+{
+    char typed[TYPED_SIZE] = "";
+    size_t len = strlen(name);
+
+    fflush(stdout);
+    fprintf(stderr, "Type \"%s\" to go on: ", name);
+    fflush(stderr);
+    return fgets(typed, sizeof(typed), stdin) != NULL && strncmp(typed, name, len) == 0 &&
+                   strcmp(typed + len, "\n") == 0
+               ? CLI_GO_ON
+               : cli_fail(CLI_REFUSED, "nothing was changed");
 }

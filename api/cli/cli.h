@@ -3,8 +3,9 @@
 #ifndef PAWL_CLI_CLI_H
 #define PAWL_CLI_CLI_H
 
-#include <stddef.h>
 #include <stdint.h>
+
+#include "api/cli/memory.h"
 
 /* docs/contract.md, "Commands". The status of a refusal by a service is that of its problem
  * (api/problems.def). */
@@ -23,34 +24,27 @@ enum cli_status {
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A second line for it: what to do. */
 void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Memory or nothing: being out of memory ends the program (70). */
-void *cli_alloc(size_t size);
-void *cli_realloc(void *old, size_t size);
 /* Milliseconds of the monotonic clock, the same in all processes of the machine. */
 uint64_t cli_now_ms(void);
 
+/* "Type the name to go on", for what cannot be undone: CLI_GO_ON when it was typed, the whole name and
+ * nothing else; else has said that nothing was changed, and CLI_REFUSED. */
+int cli_confirm(const char *name);
+
 /* Each command gets the arguments from its own name on and returns the exit status. */
+int cli_verb(int argc, char **argv); /* whatever stands in the table of verbs.c */
 int cli_acquire(int argc, char **argv);
-int cli_renew(int argc, char **argv);
-int cli_release(int argc, char **argv);
-int cli_get(int argc, char **argv);
 int cli_watch(int argc, char **argv);
-int cli_history(int argc, char **argv);
-int cli_force_release(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_completion(int argc, char **argv);
-int cli_ls(int argc, char **argv);
 int cli_run(int argc, char **argv);
-int cli_put(int argc, char **argv);
-int cli_cat(int argc, char **argv);
-int cli_rm(int argc, char **argv);
 int cli_dev(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_demo_worker(int argc, char **argv);
 int cli_demo_relay(int argc, char **argv);
-int cli_resolve(int argc, char **argv);
-int cli_routes(int argc, char **argv);
+int cli_drill(int argc, char **argv);
 int cli_keygen(int argc, char **argv);
 int cli_verify(int argc, char **argv);
+int cli_store(int argc, char **argv);
 
 #endif

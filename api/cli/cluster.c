@@ -1,69 +1,291 @@
-/* cluster.c - a private redis-server, a lease service and a gateway, as children of this process. */
-#include "api/cli/cluster.h"
-
+/* cluster.c - a private redis-server, a lease service and a gateway, as children of this process; and what
+ * they have on disk.
+ *
+ * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
+ * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
+ * (Redis), state-lease and state-gateway (the services' state directories). */
 #include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netdb.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include "api/cli/address.h"
 #include "api/cli/cli.h"
+#include "api/cli/cluster.h"
+#include "api/cli/demo/redis_ask.h"
 #include "api/cli/print.h"
-#include "api/cli/redis_ping.h"
 #include "api/cli/words.h"
 #include "api/client/http_client.h"
+#include "shared/token/token.h"
 
 enum {
     START_MS = 15000, /* for each of the three to be there */
     LOAD_MS = 60000,  /* for Redis to have read its file */
     READY_REQUEST_MS = 3000,
     LOOK_AGAIN_MS = 20,
-    END_MS = 8000 /* the services promise 5 s */
+    END_MS = 8000, /* the services promise 5 s */
+    OPEN_DIRECTORIES = 16,
+    HOST_SIZE = 128
 };
 
 #define LISTENING "listening on http://"
 
-static int cluster_redis(struct cluster *cluster, const char *const *wrap);
-static int cluster_store(struct cluster *cluster);
-static int cluster_service(struct cluster *cluster, struct cluster_member *member, const char *program,
-                           const char *listen, char url[CLUSTER_URL_SIZE]);
-static int cluster_ready(struct cluster *cluster, const char *name, const char *url);
+/* false, and path is empty: too long. */
+static bool join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
+{
+    size_t len = strlen(directory), more = strlen(name);
+    bool fits = len + 1 + more < CHILD_PATH_SIZE;
 
-int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
+    path[0] = '\0';
+    if (fits) {
+        memcpy(path, directory, len);
+        path[len] = '/';
+        memcpy(path + len + 1, name, more + 1);
+    }
+    return fits;
+}
+
+static bool there_is(const char *directory, const char *name)
+{
+    char path[CHILD_PATH_SIZE];
+
+    return join(path, directory, name) && access(path, F_OK) == 0;
+}
+
+/* -- the temporary directory */
+
+static int run_open(struct cluster_files *files)
+{
+    const char *base = getenv("TMPDIR");
+
+    /* The address of a Unix socket is short (unix(7)). */
+    if (base == NULL || *base != '/' ||
+        strlen(base) + sizeof("/pawl-XXXXXX/redis.sock") > sizeof(((struct sockaddr_un *)0)->sun_path)) {
+        base = "/tmp";
+    }
+    join(files->run, base, "pawl-XXXXXX");
+    if (mkdtemp(files->run) == NULL) {
+        int error = errno;
+
+        files->run[0] = '\0';
+        return cli_fail(CLI_CONFIG, "no temporary directory can be made in %s: %s", base, strerror(error));
+    }
+    join(files->socket, files->run, "redis.sock");
+    return CLI_GO_ON;
+}
+
+/* -- the data directory */
+
+static bool is_empty(const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    return directory != NULL && count == 0;
+}
+
+static int data_lock(struct cluster_files *files)
+{
+    char path[CHILD_PATH_SIZE];
+
+    if (!join(path, files->data, "lock")) {
+        return cli_fail(CLI_CONFIG, "the path of --data is too long");
+    }
+    files->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (files->lock_fd < 0) {
+        return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
+    }
+    if (flock(files->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        return cli_fail(CLI_CONFIG, "another pawl dev is using %s: stop it, or name another directory",
+                        files->data);
+    }
+    return CLI_GO_ON;
+}
+
+static int data_open(struct cluster_files *files, const char *data)
+{
+    bool made = mkdir(data, 0700) == 0;
+
+    if (!made && errno != EEXIST) {
+        return cli_fail(CLI_CONFIG, "the directory %s cannot be made: %s", data, strerror(errno));
+    }
+    if (strlen(data) >= CHILD_PATH_SIZE || realpath(data, files->data) == NULL) {
+        return cli_fail(CLI_CONFIG, "%s is not a directory that can be used: %s", data, strerror(errno));
+    }
+    if (!made && !there_is(files->data, "lock") && !is_empty(files->data)) {
+        return cli_fail(CLI_CONFIG, "%s is neither empty nor a data directory of pawl dev: name another one",
+                        files->data);
+    }
+    return data_lock(files);
+}
+
+/* -- keys */
+
+static int keys_make(const char *path)
+{
+    char line[TOKEN_KEY_LINE_SIZE];
+    size_t len = token_keygen("dev", line, sizeof(line));
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool whole = fd >= 0 && write(fd, line, len) == (ssize_t)len && fsync(fd) == 0;
+
+    explicit_bzero(line, sizeof(line));
+    if (fd >= 0) {
+        close(fd);
+    }
+    return whole ? CLI_GO_ON : cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
+}
+
+static int keys_open(struct cluster_files *files)
+{
+    if (!join(files->keys, files->data, "keys")) {
+        return cli_fail(CLI_CONFIG, "the path of --data is too long");
+    }
+    if (there_is(files->data, "keys")) {
+        return CLI_GO_ON;
+    }
+    if (files->store_made) {
+        cli_fail(CLI_CONFIG, "%s is gone: no token that was signed with it could be verified", files->keys);
+        cli_hint("Put it back, or begin anew in an empty directory.");
+        return CLI_CONFIG;
+    }
+    return keys_make(files->keys);
+}
+
+static int files_open(struct cluster_files *files, const char *data)
 {
     int status;
 
-    memset(cluster, 0, sizeof(*cluster));
-    cluster->line = plan->line;
-    cluster->files.lock_fd = -1;
-    watch_open(&cluster->watch);
-    status = address_check(plan->listen_lease, "--listen-lease");
-    if (status == CLI_GO_ON) {
-        status = address_check(plan->listen_gateway, "--listen-gateway");
+    memset(files, 0, sizeof(*files));
+    files->lock_fd = -1;
+    status = run_open(files);
+    if (status == CLI_GO_ON && data != NULL) {
+        status = data_open(files, data);
+    } else if (status == CLI_GO_ON) {
+        memcpy(files->data, files->run, sizeof(files->data));
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_files_open(&cluster->files, plan->data);
+    if (status != CLI_GO_ON) {
+        return status;
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_redis(cluster, plan->redis_wrap);
+    if (!join(files->state_lease, files->data, "state-lease") ||
+        !join(files->state_gateway, files->data, "state-gateway")) {
+        return cli_fail(CLI_CONFIG, "the path of --data is too long");
     }
-    if (status == CLI_GO_ON && !cluster->files.store_made) {
-        status = cluster_store(cluster);
+    files->store_made = there_is(files->data, "store-made");
+    return keys_open(files);
+}
+
+static int files_note_store(struct cluster_files *files)
+{
+    char path[CHILD_PATH_SIZE];
+    int fd = join(path, files->data, "store-made") ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+    if (fd < 0 || fsync(fd) != 0) {
+        return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_service(cluster, &cluster->lease, "pawl-lease", plan->listen_lease,
-                                 cluster->lease_url);
+    close(fd);
+    files->store_made = true;
+    return CLI_GO_ON;
+}
+
+/* -- the end */
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)status;
+    (void)type;
+    (void)where;
+    remove(path);
+    return 0;
+}
+
+static void files_close(struct cluster_files *files)
+{
+    if (files->run[0] != '\0') {
+        nftw(files->run, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        files->run[0] = '\0';
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_service(cluster, &cluster->gateway, "pawl-gateway", plan->listen_gateway,
-                                 cluster->gateway_url);
+    if (files->lock_fd >= 0) {
+        close(files->lock_fd);
+        files->lock_fd = -1;
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_ready(cluster, "the lease service", cluster->lease_url);
+}
+
+/* -- whether one could listen at an address */
+
+/* The services share their ports (SO_REUSEPORT), so that two of them on one port do not notice each other:
+ * hence the look beforehand. */
+static struct addrinfo *address_read(const char *address)
+{
+    const struct addrinfo wanted = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                                    .ai_socktype = SOCK_STREAM};
+    const char *colon = strrchr(address, ':');
+    bool brackets = address[0] == '[' && colon != NULL && colon > address && colon[-1] == ']';
+    size_t len = colon != NULL ? (size_t)(colon - address) - (brackets ? 2 : 0) : 0;
+    struct addrinfo *found = NULL;
+    char host[HOST_SIZE];
+
+    if (len == 0 || len >= sizeof(host)) {
+        return NULL;
     }
-    return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
+    memcpy(host, address + brackets, len);
+    host[len] = '\0';
+    return getaddrinfo(host, colon + 1, &wanted, &found) == 0 ? found : NULL;
+}
+
+/* 0, or why not. Without SO_REUSEPORT of our own a port is taken by everyone who listens there. */
+static int try_to_bind(const struct addrinfo *at)
+{
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = 1, error = 0;
+
+    if (fd < 0) {
+        return errno;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); /* connections of before do not count */
+    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0) {
+        error = errno;
+    }
+    close(fd);
+    return error;
+}
+
+static int address_check(const char *address, const char *flag)
+{
+    struct addrinfo *at = address_read(address);
+    int error;
+
+    if (at == NULL) {
+        return cli_fail(CLI_CONFIG, "%s takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:0, not \"%s\"", flag,
+                        address);
+    }
+    error = try_to_bind(at);
+    freeaddrinfo(at);
+    if (error == EADDRINUSE) {
+        cli_fail(CLI_CONFIG, "%s is taken: another program listens there already", address);
+        cli_hint("Stop it, or choose another port: %s 127.0.0.1:0 takes a free one.", flag);
+        return CLI_CONFIG;
+    }
+    return error == 0 ? CLI_GO_ON
+                      : cli_fail(CLI_CONFIG, "nobody can listen on %s: %s", address, strerror(error));
 }
 
 /* -- what happens */
@@ -205,7 +427,7 @@ static int cluster_redis(struct cluster *cluster, const char *const *wrap)
     }
     if (status == CLI_GO_ON) {
         words_add(&words, (const char *const[]){program, NULL});
-        words_add_store(&words, files->socket, files->data, "always", "no");
+        words_add_store(&words, files->socket, files->data);
         status = start_child(cluster, &cluster->redis.child, "redis", words.at);
     }
     while (status == CLI_GO_ON && !redis_ping(files->socket)) {
@@ -250,7 +472,7 @@ static int cluster_store(struct cluster *cluster)
         cluster_tell_end(cluster);
         return WIFEXITED(maker->status) ? WEXITSTATUS(maker->status) : CLI_BUG;
     }
-    return status == CLI_GO_ON ? cluster_files_note_store(&cluster->files) : status;
+    return status == CLI_GO_ON ? files_note_store(&cluster->files) : status;
 }
 
 /* -- the services */
@@ -307,6 +529,43 @@ static int cluster_ready(struct cluster *cluster, const char *name, const char *
     return status;
 }
 
+/* -- starting all of it */
+
+int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
+{
+    int status;
+
+    memset(cluster, 0, sizeof(*cluster));
+    cluster->line = plan->line;
+    cluster->files.lock_fd = -1;
+    watch_open(&cluster->watch);
+    status = address_check(plan->listen_lease, "--listen-lease");
+    if (status == CLI_GO_ON) {
+        status = address_check(plan->listen_gateway, "--listen-gateway");
+    }
+    if (status == CLI_GO_ON) {
+        status = files_open(&cluster->files, plan->data);
+    }
+    if (status == CLI_GO_ON) {
+        status = cluster_redis(cluster, plan->redis_wrap);
+    }
+    if (status == CLI_GO_ON && !cluster->files.store_made) {
+        status = cluster_store(cluster);
+    }
+    if (status == CLI_GO_ON) {
+        status = cluster_service(cluster, &cluster->lease, "pawl-lease", plan->listen_lease,
+                                 cluster->lease_url);
+    }
+    if (status == CLI_GO_ON) {
+        status = cluster_service(cluster, &cluster->gateway, "pawl-gateway", plan->listen_gateway,
+                                 cluster->gateway_url);
+    }
+    if (status == CLI_GO_ON) {
+        status = cluster_ready(cluster, "the lease service", cluster->lease_url);
+    }
+    return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
+}
+
 /* -- the end */
 
 static void end_one(struct cluster *cluster, struct child *child)
@@ -334,6 +593,6 @@ void cluster_end(struct cluster *cluster)
     end_one(cluster, &cluster->lease.child);
     end_one(cluster, &cluster->maker.child);
     end_one(cluster, &cluster->redis.child);
-    cluster_files_close(&cluster->files);
+    files_close(&cluster->files);
     watch_close(&cluster->watch);
 }

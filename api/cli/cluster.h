@@ -9,10 +9,20 @@
 #ifndef PAWL_CLI_CLUSTER_H
 #define PAWL_CLI_CLUSTER_H
 
-#include "api/cli/cluster_files.h"
 #include "api/cli/watch.h"
 
 enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300, CLUSTER_WRAP_MAX = 6 };
+
+/* What it has on disk. */
+struct cluster_files {
+    char run[CHILD_PATH_SIZE];  /* a temporary directory that only we can enter; "": none yet */
+    char data[CHILD_PATH_SIZE]; /* where Redis keeps its file and the keys are; run itself, or the user's */
+    char keys[CHILD_PATH_SIZE]; /* the key file */
+    char state_lease[CHILD_PATH_SIZE], state_gateway[CHILD_PATH_SIZE]; /* state directories of the services */
+    char socket[CHILD_PATH_SIZE]; /* of Redis; short enough for a socket's address */
+    int lock_fd;                  /* -1: the data is ours alone anyway */
+    bool store_made;              /* the store in data was made before */
+};
 
 /* A service, and the last that it said. */
 struct cluster_member {

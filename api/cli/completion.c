@@ -1,13 +1,12 @@
 /* completion.c - pawl completion bash|zsh|fish: the few lines that a shell needs.
  *
- * They know no command and no flag: at each Tab they ask the program itself (flags_complete.h), which looks
+ * They know no command and no flag: at each Tab they ask the program itself (flags.h), which looks
  * into the tables that --help is made of. */
 #include <stdio.h>
 #include <string.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
-#include "api/cli/flags_complete.h"
 
 /* Names of leases come from the service; a shell that waits for Tab does not wait longer than a second for
  * them. */
@@ -133,7 +132,7 @@ static const struct shell {
 
 int cli_completion(int argc, char **argv)
 {
-    const struct flag flags[] = {{0}};
+    const struct option flags[] = {{0}};
     const struct usage usage = {
         .name = "completion",
         .arguments = "bash|zsh|fish",

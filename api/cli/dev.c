@@ -23,19 +23,12 @@ struct dev {
 
 static int dev_read(struct cluster_plan *plan, int argc, char **argv)
 {
-    const struct flag flags[] = {
-        {.name = "data",
-         .value = "DIR",
-         .help = "keep everything in DIR, and go on with it the next time",
-         .text = &plan->data},
-        {.name = "listen-lease",
-         .value = "ADDR:PORT",
-         .help = "the lease service (default " LEASE_DEFAULT ")",
-         .text = &plan->listen_lease},
-        {.name = "listen-gateway",
-         .value = "ADDR:PORT",
-         .help = "the gateway (default " GATEWAY_DEFAULT ")",
-         .text = &plan->listen_gateway},
+    const struct option flags[] = {
+        FLAG_ENV("data", "DIR", "keep everything in DIR, and go on with it the next time", &plan->data),
+        FLAG_ENV("listen-lease", "ADDR:PORT", "the lease service (default " LEASE_DEFAULT ")",
+                 &plan->listen_lease),
+        FLAG_ENV("listen-gateway", "ADDR:PORT", "the gateway (default " GATEWAY_DEFAULT ")",
+                 &plan->listen_gateway),
         {0},
     };
     const struct usage usage = {
@@ -49,9 +42,8 @@ static int dev_read(struct cluster_plan *plan, int argc, char **argv)
                    "Ctrl-C. Without --data everything is deleted at the end.",
         .flags = flags,
     };
-    const char *arguments[ARGUMENTS_MAX + 1];
 
-    return flags_read(&usage, argc, argv, arguments, NULL);
+    return flags_read(&usage, argc, argv, NULL, NULL);
 }
 
 static void dev_line(const char *name, const char *line)

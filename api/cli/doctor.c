@@ -1,36 +1,72 @@
 /* doctor.c - pawl doctor: what is wrong with an installation, and what to do.
  *
  *   doctor_read      flags                                    64 | 78, or go on
- *   doctor_services  both: reachable, version, clock, ready
+ *   doctor_service   each of the two: reachable, version, clock, ready
  *   doctor_store     Redis, when it was named                 78, or go on
  *   doctor_keys      the key file, and a lease of its own
  *   doctor_show      each finding with its remedy             0 | 1 */
-#include "api/cli/doctor.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <time.h>
 
+#include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "shared/json_write.h"
+#include "api/cli/store/verdict.h"
+#include "shared/token/name.h"
+#include "shared/token/token.h"
 
-enum { OWN_FLAGS = 6, OFFSET_MAX_MS = 2000 };
+enum {
+    CHECK_SIZE = 32,
+    TEXT_SIZE = 1024,
+    DOCTOR_FINDINGS_MAX = 40,
+    OWN_FLAGS = 6,
+    OFFSET_MAX_MS = 2000,
+    DATE_PRECISION_MS = 1000,
+    MEMORY_WARN_PERCENT = 75,
+    PROBE_TTL_MS = 5000,
+    PROBE_NAME_SIZE = 64
+};
+
+enum weight {
+    OK,
+    SKIPPED, /* not looked at; todo says how it would be */
+    PROBLEM
+};
+
+struct finding {
+    enum weight weight;
+    char check[CHECK_SIZE]; /* "lease clock" */
+    char what[TEXT_SIZE], todo[TEXT_SIZE];
+};
+
+struct doctor {
+    /* flags */
+    const char *lease_url, *gateway_url, *keys_file;
+    struct store_desk desk;
+    bool probe, trace;
+    enum output output;
+    /* what was found */
+    struct finding findings[DOCTOR_FINDINGS_MAX];
+    unsigned count;
+};
+
+struct service {
+    const char *label, *program, *flag, *base; /* "lease", "pawl-lease" */
+    enum ask_service to;
+};
 
 static int doctor_read(struct doctor *d, int argc, char **argv)
 {
-    struct flag flags[STORE_DESK_FLAGS + OWN_FLAGS + 1] = {
+    struct option flags[STORE_DESK_FLAGS + OWN_FLAGS + 1] = {
         flag_output(&d->output, "text|json"),
         flag_trace(&d->trace),
         flag_lease_url(&d->lease_url),
         flag_gateway_url(&d->gateway_url),
-        {.name = "keys",
-         .value = "FILE",
-         .help = "the key file of the services: look at it, too",
-         .text = &d->keys_file},
-        {.name = "probe",
-         .help = "take a lease of its own for a moment: do services, keys and store agree?",
-         .on = &d->probe},
+        FLAG_ENV("keys", "FILE", "the key file of the services: look at it, too", &d->keys_file),
+        FLAG_ON("probe", "take a lease of its own for a moment: do services, keys and store agree?",
+                &d->probe),
     };
     const struct usage usage = {
         .name = "doctor",
@@ -47,34 +83,31 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
             "Exit status: 0 nothing is wrong, 1 something is.",
         .flags = flags,
     };
-    const char *arguments[ARGUMENTS_MAX + 1];
 
     store_desk_flags(&d->desk, flags + OWN_FLAGS);
-    return flags_read(&usage, argc, argv, arguments, NULL);
+    return flags_read(&usage, argc, argv, NULL, NULL);
 }
 
 /* -- findings */
 
-struct doctor_finding *doctor_add(struct doctor *doctor, enum doctor_weight weight, const char *check)
+/* of: "lease" or "gateway", in front of the check; or "". format: what was found; todo: the remedy. */
+__attribute__((format(printf, 6, 7))) static void found(struct doctor *doctor, enum weight weight,
+                                                        const char *of, const char *check, const char *todo,
+                                                        const char *format, ...)
 {
     unsigned at = doctor->count < DOCTOR_FINDINGS_MAX ? doctor->count++ : DOCTOR_FINDINGS_MAX - 1;
-    struct doctor_finding *finding = &doctor->findings[at];
-
-    *finding = (struct doctor_finding){.weight = weight};
-    snprintf(finding->check, sizeof(finding->check), "%s", check);
-    return finding;
-}
-
-void doctor_say(char text[DOCTOR_TEXT_SIZE], const char *format, ...)
-{
+    struct finding *finding = &doctor->findings[at];
     va_list args;
 
+    *finding = (struct finding){.weight = weight};
+    snprintf(finding->check, sizeof(finding->check), "%s%s%s", of, *of != '\0' ? " " : "", check);
+    snprintf(finding->todo, sizeof(finding->todo), "%s", todo);
     va_start(args, format);
-    vsnprintf(text, DOCTOR_TEXT_SIZE, format, args);
+    vsnprintf(finding->what, sizeof(finding->what), format, args);
     va_end(args);
 }
 
-int64_t doctor_now_ms(void)
+static int64_t wall_ms(void)
 {
     struct timespec now;
 
@@ -82,91 +115,412 @@ int64_t doctor_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void doctor_clock(struct doctor *doctor, const char *check, const char *whose, int64_t offset_ms,
-                  int64_t precision_ms)
+/* theirs_ms was read between two looks at this machine's clock; precision_ms: what the reading may be wrong
+ * by. */
+static void compare_clock(struct doctor *doctor, const char *of, const char *check, const char *whose,
+                          int64_t theirs_ms, int64_t before_ms, int64_t after_ms, int64_t precision_ms)
 {
+    int64_t offset_ms = theirs_ms - (before_ms + (after_ms - before_ms) / 2);
     int64_t apart_ms = offset_ms < 0 ? -offset_ms : offset_ms;
-    bool differs = apart_ms > OFFSET_MAX_MS + precision_ms;
-    struct doctor_finding *finding = doctor_add(doctor, differs ? DOCTOR_PROBLEM : DOCTOR_OK, check);
     char duration[PRINT_DURATION_SIZE];
 
+    precision_ms += after_ms - before_ms;
+    bool differs = apart_ms > OFFSET_MAX_MS + precision_ms;
     print_duration(duration, apart_ms);
-    if (!differs) {
-        doctor_say(finding->what, "%s agrees with this machine's, as far as can be told", whose);
+    if (differs) {
+        found(doctor, PROBLEM, of, check,
+              "Let NTP set the clocks of all hosts (chrony, systemd-timesyncd). No lease depends on it, but "
+              "the "
+              "times in histories and logs do.",
+              "%s is %s %s this machine's", whose, duration, offset_ms > 0 ? "ahead of" : "behind");
+    } else {
+        found(doctor, OK, of, check, "", "%s agrees with this machine's, as far as can be told", whose);
+    }
+}
+
+/* -- both services, as their health pages tell it
+ *
+ *   /version   reachable; the right program, of this version; Date: its clock
+ *   /readyz    200, or which of its checks fails */
+
+static void tell_no_service(struct doctor *doctor, const struct service *service, const char *url,
+                            const char *why)
+{
+    char todo[TEXT_SIZE];
+
+    snprintf(todo, sizeof(todo),
+             "Start %s, or say where it is: %s URL. (pawl dev starts one to try things out.)",
+             service->program, service->flag);
+    found(doctor, PROBLEM, service->label, "service", todo, "%s cannot be reached: %s", url, why);
+}
+
+/* Whether it is what it should be. */
+static bool look_at_version(struct doctor *doctor, const struct service *service, const struct ask *ask)
+{
+    struct bytes version = ask_text(ask->json, "version"), name = ask_text(ask->json, "name");
+    bool same = bytes_are(version, PAWL_VERSION);
+    char todo[TEXT_SIZE];
+
+    if (ask->answer.status != 200 || !bytes_are(name, service->program)) {
+        snprintf(todo, sizeof(todo), "Is %s right? Something else may have the port, or stand in between.",
+                 service->flag);
+        found(doctor, PROBLEM, service->label, "service", todo, "%s answered %u, and not as %s does",
+              ask->url, ask->answer.status, service->program);
+        return false;
+    }
+    found(doctor, same ? OK : PROBLEM, service->label, "version",
+          same ? "" : "Install the same version everywhere.", "%s is %.*s%s%s", service->program,
+          (int)version.len, version.at, same ? "" : ", and this pawl is ", same ? "" : PAWL_VERSION);
+    return true;
+}
+
+static void look_at_clock(struct doctor *doctor, const struct service *service, const char *date,
+                          int64_t before_ms)
+{
+    struct tm broken = {0};
+
+    if (strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) { /* RFC 9110: it may be left out */
+        compare_clock(doctor, service->label, "clock", service->program,
+                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, wall_ms(),
+                      DATE_PRECISION_MS);
+    }
+}
+
+/* Before it is full: grants, sessions and writes end at 90 %. */
+static void look_at_memory(struct doctor *doctor, const struct service *service, const struct json *memory)
+{
+    int64_t used = ask_int(memory, "used_bytes"), allowed = ask_int(memory, "allowed_bytes");
+    bool fits = used / MEMORY_WARN_PERCENT < allowed / 100;
+
+    if (allowed > 0 && used > 0) {
+        found(doctor, fits ? OK : PROBLEM, service->label, "memory",
+              fits ? ""
+                   : "From 90 % on nothing new is granted, opened or written (store-full): give Redis more "
+                     "(maxmemory; --store-memory-max of both services), or delete stored resources.",
+              "the store uses %" PRId64 " of the %" PRId64 " bytes that %s allows it", used, allowed,
+              service->program);
+    }
+}
+
+/* A problem says in its detail what is wrong and what to do now. */
+static void look_at_ready(struct doctor *doctor, const struct service *service, struct ask *ask)
+{
+    bool answered = ask_try(ask) == HTTP_CLIENT_ANSWERED;
+    struct bytes detail = ask_text(ask->json, "detail");
+    char todo[TEXT_SIZE];
+
+    if (answered && ask->answer.status == 200) {
+        if (detail.len == 0) {
+            found(doctor, OK, service->label, "ready", "", "%s is ready", service->program);
+        } else {
+            found(doctor, PROBLEM, service->label, "ready",
+                  "pawl store status, run where Redis can be reached, says more.",
+                  "%s serves, but not all of it: %.*s", service->program, (int)detail.len, detail.at);
+        }
+        look_at_memory(doctor, service,
+                       json_get_object(ask->json, "store_memory", &(enum json_found){JSON_ABSENT}));
         return;
     }
-    doctor_say(finding->what, "%s is %s %s this machine's", whose, duration,
-               offset_ms > 0 ? "ahead of" : "behind");
-    doctor_say(
-        finding->todo,
-        "Let NTP set the clocks of all hosts (chrony, systemd-timesyncd). No lease depends on it, but the "
-        "times in histories and logs do.");
+    snprintf(
+        todo, sizeof(todo),
+        "pawl store status, run where Redis can be reached, says what the store needs; the log of %s has the "
+        "rest.",
+        service->program);
+    if (answered) {
+        found(doctor, PROBLEM, service->label, "ready", todo, "%s is not ready (%u): %.*s", service->program,
+              ask->answer.status, (int)detail.len, detail.at != NULL ? detail.at : "");
+    } else {
+        found(doctor, PROBLEM, service->label, "ready", todo, "%s did not say whether it is ready: %s",
+              service->program, ask->answer.why);
+    }
+}
+
+/* Whether it answered as it should. */
+static bool doctor_service(struct doctor *doctor, const struct service *service)
+{
+    struct ask version = {.what = "doctor", .trace = doctor->trace, .request.method = "GET"};
+    struct ask ready = {.what = "doctor",
+                        .wants = ASK_JSON,
+                        .needs = "status checks",
+                        .trace = doctor->trace,
+                        .request.method = "GET"};
+    int64_t before_ms = wall_ms();
+    bool right = false;
+
+    if (ask_service(&version, service->to, service->base, "/version") != CLI_GO_ON) {
+        tell_no_service(doctor, service, service->base, "this is not an address");
+    } else if (ask_try(&version) != HTTP_CLIENT_ANSWERED) {
+        tell_no_service(doctor, service, version.url, version.answer.why);
+    } else {
+        right = look_at_version(doctor, service, &version);
+    }
+    if (right) {
+        look_at_clock(doctor, service, version.answer.date, before_ms);
+        ask_service(&ready, service->to, service->base, "/readyz");
+        look_at_ready(doctor, service, &ready);
+    }
+    ask_done(&version);
+    ask_done(&ready);
+    return right;
+}
+
+/* -- Redis: what it could lose, and what the store says of itself */
+
+static void tell_store(struct doctor *doctor, const struct store_facts *facts)
+{
+    struct store_verdict verdict = {0};
+    const char *advice = store_advice(doctor->desk.store);
+
+    store_verdict_make(facts, &verdict);
+    for (unsigned i = 0; i < verdict.count; i++) {
+        found(doctor, PROBLEM, "", "store", verdict.findings[i].todo, "%s", verdict.findings[i].what);
+    }
+    if (verdict.count == 0) {
+        found(doctor, OK, "", "store", "",
+              "Redis %s keeps what it is told, and the store is whole and admitted", facts->redis_version);
+    }
+    if (advice[0] != '\0') {
+        found(doctor, OK, "", "redis settings", "",
+              "%s, 0 is better: so long after a backup with --rdb, or after the last replica, a new "
+              "replication stream begins, and the store is admitted once more",
+              advice);
+    }
+}
+
+static int doctor_store(struct doctor *doctor)
+{
+    struct store_facts facts = {0};
+    const char *detail = NULL, *misled;
+    int64_t before_ms;
+    int status;
+
+    if (doctor->desk.redis == NULL) {
+        found(
+            doctor, SKIPPED, "", "redis",
+            "Say where it is: --redis URL, with --redis-password-file FILE if it has one; or set PAWL_REDIS.",
+            "Redis itself was not looked at");
+        return CLI_GO_ON;
+    }
+    status = store_desk_open(&doctor->desk);
+    before_ms = wall_ms();
+    if (status == CLI_GO_ON) {
+        status = store_facts_read(&doctor->desk, &facts);
+    }
+    if (status == CLI_GO_ON) {
+        int64_t after_ms = wall_ms();
+
+        tell_store(doctor, &facts);
+        if (facts.now_ms > 0) {
+            compare_clock(doctor, "", "redis clock", "the clock of Redis' host", facts.now_ms, before_ms,
+                          after_ms, 0);
+        }
+    }
+    misled = doctor->desk.store != NULL ? store_misled(doctor->desk.store) : NULL;
+    if (misled != NULL) {
+        store_not_ready(doctor->desk.store, &detail);
+        found(doctor, PROBLEM, "", "redis", misled, "%s", detail);
+    } else if (status == CLI_UNREACHABLE) {
+        found(doctor, PROBLEM, "", "redis",
+              "Start Redis, or say where it is: --redis URL; its user and password are in PAWL_REDIS or "
+              "--redis-password-file.",
+              "%s cannot be reached, or does not let us in", doctor->desk.redis);
+    }
+    store_facts_done(&facts);
+    store_desk_close(&doctor->desk);
+    return misled != NULL || status == CLI_UNREACHABLE ? CLI_GO_ON : status;
+}
+
+/* -- the key file, and whether both services have the same keys and the same store
+ *
+ * That the gateway takes what the lease service signs can only be seen by trying: --probe takes a lease with
+ * a name that nobody else has, asks the gateway whether its token may act, and gives it back. */
+
+struct probe {
+    struct doctor *doctor;
+    char name[PROBE_NAME_SIZE], lease_id[23], token[TOKEN_HEADER_SIZE];
+};
+
+static struct token_keys *look_at_file(struct doctor *doctor)
+{
+    char why[TEXT_SIZE];
+    struct token_keys *keys;
+
+    if (doctor->keys_file == NULL) {
+        found(doctor, SKIPPED, "", "key file", "Name it: --keys FILE.", "the key file was not looked at");
+        return NULL;
+    }
+    keys = token_keys_load(doctor->keys_file, why, sizeof(why));
+    if (keys == NULL) {
+        found(doctor, PROBLEM, "", "key file",
+              "pawl keygen --out FILE makes one (after others could read one: a new one); both services read "
+              "the "
+              "same.",
+              "%s", why);
+    } else {
+        found(doctor, OK, "", "key file", "", "%s can be used", doctor->keys_file);
+    }
+    return keys;
+}
+
+static int probe_acquire(struct probe *p)
+{
+    struct ask ask = {.what = "doctor",
+                      .wants = ASK_GRANT,
+                      .lease_id = p->lease_id,
+                      .trace = p->doctor->trace,
+                      .request.method = "POST"};
+    char body[2 * PROBE_NAME_SIZE];
+    int status = ask_lease(&ask, p->doctor->lease_url, p->name);
+
+    if (status == CLI_GO_ON) {
+        snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"pawl doctor\",\"ttl_ms\":%d}",
+                 p->lease_id, PROBE_TTL_MS);
+        ask.request.body = bytes_of(body);
+        ask_header(&ask, "Content-Type", BYTES("application/json"));
+        status = ask_send(&ask);
+    }
+    if (status == CLI_GO_ON) {
+        snprintf(p->token, sizeof(p->token), "%s", ask_text(ask.json, "fencing_token").at);
+    }
+    ask_done(&ask);
+    return status;
+}
+
+static void probe_release(const struct probe *p)
+{
+    struct ask ask = {
+        .what = "doctor", .wants = ASK_RELEASED, .trace = p->doctor->trace, .request.method = "DELETE"};
+
+    if (ask_lease(&ask, p->doctor->lease_url, p->name) == CLI_GO_ON) {
+        ask_header(&ask, "Lease-Id", bytes_of(p->lease_id));
+        ask_try(&ask); /* if it does not arrive, the lease is over in a moment anyway */
+    }
+    ask_done(&ask);
+}
+
+static void probe_signature(const struct probe *p, const struct token_keys *keys)
+{
+    struct token_claim claim;
+    bool good = token_verify(keys, bytes_of(p->token), &claim) == TOKEN_GOOD;
+
+    found(p->doctor, good ? OK : PROBLEM, "", "signature",
+          good ? "" : "Give pawl-lease this file (--keys), or send it SIGHUP to read it again.",
+          good ? "pawl-lease signs with a key of %s" : "pawl-lease does not sign with a key of %s",
+          p->doctor->keys_file);
+}
+
+static const char *remedy_of(const struct ask *ask)
+{
+    if (ask_is_problem(ask, "bad-signature")) {
+        return "Give both services the same key file (--keys), and send them SIGHUP to read it again.";
+    }
+    if (ask_is_problem(ask, "unissued-token") || ask_is_problem(ask, "stale-token") ||
+        ask_is_problem(ask, "lease-expired") || ask_is_problem(ask, "wrong-store")) {
+        return "Give both services the same Redis (--redis): the gateway does not know this grant.";
+    }
+    return "Its log says more; the code of the problem is in the answer.";
+}
+
+static void probe_check(const struct probe *p)
+{
+    struct ask ask = {
+        .what = "doctor", .wants = ASK_ACCEPTED, .trace = p->doctor->trace, .request.method = "GET"};
+    char path[PROBE_NAME_SIZE + sizeof("/v1/check/")];
+    bool asked;
+
+    snprintf(path, sizeof(path), "/v1/check/%s", p->name);
+    asked = ask_service(&ask, ASK_GATEWAY, p->doctor->gateway_url, path) == CLI_GO_ON;
+    ask_header(&ask, "Fencing-Token", bytes_of(p->token));
+    asked = asked && ask_try(&ask) == HTTP_CLIENT_ANSWERED;
+    if (asked && ask.answer.status == 200) {
+        found(p->doctor, OK, "", "probe", "", "pawl-gateway takes a token that pawl-lease has just granted");
+    } else if (asked) {
+        found(p->doctor, PROBLEM, "", "probe", remedy_of(&ask),
+              "pawl-gateway refuses a token that pawl-lease has just granted: %u %s", ask.answer.status,
+              ask.answer.fencing_status);
+    } else {
+        found(p->doctor, PROBLEM, "", "probe", "Is --gateway-url right?", "pawl-gateway did not answer: %s",
+              ask.answer.why);
+    }
+    ask_done(&ask);
+}
+
+static void probe(struct doctor *doctor, const struct token_keys *keys)
+{
+    struct probe p = {.doctor = doctor};
+
+    name_new_lease_id(p.lease_id);
+    snprintf(p.name, sizeof(p.name), "pawl-doctor:%s", p.lease_id);
+    name_new_lease_id(p.lease_id); /* the name is public, the lease_id is not */
+    if (probe_acquire(&p) != CLI_GO_ON) {
+        found(doctor, PROBLEM, "", "probe", "What it said stands on standard error.",
+              "pawl-lease did not grant a lease that nobody else wants");
+    } else {
+        if (keys != NULL) {
+            probe_signature(&p, keys);
+        }
+        probe_check(&p);
+    }
+    probe_release(&p);
+    explicit_bzero(p.lease_id, sizeof(p.lease_id));
+}
+
+enum answers { ONE_IS_SILENT, BOTH_ANSWER };
+
+static void doctor_keys(struct doctor *doctor, enum answers answers)
+{
+    struct token_keys *keys = look_at_file(doctor);
+
+    if (doctor->probe && answers == BOTH_ANSWER) {
+        probe(doctor, keys);
+    } else {
+        found(doctor, SKIPPED, "", "probe",
+              doctor->probe ? "Both services must answer for that."
+                            : "--probe takes a lease of its own for a moment.",
+              "whether both services have the same keys and the same store was not tried");
+    }
+    token_keys_free(keys);
 }
 
 /* -- telling */
 
-static const char *weight_name(enum doctor_weight weight)
-{
-    switch (weight) {
-    case DOCTOR_OK: return "ok";
-    case DOCTOR_SKIPPED: return "not checked";
-    case DOCTOR_PROBLEM: break;
-    }
-    return "problem";
-}
+static const char *const weights[] = {[OK] = "ok", [SKIPPED] = "not checked", [PROBLEM] = "problem"};
 
 static void show_json(const struct doctor *doctor, bool healthy)
 {
     struct json_out out;
-    struct bytes text;
 
-    json_out_init(&out);
-    json_object(&out, NULL);
+    print_json_begin(&out);
     json_bool(&out, "healthy", healthy);
     json_list(&out, "findings");
-    for (unsigned i = 0; i < doctor->count; i++) {
-        const struct doctor_finding *finding = &doctor->findings[i];
-
+    for (const struct finding *at = doctor->findings; at < doctor->findings + doctor->count; at++) {
         json_object(&out, NULL);
-        json_text(&out, "check", bytes_of(finding->check));
-        json_text(&out, "status", bytes_of(weight_name(finding->weight)));
-        json_text(&out, "what", bytes_of(finding->what));
-        json_text(&out, "remedy", bytes_of(finding->todo));
+        json_text(&out, "check", bytes_of(at->check));
+        json_text(&out, "status", bytes_of(weights[at->weight]));
+        json_text(&out, "what", bytes_of(at->what));
+        json_text(&out, "remedy", bytes_of(at->todo));
         json_object_end(&out);
     }
     json_list_end(&out);
-    json_object_end(&out);
-    text = json_out_bytes(&out);
-    printf("%.*s\n", (int)text.len, text.at);
-    json_out_done(&out);
-}
-
-static void show_text(const struct doctor *doctor)
-{
-    for (unsigned i = 0; i < doctor->count; i++) {
-        const struct doctor_finding *finding = &doctor->findings[i];
-
-        printf("%-11s  %-16s  ", weight_name(finding->weight), finding->check);
-        print_safe(stdout, bytes_of(finding->what));
-        if (finding->todo[0] != '\0') {
-            printf("\n%31s", "");
-            print_safe(stdout, bytes_of(finding->todo));
-        }
-        putchar('\n');
-    }
+    print_json_end(&out);
 }
 
 static int doctor_show(const struct doctor *doctor)
 {
     bool healthy = true;
 
-    for (unsigned i = 0; i < doctor->count; i++) {
-        healthy = healthy && doctor->findings[i].weight != DOCTOR_PROBLEM;
+    for (const struct finding *at = doctor->findings; at < doctor->findings + doctor->count; at++) {
+        healthy = healthy && at->weight != PROBLEM;
+        if (doctor->output == OUTPUT_TEXT) {
+            printf("%-11s  %-16s  ", weights[at->weight], at->check);
+            print_safe(stdout, bytes_of(at->what));
+            printf(at->todo[0] != '\0' ? "\n%31s" : "%s", "");
+            print_safe(stdout, bytes_of(at->todo));
+            putchar('\n');
+        }
     }
     if (doctor->output == OUTPUT_JSON) {
         show_json(doctor, healthy);
-    } else {
-        show_text(doctor);
     }
     return healthy ? CLI_OK : CLI_REFUSED;
 }
@@ -175,13 +529,18 @@ int cli_doctor(int argc, char **argv)
 {
     struct doctor doctor = {0};
     int status = doctor_read(&doctor, argc, argv);
+    const struct service lease = {"lease", "pawl-lease", "--lease-url", doctor.lease_url, ASK_LEASE_SERVICE};
+    const struct service gateway = {"gateway", "pawl-gateway", "--gateway-url", doctor.gateway_url,
+                                    ASK_GATEWAY};
+    bool both = false;
 
     if (status == CLI_GO_ON) {
-        doctor_services(&doctor);
+        both = doctor_service(&doctor, &lease);
+        both = doctor_service(&doctor, &gateway) && both;
         status = doctor_store(&doctor);
     }
     if (status == CLI_GO_ON) {
-        doctor_keys(&doctor);
+        doctor_keys(&doctor, both ? BOTH_ANSWER : ONE_IS_SILENT);
         status = doctor_show(&doctor);
     }
     return status;

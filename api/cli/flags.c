@@ -1,103 +1,82 @@
-/* flags.c - the flags of one command, on top of getopt_long. */
+/* flags.c - the flags of one command: read from the environment and the command line, shown by --help, and
+ * completed in a shell. */
 #include "api/cli/flags.h"
 
 #include <assert.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/flag_value.h"
-#include "api/cli/flags_complete.h"
+#include "api/cli/environment.h"
 #include "api/cli/suggest.h"
 
-enum { LONG_BASE = 256, HELP = 'h', LETTERS_SIZE = 2 * FLAGS_MAX + 8, NAME_SIZE = 64, SUM_SIZE = 64 };
+enum { NAME_SIZE = 64, WORD_SIZE = 128, WIDTH = 26, COMMANDS_MAX = 40 };
 
-/* -- help */
-
-static void print_flag(const struct flag *flag)
+static void print_flag(const struct option *flag)
 {
-    char sum[SUM_SIZE];
-    int len = flag->letter != '\0' ? snprintf(sum, sizeof(sum), "-%c, --%s", flag->letter, flag->name)
-                                   : snprintf(sum, sizeof(sum), "    --%s", flag->name);
+    char before[] = {'-', flag->letter, ',', ' ', '\0'};
 
-    if (flag->value != NULL) {
-        snprintf(sum + len, sizeof(sum) - (size_t)len, " %s", flag->value);
-    }
-    if (strlen(sum) <= 26) {
-        printf("  %-26s  %s\n", sum, flag->help);
-    } else {
-        printf("  %s\n  %26s  %s\n", sum, "", flag->help);
-    }
+    options_print_row(flag, flag->letter != '\0' ? before : "    ", WIDTH, "");
 }
 
 static int print_help(const struct usage *usage)
 {
-    printf("Examples:\n%s\nUsage: pawl %s%s%s%s\n\n%s\n", usage->examples, usage->name,
+    printf("Examples:\n%s\nUsage: pawl %s%s%s%s\n\n%s\n\nFlags:\n", usage->examples, usage->name,
            *usage->arguments != '\0' ? " " : "", usage->arguments,
            strstr(usage->arguments, "[flags]") != NULL ? "" : " [flags]", usage->summary);
-    printf("\nFlags:\n");
-    for (const struct flag *flag = usage->flags; flag->name != NULL; flag++) {
+    for (const struct option *flag = usage->flags; flag->name != NULL; flag++) {
         print_flag(flag);
     }
-    print_flag(&(struct flag){.name = "help", .letter = HELP, .help = "this text"});
+    print_flag(&(struct option){.name = "help", .letter = 'h', .help = "this text"});
     return CLI_OK;
+}
+
+/* source: how the sentence calls it. */
+static int value_set(const struct option *flag, const char *source, const char *text)
+{
+    char wanted[WORD_SIZE];
+
+    options_wanted(flag, wanted, sizeof(wanted));
+    return options_set(flag, text)
+               ? CLI_GO_ON
+               : cli_fail(CLI_USAGE, "%s was given \"%s\"; it takes %s", source, text, wanted);
+}
+
+static int values_from_environment(const struct option *flag)
+{
+    char name[NAME_SIZE];
+    int status = CLI_GO_ON;
+
+    for (; flag->name != NULL && status == CLI_GO_ON; flag++) {
+        const char *value;
+
+        options_variable(flag->name, name, sizeof(name));
+        value = flag->command_line_only || flag->kind == OPTION_FLAG ? NULL : getenv(name);
+        assert(flag->command_line_only || flag->kind == OPTION_FLAG || environment_knows(name));
+        status = value != NULL && *value != '\0' ? value_set(flag, name, value) : CLI_GO_ON;
+    }
+    return status;
+}
+
+int flags_check_line(const char *flag, const char *value)
+{
+    for (const char *at = value != NULL ? value : ""; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f) {
+            return cli_fail(CLI_USAGE, "%s must be one line of plain text", flag);
+        }
+    }
+    return CLI_GO_ON;
 }
 
 /* -- the command line */
 
-/* What getopt_long wants, made of the flags. */
-struct table {
-    struct option options[FLAGS_MAX + 2];
-    char letters[LETTERS_SIZE];
-    unsigned count;
-};
-
-static void table_make(struct table *table, const struct usage *usage)
+static int fail_unknown(const struct usage *usage, const char *shown)
 {
-    size_t len = 0;
-
-    memset(table, 0, sizeof(*table));
-    len += (size_t)snprintf(table->letters, sizeof(table->letters), "%s:h",
-                            usage->order == FLAGS_FIRST ? "+" : "");
-    for (const struct flag *flag = usage->flags; flag->name != NULL; flag++) {
-        assert(table->count < FLAGS_MAX);
-        table->options[table->count] = (struct option){flag->name,
-                                                       flag->on != NULL ? no_argument : required_argument,
-                                                       NULL, LONG_BASE + (int)table->count};
-        table->count++;
-        if (flag->letter != '\0') {
-            len += (size_t)snprintf(table->letters + len, sizeof(table->letters) - len, "%c%s", flag->letter,
-                                    flag->on != NULL ? "" : ":");
-        }
-    }
-    table->options[table->count] = (struct option){"help", no_argument, NULL, HELP};
-}
-
-static const struct flag *flag_of(const struct usage *usage, const struct table *table, int found)
-{
-    if (found >= LONG_BASE && found < LONG_BASE + (int)table->count) {
-        return &usage->flags[found - LONG_BASE];
-    }
-    for (const struct flag *flag = usage->flags; flag->name != NULL; flag++) {
-        if (flag->letter != '\0' && flag->letter == found) {
-            return flag;
-        }
-    }
-    return NULL;
-}
-
-/* What is behind "=" is not repeated: it may be a secret that was meant for elsewhere. */
-static int fail_unknown(const struct usage *usage, const char *argument)
-{
-    char shown[NAME_SIZE];
     const char *names[FLAGS_MAX + 1] = {NULL};
-    unsigned count = 0;
     const char *near;
 
-    snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(argument, "="), argument);
-    for (const struct flag *flag = usage->flags; flag->name != NULL; flag++) {
-        names[count++] = flag->name;
+    for (unsigned i = 0; usage->flags[i].name != NULL; i++) {
+        names[i] = usage->flags[i].name;
     }
     near = strncmp(shown, "--", 2) == 0 ? suggest(shown + 2, names) : NULL;
     if (near != NULL) {
@@ -107,88 +86,334 @@ static int fail_unknown(const struct usage *usage, const char *argument)
                     *usage->name != '\0' ? " " : "");
 }
 
-/* getopt_long takes any beginning of a name that is clear today and may be another flag's tomorrow; we do
- * not. */
-static bool is_abbreviated(const struct flag *flag, int found, char **argv)
+static int flag_take(const struct usage *usage, const struct options_line *line, enum options_word found)
 {
-    const char *word = argv[optind - 1];
-    size_t len = strlen(flag->name);
-
-    if (found < LONG_BASE) {
-        return false;
-    }
-    if (optarg == word) {
-        word = argv[optind - 2]; /* "--name value": the value was the last word taken */
-    }
-    return strncmp(word + 2, flag->name, len) != 0 || (word[2 + len] != '\0' && word[2 + len] != '=');
-}
-
-static int take(const struct usage *usage, const struct table *table, int found, char **argv)
-{
-    const char *argument = argv[optind - 1];
-    const struct flag *flag = flag_of(usage, table, found);
     char source[NAME_SIZE];
 
-    if (found == HELP) {
-        return print_help(usage);
+    switch (found) {
+    case WORD_HELP: return print_help(usage);
+    case WORD_UNKNOWN: return fail_unknown(usage, line->shown);
+    case WORD_NO_VALUE:
+        return cli_fail(CLI_USAGE, "%s needs a value; see pawl %s --help", line->word, usage->name);
+    case WORD_HAS_VALUE:
+        return cli_fail(CLI_USAGE, "--%s takes no value; see pawl %s --help", line->option->name,
+                        usage->name);
+    case WORD_FLAG:
+    case WORD_ARGUMENT:
+    case WORD_END: break;
     }
-    if (found == ':') {
-        return cli_fail(CLI_USAGE, "%s needs a value; see pawl %s --help", argument, usage->name);
-    }
-    if (flag == NULL) {
-        char letter[] = {'-', (char)optopt, '\0'};
+    snprintf(source, sizeof(source), "--%s", line->option->name);
+    return value_set(line->option, source, line->option->kind == OPTION_FLAG ? "true" : line->value);
+}
 
-        return fail_unknown(usage, optopt > 0 && optopt < LONG_BASE ? letter : argument);
-    }
-    if (is_abbreviated(flag, found, argv)) {
-        return fail_unknown(usage, optarg == argument ? argv[optind - 2] : argument);
-    }
-    if (flag->on != NULL) {
-        *flag->on = true;
+static int arguments_check(const struct usage *usage, unsigned count)
+{
+    if (usage->order == FLAGS_FIRST || (count >= usage->arguments_min && count <= usage->arguments_max)) {
         return CLI_GO_ON;
     }
-    snprintf(source, sizeof(source), "--%s", flag->name);
-    return flag_value_set(flag, source, optarg);
+    return cli_fail(CLI_USAGE, "%s: it is pawl %s%s%s; see pawl %s --help",
+                    count < usage->arguments_min ? "something is missing" : "too many arguments", usage->name,
+                    *usage->arguments != '\0' ? " " : "", usage->arguments, usage->name);
 }
 
-static int arguments_take(const struct usage *usage, int argc, char **argv,
-                          const char *arguments[ARGUMENTS_MAX + 1])
-{
-    unsigned count = (unsigned)(argc - optind);
-
-    if (count < usage->arguments_min || count > usage->arguments_max) {
-        return cli_fail(CLI_USAGE, "%s: it is pawl %s%s%s; see pawl %s --help",
-                        count < usage->arguments_min ? "something is missing" : "too many arguments",
-                        usage->name, *usage->arguments != '\0' ? " " : "", usage->arguments, usage->name);
-    }
-    for (unsigned i = 0; i <= ARGUMENTS_MAX; i++) {
-        arguments[i] = i < count ? argv[optind + (int)i] : NULL;
-    }
-    return CLI_GO_ON;
-}
+static int flags_complete(const struct usage *usage, int argc, char **argv);
 
 int flags_read(const struct usage *usage, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
                int *used)
 {
-    struct table table;
-    int status, found;
+    struct options_line line = {.table = usage->flags, .argv = argv, .argc = argc, .at = 1};
+    enum options_word found = WORD_END;
+    const char *none[ARGUMENTS_MAX + 1];
+    unsigned count = 0;
+    int status;
 
     if (flags_complete_wanted(argc, argv)) {
         return flags_complete(usage, argc, argv);
     }
-    status = flag_values_from_environment(usage->flags);
-    table_make(&table, usage);
-    opterr = 0; /* the sentences are ours */
-    optind = 0; /* glibc: begin anew, also with another order of arguments (getopt(3), NOTES) */
-    while (status == CLI_GO_ON &&
-           (found = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
-        status = take(usage, &table, found, argv);
+    arguments = arguments != NULL ? arguments : none;
+    for (unsigned i = 0; i <= ARGUMENTS_MAX; i++) {
+        arguments[i] = NULL;
     }
-    if (status == CLI_GO_ON && usage->order == FLAGS_MIXED) {
-        status = arguments_take(usage, argc, argv, arguments);
+    status = values_from_environment(usage->flags);
+    while (status == CLI_GO_ON && (found = options_word(&line)) != WORD_END) {
+        if (found != WORD_ARGUMENT) {
+            status = flag_take(usage, &line, found);
+        } else if (usage->order == FLAGS_FIRST) {
+            line.at--;
+            break;
+        } else {
+            arguments[count < ARGUMENTS_MAX ? count : ARGUMENTS_MAX] = line.word;
+            count++;
+        }
     }
     if (used != NULL) {
-        *used = optind;
+        *used = line.at;
     }
-    return status;
+    return status == CLI_GO_ON ? arguments_check(usage, count) : status;
+}
+
+/* -- completion */
+
+/* What has been typed in front of the last word. */
+struct typed {
+    const struct usage *usage;
+    const char *last;
+    const struct option *flag; /* the one whose value is being typed */
+    unsigned arguments;
+    uint32_t given; /* the flags, by their place in the table */
+    int behind;     /* index of the first word behind the first "--"; 0: there is none */
+};
+
+bool flags_complete_wanted(int argc, char **argv)
+{
+    return argc > 2 && strcmp(argv[1], FLAGS_COMPLETE) == 0;
+}
+
+void flags_complete_word(const char *typed, const char *word, const char *help)
+{
+    if (strncmp(word, typed, strlen(typed)) == 0) {
+        printf("%s%s%s\n", word, *help != '\0' ? "\t" : "", help);
+    }
+}
+
+/* -- what a value or an argument is called says what it may be */
+
+/* "text|json", "[show|adopt]": one of these. Names in capitals stand for something. */
+static void choices_print(const char *before, const char *typed, const char *name, size_t len)
+{
+    char word[WORD_SIZE];
+
+    while (len > 0) {
+        const char *bar = memchr(name, '|', len);
+        size_t one = bar != NULL ? (size_t)(bar - name) : len;
+
+        snprintf(word, sizeof(word), "%s%.*s", before, (int)one, name);
+        flags_complete_word(typed, word, "");
+        name += one + (bar != NULL);
+        len -= one + (bar != NULL);
+    }
+}
+
+static void value_print(const char *before, const char *typed, const char *name, size_t len)
+{
+    static const struct {
+        const char *name, *said;
+    } known[] = {
+        {"FILE", ":files"}, {"DIR", ":directories"}, {"NAME", ":leases"},        {"LEASE", ":leases"},
+        {"KEY", ":leases"}, {"HAZARD", ":hazards"},  {"ACCIDENT", ":accidents"},
+    };
+
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyz|") >= len && memchr(name, '|', len) != NULL) {
+        choices_print(before, typed, name, len);
+        return;
+    }
+    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0) {
+            puts(known[i].said);
+        }
+    }
+}
+
+static void typed_read(struct typed *typed, int argc, char **argv)
+{
+    struct options_line line = {.table = typed->usage->flags, .argv = argv, .argc = argc - 1, .at = 2};
+    char *last = argv[argc - 1];
+    enum options_word found;
+
+    typed->last = last;
+    argv[argc - 1] = NULL; /* a flag in front of it has no value yet */
+    while ((found = options_word(&line)) != WORD_END) {
+        typed->arguments += found == WORD_ARGUMENT;
+        typed->flag = found == WORD_NO_VALUE ? line.option : NULL;
+        if ((found == WORD_FLAG || found == WORD_HAS_VALUE) && line.word[1] == '-') {
+            typed->given |= 1U << (line.option - line.table);
+        }
+    }
+    typed->behind = line.behind;
+    argv[argc - 1] = last;
+}
+
+/* -- what comes next */
+
+static void flags_print(const struct typed *typed)
+{
+    char word[WORD_SIZE];
+
+    for (const struct option *flag = typed->usage->flags; flag->name != NULL; flag++) {
+        if ((typed->given >> (flag - typed->usage->flags) & 1) != 0) {
+            continue;
+        }
+        snprintf(word, sizeof(word), "--%s", flag->name);
+        flags_complete_word(typed->last, word, flag->help);
+        if (flag->letter != '\0' && typed->last[1] == '\0') {
+            snprintf(word, sizeof(word), "-%c", flag->letter);
+            flags_complete_word(typed->last, word, flag->help);
+        }
+    }
+    flags_complete_word(typed->last, "--help", "this text");
+}
+
+/* "NAME", "[LEASE]", "KEY [FILE]", "NAME -- CMD...": the nth of them. */
+static void argument_print(const struct typed *typed)
+{
+    const char *at = typed->usage->arguments;
+
+    for (unsigned i = 0;; i++) {
+        const char *name = at + strspn(at, " [");
+        size_t len = strcspn(name, " ].");
+
+        if (len == 0 || strncmp(name, "--", 2) == 0) {
+            return;
+        }
+        if (i == typed->arguments || name[len] == '.') {
+            value_print("", typed->last, name, len);
+            return;
+        }
+        at = name + strcspn(name, " ");
+    }
+}
+
+/* "--name=", and the beginning of its value. */
+static void flag_value_print(const struct usage *usage, char *word, size_t len)
+{
+    struct options_line line = {.table = usage->flags, .argv = &word, .argc = 1};
+    char before[WORD_SIZE];
+
+    options_word(&line);
+    snprintf(before, sizeof(before), "%.*s", (int)len, word);
+    if (line.option != NULL && line.option->value != NULL) {
+        value_print(before, word, line.option->value, strlen(line.option->value));
+    }
+}
+
+static int flags_complete(const struct usage *usage, int argc, char **argv)
+{
+    struct typed typed = {.usage = usage};
+    char *last = argv[argc - 1], *equals = strchr(last, '=');
+
+    typed_read(&typed, argc, argv);
+    if (typed.flag != NULL) {
+        value_print("", last, typed.flag->value, strlen(typed.flag->value));
+    } else if (typed.behind > 0 && strstr(usage->arguments, "CMD") != NULL) {
+        printf(":command %d\n", argc - typed.behind);
+    } else if (typed.behind > 0 || last[0] != '-') {
+        argument_print(&typed);
+    } else if (strncmp(last, "--", 2) == 0 && equals != NULL) {
+        flag_value_print(usage, last, (size_t)(equals - last) + 1);
+    } else {
+        flags_print(&typed);
+    }
+    return CLI_OK;
+}
+
+/* -- commands by their names */
+
+const struct command *command_find(const struct command *commands, const char *name)
+{
+    while (commands->name != NULL && strcmp(commands->name, name) != 0) {
+        commands++;
+    }
+    return commands->name != NULL ? commands : NULL;
+}
+
+int command_unknown(const char *of, const char *word, const char *const *names)
+{
+    const char *near = suggest(word, names), *what = *of != '\0' ? "\"pawl " : "command \"";
+
+    if (near != NULL) {
+        return cli_fail(CLI_USAGE, "there is no %s%s%s\"; did you mean \"pawl %s%s\"?", what, of, word, of,
+                        near);
+    }
+    return cli_fail(CLI_USAGE, "there is no %s%s%s\"; see pawl %s--help", what, of, word, of);
+}
+
+int command_run(const struct command *commands, const char *of, int argc, char **argv)
+{
+    const struct command *command = command_find(commands, argv[0]);
+    const char *names[COMMANDS_MAX + 1] = {NULL};
+    unsigned count = 0;
+
+    if (command != NULL) {
+        return command->run(argc, argv);
+    }
+    for (command = commands; command->name != NULL && count < COMMANDS_MAX; command++) {
+        names[count] = command->name;
+        count += command->help != NULL;
+    }
+    names[count] = NULL;
+    return command_unknown(of, argv[0], names);
+}
+
+void command_list(const struct command *commands, int width)
+{
+    for (; commands->name != NULL; commands++) {
+        if (commands->help != NULL) {
+            printf("  %-*s  %s\n", width, commands->name, commands->help);
+        }
+    }
+}
+
+void command_complete(const struct command *commands, const char *typed)
+{
+    for (; commands->name != NULL; commands++) {
+        if (commands->help != NULL) {
+            flags_complete_word(typed, commands->name, commands->help);
+        }
+    }
+}
+
+/* -- rows that several commands have */
+
+struct option flag_lease_url(const char **place)
+{
+    return (struct option)FLAG_ENV("lease-url", "URL", "the lease service (default http://127.0.0.1:8700)",
+                                   place);
+}
+
+struct option flag_gateway_url(const char **place)
+{
+    return (struct option)FLAG_ENV("gateway-url", "URL", "the gateway (default http://127.0.0.1:8701)",
+                                   place);
+}
+
+struct option flag_output(enum output *place, const char *value)
+{
+    return (struct option){.name = "output",
+                           .kind = OPTION_CHOICE,
+                           .place = place,
+                           .letter = 'o',
+                           .value = value,
+                           .wanted = value,
+                           .help = "json: the service's answer as it is; env: for eval in a shell"};
+}
+
+struct option flag_output_object(enum output *place)
+{
+    struct option output = flag_output(place, "text|json");
+
+    output.help = "json: one object, for programs";
+    return output;
+}
+
+struct option flag_wait(uint64_t *place, const char *help)
+{
+    struct option wait = FLAG_MS("wait", "DUR", help, place);
+
+    wait.letter = 'w';
+    return wait;
+}
+
+struct option flag_ttl(uint64_t *place)
+{
+    return (struct option){.name = "ttl",
+                           .kind = OPTION_DURATION,
+                           .place = place,
+                           .value = "DUR",
+                           .help = "how long the hold lasts: 500ms, 30s, 10m"};
+}
+
+struct option flag_trace(bool *place)
+{
+    return (struct option)FLAG_ON("trace", "say on standard error what curl would send, without the secrets",
+                                  place);
 }

@@ -1,27 +1,13 @@
 /* flags.h - the flags of one command: read from the environment, then from the command line, which wins.
  *
- * A flag has exactly one place; which one says what kind it is. PAWL_ and its name in capitals stands for it
- * in the environment, unless it is a switch or for the command line only. */
+ * PAWL_ and its name in capitals stands for it in the environment, unless it is a switch or for the command
+ * line only. */
 #ifndef PAWL_CLI_FLAGS_H
 #define PAWL_CLI_FLAGS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "shared/service/options.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_ENV };
-
-struct flag {
-    const char *name;
-    char letter;       /* 0: none */
-    const char *value; /* how the value is called in --help */
-    const char *help;
-    const char **text;
-    bool *on;
-    uint64_t *ms;
-    unsigned *number;
-    enum output *output;
-    enum { FLAG_EVERYWHERE, FLAG_COMMAND_LINE } where;
-};
 
 enum { FLAGS_MAX = 16, ARGUMENTS_MAX = 4 };
 
@@ -30,7 +16,7 @@ struct usage {
     const char *arguments; /* "NAME" */
     const char *examples;  /* --help begins with them */
     const char *summary;
-    const struct flag *flags; /* ends with name NULL */
+    const struct option *flags; /* ends with name NULL */
     unsigned arguments_min, arguments_max;
     enum {
         FLAGS_MIXED,
@@ -39,7 +25,7 @@ struct usage {
 };
 
 /* CLI_GO_ON, or the exit status (0: --help was asked for); has said why. arguments that were not given are
- * NULL; with FLAGS_FIRST none is filled. *used: the first argument that was not looked at; may be NULL. */
+ * NULL; arguments may be NULL. *used: the first argument that was not looked at; may be NULL. */
 int flags_read(const struct usage *usage, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
                int *used);
 
@@ -47,15 +33,76 @@ int flags_read(const struct usage *usage, int argc, char **argv, const char *arg
  * characters. */
 int flags_check_line(const char *flag, const char *value);
 
+/* -- commands by their names: of pawl itself (of: ""), of pawl store (of: "store ") */
+
+struct command {
+    const char *name; /* NULL behind the last */
+    int (*run)(int argc, char **argv);
+    const char *help; /* NULL: not for people */
+};
+
+/* NULL: there is none. */
+const struct command *command_find(const struct command *commands, const char *name);
+/* Runs the one that argv[0] names. */
+int command_run(const struct command *commands, const char *of, int argc, char **argv);
+/* As --help shows them. */
+void command_list(const struct command *commands, int width);
+void command_complete(const struct command *commands, const char *typed);
+/* CLI_USAGE: has said that there is no such word, and which of names (NULL-terminated) was probably meant. */
+int command_unknown(const char *of, const char *word, const char *const *names);
+
+/* -- what may come next on a command line, out of the same tables as --help
+ *
+ * A command is asked by its own name, FLAGS_COMPLETE and the words that follow it so far, the last of which
+ * is being typed (it may be empty): flags_read() prints then, and reads nothing. One candidate a line, a tab
+ * and what it means behind it, or what a shell knows better:
+ *
+ *   :files  :directories   names of files          :leases  names of leases, as pawl ls tells them
+ *   :hazards  :accidents   as pawl demo and pawl drill list them
+ *   :command N             a command of its own begins N words before the end */
+#define FLAGS_COMPLETE "--complete-words"
+
+/* Whether it is this that the words ask for. */
+bool flags_complete_wanted(int argc, char **argv);
+/* One candidate, when it begins with what is being typed. */
+void flags_complete_word(const char *typed, const char *word, const char *help);
+
+/* -- rows */
+
+/* FLAG_ENV is taken from the environment, too. The compiler looks that each place is of the flag's kind. */
+#define FLAG_PLACE(type, place) (true ? (place) : (type *)NULL)
+#define FLAG_ENV(flag_name, flag_value, flag_help, flag_place)                                               \
+    {                                                                                                        \
+        .name = flag_name, .kind = OPTION_TEXT, .place = FLAG_PLACE(const char *, flag_place),               \
+        .value = flag_value, .help = flag_help                                                               \
+    }
+#define FLAG_TEXT(flag_name, flag_value, flag_help, flag_place)                                              \
+    {                                                                                                        \
+        .name = flag_name, .kind = OPTION_TEXT, .place = FLAG_PLACE(const char *, flag_place),               \
+        .value = flag_value, .help = flag_help, .command_line_only = true                                    \
+    }
+#define FLAG_MS(flag_name, flag_value, flag_help, flag_place)                                                \
+    {                                                                                                        \
+        .name = flag_name, .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),               \
+        .value = flag_value, .help = flag_help, .command_line_only = true                                    \
+    }
+#define FLAG_NUMBER(flag_name, flag_help, flag_place)                                                        \
+    {                                                                                                        \
+        .name = flag_name, .kind = OPTION_UNSIGNED, .place = FLAG_PLACE(unsigned, flag_place), .value = "N", \
+        .help = flag_help, .min = 1, .max = 999999999, .wanted = "a whole number from 1",                    \
+        .command_line_only = true                                                                            \
+    }
+#define FLAG_ON(flag_name, flag_help, flag_place)                                                            \
+    {                                                                                                        \
+        .name = flag_name, .kind = OPTION_FLAG, .place = FLAG_PLACE(bool, flag_place), .help = flag_help     \
+    }
 /* Rows that several commands have. */
-struct flag flag_lease_url(const char **place);
-struct flag flag_gateway_url(const char **place);
-struct flag flag_lease_id_file(const char **place);
-struct flag flag_token_file(const char **place);
-struct flag flag_output(enum output *place, const char *value);
-struct flag flag_ttl(uint64_t *place);
-struct flag flag_idempotency_key(const char **place);
-struct flag flag_if_match(const char **place);
-struct flag flag_trace(bool *place);
+struct option flag_lease_url(const char **place);
+struct option flag_gateway_url(const char **place);
+struct option flag_output(enum output *place, const char *value);
+struct option flag_output_object(enum output *place);
+struct option flag_wait(uint64_t *place, const char *help);
+struct option flag_ttl(uint64_t *place);
+struct option flag_trace(bool *place);
 
 #endif

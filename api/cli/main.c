@@ -5,37 +5,26 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/drill_command.h"
-#include "api/cli/env_failure.h"
 #include "api/cli/environment.h"
 #include "api/cli/flags.h"
-#include "api/cli/flags_complete.h"
-#include "api/cli/store_command.h"
-#include "api/cli/suggest.h"
-
-struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *help; /* NULL: not for people */
-};
 
 static const struct command commands[] = {
     {"dev", cli_dev, "a private Redis, the lease service and the gateway, to try things out"},
     {"demo", cli_demo, "shows a hazard with real processes, first with a common recipe, then with Pawl"},
     {"run", cli_run, "run a command while a lease is held"},
     {"acquire", cli_acquire, "take a lease"},
-    {"renew", cli_renew, "hold it longer"},
-    {"release", cli_release, "give it back"},
-    {"get", cli_get, "who holds a lease"},
-    {"ls", cli_ls, "the leases that are held"},
+    {"renew", cli_verb, "hold it longer"},
+    {"release", cli_verb, "give it back"},
+    {"get", cli_verb, "who holds a lease"},
+    {"ls", cli_verb, "the leases that are held"},
     {"watch", cli_watch, "what happens to a lease, as it happens"},
-    {"history", cli_history, "who held a lease, and how each hold ended"},
-    {"force-release", cli_force_release, "end somebody else's hold"},
-    {"put", cli_put, "write a resource, fenced"},
-    {"cat", cli_cat, "read a resource"},
-    {"rm", cli_rm, "delete a resource, fenced"},
-    {"resolve", cli_resolve, "what was sent with no known end, and an operator's word on how it ended"},
-    {"routes", cli_routes, "which routes a gateway serves, and that all are to serve them"},
+    {"history", cli_verb, "who held a lease, and how each hold ended"},
+    {"force-release", cli_verb, "end somebody else's hold"},
+    {"put", cli_verb, "write a resource, fenced"},
+    {"cat", cli_verb, "read a resource"},
+    {"rm", cli_verb, "delete a resource, fenced"},
+    {"resolve", cli_verb, "what was sent with no known end, and an operator's word on how it ended"},
+    {"routes", cli_verb, "which routes a gateway serves, and that all are to serve them"},
     {"drill", cli_drill, "plays accidents against a private Redis under load, and counts what went wrong"},
     {"keygen", cli_keygen, "make a key that signs fencing tokens"},
     {"verify", cli_verify, "read a fencing token and check its signature"},
@@ -44,9 +33,8 @@ static const struct command commands[] = {
     {"store", cli_store, "what an operator sees and does when the services refuse"},
     {"demo-worker", cli_demo_worker, NULL},
     {"demo-relay", cli_demo_relay, NULL},
+    {0},
 };
-
-enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static int print_help(void)
 {
@@ -62,11 +50,7 @@ static int print_help(void)
          "Leases with fencing tokens, and the gateway that refuses a stale one.\n"
          "\n"
          "Commands (pawl COMMAND --help says more):");
-    for (unsigned i = 0; i < COMMANDS; i++) {
-        if (commands[i].help != NULL) {
-            printf("  %-13s  %s\n", commands[i].name, commands[i].help);
-        }
-    }
+    command_list(commands, 13);
     puts("\nFlags:\n"
          "  --lease-url URL    the lease service (PAWL_LEASE_URL; default http://127.0.0.1:8700)\n"
          "  --gateway-url URL  the gateway (PAWL_GATEWAY_URL; default http://127.0.0.1:8701)\n"
@@ -77,39 +61,11 @@ static int print_help(void)
     return CLI_OK;
 }
 
-static int no_such_command(const char *word)
-{
-    const char *names[COMMANDS + 1] = {NULL};
-    unsigned count = 0;
-    const char *near;
-
-    for (unsigned i = 0; i < COMMANDS; i++) {
-        if (commands[i].help != NULL) {
-            names[count++] = commands[i].name;
-        }
-    }
-    near = suggest(word, names);
-    if (near != NULL) {
-        return cli_fail(CLI_USAGE, "there is no command \"%s\"; did you mean \"pawl %s\"?", word, near);
-    }
-    return cli_fail(CLI_USAGE, "there is no command \"%s\"; see pawl --help", word);
-}
-
-static int run_command(int argc, char **argv)
-{
-    for (unsigned i = 0; i < COMMANDS; i++) {
-        if (strcmp(argv[0], commands[i].name) == 0) {
-            return commands[i].run(argc, argv);
-        }
-    }
-    return no_such_command(argv[0]);
-}
-
 /* The flags in front of the command become the environment's, which the command's own flags beat in turn. */
 static int front_flags(int argc, char **argv, int *used)
 {
     const char *lease_url = NULL, *gateway_url = NULL;
-    const struct flag flags[] = {flag_lease_url(&lease_url), flag_gateway_url(&gateway_url), {0}};
+    const struct option flags[] = {flag_lease_url(&lease_url), flag_gateway_url(&gateway_url), {0}};
     const struct usage usage = {
         .name = "", .arguments = "", .examples = "", .summary = "", .flags = flags, .order = FLAGS_FIRST};
     int status = flags_read(&usage, argc, argv, NULL, used);
@@ -123,7 +79,7 @@ static int front_flags(int argc, char **argv, int *used)
     return status;
 }
 
-/* The words behind "pawl", the last of which is being typed: flags_complete.h. argv[0] is our own. */
+/* The words behind "pawl", the last of which is being typed: flags.h. argv[0] is our own. */
 static int complete(int argc, char **argv)
 {
     char name[] = "pawl", mark[] = FLAGS_COMPLETE;
@@ -137,13 +93,9 @@ static int complete(int argc, char **argv)
     if (at < argc - 1) {
         argv[at - 1] = argv[at];
         argv[at] = mark;
-        return run_command(argc - at + 1, argv + at - 1);
+        return command_run(commands, "", argc - at + 1, argv + at - 1);
     }
-    for (unsigned i = 0; i < COMMANDS; i++) {
-        if (commands[i].help != NULL) {
-            flags_complete_word(typed, commands[i].name, commands[i].help);
-        }
-    }
+    command_complete(commands, typed);
     return typed[0] == '-' ? front_flags(3, front, NULL) : CLI_OK;
 }
 
@@ -184,9 +136,9 @@ int main(int argc, char **argv)
     if (status == CLI_GO_ON && used >= argc) {
         status = cli_fail(CLI_USAGE, "which command? See pawl --help");
     }
-    status = status == CLI_GO_ON ? run_command(argc - used, argv + used) : status;
+    status = status == CLI_GO_ON ? command_run(commands, "", argc - used, argv + used) : status;
     if (status != CLI_OK) {
-        env_failure(argc, argv, status);
+        environment_failure(argc, argv, status);
     }
     return flushed(status);
 }

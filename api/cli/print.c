@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/cli/cli.h"
-#include "shared/utf8.h"
+#include "api/cli/memory.h"
+#include "shared/text/utf8.h"
 
 enum { GAP = 2 };
 
@@ -116,6 +116,24 @@ void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)
     }
 }
 
+struct bytes print_number(char buf[PRINT_NUMBER_SIZE], int64_t number)
+{
+    return (struct bytes){buf, (size_t)snprintf(buf, PRINT_NUMBER_SIZE, "%" PRId64, number)};
+}
+
+void print_json_begin(struct json_out *out)
+{
+    json_out_init(out);
+    json_object(out, NULL);
+}
+
+void print_json_end(struct json_out *out)
+{
+    json_object_end(out);
+    printf("%.*s\n", (int)json_out_bytes(out).len, json_out_bytes(out).at);
+    json_out_done(out);
+}
+
 /* -- tables */
 
 void print_table_add(struct print_table *table, struct bytes text)
@@ -168,7 +186,6 @@ static void print_aligned(const struct print_table *table)
 {
     size_t widths[PRINT_COLUMNS_MAX];
 
-    assert(table->columns <= PRINT_COLUMNS_MAX);
     for (unsigned i = 0; i < table->columns; i++) {
         widths[i] = places(table->head[i]);
     }

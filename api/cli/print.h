@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "shared/bytes.h"
+#include "shared/text/json_write.h"
 
 /* Text that came from elsewhere: what a terminal obeys, or what is not seen and changes what is (marks of
  * direction, zero-width characters, separators of lines) becomes '?'. */
@@ -25,10 +25,17 @@ enum { PRINT_DURATION_SIZE = 32 };
 /* "0.4 s", "12 s", "3 m 20 s", "2 h 5 m" */
 void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms);
 
-enum { PRINT_COLUMNS_MAX = 9 };
+enum { PRINT_COLUMNS_MAX = 9, PRINT_NUMBER_SIZE = 24 };
+/* The digits, in buf. */
+struct bytes print_number(char buf[PRINT_NUMBER_SIZE], int64_t number);
+
+/* One JSON object on stdout, with a line feed: its members are written between the two. */
+void print_json_begin(struct json_out *out);
+void print_json_end(struct json_out *out);
+
 /* Rows of texts, kept until they are printed. */
 struct print_table {
-    const char *const *head; /* as many as there are columns */
+    const char *head[PRINT_COLUMNS_MAX]; /* as many as there are columns */
     unsigned columns;
     char **cells;
     size_t count, size;

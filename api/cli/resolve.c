@@ -1,45 +1,27 @@
 /* resolve.c - pawl resolve: what was sent for a lease and has no known end, and an operator's word on how it
  * ended, or that a gateway is dead.
  *
- *   resolve_read      flags                                  64, or go on
- *   resolve_show      the list (resolve_list.c); or, in a terminal, what is to be closed, and go on
- *   resolve_confirm   the name, typed                        1 | 64, or go on
+ *   resolve_check     what goes together                     64, or go on
+ *   resolve_show      the list, and who is in doubt; or, on a terminal, what is to be closed, and go on
+ *   resolve_confirm   the name, typed                        1, or go on
  *   resolve_send      one, all, or a gateway                 0 | 1 */
 #include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "api/cli/ask.h"
 #include "api/cli/cli.h"
-#include "api/cli/confirm.h"
-#include "api/cli/flags.h"
-#include "api/cli/print.h"
-#include "api/cli/resolve_list.h"
-#include "shared/record/name.h"
+#include "api/cli/verb.h"
+#include "shared/text/ascii.h"
 
 enum { SEQ_MAX_CHARS = 16, PATH_SIZE = 64, ID_CHARS = 16 };
 
-struct resolve {
-    const char *gateway_url, *lease, *id, *gateway, *incarnation;
-    bool all, dead, settled, force, yes, trace;
-    enum output output;
-};
-
-static int resolve_show(const struct resolve *r);
-static int resolve_confirm(const struct resolve *r);
-static int resolve_send(const struct resolve *r);
-
-/* -- what is asked for */
-
-static bool changes(const struct resolve *r)
+static bool changes(const struct given *g)
 {
-    return r->id != NULL || r->all || r->gateway != NULL;
+    return g->id != NULL || g->all || g->gateway != NULL;
 }
 
 static bool is_id(const char *text)
 {
-    return strlen(text) == ID_CHARS && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                                    "0123456789_-") == ID_CHARS;
+    return text == NULL || (strlen(text) == ID_CHARS && ascii_is_word(bytes_of(text), BYTES("_-")));
 }
 
 static bool is_number(const char *text)
@@ -49,201 +31,192 @@ static bool is_number(const char *text)
     return len > 0 && len <= SEQ_MAX_CHARS && strspn(text, "0123456789") == len;
 }
 
-/* NULL, or what does not go together. */
-static const char *resolve_wrong(const struct resolve *r)
+int resolve_check(struct call *call)
 {
-    if (r->gateway == NULL && (r->dead || r->settled || r->incarnation != NULL)) {
-        return "--dead, --settled and --incarnation go with --gateway ID";
-    }
-    if (r->force && r->gateway == NULL && r->id == NULL) {
-        return "--force goes with --id N, or with --gateway ID";
-    }
-    if (r->gateway != NULL && !r->dead) {
-        return "--gateway ID goes with --dead: what it was sending cannot be closed at once";
-    }
-    if (r->gateway != NULL && (r->lease != NULL || r->id != NULL || r->all)) {
-        return "it is either a lease, or --gateway ID --dead";
-    }
-    if (r->lease == NULL && (r->id != NULL || r->all)) {
-        return "--id and --all are of one lease: which?";
-    }
-    if (r->id != NULL && r->all) {
-        return "it is either --id N or --all";
-    }
-    if (r->yes && !changes(r)) {
-        return "--yes goes with --id, --all or --gateway";
-    }
-    if (r->id != NULL && !is_number(r->id)) {
-        return "--id takes a whole number, as the list tells it";
-    }
-    if ((r->gateway != NULL && !is_id(r->gateway)) || (r->incarnation != NULL && !is_id(r->incarnation))) {
-        return "the id of a gateway, and of an incarnation, is 16 characters of A-Z a-z 0-9 _ -, as the list "
-               "tells it";
-    }
-    return NULL;
-}
-
-static const struct usage resolve_usage = {
-    .name = "resolve",
-    .arguments = "[LEASE]",
-    .examples =
-        "  pawl resolve                           # what is open, of all leases, and who is in doubt\n"
-        "  pawl resolve orders:42                 # of this one, and what to look for at the upstream\n"
-        "  pawl resolve orders:42 --id 17         # I have looked: that one has ended\n"
-        "  pawl resolve orders:42 --id 17 --force # and its gateway shall give it up, if it is being sent\n"
-        "  pawl resolve orders:42 --all\n"
-        "  pawl resolve --gateway M3mb3rIdOf16Char --dead\n",
-    .summary =
-        "Shows the writes that were sent on for LEASE, or for any, and have no known end: newer ones get\n"
-        "503 in-doubt meanwhile; without LEASE also the gateways that may have sent what the store has\n"
-        "lost. With --id or --all they are closed by your word. Look at the upstream first: it\n"
-        "got each with the Pawl-Request-Id GATEWAY-INCARNATION-REQUEST. One that has not been applied\n"
-        "yet, and still is on its way, lands after newer ones when you are wrong.\n"
-        "\n"
-        "  queued   waits for its turn; nothing was sent. Closed by --id it is not sent\n"
-        "  sending  its gateway may yet tell its end; closed only with --id N --force, which makes that\n"
-        "           gateway close the connection first, or when it is dead\n"
-        "  unknown  its gateway will not learn the end\n"
-        "  dead     its gateway is known to be dead; the grace of a route that has one counts from then\n"
-        "\n"
-        "With --gateway: that gateway is dead, and never comes back. Do not say so of one that only\n"
-        "stands still. What it was sending is dead then, and still waited for; with --settled nobody waits\n"
-        "any more for what the store may have lost of it: say so when nothing that it had sent can still\n"
-        "arrive. One whose last pulse came within 10 s is refused: stop it, or --force.\n"
-        "\n"
-        "Exit status 1: there is no such intent or gateway, it is being sent, or lives, or this was not\n"
-        "confirmed.",
-    .arguments_max = 1,
-};
-
-static int resolve_read(struct resolve *r, int argc, char **argv)
-{
-    const struct flag flags[] = {
-        {.name = "id", .value = "N", .help = "close this one", .text = &r->id, .where = FLAG_COMMAND_LINE},
-        {.name = "all", .help = "close all whose end nobody will tell (unknown, dead)", .on = &r->all},
-        {.name = "gateway",
-         .value = "ID",
-         .help = "it is dead: with --dead",
-         .text = &r->gateway,
-         .where = FLAG_COMMAND_LINE},
-        {.name = "incarnation",
-         .value = "ID",
-         .help = "only this process of it; else all but the one that is asked",
-         .text = &r->incarnation,
-         .where = FLAG_COMMAND_LINE},
-        {.name = "dead", .help = "the gateway is dead", .on = &r->dead},
-        {.name = "settled", .help = "and nothing that it had sent is still on its way", .on = &r->settled},
-        {.name = "force", .help = "though its pulse is fresh; though it is being sent", .on = &r->force},
-        {.name = "yes", .help = "do not ask", .on = &r->yes},
-        flag_output(&r->output, "text|json"),
-        flag_trace(&r->trace),
-        flag_gateway_url(&r->gateway_url),
-        {0},
+    const struct given *g = &call->given;
+    const char *lease = call->name;
+    const struct {
+        bool is_wrong;
+        const char *what;
+    } rules[] = {
+        {g->gateway == NULL && (g->dead || g->settled || g->incarnation != NULL),
+         "--dead, --settled and --incarnation go with --gateway ID"},
+        {g->force && g->gateway == NULL && g->id == NULL, "--force goes with --id N, or with --gateway ID"},
+        {g->gateway != NULL && !g->dead,
+         "--gateway ID goes with --dead: what it was sending cannot be closed at once"},
+        {g->gateway != NULL && (lease != NULL || g->id != NULL || g->all),
+         "it is either a lease, or --gateway ID --dead"},
+        {lease == NULL && (g->id != NULL || g->all), "--id and --all are of one lease: which?"},
+        {g->id != NULL && g->all, "it is either --id N or --all"},
+        {g->yes && !changes(g), "--yes goes with --id, --all or --gateway"},
+        {g->id != NULL && !is_number(g->id), "--id takes a whole number, as the list tells it"},
+        {!is_id(g->gateway) || !is_id(g->incarnation), "the id of a gateway, and of an incarnation, is 16 "
+                                                       "characters of A-Z a-z 0-9 _ -, as the list tells it"},
     };
-    struct usage usage = resolve_usage;
-    const char *arguments[ARGUMENTS_MAX + 1], *wrong;
-    int status;
 
-    usage.flags = flags;
-    status = flags_read(&usage, argc, argv, arguments, NULL);
-    if (status != CLI_GO_ON) {
-        return status;
+    for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (rules[i].is_wrong) {
+            return cli_fail(CLI_USAGE, "%s; see pawl resolve --help", rules[i].what);
+        }
     }
-    r->lease = arguments[0];
-    wrong = resolve_wrong(r);
-    return wrong == NULL ? CLI_GO_ON : cli_fail(CLI_USAGE, "%s; see pawl resolve --help", wrong);
+    if (changes(g) && !g->yes && !isatty(STDIN_FILENO)) {
+        return cli_fail(CLI_USAGE,
+                        "a stale write can land if this is wrong: say --yes, or do it in a terminal");
+    }
+    return CLI_GO_ON;
 }
 
 /* -- the list */
 
-/* Who is to type a name sees what it is about; the answer to a program is one JSON document. */
-static int resolve_show(const struct resolve *r)
-{
-    const struct resolve_list list = {r->gateway_url, r->lease, r->trace, r->output};
-    int status;
+static const struct show_column intents[] = {{"LEASE", NULL, "lease", SHOW_TEXT},
+                                             {"ID", NULL, "id", SHOW_TEXT},
+                                             {"STATE", NULL, "state", SHOW_TEXT},
+                                             {"GUARANTEE", NULL, "guarantee", SHOW_TEXT},
+                                             {"TOKEN", NULL, "token", SHOW_NUMBER},
+                                             {"SINCE", NULL, "at_ms", SHOW_SECONDS},
+                                             {"GATEWAY", NULL, "gateway", SHOW_TEXT},
+                                             {"INCARNATION", NULL, "incarnation", SHOW_TEXT},
+                                             {"REQUEST", NULL, "request", SHOW_TEXT_OR_LIST},
+                                             {0}};
+static const struct show_column doubts[] = {{"GATEWAY", NULL, "gateway", SHOW_TEXT},
+                                            {"INCARNATION", NULL, "incarnation", SHOW_TEXT},
+                                            {"IN DOUBT", NULL, "state", SHOW_TEXT},
+                                            {"SINCE", NULL, "since_ms", SHOW_SECONDS},
+                                            {0}};
 
-    if (r->gateway != NULL || (changes(r) && (r->yes || r->output == OUTPUT_JSON))) {
-        return CLI_GO_ON;
-    }
-    status = resolve_list_show(&list);
-    return status == CLI_OK && changes(r) ? CLI_GO_ON : status;
+static int list_address(struct call *call)
+{
+    call->ask.needs = "items next_cursor";
+    return call->name != NULL ? ask_intents(&call->ask, call->given.gateway_url, call->name, "")
+                              : ask_service(&call->ask, ASK_GATEWAY, call->given.gateway_url, "/v1/intents");
 }
 
-/* -- sure? */
-
-static void confirm_explain(const struct resolve *r)
+static void doubt_print(const struct json *json, size_t open)
 {
-    if (r->gateway == NULL) {
-        fprintf(stderr,
-                "You have looked at the upstream: %s%s of %s has ended, whether it was applied or not.\n"
-                "Newer writes go on at once; if it still is on its way, it lands after them.\n",
-                r->all ? "all that is unknown or dead" : "intent ", r->all ? "" : r->id, r->lease);
+    struct print_table table = {0};
+    enum json_found found;
+    size_t count = json_list_count(json, "gateways", &found);
+    int64_t in_doubt = ask_int(json, "in_doubt");
+
+    if (in_doubt == 0) {
+        fputs(open == 0 ? "Nothing is open, and no gateway is in doubt.\n" : "", stderr);
         return;
     }
-    fprintf(stderr, "Gateway %s is dead, and never sends again what it has let through%s.\n", r->gateway,
-            r->settled ? "; and nothing that it had sent is still on its way" : "");
-    fputs("If it only stands still, its writes land after newer ones.\n", stderr);
-}
+    fputs(open > 0 ? "\n" : "", stdout);
+    show_head(&table, doubts);
+    for (size_t i = 0; i < count; i++) {
+        const struct json *item = json_list_object(json, "gateways", i);
 
-static int resolve_confirm(const struct resolve *r)
-{
-    if (r->yes) {
-        return CLI_GO_ON;
+        if (item != NULL) {
+            show_row(&table, doubts, item);
+        }
     }
+    print_table_end(&table);
     fflush(stdout);
-    confirm_explain(r);
-    return confirm_name(r->gateway != NULL ? r->gateway : r->lease);
+    cli_hint("In doubt: %" PRId64
+             ". The store has lost data, and each of these may have sent on what it lost: "
+             "writes of ordered routes are 503 in-doubt until that is settled. A process that runs tells the "
+             "store "
+             "by itself. For one that is dead: pawl resolve --gateway ID --incarnation ID --dead, and with "
+             "--settled when nothing that it had sent is still on its way.",
+             in_doubt);
 }
 
-/* -- the word */
-
-static int send_init(const struct resolve *r, struct ask *ask)
+/* Of all leases, behind the list. */
+static int doubt_show(struct call *call)
 {
-    char path[PATH_SIZE];
-    int status;
+    struct ask ask = {.what = "resolve",
+                      .wants = ASK_JSON,
+                      .needs = "in_doubt gateways",
+                      .output = call->given.output,
+                      .trace = call->given.trace,
+                      .request.method = "GET"};
+    int status = ask_service(&ask, ASK_GATEWAY, call->given.gateway_url, "/v1/gateways/doubt");
 
-    ask->request.method = "POST";
-    if (r->gateway == NULL) {
-        status = ask_intents(ask, r->gateway_url, r->lease, "/resolve");
-        if (status == CLI_GO_ON && r->id != NULL) {
-            ask_query(ask, "id", bytes_of(r->id));
-        }
-        if (status == CLI_GO_ON && r->force) {
-            ask_query(ask, "force", BYTES("true"));
-        }
-        return status;
+    if (status == CLI_GO_ON) {
+        status = ask_send(&ask);
     }
-    snprintf(path, sizeof(path), "/v1/gateways/%s/dead", r->gateway);
-    ask->name = r->gateway;
-    status = ask_gateway(ask, r->gateway_url, path);
-    if (status == CLI_GO_ON && r->incarnation != NULL) {
-        ask_query(ask, "incarnation", bytes_of(r->incarnation));
+    if (status == CLI_GO_ON && call->given.output == OUTPUT_JSON) {
+        puts(ask.answer.body);
+    } else if (status == CLI_GO_ON) {
+        doubt_print(ask.json, call->shown);
     }
-    if (status == CLI_GO_ON && r->settled) {
-        ask_query(ask, "settled", BYTES("true"));
+    ask_done(&ask);
+    return status;
+}
+
+/* Who is to type a name sees what it is about; the answer to a program is one JSON document. */
+static int resolve_show(struct call *call)
+{
+    bool is_text = call->given.output == OUTPUT_TEXT;
+    int status = verb_list(call, intents + (call->name != NULL), list_address); /* its name is in no row */
+
+    if (call->shown > 0 && is_text) {
+        print_table_end(&call->table);
     }
-    if (status == CLI_GO_ON && r->force) {
-        ask_query(ask, "force", BYTES("true"));
+    if (status == CLI_GO_ON && call->name == NULL) {
+        status = doubt_show(call);
+    } else if (status == CLI_GO_ON && call->shown == 0 && is_text) {
+        fprintf(stderr, "%s: nothing is open\n", call->name);
     }
     return status;
 }
 
-/* Only what was meant and is closed has been resolved. */
-static int resolved_status(const struct resolve *r, const struct json *json)
+/* -- sure? */
+
+static int resolve_confirm(const struct call *call)
 {
-    return r->id != NULL && ask_int(json, "resolved") == 0 ? CLI_REFUSED : CLI_OK;
+    const struct given *g = &call->given;
+
+    fflush(stdout);
+    if (g->gateway == NULL) {
+        fprintf(stderr,
+                "You have looked at the upstream: %s%s of %s has ended, whether it was applied or not.\n"
+                "Newer writes go on at once; if it still is on its way, it lands after them.\n",
+                g->all ? "all that is unknown or dead" : "intent ", g->all ? "" : g->id, call->name);
+    } else {
+        fprintf(stderr, "Gateway %s is dead, and never sends again what it has let through%s.\n", g->gateway,
+                g->settled ? "; and nothing that it had sent is still on its way" : "");
+        fputs("If it only stands still, its writes land after newer ones.\n", stderr);
+    }
+    return cli_confirm(g->gateway != NULL ? g->gateway : call->name);
 }
 
-static void tell_resolved(const struct resolve *r, const struct json *json)
+/* -- the word */
+
+static int send_address(const struct given *g, const char *lease, struct ask *ask)
 {
+    const struct bytes yes = BYTES("true"), none = {NULL, 0};
+    char path[PATH_SIZE];
+    int status;
+
+    if (g->gateway == NULL) {
+        status = ask_intents(ask, g->gateway_url, lease, "/resolve");
+    } else {
+        snprintf(path, sizeof(path), "/v1/gateways/%s/dead", g->gateway);
+        ask->name = g->gateway;
+        status = ask_service(ask, ASK_GATEWAY, g->gateway_url, path);
+    }
+    if (status == CLI_GO_ON) {
+        ask_query(ask, "id", bytes_of(g->id));
+        ask_query(ask, "incarnation", bytes_of(g->incarnation));
+        ask_query(ask, "settled", g->settled ? yes : none);
+        ask_query(ask, "force", g->force ? yes : none);
+    }
+    return status;
+}
+
+static void tell_resolved(const struct call *call, const struct json *json)
+{
+    const char *id = call->given.id;
     int64_t sending = ask_int(json, "sending");
 
-    if (resolved_status(r, json) != CLI_OK) {
-        cli_fail(CLI_REFUSED, "%s: intent %s was not closed", r->lease, r->id);
-    } else if (r->id != NULL) {
-        printf("%s: intent %s is closed\n", r->lease, r->id);
+    if (id == NULL) {
+        printf("%s: %" PRId64 " closed\n", call->name, ask_int(json, "resolved"));
+    } else if (ask_int(json, "resolved") > 0) {
+        printf("%s: intent %s is closed\n", call->name, id);
     } else {
-        printf("%s: %" PRId64 " closed\n", r->lease, ask_int(json, "resolved"));
+        cli_fail(CLI_REFUSED, "%s: intent %s was not closed", call->name, id);
     }
     if (sending > 0) {
         cli_hint("%" PRId64
@@ -253,12 +226,12 @@ static void tell_resolved(const struct resolve *r, const struct json *json)
     }
 }
 
-static void tell_dead(const struct resolve *r, const struct json *json)
+static void tell_dead(const struct call *call, const struct json *json)
 {
-    int64_t intents = ask_int(json, "intents"), in_doubt = ask_int(json, "in_doubt");
+    int64_t intents_left = ask_int(json, "intents"), in_doubt = ask_int(json, "in_doubt");
 
-    printf("%s is dead: %" PRId64 " of its writes have no known end\n", r->gateway, intents);
-    if (intents > 0) {
+    printf("%s is dead: %" PRId64 " of its writes have no known end\n", call->given.gateway, intents_left);
+    if (intents_left > 0) {
         cli_hint("Where a route has a grace, they end with it; else look at the upstream, and then: pawl "
                  "resolve LEASE --all.");
     }
@@ -270,61 +243,44 @@ static void tell_dead(const struct resolve *r, const struct json *json)
     }
 }
 
-static int send_take(const struct resolve *r, const struct ask *ask, const struct http_client_answer *answer)
+static int resolve_send(const struct call *call)
 {
-    struct json *json = ask_json(ask, answer);
-    int status;
-
-    if (json == NULL) {
-        return CLI_BUG;
-    }
-    status = r->gateway == NULL ? resolved_status(r, json) : CLI_OK;
-    if (r->output == OUTPUT_JSON) {
-        puts(answer->body);
-    } else if (r->gateway != NULL) {
-        tell_dead(r, json);
-    } else {
-        tell_resolved(r, json);
-    }
-    json_free(json);
-    return status;
-}
-
-static int resolve_send(const struct resolve *r)
-{
+    const struct given *g = &call->given;
     struct ask ask = {.what = "resolve",
                       .wants = ASK_JSON,
-                      .needs = r->gateway == NULL ? "resolved sending" : "intents in_doubt",
-                      .output = r->output,
-                      .trace = r->trace};
-    struct http_client_answer answer = {0};
-    int status = send_init(r, &ask);
+                      .needs = g->gateway == NULL ? "resolved sending" : "intents in_doubt",
+                      .output = g->output,
+                      .trace = g->trace,
+                      .request.method = "POST"};
+    int status = send_address(g, call->name, &ask);
 
     if (status == CLI_GO_ON) {
-        status = ask_send(&ask, &answer);
+        status = ask_send(&ask);
     }
     if (status == CLI_GO_ON) {
-        status = send_take(r, &ask, &answer);
+        if (g->output == OUTPUT_JSON) {
+            puts(ask.answer.body);
+        } else if (g->gateway != NULL) {
+            tell_dead(call, ask.json);
+        } else {
+            tell_resolved(call, ask.json);
+        }
+        /* Only what was meant and is closed has been resolved. */
+        status = g->id != NULL && ask_int(ask.json, "resolved") == 0 ? CLI_REFUSED : CLI_OK;
     }
-    http_client_answer_done(&answer);
     ask_done(&ask);
     return status;
 }
 
-int cli_resolve(int argc, char **argv)
+int resolve_all(struct call *call)
 {
-    struct resolve r = {0};
-    int status = resolve_read(&r, argc, argv);
+    const struct given *g = &call->given;
+    bool shows = g->gateway == NULL && !(changes(g) && (g->yes || g->output == OUTPUT_JSON));
+    int status = shows ? resolve_show(call) : CLI_GO_ON;
 
-    if (status == CLI_GO_ON && changes(&r) && !r.yes && !isatty(STDIN_FILENO)) {
-        status = cli_fail(CLI_USAGE,
-                          "a stale write can land if this is wrong: say --yes, or do it in a terminal");
+    if (status != CLI_GO_ON || !changes(g)) {
+        return status == CLI_GO_ON ? CLI_OK : status;
     }
-    if (status == CLI_GO_ON) {
-        status = resolve_show(&r);
-    }
-    if (status == CLI_GO_ON) {
-        status = resolve_confirm(&r);
-    }
-    return status == CLI_GO_ON ? resolve_send(&r) : status;
+    status = g->yes ? CLI_GO_ON : resolve_confirm(call);
+    return status == CLI_GO_ON ? resolve_send(call) : status;
 }

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "shared/options.h"
-#include "shared/record/name.h"
+#include "shared/service/options.h"
+#include "shared/token/name.h"
 
 enum { LOCK_PAUSE_MS = 5, LOCK_TRIES = 200 };
 
@@ -68,14 +68,6 @@ static int read_either(const char *what, const char *file, const char *variable,
     return take(what, variable, value, strlen(value), buf);
 }
 
-static int lease_id_check(const char *lease_id)
-{
-    if (name_is_lease_id(bytes_of(lease_id))) {
-        return CLI_GO_ON;
-    }
-    return cli_fail(CLI_USAGE, "the lease_id given is none: 22 to 64 characters of A-Z a-z 0-9 _ -");
-}
-
 /* acquire puts another file into its place: a device must not be replaced, and a FIFO would be waited for. */
 static int regular_check(const char *file)
 {
@@ -96,7 +88,10 @@ int secret_lease_id(const char *file, char buf[SECRET_SIZE])
     }
     status = read_either("lease_id", file, "PAWL_LEASE_ID", "--lease-id-file", buf);
 
-    return status == CLI_GO_ON ? lease_id_check(buf) : status;
+    if (status == CLI_GO_ON && !name_is_lease_id(bytes_of(buf))) {
+        return cli_fail(CLI_USAGE, "the lease_id given is none: 22 to 64 characters of A-Z a-z 0-9 _ -");
+    }
+    return status;
 }
 
 int secret_token(const char *file, char buf[SECRET_SIZE])

@@ -2,7 +2,7 @@
 #ifndef PAWL_CLI_SECRET_H
 #define PAWL_CLI_SECRET_H
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
 enum {
     SECRET_SIZE = 1100 /* the longest of them (a fencing token header) and a NUL */

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
 enum { SSE_LINE_MAX = 64 * 1024, SSE_ID_SIZE = 128 };
 

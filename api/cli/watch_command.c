@@ -1,6 +1,6 @@
 /* watch_command.c - pawl watch: what happens to a lease, or to all, as it happens.
  *
- *   watch_read     flags                                                              64, or go on
+ *   watch_check    flags                                                              64, or go on
  *   watch_stream   one stream, until it ends
  *   watch_after    how it ended: again after a pause, from the last id; or give up    69 | 1 ...
  *
@@ -14,13 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/cli/ask.h"
 #include "api/cli/cli.h"
-#include "api/cli/event.h"
-#include "api/cli/flags.h"
 #include "api/cli/sse.h"
-#include "shared/json_write.h"
-#include "shared/record/name.h"
+#include "api/cli/verb.h"
+#include "shared/text/json_write.h"
+#include "shared/token/name.h"
 
 enum {
     ITEM_LEVELS = 4,
@@ -31,10 +29,7 @@ enum {
 };
 
 struct watching {
-    const char *lease_url, *name, *since;
-    uint64_t idle_ms;
-    enum output output;
-    bool trace;
+    struct call call;
     struct sse sse;
     int idle_fd; /* a timer: readable when nothing has come for idle_ms */
     bool begun;  /* this stream */
@@ -43,58 +38,47 @@ struct watching {
     unsigned pause_ms;
 };
 
-static int watch_read(struct watching *w, int argc, char **argv)
+static int watch_check(struct call *call)
 {
-    const struct flag flags[] = {
-        {.name = "since",
-         .value = "ID",
-         .help = "begin behind this item (its id, as -o json tells it)",
-         .text = &w->since,
-         .where = FLAG_COMMAND_LINE},
-        {.name = "idle",
-         .value = "DUR",
-         .help = "connect anew when nothing has come for so long (default 45s)",
-         .ms = &w->idle_ms,
-         .where = FLAG_COMMAND_LINE},
-        flag_output(&w->output, "text|json|env"),
-        flag_trace(&w->trace),
-        flag_lease_url(&w->lease_url),
-        {0},
-    };
-    const struct usage usage = {
-        .name = "watch",
-        .arguments = "[NAME]",
-        .examples = "  pawl watch orders:42\n"
-                    "  pawl watch -o json | jq -r 'select(.type == \"expired\") | .lease'\n",
-        .summary =
-            "Shows what happens to the lease NAME, or to all leases, as it happens, until Ctrl-C "
-            "(exit status\n"
-            "0). The items are those of pawl history. When the connection is lost it connects again "
-            "and goes\n"
-            "on where it was. What could not be made up for is told as an item of type \"missed\". On a "
-            "terminal\n"
-            "standard error says when it is connected. Exit status 69: the service could not be reached "
-            "at the\n"
-            "beginning.",
-        .flags = flags,
-        .arguments_max = 1,
-    };
-    const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    const struct watching *w = container_of(call, struct watching, call);
+    struct given *g = &call->given;
 
-    if (status != CLI_GO_ON) {
-        return status;
+    g->idle_ms = g->idle_ms > 0 ? g->idle_ms : IDLE_MS;
+    call->ask.name = call->name;
+    call->ask.request.sink_needs = (struct http_client_header){"Content-Type", BYTES("text/event-stream")};
+    call->ask.request.timeout_ms = FOR_EVER_MS;
+    if (call->name != NULL && !name_is_lease(bytes_of(call->name))) {
+        return cli_fail(CLI_USAGE, "\"%s\" is not the name of a lease", call->name);
     }
-    w->name = arguments[0];
-    w->idle_ms = w->idle_ms > 0 ? w->idle_ms : IDLE_MS;
-    if (w->name != NULL && !name_is_lease(bytes_of(w->name))) {
-        return cli_fail(CLI_USAGE, "\"%s\" is not the name of a lease", w->name);
-    }
-    if (w->since != NULL && strlen(w->since) >= sizeof(w->sse.id)) {
+    if (g->since != NULL && strlen(g->since) >= sizeof(w->sse.id)) {
         return cli_fail(CLI_USAGE, "--since takes the id of an item");
     }
-    return flags_check_line("--since", w->since);
+    return flags_check_line("--since", g->since);
 }
+
+static const struct verb watch = {
+    .usage =
+        {
+            .name = "watch",
+            .arguments = "[NAME]",
+            .examples = "  pawl watch orders:42\n"
+                        "  pawl watch -o json | jq -r 'select(.type == \"expired\") | .lease'\n",
+            .summary =
+                "Shows what happens to the lease NAME, or to all leases, as it happens, until Ctrl-C "
+                "(exit status\n"
+                "0). The items are those of pawl history. When the connection is lost it connects again "
+                "and goes\n"
+                "on where it was. What could not be made up for is told as an item of type \"missed\". On a "
+                "terminal\n"
+                "standard error says when it is connected. Exit status 69: the service could not be reached "
+                "at the\n"
+                "beginning.",
+            .arguments_max = 1,
+        },
+    .flags = "since idle output trace lease-url",
+    .asks = {OF_ITS_OWN, "GET", NULL, ASK_STREAM, NULL},
+    .check = watch_check,
+};
 
 /* -- showing */
 
@@ -105,12 +89,12 @@ static void item_show(const struct watching *w, struct bytes text)
 
     if (item == NULL) {
         cli_fail(CLI_BUG, "an item of the stream cannot be read: %s", why);
-    } else if (w->output == OUTPUT_JSON) {
+    } else if (w->call.given.output == OUTPUT_JSON) {
         printf("%.*s\n", (int)text.len, text.at);
-    } else if (w->output == OUTPUT_ENV) {
-        event_print_env(item);
+    } else if (w->call.given.output == OUTPUT_ENV) {
+        show_env_line(show_event, item);
     } else {
-        event_print_line(item);
+        show_event_line(item);
     }
     json_free(item);
     fflush(stdout);
@@ -130,7 +114,7 @@ static void missed_show(const struct watching *w, const char *reason)
     json_object(&out, NULL);
     json_text(&out, "id", BYTES(""));
     json_text(&out, "type", BYTES("missed"));
-    json_text(&out, "lease", bytes_of(w->name != NULL ? w->name : ""));
+    json_text(&out, "lease", bytes_of(w->call.name != NULL ? w->call.name : ""));
     json_int(&out, "token", 0);
     json_text(&out, "holder", BYTES(""));
     json_int(&out, "at_ms", 0);
@@ -144,8 +128,8 @@ static void missed_show(const struct watching *w, const char *reason)
 
 static void idle_begin(const struct watching *w)
 {
-    const struct itimerspec when = {
-        .it_value = {.tv_sec = (time_t)(w->idle_ms / 1000), .tv_nsec = (long)(w->idle_ms % 1000) * 1000000}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(w->call.given.idle_ms / 1000),
+                                                 .tv_nsec = (long)(w->call.given.idle_ms % 1000) * 1000000}};
 
     timerfd_settime(w->idle_fd, 0, &when, NULL);
 }
@@ -160,7 +144,7 @@ static void stream_begin(struct watching *w)
         cli_fail(CLI_OK, "watch: connected again; nothing was missed");
     } else if (isatty(STDERR_FILENO)) {
         cli_fail(CLI_OK, "watch: connected; what happens to %s is shown here until Ctrl-C",
-                 w->name != NULL ? w->name : "any lease");
+                 w->call.name != NULL ? w->call.name : "any lease");
     }
     w->ever = true;
     w->gap = false;
@@ -181,28 +165,16 @@ static ssize_t stream_take(void *cookie, const char *text, size_t len)
     return (ssize_t)len;
 }
 
-static int stream_ask(const struct watching *w, struct ask *ask)
-{
-    int status = ask_lease_service(ask, w->lease_url, "/v1/events");
-
-    if (status == CLI_GO_ON && w->name != NULL) {
-        ask_query(ask, "lease", bytes_of(w->name));
-    }
-    ask_header(ask, "Accept", BYTES("text/event-stream"));
-    ask_header(ask, "Last-Event-ID", bytes_of(w->sse.id));
-    return status;
-}
-
 /* CLI_GO_ON: once more. */
-static int watch_after(struct watching *w, const struct ask *ask, enum http_client_outcome outcome,
-                       struct http_client_answer *answer)
+static int watch_after(struct watching *w, const struct ask *ask, enum http_client_outcome outcome)
 {
+    const struct http_client_answer *answer = &ask->answer;
     bool refused = outcome == HTTP_CLIENT_ANSWERED && answer->status >= 300;
 
     if (ferror(stdout)) {
         return CLI_REFUSED; /* main() says it */
     }
-    if (refused && ask_is_problem(answer, "cursor-expired")) {
+    if (refused && ask_is_problem(ask, "cursor-expired")) {
         missed_show(w, "the service does not keep what came after the last item any more");
         w->sse.id[0] = '\0';
         w->gap = false;
@@ -210,7 +182,7 @@ static int watch_after(struct watching *w, const struct ask *ask, enum http_clie
         return CLI_GO_ON;
     }
     if (!w->ever || (refused && answer->status < 500 && answer->status != 429)) {
-        return ask_tell(ask, outcome, answer);
+        return ask_tell(ask, outcome);
     }
     if (w->begun) {
         cli_fail(CLI_OK, "watch: the stream has ended%s%s; connecting again",
@@ -228,15 +200,7 @@ static int watch_stream(struct watching *w)
     const cookie_io_functions_t io = {.write = stream_take};
     const int stops[] = {w->idle_fd, -1};
     FILE *sink = fopencookie(w, "w", io);
-    struct ask ask = {
-        .what = "watch",
-        .name = w->name,
-        .wants = ASK_STREAM,
-        .output = w->output,
-        .trace = w->trace,
-        .request = {.method = "GET", .sink_needs = {"Content-Type", BYTES("text/event-stream")}}};
-    struct http_client_answer answer = {0};
-    enum http_client_outcome outcome;
+    struct ask ask = w->call.ask;
     int status;
 
     if (sink == NULL) {
@@ -244,18 +208,18 @@ static int watch_stream(struct watching *w)
     }
     setvbuf(sink, NULL, _IONBF, 0);
     ask.request.sink = sink;
-    ask.request.timeout_ms = FOR_EVER_MS;
     ask.request.stop_fds = stops;
     w->begun = false;
     sse_restart(&w->sse);
-    status = stream_ask(w, &ask);
+    ask_header(&ask, "Accept", BYTES("text/event-stream"));
+    ask_header(&ask, "Last-Event-ID", bytes_of(w->sse.id));
+    status = ask_service(&ask, ASK_LEASE_SERVICE, w->call.given.lease_url, "/v1/events");
     if (status == CLI_GO_ON) {
+        ask_query(&ask, "lease", bytes_of(w->call.name));
         idle_begin(w);
-        outcome = ask_try(&ask, &answer);
-        status = watch_after(w, &ask, outcome, &answer);
+        status = watch_after(w, &ask, ask_try(&ask));
     }
     fclose(sink);
-    http_client_answer_done(&answer);
     ask_done(&ask);
     return status;
 }
@@ -280,15 +244,15 @@ static void pause_for(struct watching *w)
 int cli_watch(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = interrupted};
-    struct watching w = {.pause_ms = PAUSE_FIRST_MS};
-    int status = watch_read(&w, argc, argv);
+    struct watching w = {.call.verb = &watch, .pause_ms = PAUSE_FIRST_MS};
+    int status = verb_read(&w.call, argc, argv);
 
     if (status != CLI_GO_ON) {
         return status;
     }
     sigaction(SIGINT, &action, NULL);
     sse_init(&w.sse, item_came);
-    snprintf(w.sse.id, sizeof(w.sse.id), "%s", w.since != NULL ? w.since : "");
+    snprintf(w.sse.id, sizeof(w.sse.id), "%s", w.call.given.since != NULL ? w.call.given.since : "");
     w.idle_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (w.idle_fd < 0) {
         status = cli_fail(CLI_REFUSED, "watch: no timer: %s", strerror(errno));

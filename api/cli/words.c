@@ -19,13 +19,12 @@ static void add_place(struct words *words, const char *socket, const char *direc
                                            "--dir", directory, "--save", "", "--daemonize", "no", NULL});
 }
 
-void words_add_store(struct words *words, const char *socket, const char *directory, const char *appendfsync,
-                     const char *load_truncated)
+void words_add_store(struct words *words, const char *socket, const char *directory)
 {
     add_place(words, socket, directory);
-    words_add(words, (const char *const[]){"--appendonly", "yes", "--appendfsync", appendfsync,
-                                           "--no-appendfsync-on-rewrite", "no", "--aof-load-truncated",
-                                           load_truncated, "--maxmemory-policy", "noeviction", NULL});
+    words_add(words, (const char *const[]){"--appendonly", "yes", "--appendfsync", "always",
+                                           "--no-appendfsync-on-rewrite", "no", "--aof-load-truncated", "no",
+                                           "--maxmemory-policy", "noeviction", NULL});
 }
 
 void words_add_cache(struct words *words, const char *socket, const char *directory)

@@ -13,10 +13,8 @@ struct words {
 void words_add(struct words *words, const char *const *more);
 
 /* Those of a redis-server of ours after its program: only at a socket, in the foreground, and with all the
- * settings that Pawl asks of a store; appendfsync and load_truncated are "always" and "no" where nothing is
- * to be shown. */
-void words_add_store(struct words *words, const char *socket, const char *directory, const char *appendfsync,
-                     const char *load_truncated);
+ * settings that Pawl asks of a store. */
+void words_add_store(struct words *words, const char *socket, const char *directory);
 /* The same, but it keeps nothing: for a recipe that asks nothing of it. */
 void words_add_cache(struct words *words, const char *socket, const char *directory);
 

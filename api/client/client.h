@@ -4,7 +4,7 @@
 
 #include "api/client/http_client.h"
 #include "api/client/pawl.h"
-#include "shared/json.h"
+#include "shared/text/json.h"
 
 enum {
     CLIENT_JSON_LEVELS = 16,

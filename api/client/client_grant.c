@@ -3,7 +3,7 @@
 #include <sys/random.h>
 
 #include "api/client/client.h"
-#include "shared/ascii.h"
+#include "shared/text/ascii.h"
 
 enum { NAME_MAX_BYTES_CLIENT = PAWL_NAME_SIZE - 1, LEASE_ID_MIN = 22, RANDOM_MAX = 64 };
 

@@ -87,28 +87,6 @@ enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, 
     return outcome;
 }
 
-enum pawl_outcome pawl_renew(struct pawl *pawl, struct pawl_grant *grant, uint64_t ttl_ms,
-                             struct pawl_problem *problem)
-{
-    struct pawl_grant own = {.size = sizeof(own)};
-    struct pawl_problem why;
-    enum pawl_outcome outcome;
-
-    problem_reset(&why);
-    if (pawl == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
-                              "A struct is missing, or has no right size.");
-        return problem_give(problem, &why, outcome);
-    }
-    client_take(&own, grant, sizeof(own));
-    outcome = hold_renew(pawl, &own, ttl_ms,
-                         &(struct hold_limits){.attempts = pawl->attempts, .timeout_ms = pawl->timeout_ms},
-                         &why);
-    client_give(grant, &own, sizeof(own));
-    explicit_bzero(&own, sizeof(own));
-    return problem_give(problem, &why, outcome);
-}
-
 /* -- release */
 
 static enum pawl_outcome release_run(struct call *call, struct pawl_grant *grant,
@@ -153,9 +131,15 @@ enum pawl_outcome hold_release(const struct pawl *pawl, struct pawl_grant *grant
     return outcome;
 }
 
-enum pawl_outcome pawl_release(struct pawl *pawl, struct pawl_grant *grant, struct pawl_problem *problem)
+/* -- with the structs of a caller, who may know another version of them */
+
+enum deed { DEED_RENEW, DEED_RELEASE };
+
+static enum pawl_outcome hold_do(const struct pawl *pawl, enum deed deed, struct pawl_grant *grant,
+                                 uint64_t ttl_ms, struct pawl_problem *problem)
 {
     struct pawl_grant own = {.size = sizeof(own)};
+    struct hold_limits limits;
     struct pawl_problem why;
     enum pawl_outcome outcome;
 
@@ -166,8 +150,21 @@ enum pawl_outcome pawl_release(struct pawl *pawl, struct pawl_grant *grant, stru
         return problem_give(problem, &why, outcome);
     }
     client_take(&own, grant, sizeof(own));
-    outcome = hold_release(pawl, &own, pawl->attempts, &why);
+    limits = (struct hold_limits){.attempts = pawl->attempts, .timeout_ms = pawl->timeout_ms};
+    outcome = deed == DEED_RENEW ? hold_renew(pawl, &own, ttl_ms, &limits, &why)
+                                 : hold_release(pawl, &own, pawl->attempts, &why);
     client_give(grant, &own, sizeof(own));
     explicit_bzero(&own, sizeof(own));
     return problem_give(problem, &why, outcome);
+}
+
+enum pawl_outcome pawl_renew(struct pawl *pawl, struct pawl_grant *grant, uint64_t ttl_ms,
+                             struct pawl_problem *problem)
+{
+    return hold_do(pawl, DEED_RENEW, grant, ttl_ms, problem);
+}
+
+enum pawl_outcome pawl_release(struct pawl *pawl, struct pawl_grant *grant, struct pawl_problem *problem)
+{
+    return hold_do(pawl, DEED_RELEASE, grant, 0, problem);
 }

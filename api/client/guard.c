@@ -1,8 +1,11 @@
-/* guard.c - a hold that renews itself, as its owner sees it. */
+/* guard.c - a hold that renews itself, as its owner sees it; the arrows of its states (guard.h), and whose it
+ * is. */
 #include "api/client/guard.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +20,103 @@ static const char other_process[] =
 static const char no_guard[] = "There is no guard.";
 
 static const char in_callback[] = "Not from a callback: the guard's thread would wait for itself.";
+
+/* -- whose guard it is
+ *
+ * A child has a copy of all memory, but no thread that keeps the hold. Its number alone does not tell a
+ * child: the first process of a namespace and the first of one that it made are both 1, and a number comes
+ * back. So there is a page that the kernel clears in every child (madvise(2), MADV_WIPEONFORK). One that
+ * shares the memory (vfork(2)) is told by its number. */
+
+bool guard_process_take(struct pawl_guard *guard)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED) {
+        return false;
+    }
+    (void)madvise(page, size, MADV_WIPEONFORK); /* before Linux 4.14 the number must do */
+    *(char *)page = 1;
+    guard->process_page = page;
+    guard->process = getpid();
+    return true;
+}
+
+void guard_process_drop(struct pawl_guard *guard)
+{
+    if (guard->process_page != NULL) {
+        munmap(guard->process_page, (size_t)sysconf(_SC_PAGESIZE));
+    }
+}
+
+bool guard_is_ours(const struct pawl_guard *guard)
+{
+    return guard->process == getpid() && *(const volatile char *)guard->process_page == 1;
+}
+
+/* -- its states, and how it is lost */
+
+bool guard_allows(enum guard_state from, enum guard_state to)
+{
+    static const bool arrows[GUARD_STATES][GUARD_STATES] = {
+        [GUARD_HELD] = {[GUARD_RENEWING] = true, [GUARD_LOST] = true, [GUARD_ENDED] = true},
+        [GUARD_RENEWING] = {[GUARD_HELD] = true, [GUARD_LOST] = true, [GUARD_ENDED] = true},
+        [GUARD_LOST] = {[GUARD_TOLD] = true},
+    };
+
+    return arrows[from][to];
+}
+
+void guard_become(struct pawl_guard *guard, enum guard_state next)
+{
+    assert(guard_allows(guard->state, next));
+    guard->state = next;
+}
+
+void guard_lose(struct pawl_guard *guard, const struct pawl_problem *why)
+{
+    guard_become(guard, GUARD_LOST);
+    guard->loss = *why;
+    guard->released = why->status != 0;
+    atomic_store(&guard->deadline_ms, 0);
+    guard_clock_fire(guard->timer_fd);
+}
+
+static void guard_too_late(struct pawl_guard *guard)
+{
+    struct pawl_problem problem;
+    char detail[PAWL_DETAIL_SIZE];
+
+    snprintf(detail, sizeof(detail),
+             "The hold could not be renewed in time: stop what it protected. The last attempt: %.*s",
+             PAWL_DETAIL_SIZE - 128,
+             guard->last_wrong[0] != '\0' ? guard->last_wrong : "none; this process stood still");
+    problem_say(&problem, PAWL_LOST, "deadline-passed", detail);
+    guard_lose(guard, &problem);
+}
+
+bool guard_is_held(struct pawl_guard *guard)
+{
+    bool held = guard->state == GUARD_HELD || guard->state == GUARD_RENEWING;
+
+    if (held && pawl_guard_remaining_ms(guard) == 0) {
+        guard_too_late(guard);
+        return false;
+    }
+    return held;
+}
+
+void guard_end(struct pawl_guard *guard)
+{
+    guard->holds = 0;
+    if (guard_is_held(guard)) {
+        guard_become(guard, GUARD_ENDED);
+        atomic_store(&guard->deadline_ms, 0);
+        guard_clock_set(guard->timer_fd, 0, NULL);
+        guard_clock_set(guard->wake_fd, 1, NULL);
+    }
+}
 
 /* -- made and unmade */
 
@@ -175,6 +275,20 @@ static enum pawl_outcome say_lost(const struct pawl_guard *guard, struct pawl_pr
     return PAWL_LOST;
 }
 
+/* Only the process that opened it may: PAWL_OK, and it is locked. */
+static enum pawl_outcome guard_lock(struct pawl_guard *guard, struct pawl_problem *why)
+{
+    problem_reset(why);
+    if (guard == NULL) {
+        return problem_say(why, PAWL_NOT_DONE, "bad-argument", no_guard);
+    }
+    if (!guard_is_ours(guard)) {
+        return problem_say(why, PAWL_NOT_DONE, "other-process", other_process);
+    }
+    pthread_mutex_lock(&guard->lock);
+    return PAWL_OK;
+}
+
 static enum pawl_outcome enter(struct pawl_guard *guard, struct pawl_problem *why)
 {
     if (guard_is_held(guard)) {
@@ -188,16 +302,10 @@ static enum pawl_outcome enter(struct pawl_guard *guard, struct pawl_problem *wh
 
 enum pawl_outcome pawl_guard_enter(struct pawl_guard *guard, struct pawl_problem *problem)
 {
-    enum pawl_outcome outcome;
     struct pawl_problem why;
+    enum pawl_outcome outcome = guard_lock(guard, &why);
 
-    problem_reset(&why);
-    if (guard == NULL) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument", no_guard);
-    } else if (!guard_is_ours(guard)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "other-process", other_process);
-    } else {
-        pthread_mutex_lock(&guard->lock);
+    if (outcome == PAWL_OK) {
         outcome = enter(guard, &why);
         pthread_mutex_unlock(&guard->lock);
     }
@@ -256,17 +364,11 @@ static enum pawl_outcome leave(struct pawl_guard *guard, bool *last, struct pawl
 
 enum pawl_outcome pawl_guard_leave(struct pawl_guard *guard, struct pawl_problem *problem)
 {
-    enum pawl_outcome outcome;
     struct pawl_problem why;
+    enum pawl_outcome outcome = guard_lock(guard, &why);
     bool last = false;
 
-    problem_reset(&why);
-    if (guard == NULL) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument", no_guard);
-    } else if (!guard_is_ours(guard)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "other-process", other_process);
-    } else {
-        pthread_mutex_lock(&guard->lock);
+    if (outcome == PAWL_OK) {
         outcome = leave(guard, &last, &why);
         pthread_mutex_unlock(&guard->lock);
     }

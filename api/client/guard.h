@@ -47,13 +47,13 @@ struct pawl_guard {
     char last_wrong[PAWL_DETAIL_SIZE]; /* of the last renewal that failed; "": none since a good one */
 };
 
-/* guard_process.c. false: no memory. */
+/* guard.c. false: no memory. */
 bool guard_process_take(struct pawl_guard *guard);
 void guard_process_drop(struct pawl_guard *guard);
 /* Safe in a signal handler. */
 bool guard_is_ours(const struct pawl_guard *guard);
 
-/* guard_state.c, all under the lock. */
+/* All under the lock. */
 
 bool guard_allows(enum guard_state from, enum guard_state to);
 /* The only one that changes the state; where the drawing has no such arrow it asserts. */

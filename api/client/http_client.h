@@ -1,7 +1,7 @@
 /* http_client.h - one HTTP request, sent once.
  *
  * No proxy, no redirect, no .netrc, HTTP/1.1, a connection of its own for each request: so nothing is ever
- * sent twice. The answer is parsed strictly (shared/answer.h): what can be understood in two ways is not
+ * sent twice. The answer is parsed strictly (shared/http/answer.h): what can be understood in two ways is not
  * known. An answer that is whole before the whole request was sent is one; a request whose end is not known
  * is reset, so that what the kernel still has of it does not arrive later. Over https the other side must be
  * who the URL says, for the certificates that the system trusts, or for those in the file that SSL_CERT_FILE
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
 enum http_client_outcome {
     HTTP_CLIENT_ANSWERED, /* there is a whole answer, of whatever status */

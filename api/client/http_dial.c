@@ -1,15 +1,160 @@
-/* http_dial.c - a connection to the first of a host's addresses that takes one.
+/* http_dial.c - the addresses of a name, and a connection to the first of them that takes one.
  *
- * One after the other, and the next one beside it when one has not answered after a quarter of a second
- * (RFC 8305): an address that swallows everything must not cost all the time there is. */
+ * A lookup that is given up goes on by itself: it belongs to the asker and to its thread, and the last of the
+ * two to leave frees it.
+ *
+ * One address after the other, and the next one beside it when one has not answered after a quarter of a
+ * second (RFC 8305): an address that swallows everything must not cost all the time there is. */
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
 
 enum { NEXT_AFTER_MS = 250 };
+
+/* -- the addresses */
+
+struct lookup {
+    atomic_uint owners;
+    int ready; /* an eventfd: readable when it is done */
+    atomic_bool is_done;
+    char host[HTTP_HOST_SIZE], port[HTTP_PORT_SIZE];
+    struct http_addresses found;
+    const char *why; /* NULL: found */
+};
+
+/* NULL, or why not. */
+static const char *resolve(const char *host, const char *port, int flags, struct http_addresses *found)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+    struct addrinfo *list = NULL;
+    int error = getaddrinfo(host, port, &hints, &list);
+
+    if (error != 0) {
+        return gai_strerror(error);
+    }
+    for (const struct addrinfo *at = list; at != NULL && found->count < HTTP_ADDRESSES_MAX;
+         at = at->ai_next) {
+        memcpy(&found->list[found->count].at, at->ai_addr, at->ai_addrlen);
+        found->list[found->count++].len = at->ai_addrlen;
+    }
+    freeaddrinfo(list);
+    return NULL;
+}
+
+/* A literal address, and "localhost" (RFC 6761, 6.3), which need not be looked up. */
+static bool address_literal(const struct http_place *place, struct http_addresses *found)
+{
+    if (strcasecmp(place->host, "localhost") == 0) {
+        resolve("127.0.0.1", place->port, AI_NUMERICHOST, found);
+        resolve("::1", place->port, AI_NUMERICHOST, found);
+        return true;
+    }
+    return resolve(place->host, place->port, AI_NUMERICHOST, found) == NULL;
+}
+
+static void lookup_leave(struct lookup *lookup)
+{
+    if (atomic_fetch_sub(&lookup->owners, 1) == 1) {
+        close(lookup->ready);
+        free(lookup);
+    }
+}
+
+static void *lookup_work(void *at)
+{
+    struct lookup *lookup = at;
+    static const uint64_t one = 1;
+
+    lookup->why = resolve(lookup->host, lookup->port, 0, &lookup->found);
+    atomic_store(&lookup->is_done, true);
+    while (write(lookup->ready, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+    lookup_leave(lookup);
+    return NULL;
+}
+
+/* The program's signals are not for this thread. */
+static bool thread_begin(struct lookup *lookup)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+    bool begun;
+
+    if (pthread_attr_init(&attr) != 0) {
+        return false;
+    }
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    begun = pthread_create(&thread, &attr, lookup_work, lookup) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return begun;
+}
+
+static struct lookup *lookup_begin(const struct http_place *place)
+{
+    struct lookup *lookup = calloc(1, sizeof(*lookup));
+
+    if (lookup == NULL) {
+        return NULL;
+    }
+    memcpy(lookup->host, place->host, sizeof(lookup->host));
+    memcpy(lookup->port, place->port, sizeof(lookup->port));
+    lookup->ready = eventfd(0, EFD_CLOEXEC);
+    atomic_init(&lookup->owners, 2);
+    atomic_init(&lookup->is_done, false);
+    if (lookup->ready < 0 || !thread_begin(lookup)) {
+        if (lookup->ready >= 0) {
+            close(lookup->ready);
+        }
+        free(lookup);
+        return NULL;
+    }
+    return lookup;
+}
+
+/* getaddrinfo(3) blocks for as long as the resolver does, and cannot be called back: so it has a thread of
+ * its own. */
+static enum http_wait lookup_run(struct http_wire *wire, const struct http_place *place,
+                                 struct http_addresses *found, int64_t until_ms)
+{
+    struct lookup *lookup = lookup_begin(place);
+    struct pollfd ready;
+    enum http_wait went;
+
+    if (lookup == NULL) {
+        wire->why = "its name cannot be looked up: there is no memory, no thread or no descriptor for it";
+        return HTTP_FAILED;
+    }
+    ready = (struct pollfd){.fd = lookup->ready, .events = POLLIN};
+    went = http_wire_wait(wire, &ready, 1, until_ms);
+    if (went == HTTP_READY &&
+        !atomic_load(&lookup->is_done)) { /* never: it stands before the eventfd's write */
+        went = HTTP_FAILED;
+    } else if (went == HTTP_READY && lookup->why != NULL) {
+        wire->why = lookup->why;
+        went = HTTP_FAILED;
+    } else if (went == HTTP_READY) {
+        *found = lookup->found;
+    }
+    lookup_leave(lookup);
+    return went;
+}
+
+/* -- the connection */
 
 /* Attempts; fd -1: none, or none any more. */
 struct dialling {
@@ -28,7 +173,7 @@ static void attempt_failed(struct dialling *dialling, unsigned which, int error)
         dialling->open--;
     }
     dialling->why = strerrordesc_np(error);
-    dialling->next_ms = http_now_ms();
+    dialling->next_ms = pawl_now_ms();
 }
 
 static void attempt_begin(struct dialling *dialling)
@@ -40,7 +185,7 @@ static void attempt_begin(struct dialling *dialling)
 
     dialling->fds[which] = (struct pollfd){.fd = fd, .events = POLLOUT};
     dialling->open += fd >= 0;
-    dialling->next_ms = http_now_ms() + NEXT_AFTER_MS;
+    dialling->next_ms = pawl_now_ms() + NEXT_AFTER_MS;
     if (fd < 0) {
         attempt_failed(dialling, which, errno);
         return;
@@ -84,14 +229,14 @@ static enum http_wait dial_first(struct http_wire *wire, struct dialling *dialli
         bool is_more = dialling->begun < dialling->addresses->count;
         int64_t wait_until_ms = is_more && dialling->next_ms < until_ms ? dialling->next_ms : until_ms;
 
-        if (is_more && http_now_ms() >= dialling->next_ms) {
+        if (is_more && pawl_now_ms() >= dialling->next_ms) {
             attempt_begin(dialling);
         } else if (!is_more && dialling->open == 0) {
             wire->why = dialling->why != NULL ? dialling->why : "it has no address";
             return HTTP_FAILED;
         }
         went = http_wire_wait(wire, dialling->fds, dialling->begun, wait_until_ms);
-        if (went == HTTP_LATE && http_now_ms() < until_ms) {
+        if (went == HTTP_LATE && pawl_now_ms() < until_ms) {
             went = HTTP_READY; /* for the next */
         } else if (went == HTTP_READY) {
             wire->fd = winner_take(dialling);
@@ -118,8 +263,8 @@ enum http_wait http_dial(struct http_wire *wire, const struct http_place *place,
     struct http_addresses addresses = {.count = 0};
     enum http_wait went = HTTP_READY;
 
-    if (!http_address_literal(place, &addresses)) {
-        went = http_lookup(wire, place, &addresses, until_ms);
+    if (!address_literal(place, &addresses)) {
+        went = lookup_run(wire, place, &addresses, until_ms);
     }
     return went == HTTP_READY ? http_dial_any(wire, &addresses, until_ms) : went;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "api/client/http_internal.h"
-#include "shared/ascii.h"
+#include "shared/text/ascii.h"
 
 /* -- the URL */
 

@@ -1,11 +1,10 @@
 /* http_internal.h - what the files of the HTTP client share. Nobody else includes it.
  *
- *   http_client.c   one exchange: connect, send, receive, and which of the three ends it came to
- *   http_head.c     from a URL and headers to the text of a request
- *   http_wire.c     what bytes go through: waiting, a socket, or TLS over one
- *   http_dial.c     a connection to the first of a host's addresses that takes one
- *   http_lookup.c   the addresses of a name
- *   http_tls.c      https: libcurl, which is loaded when it is needed */
+ *   http_exchange.c  one exchange: connect, send, receive, and which of the three ends it came to
+ *   http_head.c      from a URL and headers to the text of a request
+ *   http_wire.c      what bytes go through: waiting, a socket, or TLS over one
+ *   http_dial.c      the addresses of a name, and a connection to the first that takes one
+ *   http_tls.c       https: libcurl, which is loaded when it is needed */
 #ifndef PAWL_CLIENT_HTTP_INTERNAL_H
 #define PAWL_CLIENT_HTTP_INTERNAL_H
 
@@ -16,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "api/client/http_client.h"
+#include "api/client/pawl.h"
 
 enum { HTTP_HOST_SIZE = 256, HTTP_PORT_SIZE = 6, HTTP_ADDRESSES_MAX = 8 };
 
@@ -53,8 +53,6 @@ struct http_wire {
     const char *why;      /* static, or tls' own; NULL: there is no memory */
 };
 
-/* Milliseconds of CLOCK_BOOTTIME: a limit that passed in a suspended machine has passed. */
-int64_t http_now_ms(void);
 /* Until one of fds is ready, at most HTTP_ADDRESSES_MAX of them; never waits behind until_ms. */
 enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsigned count, int64_t until_ms);
 /* As sendmsg(2) and recv(2) that do not block: bytes; 0: the other side has closed; -1: errno is EAGAIN, or
@@ -65,7 +63,7 @@ ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size);
 enum http_close { HTTP_CLOSE, HTTP_RESET };
 void http_wire_close(struct http_wire *wire, enum http_close how);
 
-/* -- http_lookup.c */
+/* -- http_dial.c */
 
 struct http_address {
     struct sockaddr_storage at;
@@ -77,14 +75,7 @@ struct http_addresses {
     unsigned count;
 };
 
-/* A literal address, and "localhost" (RFC 6761, 6.3), which need not be looked up. */
-bool http_address_literal(const struct http_place *place, struct http_addresses *found);
-/* Any other name, on a thread of its own: getaddrinfo(3) blocks for as long as the resolver does, and cannot
- * be called back. */
-enum http_wait http_lookup(struct http_wire *wire, const struct http_place *place,
-                           struct http_addresses *found, int64_t until_ms);
-
-/* -- http_dial.c: HTTP_READY, and wire->fd is connected. */
+/* HTTP_READY, and wire->fd is connected. */
 enum http_wait http_dial(struct http_wire *wire, const struct http_place *place, int64_t until_ms);
 enum http_wait http_dial_any(struct http_wire *wire, const struct http_addresses *addresses,
                              int64_t until_ms);

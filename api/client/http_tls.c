@@ -159,7 +159,7 @@ static enum http_wait connect_run(struct http_wire *wire, int64_t until_ms)
     for (;;) {
         struct curl_waitfd extra[HTTP_CLIENT_STOPS_MAX];
         unsigned count = 0;
-        int64_t left_ms = until_ms - http_now_ms();
+        int64_t left_ms = until_ms - pawl_now_ms();
         enum http_wait looked = http_wire_wait(wire, NULL, 0, 0);
         int running = 0;
 

@@ -1,22 +1,13 @@
 /* http_wire.c - what bytes go through: waiting, a socket, or TLS over one. */
 #include <errno.h>
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
 
-int64_t http_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int wait_ms(int64_t until_ms)
 {
-    int64_t left_ms = until_ms - http_now_ms();
+    int64_t left_ms = until_ms - pawl_now_ms();
 
     return left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }
@@ -33,7 +24,7 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
         all[count + stops] = (struct pollfd){.fd = wire->stop_fds[stops], .events = POLLIN};
     }
     for (;;) {
-        int64_t now_ms = http_now_ms();
+        int64_t now_ms = pawl_now_ms();
         int ready = poll(all, count + stops, wait_ms(until_ms));
 
         for (unsigned i = 0; ready > 0 && i < stops; i++) {

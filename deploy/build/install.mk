@@ -13,6 +13,8 @@ SYSCONFDIR := /etc
 ZSHDIR = $(SHAREDIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 FISHDIR = $(SHAREDIR)/fish/vendor_completions.d
 BASHDIR = $(SHAREDIR)/bash-completion/completions
+# Where pawl drill looks for pawl-drill, and the demos for the shim.
+LABDIR = $(PREFIX)/lib/pawl
 
 UNITS := $(wildcard deploy/systemd/*.service deploy/systemd/*.socket)
 COMPLETIONS := $(addprefix $(BUILD)/completion/pawl.,bash zsh fish)
@@ -20,7 +22,9 @@ MADE_UNITS := $(UNITS:deploy/systemd/%=$(BUILD)/systemd/%)
 EXAMPLES := $(wildcard deploy/redis.acl deploy/*/*.conf deploy/*/Caddyfile deploy/*/*.yaml deploy/*/*.yml \
 	deploy/*/*.cfg deploy/*/*.lua deploy/*/*.sql)
 EXAMPLES := $(filter-out deploy/systemd/%,$(EXAMPLES))
-CLIENTS := $(wildcard api/python/pawl.py api/node/pawl.mjs api/java/Pawl.java api/shell/pawl-lease.sh)
+LAB := $(filter-out tests/drill/test_%,$(wildcard tests/drill/*.py))
+LAB_WORLD := $(patsubst %,tests/world/%.py,__init__ client contract process record redis relay shim signature tap wait world)
+CLIENTS := $(wildcard api/clients/python/pawl.py api/clients/node/pawl.mjs api/clients/java/Pawl.java api/clients/shell/pawl-lease.sh)
 man_section = $(patsubst .%,%,$(suffix $(1)))
 
 # MODE:SOURCE:WHERE, without DESTDIR; a link is link:TEXT:WHERE.
@@ -34,6 +38,8 @@ INSTALLED = \
 	  644:$(BUILD)/installed/pawl.pc:$(LIBDIR)/pkgconfig/pawl.pc \
 	  644:api/client/pawl.h:$(PREFIX)/include/pawl.h) \
 	$(foreach one,$(MAN),644:$(one):$(SHAREDIR)/man/man$(call man_section,$(one))/$(notdir $(one))) \
+	$(if $(DRILL),755:tests/drill/pawl-drill:$(LABDIR)/pawl-drill 644:$(SHIM):$(LABDIR)/shim.so) \
+	$(if $(DRILL),$(foreach one,$(LAB) $(LAB_WORLD),644:$(one):$(LABDIR)/$(patsubst tests/%,%,$(one:tests/drill/%=%)))) \
 	644:$(BUILD)/completion/pawl.bash:$(BASHDIR)/pawl \
 	644:$(BUILD)/completion/pawl.zsh:$(ZSHDIR)/_pawl \
 	644:$(BUILD)/completion/pawl.fish:$(FISHDIR)/pawl.fish \
@@ -45,7 +51,7 @@ INSTALLED = \
 	$(foreach one,$(EXAMPLES) $(CLIENTS),644:$(one):$(DOCDIR)/examples/$(one))
 SETTINGS := $(notdir $(wildcard deploy/systemd/*.conf))
 # Nobody else's: they go when they are empty.
-OWN_DIRS = $(DOCDIR) $(SHAREDIR)/pawl $(SYSCONFDIR)/pawl
+OWN_DIRS = $(DOCDIR) $(SHAREDIR)/pawl $(LABDIR) $(SYSCONFDIR)/pawl
 
 .PHONY: installable uninstall deb
 installable: all $(COMPLETIONS) $(MADE_UNITS) $(if $(CLIENT),$(BUILD)/installed/pawl.pc)

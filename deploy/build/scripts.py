@@ -1,30 +1,68 @@
 #!/usr/bin/python3
-"""scripts.py - Lua scripts as the store runs them, and as C.
+"""scripts.py - the Lua scripts as one library of Redis functions, and as C.
 
-    scripts.py assemble lease/scripts/acquire.lua [--replace shared/record/clock.lua=FILE]... [--whole]
-        prints one script with the files named by its "-- use: FILE" lines in front of it
-    scripts.py embed build/gen/lease_scripts lease/scripts shared/record/scripts
-        writes build/gen/lease_scripts.c and .h: each script of the folders, and the table of all of them
-    scripts.py lines lease/scripts/acquire.lua
-        prints for each line of the whole text the file and the line that it came from
+    scripts.py library [--replace shared/member/scripts/lib/clock.lua=FILE]...
+        prints the library as FUNCTION LOAD takes it
+    scripts.py embed build/gen/scripts [--replace ...]
+        writes build/gen/scripts.c and .h: the library, and each script's name
+    scripts.py lines
+        prints for each line of the library the file and the line that it came from
 
-A script's first block of comment lines may hold "-- use: FILE" lines, FILE from the root of the tree; a used file has
-no "use" lines of its own. A "-- flags: WORDS" line there becomes the first line of what Redis is given,
-"#!lua flags=WORDS" (Redis 7 and Valkey): allow-oom for one that must run on a full Redis, too. Lines that are only a comment, and blank lines, are left out of what is embedded (Redis
-keeps every script in memory); --whole keeps them. Nothing else is touched.
+The files and their order stand in deploy/build/library.txt. Each file of a folder "scripts" is an operation, the body
+of a function; the others are what operations share. An operation's first block of comment lines may hold
+"-- on: store": it begins without the stripe's prelude (shared/member/scripts/lib/stripe.lua); and "-- flags: WORDS", the
+function's flags: allow-oom for one that must run on a full Redis, too; and "-- batch: yes": it may run in
+HASH_batch (shared/member/scripts/lib/batch.lua).
+
+The library is called pawl_HASH and its functions HASH_NAME, by the hash of its text: two releases can stand side by
+side. One that has no flags line is there twice: Redis refuses it before it begins when no write would be taken, and
+HASH_NAME_ro is refused at its first write.
+
+Lines that are only a comment, and blank lines, are left out (Redis keeps the text in memory). Nothing else is touched.
 """
 
 import argparse
+import collections
+import glob
+import hashlib
 import os
 import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-USE = re.compile(r"^--\s*use:\s*(\S+)\s*$")
+LIST = "deploy/build/library.txt"
+ON = re.compile(r"^--\s*on:\s*(\S+)\s*$")
+BATCH = re.compile(r"^--\s*batch:\s*(yes)\s*$")
 FLAGS = re.compile(r"^--\s*flags:\s*([a-z,-]*)\s*$")
 COMMENT_OR_BLANK = re.compile(r"^\s*(--(?!\[).*)?$")
 LONG_BRACKET = re.compile(r"\[=*\[")
 NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+HASH_DIGITS, HASH = 12, "@HASH@"
+# The first two lines are those of a library; a script that is sent whole has others (shared/store/wire.c).
+HEAD = "#!lua name=pawl_" + HASH + "\nlocal register = redis.register_function\n"
+PACKED = """local function on_packed(run)
+    return function(keys, argv)
+        call_begins(keys, argv)
+        call_takes(argv[1])
+        return stripe_begins() or stripe_runs(run)
+    end
+end
+"""
+ENTRIES = """local function on_stripe(run)
+    return function(keys, argv)
+        call_begins(keys, argv)
+        return stripe_begins() or stripe_runs(run)
+    end
+end
+local function on_store(run)
+    return function(keys, argv)
+        call_begins(keys, argv)
+        return run()
+    end
+end
+"""
+
+Operation = collections.namedtuple("Operation", "name path on flags batch")  # flags: None when its head has no such line
 
 
 class Wrong(Exception):
@@ -51,50 +89,85 @@ def named(text, what):
     return found
 
 
-def uses(text):
-    return named(text, USE)
-
-
-def shebang(text):
-    """What tells Redis of the script's flags; "" without a "flags" line: then it asks at each command."""
-    return "".join(f"#!lua flags={words}\n" if words else "#!lua\n" for words in named(text, FLAGS)[:1])
-
-
-def pieces(path, replace, root=ROOT):
-    """[(file, its text)]: what the script uses, then the script."""
-    text = read(os.path.join(root, path))
-    found = []
-    for used in uses(text):
-        used_text = read(replace.get(used, os.path.join(root, used)))
-        if uses(used_text):
-            raise Wrong(f"{used}: a used file must not use others; name them in {path}")
-        found.append((used, used_text))
-    unused = set(replace) - {name for name, _ in found}
-    if unused:
-        raise Wrong(f"{path} does not use {', '.join(sorted(unused))}")
-    return found + [(path, text)]
-
-
 def stripped(text):
-    """Without comment lines and blank lines, where that cannot change a string: a file with a long bracket, and a
-    line after one that ends in a backslash, stay as they are."""
-    if LONG_BRACKET.search(text):
-        return text
-    kept, before = [], ""
-    for line in text.splitlines(keepends=True):
-        if before.rstrip("\r\n").endswith("\\") or not COMMENT_OR_BLANK.match(line.rstrip("\r\n")):
-            kept.append(line)
+    """[(number, line)] without comment lines and blank lines, where that cannot change a string: a file with a long
+    bracket, and a line after one that ends in a backslash, stay as they are."""
+    whole, kept, before = bool(LONG_BRACKET.search(text)), [], ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if whole or before.endswith("\\") or not COMMENT_OR_BLANK.match(line):
+            kept.append((number, line))
         before = line
-    return "".join(kept)
+    return kept
 
 
-def assembled(path, replace, whole, root=ROOT):
-    parts = pieces(path, replace, root)
-    out = [] if whole else [shebang(parts[-1][1])]
-    for _, text in parts:
-        text = text if whole else stripped(text)
-        out.append(text if text.endswith("\n") or not text else text + "\n")
-    return "".join(out)
+def listed(root):
+    """The lines of the list, patterns replaced by what they stand for."""
+    lines = [line.strip() for line in read(os.path.join(root, LIST)).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    for line in lines:
+        if "*" not in line:
+            yield line
+            continue
+        found = (os.path.relpath(path, root) for path in glob.glob(os.path.join(root, line)))
+        yield from sorted(path for path in found if path not in lines)
+
+
+class Library:
+    def __init__(self, replace, root=ROOT):
+        self.root, self.replace, self.operations = root, dict(replace), []
+        self.lines = [(None, 0, line) for line in (HEAD + "local operations = {}").splitlines()]
+        for path in listed(root):
+            self.take(path)
+        if self.replace:
+            raise Wrong(f"the library does not have {', '.join(sorted(self.replace))}")
+        is_batched = any(one.batch for one in self.operations)
+        self.add(ENTRIES + (PACKED if is_batched else ""))
+        for one in self.operations:
+            self.register(one)
+        if is_batched:
+            self.register_batch()
+        text = "".join(line + "\n" for _, _, line in self.lines)
+        self.hash = hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+        self.text = text.replace(HASH, self.hash)
+        self.name = "pawl_" + self.hash
+
+    def add(self, text):
+        self.lines += [(None, 0, line) for line in text.splitlines()]
+
+    def take(self, path):
+        if path in ("do", "end"):
+            self.add(path)
+            return
+        text = read(self.replace.pop(path, os.path.join(self.root, path)))
+        is_operation = os.path.basename(os.path.dirname(path)) == "scripts"
+        if is_operation:
+            self.operations.append(self.operation(path, text))
+            self.add(f"function operations.{self.operations[-1].name}()")
+        self.lines += [(path, number, line) for number, line in stripped(text)]
+        if is_operation:
+            self.add("end")
+
+    def operation(self, path, text):
+        name = os.path.basename(path)[:-4]
+        if not NAME.match(name):
+            raise Wrong(f"{path}: a script's name is lower case letters, digits and _")
+        for one in self.operations:
+            if one.name == name:
+                raise Wrong(f"{path}: there is {one.path} already, and one would take the other's name")
+        on, batch = (named(text, ON) or ["stripe"])[0], bool(named(text, BATCH))
+        if batch and on != "stripe":
+            raise Wrong(f"{path}: only what begins with the stripe's prelude can be in a batch")
+        return Operation(name, path, on, (named(text, FLAGS) or [None])[0], batch)
+
+    def register(self, one):
+        flags = ", ".join(f"'{word}'" for word in (one.flags or "").split(",") if word)
+        for suffix, its in (("", flags), ("_ro", "'no-writes'"))[:2 if one.flags is None else 1]:
+            self.add(f"register({{\n    function_name = '{HASH}_{one.name}{suffix}', flags = {{ {its} }},\n"
+                     f"    callback = on_{'packed' if one.batch else one.on}(operations.{one.name}) }})")
+
+    def register_batch(self):
+        names = "".join(f"    {one.name} = operations.{one.name},\n" for one in self.operations if one.batch)
+        self.add(f"register({{ function_name = '{HASH}_batch', flags = {{}}, callback = batch_of({{\n{names}}}) }})")
 
 
 def c_literal(text):
@@ -124,66 +197,41 @@ def write(path, text):
     os.replace(path + ".new", path)
 
 
-def embed(out, folders, replace):
-    table = os.path.basename(out)
-    guard = f"PAWL_GEN_{table.upper()}_H"
-    there = [folder for folder in folders if os.path.isdir(os.path.join(ROOT, folder))]
-    paths = {}
-    for folder in there:
-        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-            if name.endswith(".lua") and paths.setdefault(name[:-4], f"{folder}/{name}") != f"{folder}/{name}":
-                raise Wrong(f"{folder}/{name}: there is {paths[name[:-4]]} already, and one would take the other's name")
-    names = sorted(paths)
-    made_from = f"/* {table}: made from {' and '.join(folders)} by deploy/build/scripts.py; do not edit. */\n"
-    header = [made_from, f"#ifndef {guard}\n#define {guard}\n\n", '#include "shared/store.h"\n\n']
+def embed(out, replace):
+    library = Library(replace)
+    made_from = f"/* Made from {LIST} by deploy/build/scripts.py; do not edit. */\n"
+    header = [made_from, "#ifndef PAWL_GEN_SCRIPTS_H\n#define PAWL_GEN_SCRIPTS_H\n\n", '#include "shared/store/store.h"\n\n',
+              "extern const struct store_library pawl_library;\n"]
     # Longer than the 4,095 characters that C11 5.2.4.1 promises; gcc and clang take any length.
-    source = [made_from, f'#include "build/gen/{table}.h"\n\n',
-              '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n']
-    for index, name in enumerate(names):
-        if not NAME.match(name):
-            raise Wrong(f"{paths[name]}: a script's name is lower case letters, digits and _")
-        used = uses(read(os.path.join(ROOT, paths[name])))
-        text = assembled(paths[name], {one: file for one, file in replace.items() if one in used}, whole=False)
-        header.append(f"extern const struct store_script script_{name};\n")
-        source.append(f"static const char source_{name}[] =\n{c_literal(text)};\n\n"
-                      f"const struct store_script script_{name} = {{\n"
-                      f'    .name = "{name}", .source = source_{name}, .len = sizeof(source_{name}) - 1, '
-                      f".index = {index}}};\n\n")
-    rows = "".join(f"    &script_{name},\n" for name in names)
-    header.append(f"\n/* All of them, in the order of their index; ends with NULL. */\n"
-                  f"extern const struct store_script *const {table}[];\n\n#endif\n")
-    source.append(f"const struct store_script *const {table}[] = {{\n{rows}    NULL,\n}};\n")
-    write(out + ".h", "".join(header))
+    source = [made_from, '#include "build/gen/scripts.h"\n\n', '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n',
+              f"static const char text[] =\n{c_literal(library.text)};\n\n"
+              f'const struct store_library pawl_library = {{"{library.name}", text, sizeof(text) - 1, "{library.hash}_batch"}};\n\n']
+    for one in library.operations:
+        head = "" if one.flags is None else f"#!lua flags={one.flags}\\n" if one.flags else "#!lua\\n"
+        header.append(f"extern const struct store_script script_{one.name};\n")
+        source.append(f'const struct store_script script_{one.name} = {{"{one.name}", "{library.hash}_{one.name}", "{head}", '
+                      f"&pawl_library, {str(one.batch).lower()}}};\n")
+    write(out + ".h", "".join(header) + "\n#endif\n")
     write(out + ".c", "".join(source))
-
-
-def lines(path):
-    for name, text in pieces(path, {}):
-        for number, _ in enumerate(text.splitlines(), 1):
-            print(f"{name}:{number}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("assemble")
-    command.add_argument("script")
-    command.add_argument("--replace", action="append", default=[], metavar="USED=FILE")
-    command.add_argument("--whole", action="store_true")
-    command = commands.add_parser("embed")
-    command.add_argument("out")
-    command.add_argument("folders", nargs="+")
-    command.add_argument("--replace", action="append", default=[], metavar="USED=FILE")
-    command = commands.add_parser("lines")
-    command.add_argument("script")
+    for name in ("library", "embed", "lines"):
+        command = commands.add_parser(name)
+        if name == "embed":
+            command.add_argument("out")
+        command.add_argument("--replace", action="append", default=[], metavar="FILE=OTHER")
     given = parser.parse_args()
-    if given.command == "assemble":
-        replace = dict(one.split("=", 1) for one in given.replace)
-        sys.stdout.write(assembled(given.script, replace, given.whole))
-    elif given.command == "embed":
-        embed(given.out, given.folders, dict(one.split("=", 1) for one in given.replace))
+    replace = dict(one.split("=", 1) for one in given.replace)
+    if given.command == "embed":
+        embed(given.out, replace)
+    elif given.command == "library":
+        sys.stdout.write(Library(replace).text)
     else:
-        lines(given.script)
+        for path, number, _ in Library(replace).lines:
+            print(f"{path}:{number}" if path else "-")
     return 0
 
 

@@ -1,10 +1,6 @@
 -- doubt_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a store may
 -- have lost, nobody will record again. From now on a grace counts.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/leaps.lua
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that lives, or "": none
 --   ARGV[3]  which are dead: "all" the others, "these", or "lost": these, and they are in doubt even if this
@@ -17,7 +13,7 @@
 --            directories have those that are in doubt, else 0}; asked again, it says the same
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
 local are_unproven = false
-for i = 4, #ARGV - 4 do
+for i = 4, #ARGV - OWN_ARGS do
     local entry = ARGV[1] .. ' ' .. ARGV[i]
     if ARGV[3] == 'lost' and ARGV[i] == 'open' then
         are_unproven = true
@@ -37,7 +33,7 @@ for i = 1, #entries, 2 do
     end
 end
 these[ARGV[2]] = nil
-if ARGV[3] == 'all' and #ARGV == 8 then
+if ARGV[3] == 'all' and #ARGV == 4 + OWN_ARGS then
     local member = redis.call('HGET', 'pawl:{store}:m:' .. ARGV[1], 'incarnation')
     these[member ~= ARGV[4] and member or ''] = nil
 end

@@ -1,9 +1,6 @@
 -- doubt_leave.lua - all that a gateway had sent, and that a store may have lost, is recorded again; or an
 -- operator knows what has become of it.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of its route table, or "": it has none
 --   ARGV[4]  epoch of the life in which that is known: a doubt that a later one has begun stays

@@ -1,14 +1,11 @@
 -- gateway_look.lua - what the store knows of a gateway that is said to be dead. Changes nothing.
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that is meant, or "": all   ARGV[3]  but this one, or ""
 --   returns  {"fresh", seq, ms since its last pulse, its incarnation}: it lives, and is meant
 --            {"known", seq, 0, the incarnation that is the member, or ""}: a member, or in doubt
 --            {"unknown", seq, 0, the same}: neither, but it may have open intents
 --
--- Whether it lives is decided as by pawl store forget (api/cli/scripts/forget.lua), by Redis' own clock.
+-- Whether it lives is decided as by pawl store forget (api/cli/scripts/forget_member.lua), by Redis' own clock.
 local member = redis.call('HMGET', 'pawl:{store}:m:' .. ARGV[1], 'role', 'incarnation', 'state', 'at')
 local incarnation = member[2] or ''
 local is_member = member[1] == 'gateway' and (ARGV[2] == '' or ARGV[2] == incarnation)

@@ -1,20 +1,10 @@
 -- intent_admit.lua - may this write be sent to the upstream? Then it is recorded in this very step that it is
 -- being sent, or that it waits for something older.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/fence_plain.lua
--- use: gateway/scripts/lib/intent_plain.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: gateway/scripts/lib/fence.lua
--- use: gateway/scripts/lib/marks.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/leaps.lua
--- use: gateway/scripts/lib/turn.lua
---   KEYS[1]  stripe   KEYS[2]  lease
+-- batch: yes
+--   KEYS[1]  stripe
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
---   ARGV[8]  kind: o | o+ | c | k | a (lib/intent.lua)   ARGV[9]  gateway   ARGV[10]  its incarnation
+--   ARGV[8]  kind: o | o+ | o~ | c | k | a (lib/intent.lua)   ARGV[9]  gateway   ARGV[10]  its incarnation
 --   ARGV[11]  number of the request there, [A-Za-z0-9.]{1,24}   ARGV[12]  h | p | g<ms>: what becomes of an
 --             unknown outcome   ARGV[13]  "full", or nothing: the store is full, and nothing new is recorded
 --   returns  {"sending", seq, mark, text}: send it; "grace" behind that when something older was left aside
@@ -26,6 +16,7 @@
 --            {"full", seq, mark}: too many of this lease are open
 --            {"routes-differ", seq, hash of the table that is served}   {"store-full", seq, mark}
 --            Nothing is recorded in these last five. Who gets no reply must forget it (intent_close.lua).
+local OPEN = intents_of(KEYS[1])
 local OPEN_MAX = 1000
 local routes = redis.call('HGET', STORE, 'routes') or ''
 if routes ~= ARGV[7] and routes ~= '' then

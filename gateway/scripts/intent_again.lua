@@ -1,9 +1,5 @@
 -- intent_again.lua - intents that a store may have lost are recorded again, by the gateway that has them.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/leaps.lua
 --   KEYS[1]  stripe
 --   ARGV[1..]  1 to 32 texts of intents of this stripe (lib/intent.lua), as they were last told
 --   returns  {"recorded", seq, how many were not there}
@@ -12,8 +8,9 @@
 -- store that was put back may know it by an older text. The grace of one whose gateway is dead begins
 -- anew: of how the clock went before, this store may know nothing. No intent of the list may be closed while
 -- this call is under way, nor for 2 s after one without a reply was sent (intent_close.lua, "forget").
+local OPEN = intents_of(KEYS[1])
 local recorded, WAITING = 0, '^%S+ %d+ %d+ %d+ q '
-for i = 1, #ARGV - 4 do
+for i = 1, #ARGV - OWN_ARGS do
     local found = intent_find(OPEN, ARGV[i])
     if found and string.match(found, WAITING) and not string.match(ARGV[i], WAITING) then
         touch()

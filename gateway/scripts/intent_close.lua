@@ -1,25 +1,22 @@
 -- intent_close.lua - what has become of intents, of one stripe or of several.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/close.lua
+-- batch: yes
 --   KEYS[1..]  the stripes, 1 to 32, each once
 --   ARGV[1..]  1 to 32, each "INDEX WORD TEXT": number of the stripe among KEYS, from 1; word; text of the
 --              intent (lib/intent.lua), also of before its state changed. The words:
 --     close    it is over, or was never sent: removed, whatever its state is now
 --     settle   the same, and it was a conditional write that was applied: no older one with a lower token can
 --              be applied any more, since the version is another; those of kind c are removed, too
---     unknown  it was sent, and its gateway will not learn how it ended: s becomes u
+--     unknown  it was sent, and its gateway will not learn how it ended: s becomes u, with the KIND of TEXT
 --     forget   TEXT is "NAME GATEWAY INCARNATION ID": whether it was recorded is not known, and it is never
 --              sent: removed, whatever its state is. Until 2 s after its admission was sent (AHEAD_MS in
---              shared/record/stripe.lua) that may still arrive, and then it must be forgotten once more
+--              shared/member/scripts/lib/stripe.lua) that may still arrive, and then it must be forgotten once more
 --   returns  {"closed", seq, how many there were to be changed}: what was not open any more is no error
 --            {"not-ours"}: also when it is another of the stripes
 --
 -- The sequence number of every stripe that was changed rises, and then that of the first one, too: by it the
 -- caller knows what a store has lost.
-local count, exact, others = #ARGV - 4, {}, {}
+local count, exact, others = #ARGV - OWN_ARGS, {}, {}
 for i = 1, count do
     local one = ARGV[i]
     local from, to = string.find(one, ' close ', 2, true)
@@ -37,8 +34,7 @@ for i = 1, count do
     end
 end
 for i = 2, #KEYS do
-    local v = redis.call('HMGET', KEYS[i], 'epoch', 'id')
-    if v[1] ~= STRIPE[6] or v[2] ~= STRIPE[7] then
+    if not life_is_same(redis.call('HGET', KEYS[i], 'life')) then
         return { 'not-ours' }
     end
 end

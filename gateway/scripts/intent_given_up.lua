@@ -1,7 +1,4 @@
 -- intent_given_up.lua - which of the writes that this process is sending did an operator give up?
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/intent.lua
 --   KEYS[1]  any stripe
 --   ARGV[1]  gateway   ARGV[2]  incarnation
 --   returns  {"given-up", seq, {their IDs}}

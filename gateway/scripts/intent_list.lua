@@ -1,7 +1,5 @@
 -- intent_list.lua - the open intents of a lease, or of a stripe, page by page, in the order of lease, epoch,
 -- token, arrival.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  stripe
 --   ARGV[1]  name of the lease, or "": of all   ARGV[2]  what to go on behind, or ""
 --   ARGV[3]  how many, 1 to 1000

@@ -1,16 +1,7 @@
 -- intent_promote.lua - is it the turn of a write that waits? Then it is being sent from this very step on, if
 -- its token is still good.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: gateway/scripts/lib/fence.lua
--- use: gateway/scripts/lib/marks.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/leaps.lua
--- use: gateway/scripts/lib/turn.lua
---   KEYS[1], KEYS[2], ARGV[1..12]  as in intent_admit.lua   ARGV[13]  text of the intent, as it was last told
+--   KEYS[1], ARGV[1..12]  as in intent_admit.lua   ARGV[13]  text of the intent, as it was last told
 --   returns  {"sending", seq, mark, its new text}: send it; "grace" behind that as in intent_admit.lua
 --            {"queued", seq, mark, text, text of the first that it waits for}; or "store", "GATEWAY
 --              INCARNATION" in place of that: this one has yet to say what it has sent
@@ -20,6 +11,7 @@
 --            {"routes-differ", seq, hash of the table that is served}: it is as it was
 --
 -- Only a queued one is ever taken out here: one that is being sent may have been sent.
+local OPEN = intents_of(KEYS[1])
 local routes = redis.call('HGET', STORE, 'routes') or ''
 if routes ~= ARGV[7] and routes ~= '' then
     return { 'routes-differ', SEQ, routes }

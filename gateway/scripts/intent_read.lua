@@ -1,15 +1,6 @@
 -- intent_read.lua - may this fenced read be sent to the upstream? After it no older write lands.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: gateway/scripts/lib/fence.lua
--- use: gateway/scripts/lib/marks.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/leaps.lua
--- use: gateway/scripts/lib/turn.lua
---   KEYS[1]  stripe   KEYS[2]  lease
+--   KEYS[1]  stripe
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
 --   ARGV[8]  h | p | g<ms>: what becomes of an unknown outcome here
@@ -18,6 +9,7 @@
 --              place of that: this one has yet to say what it has sent. The mark is raised already.
 --            {"refused", ...} (lib/fence.lua)
 --            {"routes-differ", seq, hash of the table that is served}
+local OPEN = intents_of(KEYS[1])
 local routes = redis.call('HGET', STORE, 'routes') or ''
 if routes ~= ARGV[7] and routes ~= '' then
     return { 'routes-differ', SEQ, routes }

@@ -1,20 +1,16 @@
 -- intent_resolve.lua - an operator knows what has become of writes whose end nobody told.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/intent.lua
 --   KEYS[1]  stripe
 --   ARGV[1]  name of the lease   ARGV[2]  SEQ of one intent (lib/intent.lua), with zeros in front or without;
 --            or "": all whose end nobody will tell (u and d)
 --   ARGV[3]  with a SEQ: "force": one that is being sent is given up. Its gateway closes the connection, and
---            the same again removes it then; or at once, when that gateway was silent both times. Else ""
+--            the same again removes it then; or, when that gateway was silent both times, SILENT_MS later. Else ""
 --   returns  {"resolved", seq, how many were removed, {texts of those that are being sent}}
 --
 -- One that is being sent has a gateway that may yet tell its end, or send it only now: without force it is
 -- never removed here, but after its gateway was said to be dead (intent_takeover.lua). One that waits, when
 -- it is named: its gateway then does not send it.
-local FORGOTTEN_MS = 600000
+local FORGOTTEN_MS, SILENT_MS = 600000, 1500 -- SILENT_MS: longer than between two pulses
 local function given_up_forget()
     local all = redis.call('HGETALL', GIVEN_UP)
     for i = 1, #all, 2 do
@@ -30,13 +26,20 @@ local function is_given_up(text)
     local who, gateway, incarnation = string.match(text, '^%S+ %d+ %d+ %d+ %a %S+ ((%S+) (%S+) %S+) ')
     local member = redis.call('HMGET', STORE .. ':m:' .. gateway, 'incarnation', 'at')
     local lives = member[1] == incarnation and silent_ms(clock_ms(), member[2]) <= FRESH_MS
-    local before = redis.call('HGET', GIVEN_UP, who) or ''
-    if not lives and string.find(before, 'silent', 1, true) then
-        return true -- twice: a leap of the clock makes everybody silent until the next pulse
+    local before = redis.call('HGET', GIVEN_UP, who)
+    local since, asked = string.match(not lives and before or '', '^silent (%d+) (%d+)$')
+    local is_asked_on = asked and NOW - asked < SILENT_MS -- else it may have lived in between
+    since = is_asked_on and tonumber(since) or NOW
+    if NOW - since >= SILENT_MS then
+        return true -- all the time: a leap of the clock makes everybody silent until the next pulse
     end
     given_up_forget()
+    redis.call('PUBLISH', ASKED .. gateway, ARGV[1]) -- to be used no more, if it stays open
     touch()
-    redis.call('HSET', GIVEN_UP, who, (lives and 'lives ' or 'silent ') .. whole(NOW))
+    redis.call('HSET', GIVEN_UP, who, (lives and 'lives ' or 'silent ' .. whole(since) .. ' ') .. whole(NOW))
+    if not before then
+        redis.call('HINCRBY', STORE, 'given-up', '1')
+    end
     return false
 end
 

@@ -1,10 +1,6 @@
 -- intent_takeover.lua - former incarnations of a gateway are known to be dead: what they had open will not be
 -- closed by them. A bounded number at a time.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: gateway/scripts/lib/intent.lua
--- use: gateway/scripts/lib/leaps.lua
 --   KEYS[1]  stripe
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that lives, or "": none
 --   ARGV[3]  where to go on, "" at first   ARGV[4]  how many intents to look at, 1 to 1000
@@ -15,13 +11,14 @@
 --
 -- What was never sent is removed, and so is what nobody waits for (kinds k and a). Of the others nobody knows
 -- whether they still arrive: they are d from now on, and stay until it is known, or their grace is over.
+local OPEN = intents_of(KEYS[1])
 local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
-local dead, are_all, newcomer = {}, #ARGV == 8 or ARGV[5] == 'seen', nil
+local dead, are_all, newcomer = {}, #ARGV == 4 + OWN_ARGS or ARGV[5] == 'seen', nil
 if ARGV[5] == 'seen' then
     local member = redis.call('HGET', 'pawl:{store}:m:' .. ARGV[1], 'incarnation')
     newcomer = member ~= ARGV[6] and member
 end
-for i = 5, #ARGV - 4 do
+for i = 5, #ARGV - OWN_ARGS do
     dead[ARGV[i]] = true
 end
 local list, theirs = redis.call('ZRANGEBYLEX', OPEN, from, '+', 'LIMIT', 0, ARGV[4]), {}

@@ -1,6 +1,4 @@
 -- intent_whose.lua - has a gateway anything open in this stripe? A bounded number at a time.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  stripe
 --   ARGV[1]  gateway   ARGV[2]  an incarnation of it, or "": any
 --   ARGV[3]  where to go on, "" at first   ARGV[4]  how many intents to look at, 1 to 1000

@@ -1,15 +1,10 @@
 -- mark.lua - the highest token that was let through for a lease, as far as this store can vouch for it.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
---   KEYS[1]  stripe   KEYS[2]  lease
+--   KEYS[1]  stripe   ARGV[1]  lease
 --   returns  {"mark", seq, mark or 0, its epoch or 0, last token granted or 0, how many resources are stored
 --             for it, their bytes}
-local name = string.sub(KEYS[2], #KEYS[1] + 4)
-local v = redis.call('HMGET', KEYS[2], 'k', 'p', 't')
-local mark, epoch = tonumber(v[1] or 0), tonumber(v[2] or 0)
-if epoch < ALIVE then
-    mark, epoch = 0, 0
-end
+local name = ARGV[1]
+local record = hold_read(KEYS[1], 'l:' .. name)
+local mark, epoch = record.mark, record.mark > 0 and record.marked_epoch or 0
 -- By the check `mark` (lib/marks.lua): of an exclusive token, and perhaps of a shared one.
 local by_mark = redis.call('HGET', KEYS[1] .. ':marks', name) or ''
 local m = { string.match(by_mark, '^(%d+) (%d+) %S+ ?(%d*) ?(%d*)$') }
@@ -20,4 +15,4 @@ for i = 1, #m, 2 do
     end
 end
 local used = redis.call('HMGET', KEYS[1] .. ':u', name .. '/', name)
-return { 'mark', SEQ, mark, epoch, tonumber(v[3] or 0), tonumber(used[1] or 0), tonumber(used[2] or 0) }
+return { 'mark', SEQ, mark, epoch, record.token, tonumber(used[1] or 0), tonumber(used[2] or 0) }

@@ -1,6 +1,4 @@
 -- resource_list.lua - what is stored in one stripe, in the order of the keys, a bounded number at a time.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  stripe   KEYS[2]  what every resource of this stripe begins with
 --   ARGV[1]  prefix of the keys, or ""   ARGV[2]  the key after which to go on, or ""
 --   ARGV[3]  how many, 1 to 1000
@@ -14,7 +12,7 @@ local keys = redis.call('ZRANGEBYLEX', KEYS[1] .. ':g', from, to, 'LIMIT', 0, mo
 
 local items = {}
 for i, key in ipairs(keys) do
-    local v = redis.call('HMGET', KEYS[2] .. key, 'e', 'c')
-    items[i] = { key, redis.call('HSTRLEN', KEYS[2] .. key, 'v'), v[1] or '', v[2] or '' }
+    local version = version_unpack(KEYS[2] .. key, redis.call('HGET', KEYS[2] .. key, 'z'))
+    items[i] = { key, version.bytes, version.etag, version.type }
 end
 return { 'listed', SEQ, #keys == most and keys[most] or '', items }

@@ -1,15 +1,8 @@
 -- write.lua - put a resource, if the writer's hold is the live one.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: gateway/scripts/lib/fence.lua
--- use: gateway/scripts/lib/version.lua
--- use: gateway/scripts/lib/admit.lua
+-- batch: yes
 --   KEYS[1]  stripe
---   KEYS[2]  lease
---   KEYS[3]  resource
---   KEYS[4]  index of remembered deletions
+--   KEYS[2]  resource
+--   KEYS[3]  index of remembered deletions
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  key of the resource   ARGV[7]  If-Match   ARGV[8]  If-None-Match: as the header has it, or ""
 --   ARGV[9]  Idempotency-Key or ""   ARGV[10]  digest of the request, or ""
@@ -24,7 +17,7 @@
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
 --            {"full", seq, mark}: it would have been written
-local record, version = fence_read(), version_read(KEYS[3], ARGV[9])
+local record, version = fence_read(), version_read(KEYS[2])
 local refusal = admit(record, version)
 if refusal then
     return refusal
@@ -36,22 +29,12 @@ end
 touch()
 local mark = fence_pass(record)
 local answer = version.here and 204 or 201
-local size = version.here and redis.call('HSTRLEN', KEYS[3], 'v') or 0
 if version.gone then
-    redis.call('ZREM', KEYS[4], ARGV[6])
+    redis.call('ZREM', KEYS[3], ARGV[6])
 end
-if version.encoded or version.idempotency_key then
-    redis.call('DEL', KEYS[3]) -- else all that the old version has is overwritten
-end
-redis.call('HSET', KEYS[3], 'z', 'here', 'e', ARGV[11], 'v', ARGV[14], 'c', ARGV[12])
-if ARGV[13] ~= '' then
-    redis.call('HSET', KEYS[3], 'n', ARGV[13])
-end
-if ARGV[9] ~= '' then
-    redis.call('HSET', KEYS[3], 'k', ARGV[9], 'q', ARGV[10], 'a', answer, 't', ARGV[2], 'p', ARGV[3],
-        'h', HOLD)
-end
-if not version.here or size ~= #ARGV[14] then
-    version_counted(ARGV[6], ARGV[1], version.here and 0 or 1, #ARGV[14] - size)
+redis.call('HSET', KEYS[2], 'z', version_pack('here', ARGV[11], #ARGV[14], answer, ARGV[13], ARGV[12]), 'v',
+    ARGV[14])
+if not version.here or version.bytes ~= #ARGV[14] then
+    version_counted(ARGV[6], ARGV[1], version.here and 0 or 1, #ARGV[14] - version.bytes)
 end
 return { 'written', SEQ, answer, ARGV[11], mark }

@@ -1,17 +1,6 @@
 -- acquire.lua - lend the lease to one holder, if it is free; or let him wait in line.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/acquire_plain.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
--- use: lease/scripts/lib/mine.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
+-- batch: yes
+--   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms
 --   ARGV[3]  lease_id
 --   ARGV[4]  name of the new hold (12 to 16 characters)
@@ -36,25 +25,22 @@
 --            {"exhausted", seq}: no token is left in this stripe
 --            {"ceiling", seq}: would have been granted, but no higher token is recorded as reserved
 --            {"held-off", seq}: would have been granted
-local lease, may_grant = { stripe = KEYS[1], name = ARGV[1], record = RECORD }, ARGV[8]
+local lease, may_grant = lease_own(), ARGV[8]
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     more = ARGV[9] ~= '' and cjson.decode(ARGV[9]) or nil }
 local more = terms.more
 local record = lease.record
 
-if record and record.held or record and record.queue then
-    lease_settle(lease)
-    if record.queue and (record.many or not record.live) then
-        line_of().turn(lease, may_grant) -- who is first may have died
-        record = lease.record
-    end
+lease_settle(lease)
+if record.queue and (record.many or not record.live) then
+    line.turn(lease, may_grant) -- who is first may have died
 end
-local wrong = more and more.session and mine_of().session_wrong(more)
+local wrong = more and more.session and mine.session_wrong(more)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
-if record and (record.many or record.lease_id == terms.lease_id) then
-    local answer = mine_of().answer(lease, terms)
+if record.many or record.lease_id == terms.lease_id then
+    local answer = mine.answer(lease, terms)
     if answer then
         if answer[1] == 'over' then
             lease_close(lease, may_grant) -- one of many may have been taken out just now
@@ -70,28 +56,22 @@ if more then
 end
 local wanting = may_grant ~= 'grant' and 'held-off' or tokens_wanting(KEYS[1])
 
-if record and (record.queue or record.held or record.more) then
-    local line = line_of()
-    if record.many and record.mode == 'permits' and more and more.mode == 'permits'
-        and more.permits ~= record.permits then
-        return { 'mismatch', SEQ, record.permits }
+if record.many == 'permits' and more and more.mode == 'permits' and more.permits ~= record.permits then
+    return { 'mismatch', SEQ, record.permits }
+end
+if not line.fits(record, terms) or record.queue and not wanting then
+    if not (more and more.desk) then
+        return mine.held(lease)
+    elseif not line.lives(more.desk) then
+        return { 'desk-gone', SEQ }
+    elseif may_grant == 'full' then
+        return { 'held-off', SEQ }
     end
-    local fits = line.fits(record, terms)
-    if not fits or record.queue and not wanting then
-        if more and more.desk then
-            if not line.lives(more.desk) then
-                return { 'desk-gone', SEQ }
-            elseif may_grant == 'full' then
-                return { 'held-off', SEQ }
-            end
-            line.join(lease, terms, cjson.encode(terms))
-            return { 'queued', SEQ }
-        end
-        return mine_of().held(lease)
-    end
+    line.join(lease, terms, cjson.encode(terms))
+    return { 'queued', SEQ }
 end
 if wanting then
     return { wanting, SEQ }
 end
 local token = grant(lease, terms, nil)
-return { 'granted', SEQ, token, EPOCH, terms.deadline - NOW, tonumber(terms.ttl) }
+return { 'granted', SEQ, token, EPOCH, terms.deadline - NOW, terms.ttl + 0 }

@@ -1,18 +1,6 @@
 -- acquire_all.lua - lend several leases to one holder, all of them in this step or none; or let him wait in
 -- the line of each.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
--- use: lease/scripts/lib/mine.lua
--- use: lease/scripts/lib/several.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease: all three of the first one; the keys of the others
+--   KEYS[1]  stripe   KEYS[2]  due index: of the first one; the keys of the others
 --            are named after their stripes, which stand in ARGV[9]
 --   ARGV[1]  name of the first lease   ARGV[2]  remember_ms
 --   ARGV[3]  lease_id   ARGV[4]  name of the new holds, one for all of them
@@ -31,7 +19,7 @@
 --             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}: as there, of any of them
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     more = cjson.decode(ARGV[9]) }
-local more, line, mine = terms.more, line_of(), mine_of()
+local more = terms.more
 local leases, are_ours = several.open(more.all)
 
 -- What a lease_id is told that holds one of them, or did; nil when it never had to do with any.
@@ -66,7 +54,7 @@ local function answer()
         if holds[i].unclaimed then
             mine.take_over(lease, holds[i], terms)
         end
-        mine.heard(lease, holds[i])
+        mine.heard(holds[i])
     end
     return several.told(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
 end
@@ -87,17 +75,17 @@ if told or wrong then
 end
 more.secret = nil
 
-local wanting, not_free, in_line, counts = nil, {}, 0, all_of(line).counts(more.all)
+local wanting, not_free, in_line, counts = nil, {}, 0, all.counts(more.all)
 for _, lease in ipairs(leases) do
     local record, word = lease.record, tokens_wanting(lease.stripe, counts[lease.stripe])
-    if record and record.many and record.mode == 'permits' and more.mode == 'permits'
+    if record.mode == 'permits' and more.mode == 'permits'
         and more.permits ~= record.permits then
         return { 'mismatch', SEQ, record.permits, lease.name }
     end
     wanting = wanting == 'exhausted' and wanting or word or wanting
     if not line.fits(record, terms) then
         not_free[#not_free + 1] = lease
-    elseif record and record.queue and not line.is_empty(lease) then
+    elseif record.queue and not line.is_empty(lease) then
         not_free[#not_free + 1], in_line = lease, in_line + 1
     end
 end
@@ -116,7 +104,7 @@ if #not_free > in_line or in_line > 0 and not wanting then
     elseif ARGV[8] == 'full' then
         return { 'held-off', SEQ }
     end
-    all_of(line).join(leases, terms)
+    all.join(leases, terms)
     return { 'queued', SEQ }
 end
 if wanting then

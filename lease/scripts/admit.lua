@@ -1,11 +1,8 @@
 -- admit.lua - begin a new life of a gated store, if the floors of all lease services are known: the epoch
 -- rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
 -- nothing.
+-- on: store
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/store.lua
--- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  run_id of the Redis on this link   ARGV[3]  name of the gating
 --   ARGV[4]  member id of the lease service that asks; it has reported
@@ -191,10 +188,10 @@ local function life_begin(most, complete)
     local epoch = math.max(most.epoch + 1, math.floor(RAW_MS / 1000))
     local alive = complete and store.alive or epoch
     most.epoch, most.roll, most.top = epoch, most.roll + 1, math.min(most.top, TOKEN_LAST)
+    local life = life_text(store.id, whole(epoch), whole(alive), whole(store.clock), whole(most.top))
     for i = 0, STRIPES - 1 do
-        redis.call('HSET', stripe_key(i), 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive),
-            'seq', whole(most.seqs[i] + 1), 'counter', whole(most.top), 'ceiling', whole(most.top),
-            'clock', whole(store.clock))
+        redis.call('HSET', stripe_key(i), 'life', life, 'seq', whole(most.seqs[i] + 1),
+            'counter', whole(most.top))
         redis.call('PERSIST', stripe_key(i))
     end
     redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', RUN,

@@ -1,6 +1,4 @@
 -- alarm.lua - which leases, in whose lines somebody waits, must be looked at now? Changes nothing.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  a stripe, whichever   KEYS[2]  the alarms (lib/line.lua)
 --   ARGV[1]  how many, 1 to 1000
 --   returns  {"alarms", seq, ms until the next one or -1: none is set, {name, ...}}

@@ -1,13 +1,11 @@
 -- beat.lua - a desk says that it lives: whoever waits there may be handed a lease (lib/line.lua).
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: lease/scripts/lib/desk.lua
 --   KEYS[1]  stripe of the desk   KEYS[2]  due index   KEYS[3]  desk
 --   ARGV[1]  its id   ARGV[2]  "open" | "beat" | "close"
 --   returns  {"beats", seq}   {"closed", seq}
 --            {"late", seq}: it was silent so long that those who wait there may have been passed over, or
---              nobody hears at this Redis what is told to it; it is gone
+--              nobody hears at this Redis what is told to it; it is dead
+-- Until when it lived is known for PLACE_MS_MAX: so long places may be kept that were there.
 local LOOK_MS = 60000
 local at = redis.call('HGET', KEYS[3], 'at')
 local member = ':d:' .. ARGV[1]
@@ -16,10 +14,9 @@ local member = ':d:' .. ARGV[1]
 local silent = ARGV[2] ~= 'close' and redis.call('PUBLISH', KEYS[3], 'beat') == 0
 
 if silent or ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > desk_lives_until(at) then
-    if at then
+    if at and NOW <= desk_lives_until(at) then
         touch()
-        redis.call('DEL', KEYS[3])
-        redis.call('ZREM', KEYS[2], member)
+        redis.call('HSET', KEYS[3], 'at', whole(NOW - DESK_MS - 1))
     end
     return { ARGV[2] == 'close' and 'closed' or 'late', SEQ }
 end

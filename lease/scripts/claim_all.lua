@@ -1,19 +1,7 @@
 -- claim_all.lua - take the grants of several leases that were handed on to this lease_id: from now on they
 -- are holds, each for its whole ttl. All or none.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
--- use: lease/scripts/lib/mine.lua
--- use: lease/scripts/lib/several.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease: of the first one
+--   KEYS[1]  stripe   KEYS[2]  due index: of the first lease
 --   ARGV[1]  name of the first lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the
 --            granted holds   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  all of them as JSON: [[key of the stripe, name], ...]
@@ -38,7 +26,7 @@ for i, lease in ipairs(leases) do
 end
 if not lost then
     for i, lease in ipairs(leases) do
-        mine_of().claim(lease, holds[i])
+        mine.claim(lease, holds[i])
     end
     return several.told('claimed', leases, holds)
 end
@@ -50,5 +38,5 @@ if is_superseded then
     return { 'superseded', SEQ }
 end
 local record = lost.record
-local how = record and record.lease_id == ARGV[3] and (record.last_ended or record.ended) or 'unknown'
+local how = record.lease_id == ARGV[3] and (record.last_ended or record.ended) or 'unknown'
 return { 'lost', SEQ, how, lost.name }

@@ -1,17 +1,7 @@
 -- force_release.lua - an administrator ends every hold, or the one that has this token; and the lease is
 -- handed on.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
+--   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[4]  the token that is expected, or ""   ARGV[5]  the reason, or ""
 --   returns  {"forced", seq, more, highest token that was ended or 0: none held}; more: "more" when
@@ -19,17 +9,17 @@
 --            {"moved-on", seq, last token or 0, more}: nobody holds with the token that is expected; nothing
 --              was done
 local FORCED_MAX = 250
-local lease, expected = lease_open(KEYS[1], ARGV[1]), tonumber(ARGV[4])
+local lease, expected = lease_own(), tonumber(ARGV[4])
 
 -- Those that are to end, if they hold.
 local function to_end()
     local record = lease.record
-    if not (record and record.held) then
+    if not record.held then
         return {}
     elseif not record.many then
         return { record }
     end
-    return expected and many_of().with_token(lease, expected) or many_of().list(lease, FORCED_MAX)
+    return expected and many.with_token(lease, expected) or many.list(lease, FORCED_MAX)
 end
 
 lease_settle(lease)
@@ -38,7 +28,7 @@ for _, hold in ipairs(to_end()) do
     if not expected or hold.token == expected then
         ended = math.max(ended, hold.token)
         if lease.record.many then
-            many_of().end_one(lease, hold, 'forced', ARGV[5])
+            many.end_one(lease, hold, 'forced', ARGV[5])
         else
             hold_end(lease, 'forced', ARGV[5])
         end
@@ -46,9 +36,9 @@ for _, hold in ipairs(to_end()) do
 end
 if expected and ended == 0 then
     local more = lease_close(lease, ARGV[3])
-    return { 'moved-on', SEQ, lease.record and lease.record.token or 0, more }
+    return { 'moved-on', SEQ, lease.record.token, more }
 end
-if not expected and lease.record and lease.record.many then
+if not expected and lease.record.many then
     return { 'forced', SEQ, 'rest', ended } -- nobody is let in before the last of them has ended
 end
 local more = lease_close(lease, ARGV[3])

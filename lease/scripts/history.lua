@@ -1,37 +1,32 @@
 -- history.lua - what happened to a lease: grants, ends and refusals, oldest first.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
+--   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
---   returns  {"history", seq, more, {item, ...}, {id, ...}}: the items as shared/record/history.lua packs
+--   returns  {"history", seq, more, {item, ...}, {id, ...}}: the items as shared/member/scripts/lib/history.lua packs
 --             them, and the newest id that was dropped of each list that has dropped any; more: as
 --             lib/line.lua says it
-local lease = lease_open(KEYS[1], ARGV[1])
+--            {"off", seq}: nothing is noted
+local noted, since_epoch, since = string.match(STRIPE[5] or '', ' (%l+) (%d+)%.(%d+)$')
+if noted == 'off' then
+    return { 'off', SEQ }
+end
+since_epoch, since = tonumber(since_epoch or 0), tonumber(since or 0)
+local lease = lease_own()
 
 lease_settle(lease)
 local more = lease_close(lease, ARGV[3])
-local dropped = {}
+-- What was noted before the last change of what is noted counts as dropped.
+local dropped = since_epoch > 0 and { string.format('%d.%d.0', since_epoch, since) } or {}
+local items = {} -- {{epoch, seq, n, item}, ...}
 
--- {{epoch, seq, n, item}, ...} of one list.
-local function kept(list)
-    local items = {}
-    for _, item in ipairs(redis.call('LRANGE', KEYS[1] .. ':' .. list .. ':' .. ARGV[1], 0, -1)) do
-        local mark, epoch, seq, n = string.match(item, '^(%-?)(%d+)%.(%d+)%.(%d+)\t')
-        if mark == '-' then
-            dropped[#dropped + 1] = string.match(item, '^%-([^\t]*)')
-        else
-            items[#items + 1] = { tonumber(epoch), tonumber(seq), tonumber(n), item }
-        end
+local function take(item)
+    local mark, epoch, seq, n = string.match(item, '^(%-?)(%d+)%.(%d+)%.(%d+)\t')
+    local one = { tonumber(epoch), tonumber(seq), tonumber(n), item }
+    local is_told = one[1] > since_epoch or one[1] == since_epoch and one[2] > since
+    if is_told and mark == '-' then
+        dropped[#dropped + 1] = string.match(item, '^%-([^\t]*)')
+    elseif is_told then
+        items[#items + 1] = one
     end
-    return items
 end
 
 local function is_before(a, b)
@@ -43,9 +38,14 @@ local function is_before(a, b)
     return false
 end
 
-local items = kept('e')
-for _, item in ipairs(kept('f')) do
-    items[#items + 1] = item
+for _, list in ipairs({ ':e:', ':f:' }) do
+    for _, item in ipairs(redis.call('LRANGE', KEYS[1] .. list .. ARGV[1], 0, -1)) do
+        take(item)
+    end
+end
+local pending = history_pending(lease.record, whole(lease.record.token))
+if pending then
+    take(pending)
 end
 table.sort(items, is_before)
 for i, item in ipairs(items) do

@@ -1,8 +1,5 @@
 -- init_store.lua - make a store: all 256 stripes and the record in one step, or none.
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/store.lua
--- use: shared/record/stream.lua
+-- on: store
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis
 --   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
@@ -14,8 +11,7 @@ local stripes = stripes_read()
 if stripes.there > 0 or redis.call('EXISTS', KEYS[1], MEMBERS) > 0 then
     return { 'exists', stripes.id or redis.call('HGET', KEYS[1], 'id') or '' }
 end
-stripes_set('id', ARGV[1], 'epoch', ARGV[2], 'seq', 0, 'counter', 0, 'ceiling', ARGV[5], 'clock', 0,
-    'alive', ARGV[2])
+stripes_set('life', life_text(ARGV[1], ARGV[2], ARGV[2], 0, ARGV[5]), 'seq', 0, 'counter', 0)
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', redis_run(ARGV[3]) or '',
     'roll', 1, 'time', whole(RAW_MS), 'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '',
     'gaterun', '', 'why', '', 'open', '0', 'how', 'initialised')

@@ -1,19 +1,7 @@
 -- leave_all.lua - take one who waits for several leases out of all lines: he has waited long enough, or his
 -- client has gone.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
--- use: lease/scripts/lib/mine.lua
--- use: lease/scripts/lib/several.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease: of the first one
+--   KEYS[1]  stripe   KEYS[2]  due index: of the first lease
 --   ARGV[1]  name of the first lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the holds
 --            that they would have been   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  "gone": grants that were made meanwhile go on to the next, also claimed ones that nobody was
@@ -25,7 +13,6 @@
 --            {"granted", seq}: they were handed on to him before ("late" only)
 --            {"superseded", seq}: another request with this lease_id waits in his place, or has claimed one
 --            {"not-ours"}: as in acquire_all.lua
-local line, mine = line_of(), mine_of()
 local leases, are_ours = several.open(cjson.decode(ARGV[7]))
 if not are_ours then
     return { 'not-ours' }
@@ -37,7 +24,7 @@ if count == #leases and ARGV[6] ~= 'gone' then
     return { 'granted', SEQ }
 end
 if terms and terms.hold == ARGV[4] then
-    all_of(line).out(terms)
+    all.out(terms)
 end
 several.give_back(leases, holds, count)
 if is_superseded then
@@ -46,11 +33,7 @@ if is_superseded then
 end
 local more, who = several.close(leases, ARGV[5]), leases[1]
 for i = #leases, 1, -1 do
-    local record = leases[i].record
-    who = record and record.live and leases[i] or who
-end
-if not who.record then
-    return { 'left', SEQ, more, 0, '', 0, who.name }
+    who = leases[i].record.live and leases[i] or who
 end
 local held = mine.held(who)
 return { 'left', SEQ, more, held[3], held[4], held[5], who.name }

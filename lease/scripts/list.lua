@@ -1,11 +1,5 @@
 -- list.lua - the leases of one stripe in one state, in the order of their names, a bounded number at a time.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  what the key of every lease of this stripe begins with
+--   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  prefix of the names, or ""   ARGV[2]  remember_ms
 --   ARGV[3]  the name after which to go on, or ""   ARGV[4]  how many, 1 to 1000
 --   ARGV[5]  "held" | "waiting" | "delayed"
@@ -15,26 +9,15 @@
 --
 -- The names are sorted here and not in an index of their own, which would cost every lease another 130
 -- bytes: a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is
--- over is said to be over, but handed on by others: a list hands nothing on.
+-- over is said to be over, but handed on by others: a list hands nothing on. A lease on whose record nothing may
+-- rest is in no state that could be listed; who asks for it by its name is answered so.
 local LOOK_MAX, HOLDERS_MAX = 96, 16
 local prefix, after, limit, wanted = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local looked = 0
 
-local function holders_of(lease)
-    local record, holders = lease.record, {}
-    local holds = record.many and many_of().list(lease, HOLDERS_MAX) or { record.live and record or nil }
-    for i, hold in ipairs(holds) do
-        local v = redis.call('HMGET', hold.key, 'g', 'n', 'm')
-        local held_ms = NOW - tonumber(v[1])
-        holders[i] = { hold.token, hold.holder, hold.left_ms, held_ms, tonumber(v[2]), v[3] or '' }
-    end
-    looked = looked + #holders
-    return holders
-end
-
 -- Until when nobody is granted, also when that begins with an end that nobody has noted yet.
 local function delayed_until(record)
-    return math.max(record.delayed_until or 0, record.lapsed and delay_end(record, record.ended) or 0)
+    return math.max(record.delayed_until, record.lapsed and delay_end(record, record.ended) or 0)
 end
 
 -- One item, if the lease is in the state that is wanted.
@@ -42,14 +25,15 @@ local function item_of(name)
     local lease = lease_open(KEYS[1], name)
     local record = lease.record
     looked = looked + 1
-    if not record or wanted == 'waiting' and not record.queue then
+    if not record.text or wanted == 'waiting' and not record.queue then
         return nil
     end
     if record.many then
         looked = looked + (lease_settle(lease))
     end
     hold_void(record)
-    local holders = holders_of(lease)
+    local holders = many.holders(lease, HOLDERS_MAX)
+    looked = looked + #holders
     local state = #holders > 0 and 'held' or delayed_until(record) > NOW and 'delayed' or 'free'
     if wanted ~= 'waiting' and wanted ~= state then
         return nil
@@ -73,6 +57,7 @@ for i, name in ipairs(names) do
         go_on = names[i - 1]
         break
     end
-    items[#items + 1] = item_of(name)
+    local _, item = lease_try(item_of, name)
+    items[#items + 1] = item
 end
 return { 'listed', SEQ, go_on, items }

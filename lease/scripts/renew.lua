@@ -1,18 +1,7 @@
 -- renew.lua - set the ttl anew, longer or shorter, for the lease_id that holds.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: lease/scripts/lib/renew_plain.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
--- use: lease/scripts/lib/mine.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  lease
+-- batch: yes
+--   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id
 --   ARGV[4]  ttl_ms, or "" for the one of before   ARGV[5]  name of the very hold that is meant, or "" for
 --            whichever it is
@@ -20,12 +9,11 @@
 --   returns  {"renewed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds,
 --             meta or "", mode}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was renewed
-local lease = { stripe = KEYS[1], name = ARGV[1], record = RECORD }
-local mine = mine_of()
+local lease = lease_own()
 local hold = mine.hold(lease, ARGV[3])
 if hold and not hold.unclaimed and (ARGV[5] == '' or ARGV[5] == hold.hold) then
-    mine.heard(lease, hold)
-    mine.extend(lease, hold, tonumber(ARGV[4]) or mine.terms(hold))
+    mine.heard(hold)
+    mine.extend(lease, hold, tonumber(ARGV[4]) or hold.ttl)
     return mine.told('renewed', hold)
 end
 lease_settle(lease)

@@ -1,6 +1,4 @@
 -- session_open.lua - a new session: it lives for ttl_ms, and then as long as it is renewed.
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
 --   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
 --   ARGV[1]  its id   ARGV[2]  remember_ms
 --   ARGV[3]  its secret   ARGV[4]  holder, 1 to 128 bytes   ARGV[5]  ttl_ms, 100 to 86400000
@@ -13,7 +11,7 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
 end
 touch()
 redis.call('HSET', KEYS[3], 's', 'live', 'c', ARGV[3], 'o', ARGV[4], 'l', ARGV[5], 'g', whole(NOW),
-    'd', deadline, 'e', STRIPE[6])
+    'd', deadline, 'e', EPOCH_TEXT)
 if ARGV[6] ~= '' then
     redis.call('HSET', KEYS[3], 'm', ARGV[6])
 end

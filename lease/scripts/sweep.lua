@@ -1,19 +1,7 @@
 -- sweep.lua - end what is over its deadline, hand it on, and forget what was remembered long enough, a
 -- bounded number at a time.
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/stripe.lua
--- use: shared/record/hold.lua
--- use: shared/record/history.lua
--- use: lease/scripts/lib/ends.lua
--- use: lease/scripts/lib/many.lua
--- use: lease/scripts/lib/grant.lua
--- use: lease/scripts/lib/desk.lua
--- use: lease/scripts/lib/all.lua
--- use: lease/scripts/lib/line.lua
--- use: lease/scripts/lib/session.lua
--- use: lease/scripts/lib/session_leave.lua
---   KEYS[1]  stripe   KEYS[2]  due index   KEYS[3]  what the key of every lease of this stripe begins with
+--   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  how many, 1 to 1000   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"swept", seq, how many were due, how many of them expired}; also ARGV[1] were due when the
 --            leases of a session are left to be freed
@@ -38,8 +26,8 @@ end
 local sweep = {}
 
 function sweep.d(member, key)
-    if NOW <= desk_lives_until(redis.call('HGET', key, 'at')) then
-        again(member, NOW + 60000)
+    if NOW <= desk_lives_until(redis.call('HGET', key, 'at')) + PLACE_MS_MAX then
+        again(member, NOW + PLACE_MS_MAX)
     else
         drop(member, key)
     end
@@ -63,18 +51,9 @@ function sweep.s(member, key)
     end
 end
 
--- The keys of a hold that is over; the lease_id may hold the lease again by now, and then they are its.
-function sweep.k(member, key)
-    local name, lease_id = string.match(member, '^:k:([^/]+)/(.+)$')
-    local record = hold_read(KEYS[3] .. name)
-    local is_held = record and record.held and record.lease_id == lease_id
-    if record and record.many then
-        is_held = redis.call('EXISTS', KEYS[1] .. ':h:' .. name .. '/' .. lease_id) == 1
-    end
-    if is_held then
+function sweep.k(member)
+    if not mine.forget(member) then
         again(member, NOW + REMEMBER_MS)
-    else
-        drop(member, key)
     end
 end
 
@@ -82,27 +61,26 @@ end
 local function sweep_lease(name)
     local lease = lease_open(KEYS[1], name)
     local record = lease.record
-    if not record or not (record.held or record.queue or record.left_ms > 0) then
-        drop(name, KEYS[3] .. name, KEYS[1] .. ':e:' .. name, KEYS[1] .. ':f:' .. name)
+    record.due = false -- to be set anew
+    if not (record.held or record.queue or record.left_ms > 0) then
+        lease_forget(lease)
         return
     end
-    local was_held = record.held
     local _, ended = lease_settle(lease)
     lease_close(lease, ARGV[3])
-    expired, record = expired + ended, lease.record
+    expired = expired + ended
     if record.many then
-        many_of().settle_times(lease)
-    elseif record.held or not was_held then -- else its end has set the time
-        again(name, record.left_ms > 0 and record.deadline or NOW + REMEMBER_MS)
+        many.write(lease)
+    elseif not record.due then
+        record.deadline = record.left_ms > 0 and record.deadline or NOW + REMEMBER_MS
+        hold_write(record)
     end
 end
 
 for _, member in ipairs(due) do
     local kind = string.match(member, '^:(%a):')
-    if kind then
-        sweep[kind](member, KEYS[1] .. member)
-    else
-        sweep_lease(member)
+    if not lease_try(kind and sweep[kind] or sweep_lease, member, KEYS[1] .. member) then
+        again(member, NOW + REMEMBER_MS)
     end
 end
 return { 'swept', SEQ, leaves > 0 and #due or tonumber(ARGV[1]), expired }

@@ -1,5 +1,6 @@
 """bench_world.py - the processes of the benchmark: Redis, the services, nginx, and what each of them used."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -78,6 +79,13 @@ def cpu_of_one(pid):
 class Process:
     """A child that ends with this process. Its stderr is kept in a file, and can be waited for."""
 
+    running = []
+
+    @classmethod
+    def all_cpu_s(cls):
+        """Also of those that wait for their turn."""
+        return sum(process.cpu_s() for process in cls.running)
+
     def __init__(self, name, argv, directory, env=None):
         self.name = name
         self.log = os.path.join(directory, f"{name}.log")
@@ -86,6 +94,7 @@ class Process:
                                       stderr=subprocess.STDOUT, preexec_fn=die_with_parent, env=env)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
+        self.running.append(self)
 
     def _read(self):
         with open(self.log, "ab") as log:
@@ -120,6 +129,8 @@ class Process:
             return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) * 1024
 
     def stop(self):
+        if self in self.running:
+            self.running.remove(self)
         if self.child.poll() is None:
             self.child.terminate()
             try:
@@ -128,6 +139,14 @@ class Process:
                 self.child.kill()
                 self.child.wait()
         self.reader.join()
+
+
+@contextlib.contextmanager
+def running(process):
+    try:
+        yield process
+    finally:
+        process.stop()
 
 
 class Redis(Process):
@@ -153,6 +172,7 @@ class Redis(Process):
         super().__init__("redis", self.argv, self.place)
 
     def kill(self):
+        self.running.remove(self)
         self.child.kill()
         self.child.wait()
         self.reader.join()
@@ -177,13 +197,18 @@ class Redis(Process):
     def scripts_run(self):
         """How many scripts it has run, and for how many microseconds, those that come as text too."""
         told = self.ask("INFO", "commandstats")
-        found = re.findall(r"^cmdstat_eval(?:sha)?:calls=(\d+),usec=(\d+)", told, re.M)
+        found = re.findall(r"^cmdstat_(?:eval|evalsha|fcall)(?:_ro)?:calls=(\d+),usec=(\d+)", told, re.M)
         return sum(int(calls) for calls, _ in found), sum(int(usec) for _, usec in found)
+
+    def work(self):
+        """How many scripts it has run, and the CPU seconds that it has used."""
+        return self.scripts_run()[0], sum(float(s) for s in re.findall(r"^used_cpu_(?:sys|user):([\d.]+)",
+                                                                       self.ask("INFO", "cpu"), re.M))
 
     def slow_scripts(self):
         """[(microseconds, arguments)] of the scripts in its slow log, the latest first."""
         entries = json.loads(self.ask("--json", "SLOWLOG", "GET", "-1"))
-        return [(entry[2], entry[3]) for entry in entries if entry[3][0].upper().startswith("EVAL")]
+        return [(entry[2], entry[3]) for entry in entries if entry[3][0].upper().startswith(("EVAL", "FCALL"))]
 
 
 def state_of(directory, name):

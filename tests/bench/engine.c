@@ -3,10 +3,14 @@
  *   warming ----> measuring ----> ending ----> over
  *
  * Answers are counted while measuring. When it is over, each connection ends the task that it is in, so that
- * no lease stays held. */
+ * no lease stays held.
+ *
+ * With a rate each task has a time at which it is due; it begins then, or when a connection is free, and is
+ * timed from when it was due. All that were due while measuring count. */
 #include "tests/bench/engine.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -14,7 +18,9 @@
 
 #include "tests/bench/wire.h"
 
-enum { IN_BYTES = 4096, EVENTS = 256, SILENCE_MS = 5000 };
+enum { IN_BYTES = 4096, EVENTS = 256, SILENCE_S = 5 };
+
+static const uint64_t NS = 1000000000, SILENCE_NS = SILENCE_S * (uint64_t)1000000000;
 
 struct conn {
     int fd;
@@ -35,8 +41,11 @@ struct engine {
     struct engine_result *result;
     struct conn *conns;
     int epoll;
-    unsigned busy; /* connections with a task */
-    uint64_t next_name, began_ns, measure_ns, end_ns, now_ns;
+    unsigned busy;       /* connections with a task */
+    struct conn **spare; /* with a rate: those without */
+    unsigned spare_count;
+    uint64_t next_name, began_ns, measure_ns, end_ns, now_ns, heard_ns;
+    uint64_t due_ns; /* with a rate: when the next task is; else never */
 };
 
 static uint64_t clock_ns(void)
@@ -54,6 +63,12 @@ static void conn_open(struct engine *e, struct conn *c, unsigned index)
     c->index = index;
     c->random = 0x9E3779B97F4A7C15U * (index + 1) ^ clock_ns() ^ (uint64_t)getpid() << 32;
     c->fd = wire_connect(e->plan->to);
+    if (e->job->hello.len > 0) {
+        struct bytes word;
+
+        wire_send(c->fd, e->job->hello);
+        wire_answer(c->fd, e->job->measure, c->in, sizeof(c->in), &word);
+    }
     for (unsigned i = 0; i < e->job->step_count; i++) {
         c->steps[i] = e->job->steps[i];
         if (!job_has_holds(e->job->kind))
@@ -67,7 +82,7 @@ static void conn_open(struct engine *e, struct conn *c, unsigned index)
 static int conn_choose(struct engine *e, struct conn *c)
 {
     const struct engine_plan *plan = e->plan;
-    uint64_t mine = c->index + plan->connections * c->turn++;
+    uint64_t mine = c->index + plan->connections * (c->turn++ / plan->writes);
 
     switch (e->job->kind) {
     case JOB_HOLD:
@@ -101,12 +116,22 @@ static void conn_send(struct engine *e, struct conn *c)
 
 static void conn_begin(struct engine *e, struct conn *c)
 {
-    if (e->now_ns >= e->end_ns || !conn_choose(e, c)) {
+    c->task_ns = e->now_ns;
+    if (e->spare && e->due_ns > e->now_ns) {
+        e->spare[e->spare_count++] = c;
+        e->busy--;
+        return;
+    }
+    if (e->spare) {
+        c->task_ns = e->due_ns;
+        e->due_ns += (uint64_t)(1e9 / e->plan->rate);
+    }
+    if (c->task_ns >= e->end_ns || !conn_choose(e, c)) {
+        e->due_ns = UINT64_MAX;
         e->busy--;
         return;
     }
     c->step = 0;
-    c->task_ns = e->now_ns;
     values_random(&c->values, SLOT_LEASE_ID, &c->random);
     if (e->job->speech == SPEAK_RESP) { /* Pawl makes these for the client */
         values_random(&c->values, SLOT_HOLD, &c->random);
@@ -124,14 +149,24 @@ static void hold_write(struct engine *e, struct conn *c, struct bytes answer)
     fprintf(e->plan->holds, "%.*s %.*s\n", NAME_BYTES, c->values.of[SLOT_NAME], (int)token.len, token.at);
 }
 
+static bool step_heard(const struct job_step *step, struct bytes answer, struct bytes word)
+{
+    if (step->part && !memmem(answer.at, answer.len, step->part, strlen(step->part)))
+        return false;
+    if (!step->words[0])
+        return word.len > 0 && word.at[0] != '-';
+    return bytes_are(word, step->words[0]) || (step->words[1] && bytes_are(word, step->words[1]));
+}
+
 static void conn_ended_step(struct engine *e, struct conn *c, struct bytes answer, struct bytes word)
 {
     struct engine_result *result = e->result;
-    int counts = e->now_ns >= e->measure_ns && e->now_ns < e->end_ns;
+    uint64_t counted_ns = e->spare ? c->task_ns : e->now_ns;
+    int counts = counted_ns >= e->measure_ns && counted_ns < e->end_ns;
 
-    if (!bytes_are(word, c->now->words[0]) && !(c->now->words[1] && bytes_are(word, c->now->words[1])))
-        load_fail("wanted \"%s\", got: %.*s\nfor: %.*s", c->now->words[0], (int)answer.len, answer.at,
-                  (int)c->now->request.len, c->now->request.text);
+    if (!step_heard(c->now, answer, word))
+        load_fail("wanted \"%s\", got: %.*s\nfor: %.*s", c->now->words[0] ? c->now->words[0] : "no error",
+                  (int)answer.len, answer.at, (int)c->now->request.len, c->now->request.text);
     if (e->plan->holds)
         hold_write(e, c, answer);
     result->requests_all++;
@@ -144,6 +179,7 @@ static void conn_ended_step(struct engine *e, struct conn *c, struct bytes answe
         conn_send(e, c);
         return;
     }
+    result->tasks_all++;
     if (counts) {
         result->tasks++;
         histogram_add(&result->task, e->now_ns - c->task_ns);
@@ -181,7 +217,14 @@ static void engine_open(struct engine *e)
         load_fail("no epoll, or no memory");
     for (unsigned i = 0; i < plan->connections; i++)
         conn_open(e, &e->conns[i], i);
-    e->now_ns = e->began_ns = clock_ns();
+    e->now_ns = e->began_ns = e->heard_ns = clock_ns();
+    e->due_ns = UINT64_MAX;
+    if (plan->rate > 0) {
+        e->spare = calloc(plan->connections, sizeof(struct conn *));
+        e->due_ns = e->began_ns;
+        if (!e->spare)
+            load_fail("no memory");
+    }
     e->measure_ns = e->began_ns;
     e->end_ns = UINT64_MAX;
     if (e->job->kind != JOB_HOLD) {
@@ -190,21 +233,39 @@ static void engine_open(struct engine *e)
     }
 }
 
+/* Takes what has come until a task is due. */
+static void engine_turn(struct engine *e)
+{
+    uint64_t until_ns = e->spare_count > 0 && e->due_ns < e->now_ns + SILENCE_NS ? e->due_ns
+                                                                                 : e->now_ns + SILENCE_NS;
+    uint64_t wait_ns = until_ns > e->now_ns ? until_ns - e->now_ns : 0;
+    struct timespec wait = {.tv_sec = (time_t)(wait_ns / NS), .tv_nsec = (long)(wait_ns % NS)};
+    struct epoll_event events[EVENTS];
+    int count = epoll_pwait2(e->epoll, events, EVENTS, &wait, NULL);
+
+    e->now_ns = clock_ns();
+    if (count > 0)
+        e->heard_ns = e->now_ns;
+    if ((count < 0 && errno != EINTR) || (e->busy > 0 && e->now_ns - e->heard_ns >= SILENCE_NS))
+        load_fail("no answer for %d s, with %u connections waiting", SILENCE_S, e->busy);
+    for (int i = 0; i < count; i++)
+        conn_read(e, events[i].data.ptr);
+}
+
 void engine_run(const struct engine_plan *plan, struct job *job, struct engine_result *result)
 {
     struct engine e = {.plan = plan, .job = job, .result = result, .busy = plan->connections};
-    struct epoll_event events[EVENTS];
 
     engine_open(&e);
     for (unsigned i = 0; i < plan->connections; i++)
         conn_begin(&e, &e.conns[i]);
-    while (e.busy > 0) {
-        int count = epoll_wait(e.epoll, events, EVENTS, SILENCE_MS);
-
-        if (count == 0 || (count < 0 && errno != EINTR))
-            load_fail("no answer for %d s, with %u connections waiting", SILENCE_MS / 1000, e.busy);
-        for (int i = 0; i < count; i++)
-            conn_read(&e, events[i].data.ptr);
+    while (e.busy > 0 || e.due_ns < UINT64_MAX) {
+        engine_turn(&e);
+        while (e.spare_count > 0 && e.due_ns <= e.now_ns) {
+            e.busy++;
+            conn_begin(&e, e.spare[--e.spare_count]);
+        }
     }
+    free(e.spare);
     result->measured_s = (double)((e.end_ns == UINT64_MAX ? clock_ns() : e.end_ns) - e.measure_ns) / 1e9;
 }

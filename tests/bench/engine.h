@@ -10,12 +10,14 @@ struct engine_plan {
     unsigned connections;
     double warm_s, measure_s; /* lease, put: for how long; hold: until all names are held */
     uint64_t first, names;    /* lease, hold: numbers of the names */
+    unsigned writes;          /* put: so often before the next resource's turn */
+    double rate; /* tasks a second, whether those before have ended or not; 0: as many as can be */
     FILE *holds; /* hold over HTTP: "NAME FENCING-TOKEN" of each grant; NULL: nobody wants them */
 };
 
 struct engine_result {
-    uint64_t tasks, requests; /* ended within the time that was measured */
-    uint64_t requests_all;    /* and before and after it */
+    uint64_t tasks, requests;         /* ended within the time that was measured */
+    uint64_t tasks_all, requests_all; /* and before and after it */
     double measured_s;
     struct histogram request, task;
 };

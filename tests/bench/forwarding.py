@@ -51,10 +51,10 @@ def routes_of(place, upstream):
     return path
 
 
-def sides(run, plan, s, proxies, upstream, connections, job, path, holds):
+def sides(run, plan, s, proxies, upstream, connections, job, path, **more):
     """run(processes, plan, connections, to, speak, job, ...): as tests/bench/run measures."""
     def side(processes, to):
-        return lambda: run(processes + [upstream], plan, connections, to, "http", job, holds=holds, path=path)
+        return lambda: run(processes + [upstream], plan, connections, to, "http", job, holds=s.holds, path=path, **more)
     kinds = {"pawl": side([s.redis, s.gateway], s.gateway.to)}
     for proxy in proxies:
         kinds[proxy.name] = side([proxy], proxy.to)
@@ -90,10 +90,10 @@ def largest_rss(process, transfer):
     return rate, most[0]
 
 
-def bench_bodies(plan, s, nginx, holds, out):
+def bench_bodies(plan, s, nginx, out):
     """1 GiB up and down, one after the other, by turns."""
     size = BODY_BYTES if plan.rounds > 1 else BODY_BYTES >> 4
-    with open(holds, encoding="ascii") as file:
+    with open(s.holds, encoding="ascii") as file:
         name, token = file.readline().strip().split(" ", 1)
     body = os.path.join(s.place, "body")
     with open(body, "wb") as file:
@@ -114,21 +114,17 @@ def bench_bodies(plan, s, nginx, holds, out):
 
 
 @contextlib.contextmanager
-def served(s, upstream_program, load, fsync):
-    """A store, both services, an upstream, the proxies; and a file of holds."""
+def served(s, upstream_program, fsync):
+    """A store, both services, an upstream, the proxies; and holds."""
     with contextlib.ExitStack() as ends:
-        upstream = world.Upstream(upstream_program, s.place)
-        ends.callback(upstream.stop)
-        nginx = world.Nginx(s.place, upstream.to)
-        ends.callback(nginx.stop)
-        haproxy = HAProxy(s.place, upstream.to)
-        ends.callback(haproxy.stop)
-        s.serve("lease")
+        upstream = ends.enter_context(world.running(world.Upstream(upstream_program, s.place)))
+        nginx = ends.enter_context(world.running(world.Nginx(s.place, upstream.to)))
+        haproxy = ends.enter_context(world.running(HAProxy(s.place, upstream.to)))
+        s.serve("lease", more=() if fsync == "always" else ("--allow-unsafe-redis",))
         s.serve("gateway", more=("--routes", routes_of(s.place, upstream.to)))
-        holds = os.path.join(s.place, "holds")
-        load(s.lease.to, "http", "hold", names=RESOURCES, holds=holds)
+        s.hold(RESOURCES)
         # A switch for benchmarks only: the services read the settings every ten seconds.
         s.redis.ask("CONFIG", "SET", "appendfsync", fsync)
-        yield upstream, nginx, haproxy, holds
+        yield upstream, nginx, haproxy
 
 

@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 
-#include "shared/record/call.h"
-#include "shared/record/keys.h"
-#include "shared/token.h"
+#include "shared/token/keys.h"
+#include "tests/bench/wire.h"
 
 #define HTTP_HOST "Host: 127.0.0.1\r\n"
 #define KEY_STRIPE "pawl:{" RUN_STRIPE "}"
@@ -16,12 +15,14 @@
 #define TTL_PAIR_MS "30000"
 #define TTL_HELD_MS "86400000"
 
+enum { LIFE_ARGS = 4, STRIPE_SIZE = 16, KEY_SIZE = 64 };
+
 static const char *ttl_of(enum job_kind kind)
 {
     return kind == JOB_LEASE ? TTL_PAIR_MS : TTL_HELD_MS;
 }
 
-static void step_expect(struct job_step *step, const char *word, const char *other)
+void step_expect(struct job_step *step, const char *word, const char *other)
 {
     step->words[0] = word;
     step->words[1] = other;
@@ -105,13 +106,24 @@ static void resp_add(struct request *req, struct bytes text)
     request_add(req, BYTES("\r\n"));
 }
 
-/* As record_run() (shared/record/call.c) ends every call, from somebody who has seen nothing yet. */
+/* As every call ends (the record_run() of then), from somebody who has seen nothing yet. */
 static void resp_add_life(struct request *req, const struct job_scripts *scripts)
 {
     resp_add(req, bytes_of(scripts->identity));
     resp_add(req, bytes_of(scripts->epoch));
     resp_add(req, BYTES("0"));
     resp_add(req, BYTES("0"));
+}
+
+void resp_command(struct request *req, const char *const *words)
+{
+    unsigned count = 0;
+
+    while (words[count])
+        count++;
+    request_addf(req, "*%u\r\n", count);
+    for (unsigned i = 0; i < count; i++)
+        resp_add(req, bytes_of(words[i]));
 }
 
 static void resp_evalsha(struct request *req, const struct job_scripts *scripts, const char *sha,
@@ -125,7 +137,7 @@ static void resp_evalsha(struct request *req, const struct job_scripts *scripts,
     while (args[arg_count])
         arg_count++;
     snprintf(number, sizeof(number), "%u", key_count);
-    request_addf(req, "*%u\r\n", 3 + key_count + arg_count + RECORD_ARGS);
+    request_addf(req, "*%u\r\n", 3 + key_count + arg_count + LIFE_ARGS);
     resp_add(req, BYTES("EVALSHA"));
     resp_add(req, bytes_of(sha));
     resp_add(req, bytes_of(number));
@@ -155,32 +167,36 @@ static void resp_release(struct job_step *step, const struct job_scripts *script
     step_expect(step, "released", NULL);
 }
 
+/* NUMBER;lease="NAME";mode=exclusive;epoch=NUMBER;hold="HOLD";..., as the baseline makes it. */
+static void token_part(char part[24], const char *token, const char *before)
+{
+    const char *at = strstr(token, before);
+    size_t len = at ? strcspn(at + strlen(before), ";\"") : 0;
+
+    if (len == 0 || len >= 24)
+        load_fail("not a fencing token of the baseline: %s", token);
+    snprintf(part, 24, "%.*s", (int)len, at + strlen(before));
+}
+
 static void resp_put(struct job_step *step, const struct job_scripts *scripts, const char *name,
                      const char *token)
 {
-    char number[24], epoch[24], hold[TOKEN_HOLD_MAX + 1], body[PUT_BYTES + 1] = "";
-    char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
-    char lease[KEYS_LEASE_SIZE], resource[KEYS_RESOURCE_SIZE];
+    char number[24], epoch[24], hold[24], body[PUT_BYTES + 1] = "";
+    char stripe[STRIPE_SIZE], gone[KEY_SIZE], lease[KEY_SIZE], resource[KEY_SIZE];
     const char *const keys[] = {stripe, lease, resource, gone, NULL};
     const char *const args[] = {name, number, epoch, hold, "exclusive", name,
                                 "",   "",     "",    "",   RUN_ETAG,    "application/octet-stream",
                                 "",   body,   NULL};
     unsigned number_of_stripe = keys_stripe_of(bytes_of(name));
-    struct token_claim claim;
-    struct bytes kid;
 
-    if (!token_read(bytes_of(token), &claim, &kid)) {
-        fprintf(stderr, "load: not a fencing token: %s\n", token);
-        exit(1);
-    }
+    token_part(number, token, "");
+    token_part(epoch, token, ";epoch=");
+    token_part(hold, token, ";hold=\"");
     body_of_put(body);
-    snprintf(number, sizeof(number), "%lld", (long long)claim.token.number);
-    snprintf(epoch, sizeof(epoch), "%lld", (long long)claim.token.epoch);
-    snprintf(hold, sizeof(hold), "%.*s", (int)claim.hold.len, claim.hold.at);
-    keys_stripe(stripe, number_of_stripe);
-    keys_gone(gone, number_of_stripe);
-    keys_lease(lease, bytes_of(name));
-    keys_resource(resource, bytes_of(name), bytes_of(name));
+    snprintf(stripe, sizeof(stripe), "pawl:{%02x}", number_of_stripe % STRIPES);
+    snprintf(gone, sizeof(gone), "%s:gone", stripe);
+    snprintf(lease, sizeof(lease), "%s:l:%.16s", stripe, name);
+    snprintf(resource, sizeof(resource), "%s:r:%.16s", stripe, name);
     resp_evalsha(&step->request, scripts, scripts->write, keys, args);
     step_expect(step, "written", NULL);
 }
@@ -197,7 +213,7 @@ void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts
 
 void job_read_holds(struct job *job, FILE *file, const struct job_scripts *scripts)
 {
-    char line[NAME_BYTES + 1 + TOKEN_HEADER_MAX];
+    char line[1024];
 
     while (fgets(line, sizeof(line), file)) {
         char *token = line + NAME_BYTES + 1;

@@ -1,6 +1,7 @@
 /* load.c - the load generator, the same for both sides: HTTP to Pawl, Redis' protocol to Redis.
  *
- *   load --to 127.0.0.1:PORT --speak http|resp --job lease|put|hold|idle [--connections N] [--seconds S]
+ *   load --to 127.0.0.1:PORT --speak http|resp|naive|etcd|zookeeper --job lease|put|read|check|hold|idle
+ *        [--connections N] [--seconds S] [--rate TASKS-A-SECOND] [--writes N]
  *        [--warm S] [--first N] [--names N] [--holds FILE] [--path PATH]
  *        [--scripts DIR --identity SCHEMA:ID --epoch N]
  *
@@ -27,7 +28,8 @@ static const struct option known[] = {
     {"first", required_argument, NULL, 'f'},   {"names", required_argument, NULL, 'n'},
     {"holds", required_argument, NULL, 'h'},   {"path", required_argument, NULL, 'p'},
     {"scripts", required_argument, NULL, 'l'}, {"identity", required_argument, NULL, 'i'},
-    {"epoch", required_argument, NULL, 'e'},   {NULL, 0, NULL, 0},
+    {"epoch", required_argument, NULL, 'e'},   {"rate", required_argument, NULL, 'r'},
+    {"writes", required_argument, NULL, 'm'},  {NULL, 0, NULL, 0},
 };
 
 static void options_read(struct options *o, int argc, char **argv)
@@ -49,10 +51,12 @@ static void options_read(struct options *o, int argc, char **argv)
         case 'l': o->scripts = optarg; break;
         case 'i': o->identity = optarg; break;
         case 'e': o->epoch = optarg; break;
+        case 'r': o->plan.rate = strtod(optarg, NULL); break;
+        case 'm': o->plan.writes = (unsigned)strtoul(optarg, NULL, 10); break;
         default: exit(64);
         }
     }
-    if (!o->plan.to || o->plan.connections == 0 || o->plan.names < o->plan.connections)
+    if (!o->plan.to || o->plan.connections == 0 || o->plan.writes == 0 || o->plan.names < o->plan.connections)
         load_fail("--to, at least one connection, and at least as many names as connections are needed");
 }
 
@@ -99,6 +103,29 @@ static void scripts_load(const struct options *o, struct job_scripts *scripts)
     close(fd);
 }
 
+static void job_speak(const struct options *o, struct job *job, enum job_kind kind,
+                      struct job_scripts *scripts)
+{
+    if (strcmp(o->speak, "http") == 0) {
+        job_init_http(job, kind);
+    } else if (strcmp(o->speak, "resp") == 0) {
+        scripts_load(o, scripts);
+        job_init_resp(job, kind, scripts);
+    } else if (strcmp(o->speak, "naive") == 0 && o->scripts) {
+        int fd = wire_connect(o->plan.to);
+
+        script_load(fd, o->scripts, "naive_release", scripts->release);
+        job_init_naive(job, scripts->release);
+        close(fd);
+    } else if (strcmp(o->speak, "etcd") == 0) {
+        job_init_etcd(job);
+    } else if (strcmp(o->speak, "zookeeper") == 0) {
+        job_init_zookeeper(job);
+    } else {
+        load_fail("cannot speak %s, or not without --scripts", o->speak);
+    }
+}
+
 static FILE *holds_open(const struct options *o, const char *how)
 {
     FILE *file = o->holds ? fopen(o->holds, how) : NULL;
@@ -116,20 +143,13 @@ static void job_prepare(struct options *o, struct job *job)
                                         [JOB_CHECK] = "check",
                                         [JOB_HOLD] = "hold"};
     struct job_scripts scripts;
-    const struct job_scripts *given = NULL;
     unsigned kind = 0;
 
     while (kind <= JOB_HOLD && strcmp(o->job, kinds[kind]) != 0)
         kind++;
     if (kind > JOB_HOLD)
         load_fail("no such job: %s", o->job);
-    if (strcmp(o->speak, "http") == 0) {
-        job_init_http(job, (enum job_kind)kind);
-    } else {
-        scripts_load(o, &scripts);
-        given = &scripts;
-        job_init_resp(job, (enum job_kind)kind, given);
-    }
+    job_speak(o, job, (enum job_kind)kind, &scripts);
     if (kind == JOB_HOLD)
         o->plan.holds = holds_open(o, "w");
     if (job_has_holds((enum job_kind)kind)) {
@@ -137,11 +157,18 @@ static void job_prepare(struct options *o, struct job *job)
 
         job->path = o->path ? o->path : "/v1/resources/";
         if (file)
-            job_read_holds(job, file, given);
+            job_read_holds(job, file, job->speech == SPEAK_RESP ? &scripts : NULL);
         if (job->put_count < o->plan.connections)
             load_fail("--holds names %llu resources, too few", (unsigned long long)job->put_count);
         fclose(file);
     }
+}
+
+static void times_print(const char *name, const struct histogram *times)
+{
+    printf("\"%s\":{\"p50\":%.1f,\"p99\":%.1f,\"p999\":%.1f,\"max\":%.1f},", name,
+           histogram_quantile_us(times, 0.5), histogram_quantile_us(times, 0.99),
+           histogram_quantile_us(times, 0.999), (double)times->longest_ns / 1000);
 }
 
 static void result_print(const struct engine_result *r)
@@ -149,23 +176,22 @@ static void result_print(const struct engine_result *r)
     struct rusage used;
 
     getrusage(RUSAGE_SELF, &used);
-    printf("{\"tasks\":%llu,\"requests\":%llu,\"requests_all\":%llu,\"seconds\":%.4f,\"tasks_per_s\":%.1f,",
-           (unsigned long long)r->tasks, (unsigned long long)r->requests, (unsigned long long)r->requests_all,
-           r->measured_s, (double)r->tasks / r->measured_s);
-    printf("\"request_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f},\"task_us\":{\"p50\":%.1f,\"p99\":%.1f,"
-           "\"max\":%.1f},",
-           histogram_quantile_us(&r->request, 0.5), histogram_quantile_us(&r->request, 0.99),
-           (double)r->request.longest_ns / 1000, histogram_quantile_us(&r->task, 0.5),
-           histogram_quantile_us(&r->task, 0.99), (double)r->task.longest_ns / 1000);
+    printf("{\"tasks\":%llu,\"tasks_all\":%llu,\"requests\":%llu,\"requests_all\":%llu,\"seconds\":%.4f,"
+           "\"tasks_per_s\":%.1f,",
+           (unsigned long long)r->tasks, (unsigned long long)r->tasks_all, (unsigned long long)r->requests,
+           (unsigned long long)r->requests_all, r->measured_s, (double)r->tasks / r->measured_s);
+    times_print("request_us", &r->request);
+    times_print("task_us", &r->task);
     printf("\"cpu_s\":%.3f}\n", (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                                     (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
 }
 
 int main(int argc, char **argv)
 {
-    struct options o = {.plan = {.connections = 64, .warm_s = 0.3, .measure_s = 2, .names = 2048},
-                        .speak = "http",
-                        .job = "lease"};
+    struct options o = {
+        .plan = {.connections = 64, .warm_s = 0.3, .measure_s = 2, .names = 2048, .writes = 1},
+        .speak = "http",
+        .job = "lease"};
     struct engine_result *result = calloc(1, sizeof(*result));
     struct job job;
 

@@ -2,7 +2,7 @@
 #ifndef PAWL_TESTS_BENCH_PROTOCOL_H
 #define PAWL_TESTS_BENCH_PROTOCOL_H
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
 /* The length of the answer at the head of in, ANSWER_PART when more must come, ANSWER_BAD when it is none.
  * word: what it says: the status ("201"), the first text of a reply ("granted") or a Redis error. */

@@ -2,10 +2,11 @@
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 
-LOAD_SOURCES = ["load", "engine", "job", "request", "protocol", "wire", "idle", "histogram"]
+LOAD_SOURCES = ["load", "engine", "job", "job_peers", "request", "protocol", "wire", "idle", "histogram"]
 LINE_SOURCES = ["line", "request", "protocol", "wire", "histogram"]
 QUIET_PERCENT = 5
 SCRIPTS = ["lease/scripts/acquire.lua", "lease/scripts/release.lua", "gateway/scripts/write.lua"]
@@ -22,8 +23,9 @@ def compile_c(root, output, sources, libraries):
     archives = [path for path in libraries if path.endswith(".a")]
     if os.path.exists(output) and os.path.getmtime(output) > newest(inputs + headers + archives):
         return
+    # libc stands before the archives: the recv() in libshared.a is for libmicrohttpd
     subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", f"-I{root}",
-                    "-o", output, *inputs, *libraries], check=True)
+                    "-o", output, *inputs, "-lc", *libraries], check=True)
 
 
 def assemble(root, script):
@@ -32,8 +34,8 @@ def assemble(root, script):
                           capture_output=True, text=True, cwd=root).stdout
 
 
-def build(root, made, bench):
-    """The load generator, the idle upstream, and the scripts."""
+def build(root, baseline, made, bench):
+    """The load generator, the idle upstream, and the scripts: those of the baseline, and one that people write."""
     os.makedirs(os.path.join(bench, "scripts"), exist_ok=True)
     sodium = subprocess.run(["pkg-config", "--libs", "libsodium"], check=True, capture_output=True,
                             text=True).stdout.split()
@@ -42,7 +44,8 @@ def build(root, made, bench):
     compile_c(root, os.path.join(bench, "idle_upstream"), ["idle_upstream"], [])
     for script in SCRIPTS:
         with open(os.path.join(bench, "scripts", os.path.basename(script)), "w", encoding="utf-8") as file:
-            file.write(assemble(root, script))
+            file.write(assemble(baseline, script))
+    shutil.copy(os.path.join(root, "tests/bench/naive_release.lua"), os.path.join(bench, "scripts"))
 
 
 def median_of(runs, what):
@@ -55,11 +58,14 @@ def summary(runs):
             for key in ("tasks_per_s", "requests_per_cpu_s", "others_percent", "loadavg")}
     for key in ("request_us", "task_us"):
         told[key] = {share: median_of(runs, lambda run, key=key, share=share: run[key][share])
-                     for share in ("p50", "p99", "max")}
+                     for share in ("p50", "p99", "p999", "max")}
     told["cpu_s"] = {name: median_of(runs, lambda run, name=name: run["cpu_s"][name]) for name in runs[0]["cpu_s"]}
     told["cpu_us_per_request"] = {
         name: round(median_of(runs, lambda run, name=name: 1e6 * run["cpu_s"][name] / run["requests_all"]), 2)
         for name in runs[0]["cpu_s"]}
+    told["cpu_us_per_task"] = {who: round(median_of(runs, lambda run, who=who: 1e6 * sum(
+        s for name, s in run["cpu_s"].items() if (name == "load") == (who == "load")) / run["tasks_all"]), 1)
+        for who in ("servers", "load")}
     return told
 
 
@@ -120,12 +126,14 @@ class Report:
 
 def show_part(part):
     tasks = part["title"].startswith("acquire")
-    print(f"{part['title']:<28} {'rate/s':>7}  {'p50':>6} {'p99':>6} us of a request"
-          f"{'    p50    p99 us of the pair' if tasks else ''}")
+    print(f"{part['title']:<38} {'rate/s':>7}  {'p50':>6} {'p99':>6} us of a request"
+          f"{'    p50    p99   p999 us of the pair' if tasks else ''};  CPU us of {'the pair' if tasks else 'it'}: servers, load")
     for side, told in part["median"].items():
         request, task = told["request_us"], told["task_us"]
-        pair = f"          {task['p50']:>6,.0f} {task['p99']:>6,.0f}" if tasks else ""
-        print(f"  {side:<26} {told['tasks_per_s']:>7,.0f}  {request['p50']:>6,.0f} {request['p99']:>6,.0f} {pair}")
+        pair = f"          {task['p50']:>6,.0f} {task['p99']:>6,.0f} {task['p999']:>6,.0f}" if tasks else ""
+        cpu = told["cpu_us_per_task"]
+        print(f"  {side:<36} {told['tasks_per_s']:>7,.0f}  {request['p50']:>6,.0f} {request['p99']:>6,.0f} {pair:<30}"
+              f"{cpu['servers']:>32,.1f} {cpu['load']:>6,.1f}")
     print("  requests per CPU second; CPU seconds (and us for each request) of each process; what others used")
     for side, told in part["median"].items():
         cpu = ", ".join(f"{name} {s:.2f} ({told['cpu_us_per_request'][name]:.1f})" for name, s in told["cpu_s"].items())

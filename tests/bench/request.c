@@ -2,14 +2,15 @@
 #include "tests/bench/request.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shared/record/keys.h"
+#include "shared/token/keys.h"
 
 static const unsigned char slot_bytes[SLOT_COUNT] = {
     [SLOT_NAME] = NAME_BYTES, [SLOT_STRIPE] = STRIPE_BYTES, [SLOT_LEASE_ID] = LEASE_ID_BYTES,
-    [SLOT_HOLD] = HOLD_BYTES, [SLOT_ETAG] = ETAG_BYTES,
+    [SLOT_HOLD] = HOLD_BYTES, [SLOT_ETAG] = ETAG_BYTES,     [SLOT_NUMBER] = NUMBER_BYTES,
 };
 
 void request_add(struct request *req, struct bytes text)
@@ -38,12 +39,21 @@ void request_addf(struct request *req, const char *format, ...)
     request_add(req, (struct bytes){line, (size_t)len});
 }
 
+/* A binary protocol has single bytes of these, too. */
+static bool run_at(const struct request *req, size_t at, unsigned char c)
+{
+    for (size_t i = 0; i < slot_bytes[c]; i++)
+        if (at + i == req->len || (unsigned char)req->text[at + i] != c)
+            return false;
+    return true;
+}
+
 void request_done(struct request *req)
 {
     for (size_t at = 0; at < req->len; at++) {
         unsigned char c = (unsigned char)req->text[at];
 
-        if (c == 0 || c >= SLOT_COUNT)
+        if (c == 0 || c >= SLOT_COUNT || !run_at(req, at, c))
             continue;
         if (req->spot_count == SPOTS_MAX)
             abort();
@@ -79,6 +89,8 @@ void values_name(struct values *values, uint64_t number)
     memcpy(name, "bench:0000000000", NAME_BYTES);
     for (char *digit = name + NAME_BYTES - 1; number; number /= 10)
         *digit-- = (char)('0' + number % 10);
+    memcpy(values->of[SLOT_NUMBER], "00", NUMBER_BYTES - 10);
+    memcpy(values->of[SLOT_NUMBER] + NUMBER_BYTES - 10, name + NAME_BYTES - 10, 10);
     of = keys_stripe_of((struct bytes){name, NAME_BYTES});
     stripe[0] = hex[of / 16];
     stripe[1] = hex[of % 16];

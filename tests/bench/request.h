@@ -8,15 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
-enum slot { SLOT_NAME = 1, SLOT_STRIPE, SLOT_LEASE_ID, SLOT_HOLD, SLOT_ETAG, SLOT_COUNT };
+enum slot { SLOT_NAME = 1, SLOT_STRIPE, SLOT_LEASE_ID, SLOT_HOLD, SLOT_ETAG, SLOT_NUMBER, SLOT_COUNT };
 enum {
     NAME_BYTES = 16,
     STRIPE_BYTES = 2,
     LEASE_ID_BYTES = 22,
     HOLD_BYTES = 12,
     ETAG_BYTES = 16,
+    NUMBER_BYTES = 12,
     VALUE_SIZE = 24
 };
 enum { SPOTS_MAX = 12 };
@@ -27,6 +28,7 @@ enum { SPOTS_MAX = 12 };
 #define RUN_LEASE_ID "\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3\3"
 #define RUN_HOLD "\4\4\4\4\4\4\4\4\4\4\4\4"
 #define RUN_ETAG "\5\5\5\5\5\5\5\5\5\5\5\5\5\5\5\5"
+#define RUN_NUMBER "\6\6\6\6\6\6\6\6\6\6\6\6"
 
 struct values {
     char of[SLOT_COUNT][VALUE_SIZE];
@@ -48,7 +50,8 @@ void request_done(struct request *req);
 void request_fill(struct request *req, const struct values *values);
 void request_copy(struct request *to, const struct request *from);
 
-/* The number as a name of 16 bytes, "bench:0000000042", and the stripe that it belongs to. */
+/* The number as a name of 16 bytes, "bench:0000000042", and the stripe that it belongs to; and as 12 digits.
+ */
 void values_name(struct values *values, uint64_t number);
 /* Fresh random characters of [A-Za-z0-9_-]; random is the state of a small generator, never 0. */
 void values_random(struct values *values, enum slot slot, uint64_t *random);

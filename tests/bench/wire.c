@@ -68,7 +68,7 @@ size_t wire_answer(int fd, protocol_measure *measure, char *buf, size_t size, st
     long whole = ANSWER_PART;
 
     while (whole == ANSWER_PART) {
-        ssize_t got = len < size ? recv(fd, buf + len, size - len, 0) : 0;
+        ssize_t got = len < size ? read(fd, buf + len, size - len) : 0;
 
         if (got <= 0)
             load_fail("no whole answer: %s",

@@ -18,6 +18,9 @@ FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-install-"))
 COPY = FOLDER / "build"
 VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
 LIBDIR = "/usr/lib/somewhere-linux-gnu"
+LAB = ["pawl-drill", "shim.so", *(one.name for one in (ROOT / "tests/drill").glob("*.py") if not one.name.startswith("test_")),
+       *(f"world/{name}.py" for name in ("__init__", "client", "contract", "process", "record", "redis", "relay", "shim",
+                                         "signature", "tap", "wait", "world"))]
 UNITS = [unit.name for unit in (ROOT / "deploy/systemd").glob("pawl-*")]
 
 
@@ -56,6 +59,7 @@ def wanted(prefix, libdir, zsh):
             *(f"{libdir}/{name}" for name in ("libpawl.so", "libpawl.so.0", f"libpawl.so.{VERSION}", "libpawl.a", "pkgconfig/pawl.pc")),
             f"{prefix}/include/pawl.h",
             *(f"{prefix}/share/man/man{page[-1]}/{page}" for page in pages),
+            *(f"{prefix}/lib/pawl/{name}" for name in LAB),
             f"{prefix}/share/bash-completion/completions/pawl", f"{prefix}/share/zsh/{zsh}/_pawl",
             f"{prefix}/share/fish/vendor_completions.d/pawl.fish",
             *(f"{prefix}/lib/systemd/system/{unit}" for unit in UNITS), f"{prefix}/lib/sysusers.d/pawl.conf",
@@ -79,7 +83,8 @@ def everything_is_where_it_belongs_and_nothing_elsewhere():
             check_in(f"{prefix}/share/doc/pawl/{name}", documents)
         for one in there:
             mode = os.stat(f"{place}{one}").st_mode & 0o7777
-            check_equal(oct(mode), oct(0o755 if one.startswith(f"{prefix}/bin/") else 0o644), one)
+            runs = one.startswith(f"{prefix}/bin/") or one.endswith("/pawl-drill")
+            check_equal(oct(mode), oct(0o755 if runs else 0o644), one)
         for unit in UNITS:
             text = pathlib.Path(f"{place}{prefix}/lib/systemd/system/{unit}").read_text(encoding="utf-8")
             check("@" not in re.sub(r"(?m)^(#.*|SystemCallFilter=.*)$", "", text), unit)
@@ -124,6 +129,9 @@ def a_program_built_with_what_pkg_config_says_runs_with_the_installed_library():
 def the_installed_programs_run():
     for name in ("pawl", "pawl-lease", "pawl-gateway"):
         check_equal(run(f"{FOLDER}/root-usr/usr/bin/{name}", "--version").stdout.strip(), f"{name} {VERSION}")
+    played = run(f"{FOLDER}/root-usr/usr/bin/pawl", "drill", "clock-jump", "--rounds", "1")
+    check_equal(played.returncode, 0, played.stdout + played.stderr)
+    check_equal(played.stdout.splitlines()[4].split()[:2], ["clock-jump", "1/1"])
 
 
 @test
@@ -144,7 +152,7 @@ def uninstall_leaves_nothing_and_takes_nothing_else():
     others.write_text("mine\n", encoding="utf-8")
     make("uninstall", place, "/usr", f"LIBDIR={LIBDIR}")
     check_equal(files(place), {"/usr/bin/other"})
-    for folder in ("usr/share/doc/pawl", "usr/share/pawl", "etc/pawl"):
+    for folder in ("usr/share/doc/pawl", "usr/share/pawl", "usr/lib/pawl", "etc/pawl"):
         check(not (place / folder).exists(), f"{folder} is still there")
 
 

@@ -3,7 +3,7 @@
 import { writeSync } from "node:fs";
 import readline from "node:readline";
 
-import { Pawl, PawlError, PawlHeld, PawlLost, PawlNotDone } from "../../api/node/pawl.mjs";
+import { Pawl, PawlError, PawlHeld, PawlLost, PawlNotDone } from "../../api/clients/node/pawl.mjs";
 
 const holds = {};
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();

@@ -30,8 +30,8 @@ def run(argv, files, needs, name):
     with tempfile.TemporaryDirectory(prefix="pawl-docs-") as folder:
         for path, text in files.items():
             shutil.copy(text, folder) if path is None else (pathlib.Path(folder) / path).write_text(text, encoding="utf-8")
-        env = clients_test.environment(**SETTINGS, PATH=f"{ROOT}/api/shell:{os.environ['PATH']}",
-                                       PYTHONPATH=str(ROOT / "api/python"))
+        env = clients_test.environment(**SETTINGS, PATH=f"{ROOT}/api/clients/shell:{os.environ['PATH']}",
+                                       PYTHONPATH=str(ROOT / "api/clients/python"))
         done = None
         for words in argv:
             done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -48,12 +48,12 @@ def the_example_in_python_runs():
 
 @test
 def the_example_in_javascript_runs():
-    run([["node", "example.mjs"]], {"example.mjs": example("js"), None: ROOT / "api/node/pawl.mjs"}, "node", "orders:43")
+    run([["node", "example.mjs"]], {"example.mjs": example("js"), None: ROOT / "api/clients/node/pawl.mjs"}, "node", "orders:43")
 
 
 @test
 def the_example_in_java_runs():
-    compiler = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", ".", str(ROOT / "api/java/Pawl.java"), "Example.java"]
+    compiler = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", ".", str(ROOT / "api/clients/java/Pawl.java"), "Example.java"]
     run([compiler, ["java", "-XX:TieredStopAtLevel=1", "-cp", ".", "Example"]], {"Example.java": example("java")}, "javac", "orders:44")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The Java client, api/java/Pawl.java: every scenario, and that it compiles without a warning."""
+"""The Java client, api/clients/java/Pawl.java: every scenario, and that it compiles without a warning."""
 
 import atexit
 import shutil
@@ -22,7 +22,7 @@ ARGV = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "
 
 def compiled():
     return subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "--release", "17", "-Xlint:all", "-Werror", "-encoding", "UTF-8", "-d", CLASSES,
-                           str(ROOT / "api/java/Pawl.java"), str(clients_test.HERE / "Agent.java")],
+                           str(ROOT / "api/clients/java/Pawl.java"), str(clients_test.HERE / "Agent.java")],
                           capture_output=True, text=True, check=False, timeout=60, env=clients_test.environment())
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The Python client, api/python/pawl.py: every scenario, and what only Python has."""
+"""The Python client, api/clients/python/pawl.py: every scenario, and what only Python has."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ import scenarios
 from clients_test import AFTER, ROOT, Say, check, check_equal, wait_until
 from scenarios import force, holders, scenario
 
-sys.path.insert(0, str(ROOT / "api/python"))
+sys.path.insert(0, str(ROOT / "api/clients/python"))
 import pawl  # noqa: E402 pylint: disable=wrong-import-position
 
 scenarios.begin(["/usr/bin/python3", str(clients_test.HERE / "agent.py")])
@@ -60,7 +60,7 @@ def who_waits_for_ever_asks_again_and_an_interrupt_gives_up(world, _agent, lease
     name = world.name()
     other = world.acquire(name)
     lease.begin(Say(409, b'{"code":"wait-timeout","retryable":true,"detail":"d"}'))
-    code = (f"import sys; sys.path.insert(0, {str(ROOT / 'api/python')!r}); import pawl\n"
+    code = (f"import sys; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n"
             f"pawl.Pawl({lease.url!r}).acquire({name!r}, wait=None)")
     child = subprocess.Popen([sys.executable, "-c", code], env=clients_test.environment(), stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
@@ -118,7 +118,7 @@ def of_many_threads_one_at_a_time_holds(world, _agent, lease, gateway):
 
 def program(lease, text):
     """Of a user: its stdout is read, and it is interrupted and ends as any other."""
-    code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/python')!r}); import pawl\n" \
+    code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n" \
            f"services = pawl.Pawl({lease.url!r}, timeout=2)\n{text}"
     return subprocess.Popen([sys.executable, "-c", code], env=clients_test.environment(), stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, preexec_fn=clients_test.die_with_parent)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The shell recipe, api/shell/pawl-lease.sh: the scenarios of a client that renews when it is told to, and its run."""
+"""The shell recipe, api/clients/shell/pawl-lease.sh: the scenarios of a client that renews when it is told to, and its run."""
 
 import os
 import queue
@@ -18,7 +18,7 @@ import scenarios
 from clients_test import AFTER, ROOT, check, check_equal, check_in, skip, wait_until
 from scenarios import force, history, scenario
 
-SCRIPT = str(ROOT / "api/shell/pawl-lease.sh")
+SCRIPT = str(ROOT / "api/clients/shell/pawl-lease.sh")
 OUTCOMES = {0: "ok", 1: "not-done", 64: "mistake", 69: "not-done", 74: "unknown", 75: "held", 76: "lost"}
 MISSING = next((f"there is no {one}" for one in ("curl", "jq") if not shutil.which(one)), None)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "shared/answer.h"
+#include "shared/http/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,10 +3,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "lease/ask.h"
-#include "lease/terms.h"
-#include "shared/json.h"
-#include "shared/record/keys.h"
+#include "lease/acquire_options.h"
+#include "lease/request.h"
+#include "shared/text/json.h"
+#include "shared/token/keys.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -45,7 +45,7 @@ static void check_names(const struct ask_names *names)
 static void check_packed(const struct lease_ask *ask, const struct ask_names *names)
 {
     static char buf[TERMS_ALL_SIZE];
-    struct terms terms = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"}, BYTES("0123456789012345678901")};
+    struct terms terms = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"}, "0123456789012345678901"};
     struct bytes packed = terms_write(&terms, ask, BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, buf,
                                       names != NULL ? TERMS_ALL_SIZE : TERMS_SIZE);
     const char *why;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/random.h"
-#include "shared/record/state_dir.h"
+#include "shared/member/state_dir.h"
+#include "shared/token/random.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -3,9 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "shared/json.h"
-#include "shared/json_write.h"
-#include "shared/utf8.h"
+#include "shared/text/json.h"
+#include "shared/text/json_write.h"
+#include "tests/unit/utf8_text.h"
 
 enum { DEPTH = 8, STACK = 64 };
 

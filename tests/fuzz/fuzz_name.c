@@ -3,7 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "shared/record/name.h"
+#include "shared/token/name.h"
+#include "tests/unit/utf8_text.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -22,27 +23,6 @@ static bool plain_is_lease(const unsigned char *text, size_t len)
             return false;
     }
     return true;
-}
-
-/* The code point at text, by arithmetic instead of by ranges; its length, or 0. */
-static size_t plain_utf8(const unsigned char *text, size_t len, uint32_t *code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80       ? 1
-                    : text[0] >> 5 == 6  ? 2
-                    : text[0] >> 4 == 14 ? 3
-                    : text[0] >> 3 == 30 ? 4
-                                         : 0;
-
-    if (length == 0 || length > len)
-        return 0;
-    *code = length == 1 ? text[0] : text[0] & (0x7FU >> length);
-    for (size_t i = 1; i < length; i++) {
-        if (text[i] >> 6 != 2)
-            return 0;
-        *code = *code * 64 + text[i] % 64;
-    }
-    return *code < least[length] || *code > 0x10FFFF || *code / 0x800 == 0x1B ? 0 : length;
 }
 
 static bool plain_is_text(const unsigned char *text, size_t len)

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/options.h"
-#include "shared/utf8.h"
+#include "shared/service/options.h"
+#include "tests/unit/utf8_text.h"
 
 enum { UNTOUCHED = 12345, WHY_BYTES = 512 };
 
@@ -26,14 +26,40 @@ struct places {
 static enum options_result read_file(const char *path, struct places *places, char *why)
 {
     const struct option table[] = {
-        {"config", OPTION_TEXT, &places->config, "FILE", "", 0, 0, false},
-        {"listen", OPTION_TEXT, &places->listen, "ADDR:PORT", "", 0, 0, false},
-        {"allow-anonymous", OPTION_FLAG, &places->anonymous, "", "", 0, 0, false},
-        {"threads", OPTION_UNSIGNED, &places->threads, "N", "", 1, 64, false},
-        {"timeout", OPTION_DURATION_MS, &places->timeout_ms, "DUR", "", 100, 60000, false},
-        {"max-body", OPTION_BYTES, &places->body_bytes, "SIZE", "", 1024, 65536, false},
-        {"log-format", OPTION_CHOICE, &places->format, "text|json", "", 0, 0, false},
-        {NULL, OPTION_TEXT, NULL, NULL, NULL, 0, 0, false},
+        {.name = "config", .kind = OPTION_TEXT, .place = &places->config, .value = "FILE", .help = ""},
+        {.name = "listen", .kind = OPTION_TEXT, .place = &places->listen, .value = "ADDR:PORT", .help = ""},
+        {.name = "allow-anonymous",
+         .kind = OPTION_FLAG,
+         .place = &places->anonymous,
+         .value = "",
+         .help = ""},
+        {.name = "threads",
+         .kind = OPTION_UNSIGNED,
+         .place = &places->threads,
+         .value = "N",
+         .help = "",
+         .min = 1,
+         .max = 64},
+        {.name = "timeout",
+         .kind = OPTION_DURATION_MS,
+         .place = &places->timeout_ms,
+         .value = "DUR",
+         .help = "",
+         .min = 100,
+         .max = 60000},
+        {.name = "max-body",
+         .kind = OPTION_BYTES,
+         .place = &places->body_bytes,
+         .value = "SIZE",
+         .help = "",
+         .min = 1024,
+         .max = 65536},
+        {.name = "log-format",
+         .kind = OPTION_CHOICE,
+         .place = &places->format,
+         .value = "text|json",
+         .help = ""},
+        {0},
     };
     const struct options_program program = {"fuzz", "", "", table, NULL, &places->texts};
     char *argv[] = {"fuzz", "--config", (char *)(uintptr_t)path, NULL};

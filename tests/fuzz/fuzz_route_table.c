@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gateway/route.h"
+#include "gateway/route/route.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

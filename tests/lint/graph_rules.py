@@ -6,33 +6,41 @@ import re
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 
+# The rooms that all others stand on, and what each of them may include.
+SHARED = {
+    "text": ("api lists",),
+    "loop": ("text",),
+    "token": ("text",),
+    "http": ("text", "loop", "token"),
+    "store": ("text", "loop"),
+    "service": ("text", "loop", "token", "http", "store", "api lists", "openapi"),
+    "member": ("text", "loop", "token", "store", "service", "scripts"),
+}
+ALL_SHARED = tuple(f"shared/{name}" for name in SHARED)
+ON_SHARED = (*ALL_SHARED, "api lists", "scripts")
+
 # Each room, and the rooms that its files may include; the first that fits a path is its room.
 ROOMS = (
     ("api/*.def", "api lists", ()),
     ("build/gen/openapi.*", "openapi", ()),
-    ("build/gen/lease_scripts.*", "lease scripts", ("shared",)),
-    ("build/gen/gateway_scripts.*", "gateway scripts", ("shared",)),
-    ("build/gen/cli_scripts.*", "cli scripts", ("shared",)),
-    ("shared/record/*", "shared/record", ("shared", "shared/token")),
-    # A fencing token names its lease.
-    ("shared/token*", "shared/token", ("shared", "shared/record")),
-    ("shared/*", "shared", ("shared/token", "api lists", "openapi")),
-    ("lease/*", "lease", ("shared", "shared/token", "shared/record", "api lists", "lease scripts")),
-    ("gateway/*", "gateway", ("shared", "shared/token", "shared/record", "api lists", "gateway scripts")),
-    ("api/client/*", "api/client", ("shared", "shared/token", "shared/record", "api lists")),
-    ("api/cli/*", "api/cli", ("api/client", "shared", "shared/token", "shared/record", "api lists", "cli scripts")),
-    ("tests/*", "tests", ("shared", "shared/token", "shared/record", "lease", "gateway", "api/client", "api/cli",
-                          "api lists", "openapi", "lease scripts", "gateway scripts", "cli scripts")),
+    ("build/gen/scripts.*", "scripts", ("shared/store",)),
+    *((f"shared/{name}/*", f"shared/{name}", tuple(f"shared/{one}" if one in SHARED else one for one in may))
+      for name, may in SHARED.items()),
+    ("lease/*", "lease", ON_SHARED),
+    ("gateway/*", "gateway", ON_SHARED),
+    ("api/client/*", "api/client", (*ALL_SHARED, "api lists")),
+    ("api/cli/*", "api/cli", ("api/client", *ON_SHARED)),
+    ("tests/*", "tests", (*ON_SHARED, "lease", "gateway", "api/client", "api/cli", "openapi")),
 )
 
 # The door to each library, and the files that are that door.
 LIBRARIES = (
-    (r"hiredis/|hiredis\.h|async\.h", ("shared/store_redis*",)),
-    (r"microhttpd", ("shared/http*",)),
-    (r"cjson/|cJSON", ("shared/json.c",)),
-    (r"uv\.h|uv/", ("shared/loop.c",)),
-    (r"sodium", ("shared/token*.c", "shared/random.c")),
-    (r"curl/", ("api/cli/http*.c", "api/client/http*.c", "gateway/upstream_tls*")),
+    (r"hiredis/|hiredis\.h|async\.h", ("shared/store/*",)),
+    (r"microhttpd", ("shared/http/*",)),
+    (r"cjson/|cJSON", ("shared/text/json.c",)),
+    (r"uv\.h|uv/", ("shared/loop/loop.c",)),
+    (r"sodium", ("shared/token/*.c",)),
+    (r"curl/", ("api/client/http*.c", "gateway/upstream/tls*")),
 )
 
 
@@ -77,28 +85,31 @@ def arrows(tree):
 
 
 def cycles(tree):
-    """no headers include each other in a circle"""
-    graph = {path: [resolved(tree, path, named) for _, kind, named in includes(tree, path) if kind == '"']
-             for path in tree.files("*.h")}
+    """no modules include each other in a circle, a .c and its .h counted as one"""
+    graph = {}
+    for path in tree.files("*.c", "*.h"):
+        if not path.startswith("tests/"):
+            graph.setdefault(path[:-2], []).extend(resolved(tree, path, named)[:-2] for _, kind, named in includes(tree, path)
+                                                   if kind == '"' and resolved(tree, path, named)[:-2] != path[:-2])
     done, way = set(), []
 
-    def visit(path):
-        if path in way:
-            yield f"{path}:1: includes itself: {' -> '.join(way[way.index(path):] + [path])}"
-        elif path not in done:
-            way.append(path)
-            for to in graph.get(path, ()):
+    def visit(module):
+        if module in way:
+            yield f"{module}.h:1: includes itself: {' -> '.join(way[way.index(module):] + [module])}"
+        elif module not in done:
+            way.append(module)
+            for to in graph.get(module, ()):
                 yield from visit(to)
             way.pop()
-            done.add(path)
-    for path in graph:
-        yield from visit(path)
+            done.add(module)
+    for module in graph:
+        yield from visit(module)
 
 
 def libraries(tree):
-    """each library is included in its own files only"""
+    """each library is included in its own files only; tests, and the demo, which shows recipes of others, may use any"""
     for path in tree.files("*.c", "*.h"):
-        if path.startswith("tests/"):
+        if path.startswith(("tests/", "api/cli/demo/")):
             continue
         for line, _, named in includes(tree, path):
             for pattern, doors in LIBRARIES:

@@ -13,22 +13,18 @@ sys.path.insert(0, HERE)
 from tap import Tap  # noqa: E402
 from test_rules import good_tree, plant  # noqa: E402
 
-MAIN = "/* main.c - a program. */\n#include <stdio.h>\n\n#include \"shared/good.h\"\n\nint main(void)\n{\n" \
+MAIN = "/* main.c - a program. */\n#include <stdio.h>\n\n#include \"shared/text/good.h\"\n\nint main(void)\n{\n" \
        "    printf(\"%d %s\\n\", good(1), PAWL_VERSION);\n    return 0;\n}\n"
-DUMP = """/* main.c - prints a script and the document. */
+DUMP = """/* main.c - prints the library and the document. */
 #include <stdio.h>
 
-#include "build/gen/lease_scripts.h"
 #include "build/gen/openapi.h"
+#include "build/gen/scripts.h"
 
 int main(void)
 {
-    for (unsigned i = 0; lease_scripts[i] != NULL; i++) {
-        if (lease_scripts[i]->index == i) {
-            printf("<%s %zu>", lease_scripts[i]->name, lease_scripts[i]->len);
-            fwrite(lease_scripts[i]->source, 1, lease_scripts[i]->len, stdout);
-        }
-    }
+    printf("<%s %s %s>", script_tricky.name, script_tricky.function, script_tricky.head);
+    fwrite(pawl_library.text, 1, pawl_library.len, stdout);
     fwrite(openapi_json, 1, openapi_json_len, stdout);
     return 0;
 }
@@ -63,16 +59,16 @@ def same_again():
 
 def header_changes():
     with built() as place:
-        plant(place, {"shared/good.h": "/* good.h - changed. */\nint good(int n);\n"})
+        plant(place, {"shared/text/good.h": "/* good.h - changed. */\nint good(int n);\n"})
         told = make(place)
-        assert "obj/shared/good.o" in told and "obj/lease/main.o" in told and "obj/gateway/main.o" in told, told
-        assert "lease_scripts" not in told, told
+        assert "obj/shared/text/good.o" in told and "obj/lease/main.o" in told and "obj/gateway/main.o" in told, told
+        assert "gen/scripts" not in told, told
 
 
 def flags_change():
     with built() as place:
         told = make(place, "CFLAGS=-DMORE")
-        assert "obj/shared/good.o" in told and "build/pawl-gateway" in told, told
+        assert "obj/shared/text/good.o" in told and "build/pawl-gateway" in told, told
         assert "Nothing to be done" in make(place, "CFLAGS=-DMORE")
 
 
@@ -84,28 +80,28 @@ def version_changes():
 
 
 def source_goes():
-    with built({"shared/more.c": "/* more.c - more. */\nint more(void);\n\nint more(void)\n{\n    return 1;\n}\n"}) as place:
+    with built({"shared/text/more.c": "/* more.c - more. */\nint more(void);\n\nint more(void)\n{\n    return 1;\n}\n"}) as place:
         assert "more.o" in run(place, "ar", "t", "build/libshared.a").stdout
-        os.remove(os.path.join(place, "shared/more.c"))
+        os.remove(os.path.join(place, "shared/text/more.c"))
         make(place)
         assert "more.o" not in run(place, "ar", "t", "build/libshared.a").stdout
 
 
 def script_goes():
     with built({"lease/scripts/more.lua": "-- more.lua - more.\nreturn 1\n"}) as place:
-        with open(os.path.join(place, "build/gen/lease_scripts.h"), encoding="utf-8") as file:
+        with open(os.path.join(place, "build/gen/scripts.h"), encoding="utf-8") as file:
             assert "script_more" in file.read()
         os.remove(os.path.join(place, "lease/scripts/more.lua"))
         make(place)
-        with open(os.path.join(place, "build/gen/lease_scripts.h"), encoding="utf-8") as file:
+        with open(os.path.join(place, "build/gen/scripts.h"), encoding="utf-8") as file:
             assert "script_more" not in file.read()
 
 
 def used_script_changes():
     with built() as place:
-        plant(place, {"shared/record/time.lua": "local function clock()\n    return 1\nend\n\nlocal spare = clock\n"})
+        plant(place, {"shared/member/scripts/lib/time.lua": "local function clock()\n    return 1\nend\n\nlocal spare = clock\n"})
         told = make(place)
-        assert "lease_scripts" in told and "gateway_scripts" in told and "build/pawl-lease" in told, told
+        assert "gen/scripts" in told and "build/pawl-lease" in told and "build/pawl-gateway" in told, told
 
 
 def variants_apart():
@@ -128,7 +124,7 @@ def hardened():
 
 def warnings_stop():
     with built() as place:
-        plant(place, {"shared/bad.c": "/* bad.c - x. */\nint bad(void)\n{\n    return 1;\n}\n"})
+        plant(place, {"shared/text/bad.c": "/* bad.c - x. */\nint bad(void)\n{\n    return 1;\n}\n"})
         make(place)
         assert run(place, "make", "WERROR=1").returncode != 0
 
@@ -178,31 +174,40 @@ def embeds_every_byte():
     with built({"lease/main.c": DUMP, "lease/scripts/tricky.lua": TRICKY, "lease/scripts/long.lua": LONG,
                 "api/openapi.yaml": "openapi: 3.1.0\ninfo: {title: \"a \\\"b\\\" é ??/\"}\n"}) as place:
         told = subprocess.run([os.path.join(place, "build/pawl-lease")], capture_output=True, check=True).stdout
+        library = subprocess.run(["deploy/build/scripts.py", "library"], cwd=place, capture_output=True, check=True).stdout
         for name, text in (("tricky", TRICKY_EMBEDDED), ("long", LONG + "\n")):
-            text = text.encode()
-            assert f"<{name} {len(text)}>".encode() + text in told, f"{name}: {told!r}"
-            printed = subprocess.run(["deploy/build/scripts.py", "assemble", f"lease/scripts/{name}.lua"], cwd=place,
-                                     capture_output=True, check=True).stdout
-            assert printed == text, f"assemble prints {printed!r}"
+            text = f"function operations.{name}()\n{text}end\n".encode()
+            assert text in library, f"{name}: {library!r}"
+        name = library.split(b"\n")[0].split(b"pawl_")[1]
+        assert told.startswith(b"<tricky " + name + b"_tricky >" + library), told
         assert told.endswith('{"openapi":"3.1.0","info":{"title":"a \\"b\\" \\u00e9 ??/"}}'.encode()), told[-80:]
 
 
-def replaces_a_used_file():
+def replaces_a_file():
     with built({"fake.lua": "local function clock()\n    return 42\nend\n"}) as place:
-        done = run(place, "deploy/build/scripts.py", "assemble", "lease/scripts/go.lua", "--replace",
-                   "shared/record/time.lua=" + os.path.join(place, "fake.lua"))
-        assert done.stdout == "local function clock()\n    return 42\nend\nreturn clock()\n", done.stdout + done.stderr
-        done = run(place, "deploy/build/scripts.py", "assemble", "lease/scripts/go.lua", "--replace", "other.lua=fake.lua")
-        assert done.returncode == 1 and "does not use other.lua" in done.stderr, done.stderr
+        done = run(place, "deploy/build/scripts.py", "library", "--replace", "shared/member/scripts/lib/time.lua=" + os.path.join(place, "fake.lua"))
+        assert "local function clock()\n    return 42\nend\n" in done.stdout, done.stdout + done.stderr
+        assert "TIME" not in done.stdout, done.stdout
+        done = run(place, "deploy/build/scripts.py", "library", "--replace", "other.lua=fake.lua")
+        assert done.returncode == 1 and "does not have other.lua" in done.stderr, done.stderr
+
+
+def lines_lead_to_their_files():
+    with built() as place:
+        lines = run(place, "deploy/build/scripts.py", "lines").stdout.splitlines()
+        text = run(place, "deploy/build/scripts.py", "library").stdout.splitlines()
+        assert len(lines) == len(text), (lines, text)
+        assert text[lines.index("shared/member/scripts/lib/time.lua:3")] == "    return redis.call('TIME')", (lines, text)
 
 
 def refuses_scripts():
-    for text, told in (("-- a.lua - x.\n-- use: no.lua\n", "no.lua: No such file"),
-                       ("-- a.lua - x.\n-- use: gateway/scripts/come.lua\n", "a used file must not use others")):
+    for path, head, told in (("lease/scripts/Go.lua", "", "a script's name is"),
+                             ("gateway/scripts/go.lua", "", "there is lease/scripts/go.lua"),
+                             ("lease/scripts/x.lua", "-- on: store\n-- batch: yes\n", "the stripe's prelude can be in a batch")):
         with tempfile.TemporaryDirectory() as place:
             good_tree(place)
-            plant(place, {"lease/scripts/a.lua": text})
-            done = run(place, "deploy/build/scripts.py", "embed", "build/gen/lease_scripts", "lease/scripts")
+            plant(place, {path: "-- x.lua - x.\n" + head})
+            done = run(place, "deploy/build/scripts.py", "library")
             assert done.returncode == 1 and told in done.stderr, done.stderr
 
 
@@ -213,7 +218,7 @@ def main():
     tap.run("other flags compile everything once", flags_change)
     tap.run("another version is in the programs", version_changes)
     tap.run("a source that is gone leaves the library", source_goes)
-    tap.run("a script that is gone leaves the table", script_goes)
+    tap.run("a script that is gone leaves the library", script_goes)
     tap.run("a changed file that scripts use reaches both services", used_script_changes)
     tap.run("sanitizer and clang builds lie beside the default one", variants_apart)
     tap.run("the programs are position independent and bound at once", hardened)
@@ -222,8 +227,9 @@ def main():
     tap.run("clean leaves nothing", cleans)
     tap.run("neither compiler nor pkg-config is called before the dependencies are there", dependencies_first)
     tap.run("a script and the document are embedded byte by byte", embeds_every_byte)
-    tap.run("a test can put its own file in the place of a used one", replaces_a_used_file)
-    tap.run("a script that uses what is not there, or what uses others, is refused", refuses_scripts)
+    tap.run("a test can put its own file in the place of another", replaces_a_file)
+    tap.run("each line of the library leads to the file that it is from", lines_lead_to_their_files)
+    tap.run("a script with no good name, or with that of another, or that cannot be in a batch, is refused", refuses_scripts)
     return tap.done()
 
 

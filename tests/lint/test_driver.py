@@ -115,6 +115,18 @@ def longest_first():
         assert (last, order) == ("3 passed, 0 failed", "demo resolve a_new_one "), f"{order}\n{output}"
 
 
+def takes_turns():
+    """Each program has one turn, and a layer that is not named has no turns."""
+    with tempfile.TemporaryDirectory() as place:
+        tree(place)
+        for name in ("service/test_a", "service/test_demo", "service/test_c", "scripts/test_d"):
+            write(os.path.join(place, f"tests/{name}.py"), HEAD + f'open("{place}/ran", "a").write("{name[-1]}")\nprint("ok 1 - a\\n1..1")\n')
+        for turn in (1, 2):
+            drive(place, "--layers", "service,scripts", "--turn", f"{turn}/2:service,torture")
+        with open(os.path.join(place, "ran"), encoding="utf-8") as file:
+            assert sorted(file.read()) == list("acddo")
+
+
 def one_that_computes():
     """Those that compute would meet if they were begun at once; the others go on until one of them has ended."""
     model = ('os.mkdir("{0}/one")\ntime.sleep(0.3)\nos.rmdir("{0}/one")\nopen("{0}/done", "a").write("x")\n'
@@ -134,7 +146,7 @@ def slowest_are_told():
     with tempfile.TemporaryDirectory() as place:
         write(os.path.join(tree(place), "tests/service/test_one.py"), HEAD + 'print("ok 1 - a\\n1..1")\n')
         last, output = drive(place, "--layers", "service")
-        assert last == "1 passed, 0 failed" and re.search(r"^ +\d+\.\d s  tests/service/test_one\.py$", output, re.M), output
+        assert last == "1 passed, 0 failed" and re.search(r"^( +\d+\.\d s){2}  tests/service/test_one\.py$", output, re.M), output
 
 
 def fuzzer(place, text, corpus=True):
@@ -206,6 +218,7 @@ def main():
     tap.run("the driver tells of a layer without programs", tells_of_empty_layer)
     tap.run("the driver fails when nothing was run", tells_when_nothing_was_chosen)
     tap.run("the driver begins with what takes longest", longest_first)
+    tap.run("the driver runs programs by turns", takes_turns)
     tap.run("the driver runs one program that computes beside those that wait", one_that_computes)
     tap.run("the driver tells of the slowest programs", slowest_are_told)
     tap.run("the driver tells of a fuzzer that finds something", tells_of_fuzzer_that_finds)

@@ -20,6 +20,12 @@ SLEEPS_SH = re.compile(r"^[^#]*\b(sleep)\s+[0-9.]")
 MARKER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 RETURNING_MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*\b(return|goto)\b", re.MULTILINE)
 HEAD = {".c": r"/\* {name} - \S", ".h": r"/\* {name} - \S", ".lua": r"-- {name} - \S"}
+FILE_NAME = re.compile(r"(?<![\w/.%\"'-])((?:[a-z][\w-]*/)*[a-zA-Z][\w-]*\.(?:c|h|lua))\b(?!\w)")
+# Of libraries, the kernel, Redis and curl.
+THEIR_FILES = frozenset("""aof.c cJSON.c cjson/cJSON.h connection.c ctype.h evict.c functions.c hiredis.c lib/asyn-thread.c lib/easy.c
+    multi.c net.c net/ipv4/af_inet.c net/ipv4/tcp.c net/ipv4/tcp_timer.c replication.c response.c script.c script_lua.c transfer.c
+    unix/core.c unix/poll.c""".split())
+SIZES, SIZE_SLACK = "tests/lint/size.txt", 200
 PROGRAMS = ("*.py", "*/run", "deploy/*", ".ci/*", "tests/*", "*.sh")
 
 
@@ -124,25 +130,6 @@ def sleeps(tree):
             yield f"{path}:{line}: sleeps; wait for the event in a function wait_...() that has a deadline"
 
 
-def used_scripts(tree):
-    """every file that a script uses is there, and every used file is used"""
-    used = set()
-    for path in tree.files("*/scripts/*.lua"):
-        in_head = True
-        for number, line in enumerate(tree.read(path).splitlines(), 1):
-            in_head = in_head and line.startswith("--")
-            match = re.match(r"\s*--\s*use:\s*(\S*)", line)
-            if match and not in_head:
-                yield f"{path}:{number}: a 'use' line below the first block of comments is not seen"
-            elif match and match.group(1) not in tree.paths:
-                yield f"{path}:{number}: uses {match.group(1)}, which is not there"
-            elif match:
-                used.add(match.group(1))
-    for path in tree.files("shared/record/*.lua", "*/scripts/lib/*.lua"):
-        if path not in used and not path.startswith("shared/record/scripts/"):
-            yield f"{path}:1: no script uses it"
-
-
 def shell(tree):
     """every shell script can be read by sh"""
     for path in tree.files(*PROGRAMS):
@@ -173,5 +160,37 @@ def markers(tree):
                 yield f"{path}:{number}: {match.group(1)}"
 
 
-RULES = (function_length, file_length, columns, head_comment, banned, returning_macro, sleeps, used_scripts, shell,
-         python, markers)
+def named_files(tree):
+    """every file of ours that a comment names is there"""
+    names = {os.path.basename(path) for path in tree.paths}
+    for path in tree.files(*C, "*.lua"):
+        text, code = tree.read(path), tree.code(path) if not path.endswith(".lua") else ""
+        for match in FILE_NAME.finditer(text):
+            is_comment = path.endswith(".lua") or code[match.start():match.end()].isspace()
+            named = match.group(1)
+            if not is_comment or named in THEIR_FILES or named.startswith("build/") or text[text.rfind("\n", 0, match.start()) + 1:].startswith("#include"):
+                continue
+            if named not in tree.paths and (not any(one.endswith("/" + named) for one in tree.paths) if "/" in named else named not in names):
+                yield f"{path}:{line_of(text, match.start())}: {named} is not there"
+
+
+def size(tree):
+    """no room has more lines than tests/lint/size.txt says, or 200 fewer: a commit that changes a number says why"""
+    if SIZES not in tree.paths:
+        yield f"{SIZES}:1: is not there"
+        return
+    rooms = [line.split() for line in tree.read(SIZES).splitlines() if not line.startswith("#")]
+    found = dict.fromkeys((room for room, _ in rooms), 0)
+    for path in tree.files(*C, "*.lua", "*.py"):
+        room = max((room for room in found if path.startswith(room + "/")), key=len, default=None)
+        if room is None:
+            yield f"{path}:1: lies in no room of {SIZES}"
+        else:
+            found[room] += len(tree.read(path).splitlines())
+    for number, (room, most) in enumerate(rooms, 1):
+        if not int(most) - SIZE_SLACK < found[room] <= int(most):
+            yield f"{SIZES}:{number}: {room} has {found[room]} lines, not {most}"
+
+
+RULES = (function_length, file_length, columns, head_comment, banned, returning_macro, sleeps, shell,
+         python, markers, named_files, size)

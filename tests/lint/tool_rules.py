@@ -1,6 +1,5 @@
 """tool_rules.py - rules that other programs check: formatter, luacheck, two compilers, clang-tidy, objdump."""
 
-import collections
 import os
 import re
 import subprocess
@@ -39,87 +38,132 @@ def layout(tree):
                 yield from told(done, "clang-format failed")
 
 
-def luacheck(tree):
-    """luacheck finds nothing in any script, assembled with what it uses
-
-    A function of a used file that this one script does not need is fine, one that no script needs is not."""
-    found, unused, users = {}, collections.Counter(), collections.Counter()
-    with tempfile.TemporaryDirectory() as place:
-        for path in tree.files("*/scripts/*.lua"):
-            if "/lib/" in path:
-                continue
-            try:
-                parts = scripts.pieces(path, {}, tree.root)
-            except scripts.Wrong as wrong:
-                yield f"{path}:1: {wrong}"
-                continue
-            lines = [(name, n) for name, text in parts for n, _ in enumerate(text.splitlines(), 1)]
-            whole = os.path.join(place, os.path.basename(path))
-            with open(whole, "w", encoding="utf-8") as file:
-                file.write("".join(text if text.endswith("\n") else text + "\n" for _, text in parts))
-            users.update(name for name, _ in parts)
-            done = tool(["luacheck", "--config", ".luacheckrc", "--codes", "--ranges", "--formatter", "plain", whole],
-                        tree)
-            if done.returncode > 2:  # 0 clean, 1 warnings, 2 errors (luacheck's manual, exit codes)
-                yield f"{path}:1: {told(done, 'luacheck failed')[0]}"
-            for line in done.stdout.splitlines():
-                match = re.match(re.escape(whole) + r":(\d+):([\d-]+): \((\w)(\d+)\) (.*)", line)
-                if match:
-                    name, number = lines[min(int(match.group(1)), len(lines)) - 1]  # the end may be missing
-                    one = (name, number, match.group(4), match.group(5))
-                    found[one] = path
-                    unused[one] += 1
-    for (name, number, code, what), path in sorted(found.items()):
-        needed_by_some = name != path and code.startswith("2") and unused[(name, number, code, what)] < users[name]
-        if not needed_by_some:
-            yield f"{name}:{number}: {what} ({code})"
-
-
-def compiled(tree, compiler):
-    files = list(tree.files("*.c"))
-    if not files:
+def library(tree):
+    """every script is in the library, and no local of a file but call.lua's is set by a call: it would outlive it"""
+    try:
+        there = set(scripts.listed(tree.root))
+    except scripts.Wrong as wrong:
+        yield f"{scripts.LIST}:1: {wrong}"
         return
-    argv = ["make", "--no-print-directory", "-k", "-j2", f"BUILD=build/lint/{compiler}", f"CC={compiler}", "WERROR=1",
-            "objects"]
-    done = tool(argv, tree)
+    for path in tree.files("*/scripts/*.lua"):
+        if path not in there:
+            yield f"{path}:1: it is not in {scripts.LIST}"
+        is_operation = os.path.basename(os.path.dirname(path)) == "scripts"
+        if is_operation or path == "shared/member/scripts/lib/call.lua":
+            continue
+        text = tree.read(path)
+        kept = {name for names in re.findall(r"^local (?!function)([\w, ]+)", text, re.MULTILINE) for name in names.strip().split(", ")}
+        for number, line in enumerate(text.splitlines(), 1):
+            target = re.match(r" +(?!local )((?:[\w.\[\]]+, )*[\w.\[\]]+) = ", line)
+            for name in re.findall(r"(?:^|, )(\w+)", target.group(1)) if target else ():
+                if name in kept:
+                    yield f"{path}:{number}: sets {name}, which outlives the call: what a call knows is in call.lua"
+
+
+def records(tree):
+    """every member that a script gives a record has its place, is emptied and is written in shared/member/scripts/lib/hold.lua"""
+    path = "shared/member/scripts/lib/hold.lua"
+    if not list(tree.files(path)):
+        return
+    bodies = dict(re.findall(r"^local function (hold_\w+)\(.*?\)\n(.*?)^end", tree.read(path), re.MULTILINE | re.DOTALL))
+    places = set(re.findall(r"(\w+) = 0", bodies["hold_table"]))
+    always = "".join(re.findall(r"^ {4}\S.* = .*\n", bodies["hold_parts"] + bodies["hold_new"] + bodies["hold_judge"], re.MULTILINE))
+    for name in sorted(places - set(re.findall(r"\b(?:one|record)\.(\w+)(?=[^=\n]* = )", always))):
+        yield f"{path}:1: {name} is not set anew for each call"
+    letters = re.search(r"^local HOLD_MORE = \{(.*?)\}", tree.read(path), re.MULTILINE | re.DOTALL).group(1)
+    for name in re.findall(r"'(\w+)'", letters):
+        if not re.search(rf"\bone\.{name}\b", bodies["hold_has_more"]):
+            yield f"{path}:1: {name} is not written when a record has nothing else of HOLD_MORE"
+    for path in tree.files("shared/member/scripts/lib/*.lua", "lease/scripts/*.lua", "gateway/scripts/lib/fence.lua"):
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            target = re.match(r" *((?:[\w.]+, )*[\w.]+) = ", line)
+            for name in re.findall(r"\b(?:record|hold)\.(\w+)\b", target.group(1)) if target else ():
+                if name not in places:
+                    yield f"{path}:{number}: {name} has no place in hold_table()"
+
+
+def luacheck(tree):
+    """luacheck finds nothing in the library of scripts"""
+    list(tree.files("*/scripts/*.lua"))
+    try:
+        library = scripts.Library({}, tree.root)
+    except scripts.Wrong as wrong:
+        yield f"{scripts.LIST}:1: {wrong}"
+        return
+    with tempfile.TemporaryDirectory() as place:
+        whole = os.path.join(place, "library.lua")
+        with open(whole, "w", encoding="utf-8") as file:
+            file.write(library.text)
+        done = tool(["luacheck", "--config", ".luacheckrc", "--codes", "--formatter", "plain", whole], tree)
+    if done.returncode > 2:  # 0 clean, 1 warnings, 2 errors (luacheck's manual, exit codes)
+        yield f"{scripts.LIST}:1: {told(done, 'luacheck failed')[0]}"
+    for number, code, what in re.findall(re.escape(whole) + r":(\d+):\d+: \((\w+)\) (.*)", done.stdout):
+        before = [one for one in library.lines[:int(number)] if one[0] is not None]  # the end of a file may be missing
+        yield f"{before[-1][0]}:{before[-1][1]}: {what} ({code})"
+
+
+def made(tree, target, *more):
+    """What the compiler or clang-tidy says when make is asked for this target."""
+    done = tool(["make", "--no-print-directory", "-k", "-j2", target, *more], tree)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if re.search(r"(error|warning): ", line)]
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if re.search(r"(error|warning): ", line)]
         yield from lines or told(done, "make failed")
+
+
+def left_beside_objects(tree):
+    """The warnings of an earlier make, of all sources that are still there."""
+    top = tree.full("build/obj")
+    for folder, _, names in os.walk(top):
+        for path in (os.path.join(folder, name) for name in sorted(names) if name.endswith(".warnings")):
+            if os.path.exists(tree.full(os.path.relpath(path, top).removesuffix("warnings") + "c")):
+                with open(path, encoding="utf-8") as file:
+                    yield from (line for line in file.read().splitlines() if "warning: " in line)
 
 
 def gcc(tree):
     """gcc has nothing to warn of"""
-    yield from compiled(tree, "gcc")
+    if list(tree.files("*.c")):
+        yield from list(made(tree, "objects")) or left_beside_objects(tree)
 
 
 def clang(tree):
     """clang has nothing to warn of"""
-    yield from compiled(tree, "clang")
+    if list(tree.files("*.c")):
+        yield from made(tree, "clang")
 
 
 def tidy(tree):
-    """clang-tidy finds nothing"""
-    if not list(tree.files("*.c")):
+    """clang-tidy finds nothing, without its analyzer"""
+    if list(tree.files("*.c")):
+        yield from made(tree, "tidy")
+
+
+def analyzer(tree):
+    """clang's analyzer finds nothing
+
+    With --part I/N every Nth file, and what was changed by the last N commits."""
+    files = list(tree.files("shared/*.c", "lease/*.c", "gateway/*.c", "api/*.c"))
+    if not files:
         return
-    argv = ["make", "--no-print-directory", "-k", "-j2", "BUILD=build/lint/clang", "CC=clang", "WERROR=1", "tidy"]
-    done = tool(argv, tree)
-    if done.returncode:
-        text = done.stdout + done.stderr
-        lines = [line for line in text.splitlines() if re.search(r": (error|warning): ", line)]
-        yield from lines or told(done, "make failed")
+    part, parts = tree.part
+    if parts > 1:
+        log = tool(["git", "log", f"-{parts}", "--name-only", "--format="], tree)
+        changed = set(log.stdout.split() if log.returncode == 0 else files)
+        files = [path for number, path in enumerate(files) if number % parts == part - 1 or path in changed]
+    yield from made(tree, "analyzer", f"ANALYZED={' '.join(files)}")
 
 
 # A library calls recv() without an argument that leads to anything of ours.
-THREADS_OWN = {("shared/http_chunks.c", "reading")}
+THREADS_OWN = {("shared/http/receive.c", "reading")}
 
 
 def globals_(tree):
     """nothing outlives a call in a variable of the process: no data that can be written, but in main.c"""
     for path in tree.files("shared/*.c", "lease/*.c", "gateway/*.c", "api/*.c"):
-        made = os.path.join("build/lint/gcc/obj", path[:-2] + ".o")
-        if os.path.basename(path) == "main.c" or not os.path.exists(tree.full(made)):
+        compiled = os.path.join("build/obj", path[:-2] + ".o")
+        if os.path.basename(path) == "main.c" or not os.path.exists(tree.full(compiled)):
             continue  # what does not compile, the rule gcc tells
-        done = tool(["objdump", "--syms", made], tree)
+        done = tool(["objdump", "--syms", compiled], tree)
         if done.returncode:
             yield f"{path}:1: {told(done, 'objdump failed')[0]}"
         for line in done.stdout.splitlines():
@@ -131,4 +175,4 @@ def globals_(tree):
                 yield f"{path}:1: {match.group(3)} is a variable of the whole process"
 
 
-RULES = (layout, luacheck, gcc, clang, tidy, globals_)
+RULES = (layout, library, records, luacheck, gcc, clang, tidy, analyzer, globals_)

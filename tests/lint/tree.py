@@ -15,6 +15,7 @@ class Tree:
     def __init__(self, root):
         self.root = os.path.abspath(root)
         self.looked_at = 0
+        self.part = (1, 1)
         self.paths = []
         for folder, folders, names in os.walk(self.root):
             folders[:] = sorted(set(folders) - PASSED_OVER)

@@ -17,7 +17,7 @@ from world.process import die_with_parent
 
 MADE = ROOT / "build/deb"
 VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-PACKAGES = ("libpawl-dev", "libpawl0", "pawl", "pawl-gateway", "pawl-lease")
+PACKAGES = ("libpawl-dev", "libpawl0", "pawl", "pawl-gateway", "pawl-lab", "pawl-lease")
 DAEMONS = ("lease", "gateway")
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-packages-"))
 DEBIAN = FOLDER / "debian"
@@ -45,6 +45,12 @@ def succeeds(*command, **more):
 def inside(*command):
     """In the root, with as much of the world as dpkg needs."""
     return succeeds("chroot", DEBIAN, *command, PATH="/usr/sbin:/usr/bin:/sbin:/bin", TMPDIR="/tmp")
+
+
+def with_proc(*command):
+    """In the root, and in a namespace of its own, where there is /proc for who looks for what is beside it."""
+    return succeeds("unshare", "--mount", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', DEBIAN, *command,
+                    PATH="/usr/sbin:/usr/bin:/sbin:/bin", TMPDIR="/tmp")
 
 
 def file_of(package):
@@ -113,6 +119,7 @@ def each_package_has_what_belongs_into_it():
                  "usr/share/bash-completion/completions/pawl", "usr/share/zsh/vendor-completions/_pawl",
                  "usr/share/fish/vendor_completions.d/pawl.fish", "usr/share/pawl/openapi.yaml"],
         "pawl-gateway": ["usr/share/pawl/routes.schema.json", "usr/share/man/man5/pawl-routes.5.gz"],
+        "pawl-lab": [f"usr/lib/pawl/{name}" for name in ("pawl-drill", "judge.py", "world/redis.py", "shim.so")],
         "libpawl0": [f"usr/lib/{triplet}/libpawl.so.{VERSION}", f"usr/lib/{triplet}/libpawl.so.0"],
         "libpawl-dev": ["usr/include/pawl.h", f"usr/lib/{triplet}/libpawl.so", f"usr/lib/{triplet}/libpawl.a",
                         f"usr/lib/{triplet}/pkgconfig/pawl.pc"]}
@@ -156,6 +163,8 @@ def there_the_programs_run_and_the_daemons_have_a_user_and_a_place():
     check(done.get("installed"), "they are not installed")
     for program in ("pawl", "pawl-lease", "pawl-gateway"):
         check_equal(inside(program, "--version").strip(), f"{program} {VERSION}")
+    check_in("clock-jump ", with_proc("pawl", "drill", "--list"))
+    check_in("1 of 1 good", with_proc("pawl", "drill", "clock-jump", "--rounds", "1"))
     inside("pawl", "keygen", "--out", "/tmp/keys")
     for name in DAEMONS:
         check_in("good", inside(f"pawl-{name}", "--config", f"/etc/pawl/{name}.conf", "--keys", "/tmp/keys", "--check-config"))
@@ -175,6 +184,7 @@ def installed_once_more_they_leave_settings_and_state_alone():
     floor.write_text("a floor\n", encoding="utf-8")
     inside("dpkg", "--force-confold", "--install", "/tmp/debs/pawl-lease.deb")
     check_equal(settings.read_text(encoding="utf-8"), '{ "threads": 2 }\n')
+    inside("dpkg", "--purge", "pawl-lab")  # it needs the services
     inside("dpkg", "--remove", "pawl-lease")
     check_equal((settings.exists(), floor.read_text(encoding="utf-8")), (True, "a floor\n"), "remove is not purge")
 
@@ -184,7 +194,7 @@ def purge_leaves_nothing_behind_but_the_user():
     check(done.get("installed"), "they are not installed")
     inside("dpkg", "--purge", "pawl-lease")
     check((DEBIAN / "var/lib/pawl/gateway").is_dir() and (DEBIAN / "etc/pawl/gateway.conf").is_file(), "it took the other's")
-    inside("dpkg", "--purge", *[one for one in PACKAGES if one != "pawl-lease"])
+    inside("dpkg", "--purge", *[one for one in PACKAGES if one not in ("pawl-lab", "pawl-lease")])
     after = state()
     check_equal(sorted(set(after) - set(done["before"]) - ACCOUNTS), [], "left behind")
     check_equal(sorted(set(done["before"]) - set(after) - ACCOUNTS), [], "taken away")

@@ -24,7 +24,7 @@ class Open:
         return " ".join(parts + ([str(self.leaps)] if self.state == "d" else []))
 
 
-BUT = {"o": "", "o+": "", "c": "cka"}  # whom a write of this kind does not wait for; the others wait for nobody
+BUT = {"o": "", "o+": "", "o~": "", "c": "cka"}  # whom a write of this kind does not wait for; the others wait for nobody
 
 
 def grace_of(unknown):
@@ -115,6 +115,13 @@ class IntentModel:
         self.change(one, "s")
         return ["sending", one.text()]
 
+    def check(self, told):
+        one = self.find(told)
+        if self.reason(told.name, told.token) or self.doubt or not one or one.state != "s":
+            return ["missing"]
+        self.passed(told.name, told.token)
+        return ["sending"]
+
     def read(self, name, token, unknown):
         if self.reason(name, token):
             return ["refused", self.reason(name, token)]
@@ -127,6 +134,7 @@ class IntentModel:
         if word == "unknown":
             if one and one.state == "s":
                 self.change(one, "u")
+                one.kind = told.kind
                 return 1
             return 0
         if one:

@@ -43,17 +43,20 @@ class Gateway:
 
     def admit(self, lease, holder, kind="o", unknown="h", check="live"):
         self.number += 1
-        return self.store.call(script("intent_admit"), [lease.stripe, lease.key],
+        return self.store.call(script("intent_admit"), [lease.stripe],
                                *self.arguments(lease, holder, kind, unknown, check, f"w0.{self.number}"))
 
     def promote(self, lease, holder, told, unknown="h", check="live"):
         """told: the text that it was told when it was queued."""
         parts = parse(told)
-        return self.store.call(script("intent_promote"), [lease.stripe, lease.key],
+        return self.store.call(script("intent_promote"), [lease.stripe],
                                *self.arguments(lease, holder, parts.kind, unknown, check, parts.id), told)
 
+    def check(self, lease, holder, told, check="live"):
+        return self.store.call(script("intent_check"), [lease.stripe], *fence(lease, holder), check, self.routes, told)
+
     def read(self, lease, holder, unknown="h", check="live"):
-        return self.store.call(script("intent_read"), [lease.stripe, lease.key], *fence(lease, holder), check, self.routes,
+        return self.store.call(script("intent_read"), [lease.stripe], *fence(lease, holder), check, self.routes,
                                unknown)
 
     def takeover(self, stripe, living=None, behind="", most=1000, dead=()):

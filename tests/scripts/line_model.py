@@ -3,7 +3,8 @@ bounds or alarms. tests/scripts/test_line_walk.py compares."""
 
 import dataclasses
 
-CLAIM_MS, DESK_MS = 3000, 3000
+CLAIM_MS, DESK_MS, HANDED_TTL_MS, PLACE_MS = 3000, 3000, 60000, 60000
+NO_DESK = ":d:-"
 
 
 @dataclasses.dataclass
@@ -26,6 +27,9 @@ class World:
 
     def __init__(self, now):
         self.now, self.desks, self.told = now, {}, []
+
+    def dies(self, desk):
+        self.desks[desk] = min(self.desks[desk], self.now - DESK_MS - 1)
 
     def lives(self, desk):
         return desk in self.desks and self.now - self.desks[desk] <= DESK_MS
@@ -76,22 +80,40 @@ class LeaseModel:
         self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk)
         return self.holds[lease_id]
 
-    def turn(self):
-        """The first in line who lives, and those behind who go together with him."""
+    def stands(self, terms):
+        """Whether it is not passed over."""
+        alive = self.world.lives(terms["desk"])
+        if "until" not in terms and (alive or "keep" not in terms):
+            return alive
+        return self.world.now < terms.get("until", self.world.desks.get(terms["desk"], -DESK_MS) + DESK_MS + terms.get("keep", 0))
+
+    def forget_places(self):
+        for lease_id in [one for one, terms in self.line.items() if terms.get("until", self.world.now + 1) <= self.world.now]:
+            del self.line[lease_id]
+
+    def turn(self, own_desk=None):
+        """The first in line who lives, and those behind who go together with him. own_desk: of a release; the hold that it
+        grants to one who stands there."""
         while self.line:
             self.settle()
             lease_id, terms = next(iter(self.line.items()))
             desk = (terms["desk"], terms["wid"])
-            if not self.world.lives(desk[0]):
+            if not self.stands(terms):
                 del self.line[lease_id]
             elif self.fits(terms):
                 del self.line[lease_id]
+                if desk[0] == own_desk and not {"mode", "until"} & set(terms) and self.world.lives(own_desk) \
+                        and terms["ttl"] + terms.get("delay", 0) <= HANDED_TTL_MS:
+                    handed = self.grant(lease_id, terms)
+                    handed.untold = True
+                    return handed
                 self.grant(lease_id, terms, desk)
                 self.world.told.append((desk[0], "granted " + desk[1]))
                 if self.mode == "exclusive":
                     break
             else:
                 break
+        return None
 
     def claim_it(self, hold):
         hold.desk, hold.untold, hold.deadline = None, True, self.world.now + hold.terms["ttl"]
@@ -104,7 +126,7 @@ class LeaseModel:
         return self.last[1] if self.last[0] == lease_id and self.last[1] != "returned" else None
 
     def told(self, word, hold):
-        hold.untold = hold.untold and word == "claimed"
+        hold.untold = hold.untold and word in ("claimed", "handed")
         return [word, hold.token, hold.name, hold.deadline - self.world.now, hold.entered]
 
     # -- the scripts
@@ -137,7 +159,8 @@ class LeaseModel:
         if self.mode != terms.get("mode", "exclusive") or self.mode == "permits" and terms["permits"] != self.permits:
             return ["differs"]
         if hold.desk:
-            self.world.told.append((hold.desk[0], "superseded " + hold.desk[1]))
+            if hold.desk[0] != NO_DESK:
+                self.world.told.append((hold.desk[0], "superseded " + hold.desk[1]))
             hold.name = terms["hold"]
             self.claim_it(hold)
             hold.untold = False
@@ -152,15 +175,21 @@ class LeaseModel:
         hold = self.live(lease_id)
         if hold and hold.desk and hold.name == name:
             self.claim_it(hold)
-            return self.told("claimed", hold)
         if hold:
-            return ["superseded"]
+            return self.told("claimed", hold) if hold.name == name else ["superseded"]
         self.settle()
         how = self.ended(lease_id)
         self.turn()
         return ["lost", how or "unknown"]
 
-    def leave(self, lease_id, name, how):
+    def again_at(self, lease_id, name, desk, wid):
+        terms = None if self.live(lease_id) else self.line.get(lease_id)
+        if terms and terms["hold"] == name:
+            terms |= {"desk": desk, "wid": wid}
+        reply = ["superseded"] if terms and terms["hold"] != name else self.claim(lease_id, name)
+        return ["queued"] if terms and terms["hold"] == name else reply
+
+    def leave(self, lease_id, name, how, keep):
         hold, terms = self.live(lease_id), self.line.get(lease_id)
         if hold and hold.name != name or terms and terms["hold"] != name:
             return ["superseded"]
@@ -168,14 +197,22 @@ class LeaseModel:
             return ["granted"]
         if hold and not (hold.desk or hold.untold):
             return ["superseded"]
-        if hold:
+        if hold and keep:
+            if hold.untold:
+                hold.desk, hold.untold, hold.deadline = (NO_DESK, "0"), False, self.world.now + CLAIM_MS
+        elif hold:
             self.end(hold, "returned")
-        self.line.pop(lease_id, None)
+        kept = terms.get("keep", 0) if terms else 0
+        if kept:
+            self.forget_places()
+            terms["until"] = self.world.now + kept
+        else:
+            self.line.pop(lease_id, None)
         self.settle()
         self.turn()
-        return ["left", self.token]
+        return ["left", self.token, kept]
 
-    def release(self, lease_id, all_of_it):
+    def release(self, lease_id, all_of_it, desk):
         hold = self.live(lease_id)
         if hold and not hold.desk:
             hold.entered = 0 if all_of_it else hold.entered - 1
@@ -183,8 +220,8 @@ class LeaseModel:
                 hold.untold = False
                 return ["left", hold.entered]
             self.end(hold, "released")
-            self.turn()
-            return ["released"]
+            handed = self.turn(desk)
+            return self.told("handed", handed) if handed else ["released"]
         self.settle()
         how = self.ended(lease_id)
         self.turn()
@@ -219,6 +256,7 @@ class LeaseModel:
 
     def hand_on(self):
         self.settle()
+        self.forget_places()
         self.turn()
         return ["handed-on"]
 

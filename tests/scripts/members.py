@@ -2,9 +2,9 @@
 
 import itertools
 
-from lua_test import IDENTITY, MEMBERS, RECORD, STRIPES, Lease, Resource, Store, check_equal, text
+from lua_test import IDENTITY, MEMBERS, RECORD, STRIPES, Lease, Resource, Store, check_equal, stripe_fields, text
 
-PULSE, WATCH, LEAVE = (f"shared/record/scripts/{name}.lua" for name in ("pulse", "watch", "farewell"))
+PULSE, LEAVE = (f"shared/member/scripts/{name}.lua" for name in ("pulse", "farewell"))
 ADMIT = "lease/scripts/admit.lua"
 SAVE = """local saved = {}
 for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
@@ -40,7 +40,7 @@ class Life(Store):
         self.run_id = f"run-{next(_numbers)}"
 
     def run_and_stream(self):
-        """What an admission is for (shared/record/stream.lua)."""
+        """What an admission is for (shared/member/scripts/lib/stream.lua)."""
         return f"{self.run_id} {self.replid()}"
 
     def new_stream(self):
@@ -71,7 +71,8 @@ class Life(Store):
 
     def stripe(self, field):
         """What this field is in the stripes: one value if it is the same in all."""
-        values = {text(self.redis("HGET", stripe, field)) for stripe in STRIPES}
+        found = [text(self.redis("HMGET", stripe, "life", field)) for stripe in STRIPES]
+        values = {stripe_fields({"life": life or ""}).get(field, own) for life, own in found}
         return values.pop() if len(values) == 1 else sorted(values, key=str)
 
     def seqs(self):
@@ -103,7 +104,7 @@ class Member:
         """A new process: all that was only in memory is gone."""
         self.incarnation = f"{self.name}-{next(_numbers)}"
         self.epoch, self.beats, self.seen, self.passed, self.granted = 0, 0, [], 0, []
-        self.gate, self.reply = "", []
+        self.gate, self.reply, self.stream = "", [], None
 
     def line(self):
         return f"{self.role} {self.name} {self.incarnation}"
@@ -128,7 +129,7 @@ class Member:
         if reply[0] == "in":
             self.beats = reply[7]
             self.seen = reply[10] if self.epoch != reply[1] else [max(pair) for pair in zip(self.seen, reply[10])]
-            self.epoch = reply[1]
+            self.epoch, self.stream = reply[1], reply[13]
         if reply[0] == "gated":
             self.gate = reply[2]
         if reply[0] in ("in", "pending") and self.recording:
@@ -168,13 +169,10 @@ class Member:
         return self.life.run(LEAVE, [RECORD], self.identity, self.name, self.incarnation, self.epoch,
                              self.life.run_id)[0]
 
-    def watch(self):
-        return self.life.run(WATCH, [RECORD, f"{RECORD}:m:{self.name}"], self.life.run_id)
-
     def knows(self, key, at_least=0):
         """As the caller of a script on this stripe."""
         seen = self.seen[STRIPES.index(key)] if self.seen else 0
-        return self.life.calling(identity=self.identity, epoch=self.epoch, seen=seen, at_least=at_least)
+        return self.life.calling(identity=self.identity, epoch=self.epoch, stream=self.stream, seen=seen, at_least=at_least)
 
     def do(self, deed, *args, **named):
         """One of a lease's or a resource's scripts, with what this process knows; it learns from the answer."""

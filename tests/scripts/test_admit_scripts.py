@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Every reply and every branch of admit.lua: who may begin a new life of the store, from which numbers, and what survives."""
 
-from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, test, text
+from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, stripe_do, test, text
 from members import Life, Member, all_in, company, founder, grant, unchanged_by
 
 LIFE = Life()
@@ -83,7 +83,7 @@ def only_one_admission_comes_of_one_gating_and_only_on_the_redis_that_was_gated(
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="gate-1")), ["moved"])
     restarted(a, b, g)
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="another")), ["moved"])
-    a.identity = "5:other"
+    a.identity = "8:other"
     check_equal(unchanged_by(LIFE, a.admit), ["moved"])
     a.identity = IDENTITY
     LIFE.restart()  # before the pulse that would notice it
@@ -151,7 +151,7 @@ def losses():
     def the_store_was_recreated(_a, _b, _g):
         LIFE.redis("HSET", RECORD, "gate", "gate-0", "why", "empty")
         for stripe in STRIPES:
-            LIFE.redis("HSET", stripe, "epoch", -EPOCH)
+            stripe_do(LIFE.redis, "HSET", stripe, "epoch", -EPOCH)
     yield the_store_was_recreated, ""
 
     def a_pending_gateway_did_not_report(_a, _b, _g):
@@ -179,7 +179,7 @@ def damages():
     yield "a stripe without an alive", ("HDEL", STRIPES[200], "alive")
     yield "a stripe without a counter", ("HDEL", STRIPES[200], "counter")
     yield "a stripe of another epoch", ("HSET", STRIPES[1], "epoch", EPOCH - 1)
-    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "5:other")
+    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "8:other")
     yield "a stripe that was never changed and is gone", ("DEL", STRIPES[1])
     yield "a record without an epoch", ("HDEL", RECORD, "epoch")
     yield "a record without an id", ("HDEL", RECORD, "id")
@@ -193,10 +193,10 @@ def each_damage_by_itself_makes_it_incomplete_and_is_mended():
             a, b, g = company(LIFE)
             if moment == "after":
                 restarted(a, b, g)
-                LIFE.redis(*command)
+                stripe_do(LIFE.redis, *command)
                 reported(a, b, g)
             else:
-                LIFE.redis(*command)
+                stripe_do(LIFE.redis, *command)
                 restarted(a, b, g)
             check_equal(a.admit()[2::2], ["incomplete", ""], f"{what}, {moment} the restart")
             check_equal([LIFE.stripe(field) for field in ("id", "alive", "counter")], [IDENTITY, str(UNIX), "100"], what)

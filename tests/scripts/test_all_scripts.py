@@ -4,7 +4,7 @@
 import itertools
 import json
 
-from lua_test import EMPTY, EPOCH, TOKEN_LAST, Lease, Store, check, check_equal, check_in, main, stripe_of, test, text
+from lua_test import EMPTY, EPOCH, TOKEN_LAST, Lease, Store, check, check_equal, check_in, main, record_packed, stripe_do, stripe_of, test, text
 from several import ALARM, DESK, All, Ear, desk_lives, forgotten, hold_of, line_of, ring, wait
 
 STORE = Store()
@@ -190,10 +190,10 @@ def shared_holds_and_permits_are_granted_all_or_none():
 @test
 def nothing_is_granted_when_one_stripe_has_no_token_left_or_is_not_ours():
     for field, value, wanted in (("ceiling", 0, "ceiling"), ("counter", TOKEN_LAST, "exhausted"),
-                                 ("id", "5:another", "not-ours"), ("epoch", EPOCH + 1, "not-ours"),
+                                 ("id", "8:another", "not-ours"), ("epoch", EPOCH + 1, "not-ours"),
                                  ("counter", "junk", "not-ours")):
         leases = some("a", "b")
-        STORE.redis("HSET", leases.leases[1].stripe, field, value)
+        stripe_do(STORE.redis, "HSET", leases.leases[1].stripe, field, value)
         before = STORE.dump()
         for desk in ({}, {"desk": DESK, "wid": "1"}):
             check_equal(leases.acquire(**desk)[0], wanted, f"{field} is {value}")
@@ -211,11 +211,25 @@ def of_one_stripe(count):
 
 
 @test
+def a_record_that_is_not_ours_ends_the_script_before_its_first_write():
+    leases = some("a", "b")
+    leases.leases[1].acquire("id-x", ttl=100)
+    STORE.at(NOW + 200)
+    stripe = leases.leases[1].stripe
+    for field, value in (("l:b", record_packed(leases.leases[1].record(), "Z", "1")), ("counter", 0)):
+        before = STORE.redis("HGET", stripe, field)
+        STORE.redis("HSET", stripe, field, value)
+        for action in (leases.acquire, lambda: leases.acquire(desk=DESK, wid="1"), leases.claim, lambda: leases.leave("gone")):
+            check_equal(STORE.unchanged_by(action), ["not-ours"], field)
+        STORE.redis("HSET", stripe, field, before)
+
+
+@test
 def a_stripe_that_is_not_ours_is_not_touched():
     leases = some("a", "b")
     leases.leases[1].acquire("id-x", ttl=100)
     STORE.at(NOW + 200)
-    STORE.redis("HSET", leases.leases[1].stripe, "epoch", EPOCH + 1)
+    stripe_do(STORE.redis, "HSET", leases.leases[1].stripe, "epoch", EPOCH + 1)
     before = STORE.dump()
     for action in (leases.acquire, lambda: leases.acquire(desk=DESK, wid="1"), leases.claim, lambda: leases.leave("gone")):
         check_equal(action(), ["not-ours"])
@@ -232,7 +246,7 @@ def leases_of_one_stripe_each_need_a_token_of_it():
         check_equal(lease.release("id-x")[0], "released")
     check_equal([held_by(one) for one in leases.leases], [None, None])
     check_equal(STORE.unchanged_by(lambda: All(STORE, *of_one_stripe(5)[3:]).acquire("id-b"))[0], "ceiling")
-    STORE.redis("HSET", leases.home.stripe, "ceiling", 4)
+    stripe_do(STORE.redis, "HSET", leases.home.stripe, "ceiling", 4)
     later(1000)
     ring(STORE)
     all_held_by(leases, "id-a")
@@ -366,7 +380,7 @@ def one_in_front_who_leaves_lets_it_through():
     wait(leases, "id-a")
     b.release("id-x")
     check_equal(held_by(b), "id-n")
-    check_equal(b.run("leave", "id-n", hold_of("id-n"), "grant", "gone")[0], "left")
+    check_equal(b.run("leave", "id-n", hold_of("id-n"), "grant", "gone", 0)[0], "left")
     all_held_by(leases, "id-a")
 
 
@@ -404,10 +418,10 @@ def a_ceiling_in_one_stripe_keeps_it_waiting_until_it_is_raised():
     a, b = leases.leases
     b.acquire("id-x")
     wait(leases, "id-a")
-    STORE.redis("HSET", a.stripe, "ceiling", 0)
+    stripe_do(STORE.redis, "HSET", a.stripe, "ceiling", 0)
     b.release("id-x")
     check_equal([held_by(a), held_by(b)], [None, None])
-    STORE.redis("HSET", a.stripe, "ceiling", 9)
+    stripe_do(STORE.redis, "HSET", a.stripe, "ceiling", 9)
     later(50)
     check_in("a", ring(STORE))
     all_held_by(leases, "id-a")

@@ -39,7 +39,7 @@ class Waiter:
     def leave(self, how):
         if len(self.names) > 1:
             return self.leases.leave(how, self.id, self.hold)
-        return self.leases.run("leave", self.id, self.hold, "grant", how)
+        return self.leases.run("leave", self.id, self.hold, "grant", how, 0)
 
 
 class World:
@@ -212,7 +212,7 @@ class World:
             live = int(lease.field("d")) > self.now
             return {lease.field("i"): lease.field("c") is not None} if live else {}
         ids = text(self.store.redis("ZRANGEBYSCORE", f"{lease.stripe}:x:{name}", f"({self.now}", "+inf"))
-        return {one: self.store.redis("HEXISTS", f"{lease.stripe}:h:{name}/{one}", "c") == 1 for one in ids}
+        return {one: lease.field("c", one) is not None for one in ids}
 
     def is_free_for(self, one, name, holders):
         lease = self.leases[name]

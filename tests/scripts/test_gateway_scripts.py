@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Every reply of every script in gateway/scripts."""
 
-from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, test, text
+from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
+from world.record import record_field
 from world.redis import Connection
 
 STORE = Store()
@@ -61,11 +62,11 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
         if field == "all of it":
             STORE.redis("DEL", resource.lease.stripe)
         else:
-            STORE.redis("HDEL", resource.lease.stripe, field)
+            stripe_do(STORE.redis, "HDEL", resource.lease.stripe, field)
         before = STORE.dump()
         actions = {name: (lambda deed=deed: deed(ADA)) for name, deed in deeds(resource).items()}
         actions |= {"read": resource.read, "mark": resource.mark, "forget": resource.forget,
-                    "ready": lambda: STORE.call("shared/record/scripts/ready.lua", [resource.lease.stripe])}
+                    "ready": lambda: STORE.call("shared/member/scripts/ready.lua", [resource.lease.stripe])}
         for name, action in actions.items():
             check_equal(action(), ["not-ours"], f"{name} without {field}")
             check_equal(STORE.dump(), before, f"{name} without {field}")
@@ -74,7 +75,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
 @test
 def ready_knows_our_store():
     resource = begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.call("shared/record/scripts/ready.lua", [resource.lease.stripe])), ["ours", 1])
+    check_equal(STORE.unchanged_by(lambda: STORE.call("shared/member/scripts/ready.lua", [resource.lease.stripe])), ["ours", 1])
 
 
 # -- the fence
@@ -104,7 +105,7 @@ def a_token_that_is_not_of_a_lease_that_was_ever_granted_is_of_no_live_hold():
     resource = begin()
     STORE.redis("HSET", resource.lease.stripe, "counter", 50)
     other = Resource(Lease(STORE, "orders:42"), "/a")
-    STORE.redis("DEL", other.lease.key)
+    STORE.redis("HDEL", other.lease.stripe, record_field(other.lease.name))
     refused_everywhere(other, Holder(40), ["lease-expired", 0, 0, 0, ""])
     refused_everywhere(other, Holder(51), ["unissued-token", 0, 0, 0, ""])
 
@@ -155,7 +156,7 @@ def a_hold_is_void_from_its_deadline_in_the_very_step_that_finds_it_and_never_li
         check_equal(reply[0::2], ["refused", "lease-expired", EPOCH, ""], name)
         check_equal(sorted(changes), sorted([resource.lease.key, noted_in(resource.lease)]), name)
         before, after = changes[resource.lease.key]
-        check_equal(after, {**before, "v": "expired", "y": "1"}, name)
+        check_equal(after, {**before, "v": "expired"}, name)
         STORE.at(NOW)
         check_equal(deeds(resource)[name](ADA)[2], "lease-expired", f"{name} after the clock went back")
         check_equal(STORE.unchanged_by(lambda name=name, resource=resource: deeds(resource)[name](ADA))[2], "lease-expired")
@@ -166,7 +167,7 @@ def a_hold_is_void_from_its_deadline_in_the_very_step_that_finds_it_and_never_li
 @test
 def the_stripes_clock_offset_counts_at_the_gate_too():
     resource = begin()
-    STORE.redis("HSET", resource.lease.stripe, "clock", 1000)
+    stripe_do(STORE.redis, "HSET", resource.lease.stripe, "clock", 1000)
     check_equal(resource.write(ADA)[2], "lease-expired")
 
 
@@ -291,7 +292,7 @@ def one_of_many_is_void_from_its_deadline_in_the_very_step_that_finds_it():
         reply, changes = STORE.changed_by(lambda name=name, resource=resource, ann=ann: deeds(resource)[name](ann))
         check_equal(reply[2], "stale-token", name)
         check_equal(sorted(changes), sorted([hold, noted_in(resource.lease)]), name)
-        check_equal(changes[hold][1], {**changes[hold][0], "v": "expired", "y": "1"}, name)
+        check_equal(changes[hold][1], {**changes[hold][0], "v": "expired"}, name)
         STORE.at(NOW)
         check_equal(resource.read_fenced(ann)[2], "stale-token", f"{name}: after the clock went back")
         check_equal(resource.lease.renew("id-ann")[0], "lost", name)
@@ -301,8 +302,10 @@ def one_of_many_is_void_from_its_deadline_in_the_very_step_that_finds_it():
 def a_name_that_leads_to_no_hold_or_to_another_lets_nobody_in():
     for field, value in ((None, None), ("h", "hold-xxxxxxx")):
         resource, ann, _ = begin_many()
-        hold = f"{resource.lease.stripe}:h:{resource.lease.name}/id-ann"
-        STORE.redis(*(("HSET", hold, field, value) if field else ("DEL", hold)))
+        if field:
+            resource.lease.set("id-ann", **{field: value})
+        else:
+            STORE.redis("HDEL", resource.lease.stripe, record_field(resource.lease.name, "id-ann"))
         refused_everywhere(resource, ann, ["stale-token", 2, EPOCH, 0, ""])
 
 
@@ -371,7 +374,7 @@ def a_lease_that_somebody_waits_for_but_nobody_ever_held_is_like_one_that_is_not
     for mode, wanted in (("exclusive", "lease-expired"), ("shared", "stale-token")):
         STORE.begin(NOW)
         resource = Resource(Lease(STORE, "orders:42"), "/a")
-        STORE.redis("HSET", resource.lease.key, "s", "none", "t", 0, "e", EPOCH, "h", "", "i", "", "d", NOW + 5000, "w", 1, "y", 1)
+        resource.lease.set(s="none", t=0, e=EPOCH, d=NOW + 5000, w=1)
         STORE.redis("HSET", resource.lease.stripe, "counter", 50)
         for name, deed in deeds(resource).items():
             reply = STORE.unchanged_by(lambda deed=deed, mode=mode: deed(Holder(40, mode=mode)))
@@ -444,12 +447,11 @@ def refusals_are_bounded_do_not_push_out_who_held_the_lease_and_go_with_it():
         check(len(kept) < 24, f"{len(kept)} are kept: 16, and some more between two looks")
         check_equal(kept, list(range(101 + second - len(kept), 101 + second)), "the last ones")
     check(len(kept) >= 16, f"only {len(kept)} are kept")
-    history = text(STORE.redis("LRANGE", f"{resource.lease.stripe}:e:{resource.lease.name}", 0, -1))
-    check_equal([item.split("\t")[1] for item in history], ["granted"])
+    check_equal([item.split("\t")[1] for item in resource.lease.happened()], ["granted"])
     resource.lease.release()
     STORE.at(NOW + 200000)
     resource.lease.sweep()
-    check(not STORE.redis("EXISTS", noted_in(resource.lease), resource.lease.key), "something is left")
+    check(not (STORE.redis("EXISTS", noted_in(resource.lease)) or resource.lease.record()), "something is left")
 
 
 @test
@@ -466,6 +468,7 @@ def a_refusal_is_told_to_those_who_listen():
     resource = begin()
     listener = Connection(STORE.redis.path)
     listener("SUBSCRIBE", "pawl:e:orders:42")
+    STORE.call("lease/scripts/listen.lua", ["pawl:{00}"], 1000)
     resource.check(Holder(9))
     message = [listener.file.readline() for _ in range(7)]
     check_equal(text(message[-1]), f"{resource.lease.stripe[6:8]} {EPOCH}.2.1\trefused\t9\t\t{NOW}\tunissued-token\r\n")
@@ -501,7 +504,7 @@ def each_deed_moves_the_mark_in_its_own_step():
         if name == "remove":
             resource.write(ADA)
             resource = Resource(resource.lease, "/a")
-            STORE.redis("HDEL", resource.lease.key, "k", "p")
+            resource.lease.set(k=None, p=None)
         reply, changes = STORE.changed_by(lambda name=name, resource=resource: deeds(resource)[name](ADA))
         check(reply[0] != "refused", f"{name}: {reply}")
         after = changes[resource.lease.key][1]
@@ -532,6 +535,32 @@ def write_creates_and_then_replaces_with_a_new_etag():
     reply, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-2", b"", kind="a/b"))
     check_equal(reply, ["written", 3, 204, "tag-2", 1])
     check_equal(changes[resource.key][1], {"z": "here", "e": "tag-2", "v": "", "c": "a/b"})
+
+
+@test
+def nothing_of_the_version_before_stays_under_a_new_one_and_the_mark_is_the_writers():
+    resource = begin()
+    resource.write(ADA, "tag-1", b"packed", key="key-1", digest="digest-1", encoding="gzip")
+    resource.lease.release()
+    resource.lease.acquire("id-b", "hold-bbbbbbb", "bob")
+    bob = Holder(2, hold="hold-bbbbbbb")
+    reply, changes = STORE.changed_by(lambda: resource.write(bob, "tag-2", b"plain"))
+    check_equal(reply[0], "written")
+    check_equal(changes[resource.key][1], {"z": "here", "e": "tag-2", "v": "plain", "c": "text/x"})
+    check_equal(resource.read()[2:6], [2, "tag-2", "text/x", ""])
+    check_equal(resource.write(ADA, "tag-3", b"packed", key="key-1", digest="digest-1")[:3:2], ["refused", "stale-token"])
+    check_equal(resource.write(bob, "tag-3", b"", key="key-1", digest="digest-1")[0], "written", "that key is new again")
+
+
+@test
+def a_version_that_another_release_wrote_is_not_read_and_not_written_over():
+    resource = begin()
+    resource.write(ADA)
+    STORE.redis("HSET", resource.key, "z", STORE.redis("HGET", resource.key, "z") + b"\nmore")
+    version = STORE.redis("HGETALL", resource.key)
+    for deed in (resource.write, resource.remove, resource.read_fenced):
+        check_equal(deed(ADA), ["not-ours"])
+    check_equal((resource.read(), STORE.redis("HGETALL", resource.key)), (["not-ours"], version))
 
 
 @test

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What is kept of a lease's history, in which order, how much of it, and what history.lua says of what is not."""
 
-from lua_test import EMPTY, EPOCH, STRIPES, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
+from lua_test import EMPTY, EPOCH, RECORD, STRIPES, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, stripe_of, test, text
 
 STORE = Store()
 NOW = 1000000
@@ -175,17 +175,92 @@ def the_history_goes_with_the_lease():
     check_equal(history(lease), ([], []))
 
 
+def listen(ms=1000):
+    return STORE.call("lease/scripts/listen.lua", [STRIPES[0]], ms)
+
+
 @test
 def what_is_kept_is_also_told_to_those_who_listen():
     lease = begin()
     ear = type(STORE.redis.connection)(STORE.redis.path)
     ear("SUBSCRIBE", f"pawl:e:{lease.name}")
+    in_and_out(lease, 0)  # nobody has said that he listens
+    STORE.begin(NOW)
+    check_equal(listen()[2:5], [0, NOW, NOW + 1000])
+    STORE.at(NOW + 1000)
     in_and_out(lease, 1)
+    STORE.at(NOW + 1001)
+    in_and_out(lease, 2)
     told = [text(ear._reply())[2] for _ in range(2)]  # pylint: disable=protected-access
+    ear.socket.setblocking(False)
+    try:
+        check_equal(ear.socket.recv(1), b"", "told behind it")
+    except BlockingIOError:
+        pass
     stripe = f"{stripe_of(lease.name):02x}"
     check(STRIPES[stripe_of(lease.name)] == lease.stripe, lease.stripe)
-    check_equal(told, [f"{stripe} " + "\t".join(item) for item in history(lease)[0]])
+    check_equal(told, [f"{stripe} " + "\t".join(item) for item in history(lease)[0][:2]])
     ear.close()
+
+
+@test
+def the_time_until_which_somebody_listens_only_rises_in_every_stripe():
+    def times():
+        return {int(STORE.redis("HGET", stripe, "listen")) for stripe in STRIPES}
+    begin()
+    check_equal((listen(9000)[2:5], times()), ([0, NOW, NOW + 9000], {NOW + 9000}))
+    check_equal((listen(1000)[2:5], times()), ([NOW + 9000, NOW, NOW + 9000], {NOW + 9000}), "another's")
+    STORE.at(NOW + 4501)
+    check_equal((listen(9000)[2:5], times()), ([NOW + 9000, NOW + 4501, NOW + 13501], {NOW + 13501}))
+    STORE.redis("HDEL", STRIPES[7], "listen")
+    STORE.redis("HSET", STRIPES[9], "listen", NOW + 20000)
+    check_equal(listen(9000)[2:5], [0, NOW + 4501, NOW + 13501], "what one stripe has lost is said")
+    check_equal(times(), {NOW + 13501, NOW + 20000})
+    STORE.redis("DEL", STRIPES[7])
+    check_equal(listen(9000)[2:5], [NOW + 13501, NOW + 4501, NOW + 13501])
+    check_equal(STORE.redis("EXISTS", STRIPES[7]), 0, "a stripe that is lost is not made")
+
+
+# -- what an operator has noted
+
+def note(mode):
+    return STORE.run("api/cli/scripts/set_history.lua", [RECORD], mode)
+
+
+@test
+def ends_alone_are_noted_or_nothing_and_a_change_forgets_what_was_before():
+    lease = begin()
+    other = Lease(STORE, "orders:43")
+    in_and_out(lease, 1), in_and_out(other, 1)
+    check_equal((note(""), note("all"), kinds(lease)), (["history", "all", 0], ["history", "all", 0], ["granted", "released"]))
+    before = lease.seq()
+    check_equal((note("ends"), note("")), (["history", "ends", 1], ["history", "ends", 0]))
+    check_equal(history(lease), ([], [f"{EPOCH}.{before}.0"]), "what came after an id of before cannot be told")
+    in_and_out(lease, 2)
+    Resource(lease).check(Holder(2))
+    check_equal(kinds(lease), ["released"])
+    check_equal(history(other)[0], [])
+    note("off")
+    for one in (lease, other):
+        in_and_out(one, 3)
+        check_equal(one.run("history", "grant")[0], "off")
+    check_equal(listen(), ["off", int(STORE.redis("HGET", STRIPES[0], "seq"))])
+    kept = STORE.redis("LRANGE", lease.history, 0, -1)
+    in_and_out(lease, 4)
+    check_equal(STORE.redis("LRANGE", lease.history, 0, -1), kept, "nothing is noted")
+    note("all")
+    in_and_out(lease, 5)
+    check_equal(kinds(lease), ["granted", "released"])
+    check_equal(listen()[5], f"all {EPOCH}.0")
+
+
+@test
+def what_is_noted_is_said_of_a_store_of_ours_only():
+    begin()
+    for stripe in STRIPES:
+        stripe_do(STORE.redis, "HSET", stripe, "id", "5:another")
+    STORE.redis("HSET", RECORD, "id", "5:another")
+    check_equal(STORE.unchanged_by(lambda: note("off")), ["another", "5:another"])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Every reply of the scripts that say what may be sent to an upstream, and keep what is being sent."""
 
 from intents import DOUBT, ROUTES, Gateway, close, grant, open_of, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, MEMBERS, RECORD, STRIPE_FIELDS, Holder, Lease, Store, check, check_equal, main, test, text
+from lua_test import EPOCH, MEMBERS, RECORD, STRIPE_FIELDS, Connection, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
 
 STORE = Store()
 NOW, OPEN_MAX, COUNTED = 1000000, 1000, 32
@@ -160,7 +160,7 @@ def an_older_epoch_is_in_front_whatever_its_number():
 @test
 def what_the_fence_refuses_is_not_recorded():
     gate, lease, ada, bob = begin(tokens=2)
-    STORE.redis("HSET", lease.stripe, "alive", EPOCH - 1)  # an earlier epoch is not void by itself
+    stripe_do(STORE.redis, "HSET", lease.stripe, "alive", EPOCH - 1)  # an earlier epoch is not void by itself
     others = (("stale-token", ada), ("stale-token", Holder(1, hold=bob.hold)), ("stale-token", Holder(2, EPOCH - 1, bob.hold)),
               ("unissued-token", Holder(2, hold="hold-xxxxxxx")), ("unissued-token", Holder(2, EPOCH + 1, bob.hold)),
               ("lease-expired", bob))
@@ -182,14 +182,14 @@ def a_hold_that_is_over_is_refused_the_short_way_too():
     STORE.at(NOW + 1000000)
     check_equal(gate.admit(lease, ada)[2], "lease-expired")
     gate, lease, ada = begin()
-    STORE.redis("HSET", lease.stripe, "alive", EPOCH + 1, "epoch", EPOCH + 1)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "alive", EPOCH + 1, "epoch", EPOCH + 1)
     STORE.redis("HSET", RECORD, "epoch", EPOCH + 1)
     check_equal(gate.admit(lease, ada)[2], "lease-expired")
     gate, lease, ada = begin()
     STORE.redis("HSET", lease.stripe, "counter", 0)
-    check_equal(gate.admit(lease, ada)[2], "unissued-token")
+    check_equal(STORE.unchanged_by(lambda: gate.admit(lease, ada)), ["not-ours"], "its record is above its stripe's counter")
     gate, lease, ada = begin()
-    STORE.redis("HSET", lease.key, "y", "1", "v", "expired")
+    lease.set(v="expired")
     check_equal(gate.admit(lease, ada)[2], "lease-expired")
 
 
@@ -256,6 +256,110 @@ def a_queued_one_stays_as_it_is_while_the_routes_differ():
     second = queued(gate.admit(lease, bob), first)
     STORE.redis("HSET", RECORD, "routes", "new")
     check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second))[0::2], ["routes-differ", "new"])
+
+
+# -- intents that stay open
+
+def doubted(state):
+    return lambda gate, lease, told: STORE.redis("HSET", DOUBT, "gate-b life-1", state)
+
+
+# What becomes of the intent, or of the lease, before a later write asks.
+GONE = {
+    "closed": lambda gate, lease, told: close(STORE, ("close", lease, told)),
+    "unknown": lambda gate, lease, told: close(STORE, ("unknown", lease, told)),
+    "of a gateway that is said to be dead": lambda gate, lease, told: gate.takeover(lease.stripe, living=""),
+    "resolved": lambda gate, lease, told: [gate.takeover(lease.stripe, living=""),
+                                           STORE.call(script("intent_resolve"), [lease.stripe], lease.name, "", "")],
+    "of other routes": lambda gate, lease, told: STORE.redis("HSET", RECORD, "routes", "new"),
+    "of routes that nobody knows": lambda gate, lease, told: STORE.redis("HDEL", RECORD, "routes"),
+    "in doubt": doubted("open 3"),
+    "in doubt, and dead for long": doubted(f"dead {NOW - 100000} 0 3"),
+    "of an older token": lambda gate, lease, told: grant(lease, 2),
+    "of a hold that is over": lambda gate, lease, told: lease.release("id-1"),
+}
+
+
+@test
+def a_later_write_goes_by_an_open_intent_and_records_nothing():
+    for check_by in ("live", "mark"):
+        gate, lease, ada = begin()
+        told = sending(gate.admit(lease, ada, "o~", "g500", check_by))
+        check_equal(STORE.unchanged_by(lambda: gate.check(lease, ada, told, check_by)), ["sending", lease.seq(), ada.token])
+
+
+@test
+def a_later_write_goes_by_no_intent_that_is_gone_and_by_no_token_that_is_over():
+    for what, becomes in GONE.items():
+        gate, lease, ada = begin()
+        told = sending(gate.admit(lease, ada, "o~", "g500"))
+        other = sending(gate.admit(lease, ada, "o~", "g500"))
+        becomes(gate, lease, told)
+        reply = STORE.unchanged_by(lambda: gate.check(lease, ada, told))
+        check_equal(reply, ["missing", lease.seq()], what)
+        if what == "closed":
+            check_equal(gate.check(lease, ada, other)[0], "sending")
+
+
+@test
+def a_check_by_an_intent_says_what_it_has_written_itself():
+    gate, lease, ada = begin()
+    told = sending(gate.admit(lease, ada, "o~", check="mark"))
+    STORE.redis("HDEL", lease.stripe + ":marks", lease.name)
+    reply = gate.check(lease, ada, told, "mark")
+    check_equal(reply, ["sending", lease.seq(), ada.token])
+
+
+@test
+def by_the_mark_an_older_token_goes_by_no_open_intent():
+    gate, lease, ada, bob = begin(2)
+    told = sending(gate.admit(lease, ada, "o~", check="mark"))
+    queued(gate.admit(lease, bob, check="mark"), told)
+    check_equal(STORE.unchanged_by(lambda: gate.check(lease, ada, told, "mark"))[0], "missing")
+
+
+@test
+def who_waits_for_one_that_stays_open_asks_its_gateway_to_close_it():
+    asked = Connection(STORE.redis.path)
+    asked("PSUBSCRIBE", "pawl:{store}:i:*")
+
+    def heard():
+        parts = [asked.file.readline() for _ in range(9)]
+        return parts[6].decode().strip(), parts[8].decode().strip()
+
+    gate, lease, ada = begin()
+    told = sending(gate.admit(lease, ada, "o~"))
+    queued(gate.admit(lease, ada, "o+"), told)
+    check_equal(heard(), ("pawl:{store}:i:gate-a", lease.name), "a serial write of the same token")
+    bob = grant(lease, 2)
+    second = queued(Gateway(STORE, "gate-b").admit(lease, bob), told)
+    check_equal(heard(), ("pawl:{store}:i:gate-a", lease.name), "a newer write")
+    Gateway(STORE, "gate-b").promote(lease, bob, second)
+    check_equal(heard(), ("pawl:{store}:i:gate-a", lease.name), "when it looks again")
+    Gateway(STORE, "gate-b").read(lease, bob)
+    check_equal(heard(), ("pawl:{store}:i:gate-a", lease.name), "a fenced read")
+    STORE.call(script("intent_resolve"), [lease.stripe], lease.name, str(parse(told).seq), "force")
+    check_equal(heard(), ("pawl:{store}:i:gate-a", lease.name), "an operator who gives it up")
+    STORE.redis("DEL", MEMBERS)
+    STORE.redis("SADD", MEMBERS, "gate-a")
+    STORE.call(script("routes_adopt"), ["pawl:{00}"], "new")
+    check_equal(heard(), ("pawl:{store}:i:gate-a", ""), "other routes")
+    asked.close()
+
+
+@test
+def one_of_many_requests_keeps_the_numbers_of_those_whose_end_is_unknown():
+    gate, lease, ada = begin()
+    told = sending(gate.admit(lease, ada, "o~"))
+    noted = told.replace(" o~ ", " o~0.7,0.9,more ")
+    close(STORE, ("unknown", lease, noted))
+    check_equal([(one.state, one.kind) for one in open_of(STORE, lease)], [("u", "o~0.7,0.9,more")])
+    queued(gate.admit(lease, grant(lease, 2)))
+    [taken] = gate.takeover(lease.stripe, living="")[2]
+    check_equal((parse(taken).state, parse(taken).kind), ("d", "o~0.7,0.9,more"))
+    check_equal(STORE.unchanged_by(lambda: gate.again(lease, noted))[2], 0)
+    close(STORE, ("close", lease, told))
+    check_equal(open_of(STORE, lease), [])
 
 
 # -- the turn of what waits
@@ -462,10 +566,11 @@ def intents_of_several_stripes_are_closed_in_one_step_or_none_is():
     items = [("close", lease, one) for lease, one in zip(leases, told)]
     last = leases[-1].stripe
     for field in ("id", "epoch"):
-        STORE.redis("HSET", last, field, "other")
+        life = STORE.redis("HGET", last, "life")
+        stripe_do(STORE.redis, "HSET", last, field, "other")
         before = STORE.dump()
         check_equal((close(STORE, *items), STORE.dump()), (["not-ours"], before), field)
-        STORE.redis("HSET", last, field, STORE.redis("HGET", leases[0].stripe, field))
+        STORE.redis("HSET", last, "life", life)
     reply = close(STORE, *items, *items[:0])
     check_equal((reply[0], reply[2]), ("closed", 32))
     check_equal({lease.stripe: lease.seq() for lease in leases}, {stripe: seq + 1 for stripe, seq in seqs.items()})
@@ -862,7 +967,13 @@ def what_is_being_sent_is_removed_by_force_only_when_its_gateway_is_silent():
     pulse(NOW + 20000)  # that was a leap of the clock
     check_equal(force(), [0, [first]])
     STORE.at(NOW + 40000)
-    check_equal((force(), force(), texts_of(STORE, lease)), ([0, [first]], [1, []], []))
+    check_equal((force(), force()), ([0, [first]], [0, [first]]))
+    for ms in (42000, 43499):  # it may have lived in between: from the first of these on
+        STORE.at(NOW + ms)
+        check_equal(force(), [0, [first]])
+    STORE.at(NOW + 43500)
+    check_equal((force(), texts_of(STORE, lease)), ([1, []], []))
+    check_equal(STORE.redis("HGET", RECORD, "given-up"), b"1", "one was given up, however often")
     _, lease, _, _, first = overtaken()  # much later, of another one: what was given up is forgotten
     one = parse(first)
     STORE.at(NOW + 40000 + 600_001)
@@ -877,7 +988,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
         gate, lease, _, bob, first = overtaken()
         second = queued(gate.admit(lease, bob), first)
         STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
-        STORE.redis(*(("DEL", lease.stripe) if field == "all of it" else ("HDEL", lease.stripe, field)))
+        stripe_do(STORE.redis, *(("DEL", lease.stripe) if field == "all of it" else ("HDEL", lease.stripe, field)))
         before = STORE.dump()
         actions = {"admit": lambda: gate.admit(lease, bob), "promote": lambda: gate.promote(lease, bob, second),
                    "read": lambda: gate.read(lease, bob), "close": lambda: close(STORE, ("close", lease, first)),

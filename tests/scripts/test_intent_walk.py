@@ -7,7 +7,7 @@ import random
 
 from intent_model import IntentModel, Open, grace_of
 from intents import DOUBT, ROUTES, Gateway, close, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, RECORD, Holder, Lease, Store, check, check_equal, main, test, text
+from lua_test import EPOCH, RECORD, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
 
 SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
 STEPS = int(os.environ.get("PAWL_STEPS", 4000))
@@ -23,10 +23,13 @@ class Flight:
 
 
 class Request:
-    """What a process knows of one of its requests. state: queued | may send | sent | over"""
+    """What a process knows of one of its requests. state: queued | may send | sent | over; of one whose intent stays open
+    also idle: it has ended. via: by whose intent it goes."""
 
-    def __init__(self, process, told):
-        self.process, self.told, self.state, self.text = process, told, "queued", told.text()
+    def __init__(self, process, told, via=None):
+        self.process, self.told, self.state, self.text, self.via = process, told, "queued", told.text(), via or self
+        self.version = None
+        self.under_way, self.unsure, self.is_usable = 1, [], told.kind == "o~" and not via
 
 
 class Process:
@@ -37,7 +40,7 @@ class Process:
         self.requests, self.custody, self.former, self.lives = [], {}, [], True
 
     def open(self):
-        return [one for one in self.requests if one.state != "over"]
+        return [one for one in self.requests if one.state != "over" and one.via is one]
 
 
 class Upstream:
@@ -133,13 +136,14 @@ class Walk:
         parts = parse(wanted[1])
         one = Open(parts.name, (parts.epoch, parts.token), *parts[3:])
         request = Request(process, one)
+        request.version = self.upstream.version[one.name]  # of which a conditional one has asked before it was admitted
         request.state = "may send" if wanted[0] == "sending" else "queued"
         process.requests.append(request)
         return [reply[0], *reply[3:5 if wanted[0] == "queued" else 4]]
 
     def admit(self, name):
         process, holder = self.random.choice(self.living()), self.holder(name)
-        kind = self.random.choice(("o", "o", "o", "o+", "c", "k", "a"))
+        kind = self.random.choice(("o", "o", "o~", "o~", "o+", "c", "k", "a"))
         gate, token, seq = process.gate, (holder.epoch, holder.token), self.leases[name].seq() + 1
         reply = gate.admit(self.leases[name], holder, kind, self.policy[name])
         number = f"w0.{gate.number}"
@@ -177,6 +181,39 @@ class Walk:
             request.state, request.text = "may send", reply[3]
         return [reply[0], *reply[3:3 + len(wanted) - 1]], wanted
 
+    def sticky(self, *states):
+        found = [one for process in self.living() for one in process.requests if one.is_usable and one.state in states]
+        return self.random.choice(found) if found else None
+
+    def check(self, _):
+        """A later write, by the intent that its worker has open."""
+        sticky = self.sticky("may send", "sent", "idle")
+        holder = sticky and next((one for one in self.holders[sticky.told.name] if (one.epoch, one.token) == sticky.told.token), None)
+        if not holder:
+            return "idle", "idle"
+        reply = sticky.process.gate.check(self.leases[sticky.told.name], holder, sticky.text)
+        wanted = self.model.check(sticky.told)
+        if wanted == ["missing"]:
+            sticky.is_usable = False
+        elif self.random.random() < 0.9:  # else the reply is lost
+            request = Request(sticky.process, sticky.told, sticky)
+            request.state = "may send"
+            sticky.process.requests.append(request)
+            sticky.under_way += 1
+        return reply[:1], wanted
+
+    def close(self, _):
+        """The last word on one that stayed open: nothing of it is under way."""
+        found = [one for process in self.living() for one in process.requests if one.state == "idle" and not one.under_way]
+        return self.close_sticky(self.random.choice(found)) if found else ("idle", "idle")
+
+    def close_sticky(self, sticky):
+        if sticky.unsure and sticky.told.kind == "o~":
+            sticky.text = sticky.text.replace(" o~ ", f" o~{','.join(sticky.unsure)} ")
+            sticky.told.kind += ",".join(sticky.unsure)
+        sticky.is_usable, sticky.state = False, "idle" if sticky.unsure else "over"
+        return self.say(sticky, "unknown" if sticky.unsure else "close")
+
     def read(self, name):
         holder = self.holder(name)
         token = (holder.epoch, holder.token)
@@ -205,7 +242,7 @@ class Walk:
             late = [one.request.told for one in self.upstream.flights if self.is_stale(one, name, token)]
             check(not late, f"{request.told} is sent, and {late} may land after it")
         request.state = "sent"
-        self.upstream.flights.append(Flight(request, self.upstream.version[name]))
+        self.upstream.flights.append(Flight(request, request.via.version))
         return "sent", "sent"
 
     def arrive(self, _):
@@ -225,11 +262,23 @@ class Walk:
         return "arrived", "arrived"
 
     def end(self, request, word):
+        sticky = request.via
+        if request.state == "queued" or sticky.told.kind[:2] != "o~":
+            request.state = request.state if word == "unknown" else "over"
+            return self.say(request, word)
+        if request.state in ("idle", "over"):
+            return "late", "late"  # its end is not known any more
+        request.state = "idle" if request is sticky else "over"
+        sticky.under_way -= 1
+        if word == "unknown":
+            sticky.unsure.append(f"0.{self.unique()}")
+            sticky.is_usable = False
+        return self.close_sticky(sticky) if sticky.under_way == 0 and not sticky.is_usable else ("left", "left")
+
+    def say(self, request, word):
         """It is said to the store, once or twice, with the text of now or of before."""
         told = self.random.choice((request.told.text(), request.text))
         lease = self.leases[request.told.name]
-        if word != "unknown":
-            request.state = "over"
         said = close(self.store, *[(word, lease, told)] * self.random.choice((1, 1, 2)))
         return [word, said[2]], [word, self.model.close(word, request.told)]
 
@@ -291,7 +340,7 @@ class Walk:
             self.model.intents.remove(one)
         self.epoch += 1
         self.model.alive = self.epoch
-        self.store.redis("HSET", self.stripe, "epoch", self.epoch, "alive", self.epoch)
+        stripe_do(self.store.redis, "HSET", self.stripe, "epoch", self.epoch, "alive", self.epoch)
         self.store.redis("HSET", RECORD, "epoch", self.epoch)
         if all(one.lives for one in self.gates.values()) and self.random.random() < 0.5:
             self.store.redis("DEL", DOUBT)
@@ -334,7 +383,7 @@ class Walk:
             check_equal((self.leases[name].field("p"), self.leases[name].field("k")), tuple(map(str, mark)), what)
 
     def step(self, number):
-        deeds = ((self.admit, 10), (self.promote, 8), (self.send, 8), (self.arrive, 8), (self.read, 3), (self.grant, 2.5),
+        deeds = ((self.admit, 10), (self.promote, 8), (self.send, 8), (self.arrive, 8), (self.read, 3), (self.grant, 2.5), (self.check, 6), (self.close, 3),
                  (self.release, 0.2), (self.crash, 0.6), (self.resolve, 2.5), (self.clear, 2), (self.lose, 0.35), (self.again, 4))
         if self.random.random() < 0.2:
             self.time_step()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Every reply of every script in lease/scripts."""
 
-from lua_test import EMPTY, EPOCH, FIRST, IDENTITY, MEMBERS, RECORD, REMEMBER_MS, STRIPE_FIELDS, STRIPES, TOKEN_LAST, \
-    Lease, RedisError, Store, check, check_equal, main, stripe_of, test, text
+from lua_test import EMPTY, EPOCH, FIRST, IDENTITY, MEMBERS, RECORD, REMEMBER_MS, ROOT, STRIPE_FIELDS, STRIPES, TOKEN_LAST, \
+    Holder, Lease, RedisError, Resource, Store, check, check_equal, main, record_packed, stripe_do, stripe_of, test, text
 
 STORE = Store()
 NOW = 1000000
@@ -46,16 +46,20 @@ def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
 @test
 def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
     begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.init("5:other", 9)), ["exists", IDENTITY])
+    check_equal(STORE.unchanged_by(lambda: STORE.init("8:other", 9)), ["exists", IDENTITY])
     for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll")):
         STORE.redis("FLUSHALL")
         STORE.at(NOW)
-        STORE.redis("HSET", key, field, 5)
-        check_equal(STORE.unchanged_by(lambda: STORE.init("5:other", 9)), ["exists", ""], key)
+        stripe_do(STORE.redis, "HSET", key, field, 5)
+        check_equal(STORE.unchanged_by(lambda: STORE.init("8:other", 9)), ["exists", ""], key)
+    STORE.redis("FLUSHALL")
+    STORE.at(NOW)
+    STORE.redis("HSET", "pawl:{81}", "id", "7:as-it-was-before")
+    check_equal(STORE.unchanged_by(lambda: STORE.init("8:other", 9)), ["exists", "7:as-it-was-before"])
     STORE.redis("FLUSHALL")
     STORE.at(NOW)
     STORE.redis("SADD", MEMBERS, "somebody")
-    check_equal(STORE.unchanged_by(lambda: STORE.init("5:other", 9)), ["exists", ""], MEMBERS)
+    check_equal(STORE.unchanged_by(lambda: STORE.init("8:other", 9)), ["exists", ""], MEMBERS)
 
 
 @test
@@ -63,7 +67,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
     lease = Lease(STORE, "orders:42")
     actions = {"acquire": lease.acquire, "renew": lease.renew, "release": lease.release, "look": lease.look,
                "list": lease.list, "sweep": lease.sweep,
-               "ready": lambda: STORE.call("shared/record/scripts/ready.lua", [lease.stripe])}
+               "ready": lambda: STORE.call("shared/member/scripts/ready.lua", [lease.stripe])}
     for field in STRIPE_FIELDS + ["all of it"]:
         begin()
         lease.acquire()
@@ -71,7 +75,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
         if field == "all of it":
             STORE.redis("DEL", lease.stripe)
         else:
-            STORE.redis("HDEL", lease.stripe, field)
+            stripe_do(STORE.redis, "HDEL", lease.stripe, field)
         before = STORE.dump()
         for name, action in actions.items():
             check_equal(action(), ["not-ours"], f"{name} without {field}")
@@ -83,17 +87,21 @@ def every_script_refuses_a_stripe_whose_numbers_are_none():
     numbers = [field for field in STRIPE_FIELDS if field != "id"]
     for field, value in [(field, value) for field in numbers for value in ("", "junk")] + [("counter", "-1")]:
         lease = begin()
-        STORE.redis("HSET", lease.stripe, field, value)
+        lease.acquire(), lease.acquire()  # in both releases
+        sound = STORE.redis("HMGET", lease.stripe, "life", "seq", "counter")
+        stripe_do(STORE.redis, "HSET", lease.stripe, field, value)
         before = STORE.dump()
-        check_equal(lease.acquire(), ["not-ours"], f"{field} is {value!r}")
+        check_equal([lease.acquire(), lease.acquire()], [["not-ours"]] * 2, f"{field} is {value!r}")
         check_equal(STORE.dump(), before, f"{field} is {value!r}")
+        STORE.redis("HSET", lease.stripe, "life", sound[0], "seq", sound[1], "counter", sound[2])
+        check_equal([lease.acquire()[0], lease.acquire()[0]], ["replayed"] * 2, f"{field} was {value!r}")
 
 
 @test
 def every_script_refuses_another_schema():
     for identity in ("1" + IDENTITY[1:], "6" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
         lease = begin()
-        STORE.redis("HSET", lease.stripe, "id", identity)
+        stripe_do(STORE.redis, "HSET", lease.stripe, "id", identity)
         check_equal(STORE.unchanged_by(lease.look), ["not-ours"], identity)
         check_equal(STORE.unchanged_by(lease.acquire), ["not-ours"], identity)
 
@@ -102,7 +110,7 @@ def every_script_refuses_another_schema():
 def ready_knows_our_store_and_changes_nothing():
     lease = begin()
     lease.acquire()
-    ready = "shared/record/scripts/ready.lua"
+    ready = "shared/member/scripts/ready.lua"
     check_equal(STORE.unchanged_by(lambda: STORE.call(ready, [lease.stripe])), ["ours", 1])
 
 
@@ -115,11 +123,11 @@ def acquire_grants_a_free_lease_and_keeps_what_it_needs():
     check_equal(reply, ["granted", 1, 1, EPOCH, 1000, 1000])
     check_equal(changes[lease.key][1], {
         "s": "held", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a", "d": str(NOW + 1000), "o": "ada",
-        "l": "1000", "g": str(NOW), "n": "1", "m": '{"a":1}'})
+        "l": "1000", "g": str(NOW), "n": "1", "m": '{"a":1}', "E": "1.1"})
     check_equal(changes[lease.due][1], {lease.name: NOW + 1000})
     check_equal(changes[lease.stripe][1]["counter"], "1")
-    check_equal(changes[lease.history][1], [f"{EPOCH}.1.1\tgranted\t1\tada\t{NOW}\t"])
-    check_equal(sorted(changes), sorted([lease.stripe, lease.due, lease.key, lease.history]))
+    check_equal(lease.run("history", "grant")[3], [f"{EPOCH}.1.1\tgranted\t1\tada\t{NOW}\t"])
+    check_equal(sorted(changes), sorted([lease.stripe, lease.due, lease.key]), "a list would cost as much as the lease")
 
 
 @test
@@ -157,8 +165,8 @@ def acquire_after_the_deadline_is_a_grant_with_a_greater_token_and_without_the_o
     STORE.at(NOW + 1000)
     check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob"), ["granted", 2, 2, EPOCH, 1000, 1000])
     check_equal(STORE.dump()[lease.key], {
-        "s": "held", "t": "2", "e": str(EPOCH), "h": "hold-bbbbbbb", "i": "id-b", "d": str(NOW + 2000), "o": "bob",
-        "l": "1000", "g": str(NOW + 1000), "n": "1"})
+        "s": "held", "t": "2", "e": str(EPOCH), "h": "hold-bbbbbbb", "i": "id-b", "d": str(NOW + 2000),
+        "D": str(NOW + 1000), "o": "bob", "l": "1000", "g": str(NOW + 1000), "n": "1", "E": "2.2"})
 
 
 @test
@@ -199,7 +207,7 @@ def a_lease_id_that_was_over_before_somebody_else_came_is_only_somebody():
 @test
 def the_last_token_is_exact_and_no_token_comes_after_it():
     lease = begin()
-    STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1, "ceiling", TOKEN_LAST + 9)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "counter", TOKEN_LAST - 1, "ceiling", TOKEN_LAST + 9)
     check_equal(lease.acquire(), ["granted", 1, TOKEN_LAST, EPOCH, 1000, 1000])
     check_equal(lease.field("t"), str(TOKEN_LAST))
     check_equal(lease.look()[3], TOKEN_LAST)
@@ -207,7 +215,7 @@ def the_last_token_is_exact_and_no_token_comes_after_it():
     check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["exhausted", 2])
     other = Lease(STORE, same_stripe(lease.name, 1)[0])
     check_equal(other.acquire("id-c"), ["exhausted", 2])
-    check(not STORE.redis("EXISTS", other.key), "a record was left behind")
+    check_equal(other.record(), {}, "a record was left behind")
 
 
 @test
@@ -232,17 +240,17 @@ def a_grant_that_is_held_off_changes_nothing_but_what_had_expired():
 @test
 def no_token_above_the_ceiling_is_granted():
     lease = begin()
-    STORE.redis("HSET", lease.stripe, "ceiling", 1)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "ceiling", 1)
     check_equal(lease.acquire(), ["granted", 1, 1, EPOCH, 1000, 1000])
     check_equal(lease.acquire()[0], "replayed")
     check_equal(lease.acquire("id-b")[0], "held")
     STORE.at(NOW + 1000)
     reply, changes = STORE.changed_by(lambda: lease.acquire("id-b"))
-    check_equal((reply, sorted(changes)), (["ceiling", 2], sorted([lease.key, lease.due, lease.history])))
+    check_equal((reply, sorted(changes)), (["ceiling", 2], sorted([lease.key, lease.history])))
     check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b", may="hold-off")), ["held-off", 2])
     STORE.redis("HSET", lease.stripe, "counter", 5)  # lifted, before a floor above it was recorded
     check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["ceiling", 2])
-    STORE.redis("HSET", lease.stripe, "ceiling", 6)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "ceiling", 6)
     check_equal([lease.acquire("id-b")[2], lease.acquire("id-b")[0], lease.acquire("id-c")[0]], [6, "replayed", "held"])
 
 
@@ -250,7 +258,7 @@ def no_token_above_the_ceiling_is_granted():
 def the_mark_of_a_lease_stays_through_later_grants():
     lease = begin()
     lease.acquire()
-    STORE.redis("HSET", lease.key, "k", 1, "p", EPOCH)
+    lease.set(k=1, p=EPOCH)
     lease.release()
     lease.acquire("id-b")
     check_equal([lease.field("k"), lease.field("p")], ["1", str(EPOCH)])
@@ -262,12 +270,12 @@ def the_mark_of_a_lease_stays_through_later_grants():
 def the_stores_time_is_the_clock_plus_the_stripes_offset():
     lease = begin()
     lease.acquire()
-    STORE.redis("HSET", lease.stripe, "clock", 999)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "clock", 999)
     check_equal(lease.look()[2], "held")
-    STORE.redis("HSET", lease.stripe, "clock", 1000)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "clock", 1000)
     check_equal(lease.look()[2], "free")
     lease = begin()
-    STORE.redis("HSET", lease.stripe, "clock", -500)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "clock", -500)
     lease.acquire()
     check_equal(lease.field("d"), str(NOW + 500))
 
@@ -289,9 +297,9 @@ def what_was_told_to_be_over_never_lives_again_when_the_clock_goes_back():
 @test
 def the_real_clock_is_redis_time_in_milliseconds():
     begin()
-    clock = (STORE.tool.read(str(STORE.tool.ROOT) + "/shared/record/clock.lua") + "\nreturn string.format('%.0f', clock_ms())")
+    clock = (ROOT / "shared/member/scripts/lib/clock.lua").read_text(encoding="utf-8")
     before = STORE.redis("TIME")
-    told = int(STORE.redis("EVAL", clock, 0))
+    told = int(STORE.redis("EVAL", clock + "\nreturn string.format('%.0f', clock_ms())", 0))
     after = STORE.redis("TIME")
     check(int(before[0]) * 1000 + int(before[1]) // 1000 <= told <= int(after[0]) * 1000 + int(after[1]) // 1000,
           f"{before} {told} {after}")
@@ -350,8 +358,8 @@ def release_makes_the_lease_free_and_remembers_it():
     reply, changes = STORE.changed_by(lease.release)
     check_equal(reply, ["released", 2, ""])
     check_equal(changes[lease.key][1], {"s": "released", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a",
-                                        "d": str(NOW + 10 + REMEMBER_MS)})
-    check_equal(changes[lease.due][1], {lease.name: NOW + 10 + REMEMBER_MS})
+                                        "d": str(NOW + 10 + REMEMBER_MS), "D": str(NOW + 1000)})
+    check_equal(sorted(changes), sorted([lease.key, lease.history]), "the due index has it too early, which is no harm")
     check_equal(lease.look(), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
@@ -360,8 +368,8 @@ def release_again_by_the_one_that_released_last_is_the_same_answer():
     lease = begin()
     lease.acquire()
     lease.release()
-    check_equal(STORE.unchanged_by(lease.release), ["released", 2, "", "", ""])
-    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, "", "", ""])
+    check_equal(STORE.unchanged_by(lease.release), ["released", 2, ""])
+    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, ""])
     check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 2, "unknown"])
 
 
@@ -420,8 +428,8 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     check_equal([reply[0], reply[2]], ["listed", ""])
     check_equal([item[0] for item in reply[3]], names[1:5])
     check_equal(reply[3][0], [names[1], "held", 5, EPOCH, "exclusive", 0, [[5, "ada", 400, 500, 1, ""]]])
-    check_equal(list(changes), [lease.prefix + names[5]])
-    check_equal([STORE.dump()[lease.prefix + names[5]][field] for field in "sv"], ["held", "expired"], "void, not freed")
+    check_equal(list(changes), [f"{lease.stripe}:l:{names[5]}"])
+    check_equal([STORE.dump()[f"{lease.stripe}:l:{names[5]}"][field] for field in "sv"], ["held", "expired"], "void, not freed")
 
 
 @test
@@ -456,12 +464,119 @@ def list_looks_at_a_bounded_number_of_records_in_one_step():
     lease = begin()
     STORE.redis("EVAL", """for i = 1, 1500 do
         local name = string.format('x%04d', i)
-        redis.call('HSET', KEYS[1] .. 'l:' .. name, 's', 'released', 't', 1, 'e', 7, 'h', 'h', 'i', 'i', 'd', 9999999)
-        redis.call('ZADD', KEYS[1] .. 'due', 9999999, name) end""", 1, lease.stripe + ":")
+        redis.call('HSET', KEYS[1], 'l:' .. name, ARGV[1])
+        redis.call('ZADD', KEYS[2], 9999999, name) end""", 2, lease.stripe, lease.due,
+                record_packed(dict(zip("stehid", ["released", 0, EPOCH, "h", "i", 9999999]))))
     reply = lease.list()
     check_equal(reply[2:], ["x0096", []])
     check_equal(lease.list(after="x0096")[2:], ["x0192", []])
     check_equal(lease.list(after="x1450")[2:], ["", []])
+
+
+# -- the record
+
+def foreign_texts(lease):
+    """What a record may be that this release has not written, or that says more than its stripe has granted."""
+    parts = lease.record()
+    whole = STORE.redis("HGET", lease.stripe, "l:" + lease.name)
+    for what, *behind in (("an unknown letter", "Z", "1"), ("a letter without a value", "v"), ("a value without a letter", 1, 1),
+                          ("a number that is none", "j", "soon"), ("a text that is none", "v", 1)):
+        yield what, record_packed(parts, *behind)
+    yield "another state", record_packed(parts | {"s": "frozen"})
+    yield "a later token", record_packed(parts | {"t": 2})
+    yield "a later life", record_packed(parts | {"e": EPOCH + 1})
+    yield "no number", whole.replace(b"held\x01", b"held\xa1x", 1)
+    yield "a number as text", whole.replace(b"held\x01", b"held\xa11", 1)
+    yield "below zero", whole.replace(b"held\x01", b"held\xff", 1)
+    yield "no text", whole.replace(b"\xa4id-a", b"\x07", 1)
+    yield "half of it", whole[:-3]
+    yield "nothing", ""
+    yield "of before", f"held\t1\t{EPOCH}\thold-aaaaaaa\tid-a\t{NOW}\t\t\t\tada\t\t1000\t{NOW}\t1\t"
+
+
+@test
+def a_record_that_this_release_has_not_written_ends_every_script_before_its_first_write():
+    lease = begin()
+    lease.acquire(meta='{"a":1}')
+    at_the_gate = Resource(lease)
+    for what, packed in list(foreign_texts(lease)):
+        STORE.redis("HSET", lease.stripe, "l:" + lease.name, packed)
+        for script in (lease.acquire, lambda: lease.acquire("id-b"), lease.renew, lease.release, lease.look,
+                       lambda: lease.run("claim", "id-a", "hold-aaaaaaa", "grant"),
+                       lambda: lease.run("leave", "id-a", "hold-aaaaaaa", "grant", "gone", 0),
+                       lambda: lease.run("force_release", "grant", "", ""), lambda: lease.run("hand_on", "grant"),
+                       lambda: lease.run("history", "grant"), lambda: at_the_gate.check(Holder(1))):
+            check_equal(STORE.unchanged_by(script), ["not-ours"], what)
+
+
+@test
+def a_record_that_this_release_has_not_written_is_in_nobodys_way():
+    for many, damage in (({}, {"Z": 1}), ({"mode": "shared"}, {"Z": 1}), ({"mode": "shared"}, {"t": 99}),
+                         ({"mode": "permits", "permits": 2}, {"s": "junk"})):
+        lease = begin()
+        other, free = (Lease(STORE, name) for name in same_stripe(lease.name, 2))
+        other.acquire("id-b", ttl=600)
+        free.acquire("id-c", ttl=100000)
+        if many:
+            lease.acquire("id-0", "hold-0000000", ttl=400, **many)
+        lease.acquire(ttl=500, **many)
+        meant = "id-a" if many else None
+        lease.set(meant, **damage)
+        foreign = lease.record(meant)
+        check_equal([name for name, *_ in lease.list()[3]], [other.name, free.name])
+        STORE.at(NOW + 500)
+        for script in (lease.look, lease.acquire, lambda: lease.run("hand_on", "grant")):
+            check_equal(STORE.unchanged_by(script), ["not-ours"], "its own lease is none")
+        STORE.at(NOW + 600)
+        check_equal(lease.sweep()[2:], [2, 1])
+        check_equal((lease.record(meant), other.field("s")), (foreign, "expired"))
+        check_equal(STORE.dump()[lease.due][lease.name], NOW + 600 + REMEMBER_MS)
+        check_equal([name for name, *_ in lease.list()[3]], [free.name])
+
+
+@test
+def a_key_of_a_lease_that_somebody_else_made_is_in_nobodys_way():
+    for kind in "xneqw":
+        lease = begin()
+        other = Lease(STORE, same_stripe(lease.name, 1)[0])
+        other.acquire("id-b", ttl=600)
+        lease.acquire(ttl=500, mode="shared", desk="pawl:{07}:d:desk-1", wid="1")
+        lease.set(w=1)
+        STORE.redis("SET", f"{lease.stripe}:{kind}:{lease.name}", "foreign")
+        STORE.at(NOW + 600)
+        check_equal(lease.sweep()[2], 2, kind)
+        check_equal(other.field("s"), "expired", kind)
+
+
+@test
+def a_record_says_what_it_says_whatever_bytes_are_in_it():
+    lease = begin()
+    meta = '{"a":"%\\t=\u00e9",\n"b":1}'
+    lease.acquire(holder="a=b%d \u00e9", meta=meta)
+    check_equal(lease.look()[7], [[1, "a=b%d \u00e9", 1000, 0, 1, meta]])
+    other = Lease(STORE, same_stripe(lease.name, 1)[0])
+    other.acquire("id-b", meta='{"a":\t1}')
+    check_equal(other.look()[7][0][5], '{"a":\t1}')
+
+
+@test
+def the_due_index_is_only_brought_forward_and_the_sweep_sets_it_anew():
+    lease = begin()
+    lease.acquire(ttl=500)
+    due = lambda: (STORE.dump()[lease.due][lease.name], int(lease.field("d")))  # noqa: E731
+    check_equal(due(), (NOW + 500, NOW + 500))
+    lease.renew(ttl=900)
+    check_equal(due(), (NOW + 500, NOW + 900), "too early is no harm")
+    lease.renew(ttl=200)
+    check_equal(due(), (NOW + 200, NOW + 200), "too late would be")
+    lease.renew(ttl=700)
+    STORE.at(NOW + 200)
+    check_equal(lease.sweep()[2:], [1, 0])
+    check_equal(due(), (NOW + 700, NOW + 700))
+    lease.release()
+    check_equal(due(), (NOW + 700, NOW + 200 + REMEMBER_MS))
+    lease.acquire("id-b", ttl=100)
+    check_equal(due(), (NOW + 300, NOW + 300))
 
 
 # -- sweep

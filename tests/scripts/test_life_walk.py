@@ -228,7 +228,7 @@ class World:
             one.dozes = self.step + self.random.choice((10, 60, 120))
 
     def forget(self):
-        """What the operator does about a member that is gone for good: as api/cli/scripts/forget.lua."""
+        """What the operator does about a member that is gone for good: as api/cli/scripts/forget_member.lua."""
         here = {one.name for one in self.members}
         ids, floors = self.life.listed(), [int(self.life.member(one.name, "floor") or 0) for one in self.members
                                            if one.is_up and one.linked and one.role == "lease"]

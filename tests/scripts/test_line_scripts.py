@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Waiting, sharing, re-entry: what the scripts of one lease do when more than one wants it."""
 
-from lua_test import EMPTY, EPOCH, REMEMBER_MS, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, \
-    stripe_of, test, text
-from several import ALARM, DESK, Ear, desk_lives, hold_of, line_of, ring, wait
+from lua_test import EMPTY, EPOCH, REMEMBER_MS, STRIPES, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, \
+    stripe_do, stripe_of, test, text
+from several import ALARM, DESK, All, Ear, desk_lives, hold_of, line_of, ring, wait
 
 STORE = Store()
 NOW = 1000000
@@ -40,8 +40,8 @@ def claim(lease, lease_id, hold=None):
     return lease.run("claim", lease_id, hold or hold_of(lease_id), "grant")
 
 
-def leave(lease, lease_id, how="late", hold=None):
-    return lease.run("leave", lease_id, hold or hold_of(lease_id), "grant", how)
+def leave(lease, lease_id, how="late", hold=None, keep=0):
+    return lease.run("leave", lease_id, hold or hold_of(lease_id), "grant", how, keep)
 
 
 def hand_on(lease, may="grant"):
@@ -60,7 +60,7 @@ def holders(lease):
 
 def ends(lease):
     """What the history says: (type, token)."""
-    return [tuple(item.split("\t")[1:3]) for item in text(STORE.redis("LRANGE", lease.history, 0, -1))]
+    return [tuple(item.split("\t")[1:3]) for item in lease.happened()]
 
 
 def only_stripes_are_left(lease, after_ms):
@@ -286,7 +286,7 @@ def leaving_in_every_state():
     lease = held()
     wait(lease, "id-b")
     reply, changes = STORE.changed_by(lambda: leave(lease, "id-b"))
-    check_equal(reply, ["left", 3, "", 1, "ada", 1000], "in line: who holds")
+    check_equal(reply, ["left", 3, "", 1, "ada", 1000, "", 0], "in line: who holds")
     check_equal((line_of(lease), alarm_of(lease), lease.field("w")), ([], None, None))
     check_equal(STORE.unchanged_by(lambda: leave(lease, "id-b")), reply, "not in line any more")
 
@@ -299,7 +299,7 @@ def leaving_in_every_state():
         check_equal(claim(lease, "id-b")[0], "claimed" if how == "late" else "lost", how)
     check_equal(ends(lease)[3:], [("returned", "2"), ("granted", "3")])
 
-    check_equal(leave(begin(), "id-b"), ["left", 0, "", 0, "", 0], "nothing is known of the lease")
+    check_equal(leave(begin(), "id-b"), ["left", 0, "", 0, "", 0, "", 0], "nothing is known of the lease")
 
 
 @test
@@ -314,6 +314,212 @@ def who_leaves_gives_back_a_claimed_hold_only_if_nobody_was_told_of_it():
         hear(lease)
         check_equal(leave(lease, "id-b", "gone")[0], "left" if name == "nobody" else "superseded", name)
         check_equal(lease.look()[2], "free" if name == "nobody" else "held", name)
+
+
+# -- a release where who is first stands
+
+def handed(*waiters, **more):
+    """id-a has released at the desk where id-b is first in line, and the others behind it."""
+    lease = held()
+    for i, lease_id in enumerate(("id-b", *waiters)):
+        wait(lease, lease_id, str(i + 1), **more)
+    reply = lease.release("id-a", desk=DESK)
+    check_equal(reply[0], "handed")
+    return lease, reply
+
+
+def again(lease, lease_id, desk=OTHER_DESK, wid="9", hold=None):
+    return lease.run("again", lease_id, hold or hold_of(lease_id), "grant", desk, wid)
+
+
+@test
+def a_release_grants_to_who_is_first_at_its_own_desk_in_its_own_step_claimed_and_untold():
+    lease = held()
+    wait(lease, "id-b", "1", ttl=60000, meta='{"a":1}'), wait(lease, "id-c", "2")
+    ear = Ear(STORE)
+    check_equal(lease.release("id-a", desk=DESK),
+                ["handed", 4, 2, EPOCH, hold_of("id-b"), "id-b", 60000, 60000, 1, '{"a":1}', "exclusive", "", "1", "id-b", 0])
+    check_equal((ear.heard(), line_of(lease)), ([], ["id-c"]))
+    check_equal((lease.field("c"), lease.field("d"), lease.field("t")), ("", str(NOW + 60000), "2"))
+    check_equal(ends(lease), [("granted", "1"), ("released", "1"), ("granted", "2")])
+    at(59999, DESK)
+    ring(STORE)
+    check_equal((lease.renew("id-b")[0], lease.field("c")), ("renewed", None), "it is a hold")
+    check_equal(lease.release("id-b", desk=DESK)[::12], ["handed", "2"])
+    check_equal((lease.release("id-c", desk=DESK), line_of(lease)), (["released", lease.seq(), ""], []), "nobody waits")
+
+
+@test
+def whoever_else_is_first_is_offered_the_lease():
+    cases = {"at another desk": {"desk": OTHER_DESK}, "shared": {"mode": "shared"}, "permits": {"mode": "permits", "permits": 2},
+             "a long ttl": {"ttl": 60001}, "several": {"all": ["jobs"]}}
+    for name, terms in cases.items():
+        lease, others, desk = held(), terms.pop("all", []), terms.get("desk", DESK)
+        desk_lives(STORE, OTHER_DESK)
+        wait(All(STORE, lease.name, *others) if others else lease, "id-b", "1", **terms)
+        ear = Ear(STORE, desk)
+        reply, many = lease.release("id-a", desk=DESK), "id-b" if "mode" in terms else None
+        check_equal((reply[0], reply[3:], ear.heard()), ("released", [desk, "granted 1"], ["granted 1"]), name)
+        check_equal((lease.field("c", many), lease.field("d", many)), (f"{desk} 1", str(NOW + CLAIM_MS)), name)
+    for may in ("full", "hold-off"):
+        lease = held()
+        wait(lease, "id-b")
+        check_equal((lease.release("id-a", may=may, desk=DESK)[0], line_of(lease)), ("released", ["id-b"]), may)
+    lease = held()
+    wait(lease, "id-b", "1"), at(DESK_MS + 1)  # the lease's ttl is over, too
+    check_equal((lease.release("id-a", desk=DESK)[0], holders(lease), line_of(lease)), ("lost", [], []), "a dead desk")
+    lease = held()
+    wait(lease, "id-b")
+    check_equal((lease.release("id-x", desk=DESK)[0], lease.release("id-a")[0]), ("lost", "released"), "no desk is named")
+
+
+@test
+def what_a_release_has_granted_is_claimed_again_under_its_own_name_and_given_back_until_somebody_was_told():
+    lease, _ = handed("id-c")
+    check_equal(leave(lease, "id-b", "late")[0], "granted")
+    at(100, DESK)
+    for _ in range(2):
+        check_equal(claim(lease, "id-b")[::7], ["claimed", 900], "its time goes on")
+    check_equal((leave(lease, "id-b", "gone")[0], holders(lease)), ("left", ["id-c"]))
+    check_equal(ends(lease)[2:], [("granted", "2"), ("returned", "2"), ("granted", "3")])
+    check_equal(ask(lease, "id-b", desk=DESK, wid="8")[0], "queued", "it never was a hold")
+
+    lease, _ = handed("id-c")
+    check_equal(lease.acquire("id-b", "hold-second-", "id-b")[:5:4], ["replayed", hold_of("id-b")], "a second request")
+    check_equal(leave(lease, "id-b", "gone")[0], "superseded", "it was told")
+    check_equal((claim(lease, "id-b")[0], claim(lease, "id-b", "hold-second-")[0]), ("claimed", "superseded"))
+
+
+@test
+def who_is_asked_for_after_a_lost_reply_has_it_or_stands_in_its_place_elsewhere():
+    lease, _ = handed("id-c", "id-d")
+    desk_lives(STORE, OTHER_DESK)
+    check_equal(again(lease, "id-b")[:5:4], ["claimed", hold_of("id-b")])
+    check_equal((again(lease, "id-c"), line_of(lease)), (["queued", lease.seq()], ["id-c", "id-d"]), "in its place")
+    check_equal(again(lease, "id-c", hold="hold-another")[0], "superseded", "a second request waits there")
+    check_equal((again(lease, "id-x"), line_of(lease)), (["lost", lease.seq(), "unknown"], ["id-c", "id-d"]), "it waits no more")
+    ear = Ear(STORE, OTHER_DESK)
+    check_equal(lease.release("id-b", desk=DESK)[3:], [OTHER_DESK, "granted 9"], "a release that runs late grants nothing there")
+    check_equal((ear.heard(), holders(lease), claim(lease, "id-c")[0]), (["granted 9"], ["id-c"], "claimed"))
+
+    lease = held()
+    wait(lease, "id-b")
+    at(1000, DESK, OTHER_DESK)
+    ear = Ear(STORE, OTHER_DESK)
+    check_equal((again(lease, "id-b")[0], ear.heard()), ("queued", ["granted 9"]), "the lease is free by now")
+
+
+# -- places that outlive their connection
+
+def places(lease):
+    """{lease_id: until when its place is kept}, since NOW."""
+    flat = text(STORE.redis("ZRANGE", f"{lease.stripe}:p:{lease.name}", 0, -1, "WITHSCORES"))
+    return {flat[i]: int(flat[i + 1]) - NOW for i in range(0, len(flat), 2)}
+
+
+def kept(keep=4000, **more):
+    """id-a holds; id-b has left and keeps its place in front of id-c, who waits at OTHER_DESK."""
+    lease = held(ttl=100000)
+    desk_lives(STORE, OTHER_DESK)
+    wait(lease, "id-b", "1", keep=keep, **more), wait(lease, "id-c", "2", desk=OTHER_DESK)
+    check_equal(leave(lease, "id-b", keep=keep), ["left", lease.seq(), "", 1, "ada", 100000, "", keep])
+    check_equal((line_of(lease), places(lease)), (["id-b", "id-c"], {"id-b": keep}))
+    return lease
+
+
+@test
+def a_kept_place_is_offered_the_lease_for_three_seconds_and_never_granted_in_a_releases_step():
+    lease, ear = kept(), Ear(STORE)
+    check_equal((lease.release("id-a", desk=DESK)[0], holders(lease), ear.heard()), ("released", ["id-b"], ["granted 1"]))
+    check_equal((lease.field("d"), line_of(lease), places(lease)), (str(NOW + CLAIM_MS), ["id-c"], {}))
+    at(CLAIM_MS, DESK, OTHER_DESK)
+    check_equal((ring(STORE), holders(lease)), ([lease.name], ["id-c"]))
+    check_equal(ask(lease, "id-b", desk=DESK, wid="3", keep=4000)[0], "queued", "it never was a hold")
+
+    lease = kept()
+    lease.release("id-a", desk=DESK)
+    at(2999, DESK)
+    check_equal(lease.acquire("id-b", "hold-second-", "id-b")[:5:4], ["claimed", "hold-second-"], "it has come back")
+
+
+@test
+def the_same_lease_id_takes_its_place_up_again_at_whatever_desk():
+    lease = kept()
+    check_equal(ask(lease, "id-b")[0], "held", "one who does not wait changes nothing")
+    check_equal(places(lease), {"id-b": 4000})
+    check_equal(lease.acquire("id-b", "hold-second-", "id-b", desk=OTHER_DESK, wid="7", keep=50)[0], "queued")
+    check_equal((line_of(lease), places(lease)), (["id-b", "id-c"], {}))
+    check_equal(lease.release("id-a", desk=OTHER_DESK)[::12], ["handed", "7"], "and it is there")
+
+
+@test
+def a_place_is_kept_for_as_long_as_it_was_asked_for_and_then_passed_over():
+    for when, first in ((3999, "id-b"), (4000, "id-c")):
+        lease = kept()
+        at(when, DESK, OTHER_DESK)
+        lease.release("id-a", desk=DESK)
+        check_equal((holders(lease), places(lease)), ([first], {}), when)
+    lease = kept()
+    wait(lease, "id-d", "3", keep=5000)
+    leave(lease, "id-d", keep=5000)
+    check_equal(lease.acquire("id-b", "hold-second-", "id-b", desk=OTHER_DESK, wid="7")[0], "queued")
+    for when, left in ((4999, ["id-b", "id-c", "id-d"]), (5000, ["id-b", "id-c"])):
+        at(when, DESK, OTHER_DESK)
+        ring(STORE)
+        check_equal((line_of(lease), lease.look()[6]), (left, len(left)), "also while it is held, and behind others")
+
+    lease = held()
+    wait(lease, "id-b", "1")
+    check_equal((leave(lease, "id-b", keep=0)[7], line_of(lease)), (0, []), "it was not asked for")
+
+
+@test
+def a_place_outlives_its_desk_for_as_long_as_that_is_known_to_have_lived():
+    for ends_at, how in ((DESK_MS, "silent"), (-1, "closed")):
+        for late, wanted in ((0, ["id-b"]), (1, ["id-c"])):
+            lease, stripe = held(ttl=100000), DESK[:9]
+            desk_lives(STORE, OTHER_DESK)
+            wait(lease, "id-b", "1", keep=4000), wait(lease, "id-c", "2", desk=OTHER_DESK)
+            if how == "closed":
+                STORE.call("lease/scripts/beat.lua", [stripe, stripe + ":due", DESK], "desk-1", "close")
+            at(ends_at + 4000 - 1 + late, OTHER_DESK)
+            lease.release("id-a", desk=DESK)
+            check_equal(holders(lease), wanted, f"{how}, {late}")
+    lease = held()
+    wait(lease, "id-b", "1", keep=4000)
+    STORE.redis("DEL", DESK)
+    check_equal((lease.release("id-a")[0], holders(lease)), ("released", []), "nobody knows when it lived")
+
+
+@test
+def what_was_granted_to_one_that_has_gone_and_keeps_its_place_is_offered_to_it():
+    lease, _ = handed("id-c", keep=4000)
+    check_equal((leave(lease, "id-b", "gone", keep=4000)[0], lease.field("d")), ("left", str(NOW + CLAIM_MS)))
+    check_equal((holders(lease), lease.renew("id-b")[0], claim(lease, "id-b", "hold-another")[0]), (["id-b"], "lost", "superseded"))
+    at(1000, DESK)
+    check_equal(lease.acquire("id-b", "hold-second-", "id-b")[:5:4], ["claimed", "hold-second-"])
+    check_equal(lease.field("d"), str(NOW + 2000))
+    lease, _ = handed("id-c", keep=4000)
+    leave(lease, "id-b", "gone", keep=4000)
+    at(CLAIM_MS, DESK)
+    check_equal((ring(STORE), holders(lease), ends(lease)[3]), ([lease.name], ["id-c"], ("returned", "2")))
+    lease = held()
+    wait(lease, "id-b", keep=4000)
+    lease.release("id-a")
+    at(1000, DESK)
+    check_equal((leave(lease, "id-b", "gone", keep=4000)[0], lease.field("d")), ("left", str(NOW + CLAIM_MS)), "an offer stays one")
+
+
+@test
+def so_many_places_of_a_lease_are_kept_and_no_more():
+    lease = held(ttl=100000)
+    for i in range(1002):
+        wait(lease, f"id-{i}", "1", keep=60000 if i else 10)
+    check_equal([leave(lease, f"id-{i}", keep=60000)[7] for i in (0, 1)], [10, 60000])
+    STORE.redis("ZADD", f"{lease.stripe}:p:{lease.name}", *(one for i in range(2, 1000) for one in (NOW + 60000, f"id-{i}")))
+    check_equal((leave(lease, "id-1000", keep=60000)[7], len(line_of(lease))), (0, 1001))
+    at(10, DESK)
+    check_equal((leave(lease, "id-1001", keep=60000)[7], len(line_of(lease))), (60000, 1000), "one that is over makes room")
 
 
 @test
@@ -335,10 +541,10 @@ def nothing_is_handed_on_while_grants_are_held_off_or_no_token_may_be_given():
     check_equal(holders(lease), ["id-b"])
     lease = held()
     wait(lease, "id-b")
-    STORE.redis("HSET", lease.stripe, "ceiling", 1)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "ceiling", 1)
     lease.release("id-a")
     check_equal((line_of(lease), alarm_of(lease)), (["id-b"], NOW + 50))
-    STORE.redis("HSET", lease.stripe, "ceiling", TOKEN_LAST)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "ceiling", TOKEN_LAST)
     at(50, DESK)
     check_equal((ring(STORE), holders(lease)), ([lease.name], ["id-b"]))
 
@@ -456,7 +662,7 @@ def the_deadline_of_many_is_that_of_the_next_one_to_end():
     ask(lease, "a", mode="shared", ttl=500), ask(lease, "b", mode="shared", ttl=800)
     check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 500), NOW + 500))
     lease.renew("a", 2000)
-    check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 800), NOW + 800))
+    check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 800), NOW + 500), "early, never late")
     at(800)
     check_equal(lease.sweep()[2:], [1, 1])
     check_equal((holders(lease), STORE.dump()[lease.due][lease.name]), (["a"], NOW + 2000))
@@ -659,7 +865,7 @@ def an_administrator_ends_every_hold_or_the_one_with_the_token():
     check_equal(STORE.unchanged_by(lambda: lease.run("force_release", "grant", 9, "x"))[:1], ["moved-on"])
     check_equal(lease.run("force_release", "grant", 1, "stuck")[::3], ["forced", 1])
     check_equal((ear.heard(), lease.renew("id-a")[::2]), (["granted 1"], ["lost", "unknown"]))
-    check_equal(text(STORE.redis("LRANGE", lease.history, 1, 1))[0].split("\t")[1:3] + ["stuck"], ["forced", "1", "stuck"])
+    check_equal(lease.happened()[1].split("\t")[1:3] + ["stuck"], ["forced", "1", "stuck"])
     check_equal(lease.run("force_release", "grant", "", "")[::3], ["forced", 2], "one that is not claimed, too")
     check_equal(claim(lease, "id-b")[::2], ["lost", "forced"])
     check_equal(lease.run("force_release", "grant", "", "")[::3], ["forced", 0])
@@ -685,12 +891,12 @@ def of_many_the_one_with_the_token_ends_however_many_they_are():
 @test
 def a_void_hold_is_over_whatever_the_clock_does_and_is_ended_as_it_was_found():
     lease = held()
-    STORE.redis("HSET", lease.key, "v", "expired", "y", "1")  # as the gateway says it
+    lease.set(v="expired")  # as the gateway says it
     check_equal((lease.renew("id-a")[::2], lease.look()[2]), (["lost", "expired"], "free"))
-    check_equal((lease.field("v"), lease.field("y")), (None, None))
+    check_equal(lease.field("v"), None)
     lease = begin()
     ask(lease, "id-a", mode="shared"), ask(lease, "id-b", mode="shared")
-    STORE.redis("HSET", f"{lease.stripe}:h:{lease.name}/id-a", "v", "expired", "y", "1")
+    lease.set("id-a", v="expired")
     check_equal((lease.renew("id-a")[::2], holders(lease)), (["lost", "expired"], ["id-b"]))
     check_equal(ask(lease, "id-a", mode="shared")[0], "over")
 
@@ -750,10 +956,16 @@ def a_desk_that_fell_silent_is_swept_away_and_one_that_lives_stays():
         at(ms)
         check_equal(beat(0), "beats")
     for _, keys in desks:
-        STORE.call("lease/scripts/sweep.lua", [keys[0], keys[1], keys[0] + ":l:"], 10, REMEMBER_MS, "grant")
+        STORE.call("lease/scripts/sweep.lua", keys[:2], 10, REMEMBER_MS, "grant")
     there = STORE.dump()
-    check_equal([keys[2] in there for _, keys in desks], [True, False])
-    check_equal((beat(1), beat(0, "close"), beat(0, "close"), beat(0)), ("late", "closed", "closed", "late"))
+    check_equal([keys[2] in there for _, keys in desks], [True, True], "a place may be kept that was there")
+    for ms in (120001, 180002):
+        at(ms)
+        for _, keys in desks:
+            STORE.call("lease/scripts/sweep.lua", keys[:2], 10, REMEMBER_MS, "grant")
+        there = STORE.dump()
+        check_equal([keys[2] in there for _, keys in desks], [ms < 180000, False], ms)
+    check_equal((beat(1), beat(0, "close"), beat(0)), ("late", "closed", "late"))
     STORE.redis("DEL", DESK)
     check_equal(sorted(STORE.dump()), EMPTY)
 
@@ -768,6 +980,20 @@ def alarms_that_are_due_are_told_in_order_and_when_the_next_one_is():
     check_equal(alarm(1)[3], ["b"])
     check_equal(Lease(STORE, "a").run("hand_on", "grant")[0], "handed-on")
     check_equal(sorted(STORE.dump()[ALARM]), ["b", "c"], "of a lease that nobody waits for")
+
+
+@test
+def only_stripes_with_something_to_sweep_are_named_and_naming_them_changes_nothing():
+    begin()
+    look = lambda first=64, index="due": STORE.call("shared/member/scripts/due.lua", [STRIPES[first]], first, 64, index)  # noqa: E731
+    for stripe, index, at in ((63, "due", NOW), (64, "due", NOW), (65, "due", NOW + 1), (66, "gone", NOW - 1), (127, "due", 5)):
+        STORE.redis("ZADD", f"{STRIPES[stripe]}:{index}", at, "a", NOW + 9, "b")
+    check_equal(STORE.unchanged_by(look), ["due", 0, [64, 127]])
+    check_equal((look(64, "gone"), look(0), look(128)), (["due", 0, [66]], ["due", 0, [63]], ["due", 0, []]))
+    STORE.redis("EXPIRE", STRIPES[70], 1000)
+    STORE.redis("DEL", STRIPES[71])
+    STORE.redis("SET", f"{STRIPES[72]}:due", "no index")
+    check_equal(STORE.unchanged_by(look), ["due", 0, [64, 70, 71, 72, 127]], "for the sweep to cure, or to speak of")
 
 
 @test
@@ -798,9 +1024,9 @@ def a_desk_that_nobody_listens_at_does_not_live():
     check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "open")[0], "beats")
     store.ears("PUNSUBSCRIBE", "pawl:{*}:d:*")
     check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "beat")[0], "late")
-    check_equal(store.redis("EXISTS", keys[2]), 0)
-    check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "open")[0], "late")
-    check_equal((store.redis("EXISTS", keys[2]), store.redis("ZCARD", keys[1])), (0, 0))
+    check_equal(text(store.redis("HGET", keys[2], "at")), str(NOW - DESK_MS - 1), "it lived until just now")
+    check_equal(store.call("lease/scripts/beat.lua", [stripe, stripe + ":due", keys[2] + "x"], "D9x", "open")[0], "late")
+    check_equal(store.redis("EXISTS", keys[2] + "x"), 0)
 
 
 main()

@@ -5,7 +5,7 @@ model step by step. PAWL_SEED and PAWL_STEPS repeat one."""
 import os
 import random
 
-from line_model import DESK_MS, LeaseModel, World
+from line_model import DESK_MS, NO_DESK, PLACE_MS, LeaseModel, World
 from lua_test import EMPTY, EPOCH, REMEMBER_MS, Lease, Store, check, check_equal, main, stripe_of, test, text
 from world.redis import Connection
 
@@ -42,7 +42,7 @@ class Walk:
         self.seen = {name: 0 for name in names}  # highest token
         self.asked = {name: [] for name in names}  # (lease_id, name of the hold) of those who wait, or did
         self.given = {name: [] for name in names}  # of those, who was handed it and may claim
-        self.number, self.words, self.desks, self.wids = 0, {}, [], {}
+        self.number, self.words, self.desks, self.wids, self.keeps = 0, {}, [], {}, {}
         self.handed = None  # (desk, message) that the last release was told
         for _ in range(3):
             self.open_desk()
@@ -74,7 +74,7 @@ class Walk:
             self.desks.remove(desk)  # silent from now on
             if self.random.random() < 0.3:
                 check_equal(self.beat(desk, "close")[0], "closed")
-                del self.world.desks[desk]
+                self.world.dies(desk)
             self.open_desk()
         self.beats()
 
@@ -86,7 +86,6 @@ class Walk:
                 self.world.desks[desk] = self.world.now
             else:
                 self.desks.remove(desk)
-                del self.world.desks[desk]
                 self.open_desk()
 
     def time_step(self):
@@ -106,7 +105,7 @@ class Walk:
     def acquire(self, name):
         lease_id = self.random.choice(IDS + list(self.models[name].holds) + list(self.models[name].line))
         more = dict(self.random.choice(KINDS))
-        terms = dict(more, hold=f"hold-{self.unique():07d}", ttl=self.random.choice((100, 1000, 5000)))
+        terms = dict(more, hold=f"hold-{self.unique():07d}", ttl=self.random.choice((100, 1000, 5000, 60000, 60001)))
         if self.random.random() < 0.3:
             terms["delay"] = self.random.choice((50, 400, 2000))
         if self.random.random() < 0.1:
@@ -115,6 +114,8 @@ class Walk:
             dead = [desk for desk in self.world.desks if not self.world.lives(desk)]
             terms["desk"] = self.random.choice(dead if dead and self.random.random() < 0.1 else self.desks)
             terms["wid"] = str(self.unique())
+            if self.random.random() < 0.3:
+                terms["keep"] = self.keeps[lease_id, terms["hold"]] = self.random.choice((50, 4000, 60000))
         ttl, hold = terms["ttl"], terms["hold"]
         wanted = self.models[name].acquire(lease_id, terms)
         if wanted == ["queued"]:
@@ -139,16 +140,30 @@ class Walk:
         lease_id, hold = self.given[name].pop() if self.given[name] and self.random.random() < 0.8 else self.waiter(name)
         return self.told(self.leases[name].run("claim", lease_id, hold, "grant")), self.models[name].claim(lease_id, hold)
 
+    def again(self, name):
+        (lease_id, hold), desk, wid = self.waiter(name), self.random.choice(self.desks), str(self.unique())
+        wanted = self.models[name].again_at(lease_id, hold, desk, wid)
+        self.wids[desk, f"granted {wid}"] = (name, lease_id, hold)
+        return self.told(self.leases[name].run("again", lease_id, hold, "grant", desk, wid)), wanted
+
     def leave(self, name):
         (lease_id, hold), how = self.waiter(name), self.random.choice(("late", "gone"))
-        reply = self.leases[name].run("leave", lease_id, hold, "grant", how)
-        return reply[:1] + reply[3:4], self.models[name].leave(lease_id, hold, how)
+        keep = self.keeps.get((lease_id, hold), 0)
+        reply = self.leases[name].run("leave", lease_id, hold, "grant", how, keep)
+        return reply[:1] + reply[3:4] + reply[7:], self.models[name].leave(lease_id, hold, how, keep)
 
     def release(self, name):
         lease_id, how_many = self.holder(name), self.random.choice(("one", "all"))
-        reply = self.leases[name].release(lease_id, how_many=how_many)
+        first = next(iter(self.models[name].line.values()), {"desk": ""})
+        desk = self.random.choice(self.desks + ["", first["desk"], first["desk"]])
+        reply = self.leases[name].release(lease_id, how_many=how_many, desk=desk)
         self.handed = tuple(reply[3:5]) if len(reply) == 5 and reply[3] else None
-        return [reply[0]] + [one for one in reply[2:3] if one != ""], self.models[name].release(lease_id, how_many == "all")
+        wanted = self.models[name].release(lease_id, how_many == "all", desk)
+        if reply[0] == "handed":
+            self.given[name] = self.given[name][-5:] + [(reply[13], reply[4])]
+            check_equal(self.wids.pop((desk, f"granted {reply[12]}"))[1:], (reply[13], reply[4]))
+            return self.told(reply), wanted
+        return [reply[0]] + [one for one in reply[2:3] if one != ""], wanted
 
     def renew(self, name):
         lease_id, ttl = self.holder(name), self.random.choice((100, 2000))
@@ -182,9 +197,9 @@ class Walk:
             check_equal(self.leases[name].run("hand_on", "grant")[::2], ["handed-on", ""])
             self.models[name].hand_on()
         for name, model in self.models.items():
-            living = [terms for terms in model.line.values() if self.world.lives(terms["desk"])]
+            living = [terms for terms in model.line.values() if model.stands(terms)]
             first = next(iter(model.line.values()), None)
-            check(not (first and self.world.lives(first["desk"]) and model.fits(first)), f"{name}: {first} could have it")
+            check(not (first and model.stands(first) and model.fits(first)), f"{name}: {first} could have it")
             check(model.holds or self.world.now < model.delayed_until or not living or first not in living,
                   f"{name} is free, and {living} wait")
         return 0, 0
@@ -196,7 +211,7 @@ class Walk:
         for one in due:
             if one in self.models:
                 self.models[one].sweep()
-            elif one.startswith(":d:") and not self.world.lives(lease.stripe + one):
+            elif one.startswith(":d:") and self.world.now - self.world.desks.get(lease.stripe + one, 0) > DESK_MS + PLACE_MS:
                 self.world.desks.pop(lease.stripe + one, None)
         return reply[0], "swept"
 
@@ -209,7 +224,7 @@ class Walk:
             _, _, desk, message = text(self.ear._reply())
             if message == "end":
                 break
-            if message != "beat":
+            if message != "beat" and not desk.endswith(NO_DESK):
                 heard.append((desk, message))
             if (desk, message) in self.wids:
                 name, lease_id, hold = self.wids.pop((desk, message))
@@ -239,6 +254,8 @@ class Walk:
         line = keys.get(f"{lease.stripe}:q:{name}", {})
         check_equal([one for one, _ in sorted(line.items(), key=lambda item: (item[1], item[0]))], list(model.line), what)
         check_equal(sorted(keys.get(f"{lease.stripe}:w:{name}", {})), sorted(line), what)
+        check_equal({one: int(at) for one, at in keys.get(f"{lease.stripe}:p:{name}", {}).items()},
+                    {one: terms["until"] for one, terms in model.line.items() if "until" in terms}, what)
         alarm = keys.get(ALARM, {}).get(name)
         check_equal(alarm is not None, bool(line), f"{what}: alarm")
         if line:
@@ -252,13 +269,15 @@ class Walk:
     def check_all(self, what):
         self.check_messages(what)
         keys = self.store.dump("pawl:{*}:*")
+        for stripe in {lease.stripe for lease in self.leases.values()}:
+            keys |= self.store.dump(stripe)
         for name in self.leases:
             self.check_lease(name, keys, what)
 
     # --
 
     def step(self, number):
-        deeds = ((self.acquire, 10), (self.claim, 4), (self.leave, 1.5), (self.release, 4), (self.renew, 2), (self.force, 0.4),
+        deeds = ((self.acquire, 10), (self.claim, 4), (self.again, 1), (self.leave, 1.5), (self.release, 4), (self.renew, 2), (self.force, 0.4),
                  (self.look, 1), (self.list, 0.5), (self.ring, 3), (self.sweep, 1))
         if self.random.random() < 0.25:
             self.time_step()
@@ -275,14 +294,14 @@ class Walk:
 
     def finish(self):
         """All is left and released; nothing stays."""
-        self.world.now += 2 * DESK_MS + 1  # nobody lives
+        self.world.now += 2 * DESK_MS + PLACE_MS + 1  # nobody lives, and no place is kept
         for lease in self.leases.values():
             self.store.at(self.world.now)
             lease.run("force_release", "grant", "", "")
         self.world.now += 60000 + 2000 + REMEMBER_MS + 1
         self.store.at(self.world.now)
         for stripe in {key[:9] for key in text(self.store.redis("KEYS", "pawl:{*:due"))}:
-            self.store.call("lease/scripts/sweep.lua", [stripe, stripe + ":due", stripe + ":l:"], 100, REMEMBER_MS, "grant")
+            self.store.call("lease/scripts/sweep.lua", [stripe, stripe + ":due"], 100, REMEMBER_MS, "grant")
         check_equal(sorted(self.store.dump()), EMPTY)
 
 

@@ -3,7 +3,7 @@
 the store has lost it."""
 
 from intents import ROUTES, Gateway, close, grant, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Holder, Lease, Resource, Store, check, check_equal, main, test
+from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test
 
 STORE = Store()
 NOW, MARKS_MAX, MARKS_KEPT = 1000000, 4096, 3584
@@ -163,7 +163,7 @@ def a_mark_outlives_its_lease_and_a_life_of_the_store():
     STORE.at(NOW + 100000)
     lease.sweep()
     check_equal(lease.field("s"), None)
-    STORE.redis("HSET", lease.stripe, "alive", EPOCH + 1)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "alive", EPOCH + 1)
     refused(gate, lease, one(0), "stale-token", 1)
     refused(gate, lease, one(1, "hold-0000001"), "lease-expired", 1)
 
@@ -239,7 +239,7 @@ def the_marks_of_each_store_are_its_own():
 @test
 def of_its_own_nothing_passes_above_the_ceiling_nor_above_its_epoch_and_of_another_store_anything_does():
     gate, lease = begin(OWN, floor=50)
-    STORE.redis("HSET", lease.stripe, "alive", EPOCH - 1)
+    stripe_do(STORE.redis, "HSET", lease.stripe, "alive", EPOCH - 1)
     for beyond in (one(51), one(51, epoch=EPOCH - 1), one(TOKEN_LAST), one(1, epoch=EPOCH + 1), one(1, epoch=TOKEN_LAST)):
         for mode in ("exclusive", "shared"):
             refused(gate, lease, one(beyond.token, epoch=beyond.epoch, mode=mode), "unissued-token", 0, 0,
@@ -256,7 +256,7 @@ def of_its_own_nothing_passes_above_the_ceiling_nor_above_its_epoch_and_of_anoth
 def lose(epoch):
     """This store has begun a life without proof of being complete."""
     for stripe in STRIPES:
-        STORE.redis("HSET", stripe, "epoch", epoch, "alive", epoch)
+        stripe_do(STORE.redis, "HSET", stripe, "epoch", epoch, "alive", epoch)
     STORE.redis("HSET", RECORD, "epoch", epoch, "lost", epoch)
 
 

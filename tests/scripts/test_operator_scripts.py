@@ -111,7 +111,7 @@ def a_gateway_lives_as_long_as_its_last_pulse_is_fresh_as_for_pawl_store_forget(
                      (NOW + FRESH_MS + 1, "known"), (0, "known")):
         known(lease, *fields, at)
         check_equal(look(lease)[0], word, f"{at}")
-    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/record/fresh.lua").read_text(), re.MULTILINE)
+    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/member/scripts/lib/fresh.lua").read_text(), re.MULTILINE)
     check_equal(int(limit.group(1)), FRESH_MS, "what pawl store forget goes by")
     known(lease, *fields, NOW - 7)
     check_equal(look(lease)[2:], [7, "life-1"])
@@ -155,26 +155,41 @@ def an_incarnation_that_joins_after_the_look_is_not_taken_for_dead():
 @test
 def who_is_in_doubt_is_told_in_the_order_of_names_and_counted_to_the_last():
     lease = begin()
-    me = ("gate-a", "life-2", "hash")
-    check_equal(unchanged("gateways_in_doubt", lease, 9, *me)[2:], [0, [], ""])
+    me = ("gate-a", "life-2", "hash", "")
+    check_equal(unchanged("gateways_in_doubt", lease, 9, *me)[2:], [0, [], "", ""])
     STORE.redis("HSET", DOUBT, "gate-b life-1", "open 3", "gate-a life-2", f"dead {NOW} 5 3", "gate-a life-1", "open 3")
     all_of = [["gate-a", "life-1", "open", ""], ["gate-a", "life-2", "dead", str(NOW)], ["gate-b", "life-1", "open", ""]]
-    check_equal(unchanged("gateways_in_doubt", lease, 9, *me)[2:], [3, all_of, ""])
-    check_equal(unchanged("gateways_in_doubt", lease, 2, *me)[2:], [3, all_of[:2], ""])
+    check_equal(unchanged("gateways_in_doubt", lease, 9, *me)[2:], [3, all_of, "", ""])
+    check_equal(unchanged("gateways_in_doubt", lease, 2, *me)[2:], [3, all_of[:2], "", ""])
 
 
 @test
 def which_routes_are_served_is_told_and_which_ones_a_gateway_has_is_kept_for_those_who_look():
     lease, member = begin(), "pawl:{store}:m:gate-a"
-    ask = lambda *me: STORE.call(script("gateways_in_doubt"), [lease.stripe], 9, *me)  # noqa: E731
+    ask = lambda *me: STORE.call(script("gateways_in_doubt"), [lease.stripe], 9, *me, "")  # noqa: E731
     STORE.redis("HSET", "pawl:{store}", "routes", "served")
     STORE.redis("HSET", member, "incarnation", "life-2")
     for incarnation, table, wanted in (("life-1", "old", None), ("life-2", "", None), ("life-2", "one", "one"),
                                        ("life-1", "old", "one"), ("life-2", "two", "two"), ("life-2", "", "")):
-        check_equal(ask("gate-a", incarnation, table), ["doubt", 0, 0, [], "served"])
+        check_equal(ask("gate-a", incarnation, table), ["doubt", 0, 0, [], "served", ""])
         check_equal(text(STORE.redis("HGET", member, "routes")), wanted, f"{incarnation} {table}")
     ask("gate-b", "life-1", "one")
     check_equal(STORE.redis("EXISTS", "pawl:{store}:m:gate-b"), 0)
+
+
+@test
+def of_the_stores_of_a_gateways_routes_the_first_is_told_whose_marks_are_lost():
+    lease, own, one, two = begin(), text(STORE.redis("HGET", RECORD, "id")).split(":")[1], "A" * 24, "B" * 24
+    ask = lambda: STORE.call(script("gateways_in_doubt"), [lease.stripe], 9, "gate-a", "life-1", "", f"{own} {one} {two}")[5]  # noqa: E731
+    named, word = "pawl:{store}:marks", lambda of: text(STORE.redis("HGET", "pawl:{store}:marks", of))
+    check_equal((ask(), STORE.redis("EXISTS", named)), ("", 0))
+    STORE.redis("HSET", "pawl:{store}", "lost", "7")
+    STORE.redis("HSET", named, one, "6 3 3")  # at a loss of before
+    check_equal((ask(), word(one), word(two), word(own)), (one, "6 3 3", "0 0 0", None))
+    STORE.redis("HSET", named, one, "7 3 3")
+    check_equal((ask(), word(two)), (two, "0 0 0"))
+    STORE.redis("HSET", named, two, "7 1 1")
+    check_equal((ask(), word(one), word(two)), ("", "7 3 3", "7 1 1"))
 
 
 main()

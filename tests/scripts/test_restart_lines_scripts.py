@@ -235,10 +235,10 @@ def a_session_that_nobody_comes_to_is_swept_and_its_holds_with_it():
     new_life("incomplete", members)
     LIFE.at(NOW + TTL)
     for keys in (session.keys, lease.keys) * 3:
-        LIFE.call("lease/scripts/sweep.lua", keys[:2] + [keys[0] + ":l:"], 100, REMEMBER_MS, "grant")
+        LIFE.call("lease/scripts/sweep.lua", keys[:2], 100, REMEMBER_MS, "grant")
     LIFE.at(NOW + TTL + 10 * REMEMBER_MS)
     for keys in (session.keys, lease.keys) * 3:
-        LIFE.call("lease/scripts/sweep.lua", keys[:2] + [keys[0] + ":l:"], 100, REMEMBER_MS, "grant")
+        LIFE.call("lease/scripts/sweep.lua", keys[:2], 100, REMEMBER_MS, "grant")
     left = {key for key in LIFE.dump() if key.count(":") > 1 and not key.startswith("pawl:{store}")}
     check_equal(left, set())
 

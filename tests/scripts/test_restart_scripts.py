@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What every script on a stripe asks first, and what becomes of holds, marks and keys when a new life has begun."""
 
-from lua_test import EPOCH, IDENTITY, REMEMBER_MS, ROOT, STRIPES, Holder, Lease, Resource, check, check_equal, main, test
+from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPES, Holder, Lease, Resource, check, check_equal, main, test
 from members import Life, all_in, company, founder, grant, unchanged_by
 
 LIFE = Life()
@@ -15,7 +15,7 @@ def deeds(lease):
     resource = Resource(lease, "/a")
     return {
         "acquire": lease.acquire, "renew": lease.renew, "release": lease.release, "look": lease.look, "list": lease.list,
-        "sweep": lease.sweep, "ready": lambda: LIFE.call("shared/record/scripts/ready.lua", [lease.stripe]),
+        "sweep": lease.sweep, "ready": lambda: LIFE.call("shared/member/scripts/ready.lua", [lease.stripe]),
         "write": lambda: resource.write(ADA), "remove": lambda: resource.remove(ADA), "read": resource.read,
         "read_fenced": lambda: resource.read_fenced(ADA), "check": lambda: resource.check(ADA), "mark": resource.mark,
         "forget": resource.forget}
@@ -23,9 +23,7 @@ def deeds(lease):
 
 def scripts():
     """Every script that works on a stripe."""
-    found = [path.relative_to(ROOT).as_posix() for folder in ("lease", "gateway", "shared/record")
-             for path in sorted((ROOT / folder / "scripts").glob("*.lua"))
-             if "-- use: shared/record/stripe.lua" in path.read_text(encoding="utf-8").splitlines()]
+    found = [one.path for one in LIFE.library.operations if one.on == "stripe"]
     check(len(found) > 20, found)
     return found
 
@@ -82,7 +80,7 @@ def every_script_runs_for_a_caller_of_this_life_who_has_seen_no_more_than_there_
 @test
 def every_script_refuses_a_caller_of_another_store_or_schema():
     lease, _, _ = begin()
-    for identity in ("5:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
+    for identity in ("8:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
         refused_by_all(lease, "not-ours", identity=identity)
 
 
@@ -91,6 +89,20 @@ def every_script_refuses_a_caller_of_another_life():
     lease, _, _ = begin()
     for epoch in (EPOCH + 1, EPOCH - 1, 0, -EPOCH):
         refused_by_all(lease, "not-admitted", epoch=epoch)
+
+
+@test
+def every_script_refuses_a_caller_of_another_replication_stream():
+    lease, _, _ = begin()
+    for stream in ("0" * 40, LIFE.stream[:-1], LIFE.stream.upper() + "0", "%x+", " "):
+        refused_by_all(lease, "not-admitted", stream=stream)
+    before = LIFE.replid()
+    LIFE.new_stream()  # a copy of another Redis for a moment; nobody was there to see it
+    try:
+        refused_by_all(lease, "not-admitted", stream=before)
+        refused_by_all(lease, "not-admitted", epoch=EPOCH + 1, stream=LIFE.replid())
+    finally:
+        LIFE.stream = LIFE.replid()
 
 
 @test
@@ -107,10 +119,10 @@ def every_script_of_every_stripe_is_refused_while_the_store_is_shut():
     g.pulse()
     refused_by_all(lease, "not-admitted")
     for stripe in STRIPES:
-        check_equal(LIFE.call("shared/record/scripts/ready.lua", [stripe]), ["not-admitted"], stripe)
+        check_equal(LIFE.call("shared/member/scripts/ready.lua", [stripe]), ["not-admitted"], stripe)
     a.pulse(), b.pulse()
     a.admit()
-    check_equal(LIFE.call("shared/record/scripts/ready.lua", [lease.stripe])[0], "ours")
+    check_equal(LIFE.call("shared/member/scripts/ready.lua", [lease.stripe])[0], "ours")
     refused_by_all(lease, "not-admitted", epoch=EPOCH)
 
 

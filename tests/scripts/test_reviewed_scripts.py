@@ -30,7 +30,7 @@ def all_held_by(leases, lease_id):
 
 def history(lease):
     """(what, token, holder) of all that happened, oldest first."""
-    return [tuple(item.split("\t")[1:4]) for item in text(STORE.redis("LRANGE", lease.history, 0, -1))]
+    return [tuple(item.split("\t")[1:4]) for item in lease.happened()]
 
 
 class Session:

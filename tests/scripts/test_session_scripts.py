@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, stripe_of, test, text
 from world.redis import Connection
 
 STORE = Store()
@@ -35,7 +35,7 @@ class Session:
         return self.run("end", secret or self.secret, may, most)
 
     def sweep(self, most=100):
-        return STORE.call("lease/scripts/sweep.lua", [self.stripe, self.stripe + ":due", self.stripe + ":l:"], most,
+        return STORE.call("lease/scripts/sweep.lua", [self.stripe, self.stripe + ":due"], most,
                           REMEMBER_MS, "grant")
 
     def terms(self, **more):
@@ -96,7 +96,7 @@ def state(lease):
 
 
 def unclaimed(lease):
-    return text(STORE.redis("HGET", lease.key, "c"))
+    return lease.field("c")
 
 
 class Ear(Connection):
@@ -113,6 +113,15 @@ def published(action):
     heard = list(iter(ear.message, "end"))
     ear.close()
     return heard
+
+
+@test
+def who_waits_with_a_session_is_offered_the_lease_also_where_it_was_released():
+    session = begin()
+    lease = hold(session)
+    wait(lease, "id-w", "1", session)
+    check_equal(lease.release("id-a", desk=DESK)[::3], ["released", DESK])
+    check_equal(lease.field("c"), f"{DESK} 1")
 
 
 # -- the session by itself
@@ -297,7 +306,7 @@ def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step():
     check_equal(gate.write(Holder(1))[0], "written")
     at(NOW + TTL)
     check_equal(gate.write(Holder(1))[2], "lease-expired")
-    check_equal(text(STORE.redis("HGET", gate.lease.key, "v")), "session")
+    check_equal(gate.lease.field("v"), "session")
 
 
 @test
@@ -467,6 +476,23 @@ def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim():
 
 
 @test
+def what_was_claimed_for_one_that_has_gone_and_keeps_its_place_hangs_on_its_session_as_an_offer():
+    for mode in MODES:
+        session = begin()
+        lease = Lease(STORE, "orders:42")
+        lease.acquire("id-x")
+        wait(lease, session=session, keep=4000, **mode)
+        lease.release("id-x")
+        lease.run("claim", "id-w", "hold-id-w---", "grant")
+        check_equal(lease.run("leave", "id-w", "hold-id-w---", "grant", "gone", 4000)[0], "left", f"{mode}")
+        check_equal((session.held(), STORE.redis("HEXISTS", session.holds, "/orders:42/id-w")), (([], []), 1), f"{mode}")
+        reply = lease.acquire("id-w", "hold-again--", **session.terms(**mode))
+        check_equal((reply[0], reply[7], session.held()), ("claimed", TTL, (["orders:42"], [])), f"{mode}")
+        lease.run("leave", "id-w", "hold-again--", "grant", "gone", 4000)
+        check_equal(session.held(), (["orders:42"], []), f"{mode}: it was told")
+
+
+@test
 def a_grant_that_nobody_claims_leaves_nothing_in_the_session():
     session = begin()
     lease = Lease(STORE, "orders:42")
@@ -582,6 +608,19 @@ def the_end_frees_its_leases_and_hands_them_on_a_few_at_a_time():
 
 
 @test
+def a_record_that_another_release_wrote_is_not_in_the_way_of_the_end():
+    for ends in (lambda session: session.end(), lambda session: session.sweep()):  # pylint: disable=unnecessary-lambda
+        session = begin()
+        leases = [hold(session, f"n{i}") for i in range(3)]
+        leases[1].set(Z="of tomorrow")
+        STORE.at(NOW + TTL)
+        ends(session)
+        session.sweep()
+        check_equal([lease.field("s") for lease in leases], ["session", "held", "session"])
+        check_equal((leases[1].field("Z"), STORE.redis("EXISTS", session.holds)), ("of tomorrow", 0))
+
+
+@test
 def a_lease_for_which_more_wait_than_one_step_serves_is_looked_at_again_at_once():
     session = begin()
     lease = hold(session)
@@ -676,11 +715,11 @@ def a_session_survives_a_restart_that_was_proven_and_ends_with_any_other():
     session = begin()
     lease = hold(session)
     for i in range(256):
-        STORE.redis("HSET", f"pawl:{{{i:02x}}}", "epoch", EPOCH + 1)
+        stripe_do(STORE.redis, "HSET", f"pawl:{{{i:02x}}}", "epoch", EPOCH + 1)
     STORE.redis("HSET", "pawl:{store}", "epoch", EPOCH + 1)
     check_equal((session.renew()[0], state(lease)), ("renewed", ("held", "ada")))
     for i in range(256):
-        STORE.redis("HSET", f"pawl:{{{i:02x}}}", "alive", EPOCH + 1)
+        stripe_do(STORE.redis, "HSET", f"pawl:{{{i:02x}}}", "alive", EPOCH + 1)
     check_equal(session.renew()[::2], ["lost", "store-restarted"])
     check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
     check_equal(lease.renew()[::2], ["lost", "store-restarted"])

@@ -5,10 +5,10 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from lua_test import TOKEN_LAST, Store, check, check_equal, main, test  # noqa: E402
+from lua_test import TOKEN_LAST, Store, check, check_equal, main, record_packed, stripe_do, stripe_fields, test  # noqa: E402
 
 RECORD = "pawl:{store}"
-ID = "5:store-aaaaaaaaaaaaaaaaaa"
+ID = "8:store-aaaaaaaaaaaaaaaaaa"
 EPOCH, BLOCK, FRESH_MS = 7, 1000, 10000
 
 store = Store()
@@ -33,11 +33,13 @@ def record():
 
 
 def stripe(i):
-    return hash_of(f"pawl:{{{i:02x}}}")
+    return stripe_fields(hash_of(f"pawl:{{{i:02x}}}"))
 
 
-def lease_key(name="job"):
-    return f"pawl:{{3f}}:l:{name}"
+def lease(name="job", **parts):
+    """One that nobody holds, in the stripe 3f whatever its name."""
+    known = {"s": "released", "t": 0, "e": EPOCH, "h": "", "i": "", "d": 0} | parts
+    redis("HSET", "pawl:{3f}", f"l:{name}", record_packed(known))
 
 
 def empty(now=1000000):
@@ -55,7 +57,7 @@ def begin(floor=BLOCK):
 
 
 class Service:
-    """What a process does with the scripts of its own, as shared/record/scripts/pulse.lua says."""
+    """What a process does with the scripts of its own, as shared/member/scripts/pulse.lua says."""
 
     all = {}
 
@@ -66,7 +68,7 @@ class Service:
         Service.all[member] = self
 
     def pulse(self):
-        reply = store.run("shared/record/scripts/pulse.lua", [RECORD], ID, self.run, self.id, self.role, self.incarnation,
+        reply = store.run("shared/member/scripts/pulse.lua", [RECORD], ID, self.run, self.id, self.role, self.incarnation,
                           self.epoch, self.beats, self.floor, self.roll, BLOCK, 0, f"pawl-{self.role} {self.id}",
                           "gate-" + self.id, self.seqs, self.passed, "", ",".join(self.listed), "settled", 0, "")
         if reply[0] in ("in", "pending"):
@@ -151,7 +153,7 @@ def scanned(how="look"):
             return top, lease, epoch, ending, wrong
 
 
-def recover(floor, expected="", fresh="5:fresh-aaaaaaaaaaaaaaaaaa", epoch=0, force=""):
+def recover(floor, expected="", fresh="8:fresh-aaaaaaaaaaaaaaaaaa", epoch=0, force=""):
     return run("recover", expected, fresh, floor, epoch, force)
 
 
@@ -277,7 +279,7 @@ def damage_is_told_with_what_is_missing():
     redis("HDEL", "pawl:{ff}", "counter")
     check_equal((seen()["sound"], seen()["absent"]), (0, 0))
     begin()
-    redis("HSET", "pawl:{3f}", "epoch", -EPOCH)
+    stripe_do(redis, "HSET", "pawl:{3f}", "epoch", -EPOCH)
     check_equal((seen()["sound"], seen()["shut"]), (0, 1))
 
 
@@ -289,18 +291,20 @@ def the_highest_token_or_mark_of_any_lease_is_found():
     begin()
     check_equal(scanned(), (0, "", 0, 0, ""))
     for i in range(1500):
-        redis("HSET", f"pawl:{{{i % 256:02x}}}:l:n:{i}", "s", "held", "t", i, "e", EPOCH)
-    redis("HSET", lease_key("a:b:due"), "s", "released", "t", 2000, "e", EPOCH)
+        lease(f"n:{i}", s="held", t=i)
+    lease("a:b:due", t=2000)
     check_equal(scanned(), (2000, "a:b:due", EPOCH, 0, ""))
-    redis("HSET", lease_key("marked"), "s", "expired", "t", 5, "e", EPOCH, "k", 3000, "p", EPOCH + 2)
+    lease("marked", s="expired", t=5, k=3000, p=EPOCH + 2)
     check_equal(scanned(), (3000, "marked", EPOCH + 2, 0, ""))
+    redis("HSET", "pawl:{fe}", "l:of another release", record_packed({"s": "lent", "t": 4000, "e": EPOCH + 3}, "Z"))
+    check_equal(scanned(), (4000, "of another release", EPOCH + 3, 0, ""))
 
 
 @test
 def keys_with_a_ttl_are_counted_and_cured_on_demand():
     begin()
-    redis("HSET", lease_key(), "s", "held", "t", 5, "e", EPOCH)
-    for key in ("pawl:{07}", RECORD, RECORD + ":members", lease_key()):
+    redis("HSET", "pawl:{3f}:k:job/id", "k", "v")
+    for key in ("pawl:{07}", RECORD, RECORD + ":members", "pawl:{3f}:k:job/id"):
         redis("EXPIRE", key, 1000)
     redis("SET", "foreign", 1, "EX", 1000)
     check_equal(scanned()[3], 4)
@@ -312,8 +316,8 @@ def keys_with_a_ttl_are_counted_and_cured_on_demand():
 
 @test
 def a_key_of_the_wrong_type_is_named():
-    of_a_lease = [f"pawl:{{3f}}:{letter}:job" for letter in "hxnqwkefdsy"]
-    for key in ("pawl:{3f}", RECORD, RECORD + ":members", RECORD + ":alarm", "pawl:{3f}:due", lease_key("job:gone"), *of_a_lease):
+    of_a_lease = [f"pawl:{{3f}}:{letter}:job" for letter in "xnqwkefdsy"]
+    for key in ("pawl:{3f}", RECORD, RECORD + ":members", RECORD + ":alarm", "pawl:{3f}:due", "pawl:{3f}:w:job:gone", *of_a_lease):
         begin()
         redis("DEL", key)
         redis("SET", key, "x")
@@ -360,21 +364,21 @@ def a_skeleton_waits_for_the_floor_of_everybody_that_is_listed():
 @test
 def a_skeleton_is_made_anew_only_while_nobody_has_come_to_it():
     empty()
-    run("skeleton", "5:mistyped", 1700000000, "gate-x")
+    run("skeleton", "8:mistyped", 1700000000, "gate-x")
     check_equal(run("skeleton", ID, 1600000000, "gate-y"), ["made"])
     check_equal((record()["id"], record()["gate"], record()["epoch"], stripe(7)["id"]), (ID, "gate-y", "1700000000", ID))
     Service("one").pulse()
-    refused(lambda: run("skeleton", "5:mistyped", 1700000000, "gate-z"), "exists", ID)
+    refused(lambda: run("skeleton", "8:mistyped", 1700000000, "gate-z"), "exists", ID)
 
 
 @test
 def a_skeleton_is_refused_where_any_part_of_a_store_is():
     begin()
-    refused(lambda: run("skeleton", "5:other", 1, "gate-x"), "exists", ID)
+    refused(lambda: run("skeleton", "8:other", 1, "gate-x"), "exists", ID)
     for left in (["HSET", "pawl:{3f}", "counter", 9], ["HSET", RECORD, "epoch", 9], ["SADD", RECORD + ":members", "one"]):
         empty()
         redis(*left)
-        refused(lambda: run("skeleton", "5:other", 1, "gate-x"), "exists", "")
+        refused(lambda: run("skeleton", "8:other", 1, "gate-x"), "exists", "")
 
 
 # -- recover
@@ -421,7 +425,7 @@ def the_epoch_rises_above_everything_that_is_known():
     for setup in (["HSET", RECORD, "epoch", 90], ["HSET", "pawl:{3f}", "epoch", -90], ["HSET", "pawl:{3f}", "alive", 90],
                   ["HSET", RECORD, "alive", 90], ["HSET", RECORD + ":m:one", "repoch", 90]):
         begin()
-        redis(*setup)
+        stripe_do(redis, *setup)
         check_equal(recover(5000)[:2], ["recovered", 91], str(setup))
     begin()
     check_equal(recover(5000, epoch=99)[:2], ["recovered", 100])
@@ -433,7 +437,7 @@ def a_floor_below_anything_that_the_store_knows_is_refused():
                   ["HSET", RECORD, "ceiling", 6000], ["HSET", RECORD + ":m:one", "floor", 6000],
                   ["HSET", RECORD + ":m:one", "rfloor", 6000], ["HSET", RECORD + ":m:one", "rpassed", 6000]):
         begin()
-        redis(*setup)
+        stripe_do(redis, *setup)
         refused(lambda: recover(5999), "too-low", 6000)
         check_equal(recover(6000)[0], "recovered", str(setup))
 
@@ -457,7 +461,7 @@ def a_store_without_a_living_lease_service_is_recovered_without_force():
 @test
 def another_store_is_not_recovered():
     begin()
-    refused(lambda: recover(5000, expected="5:other"), "another", ID)
+    refused(lambda: recover(5000, expected="8:other"), "another", ID)
     check_equal(recover(5000, expected=ID)[0], "recovered")
     empty()
     redis("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
@@ -478,8 +482,8 @@ def missing_parts_are_made_and_numbers_that_are_none_are_replaced():
 @test
 def an_empty_redis_is_recovered_under_the_given_identity():
     empty()
-    check_equal(recover(TOKEN_LAST, fresh="5:mine", epoch=1700000000), ["recovered", 1700000001, "5:mine", 0, TOKEN_LAST])
-    check_equal((stripe(0)["id"], stripe(0)["counter"], record()["ceiling"]), ("5:mine", str(TOKEN_LAST), str(TOKEN_LAST)))
+    check_equal(recover(TOKEN_LAST, fresh="8:mine", epoch=1700000000), ["recovered", 1700000001, "8:mine", 0, TOKEN_LAST])
+    check_equal((stripe(0)["id"], stripe(0)["counter"], record()["ceiling"]), ("8:mine", str(TOKEN_LAST), str(TOKEN_LAST)))
     check_equal(hash_of(RECORD + ":doubt"), {"whichever_it_was whichever_it_was": "open 1700000001"})  # who had sent what nobody knows
     check(seen()["sound"])
 
@@ -488,9 +492,9 @@ def an_empty_redis_is_recovered_under_the_given_identity():
 def a_process_of_before_cannot_go_on_after_recovery():
     one, _ = two_services()
     keys = ["pawl:{3f}"]
-    check_equal(store.run("shared/record/scripts/ready.lua", keys, ID, EPOCH, 0, 0)[0], "ours")
+    check_equal(store.run("shared/member/scripts/ready.lua", keys, *store.own_arguments(ID, EPOCH, 0, 0))[0], "ours")
     recover(5000, force="force")
-    check_equal(store.run("shared/record/scripts/ready.lua", keys, ID, EPOCH, 0, 0), ["not-admitted"])
+    check_equal(store.run("shared/member/scripts/ready.lua", keys, *store.own_arguments(ID, EPOCH, 0, 0)), ["not-admitted"])
     check_equal(one.comes().epoch, EPOCH + 1, "it comes anew")
 
 
@@ -503,11 +507,11 @@ def a_member_that_is_gone_is_forgotten_and_leaves_the_list():
     store.at(1000000 + FRESH_MS + 1)
     one.pulse()
     roll = int(record()["roll"])
-    check_equal(run("forget", "two"), ["forgotten", "lease", "pawl-lease two"])
+    check_equal(run("forget_member", "two"), ["forgotten", "lease", "pawl-lease two"])
     check_equal((hash_of(RECORD + ":m:two")["state"], int(record()["roll"])), ("forgotten", roll + 1))
     listed = one.pulse()[6]
     check_equal([line.split()[1] for line in listed], ["one"])
-    refused(lambda: run("forget", "two"), "already")
+    refused(lambda: run("forget_member", "two"), "already")
 
 
 @test
@@ -515,7 +519,7 @@ def the_floor_of_a_forgotten_lease_service_is_not_waited_for():
     one, _ = two_services()
     store.at(1000000 + FRESH_MS + 1)
     one.pulse()
-    run("forget", "two")
+    run("forget_member", "two")
     one.pulse()
     one.run = "b" * 40
     check_equal(one.pulse()[0], "gated")
@@ -528,7 +532,7 @@ def a_forgotten_process_that_comes_back_is_not_let_in():
     one, two = two_services()
     store.at(1000000 + FRESH_MS + 1)
     one.pulse()
-    run("forget", "two")
+    run("forget_member", "two")
     check_equal(two.pulse(), ["forgotten"])
 
 
@@ -536,7 +540,7 @@ def a_forgotten_process_that_comes_back_is_not_let_in():
 def who_pulsed_lately_is_not_forgotten():
     two_services()
     store.at(1000000 + FRESH_MS)
-    refused(lambda: run("forget", "two"), "fresh", FRESH_MS)
+    refused(lambda: run("forget_member", "two"), "fresh", FRESH_MS)
 
 
 @test
@@ -545,23 +549,23 @@ def nobody_is_forgotten_while_the_store_is_gated():
     one.run = "b" * 40
     one.pulse()
     store.at(1000000 + FRESH_MS + 1)
-    refused(lambda: run("forget", "two"), "gated")
+    refused(lambda: run("forget_member", "two"), "gated")
     begin()
     redis("HSET", RECORD, "run", "b" * 40)
     store.at(1000000 + FRESH_MS + 1)
-    refused(lambda: run("forget", "one"), "gated")
+    refused(lambda: run("forget_member", "one"), "gated")
     begin()
     redis("DEL", "pawl:{3f}")
-    refused(lambda: run("forget", "one"), "gated")
+    refused(lambda: run("forget_member", "one"), "gated")
 
 
 @test
 def the_last_lease_service_is_not_forgotten():
     two_services()
     store.at(1000000 + FRESH_MS + 1)
-    refused(lambda: run("forget", "two"), "last")
+    refused(lambda: run("forget_member", "two"), "last")
     begin()
-    refused(lambda: run("forget", "one"), "last")
+    refused(lambda: run("forget_member", "one"), "last")
 
 
 @test
@@ -570,9 +574,9 @@ def a_lease_service_is_not_forgotten_while_the_floor_of_the_living_one_is_too_lo
     store.at(1000000 + FRESH_MS + 1)
     one.pulse()
     redis("HSET", RECORD + ":m:one", "floor", BLOCK - 1)
-    refused(lambda: run("forget", "two"), "last")
+    refused(lambda: run("forget_member", "two"), "last")
     redis("HSET", RECORD + ":m:one", "floor", BLOCK)
-    check_equal(run("forget", "two")[0], "forgotten")
+    check_equal(run("forget_member", "two")[0], "forgotten")
 
 
 @test
@@ -583,7 +587,7 @@ def a_gateway_is_forgotten_even_with_no_lease_service_alive():
     one.pulse()
     one.pulse()
     store.at(1000000 + FRESH_MS + 1)
-    check_equal(run("forget", "gate"), ["forgotten", "gateway", "pawl-gateway gate"])
+    check_equal(run("forget_member", "gate"), ["forgotten", "gateway", "pawl-gateway gate"])
 
 
 @test
@@ -594,9 +598,9 @@ def a_newcomer_that_never_came_in_is_forgotten_only_while_another_is_in():
     check_equal(seen().members["late"]["state"], "pending")
     store.at(1000000 + FRESH_MS + 1)
     store.redis("HSET", RECORD + ":m:one", "state", "out")
-    check_equal(run("forget", "late"), ["last"])
+    check_equal(run("forget_member", "late"), ["last"])
     store.redis("HSET", RECORD + ":m:one", "state", "in")
-    check_equal(run("forget", "late")[0], "forgotten")
+    check_equal(run("forget_member", "late")[0], "forgotten")
 
 
 @test
@@ -607,8 +611,8 @@ def forgetting_begins_a_new_epoch_in_which_every_hold_lives_on():
     Service("gate", "gateway").pulse()
     epoch, alive = int(record()["epoch"]), record()["alive"]
     store.at(1000000 + FRESH_MS + 1)
-    check_equal(run("forget", "gate")[0], "forgotten")
-    check_equal((int(record()["epoch"]), record()["alive"], hash_of("pawl:{07}")["epoch"]),
+    check_equal(run("forget_member", "gate")[0], "forgotten")
+    check_equal((int(record()["epoch"]), record()["alive"], stripe(7)["epoch"]),
                 (epoch + 1, alive, str(epoch + 1)))
     check_equal((hash_of(RECORD + ":m:one")["epoch"], one.pulse()[0]), (str(epoch + 1), "in"))
 
@@ -616,11 +620,11 @@ def forgetting_begins_a_new_epoch_in_which_every_hold_lives_on():
 @test
 def whoever_is_not_a_member_is_not_forgotten():
     two_services()
-    refused(lambda: run("forget", "three"), "unknown")
+    refused(lambda: run("forget_member", "three"), "unknown")
     empty()
-    refused(lambda: run("forget", "one"), "empty")
+    refused(lambda: run("forget_member", "one"), "empty")
     redis("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
-    refused(lambda: run("forget", "one"), "another", "store-1")
+    refused(lambda: run("forget_member", "one"), "another", "store-1")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ import random
 import signal
 import threading
 import time
-import zlib
 
 from world import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world.record import stripe_key
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")
@@ -57,13 +57,13 @@ def holder(name):
 
 
 def key(name, kind):
-    return f"pawl:{{{zlib.crc32(name.encode()) & 0xFF:02x}}}:{kind}:{name}"
+    return f"{stripe_key(name)}:{kind}:{name}"
 
 
 def has_tokens(name):
     """A stopped instance keeps the ceiling where it is, for some seconds."""
-    counter, ceiling = WORLD.redis("HMGET", key(name, "l").split(":l:")[0], "counter", "ceiling")
-    return int(counter) + 10 < int(ceiling)
+    counter, life = WORLD.redis("HMGET", stripe_key(name), "counter", "life")
+    return int(counter) + 10 < int(life.split(b" ")[4])
 
 
 def nothing_is_left_of_the_lines(wanted):
@@ -343,7 +343,8 @@ def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
         for grant in granted(wanted, client=world.lease, lease_id=lease_id(f"t{turn}")):
             most[grant["lease"]] = grant["token"]
             release(grant["lease"], f"t{turn}", world.lease)
-    world.redis("HSET", key("pay:2", "l").split(":l:")[0], "counter", 0)
+    world.redis("HSET", stripe_key("pay:2"), "counter", 0)
+    world.redis("HDEL", stripe_key("pay:2"), "l:pay:2")  # the record would tell
     answers = []
 
     def again():

@@ -11,6 +11,7 @@ import shlex
 import signal
 import socket
 import stat
+import shutil
 import subprocess
 import sys
 import termios
@@ -115,6 +116,15 @@ def help_of_every_command_begins_with_examples():
 
 
 @test
+def pawl_drill_runs_the_drill_or_names_the_package_that_has_it():
+    check_in("flushall ", pawl("drill", "--list").stdout)
+    alone = shutil.copy(PAWL, os.path.join(world.folder, "alone"))
+    done = subprocess.run([alone, "drill", "--list"], env=environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    check_equal((done.returncode, done.stdout, done.stderr),
+                (78, "", "pawl: pawl-drill is not installed: the package pawl-lab has it\n"))
+
+
+@test
 def version_is_told():
     check(re.fullmatch(r"pawl \d+\.\d+\.\d+\S*\n", pawl("--version").stdout), pawl("--version").stdout)
 
@@ -163,7 +173,11 @@ def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
     check_in("PAWL_HOLDR", error)
     check_in("did you mean PAWL_HOLDER", error)
     pawl("ls", status=78, PAWL_XYZZY="")
-    pawl("ls", PAWL_REDIS="redis://127.0.0.1:1", PAWL_KEYS="keys", PAWL_LOG_LEVEL="info")
+    for daemon in ("pawl-lease", "pawl-gateway"):
+        usage = subprocess.run([BUILD / daemon, "--help"], capture_output=True, text=True, check=True).stdout
+        flags = set(re.findall(r"^  --([\w-]+)", usage, re.M)) - {"help", "version", "check-config", "init-store"}
+        check("redis" in flags, usage)
+        pawl("ls", **{"PAWL_" + flag.upper().replace("-", "_"): "x" for flag in flags})
     pawl("ls", status=64, PAWL_OUTPUT="yaml")
 
 
@@ -509,8 +523,11 @@ def a_wait_whose_answer_does_not_come_is_unknown_and_each_attempt_waits_for_what
 @test
 def the_second_attempt_waits_for_less():
     """An attempt that ends without an answer after a while has used up that part of the wait."""
-    server = Server(lambda request: wait_until(lambda: time.monotonic() - begun > 0.3, "0.3 s have passed") and None)
-    begun = time.monotonic()
+    def late_at_first(_request):
+        come = time.monotonic()
+        if len(server.requests) == 1:
+            wait_until(lambda: time.monotonic() - come > 0.3, "0.3 s have passed")
+    server = Server(late_at_first)
     pawl("acquire", "a", "-w", "10m", status=69, PAWL_LEASE_URL=server.url)
     waits = [json.loads(request.partition(b"\r\n\r\n")[2])["wait_ms"] for request in server.requests[:2]]
     check(waits[1] <= waits[0] - 100, waits)
@@ -526,6 +543,18 @@ def a_wait_that_is_longer_than_one_request_may_be_asks_again():
     grant = acquired(name, "-w", "2h", PAWL_LEASE_URL=server.url)
     asks = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests]
     check_equal([(ask["lease_id"], ask["wait_ms"]) for ask in asks], [(grant["lease_id"], 600000)] * 3)
+
+
+@test
+def a_list_whose_cursors_go_round_in_a_circle_ends_with_an_error():
+    for again in (1, 3, 40):
+        def page(request, again=again):
+            come = len(server.requests)
+            turn = come if come < 5 else 5 + (come - 5) % again
+            return response(200, json.dumps({"items": [], "next_cursor": f"cursor{turn}"}).encode())
+        server = Server(page)
+        check_in("a cursor twice", pawl("ls", status=70, PAWL_LEASE_URL=server.url).stderr)
+        check(len(server.requests) < 16 + 4 * again, f"{len(server.requests)} pages")
 
 
 @test
@@ -569,7 +598,7 @@ def shared_permits_and_lock_delay_are_asked_for():
     acquired(name, "--ttl", "100ms", "--lock-delay", "10m")
     wait_until(lambda: world.look(name)["state"] == "delayed", "it is delayed after the loss")
     for words in (["--mode", "permits"], ["--mode", ""], ["--permits", "0"], ["--permits", "2", "--mode", "shared"],
-                  ["--permits", "1000001"], ["--wait", "0s"], ["-w", "30"], ["--lock-delay", "11m"]):
+                  ["--permits", "1000001"], ["--wait", "0s"], ["-w", "30"], ["--lock-delay", "11m"], ["--keep-place", "61s"]):
         pawl("acquire", world.name(), *words, status=64)
 
 

@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 from world import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
 from world.cli import PAWL, Cli  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
+from world.relay import pump  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
 
 world = World()
@@ -42,22 +43,8 @@ class Front:
             far = socket.create_connection((world.lease_daemon.host, world.lease_daemon.port))
             with self.lock:
                 self.open.append((near, far))
-            threading.Thread(target=self._pump, args=(near, far, True), daemon=True).start()
-            threading.Thread(target=self._pump, args=(far, near, False), daemon=True).start()
-
-    def _pump(self, source, sink, requests):
-        try:
-            while piece := source.recv(65536):
-                if not self.mute or requests:
-                    sink.sendall(piece)
-                (self.requests if requests else self.answers).append(piece)
-        except OSError:
-            pass
-        for one in (source, sink):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            threading.Thread(target=pump, args=(near, far, self.requests.append), daemon=True).start()  # before anything can come of it
+            threading.Thread(target=pump, args=(far, near, lambda _: not self.mute, self.answers.append), daemon=True).start()
 
     def cut(self):
         with self.lock:

@@ -80,7 +80,7 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
         if command == "store":
             continue
         check_equal(set(words(command, "--")), flags_of(command), command)
-    check_equal(words("store", ""), ["status", "recover", "forget", "marks"])
+    check_equal(words("store", ""), ["status", "recover", "forget", "marks", "history"])
     for command in words("store", ""):
         check_equal(set(words("store", command, "--")), flags_of("store", command), command)
     check_equal(set(words("--")), {"--lease-url", "--gateway-url", "--help"})

@@ -12,6 +12,7 @@ import time
 from world import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
     run_daemon, test, wait_until
 from world.client import Closed
+from world.record import record_of
 
 WORLD = World()
 BOTH = ("pawl-lease", "pawl-gateway")
@@ -53,7 +54,7 @@ def help_begins_with_examples_and_names_every_flag():
         check_in(name, done.stdout[:200])
         check(done.stdout.index("curl") < done.stdout.index("--threads"), "no example before the flags")
         for flag in ("listen", "redis", "keys", "threads", "log-format", "log-level", "config", "check-config",
-                     "allow-unsafe-redis", "allow-anonymous", "store-timeout", "remember", "max-connections", "max-body-memory"):
+                     "allow-unsafe-redis", "allow-anonymous", "store-timeout", "remember", "max-connections", "max-body-memory", "header-max"):
             check_in("--" + flag, done.stdout)
     check_in("--init-store", run_daemon("pawl-lease", "--help").stdout)
     check_in("--max-body", run_daemon("pawl-gateway", "--help").stdout)
@@ -119,14 +120,14 @@ def a_value_that_does_not_fit_is_an_error_that_names_the_flag():
              ("threads", ["0", "65", "x", "", "1.5", "-1"]), ("store-timeout", ["9ms", "61s", "x", "-1s", "1 s", ""]),
              ("remember", ["999ms", "2d", "x"]), ("log-format", ["xml", ""]), ("log-level", ["loud", "DEBUG"]),
              ("max-connections", ["0", "x"]), ("redis", ["http://x", "redis://", "unix://", "x", "redis://h:99999", ""]),
-             ("max-body-memory", ["1", "x", "-5"])]
+             ("max-body-memory", ["1", "x", "-5"]), ("header-max", ["1023", "33KiB", "x"])]
     for flag, values in table:
         for value in values:
             done = check_config("pawl-lease", "--" + flag, value)
             check_equal(done.returncode, CONFIG, f"--{flag} {value!r}: {done}")
             check_in(flag if flag != "redis" else "", done.stderr, f"--{flag} {value!r}")
     for flag, value in (("store-timeout", "250ms"), ("store-timeout", "2500"), ("remember", "10m"), ("remember", "1d"),
-                        ("max-body-memory", "64KiB"), ("redis", "redis://localhost:6379/3"), ("listen", "[::1]:0")):
+                        ("max-body-memory", "64KiB"), ("header-max", "1KiB"), ("redis", "redis://localhost:6379/3"), ("listen", "[::1]:0")):
         passes(check_config("pawl-lease", "--" + flag, value))
 
 
@@ -262,7 +263,7 @@ def what_is_open_is_answered_and_what_comes_after_is_told_to_go_elsewhere():
         check_equal(first.answer("POST", "/v1/leases/a").status, 201)
         check_equal(daemon.end(), 0)
         check(time.monotonic() - begun < 5, "it took too long")
-        check_equal(redis("HGET", redis("KEYS", "*:l:a")[0], "s"), b"held")
+        check_equal(record_of(redis, "a")["s"], "held")
         redis.close()
 
 
@@ -503,6 +504,29 @@ def no_label_comes_from_a_client():
     text = WORLD.lease("GET", "/metrics").body.decode()
     check("no-such" not in text, "a path is in the metrics")
     check(len(text) < 64000, "the metrics grow")
+
+
+@test
+def services_that_nobody_asks_run_25_scripts_a_second_at_most_and_write_only_heartbeats():
+    world = World()
+
+    def counted():
+        told = world.redis("INFO", "commandstats").decode()
+        return {name: int(count) for name, count in re.findall(r"^cmdstat_(\S+):calls=(\d+)", told, re.M)}
+
+    def scripts_a_second():
+        begun, before = time.monotonic(), counted()
+        wait_until(lambda: time.monotonic() >= begun + 3, "three seconds are over")
+        calls = {name: count - before.get(name, 0) for name, count in counted().items()}
+        check(not any(calls.get(name) for name in ("persist", "zadd", "zrem", "del")), f"written: {calls}")
+        return sum(count for name, count in calls.items() if name.startswith("fcall")) / (time.monotonic() - begun)
+
+    both = scripts_a_second()
+    world.gateway_daemon.end()
+    lease = scripts_a_second()
+    print(f"# scripts a second: a lease service {lease:.1f}, a gateway beside it {both - lease:.1f}", flush=True)
+    world.close()
+    check(lease <= 25 and both - lease <= 25, f"{lease} and {both - lease}")
 
 
 main(WORLD.close)

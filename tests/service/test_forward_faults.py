@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A gateway that is killed, or stopped for longer than every grace and heartbeat, at each state that an intent can have.
 
-The states, and how a request is brought there (gateway/forward.h):
+The states, and how a request is brought there (gateway/forward/forward.h):
 
   asked      its admission is on its way to the store
   recorded   the store says "sending", the gateway does not know it yet: nothing has left
@@ -26,7 +26,7 @@ from world.upstream import Upstream, route, routes_file
 
 EACH = 20
 STATES = ("asked", "recorded", "queued", "sent", "answered", "unknown")
-BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/record/fresh.lua)
+BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/member/scripts/lib/fresh.lua)
 GRACE_MS = 1000
 
 

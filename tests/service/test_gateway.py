@@ -7,6 +7,7 @@ import re
 import urllib.parse
 
 from world import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
+from world.record import record_of
 
 # Waits the documented way; the second gateway polls as by default (docs/decisions/0007).
 WORLD = World(gateway_flags=["--suspend-always"])
@@ -68,11 +69,10 @@ def checked(name, token, query="", method="GET"):
 
 def state(name):
     """Everything that a refusal must not change."""
-    whole = {}
-    for kind in ("l", "r"):
-        for key in WORLD.redis("KEYS", f"pawl:*:{kind}:{name}*"):
-            flat = WORLD.redis("HGETALL", key)
-            whole[key] = dict(zip(flat[::2], flat[1::2]))
+    whole = {b":l:" + name.encode(): record} if (record := record_of(WORLD.redis, name)) else {}
+    for key in WORLD.redis("KEYS", f"pawl:*:r:{name}*"):
+        flat = WORLD.redis("HGETALL", key)
+        whole[key] = dict(zip(flat[::2], flat[1::2]))
     return whole
 
 

@@ -8,6 +8,7 @@ import time
 import zlib
 
 from world import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world.record import record_of
 
 WORLD = World("--log-level", "debug", "--log-format", "json")
 NEVER = "x" * 22  # a lease_id that holds nothing
@@ -501,10 +502,10 @@ def the_sweep_ends_what_expired_and_nothing_of_a_lease_stays_after_it_was_rememb
     world.acquire(expiring, ttl_ms=100)
     grant = world.acquire(leaving)
     world.release(leaving, grant)
-    record = f"pawl:{{28}}:l:{expiring}"
-    wait_until(lambda: world.redis("HGET", record, "s") == b"expired", "the sweep has ended it, though nobody looked")
-    check_equal(world.redis("HGET", record, "m"), None)
-    wait_until(lambda: not world.redis("KEYS", "*gone:*"), "the sweep has forgotten both, with all that was kept of them")
+    wait_until(lambda: record_of(world.redis, expiring).get("s") == "expired", "the sweep has ended it, though nobody looked")
+    check_equal(record_of(world.redis, expiring).get("o"), None, "its holder")
+    wait_until(lambda: not (record_of(world.redis, expiring) or record_of(world.redis, leaving) or world.redis("KEYS", "*gone:*")),
+               "the sweep has forgotten both, with all that was kept of them")
     indexes = world.redis("KEYS", "*:due")
     members = [member for key in indexes for member in world.redis("ZRANGE", key, 0, -1) if not member.startswith(b":d:")]
     check_equal(members, [])

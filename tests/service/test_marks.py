@@ -52,6 +52,16 @@ def of_other(world, token, epoch=100, lease="other:1"):
     return signed_token(world.keys, lease, token, epoch, store=OTHER)
 
 
+def ready(world):
+    answer = world.gateway("GET", "/readyz")
+    check_equal(answer.status, 200, repr(answer))
+    return answer.json
+
+
+def doctor(world, status):
+    return world.pawl("doctor", "--redis", world.redis.url, "--keys", world.keys_file, status=status).stdout
+
+
 def write_goes_through(world, target, token):
     wait_until(lambda: send(world, target, token).status == 200, f"{target} goes on")
 
@@ -108,12 +118,20 @@ def after_a_loss_no_token_of_before_passes_by_mark():
         refused(send(world, "/own/1", before["fencing_token"]), 412, "stale-token")
     elsewhere = signed_token(world.keys, "own:7", 1, old["epoch"])  # a lease of which nothing at all is known
     refused(send(world, "/own/7", elsewhere), 412, "lease-expired")
+    told = wait_until(lambda: ready(world)["checks"].get("mark") and ready(world), "it is told before anybody is refused")
+    check_equal(told["checks"], {"store": "ok", "mark": "marks-lost"})
+    remedy = f"pawl store marks --of {OTHER} --at EPOCH.TOKEN"
+    for text in (told["detail"], doctor(world, 1), store(world, "status").stdout):
+        check_in(remedy, text)
     refused(send(world, "/other/1", of_other(world, 39)), 503, "marks-lost")
     answer = send(world, "/other/1", of_other(world, 900, ABSURD))
     refused(answer, 503, "marks-lost")
     check_in("pawl store marks --of STORE --at EPOCH.TOKEN", answer.json["detail"])
     check_in("verdict=refused; reason=marks-lost; token=900", answer.header("Fencing-Status"))
     check_in("nothing below token 41 of epoch 100", store(world, "marks", "--of", OTHER, "--at", "100.41").stdout)
+    wait_until(lambda: ready(world)["checks"] == {"store": "ok"}, "it is over")
+    for text in (doctor(world, 0), store(world, "status").stdout):
+        check("marks" not in text, text)
     refused(send(world, "/other/1", of_other(world, 40)), 412, "stale-token")
     check_equal(send(world, "/other/1", of_other(world, 41)).status, 200)
     check_in("was named before", store(world, "marks", "--of", OTHER, "--at", "100.40", status=1).stderr)

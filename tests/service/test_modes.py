@@ -340,7 +340,7 @@ def a_hold_remembers_a_thousand_keys_and_takes_no_more():
     name, lease_id = WORLD.name(), fresh_id()
     granted(ask(name, "first", lease_id=lease_id))
     stripe = f"pawl:{{{zlib.crc32(name.encode()) & 0xFF:02x}}}"
-    keys = f"{stripe}:k:{name}/{lease_id}"
+    keys = f"{stripe}:k:{name}/{WORLD.digest(lease_id)}"
     check_equal(WORLD.redis("HLEN", keys), 1)
     WORLD.redis("HSET", keys, *[part for i in range(998) for part in (f"other-{i}", "1 x")])
     granted(ask(name, "last", lease_id=lease_id, reentrant=True), 200, holds=2)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -50,6 +51,20 @@ def all_ready(*clients):
     return all(client("GET", "/readyz").status == 200 for client in clients)
 
 
+def metric_of(client, name):
+    return re.search(rf"^{name} (\d+)$", client("GET", "/metrics").body.decode(), re.MULTILINE).group(1)
+
+
+def members_of(world):
+    return {member.decode() for member in world.redis("SMEMBERS", "pawl:{store}:members")}
+
+
+def is_admitted(world):
+    """The stream that goes on now, not one of before."""
+    run, gate = world.redis("HMGET", "pawl:{store}", "run", "gate")
+    return gate == b"" and run.decode().endswith(replication(world.redis, "master_replid"))
+
+
 def is_copied(redis):
     return replication(redis, "role") == "slave" and replication(redis, "master_link_status") == "up"
 
@@ -88,7 +103,7 @@ def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts(
     for _ in range(2):
         copy("REPLICAOF", "127.0.0.1", port)
         wait_until(lambda: is_copied(copy), "the copy is one")
-        wait_until(lambda: all_ready(world.lease, idle, world.gateway), "all are ready")
+        wait_until(lambda: is_admitted(world) and all_ready(world.lease, idle, world.gateway), "all are ready")
         grants, stale = Grants(), []
         held = {name: grants.take(name, world.lease) for name in NAMES}
         wait_until(lambda: replication(copy, "slave_repl_offset") == replication(world.redis, "master_repl_offset"),
@@ -113,6 +128,71 @@ def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts(
                 if world.gateway("PUT", f"/v1/resources/{name}", token, b"stale").status < 300:
                     stale.append(name)
         check_equal((grants.twice, stale), ([], []), "one token for two holders; writes of holds that were released")
+    copy.close()
+    world.close()
+
+
+def requests(world, daemon, method, paths, headers=(), body=b""):
+    """One connection for each, which the daemon has answered once; returns what sends the requests, and what reads the
+    answers."""
+    socks = [world.raw(daemon) for _ in paths]
+    for sock in socks:
+        sock.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        check_equal(sock.answer("GET", "/livez").status, 200)
+
+    def send():
+        for sock, path, more in zip(socks, paths, headers or [""] * len(paths)):
+            sock.send(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode() + body)
+
+    return send, lambda: [sock.answer(method, path) for sock, path in zip(socks, paths)]
+
+
+@test
+def a_primary_that_copied_an_older_replica_while_nobody_looked_grants_nothing_and_lets_nothing_through():
+    """All within what is one turn for those that were stopped; no connection of theirs breaks. When they go on, a pulse is
+    not due yet: nothing but the calls themselves finds it out."""
+    port, copy_port, at_once = free_port(), free_port(), ["--rdb-key-save-delay", "0"]
+    world = World(redis_settings=settings(port, *at_once))
+    before = members_of(world)
+    idle_daemon = world.daemon("pawl-lease")  # has seen nothing of what the first one tells
+    idle = world.client(idle_daemon)
+    copy = PrivateRedis(tempfile.mkdtemp(dir=world.folder), settings(copy_port, "--replicaof", "127.0.0.1", str(port), *at_once))
+    wait_until(lambda: is_copied(copy), "the copy is one")
+    wait_until(lambda: is_admitted(world) and all_ready(world.lease, idle, world.gateway), "all are ready")
+    member, = members_of(world) - before
+    grants = Grants()
+    held = {name: grants.take(name, world.lease) for name in NAMES}
+    wait_until(lambda: replication(copy, "slave_repl_offset") == replication(world.redis, "master_repl_offset"),
+               "the copy has it all")
+    acquire, acquired = requests(world, idle_daemon, "POST", [f"/v1/leases/{name}" for name in FREE],
+                                 ["Content-Type: application/json\r\n"] * len(FREE), b'{"ttl_ms":60000}')
+    write, written = requests(world, world.gateway_daemon, "PUT", [f"/v1/resources/{name}" for name in NAMES],
+                              [f"Fencing-Token: {held[name]['fencing_token']}\r\n" for name in NAMES], b"stale")
+    links = [metric_of(client, "pawl_store_reconnects_total") for client in (idle, world.gateway)]
+    stopped = (idle_daemon, world.gateway_daemon)
+    world.gateway_daemon.send(signal.SIGSTOP)
+    pulses = world.redis("HGET", f"pawl:{{store}}:m:{member}", "beats")
+    wait_until(lambda: world.redis("HGET", f"pawl:{{store}}:m:{member}", "beats") != pulses, "it has just pulsed")
+    idle_daemon.send(signal.SIGSTOP)
+    copy("REPLICAOF", "NO", "ONE")
+    for name, grant in held.items():  # behind the copy's back, and behind theirs
+        check_equal(world.lease("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]}).status, 204)
+    for name in FREE:
+        check(grants.take(name, world.lease), "a free lease is granted")
+    world.lease_daemon.send(signal.SIGSTOP)
+    world.redis("REPLICAOF", "127.0.0.1", copy_port)
+    wait_until(lambda: is_copied(world.redis), "the primary has copied the copy")
+    world.redis("REPLICAOF", "NO", "ONE")
+    acquire(), write()
+    for daemon in (*stopped, world.lease_daemon):
+        daemon.send(signal.SIGCONT)
+    check_equal([(answer.status, answer.code) for answer in acquired() + written()],
+                [(503, "store-not-admitted")] * (len(FREE) + len(NAMES)))
+    check_equal([metric_of(client, "pawl_store_reconnects_total") for client in (idle, world.gateway)], links)
+    wait_until(lambda: all_ready(world.lease, idle, world.gateway), "all are ready again")
+    for name in FREE:
+        grants.take(name, idle)
+    check_equal(grants.twice, [], "one token for two holders")
     copy.close()
     world.close()
 

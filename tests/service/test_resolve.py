@@ -15,8 +15,9 @@ import zlib
 
 sys.dont_write_bytecode = True
 
-from world import (BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, sha_of, test,  # noqa: E402
+from world import (BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test,  # noqa: E402
                        wait_until)
+from world.cli import typed  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
 from world.upstream import Upstream  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
@@ -87,18 +88,6 @@ def pawl(*words, status=0, **variables):
                           text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
     check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
     return done
-
-
-def typed(words, answer, **variables):
-    """(exit status, all output) of pawl in a terminal in which somebody types the answer."""
-    primary, secondary = pty.openpty()
-    process = subprocess.Popen([PAWL, *words], env=environment(**variables), stdin=secondary, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
-    os.close(secondary)
-    os.write(primary, answer)
-    said = process.communicate(timeout=DEADLINE_S)[0].decode()
-    os.close(primary)
-    return process.returncode, said
 
 
 class Server:
@@ -316,7 +305,7 @@ def a_write_with_no_known_end_is_a_row_that_says_what_to_look_for_at_the_upstrea
     check(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", columns[4]), columns[4])
     check_equal(columns[5:], [item["gateway"], item["incarnation"], item["request"]])
     check_equal(json.loads(pawl("resolve", one.name, "-o", "json").stdout)["items"], [item])
-    status, shown = typed(["resolve", one.name], b"")
+    status, shown = typed(["resolve", one.name], b"", environment())
     check_equal((status, shown.split("\t")[0]), (0, item["id"]))
     check_equal(intents(one.name), [item], "it was only shown")
     pawl("resolve", one.name, "--all", "--yes")
@@ -521,7 +510,9 @@ def a_queued_write_that_is_resolved_is_never_sent():
     second = later(one.succeed().send, "never")
     queued = wait_states(one.name, "sending", "queued")[1]
     pawl("resolve", one.name, "--id", queued["id"], "--yes")
-    refused(second(), 503, "in-doubt")
+    answer = second()
+    refused(answer, 503, "in-doubt")
+    check(not answer.json["retryable"] and "an operator took it out" in answer.json["detail"], repr(answer))
     wait_states(one.name, "sending")
     check(not any(request.target.endswith("never") for request in upstream.requests), "it was sent")
     let_go(one.name)
@@ -536,12 +527,12 @@ def in_a_terminal_the_name_of_the_lease_must_be_typed():
     number = intents(one.name)[0]["id"]
     for words in (["--all"], ["--id", number]):
         for wrong in (b"yes\n", b"\n", one.name[:-1].encode() + b"\n", one.name.encode() + b"0\n", b"\x04"):
-            status, said = typed(["resolve", one.name, *words], wrong)
+            status, said = typed(["resolve", one.name, *words], wrong, environment())
             check_equal(status, 1, said)
             check_in("nothing was changed", said)
             check_in(f"{number}\tunknown", said)
     one.stays_in_doubt()
-    status, said = typed(["resolve", one.name, "--all"], one.name.encode() + b"\n")
+    status, said = typed(["resolve", one.name, "--all"], one.name.encode() + b"\n", environment())
     check_equal(status, 0, said)
     check_in(f"{one.name}: 1 closed", said)
     check(one.is_let_through(), "it is still in doubt")
@@ -560,10 +551,10 @@ def what_a_killed_gateway_was_sending_is_closed_after_it_was_said_to_be_dead():
     world.daemons.remove(daemon)
     one.succeed().stays_in_doubt()
     check_in("0 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
-    check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n")[0], 1)
+    check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n", environment())[0], 1)
     check_in("gateway-lives", pawl("resolve", "--gateway", item["gateway"], "--dead", "--yes", status=1).stderr)
     wait_states(one.name, "sending")
-    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead", "--force"], item["gateway"].encode() + b"\n")
+    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead", "--force"], item["gateway"].encode() + b"\n", environment())
     check_equal(status, 0, said)
     check_in(f"{item['gateway']} is dead: 1 of its writes", said)
     wait_states(one.name, "dead")
@@ -682,7 +673,7 @@ def what_a_store_may_have_lost_of_a_dead_gateway_is_waited_for_until_it_is_said_
     check_equal(entries[0::2], [f"{GHOST} {ONE}".encode()], "no other entry was made")
     check(entries[1].startswith(b"dead "), entries[1])
     one.stays_in_doubt()
-    status, said = typed(["resolve", "--gateway", GHOST, "--dead", "--settled"], GHOST.encode() + b"\n")
+    status, said = typed(["resolve", "--gateway", GHOST, "--dead", "--settled"], GHOST.encode() + b"\n", environment())
     check_equal(status, 0, said)
     check_in("still on its way", said)
     check(one.is_let_through(), "it is still in doubt")
@@ -845,13 +836,13 @@ def a_death_that_is_recorded_in_part_is_not_told_as_one_that_certainly_is_not():
     world.daemons.append(daemon)
     client = world.client(daemon)
     wait_until(lambda: client("GET", "/readyz").status == 200, "the gateway behind the relay is ready")
-    hold = relay.hold(TO_REDIS, sha_of("gateway/scripts/intent_takeover.lua") + b"\r\n$1\r\n1\r\n$9\r\npawl:{80}")
+    hold = relay.hold(TO_REDIS, function_of("intent_takeover") + b"\r\n$1\r\n1\r\n$9\r\npawl:{80}")
     get = later(client, "POST", f"/v1/gateways/{GHOST}/dead")
     hold.wait_met()
-    world.redis("ACL", "SETUSER", "default", "-evalsha")
+    world.redis("ACL", "SETUSER", "default", "-fcall")
     hold.go()
     answer = get()
-    world.redis("ACL", "SETUSER", "default", "+evalsha")
+    world.redis("ACL", "SETUSER", "default", "+fcall")
     refused(answer, 504, "outcome-unknown")
     check_equal(client("POST", f"/v1/gateways/{GHOST}/dead").status, 200)
     pawl("resolve", name, "--all", "--yes")

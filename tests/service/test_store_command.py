@@ -3,7 +3,6 @@
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,9 @@ import tempfile
 sys.dont_write_bytecode = True
 
 from world import (BUILD, PrivateRedis, World, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
+from world.cli import typed  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
+from world.record import record_packed  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
@@ -55,18 +56,6 @@ def told(report):
 def empty():
     alone("FLUSHALL")
     return alone
-
-
-def typed(words, answer):
-    """(exit status, all output) of pawl store in a terminal in which somebody types the answer."""
-    primary, secondary = pty.openpty()
-    process = subprocess.Popen([PAWL, "store", *words], env=environment(), stdin=secondary, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
-    os.close(secondary)
-    os.write(primary, answer)
-    said = process.communicate(timeout=DEADLINE_S)[0].decode()
-    os.close(primary)
-    return process.returncode, said
 
 
 class Services(World):
@@ -128,7 +117,7 @@ def help_of_every_command_begins_with_examples():
 
 @test
 def what_is_mistyped_is_told():
-    check_in("status, recover, forget or marks", pawl(status=64).stderr)
+    check_in("status, recover, forget, marks or history", pawl(status=64).stderr)
     check_in('did you mean "pawl store status"', pawl("statsu", status=64).stderr)
     check_in("did you mean --floor", pawl("recover", "--flor", "5", status=64).stderr)
     check_in("pawl store forget ID", pawl("forget", status=64).stderr)
@@ -204,7 +193,7 @@ def an_empty_redis_is_told_as_such():
 @test
 def what_is_not_ours_is_told_and_left_alone():
     empty()("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
-    check_in("schema 5", told(seen(alone, status=78)))
+    check_in("schema 8", told(seen(alone, status=78)))
     for words in (["recover"], ["recover", "--floor", "5", "--yes"], ["forget", "x"]):
         pawl(*at(alone, *words), status=78)
     check_equal(alone("KEYS", "*"), [b"pawl:{00}"])
@@ -236,10 +225,10 @@ def a_skeleton_needs_an_id_and_says_who_is_missing():
 def recovery_asks_before_it_ends_every_hold():
     words = at(empty(), "recover", "--floor", "7000")
     check_in("say --yes", pawl(*words, status=64).stderr)
-    status, said = typed(words, b"no\n")
+    status, said = typed(["store", *words], b"no\n", environment())
     check_equal((status, alone("DBSIZE")), (1, 0), said)
     check_in('Type "yes"', said)
-    status, said = typed(words, b"yes\n")
+    status, said = typed(["store", *words], b"yes\n", environment())
     check_equal(status, 0, said)
     check_in("tokens go on above 7000", said)
     check_equal(alone("HGET", "pawl:{3f}", "counter"), b"7000")
@@ -260,7 +249,7 @@ def recovery_gives_an_empty_redis_an_id_and_an_epoch_above_all_that_were_seen():
 def a_floor_that_is_too_low_is_refused_with_the_numbers():
     pawl(*at(empty(), "recover", "--floor", "7000", "--yes"))
     alone("HSET", "pawl:{3f}", "counter", 7100)
-    alone("HSET", "pawl:{3f}:l:orders:42", "s", "released", "t", 7200, "e", 5, "k", 7300, "p", 5)
+    alone("HSET", "pawl:{3f}", "l:orders:42", record_packed({"s": "released", "t": 7200, "e": 5, "k": 7300, "p": 5}))
     before = alone("HGETALL", "pawl:{3f}")
     seen_tokens = ["--seen", "7400", "--seen", HEADER.format(7500, 5)]
     done = pawl(*at(alone, "recover", "--floor", "6999", "--yes", *seen_tokens), status=1)

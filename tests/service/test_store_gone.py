@@ -10,6 +10,7 @@ import time
 
 from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
     run_daemon, test, wait_until
+from world.record import record_set
 
 TIMEOUT_MS = 300
 # The lease service waits the documented way, the gateway polls (docs/decisions/0007).
@@ -147,7 +148,7 @@ def tokens_never_repeat_across_kills_under_load():
             # A hold whose release was not done would stand in the way; it is not what this test is about.
             WORLD.redis.start()
             wait_ready()
-            WORLD.redis("HSET", WORLD.redis("KEYS", f"*:l:{name}")[0], "d", 1)
+            record_set(WORLD.redis, name, d=1)
             lost.clear()
     finally:
         done.set()
@@ -244,10 +245,10 @@ def after_a_504_the_same_acquire_renew_and_write_are_safe():
 # -- what Redis says before it runs a script
 
 @test
-def scripts_that_redis_forgot_are_sent_again():
+def functions_that_redis_does_not_have_are_loaded():
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    WORLD.redis("SCRIPT", "FLUSH")
+    WORLD.redis("FUNCTION", "FLUSH")
     check_equal(WORLD.gateway("PUT", resource(name), {"Fencing-Token": grant["fencing_token"]}, b"x").status, 201)
     check_equal(WORLD.acquire(WORLD.name())["holds"], 1)
 

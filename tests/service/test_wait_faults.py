@@ -4,23 +4,23 @@
 The instance under test reaches Redis by a relay, which holds back or cuts what passes at the chosen moment; another
 instance, straight on the same Redis, serves everybody else."""
 
-import ctypes
+import contextlib
 import json
-import mmap
 import os
-import pathlib
 import signal
 import threading
 import time
 
 import pycurl
 
-from world import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, keeps_within, main, \
-    sha_of, test, wait_until
+from world import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, keeps_within, main, \
+    test, wait_until
+from world.record import record_of
+from world.shim import Shim
 
 WORLD = World()
 RELAY = Relay(WORLD.redis)
-CLAIM = sha_of("lease/scripts/claim.lua")
+CLAIM, RELEASE = function_of("claim") + b"\r\n", function_of("release") + b"\r\n"
 ASIDE_FLAGS = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0"]
 BUSY_S = 3.0  # docs/contract.md: nobody waits longer for a dead waiter
 SLACK_MS = 500  # what a busy machine may add
@@ -100,7 +100,7 @@ def store_ms():
 
 def check_waited(name, released_ms):
     """By the store's own times: when the lease that was released then was handed to who has it now."""
-    waited_ms = int(WORLD.redis("HGET", stripe_key(name, "l"), "g")) - released_ms
+    waited_ms = int(record_of(WORLD.redis, name)["g"]) - released_ms
     check(waited_ms < BUSY_S * 1000 + SLACK_MS, f"the next one waited {waited_ms} ms")
 
 
@@ -235,7 +235,8 @@ def whoever_waits_when_the_line_is_cut_is_told_that_nothing_was_granted_and_keep
         "POST", f"/v1/leases/{name}", body=first.body)), daemon=True)
     first.answer = None
     again.start()
-    wait_until(lambda: b"second" not in WORLD.redis("ZRANGE", stripe_key(name, "q"), 0, 0)[0], "first is first")
+    wait_until(lambda: WORLD.redis("ZRANGE", stripe_key(name, "q"), 0, 0) == [WORLD.digest(first.body["lease_id"]).encode()],
+               "first is first")
     superseded = wait_desk_of(name, first.body["lease_id"])
     let_go(name, grant)
     again.join(15)
@@ -253,13 +254,191 @@ def stripe_key(name, kind):
 def wait_desk_of(name, who):
     """The terms of a waiter, once it stands at the desk of the instance that is straight on Redis."""
     def there():
-        terms = json.loads(WORLD.redis("HGET", stripe_key(name, "w"), who) or b"{}")
+        terms = json.loads(WORLD.redis("HGET", stripe_key(name, "w"), WORLD.digest(who)) or b"{}")
         at = terms and WORLD.redis("PUBSUB", "NUMSUB", terms["more"]["desk"])[1]
         return terms if at else None
     return wait_until(there, f"{who} waits at a desk that listens")
 
 
+# -- a release where they wait
+
+CROWD = 20
+
+
+def crowd(name, daemon=None, **ask):
+    """A holds; twenty wait where it will release. The grant, the waiters, and the release, to be begun."""
+    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+    waiters = [Waiter(daemon or ASIDE, name, f"w{number:02}", **ask) for number in range(CROWD)]
+    release = Release(daemon or ASIDE, name, grant)
+    return grant, waiters, release
+
+
+class Release(threading.Thread):
+    def __init__(self, daemon, name, grant):
+        super().__init__(daemon=True)
+        self.asked, self.answer = (daemon, name, grant), None
+
+    def run(self):
+        daemon, name, grant = self.asked
+        try:
+            self.answer = WORLD.client(daemon)("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
+        except pycurl.error:
+            pass
+
+
+def back():
+    wait_until(lambda: WORLD.client(ASIDE)("GET", "/readyz").status == 200, "the instance is back")
+
+
+def all_are_served(name, waiters, grant):
+    """In their order, each with a higher token; the first of them need not be released for."""
+    for waiter in waiters:
+        answer = waiter.told()
+        check_equal((answer.status, answer.json.get("holder")), (201, waiter.body["holder"]), answer.body)
+        check(answer.json["token"] > grant["token"], "the token did not rise")
+        grant = answer.json
+        check_equal(holder(name), waiter.body["holder"])
+        WORLD.release(name, grant)
+    look = WORLD.look(name)
+    check_equal((look["state"], look["waiting"]), ("free", 0))
+
+
+@test
+def nobody_is_sent_away_when_the_reply_of_a_release_is_lost_and_all_are_served_in_their_order():
+    for what, pattern, direction in (("it has run", b"handed", FROM_REDIS), ("it never runs", RELEASE, TO_REDIS)):
+        name = WORLD.name()
+        grant, waiters, release = crowd(name)
+        before, hold = desks_of(name), RELAY.hold(direction, pattern)
+        release.start()
+        hold.wait_met()
+        RELAY.cut()
+        release.join(15)
+        check_equal((release.answer.status, release.answer.code), (504, "outcome-unknown"), what)
+        if what == "it never runs":
+            back()
+            wait_until(lambda name=name, before=before: not desks_of(name) & before, "all stand at the new desk")
+            check(all(waiter.answer is None for waiter in waiters), [waiter.answer for waiter in waiters])
+            WORLD.release(name, grant)
+        all_are_served(name, waiters, grant)
+        back()
+
+
+def desks_of(name):
+    """Where they stand."""
+    return {json.loads(one)["more"]["desk"] for one in WORLD.redis("HVALS", stripe_key(name, "w"))}
+
+
+@test
+def who_has_gone_before_in_or_after_the_release_that_grants_it_the_lease_is_passed_over_at_once():
+    for when in ("before", "in", "after"):
+        name = WORLD.name()
+        grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
+        client = raw_waiter(name, "gone")
+        wait_until(lambda name=name: waiting(name) == 1, "it is in line")
+        next_one = Waiter(ASIDE, name, "B")
+        hold = RELAY.hold(*((TO_REDIS, RELEASE) if when == "before" else (FROM_REDIS, b"handed")))
+        release = Release(ASIDE, name, grant)
+        release.start()
+        hold.wait_met()
+        if when != "after":
+            client.vanish()
+        hold.go()
+        release.join(15)
+        check_equal(release.answer.status, 204)
+        if when == "after":
+            client.vanish() # with its answer; the lease is its own until its time is over
+            WORLD.release(name, {"lease_id": lease_id("gone")})
+        everything_ends(name, next_one)
+
+
+@test
+def when_redis_is_killed_after_it_ran_a_release_nobody_is_sent_away_as_if_nothing_had_been_granted():
+    name = WORLD.name()
+    grant, waiters, release = crowd(name)
+    hold = RELAY.hold(FROM_REDIS, b"handed")
+    release.start()
+    hold.wait_met()
+    WORLD.redis.kill()
+    RELAY.cut()
+    WORLD.redis.start()
+    release.join(15)
+    check_equal(release.answer.status, 504)
+    back()
+    first = waiters[0].told()
+    check_in(first.status, (201, 504), first.body)
+    ask = lambda: WORLD.lease("POST", f"/v1/leases/{name}", body=waiters[0].body)  # noqa: E731
+    again = wait_until(lambda: (answer := ask()).status < 500 and answer, "this instance is back, too, and has a desk")
+    check_equal((again.status, again.json.get("token")), (200, grant["token"] + 1), str(again.body))
+    WORLD.release(name, again.json)
+    token = again.json["token"]
+    for waiter in waiters[1:]:
+        answer = waiter.told()
+        check_in(answer.status, (201, 504), answer.body)
+        if answer.status == 201:
+            check(answer.json["token"] > token, "the token did not rise")
+            token = answer.json["token"]
+            WORLD.release(name, answer.json)
+
+
+def send_release(daemon, name, grant):
+    raw = WORLD.raw(daemon)
+    raw.send(f"DELETE /v1/leases/{name} HTTP/1.1\r\nHost: localhost\r\nLease-Id: {grant['lease_id']}\r\n\r\n")
+    return raw
+
+
+@test
+def a_release_that_is_sent_again_takes_nothing_back_that_somebody_was_told_of():
+    alone, names = aside("--threads", "1", "--store-timeout", "5s"), [WORLD.name(), WORLD.name()]
+    grants = [WORLD.acquire(name, holder="A", ttl_ms=60000) for name in names]
+    waiter = Waiter(alone, names[0], "B")
+    hold = RELAY.hold(TO_REDIS, function_of("batch"))
+    alone.send(signal.SIGSTOP)  # both in one turn
+    sent = [send_release(alone, name, grant) for name, grant in zip(names, grants)]
+    alone.send(signal.SIGCONT)
+    hold.wait_met()
+    before = set(WORLD.redis("PUBSUB", "CHANNELS", "pawl:{*}:d:*"))
+    WORLD.redis("CLIENT", "KILL", "TYPE", "pubsub")  # all desks close, and open anew: that one behind the batch
+    opened = lambda: sum(WORLD.redis("EXISTS", key) for key in WORLD.redis("PUBSUB", "CHANNELS", "pawl:{*}:d:*")  # noqa: E731
+                         if key not in before)
+    wait_until(lambda: opened() >= len(before) - 1, "other desks are open again")
+    try:
+        WORLD.redis("CONFIG", "SET", "maxmemory", "1")  # the batch is refused, each of it goes alone
+        again = RELAY.hold(TO_REDIS, RELEASE)
+        hold.go()
+        again.wait_met()
+        with contextlib.suppress(TimeoutError):
+            wait_until(lambda: opened() == len(before), "its desk is open, too", deadline_s=1)
+        is_early = opened() == len(before)  # then the waiter is asked for, and what answers the release takes it back
+        again.go()
+        told = waiter.told()
+        check_equal([answer.answer("DELETE", f"/v1/leases/{name}").status for answer, name in zip(sent, names)], [204, 204])
+    finally:
+        WORLD.redis("CONFIG", "SET", "maxmemory", "0")
+        wait_until(lambda: WORLD.lease("POST", f"/v1/leases/{WORLD.name()}", body={}).status == 201, "there is room")
+    check_equal((told.status, holder(names[0]), is_early), (201, "B", False), told.body)
+    check_equal([kind for kind, _ in history(names[0])], ["granted", "released", "granted"])
+    check_equal(alone.end(), 0)
+
+
 # -- the instance goes
+
+@test
+def an_instance_that_is_killed_between_a_release_and_its_reply_keeps_the_next_for_one_ttl_and_a_retry_has_it():
+    name, doomed = WORLD.name(), aside()
+    grant, waiters, release = crowd(name, doomed, ttl_ms=1500)
+    hold = RELAY.hold(FROM_REDIS, b"handed")
+    release.start()
+    hold.wait_met()
+    doomed.kill()
+    hold.go()
+    again = WORLD.lease("POST", f"/v1/leases/{name}", body=waiters[0].body)
+    check_equal((again.status, again.json["token"], again.json["holder"]), (200, grant["token"] + 1, "w00"))
+    next_one = Waiter(WORLD.lease_daemon, name, "B")
+    begun = time.monotonic()
+    check_equal(next_one.told().status, 201)
+    check(time.monotonic() - begun < 1.5 + BUSY_S + SLACK_MS / 1000, "it waited for more than a ttl and a dead desk")
+    everything_ends(name, next_one)
+
 
 @test
 def an_instance_that_is_killed_with_a_grant_in_flight_keeps_the_next_waiting_three_seconds_at_most():
@@ -318,31 +497,15 @@ def an_instance_that_was_stopped_past_a_hand_off_does_not_announce_what_has_gone
 
 # -- clocks of the instances
 
-class Shim:
-    """tests/torture/shim.c in front of a daemon's clock: shared memory as api/cli/drill_shim.h has it."""
-
-    def __init__(self, shift_s):
-        self.path = os.path.join(WORLD.folder, f"shim{shift_s}")
-        pathlib.Path(self.path).write_bytes(bytes(4096))
-        with open(self.path, "r+b") as file:
-            self.page = mmap.mmap(file.fileno(), 4096)
-        self.page[:8] = ctypes.c_int64(shift_s * 10**9)
-        self.environment = {"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(SHIM)])),
-                            "SHIM_FILE": self.path,
-                            # The shim stands before a sanitizer, and hands on to it (api/cli/drill_shim.c).
-                            "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"}
-
-    def reads(self):
-        return int.from_bytes(self.page[16:24], "little")
-
-
 SHIM = BUILD / "torture" / "shim.so"
 
 
 @test
 def instances_whose_clocks_are_an_hour_apart_serve_one_line():
     check(SHIM.exists(), f"{SHIM} is missing: make shim makes it")
-    shims = [Shim(-1800), Shim(1800)]
+    shims = [Shim(SHIM, os.path.join(WORLD.folder, f"shim{number}")) for number in (0, 1)]
+    for shim, shift_s in zip(shims, (-1800, 1800)):
+        shim.set(clock_s=shift_s)
     behind, ahead = (aside(environment=shim.environment) for shim in shims)
     name = WORLD.name()
     grant = WORLD.acquire(name, client=WORLD.client(behind), holder="A", ttl_ms=1000)
@@ -358,7 +521,7 @@ def instances_whose_clocks_are_an_hour_apart_serve_one_line():
     check(took_ms < 1000 + 3 * 300 + 1000, f"it took {took_ms} ms")
     for one, shim in zip((behind, ahead), shims):
         check_equal(one.end(), 0)
-        check(shim.reads() > 0, "the clock was never asked for")
+        check(shim.counts()[1] > 0, "the clock was never asked for")
 
 
 if __name__ == "__main__":

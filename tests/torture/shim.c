@@ -1,4 +1,4 @@
-/* shim.c - a wrong clock and a failing disk, put in front of libc by LD_PRELOAD; drill_shim.h says what it is
+/* shim.c - a wrong clock and a failing disk, put in front of libc by LD_PRELOAD; shim.h says what it is
  * told.
  *
  * The clocks go straight to the kernel: redis-server's allocator reads CLOCK_MONOTONIC while it sets itself
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/cli/drill_shim.h"
+#include "api/cli/demo/shim.h"
 
 enum { SECOND_NS = 1000000000, SHORT_WRITE_MIN = 16 };
 

@@ -2,11 +2,8 @@
 """test_shim.py - the shim that drills preload: what it is told goes wrong, and nothing else does."""
 
 import errno
-import mmap
 import os
-import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,10 +14,9 @@ sys.dont_write_bytecode = True
 from world import BUILD, check, check_equal, main, test, wait_until  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
 from world.redis import DURABLE, Connection  # noqa: E402
+from world.shim import FULL, NO_SYNC, READ_ONLY, Shim  # noqa: E402
 
 SHIM = str(BUILD / "torture" / "shim.so")
-PAGE_BYTES = 32
-FULL, READ_ONLY, NO_SYNC = 1, 2, 4
 DAY_S = 86400
 JUMPS_S = (DAY_S, -DAY_S, 1, -1, 0.25, -0.25, 0)
 
@@ -43,32 +39,14 @@ for folder in sys.argv[1:]:
 """
 
 
-class Page:
-    """The page of memory that the shim reads (api/cli/drill_shim.h)."""
-
-    def __init__(self, folder):
-        self.file = os.path.join(folder, "page")
-        with open(self.file, "wb") as file:
-            file.write(bytes(PAGE_BYTES))
-        with open(self.file, "r+b") as file:
-            self.memory = mmap.mmap(file.fileno(), PAGE_BYTES)
-
-    def set(self, clock_s=0.0, fault=0):
-        self.memory[0:12] = struct.pack("=qI", round(clock_s * 1e9), fault)
-
-    def counts(self):
-        """(processes that began with it, clocks that were shifted, calls that failed)"""
-        return struct.unpack("=IQQ", self.memory[12:PAGE_BYTES])
-
-
 folder = os.path.realpath(tempfile.mkdtemp(prefix="shim-"))
-page = Page(folder)
 failing, sound = os.path.join(folder, "failing"), os.path.join(folder, "failing-not")
 for one in (failing, sound):
     os.mkdir(one)
     with open(os.path.join(one, "a"), "wb"):
         pass
-ENVIRONMENT = {**os.environ, "LD_PRELOAD": SHIM, "SHIM_FILE": page.file, "SHIM_BELOW": failing}
+page = Shim(SHIM, os.path.join(folder, "page"), failing)
+ENVIRONMENT = {**os.environ, **page.environment}
 
 
 class Redis:

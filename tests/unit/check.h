@@ -1,7 +1,10 @@
 /* check.h - what a unit test is made of; speaks TAP on stdout.
  *
- *   TEST(older_token_is_refused) { CHECK(token_compare(a, b) < 0); }
- *   int main(void) { RUN(older_token_is_refused); return check_done(); }
+ *   TEST(older_token_is_refused) { CHECK(older.number < mark); }
+ *   CHECK_MAIN
+ *
+ * All tests run, in the order in which they stand in the file. A program that wants more of main() has its
+ * own, with RUN(older_token_is_refused) for each, and return check_done().
  *
  * The name of a test is a sentence, its words joined by underscores. A check that fails says where and why,
  * and the test goes on; each check is true when it held, so that a test can leave when going on makes no
@@ -10,15 +13,55 @@
 #define PAWL_TESTS_CHECK_H
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
-#define TEST(sentence) static void sentence(void)
+#define TEST(sentence)                                                                                       \
+    static void sentence(void);                                                                              \
+    __attribute__((constructor)) static void sentence##_listed(void)                                         \
+    {                                                                                                        \
+        check_list(#sentence, sentence, __LINE__);                                                           \
+    }                                                                                                        \
+    static void sentence(void)
+/* A test with something that is opened for it, and closed behind it. */
+#define TEST_IN(sentence, type, name, opened, close)                                                         \
+    static void sentence##_in(type name);                                                                    \
+    TEST(sentence)                                                                                           \
+    {                                                                                                        \
+        type name = opened;                                                                                  \
+                                                                                                             \
+        sentence##_in(name);                                                                                 \
+        close;                                                                                               \
+    }                                                                                                        \
+    static void sentence##_in(type name)
+/* The same with a struct of the test's own, zero at first. */
+#define TEST_WITH(sentence, type, name, open, close)                                                         \
+    static void sentence##_in(type *name);                                                                   \
+    TEST(sentence)                                                                                           \
+    {                                                                                                        \
+        type own = {0}, *name = &own;                                                                        \
+                                                                                                             \
+        open;                                                                                                \
+        sentence##_in(name);                                                                                 \
+        close;                                                                                               \
+    }                                                                                                        \
+    static void sentence##_in(type *name)
 #define RUN(sentence) check_run(#sentence, sentence)
+#define CHECK_MAIN                                                                                           \
+    int main(void)                                                                                           \
+    {                                                                                                        \
+        exit(check_all());                                                                                   \
+    }
 
 #define CHECK(condition) check_true((condition), #condition, __FILE__, __LINE__)
 /* Integers of any type, got first; shown in decimal. */
@@ -26,12 +69,35 @@
 /* Two struct bytes, got first; shown with everything unprintable escaped. */
 #define CHECK_TEXT(got, wanted) check_text((got), (wanted), #got, __FILE__, __LINE__)
 
+enum { CHECK_TESTS_MAX = 100 };
+
 /* One test program is one process with one thread: its counts are the only global state. */
 static struct {
-    unsigned run, failed;
+    unsigned run, failed, listed;
     bool failing;
     const char *skipped;
+    struct {
+        const char *name;
+        void (*test)(void);
+        int line;
+    } list[CHECK_TESTS_MAX];
 } check_state;
+
+/* Before main(), in any order; they run in that of their lines. */
+static inline void check_list(const char *name, void (*test)(void), int line)
+{
+    unsigned i = check_state.listed++;
+
+    if (i == CHECK_TESTS_MAX) {
+        abort();
+    }
+    for (; i > 0 && check_state.list[i - 1].line > line; i--) {
+        check_state.list[i] = check_state.list[i - 1];
+    }
+    check_state.list[i].name = name;
+    check_state.list[i].test = test;
+    check_state.list[i].line = line;
+}
 
 static inline bool check_true(bool held, const char *what, const char *file, int line)
 {
@@ -113,6 +179,106 @@ static inline int check_done(void)
 {
     printf("1..%u\n", check_state.run);
     return check_state.failed == 0 && check_state.run > 0 && fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* Each, its sentence ending with how; NULL: as it is. */
+static inline void check_all_as(const char *how)
+{
+    char name[256];
+
+    for (unsigned i = 0; i < check_state.listed; i++) {
+        snprintf(name, sizeof(name), how != NULL ? "%s_%s" : "%s", check_state.list[i].name, how);
+        check_run(name, check_state.list[i].test);
+    }
+}
+
+/* -- children: tests that mostly wait, several at a time */
+
+/* Memory that children share with the program. */
+static inline void *check_shared(size_t size)
+{
+    void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (shared == MAP_FAILED) {
+        abort();
+    }
+    return shared;
+}
+
+/* Waits for the child and prints what it has printed, its tests counted on. */
+static inline void check_take(FILE *out, pid_t child)
+{
+    char *line = NULL;
+    size_t size = 0;
+    int status = -1;
+
+    waitpid(child, &status, 0);
+    rewind(out);
+    while (getline(&line, &size, out) > 0) {
+        bool failed = strncmp(line, "not ok ", 7) == 0;
+
+        if (failed || strncmp(line, "ok ", 3) == 0) {
+            check_state.failed += failed;
+            printf("%sok %u%s", failed ? "not " : "", ++check_state.run, strstr(line, " - "));
+        } else {
+            fputs(line, stdout);
+        }
+    }
+    if (status != 0) {
+        check_state.failed++;
+        printf("not ok %u - the child ends well, not with %#x\n", ++check_state.run, (unsigned)status);
+    }
+    fflush(stdout);
+    free(line);
+    fclose(out);
+}
+
+/* Each part in a child, so many of them at once; they print in the order of their numbers. */
+static inline void check_parts(unsigned count, unsigned at_once, void (*part)(unsigned number))
+{
+    pid_t child[CHECK_TESTS_MAX];
+    FILE *out[CHECK_TESTS_MAX];
+    unsigned taken = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (i - taken == at_once) {
+            check_take(out[taken], child[taken]);
+            taken++;
+        }
+        out[i] = fdopen(memfd_create("tap", MFD_CLOEXEC), "w+");
+        child[i] = fork();
+        if (out[i] == NULL || child[i] < 0) {
+            abort();
+        }
+        if (child[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            dup2(fileno(out[i]), STDOUT_FILENO);
+            part(i);
+            exit(0);
+        }
+    }
+    for (; taken < count; taken++) {
+        check_take(out[taken], child[taken]);
+    }
+}
+
+static inline void check_one(unsigned number)
+{
+    check_run(check_state.list[number].name, check_state.list[number].test);
+}
+
+/* All but the last in children; that one after them, here. */
+static inline int check_all_in_children(unsigned at_once)
+{
+    check_parts(check_state.listed - 1, at_once, check_one);
+    check_one(check_state.listed - 1);
+    return check_done();
+}
+
+static inline int check_all(void)
+{
+    check_all_as(NULL);
+    return check_done();
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "gateway/route.h"
+#include "gateway/route/route.h"
 #include "tests/unit/check.h"
 
 #define UP "http://127.0.0.1:9000"

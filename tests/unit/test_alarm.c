@@ -1,7 +1,7 @@
 /* test_alarm.c - many deadlines on one timer: each rings once, none before its time, the soonest first. */
 #include <stdlib.h>
 
-#include "shared/alarm.h"
+#include "shared/loop/alarm.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 
@@ -72,125 +72,109 @@ static void bell_set(struct world *world, struct bell *bell, uint64_t at_ms)
     world->setting = false;
 }
 
-TEST(an_alarm_rings_once_and_not_before_its_time)
+#define TEST_WORLD(sentence) TEST_WITH(sentence, struct world, world, world_open(world), world_close(world))
+
+TEST_WORLD(an_alarm_rings_once_and_not_before_its_time)
 {
-    struct world world;
     struct bell bell = {0};
 
-    world_open(&world);
     uint64_t began_ms = waited_ms();
-    bell_set(&world, &bell, loop_now_ms() + 20);
-    CHECK_INT(alarm_count(world.clock), 1);
-    turn_until(&world, 1);
-    CHECK_INT(alarm_count(world.clock), 0);
+    bell_set(world, &bell, loop_now_ms() + 20);
+    CHECK_INT(alarm_count(world->clock), 1);
+    turn_until(world, 1);
+    CHECK_INT(alarm_count(world->clock), 0);
     CHECK(waited_ms() - began_ms < 20 + 20);
     uint64_t till_ms = loop_now_ms() + 20;
     while (loop_now_ms() < till_ms) {
-        loop_turn(world.loop, 5);
+        loop_turn(world->loop, 5);
     }
-    CHECK_INT(world.rang, 1);
-    CHECK_INT(world.early, 0);
-    world_close(&world);
+    CHECK_INT(world->rang, 1);
+    CHECK_INT(world->early, 0);
 }
 
-TEST(an_alarm_whose_time_is_over_rings_soon_but_not_inside_the_call)
+TEST_WORLD(an_alarm_whose_time_is_over_rings_soon_but_not_inside_the_call)
 {
-    struct world world;
     struct bell past = {0}, now = {0};
 
-    world_open(&world);
-    bell_set(&world, &past, 0);
-    bell_set(&world, &now, loop_now_ms());
-    CHECK_INT(world.rang, 0);
+    bell_set(world, &past, 0);
+    bell_set(world, &now, loop_now_ms());
+    CHECK_INT(world->rang, 0);
     uint64_t began_ms = waited_ms();
-    turn_until(&world, 2);
+    turn_until(world, 2);
     CHECK(waited_ms() - began_ms < 20);
-    world_close(&world);
 }
 
-TEST(thousands_of_alarms_ring_in_the_order_of_their_times)
+TEST_WORLD(thousands_of_alarms_ring_in_the_order_of_their_times)
 {
-    struct world world;
     static struct bell bells[MANY];
     unsigned set = 0;
 
-    world_open(&world);
     srandom(1);
     uint64_t now_ms = loop_now_ms();
     for (unsigned i = 0; i < MANY; i++) {
-        bell_set(&world, &bells[i], now_ms + 200 + (uint64_t)random() % 100);
+        bell_set(world, &bells[i], now_ms + 200 + (uint64_t)random() % 100);
     }
     for (unsigned i = 0; i < MANY; i += 3) { /* moved sooner or later, */
-        bell_set(&world, &bells[i], now_ms + 200 + (uint64_t)random() % 100);
+        bell_set(world, &bells[i], now_ms + 200 + (uint64_t)random() % 100);
     }
     for (unsigned i = 0; i < MANY; i += 7) { /* or taken out of the middle */
-        alarm_clear(world.clock, &bells[i].alarm);
+        alarm_clear(world->clock, &bells[i].alarm);
     }
     for (unsigned i = 0; i < MANY; i++) {
         CHECK_INT(bells[i].alarm.place != 0, i % 7 != 0);
         set += i % 7 != 0;
     }
-    CHECK_INT(alarm_count(world.clock), set);
-    turn_until(&world, set);
-    CHECK_INT(alarm_count(world.clock), 0);
-    CHECK_INT(world.early, 0);
-    CHECK_INT(world.out_of_order, 0);
+    CHECK_INT(alarm_count(world->clock), set);
+    turn_until(world, set);
+    CHECK_INT(alarm_count(world->clock), 0);
+    CHECK_INT(world->early, 0);
+    CHECK_INT(world->out_of_order, 0);
     for (unsigned i = 0; i < MANY; i++) {
         CHECK_INT(bells[i].rang, i % 7 != 0);
     }
-    world_close(&world);
 }
 
-TEST(a_sooner_one_that_is_set_later_does_not_wait_for_the_others)
+TEST_WORLD(a_sooner_one_that_is_set_later_does_not_wait_for_the_others)
 {
-    struct world world;
     struct bell late = {0}, soon = {0};
 
-    world_open(&world);
-    bell_set(&world, &late, loop_now_ms() + 60 * 1000);
-    loop_turn(world.loop, 0);
-    bell_set(&world, &soon, loop_now_ms() + 10);
-    turn_until(&world, 1);
+    bell_set(world, &late, loop_now_ms() + 60 * 1000);
+    loop_turn(world->loop, 0);
+    bell_set(world, &soon, loop_now_ms() + 10);
+    turn_until(world, 1);
     CHECK_INT(soon.rang, 1);
     uint64_t began_ms = waited_ms();
-    bell_set(&world, &late, loop_now_ms() + 10); /* moved sooner */
-    turn_until(&world, 2);
+    bell_set(world, &late, loop_now_ms() + 10); /* moved sooner */
+    turn_until(world, 2);
     CHECK(late.rang == 1 && waited_ms() - began_ms < 10 + 50);
-    world_close(&world);
 }
 
-TEST(an_alarm_that_was_moved_later_rings_at_its_new_time_only)
+TEST_WORLD(an_alarm_that_was_moved_later_rings_at_its_new_time_only)
 {
-    struct world world;
     struct bell bell = {0};
 
-    world_open(&world);
-    bell_set(&world, &bell, loop_now_ms() + 5);
-    bell_set(&world, &bell, loop_now_ms() + 40);
-    CHECK_INT(alarm_count(world.clock), 1);
-    turn_until(&world, 1);
-    CHECK_INT(world.early, 0);
-    world_close(&world);
+    bell_set(world, &bell, loop_now_ms() + 5);
+    bell_set(world, &bell, loop_now_ms() + 40);
+    CHECK_INT(alarm_count(world->clock), 1);
+    turn_until(world, 1);
+    CHECK_INT(world->early, 0);
 }
 
-TEST(a_cleared_alarm_is_silent_and_clearing_it_again_does_nothing)
+TEST_WORLD(a_cleared_alarm_is_silent_and_clearing_it_again_does_nothing)
 {
-    struct world world;
     struct bell cleared = {0}, other = {0};
 
-    world_open(&world);
-    alarm_clear(world.clock, &cleared.alarm);
-    bell_set(&world, &cleared, loop_now_ms() + 5);
-    alarm_clear(world.clock, &cleared.alarm);
-    alarm_clear(world.clock, &cleared.alarm);
-    CHECK_INT(alarm_count(world.clock), 0);
-    bell_set(&world, &other, loop_now_ms() + 20);
-    turn_until(&world, 1);
+    alarm_clear(world->clock, &cleared.alarm);
+    bell_set(world, &cleared, loop_now_ms() + 5);
+    alarm_clear(world->clock, &cleared.alarm);
+    alarm_clear(world->clock, &cleared.alarm);
+    CHECK_INT(alarm_count(world->clock), 0);
+    bell_set(world, &other, loop_now_ms() + 20);
+    turn_until(world, 1);
     CHECK(cleared.rang == 0 && other.rang == 1);
-    bell_set(&world, &cleared, loop_now_ms() + 5); /* the timer still comes for whoever is set next */
-    turn_until(&world, 2);
+    bell_set(world, &cleared, loop_now_ms() + 5); /* the timer still comes for whoever is set next */
+    turn_until(world, 2);
     CHECK_INT(cleared.rang, 1);
-    world_close(&world);
 }
 
 static void set_itself_again(struct alarm *alarm)
@@ -204,22 +188,20 @@ static void set_itself_again(struct alarm *alarm)
     }
 }
 
-TEST(one_that_sets_itself_anew_at_once_lets_the_others_and_the_loop_have_their_turn)
+TEST_WORLD(one_that_sets_itself_anew_at_once_lets_the_others_and_the_loop_have_their_turn)
 {
-    struct world world;
     struct bell again = {.alarm.rings = set_itself_again, .again = UINT32_MAX}, other = {0};
     unsigned turns = 0;
 
-    world_open(&world);
-    bell_set(&world, &again, 0);
-    bell_set(&world, &other, loop_now_ms() + 5);
+    bell_set(world, &again, 0);
+    bell_set(world, &other, loop_now_ms() + 5);
     for (uint64_t till_ms = loop_now_ms() + LONG_MS;
          (other.rang == 0 || again.rang < 2) && loop_now_ms() < till_ms; turns++) {
-        loop_turn(world.loop, 1);
+        loop_turn(world->loop, 1);
     }
     CHECK_INT(other.rang, 1);
     CHECK(again.rang >= 2 && again.rang <= 2 * (turns + 1));
-    world_close(&world);
+    alarm_clear(world->clock, &again.alarm);
 }
 
 static void free_itself(struct alarm *alarm)
@@ -234,25 +216,22 @@ static void free_itself(struct alarm *alarm)
     free(bell);
 }
 
-TEST(one_that_rings_may_free_itself_and_others_that_are_due)
+TEST_WORLD(one_that_rings_may_free_itself_and_others_that_are_due)
 {
-    struct world world;
     struct bell *first = calloc(1, sizeof(*first)), *second = calloc(1, sizeof(*second));
     struct bell last = {0};
 
-    world_open(&world);
     uint64_t at_ms = loop_now_ms() + 5;
     first->alarm.rings = second->alarm.rings = free_itself;
     first->other = second;
-    bell_set(&world, first, at_ms);
-    bell_set(&world, second, at_ms + 1);
-    bell_set(&world, &last, at_ms + 2);
+    bell_set(world, first, at_ms);
+    bell_set(world, second, at_ms + 1);
+    bell_set(world, &last, at_ms + 2);
     while (loop_now_ms() < at_ms + 5) { /* so that all are due in one turn */
     }
-    turn_until(&world, 2);
+    turn_until(world, 2);
     CHECK_INT(last.rang, 1);
-    CHECK_INT(alarm_count(world.clock), 0);
-    world_close(&world);
+    CHECK_INT(alarm_count(world->clock), 0);
 }
 
 TEST(a_clock_that_is_freed_forgets_what_is_set)
@@ -270,16 +249,4 @@ TEST(a_clock_that_is_freed_forgets_what_is_set)
     }
 }
 
-int main(void)
-{
-    RUN(an_alarm_rings_once_and_not_before_its_time);
-    RUN(an_alarm_whose_time_is_over_rings_soon_but_not_inside_the_call);
-    RUN(thousands_of_alarms_ring_in_the_order_of_their_times);
-    RUN(a_sooner_one_that_is_set_later_does_not_wait_for_the_others);
-    RUN(an_alarm_that_was_moved_later_rings_at_its_new_time_only);
-    RUN(a_cleared_alarm_is_silent_and_clearing_it_again_does_nothing);
-    RUN(one_that_sets_itself_anew_at_once_lets_the_others_and_the_loop_have_their_turn);
-    RUN(one_that_rings_may_free_itself_and_others_that_are_due);
-    RUN(a_clock_that_is_freed_forgets_what_is_set);
-    return check_done();
-}
+CHECK_MAIN

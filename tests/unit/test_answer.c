@@ -1,7 +1,7 @@
 /* test_answer.c - the parser of answers: what is whole, what is malformed, however it is cut. */
 #include <stdlib.h>
 
-#include "shared/answer.h"
+#include "shared/http/answer.h"
 #include "tests/unit/check.h"
 
 enum { SAID_MAX = 4096, TAKE_ALL = 1 << 20 };
@@ -550,22 +550,4 @@ TEST(one_parser_reads_many_answers)
     answer_done(&answer);
 }
 
-int main(void)
-{
-    RUN(an_answer_with_a_length_is_whole_at_its_last_byte_and_not_before);
-    RUN(chunks_are_put_together_and_extensions_and_trailers_dropped);
-    RUN(chunks_that_are_not_well_made_are_refused);
-    RUN(an_answer_until_close_is_whole_at_the_end_only);
-    RUN(what_has_no_body_ends_with_its_head);
-    RUN(what_leaves_the_end_open_to_two_readings_is_malformed);
-    RUN(a_head_that_is_not_well_made_is_refused);
-    RUN(heads_with_1xx_are_dropped_some_of_them);
-    RUN(too_many_heads_with_1xx_are_malformed);
-    RUN(a_connection_is_kept_only_when_both_sides_know_it);
-    RUN(fields_are_told_as_they_came_without_the_white_space_around_them);
-    RUN(a_head_may_be_as_long_as_the_limit_says_and_no_longer);
-    RUN(a_line_without_end_is_refused_in_time);
-    RUN(so_many_fields_and_no_more_in_a_head_and_in_a_trailer);
-    RUN(one_parser_reads_many_answers);
-    return check_done();
-}
+CHECK_MAIN

@@ -1,6 +1,6 @@
 /* test_ask.c - what a client may ask of the lease service: every member at its limits, and what is said when
  * not. */
-#include "lease/ask.h"
+#include "lease/request.h"
 
 #include "tests/unit/check.h"
 
@@ -49,7 +49,7 @@ TEST(every_member_is_read)
     struct lease_ask ask = ask_of(
         "{\"holder\":\"ada\",\"ttl_ms\":100,\"wait_ms\":600000,\"mode\":\"shared\",\"lease_id\":"
         "\"aaaaaaaaaaaaaaaaaaaaaa\",\"reentrant\":true,\"lock_delay_ms\":5,\"meta\":{\"a\": 1},"
-        "\"session\":\"ssssssssssssssss\"}");
+        "\"keep_place_ms\":60000,\"session\":\"ssssssssssssssss\"}");
 
     CHECK_TEXT(((struct bytes){ask.holder, ask.holder_len}), BYTES("ada"));
     CHECK_TEXT(((struct bytes){ask.lease_id, ask.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
@@ -59,6 +59,7 @@ TEST(every_member_is_read)
     CHECK(ask.ttl_stated && ask.reentrant);
     CHECK_INT(ask.wait_ms, 600000);
     CHECK_INT(ask.lock_delay_ms, 5);
+    CHECK_INT(ask.keep_place_ms, 60000);
     CHECK_INT(ask.mode, TOKEN_SHARED);
     CHECK_INT(ask.permits, 0);
     lease_ask_defaults(&ask);
@@ -94,6 +95,7 @@ TEST(what_an_acquire_may_not_ask_is_named)
         {"{\"wait_ms\":-1}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
         {"{\"wait_ms\":600001}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
         {"{\"lock_delay_ms\":600001}", PROBLEM_OUT_OF_RANGE, "lock_delay_ms"},
+        {"{\"keep_place_ms\":60001}", PROBLEM_OUT_OF_RANGE, "keep_place_ms"},
         {"{\"ttl_ms\":0}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
         {"{\"ttl_ms\":99}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
         {"{\"ttl_ms\":86400001}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
@@ -261,18 +263,4 @@ TEST(a_force_release_takes_a_reason_and_a_token)
     }
 }
 
-int main(void)
-{
-    RUN(an_empty_body_says_nothing_and_the_defaults_fill_it);
-    RUN(every_member_is_read);
-    RUN(one_permit_is_an_exclusive_hold);
-    RUN(what_an_acquire_may_not_ask_is_named);
-    RUN(the_first_fault_is_the_one_that_is_told);
-    RUN(names_are_read_in_their_order_with_everything_else);
-    RUN(names_that_are_not_1_to_100_different_ones_are_refused);
-    RUN(a_hundred_names_of_128_bytes_fit_and_one_more_does_not);
-    RUN(a_renewal_takes_a_ttl_and_nothing_else);
-    RUN(a_session_takes_a_ttl_a_holder_and_meta);
-    RUN(a_force_release_takes_a_reason_and_a_token);
-    return check_done();
-}
+CHECK_MAIN

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 
 #include "api/cli/acquire.h"
-#include "api/cli/ask_judge.h"
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
 #include "api/cli/suggest.h"
-#include "shared/utf8.h"
 #include "tests/unit/check.h"
+#include "tests/unit/utf8_text.h"
 
 static void check_resource(const char *base, const char *key, const char *url)
 {
@@ -70,7 +69,7 @@ TEST(an_address_with_a_query_a_user_or_another_scheme_is_refused)
     for (unsigned i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
         struct ask ask = {.what = "test"};
 
-        CHECK_INT(ask_leases(&ask, bases[i]), CLI_USAGE);
+        CHECK_INT(ask_service(&ask, ASK_LEASE_SERVICE, bases[i], "/v1/leases"), CLI_USAGE);
         ask_done(&ask);
     }
 }
@@ -79,7 +78,7 @@ TEST(a_query_is_encoded_and_members_are_put_one_after_the_other)
 {
     struct ask ask = {.what = "test"};
 
-    CHECK_INT(ask_leases(&ask, "http://h"), CLI_GO_ON);
+    CHECK_INT(ask_service(&ask, ASK_LEASE_SERVICE, "http://h", "/v1/leases"), CLI_GO_ON);
     ask_query(&ask, "prefix", BYTES("a&b=c"));
     ask_query(&ask, "cursor", BYTES("0f.x/y"));
     CHECK_TEXT(bytes_of(ask.url), BYTES("http://h/v1/leases?prefix=a%26b%3Dc&cursor=0f.x%2Fy"));
@@ -165,30 +164,35 @@ TEST(what_deceives_the_eye_is_not_shown)
 /* A limit that were shorter than the wait would make every long wait one of unknown end. */
 TEST(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer)
 {
-    struct acquire a = {.lease_id = "x", .ask = {.what = "test"}};
+    struct acquire a = {.call = {.secret = "x"}};
 
-    json_out_init(&a.body);
-    acquire_prepare(&a.ask);
-    CHECK_INT(a.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS);
-    CHECK_TEXT(a.ask.request.body, BYTES("{\"lease_id\":\"x\"}"));
+    json_out_init(&a.call.body);
+    acquire_prepare(&a.call.ask);
+    CHECK_INT(a.call.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS);
+    CHECK_TEXT(a.call.ask.request.body, BYTES("{\"lease_id\":\"x\"}"));
     a.wait_until_ms = UINT64_MAX;
-    acquire_prepare(&a.ask);
-    CHECK_INT(a.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS + 600000);
-    CHECK_TEXT(a.ask.request.body, BYTES("{\"lease_id\":\"x\",\"wait_ms\":600000}"));
+    acquire_prepare(&a.call.ask);
+    CHECK_INT(a.call.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS + 600000);
+    CHECK_TEXT(a.call.ask.request.body, BYTES("{\"lease_id\":\"x\",\"wait_ms\":600000}"));
     a.wait_until_ms = cli_now_ms() + 300000;
-    acquire_prepare(&a.ask);
-    CHECK(a.ask.request.timeout_ms > HTTP_CLIENT_TIMEOUT_MS + 200000);
-    CHECK(a.ask.request.timeout_ms <= HTTP_CLIENT_TIMEOUT_MS + 300000);
-    json_out_done(&a.body);
+    acquire_prepare(&a.call.ask);
+    CHECK(a.call.ask.request.timeout_ms > HTTP_CLIENT_TIMEOUT_MS + 200000);
+    CHECK(a.call.ask.request.timeout_ms <= HTTP_CLIENT_TIMEOUT_MS + 300000);
+    json_out_done(&a.call.body);
 }
 
 static bool is_in_doubt(unsigned status, const char *code)
 {
+    struct ask ask = {.answer.status = status};
+    const char *why = NULL;
     char body[128];
-    struct http_client_answer answer = {.status = status, .body = body};
+    bool is;
 
-    answer.len = (size_t)snprintf(body, sizeof(body), "{\"code\":\"%s\"}", code);
-    return ask_doubt_of(&answer) == ASK_IN_DOUBT;
+    snprintf(body, sizeof(body), "{\"code\":\"%s\"}", code);
+    ask.json = json_parse(bytes_of(body), 2, &why);
+    is = ask_worth(&ask) == ASK_IN_DOUBT;
+    json_free(ask.json);
+    return is;
 }
 
 TEST(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothing_was_done)
@@ -203,17 +207,4 @@ TEST(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothin
     CHECK(!is_in_doubt(502, "upstream-unavailable"));
 }
 
-int main(void)
-{
-    RUN(a_key_is_percent_encoded_once_and_its_slashes_stay);
-    RUN(a_key_that_no_gateway_takes_is_refused_before_it_is_sent);
-    RUN(a_name_that_is_none_is_refused_before_it_is_sent);
-    RUN(an_address_with_a_query_a_user_or_another_scheme_is_refused);
-    RUN(a_query_is_encoded_and_members_are_put_one_after_the_other);
-    RUN(a_word_is_suggested_when_it_is_near_and_none_when_it_is_not);
-    RUN(durations_are_rounded_down_to_what_a_person_wants_to_know);
-    RUN(what_deceives_the_eye_is_not_shown);
-    RUN(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer);
-    RUN(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothing_was_done);
-    return check_done();
-}
+CHECK_MAIN

@@ -21,60 +21,48 @@ struct sample {
     struct wrong wrongs[WRONGS_MAX];    /* ends with label NULL; each alone makes it bad */
 };
 
+/* When, what by whom, how it ended, with which number and text. */
+#define SEEN(at_ms, label, word, number, text)                                                               \
+    {                                                                                                        \
+        at_ms, label, word, number, text                                                                     \
+    }
+/* The event whose word or text is another; and the one with another number or time. */
+#define SPELT(label, word, what, text)                                                                       \
+    {                                                                                                        \
+        label, word, what, text, 0                                                                           \
+    }
+#define MEANT(label, word, what, number)                                                                     \
+    {                                                                                                        \
+        label, word, what, NULL, number                                                                      \
+    }
 #define STALE_BEGIN(number)                                                                                  \
-    {0, "A takes", "granted", number, "1000"}, {100, "A first", "written", 0, "-"},                          \
-    {                                                                                                        \
-        200, "A late", "holds", 800, "-"                                                                     \
-    }
-#define STALE_STOPPED                                                                                        \
-    {                                                                                                        \
-        210, "A stops", "stopped", 0, ""                                                                     \
-    }
+    SEEN(0, "A takes", "granted", number, "1000"), SEEN(100, "A first", "written", 0, "-"),                  \
+        SEEN(200, "A late", "holds", 800, "-")
+#define STALE_STOPPED SEEN(210, "A stops", "stopped", 0, "")
 #define STALE_B(number)                                                                                      \
-    {1100, "B takes", "granted", number, "1000"},                                                            \
-    {                                                                                                        \
-        1200, "B first", "written", 0, "-"                                                                   \
-    }
-#define STALE_CONTINUED                                                                                      \
-    {                                                                                                        \
-        1300, "A continues", "continued", 0, ""                                                              \
-    }
-#define STALE_LOST                                                                                           \
-    {1500, "A late", "written", 0, "-"},                                                                     \
-    {                                                                                                        \
-        1600, "after", "reads", 0, STALE_A_LATE                                                              \
-    }
+    SEEN(1100, "B takes", "granted", number, "1000"), SEEN(1200, "B first", "written", 0, "-")
+#define STALE_CONTINUED SEEN(1300, "A continues", "continued", 0, "")
+#define STALE_LOST SEEN(1500, "A late", "written", 0, "-"), SEEN(1600, "after", "reads", 0, STALE_A_LATE)
 #define STALE_HELD                                                                                           \
-    {1500, "A late", "refused", 412, "stale-token"}, {1600, "after", "reads", 200, STALE_B_FIRST},           \
-        {1700, "B last", "written", 204, "-"},                                                               \
-    {                                                                                                        \
-        1800, "end", "reads", 200, STALE_B_LAST                                                              \
-    }
+    SEEN(1500, "A late", "refused", 412, "stale-token"), SEEN(1600, "after", "reads", 200, STALE_B_FIRST),   \
+        SEEN(1700, "B last", "written", 204, "-"), SEEN(1800, "end", "reads", 200, STALE_B_LAST)
 
 /* What every late write must have been. */
 #define WRONG_LOST                                                                                           \
-    {"A late", "written", WORD, "refused", 0}, {"A late", "written", AT, NULL, 1150},                        \
-        {"after", "reads", TEXT, STALE_B_FIRST, 0}, {"after", "reads", TEXT, "", 0},                         \
-        {"B first", "written", WORD, "refused", 0},                                                          \
-    {                                                                                                        \
-        "B takes", "granted", AT, NULL, 150                                                                  \
-    }
+    SPELT("A late", "written", WORD, "refused"), MEANT("A late", "written", AT, 1150),                       \
+        SPELT("after", "reads", TEXT, STALE_B_FIRST), SPELT("after", "reads", TEXT, ""),                     \
+        SPELT("B first", "written", WORD, "refused"), MEANT("B takes", "granted", AT, 150)
 /* As if the fence had been gone around, and nearly so. */
 #define WRONG_HELD                                                                                           \
-    {"A late", "refused", WORD, "written", 0}, {"A late", "refused", NUMBER, NULL, 403},                     \
-        {"A late", "refused", TEXT, "lease-expired", 0}, {"A late", "refused", TEXT, "", 0},                 \
-        {"A late", "refused", AT, NULL, 1050}, {"after", "reads", TEXT, STALE_A_LATE, 0},                    \
-        {"B last", "written", WORD, "refused", 0}, {"end", "reads", TEXT, STALE_B_FIRST, 0},                 \
-        {"B takes", "granted", NUMBER, NULL, 1}, {"B takes", "granted", NUMBER, NULL, 0},                    \
-        {"A takes", "granted", NUMBER, NULL, 0},                                                             \
-    {                                                                                                        \
-        "B takes", "granted", AT, NULL, 150                                                                  \
-    }
+    SPELT("A late", "refused", WORD, "written"), MEANT("A late", "refused", NUMBER, 403),                    \
+        SPELT("A late", "refused", TEXT, "lease-expired"), SPELT("A late", "refused", TEXT, ""),             \
+        MEANT("A late", "refused", AT, 1050), SPELT("after", "reads", TEXT, STALE_A_LATE),                   \
+        SPELT("B last", "written", WORD, "refused"), SPELT("end", "reads", TEXT, STALE_B_FIRST),             \
+        MEANT("B takes", "granted", NUMBER, 1), MEANT("B takes", "granted", NUMBER, 0),                      \
+        MEANT("A takes", "granted", NUMBER, 0), MEANT("B takes", "granted", AT, 150)
 #define WRONG_STOP                                                                                           \
-    {"A stops", "stopped", AT, NULL, 150}, {"A stops", "stopped", AT, NULL, 1150},                           \
-    {                                                                                                        \
-        "A continues", "continued", AT, NULL, 1050                                                           \
-    }
+    MEANT("A stops", "stopped", AT, 150), MEANT("A stops", "stopped", AT, 1150),                             \
+        MEANT("A continues", "continued", AT, 1050)
 
 static const struct sample samples[] = {
     {&hazard_stale_holder,
@@ -95,261 +83,156 @@ static const struct sample samples[] = {
      {WRONG_HELD, WRONG_STOP}},
     {&hazard_clock_jump,
      0,
-     {{0, "A takes", "granted", 0, "1000"},
-      {100, "A first", "written", 0, "-"},
-      {200, "A late", "holds", 800, "-"},
-      {300, "clock", "jumped", 3600, ""},
-      {400, "B takes", "granted", 0, "1000"},
-      {500, "B first", "written", 0, "-"},
-      {600, "A late", "written", 0, "-"},
-      {700, "after", "reads", 0, STALE_A_LATE}},
-     {{"clock", "jumped", NUMBER, NULL, 2},
-      {"clock", "jumped", AT, NULL, 150},
-      {"clock", "jumped", AT, NULL, 450},
-      {"A late", "holds", NUMBER, NULL, 150},
-      {"A late", "written", AT, NULL, 1000},
-      {"A late", "written", AT, NULL, 450},
-      {"B takes", "granted", AT, NULL, 1000},
-      {"after", "reads", TEXT, STALE_B_FIRST, 0}}},
+     {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(100, "A first", "written", 0, "-"),
+      SEEN(200, "A late", "holds", 800, "-"), SEEN(300, "clock", "jumped", 3600, ""),
+      SEEN(400, "B takes", "granted", 0, "1000"), SEEN(500, "B first", "written", 0, "-"),
+      SEEN(600, "A late", "written", 0, "-"), SEEN(700, "after", "reads", 0, STALE_A_LATE)},
+     {MEANT("clock", "jumped", NUMBER, 2), MEANT("clock", "jumped", AT, 150),
+      MEANT("clock", "jumped", AT, 450), MEANT("A late", "holds", NUMBER, 150),
+      MEANT("A late", "written", AT, 1000), MEANT("A late", "written", AT, 450),
+      MEANT("B takes", "granted", AT, 1000), SPELT("after", "reads", TEXT, STALE_B_FIRST)}},
     {&hazard_clock_jump,
      1,
-     {STALE_BEGIN(1), {300, "clock", "jumped", 3600, ""}, STALE_B(2), STALE_HELD},
-     {WRONG_HELD, {"clock", "jumped", NUMBER, NULL, 2}, {"clock", "jumped", AT, NULL, 150}}},
+     {STALE_BEGIN(1), SEEN(300, "clock", "jumped", 3600, ""), STALE_B(2), STALE_HELD},
+     {WRONG_HELD, MEANT("clock", "jumped", NUMBER, 2), MEANT("clock", "jumped", AT, 150)}},
     {&hazard_slow_network,
      0,
-     {STALE_BEGIN(0),
-      {300, "wire", "kept", 60, "-"},
-      STALE_B(0),
-      {1400, "wire flows", "passed", 60, "-"},
-      STALE_LOST},
-     {WRONG_LOST,
-      {"wire", "kept", NUMBER, NULL, 0},
-      {"wire", "kept", AT, NULL, 1050},
-      {"wire", "kept", AT, NULL, 150},
-      {"wire", "kept", AT, NULL, 1150},
-      {"wire flows", "passed", AT, NULL, 1150}}},
+     {STALE_BEGIN(0), SEEN(300, "wire", "kept", 60, "-"), STALE_B(0),
+      SEEN(1400, "wire flows", "passed", 60, "-"), STALE_LOST},
+     {WRONG_LOST, MEANT("wire", "kept", NUMBER, 0), MEANT("wire", "kept", AT, 1050),
+      MEANT("wire", "kept", AT, 150), MEANT("wire", "kept", AT, 1150),
+      MEANT("wire flows", "passed", AT, 1150)}},
     {&hazard_slow_network,
      1,
-     {STALE_BEGIN(1),
-      {300, "wire", "kept", 60, "-"},
-      STALE_B(2),
-      {1400, "wire flows", "passed", 60, "-"},
-      STALE_HELD},
-     {WRONG_HELD, {"wire", "kept", NUMBER, NULL, 0}, {"wire flows", "passed", AT, NULL, 1150}}},
+     {STALE_BEGIN(1), SEEN(300, "wire", "kept", 60, "-"), STALE_B(2),
+      SEEN(1400, "wire flows", "passed", 60, "-"), STALE_HELD},
+     {WRONG_HELD, MEANT("wire", "kept", NUMBER, 0), MEANT("wire flows", "passed", AT, 1150)}},
     {&hazard_failover,
      0,
-     {{0, "A takes", "granted", 0, "1000"},
-      {100, "A first", "written", 0, "-"},
-      {200, "A late", "holds", 800, "-"},
-      {300, "failover", "promoted", 0, ""},
-      {310, "lock on the replica", "said", 0, ""},
-      {400, "B takes", "granted", 0, "1000"},
-      {500, "B first", "written", 0, "-"},
-      {600, "A late", "written", 0, "-"},
-      {700, "after", "reads", 0, STALE_A_LATE}},
-     {{"lock on the replica", "said", NUMBER, NULL, 1},
-      {"failover", "promoted", AT, NULL, 150},
-      {"failover", "promoted", AT, NULL, 450},
-      {"A late", "holds", NUMBER, NULL, 150},
-      {"A late", "written", AT, NULL, 1000},
-      {"after", "reads", TEXT, STALE_B_FIRST, 0}}},
+     {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(100, "A first", "written", 0, "-"),
+      SEEN(200, "A late", "holds", 800, "-"), SEEN(300, "failover", "promoted", 0, ""),
+      SEEN(310, "lock on the replica", "said", 0, ""), SEEN(400, "B takes", "granted", 0, "1000"),
+      SEEN(500, "B first", "written", 0, "-"), SEEN(600, "A late", "written", 0, "-"),
+      SEEN(700, "after", "reads", 0, STALE_A_LATE)},
+     {MEANT("lock on the replica", "said", NUMBER, 1), MEANT("failover", "promoted", AT, 150),
+      MEANT("failover", "promoted", AT, 450), MEANT("A late", "holds", NUMBER, 150),
+      MEANT("A late", "written", AT, 1000), SPELT("after", "reads", TEXT, STALE_B_FIRST)}},
     {&hazard_failover,
      1,
-     {STALE_BEGIN(1), {300, "failover", "promoted", 0, ""}, STALE_B(1000001), STALE_HELD},
-     {WRONG_HELD, {"failover", "promoted", AT, NULL, 150}, {"failover", "promoted", AT, NULL, 1150}}},
+     {STALE_BEGIN(1), SEEN(300, "failover", "promoted", 0, ""), STALE_B(1000001), STALE_HELD},
+     {WRONG_HELD, MEANT("failover", "promoted", AT, 150), MEANT("failover", "promoted", AT, 1150)}},
     {&hazard_crash_before_expire,
      0,
-     {{0, "A takes", "set", 0, "-"},
-      {10, "A dies", "killed", 0, ""},
-      {3010, "B takes", "vain", 50, "-"},
-      {3020, "time left", "said", -1, ""}},
-     {{"A takes", "set", WORD, "granted", 0},
-      {"A takes", "set", AT, NULL, 20},
-      {"B takes", "vain", WORD, "granted", 0},
-      {"B takes", "vain", NUMBER, NULL, 2},
-      {"B takes", "vain", AT, NULL, 1500},
-      {"time left", "said", NUMBER, NULL, 700},
-      {"time left", "said", NUMBER, NULL, -2}}},
+     {SEEN(0, "A takes", "set", 0, "-"), SEEN(10, "A dies", "killed", 0, ""),
+      SEEN(3010, "B takes", "vain", 50, "-"), SEEN(3020, "time left", "said", -1, "")},
+     {SPELT("A takes", "set", WORD, "granted"), MEANT("A takes", "set", AT, 20),
+      SPELT("B takes", "vain", WORD, "granted"), MEANT("B takes", "vain", NUMBER, 2),
+      MEANT("B takes", "vain", AT, 1500), MEANT("time left", "said", NUMBER, 700),
+      MEANT("time left", "said", NUMBER, -2)}},
     {&hazard_crash_before_expire,
      1,
-     {{0, "A takes", "granted", 1, "1000"},
-      {10, "A dies", "killed", 0, ""},
-      {1010, "B takes", "granted", 2, "1000"},
-      {1100, "B first", "written", 204, "-"},
-      {1200, "end", "reads", 200, STALE_B_FIRST}},
-     {{"B takes", "granted", WORD, "vain", 0},
-      {"B takes", "granted", AT, NULL, 5000},
-      {"B takes", "granted", AT, NULL, 5},
-      {"B takes", "granted", NUMBER, NULL, 1},
-      {"B first", "written", WORD, "refused", 0},
-      {"end", "reads", TEXT, STALE_A_FIRST, 0}}},
+     {SEEN(0, "A takes", "granted", 1, "1000"), SEEN(10, "A dies", "killed", 0, ""),
+      SEEN(1010, "B takes", "granted", 2, "1000"), SEEN(1100, "B first", "written", 204, "-"),
+      SEEN(1200, "end", "reads", 200, STALE_B_FIRST)},
+     {SPELT("B takes", "granted", WORD, "vain"), MEANT("B takes", "granted", AT, 5000),
+      MEANT("B takes", "granted", AT, 5), MEANT("B takes", "granted", NUMBER, 1),
+      SPELT("B first", "written", WORD, "refused"), SPELT("end", "reads", TEXT, STALE_A_FIRST)}},
     {&hazard_timestamp_lock,
      0,
-     {{0, "A takes", "granted", 0, "1000"},
-      {100, "A first", "written", 0, "-"},
-      {200, "A late", "holds", 800, "-"},
-      {300, "B takes", "granted", 0, "1000"},
-      {400, "B first", "written", 0, "-"},
-      {410, "end by B", "said", 1700003601000, ""},
-      {500, "A late", "written", 0, "-"},
-      {600, "after", "reads", 0, STALE_A_LATE},
-      {700, "A extends", "extended", 0, "-"},
-      {710, "end by A", "said", 1700000001700, ""}},
-     {{"A late", "holds", NUMBER, NULL, 50},
-      {"B takes", "granted", AT, NULL, 1100},
-      {"A late", "written", AT, NULL, 1050},
-      {"end by A", "said", NUMBER, NULL, 1700003601000},
-      {"end by A", "said", NUMBER, NULL, 0},
-      {"end by B", "said", NUMBER, NULL, 1700000001000},
-      {"after", "reads", TEXT, STALE_B_FIRST, 0},
-      {"A extends", "extended", AT, NULL, 250}}},
+     {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(100, "A first", "written", 0, "-"),
+      SEEN(200, "A late", "holds", 800, "-"), SEEN(300, "B takes", "granted", 0, "1000"),
+      SEEN(400, "B first", "written", 0, "-"), SEEN(410, "end by B", "said", 1700003601000, ""),
+      SEEN(500, "A late", "written", 0, "-"), SEEN(600, "after", "reads", 0, STALE_A_LATE),
+      SEEN(700, "A extends", "extended", 0, "-"), SEEN(710, "end by A", "said", 1700000001700, "")},
+     {MEANT("A late", "holds", NUMBER, 50), MEANT("B takes", "granted", AT, 1100),
+      MEANT("A late", "written", AT, 1050), MEANT("end by A", "said", NUMBER, 1700003601000),
+      MEANT("end by A", "said", NUMBER, 0), MEANT("end by B", "said", NUMBER, 1700000001000),
+      SPELT("after", "reads", TEXT, STALE_B_FIRST), MEANT("A extends", "extended", AT, 250)}},
     {&hazard_timestamp_lock,
      1,
-     {{0, "A takes", "granted", 1, "1000"},
-      {100, "A first", "written", 201, "-"},
-      {200, "A late", "holds", 800, "-"},
-      {300, "B takes", "held", 0, "A"},
-      {400, "A late", "written", 204, "-"},
-      {500, "after", "reads", 200, STALE_A_LATE},
-      {590, "A releases", "leaving", 0, "-"},
-      {600, "A releases", "released", 0, "-"},
-      {600, "B takes", "granted", 2, "1000"},
-      {700, "B first", "written", 204, "-"},
-      {800, "A too late", "refused", 412, "stale-token"},
-      {900, "end", "reads", 200, STALE_B_FIRST}},
-     {{"B takes", "held", WORD, "granted", 0},
-      {"B takes", "granted", AT, NULL, 450},
-      {"A late", "written", WORD, "refused", 0},
-      {"A releases", "released", WORD, "lost", 0},
-      {"A too late", "refused", WORD, "written", 0},
-      {"A too late", "refused", TEXT, "lease-expired", 0},
-      {"B takes", "granted", NUMBER, NULL, 1},
-      {"after", "reads", TEXT, STALE_A_FIRST, 0},
-      {"end", "reads", TEXT, STALE_A_FIRST, 0}}},
+     {SEEN(0, "A takes", "granted", 1, "1000"), SEEN(100, "A first", "written", 201, "-"),
+      SEEN(200, "A late", "holds", 800, "-"), SEEN(300, "B takes", "held", 0, "A"),
+      SEEN(400, "A late", "written", 204, "-"), SEEN(500, "after", "reads", 200, STALE_A_LATE),
+      SEEN(590, "A releases", "leaving", 0, "-"), SEEN(600, "A releases", "released", 0, "-"),
+      SEEN(600, "B takes", "granted", 2, "1000"), SEEN(700, "B first", "written", 204, "-"),
+      SEEN(800, "A too late", "refused", 412, "stale-token"), SEEN(900, "end", "reads", 200, STALE_B_FIRST)},
+     {SPELT("B takes", "held", WORD, "granted"), MEANT("B takes", "granted", AT, 450),
+      SPELT("A late", "written", WORD, "refused"), SPELT("A releases", "released", WORD, "lost"),
+      SPELT("A too late", "refused", WORD, "written"), SPELT("A too late", "refused", TEXT, "lease-expired"),
+      MEANT("B takes", "granted", NUMBER, 1), SPELT("after", "reads", TEXT, STALE_A_FIRST),
+      SPELT("end", "reads", TEXT, STALE_A_FIRST)}},
     {&hazard_wrong_release,
      0,
-     {{0, "A takes", "granted", 0, "1000"},
-      {10, "A stops", "stopped", 0, ""},
-      {1010, "B takes", "granted", 0, "1000"},
-      {1100, "B first", "holds", 900, "-"},
-      {1200, "A continues", "continued", 0, ""},
-      {1300, "A releases", "deleted", 1, "-"},
-      {1400, "C takes", "granted", 0, "1000"}},
-     {{"A releases", "deleted", NUMBER, NULL, 0},
-      {"A releases", "deleted", WORD, "lost", 0},
-      {"C takes", "granted", WORD, "held", 0},
-      {"C takes", "granted", AT, NULL, 1250},
-      {"C takes", "granted", AT, NULL, 2100},
-      {"B first", "holds", NUMBER, NULL, 200},
-      {"A stops", "stopped", AT, NULL, 1050},
-      {"A continues", "continued", AT, NULL, 1000}}},
+     {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(10, "A stops", "stopped", 0, ""),
+      SEEN(1010, "B takes", "granted", 0, "1000"), SEEN(1100, "B first", "holds", 900, "-"),
+      SEEN(1200, "A continues", "continued", 0, ""), SEEN(1300, "A releases", "deleted", 1, "-"),
+      SEEN(1400, "C takes", "granted", 0, "1000")},
+     {MEANT("A releases", "deleted", NUMBER, 0), SPELT("A releases", "deleted", WORD, "lost"),
+      SPELT("C takes", "granted", WORD, "held"), MEANT("C takes", "granted", AT, 1250),
+      MEANT("C takes", "granted", AT, 2100), MEANT("B first", "holds", NUMBER, 200),
+      MEANT("A stops", "stopped", AT, 1050), MEANT("A continues", "continued", AT, 1000)}},
     {&hazard_wrong_release,
      1,
-     {{0, "A takes", "granted", 0, "1000"},
-      {5, "A releases", "looked", 0, "-"},
-      {10, "A stops", "stopped", 0, ""},
-      {1010, "B takes", "granted", 0, "1000"},
-      {1100, "B first", "holds", 900, "-"},
-      {1200, "A continues", "continued", 0, ""},
-      {1300, "A releases", "deleted", 1, "-"},
-      {1400, "C takes", "granted", 0, "1000"}},
-     {{"A releases", "looked", AT, NULL, 20},
-      {"A releases", "deleted", NUMBER, NULL, 0},
-      {"C takes", "granted", WORD, "held", 0},
-      {"C takes", "granted", AT, NULL, 2100}}},
+     {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(5, "A releases", "looked", 0, "-"),
+      SEEN(10, "A stops", "stopped", 0, ""), SEEN(1010, "B takes", "granted", 0, "1000"),
+      SEEN(1100, "B first", "holds", 900, "-"), SEEN(1200, "A continues", "continued", 0, ""),
+      SEEN(1300, "A releases", "deleted", 1, "-"), SEEN(1400, "C takes", "granted", 0, "1000")},
+     {MEANT("A releases", "looked", AT, 20), MEANT("A releases", "deleted", NUMBER, 0),
+      SPELT("C takes", "granted", WORD, "held"), MEANT("C takes", "granted", AT, 2100)}},
     {&hazard_wrong_release,
      2,
-     {{0, "A takes", "granted", 1, "1000"},
-      {10, "A stops", "stopped", 0, ""},
-      {1010, "B takes", "granted", 2, "1000"},
-      {1200, "A continues", "continued", 0, ""},
-      {1300, "A releases", "lost", 410, "lease-lost"},
-      {1400, "C takes", "held", 0, "B"},
-      {1500, "B first", "written", 204, "-"},
-      {1590, "B releases", "leaving", 0, "-"},
-      {1600, "B releases", "released", 0, "-"},
-      {1600, "C takes", "granted", 3, "1000"},
-      {1700, "end", "reads", 200, STALE_B_FIRST}},
-     {{"A releases", "lost", WORD, "released", 0},
-      {"A releases", "lost", NUMBER, NULL, 503},
-      {"C takes", "held", WORD, "granted", 0},
-      {"C takes", "granted", AT, NULL, 1550},
-      {"C takes", "granted", NUMBER, NULL, 2},
-      {"B releases", "released", WORD, "lost", 0},
-      {"B first", "written", WORD, "refused", 0},
-      {"end", "reads", TEXT, STALE_A_FIRST, 0},
-      {"B takes", "granted", NUMBER, NULL, 1}}},
+     {SEEN(0, "A takes", "granted", 1, "1000"), SEEN(10, "A stops", "stopped", 0, ""),
+      SEEN(1010, "B takes", "granted", 2, "1000"), SEEN(1200, "A continues", "continued", 0, ""),
+      SEEN(1300, "A releases", "lost", 410, "lease-lost"), SEEN(1400, "C takes", "held", 0, "B"),
+      SEEN(1500, "B first", "written", 204, "-"), SEEN(1590, "B releases", "leaving", 0, "-"),
+      SEEN(1600, "B releases", "released", 0, "-"), SEEN(1600, "C takes", "granted", 3, "1000"),
+      SEEN(1700, "end", "reads", 200, STALE_B_FIRST)},
+     {SPELT("A releases", "lost", WORD, "released"), MEANT("A releases", "lost", NUMBER, 503),
+      SPELT("C takes", "held", WORD, "granted"), MEANT("C takes", "granted", AT, 1550),
+      MEANT("C takes", "granted", NUMBER, 2), SPELT("B releases", "released", WORD, "lost"),
+      SPELT("B first", "written", WORD, "refused"), SPELT("end", "reads", TEXT, STALE_A_FIRST),
+      MEANT("B takes", "granted", NUMBER, 1)}},
     {&hazard_late_unlock,
      0,
-     {{0, "A takes", "granted", 0, "1000"},
-      {100, "B takes", "held", 0, "-"},
-      {1010, "B takes", "granted", 0, "1000"},
-      {1100, "B first", "written", 0, "-"},
-      {1600, "A late", "written", 0, "-"},
-      {1700, "after", "reads", 0, STALE_A_LATE},
-      {1800, "A releases", "lost", 0, "-"}},
-     {{"A releases", "lost", WORD, "released", 0},
-      {"A releases", "lost", AT, NULL, 1550},
-      {"A late", "written", AT, NULL, 1050},
-      {"A late", "written", WORD, "refused", 0},
-      {"after", "reads", TEXT, STALE_B_FIRST, 0},
-      {"B takes", "held", AT, NULL, 1050}}},
+     {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(100, "B takes", "held", 0, "-"),
+      SEEN(1010, "B takes", "granted", 0, "1000"), SEEN(1100, "B first", "written", 0, "-"),
+      SEEN(1600, "A late", "written", 0, "-"), SEEN(1700, "after", "reads", 0, STALE_A_LATE),
+      SEEN(1800, "A releases", "lost", 0, "-")},
+     {SPELT("A releases", "lost", WORD, "released"), MEANT("A releases", "lost", AT, 1550),
+      MEANT("A late", "written", AT, 1050), SPELT("A late", "written", WORD, "refused"),
+      SPELT("after", "reads", TEXT, STALE_B_FIRST), MEANT("B takes", "held", AT, 1050)}},
     {&hazard_late_unlock,
      1,
-     {{0, "A takes", "granted", 1, "1000"},
-      {50, "A first", "written", 201, "-"},
-      {100, "B takes", "held", 0, "A"},
-      {1010, "B takes", "granted", 2, "1000"},
-      {1100, "B first", "written", 204, "-"},
-      {1600, "A late", "refused", 412, "stale-token"},
-      {1700, "after", "reads", 200, STALE_B_FIRST},
-      {1800, "A releases", "lost", 410, "lease-lost"}},
-     {{"A late", "refused", WORD, "written", 0},
-      {"A late", "refused", NUMBER, NULL, 503},
-      {"A releases", "lost", WORD, "released", 0},
-      {"A releases", "lost", NUMBER, NULL, 503},
-      {"after", "reads", TEXT, STALE_A_LATE, 0},
-      {"B takes", "granted", NUMBER, NULL, 1}}},
+     {SEEN(0, "A takes", "granted", 1, "1000"), SEEN(50, "A first", "written", 201, "-"),
+      SEEN(100, "B takes", "held", 0, "A"), SEEN(1010, "B takes", "granted", 2, "1000"),
+      SEEN(1100, "B first", "written", 204, "-"), SEEN(1600, "A late", "refused", 412, "stale-token"),
+      SEEN(1700, "after", "reads", 200, STALE_B_FIRST), SEEN(1800, "A releases", "lost", 410, "lease-lost")},
+     {SPELT("A late", "refused", WORD, "written"), MEANT("A late", "refused", NUMBER, 503),
+      SPELT("A releases", "lost", WORD, "released"), MEANT("A releases", "lost", NUMBER, 503),
+      SPELT("after", "reads", TEXT, STALE_A_LATE), MEANT("B takes", "granted", NUMBER, 1)}},
     {&hazard_read_lock_starvation,
      0,
-     {{0, "A reads", "granted", 0, "1000"},
-      {10, "C takes", "held", 0, "-"},
-      {250, "reader", "granted", 0, "1000"},
-      {500, "reader", "granted", 0, "1000"},
-      {750, "reader", "granted", 0, "1000"},
-      {1000, "reader", "granted", 0, "1000"},
-      {1250, "reader", "granted", 0, "1000"},
-      {1500, "reader", "granted", 0, "1000"},
-      {2510, "C takes", "vain", 50, "-"}},
-     {{"C takes", "vain", WORD, "granted", 0},
-      {"C takes", "vain", AT, NULL, 1600},
-      {"C takes", "vain", NUMBER, NULL, 1},
-      {"reader", "granted", AT, NULL, 2600},
-      {"reader", "granted", WORD, "held", 0},
-      {"A reads", "granted", AT, NULL, 20}}},
+     {SEEN(0, "A reads", "granted", 0, "1000"), SEEN(10, "C takes", "held", 0, "-"),
+      SEEN(250, "reader", "granted", 0, "1000"), SEEN(500, "reader", "granted", 0, "1000"),
+      SEEN(750, "reader", "granted", 0, "1000"), SEEN(1000, "reader", "granted", 0, "1000"),
+      SEEN(1250, "reader", "granted", 0, "1000"), SEEN(1500, "reader", "granted", 0, "1000"),
+      SEEN(2510, "C takes", "vain", 50, "-")},
+     {SPELT("C takes", "vain", WORD, "granted"), MEANT("C takes", "vain", AT, 1600),
+      MEANT("C takes", "vain", NUMBER, 1), MEANT("reader", "granted", AT, 2600),
+      SPELT("reader", "granted", WORD, "held"), MEANT("A reads", "granted", AT, 20)}},
     {&hazard_read_lock_starvation,
      1,
-     {{0, "A reads", "granted", 1, "1000"},
-      {10, "C takes", "held", 0, "A"},
-      {250, "reader", "held", 0, "A"},
-      {290, "A leaves", "leaving", 0, "-"},
-      {300, "A leaves", "released", 0, "-"},
-      {300, "C takes", "granted", 2, "1000"},
-      {400, "C writes", "written", 201, "-"},
-      {500, "C leaves", "released", 0, "-"},
-      {500, "reader", "granted", 3, "1000"},
-      {510, "A again", "granted", 4, "1000"},
-      {600, "end", "reads", 200, READ_LOCK_NEWS}},
-     {{"reader", "held", WORD, "granted", 0},
-      {"reader", "granted", AT, NULL, 295},
-      {"reader", "granted", AT, NULL, 350},
-      {"A again", "granted", AT, NULL, 350},
-      {"C takes", "granted", WORD, "vain", 0},
-      {"C takes", "granted", AT, NULL, 280},
-      {"C writes", "written", WORD, "refused", 0},
-      {"A leaves", "released", WORD, "lost", 0},
-      {"C leaves", "released", WORD, "lost", 0},
-      {"end", "reads", TEXT, STALE_A_FIRST, 0}}},
+     {SEEN(0, "A reads", "granted", 1, "1000"), SEEN(10, "C takes", "held", 0, "A"),
+      SEEN(250, "reader", "held", 0, "A"), SEEN(290, "A leaves", "leaving", 0, "-"),
+      SEEN(300, "A leaves", "released", 0, "-"), SEEN(300, "C takes", "granted", 2, "1000"),
+      SEEN(400, "C writes", "written", 201, "-"), SEEN(500, "C leaves", "released", 0, "-"),
+      SEEN(500, "reader", "granted", 3, "1000"), SEEN(510, "A again", "granted", 4, "1000"),
+      SEEN(600, "end", "reads", 200, READ_LOCK_NEWS)},
+     {SPELT("reader", "held", WORD, "granted"), MEANT("reader", "granted", AT, 295),
+      MEANT("reader", "granted", AT, 350), MEANT("A again", "granted", AT, 350),
+      SPELT("C takes", "granted", WORD, "vain"), MEANT("C takes", "granted", AT, 280),
+      SPELT("C writes", "written", WORD, "refused"), SPELT("A leaves", "released", WORD, "lost"),
+      SPELT("C leaves", "released", WORD, "lost"), SPELT("end", "reads", TEXT, STALE_A_FIRST)}},
 };
 
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
@@ -473,13 +356,4 @@ TEST(the_judges_of_the_parts_do_not_agree_with_each_other)
     }
 }
 
-int main(void)
-{
-    RUN(every_part_of_every_hazard_has_its_sample);
-    RUN(what_should_be_seen_makes_it_good);
-    RUN(nothing_at_all_is_not_good);
-    RUN(whatever_is_missing_it_is_not_good);
-    RUN(whatever_went_otherwise_it_is_not_good);
-    RUN(the_judges_of_the_parts_do_not_agree_with_each_other);
-    return check_done();
-}
+CHECK_MAIN

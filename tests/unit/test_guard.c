@@ -10,11 +10,6 @@
 
 enum { ARROWS = 7, FAR_MS = 600000, WAIT_MS = 10000 };
 
-static bool guard_may(unsigned from, unsigned to)
-{
-    return guard_allows((enum guard_state)from, (enum guard_state)to);
-}
-
 /* A guard without a service, and with no thread but the test's own. */
 struct alone {
     struct pawl_guard guard;
@@ -82,76 +77,61 @@ TEST(the_drawing_of_a_guard_is_its_table)
 {
     static const char *const names[GUARD_STATES] = {"HELD", "RENEWING", "LOST", "TOLD", "ENDED"};
 
-    CHECK_INT(drawing_check("api/client/guard.h", names, GUARD_STATES, guard_may, guard_may), ARROWS);
+    CHECK_INT(drawing_check("api/client/guard.h", names, GUARD_STATES, guard_allows, NULL), ARROWS);
 }
 
-TEST(a_caller_who_sees_the_deadline_pass_notes_it_and_the_thread_tells_just_that)
+#define TEST_ALONE(sentence, left_ms)                                                                        \
+    TEST_WITH(sentence, struct alone, alone, alone_open(alone, left_ms), alone_close(alone))
+
+TEST_ALONE(a_caller_who_sees_the_deadline_pass_notes_it_and_the_thread_tells_just_that, -10)
 {
-    struct alone alone;
-
-    alone_open(&alone, -10);
-    enter_says(&alone, PAWL_LOST, "deadline-passed");
-    CHECK_INT(alone.guard.state, GUARD_LOST);
-    CHECK(is_readable(alone.guard.timer_fd));
-    CHECK_INT(alone.times, 0);
-    guard_thread_run(&alone.guard);
-    CHECK_INT(alone.guard.state, GUARD_TOLD);
-    CHECK_INT(alone.times, 1);
-    CHECK_TEXT(bytes_of(alone.code), BYTES("deadline-passed"));
-    enter_says(&alone, PAWL_LOST, "deadline-passed");
-    alone_close(&alone);
+    enter_says(alone, PAWL_LOST, "deadline-passed");
+    CHECK_INT(alone->guard.state, GUARD_LOST);
+    CHECK(is_readable(alone->guard.timer_fd));
+    CHECK_INT(alone->times, 0);
+    guard_thread_run(&alone->guard);
+    CHECK_INT(alone->guard.state, GUARD_TOLD);
+    CHECK_INT(alone->times, 1);
+    CHECK_TEXT(bytes_of(alone->code), BYTES("deadline-passed"));
+    enter_says(alone, PAWL_LOST, "deadline-passed");
 }
 
-TEST(what_the_service_said_first_is_told_by_all)
+TEST_ALONE(what_the_service_said_first_is_told_by_all, FAR_MS)
 {
-    struct alone alone;
-
-    alone_open(&alone, FAR_MS);
-    service_ends(&alone);
-    CHECK(is_readable(alone.guard.timer_fd));
-    CHECK_INT(pawl_guard_remaining_ms(&alone.guard), 0);
-    enter_says(&alone, PAWL_LOST, "lease-lost");
-    guard_thread_run(&alone.guard);
-    CHECK_INT(alone.times, 1);
-    CHECK_TEXT(bytes_of(alone.code), BYTES("lease-lost"));
-    enter_says(&alone, PAWL_LOST, "lease-lost");
-    alone_close(&alone);
+    service_ends(alone);
+    CHECK(is_readable(alone->guard.timer_fd));
+    CHECK_INT(pawl_guard_remaining_ms(&alone->guard), 0);
+    enter_says(alone, PAWL_LOST, "lease-lost");
+    guard_thread_run(&alone->guard);
+    CHECK_INT(alone->times, 1);
+    CHECK_TEXT(bytes_of(alone->code), BYTES("lease-lost"));
+    enter_says(alone, PAWL_LOST, "lease-lost");
 }
 
-TEST(a_guard_that_ended_is_not_lost_later_and_nobody_is_told)
+TEST_ALONE(a_guard_that_ended_is_not_lost_later_and_nobody_is_told, FAR_MS)
 {
-    struct alone alone;
-
-    alone_open(&alone, FAR_MS);
-    guard_end(&alone.guard);
-    CHECK_INT(alone.guard.state, GUARD_ENDED);
-    CHECK(!is_readable(alone.guard.timer_fd));
-    guard_thread_run(&alone.guard); /* returns: it is woken */
-    CHECK_INT(alone.times, 0);
-    enter_says(&alone, PAWL_NOT_DONE, "ended");
-    CHECK(!is_readable(alone.guard.timer_fd));
-    alone_close(&alone);
+    guard_end(&alone->guard);
+    CHECK_INT(alone->guard.state, GUARD_ENDED);
+    CHECK(!is_readable(alone->guard.timer_fd));
+    guard_thread_run(&alone->guard); /* returns: it is woken */
+    CHECK_INT(alone->times, 0);
+    enter_says(alone, PAWL_NOT_DONE, "ended");
+    CHECK(!is_readable(alone->guard.timer_fd));
 }
 
-TEST(a_deadline_that_has_passed_is_not_moved_even_if_nobody_noted_it)
+TEST_ALONE(a_deadline_that_has_passed_is_not_moved_even_if_nobody_noted_it, -10)
 {
-    struct alone alone;
-
-    alone_open(&alone, -10);
-    CHECK(!guard_clock_move(&alone.guard, pawl_now_ms() + FAR_MS));
-    CHECK_INT(pawl_guard_remaining_ms(&alone.guard), 0);
-    CHECK(is_readable(alone.guard.timer_fd));
-    alone_close(&alone);
+    CHECK(!guard_clock_move(&alone->guard, pawl_now_ms() + FAR_MS));
+    CHECK_INT(pawl_guard_remaining_ms(&alone->guard), 0);
+    CHECK(is_readable(alone->guard.timer_fd));
 }
 
-TEST(a_timer_that_is_readable_stays_so_and_another_is_when_it_was_fired)
+TEST_ALONE(a_timer_that_is_readable_stays_so_and_another_is_when_it_was_fired, FAR_MS)
 {
     struct itimerspec at = {.it_interval = {.tv_sec = 3600}, .it_value = {.tv_nsec = 1}};
-    struct alone alone;
     int fd;
 
-    alone_open(&alone, FAR_MS);
-    fd = alone.guard.timer_fd;
+    fd = alone->guard.timer_fd;
     CHECK(!is_readable(fd));
     guard_clock_fire(fd);
     CHECK(is_readable(fd));
@@ -161,28 +141,13 @@ TEST(a_timer_that_is_readable_stays_so_and_another_is_when_it_was_fired)
     guard_clock_fire(fd);
     timerfd_gettime(fd, &at);
     CHECK_INT(at.it_interval.tv_sec, 3600);
-    alone_close(&alone);
 }
 
-TEST(the_number_of_a_thread_that_ended_is_not_its_guards_any_more)
+TEST_ALONE(the_number_of_a_thread_that_ended_is_not_its_guards_any_more, -10)
 {
-    struct alone alone;
-
-    alone_open(&alone, -10);
-    guard_thread_run(&alone.guard);
-    CHECK_INT(alone.times, 1);
-    CHECK_INT(alone.guard.tid, 0);
-    alone_close(&alone);
+    guard_thread_run(&alone->guard);
+    CHECK_INT(alone->times, 1);
+    CHECK_INT(alone->guard.tid, 0);
 }
 
-int main(void)
-{
-    RUN(the_drawing_of_a_guard_is_its_table);
-    RUN(a_caller_who_sees_the_deadline_pass_notes_it_and_the_thread_tells_just_that);
-    RUN(what_the_service_said_first_is_told_by_all);
-    RUN(a_guard_that_ended_is_not_lost_later_and_nobody_is_told);
-    RUN(a_deadline_that_has_passed_is_not_moved_even_if_nobody_noted_it);
-    RUN(a_timer_that_is_readable_stays_so_and_another_is_when_it_was_fired);
-    RUN(the_number_of_a_thread_that_ended_is_not_its_guards_any_more);
-    return check_done();
-}
+CHECK_MAIN

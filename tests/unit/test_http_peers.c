@@ -1,7 +1,10 @@
-/* test_http_peers.c - which addresses count as one, and whose proxies are trusted. */
+/* test_http_peers.c - which addresses count as one, whose proxies are trusted, and what another thread may do
+ * meanwhile. */
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <pthread.h>
 
-#include "shared/http_internal.h"
+#include "shared/http/http_internal.h"
 #include "tests/unit/check.h"
 
 static struct in6_addr address(const char *text)
@@ -10,6 +13,55 @@ static struct in6_addr address(const char *text)
 
     CHECK_INT(inet_pton(AF_INET6, text, &found), 1);
     return found;
+}
+
+/* What another thread does as soon as the lock is free: every peer that is counted here leaves. Ours is found
+ * before the library's. */
+enum { PEERS = 65536 }; /* 16 in a bucket: one is in front of whichever comes next */
+static struct {
+    struct http_peers *peers;
+    struct http_peer *counted[PEERS];
+    bool is_next;
+} other_thread;
+
+int pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+    int (*unlock)(pthread_mutex_t *);
+    void *found = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+    int status;
+
+    memcpy(&unlock, &found, sizeof(unlock));
+    status = unlock(lock);
+    if (other_thread.is_next) {
+        other_thread.is_next = false;
+        for (unsigned i = 0; i < PEERS; i++) {
+            http_peer_leave(other_thread.peers, other_thread.counted[i]);
+        }
+    }
+    return status;
+}
+
+TEST(those_in_front_may_leave_as_soon_as_one_is_counted)
+{
+    const char *why = NULL;
+    struct in6_addr each = address("::ffff:10.0.0.0"), one = address("::ffff:11.0.0.0");
+    struct http_peers *peers = http_peers_new(2, NULL, &why);
+    struct http_peer *first, *second;
+
+    other_thread.peers = peers;
+    for (unsigned i = 0; i < PEERS; i++) {
+        each.s6_addr[14] = (uint8_t)(i >> 8);
+        each.s6_addr[15] = (uint8_t)i;
+        other_thread.counted[i] = http_peer_enter(peers, &each);
+    }
+    other_thread.is_next = true;
+    first = http_peer_enter(peers, &one);
+    CHECK(!other_thread.is_next);
+    second = http_peer_enter(peers, &one);
+    CHECK(first == second);
+    http_peer_leave(peers, second);
+    http_peer_leave(peers, second);
+    http_peers_free(peers);
 }
 
 TEST(an_ipv6_network_of_64_bits_counts_as_one)
@@ -69,9 +121,4 @@ TEST(a_network_has_its_addresses_and_no_other)
     }
 }
 
-int main(void)
-{
-    RUN(an_ipv6_network_of_64_bits_counts_as_one);
-    RUN(a_network_has_its_addresses_and_no_other);
-    return check_done();
-}
+CHECK_MAIN

@@ -1,5 +1,5 @@
 /* test_incarnations.c - which incarnations were before this one, and which of them are certainly dead. */
-#include "gateway/incarnations.h"
+#include "gateway/intent/incarnations.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -142,12 +142,4 @@ TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten)
     place_close(dir_fd, place);
 }
 
-int main(void)
-{
-    RUN(those_of_this_boot_are_dead_and_of_the_others_nothing_is_known);
-    RUN(a_file_that_is_none_means_that_there_was_somebody);
-    RUN(each_start_knows_those_before_it);
-    RUN(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either);
-    RUN(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten);
-    return check_done();
-}
+CHECK_MAIN

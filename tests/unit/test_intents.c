@@ -1,5 +1,5 @@
 /* test_intents.c - the list of the intents of a process: what is in it, and what is not in it any more. */
-#include "gateway/intents.h"
+#include "gateway/intent/intents.h"
 
 #include "tests/unit/check.h"
 
@@ -104,6 +104,23 @@ TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
     intents_done(&all);
 }
 
+TEST(of_several_writes_the_numbers_of_unknown_ends_stand_behind_the_kind_and_are_told_again)
+{
+    struct intent told[4], *one;
+
+    intents_init(&all);
+    one = intent_ask(&all, 5, BYTES(ASKED));
+    intent_recorded(&all, one, BYTES(HEAD(SEQ) " s o~ " OWNER("0.7") " h 100"));
+    intent_add_ids(&all, one, BYTES("0.8,0.9"));
+    intent_set_word(&all, one, INTENT_UNKNOWN);
+    CHECK(have(HEAD(SEQ) " u o~0.8,0.9 " OWNER("0.7") " h 250"));
+    intents_again(&all);
+    CHECK_INT(intents_copy(&all, told, 4), 1);
+    CHECK(bytes_are((struct bytes){told[0].text, told[0].len},
+                    HEAD(SEQ) " s o~0.8,0.9 " OWNER("0.7") " h 100"));
+    intents_done(&all);
+}
+
 /* By a probe of another request, while it is under way or a closer has it. */
 TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is)
 {
@@ -149,14 +166,4 @@ TEST(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again)
     intents_done(&all);
 }
 
-int main(void)
-{
-    RUN(an_admission_is_known_by_its_number_until_it_is_dropped);
-    RUN(what_is_recorded_is_known_by_all_that_never_changes_of_it);
-    RUN(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list);
-    RUN(what_was_only_asked_for_is_not_told_again);
-    RUN(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more);
-    RUN(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is);
-    RUN(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again);
-    return check_done();
-}
+CHECK_MAIN

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "shared/json.h"
-#include "shared/json_write.h"
+#include "shared/text/json.h"
+#include "shared/text/json_write.h"
 #include "tests/unit/check.h"
 
 enum { DEPTH = 8, BODY_MAX = 16 * 1024 };
@@ -530,22 +530,4 @@ TEST(thousands_of_members_do_not_cost_their_square)
     CHECK(cheapest_parse_ns(large) < 64 * cheapest_parse_ns(small));
 }
 
-int main(void)
-{
-    RUN(what_rfc_8259_allows_is_accepted);
-    RUN(what_is_not_strictly_json_or_repeats_a_member_is_refused);
-    RUN(no_text_is_read_behind_its_end);
-    RUN(eight_levels_are_taken_and_nine_are_not);
-    RUN(a_number_may_have_63_characters_and_not_64);
-    RUN(a_hundred_thousand_open_brackets_do_not_reach_the_stack);
-    RUN(integers_are_exact_within_int64_and_mistyped_otherwise);
-    RUN(texts_come_decoded);
-    RUN(booleans_are_booleans_only);
-    RUN(the_first_unknown_member_is_named);
-    RUN(an_object_comes_minified_with_its_numbers_escapes_and_order_as_written);
-    RUN(an_object_longer_than_the_buffer_leaves_it_untouched_and_says_how_long_it_is);
-    RUN(objects_and_lists_inside_are_found);
-    RUN(what_the_writer_writes_is_read_again);
-    RUN(thousands_of_members_do_not_cost_their_square);
-    return check_done();
-}
+CHECK_MAIN

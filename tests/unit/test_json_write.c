@@ -2,9 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/json_write.h"
-#include "shared/utf8.h"
+#include "shared/text/json_write.h"
 #include "tests/unit/check.h"
+#include "tests/unit/utf8_text.h"
 
 /* Whether a function ends the process by abort, as an assert does. */
 static bool aborts(void (*run)(void))
@@ -21,34 +21,32 @@ static bool aborts(void (*run)(void))
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-TEST(a_grant_is_written_with_its_commas_in_place)
-{
-    struct json_out out;
+#define TEST_JSON(sentence) TEST_WITH(sentence, struct json_out, out, json_out_init(out), json_out_done(out))
 
-    json_out_init(&out);
-    json_object(&out, NULL);
-    json_text(&out, "lease", BYTES("orders:42"));
-    json_int(&out, "token", 34);
-    json_bool(&out, "retryable", false);
-    json_null(&out, "next_cursor");
-    json_list(&out, "holders");
-    json_object(&out, NULL);
-    json_raw(&out, "meta", BYTES("{\"a\":[1,2]}"));
-    json_object_end(&out);
-    json_object(&out, NULL);
-    json_object_end(&out);
-    json_text(&out, NULL, BYTES("x"));
-    json_int(&out, NULL, -1);
-    json_bool(&out, NULL, true);
-    json_list_end(&out);
-    json_list(&out, "empty");
-    json_list_end(&out);
-    json_int(&out, "behind", 0);
-    json_object_end(&out);
-    CHECK_TEXT(json_out_bytes(&out),
+TEST_JSON(a_grant_is_written_with_its_commas_in_place)
+{
+    json_object(out, NULL);
+    json_text(out, "lease", BYTES("orders:42"));
+    json_int(out, "token", 34);
+    json_bool(out, "retryable", false);
+    json_null(out, "next_cursor");
+    json_list(out, "holders");
+    json_object(out, NULL);
+    json_raw(out, "meta", BYTES("{\"a\":[1,2]}"));
+    json_object_end(out);
+    json_object(out, NULL);
+    json_object_end(out);
+    json_text(out, NULL, BYTES("x"));
+    json_int(out, NULL, -1);
+    json_bool(out, NULL, true);
+    json_list_end(out);
+    json_list(out, "empty");
+    json_list_end(out);
+    json_int(out, "behind", 0);
+    json_object_end(out);
+    CHECK_TEXT(json_out_bytes(out),
                BYTES("{\"lease\":\"orders:42\",\"token\":34,\"retryable\":false,\"next_cursor\":null,"
                      "\"holders\":[{\"meta\":{\"a\":[1,2]}},{},\"x\",-1,true],\"empty\":[],\"behind\":0}"));
-    json_out_done(&out);
 }
 
 struct int_case {
@@ -69,17 +67,13 @@ static const struct int_case int_cases[] = {
     {INT64_MIN, "-9223372036854775808"},
 };
 
-TEST(integers_are_exact_to_both_ends_of_int64)
+TEST_JSON(integers_are_exact_to_both_ends_of_int64)
 {
-    struct json_out out;
-
-    json_out_init(&out);
     for (size_t i = 0; i < sizeof(int_cases) / sizeof(int_cases[0]); i++) {
-        json_out_reset(&out);
-        json_int(&out, NULL, int_cases[i].value);
-        CHECK_TEXT(json_out_bytes(&out), bytes_of(int_cases[i].text));
+        json_out_reset(out);
+        json_int(out, NULL, int_cases[i].value);
+        CHECK_TEXT(json_out_bytes(out), bytes_of(int_cases[i].text));
     }
-    json_out_done(&out);
 }
 
 struct text_case {
@@ -112,24 +106,17 @@ static const struct text_case text_cases[] = {
     {{"\xc0\x80", 2}, "\"\\ufffd\\ufffd\""},
 };
 
-TEST(texts_are_escaped_where_they_must_be_and_nowhere_else)
+TEST_JSON(texts_are_escaped_where_they_must_be_and_nowhere_else)
 {
-    struct json_out out;
-
-    json_out_init(&out);
     for (size_t i = 0; i < sizeof(text_cases) / sizeof(text_cases[0]); i++) {
-        json_out_reset(&out);
-        json_text(&out, NULL, text_cases[i].value);
-        CHECK_TEXT(json_out_bytes(&out), bytes_of(text_cases[i].text));
+        json_out_reset(out);
+        json_text(out, NULL, text_cases[i].value);
+        CHECK_TEXT(json_out_bytes(out), bytes_of(text_cases[i].text));
     }
-    json_out_done(&out);
 }
 
-TEST(every_byte_is_escaped_at_every_place_of_an_eight_byte_word)
+TEST_JSON(every_byte_is_escaped_at_every_place_of_an_eight_byte_word)
 {
-    struct json_out out;
-
-    json_out_init(&out);
     for (unsigned c = 0; c < 0x80; c++) {
         for (size_t place = 0; place < 17; place++) {
             char text[17];
@@ -137,25 +124,20 @@ TEST(every_byte_is_escaped_at_every_place_of_an_eight_byte_word)
 
             memset(text, 'x', sizeof(text));
             text[place] = (char)c;
-            json_out_reset(&out);
-            json_text(&out, NULL, (struct bytes){text, sizeof(text)});
-            CHECK((json_out_bytes(&out).len == sizeof(text) + 2) == plain);
-            CHECK(plain == (memchr(out.at, '\\', out.len) == NULL));
+            json_out_reset(out);
+            json_text(out, NULL, (struct bytes){text, sizeof(text)});
+            CHECK((json_out_bytes(out).len == sizeof(text) + 2) == plain);
+            CHECK(plain == (memchr(out->at, '\\', out->len) == NULL));
         }
     }
-    json_out_done(&out);
 }
 
-TEST(keys_are_escaped_too)
+TEST_JSON(keys_are_escaped_too)
 {
-    struct json_out out;
-
-    json_out_init(&out);
-    json_object(&out, NULL);
-    json_int(&out, "a\"b", 1);
-    json_object_end(&out);
-    CHECK_TEXT(json_out_bytes(&out), BYTES("{\"a\\\"b\":1}"));
-    json_out_done(&out);
+    json_object(out, NULL);
+    json_int(out, "a\"b", 1);
+    json_object_end(out);
+    CHECK_TEXT(json_out_bytes(out), BYTES("{\"a\\\"b\":1}"));
 }
 
 TEST(a_long_text_grows_the_buffer_and_stays_whole)
@@ -175,39 +157,32 @@ TEST(a_long_text_grows_the_buffer_and_stays_whole)
     CHECK(out.at == NULL && out.len == 0);
 }
 
-TEST(reset_forgets_the_text_and_keeps_the_memory)
+TEST_JSON(reset_forgets_the_text_and_keeps_the_memory)
 {
-    struct json_out out;
     size_t size;
 
-    json_out_init(&out);
-    json_object(&out, NULL);
-    json_text(&out, "half", BYTES("done"));
-    size = out.size;
-    json_out_reset(&out);
-    CHECK_INT(out.size, size);
-    CHECK_INT(json_out_bytes(&out).len, 0);
-    json_int(&out, NULL, 1);
-    CHECK_TEXT(json_out_bytes(&out), BYTES("1"));
-    json_out_done(&out);
+    json_object(out, NULL);
+    json_text(out, "half", BYTES("done"));
+    size = out->size;
+    json_out_reset(out);
+    CHECK_INT(out->size, size);
+    CHECK_INT(json_out_bytes(out).len, 0);
+    json_int(out, NULL, 1);
+    CHECK_TEXT(json_out_bytes(out), BYTES("1"));
 }
 
-TEST(texts_one_after_another_at_the_top_are_parted_by_the_caller)
+TEST_JSON(texts_one_after_another_at_the_top_are_parted_by_the_caller)
 {
-    struct json_out out;
-
-    json_out_init(&out);
-    json_out_reserve(&out, 8192);
-    CHECK(out.size >= 8192);
+    json_out_reserve(out, 8192);
+    CHECK(out->size >= 8192);
     for (int i = 0; i < 2; i++) {
-        json_object(&out, NULL);
-        json_int(&out, "id", i);
-        json_object_end(&out);
-        json_out_append(&out, BYTES("\n"));
+        json_object(out, NULL);
+        json_int(out, "id", i);
+        json_object_end(out);
+        json_out_append(out, BYTES("\n"));
     }
-    json_out_append_int(&out, -12);
-    CHECK_TEXT(json_out_bytes(&out), BYTES("{\"id\":0}\n{\"id\":1}\n-12"));
-    json_out_done(&out);
+    json_out_append_int(out, -12);
+    CHECK_TEXT(json_out_bytes(out), BYTES("{\"id\":0}\n{\"id\":1}\n-12"));
 }
 
 static void use_an_open_text(void)
@@ -283,17 +258,4 @@ TEST(utf8_is_taken_to_its_bounds_and_not_beyond)
     CHECK(utf8_is_valid((struct bytes){"", 0}));
 }
 
-int main(void)
-{
-    RUN(a_grant_is_written_with_its_commas_in_place);
-    RUN(integers_are_exact_to_both_ends_of_int64);
-    RUN(texts_are_escaped_where_they_must_be_and_nowhere_else);
-    RUN(every_byte_is_escaped_at_every_place_of_an_eight_byte_word);
-    RUN(keys_are_escaped_too);
-    RUN(a_long_text_grows_the_buffer_and_stays_whole);
-    RUN(reset_forgets_the_text_and_keeps_the_memory);
-    RUN(texts_one_after_another_at_the_top_are_parted_by_the_caller);
-    RUN(a_text_that_is_not_closed_or_closed_too_often_is_a_programmers_mistake);
-    RUN(utf8_is_taken_to_its_bounds_and_not_beyond);
-    return check_done();
-}
+CHECK_MAIN

@@ -1,9 +1,9 @@
 /* test_keys.c - the names of the store's keys and the stripe that a lease belongs to. */
-#include "shared/record/keys.h"
+#include "shared/token/keys.h"
 
 #include <stdio.h>
 
-#include "shared/record/name.h"
+#include "shared/token/name.h"
 #include "tests/unit/check.h"
 
 /* CRC-32 bit by bit, as IEEE 802.3 defines it: the other way to the same number. */
@@ -96,12 +96,10 @@ TEST(a_stripes_keys_carry_two_lower_case_hex_digits)
     }
 }
 
-TEST(the_keys_of_a_lease_and_its_resources_lie_in_one_slot)
+TEST(the_resources_of_a_lease_lie_in_its_slot)
 {
-    char lease[KEYS_LEASE_SIZE], resource[KEYS_RESOURCE_SIZE];
+    char resource[KEYS_RESOURCE_SIZE];
 
-    CHECK_TEXT(keys_lease(lease, BYTES("orders:42")), BYTES("pawl:{c5}:l:orders:42"));
-    CHECK_TEXT(bytes_of(lease), BYTES("pawl:{c5}:l:orders:42"));
     CHECK_TEXT(keys_resource(resource, BYTES("orders:42"), BYTES("orders:42")),
                BYTES("pawl:{c5}:r:orders:42"));
     CHECK_TEXT(keys_resource(resource, BYTES("orders:42"), BYTES("orders:42/lines/7")),
@@ -109,28 +107,16 @@ TEST(the_keys_of_a_lease_and_its_resources_lie_in_one_slot)
     CHECK_TEXT(bytes_of(resource), BYTES("pawl:{c5}:r:orders:42/lines/7"));
 }
 
-TEST(the_longest_names_fit_their_buffers)
+TEST(the_longest_name_fits_its_buffer)
 {
-    char lease[KEYS_LEASE_SIZE], resource[KEYS_RESOURCE_SIZE], name[RESOURCE_KEY_MAX_BYTES];
+    char resource[KEYS_RESOURCE_SIZE], name[RESOURCE_KEY_MAX_BYTES];
     struct bytes key;
 
     memset(name, 'A', sizeof(name));
-    key = keys_lease(lease, (struct bytes){name, NAME_MAX_BYTES});
-    CHECK_INT(key.len, sizeof("pawl:{de}:l:") - 1 + NAME_MAX_BYTES);
-    CHECK(key.len < sizeof(lease) && lease[key.len] == '\0');
     name[NAME_MAX_BYTES] = '/';
     key = keys_resource(resource, (struct bytes){name, NAME_MAX_BYTES}, (struct bytes){name, sizeof(name)});
     CHECK_INT(key.len, sizeof("pawl:{de}:r:") - 1 + RESOURCE_KEY_MAX_BYTES);
     CHECK(key.len < sizeof(resource) && resource[key.len] == '\0');
 }
 
-int main(void)
-{
-    RUN(the_stripe_is_the_low_byte_of_zlibs_crc32);
-    RUN(the_table_agrees_with_the_definition_for_every_byte_and_length);
-    RUN(names_spread_over_all_stripes);
-    RUN(a_stripes_keys_carry_two_lower_case_hex_digits);
-    RUN(the_keys_of_a_lease_and_its_resources_lie_in_one_slot);
-    RUN(the_longest_names_fit_their_buffers);
-    return check_done();
-}
+CHECK_MAIN

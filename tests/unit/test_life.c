@@ -4,21 +4,24 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "shared/loop.h"
-#include "shared/record/call.h"
-#include "shared/record/life.h"
+#include "shared/loop/loop.h"
+#include "shared/member/call.h"
+#include "shared/member/epoch.h"
 #include "tests/unit/check.h"
+
+#define TEST_LIFE(sentence) TEST_IN(sentence, struct life *, life, life_new(), life_free(life))
 
 enum { EPOCHS = 500, HAMMERS = 2, WATCHED = 3, PER_EPOCH = 1000, LOOKS = 50, ROUNDS = 500 };
 
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define REPLID "cccccccccccccccccccccccccccccccccccccccc"
 
 static const uint64_t nothing[STRIPES];
 
 static void admit(struct life *life, int64_t epoch)
 {
-    life_admit(life, "2:ours", RUN_A, epoch, nothing, 1000);
+    life_admit(life, "2:ours", RUN_A, BYTES(REPLID), epoch, nothing, 1000);
 }
 
 static void suspend(struct life *life)
@@ -28,9 +31,8 @@ static void suspend(struct life *life)
 
 /* -- from one thread */
 
-TEST(at_first_nothing_is_allowed_and_nothing_known)
+TEST_LIFE(at_first_nothing_is_allowed_and_nothing_known)
 {
-    struct life *life = life_new();
     enum problem problem = PROBLEM_NONE;
     char detail[LIFE_DETAIL_SIZE];
 
@@ -44,10 +46,9 @@ TEST(at_first_nothing_is_allowed_and_nothing_known)
     CHECK_INT(life_let_through_most(life), 0);
     CHECK(!life_wants_pulse(life) && !life_is_doubtful(life) && !life_has_lost_its_floor(life));
     CHECK(!life_trouble(life, detail));
-    life_free(life);
 }
 
-TEST(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_was_confirmed)
+TEST_LIFE(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_was_confirmed)
 {
     static const struct {
         const char *run;
@@ -61,7 +62,6 @@ TEST(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_was_con
         {RUN_B, 1000, PROBLEM_STORE_NOT_ADMITTED},
         {"", 0, PROBLEM_STORE_UNAVAILABLE}, /* no link stands */
     };
-    struct life *life = life_new();
 
     admit(life, 7);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -70,17 +70,15 @@ TEST(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_was_con
     life_confirm(life, nothing, 1001);
     CHECK_INT(life_allows(life, RUN_A, 1001), PROBLEM_NONE);
     CHECK_INT(life_allows(life, RUN_A, 1002), PROBLEM_STORE_NOT_ADMITTED);
-    life_admit(life, "2:ours", RUN_B, 8, nothing, 2000);
+    life_admit(life, "2:ours", RUN_B, BYTES(REPLID), 8, nothing, 2000);
     CHECK_INT(life_allows(life, RUN_A, 1000), PROBLEM_STORE_NOT_ADMITTED);
     CHECK_INT(life_allows(life, RUN_B, 2000), PROBLEM_NONE);
-    life_free(life);
 }
 
-TEST(while_calls_are_forbidden_every_link_is_told_the_problem)
+TEST_LIFE(while_calls_are_forbidden_every_link_is_told_the_problem)
 {
     static const enum problem problems[] = {PROBLEM_STORE_NOT_ADMITTED, PROBLEM_STORE_NOT_OURS,
                                             PROBLEM_STORE_UNAVAILABLE};
-    struct life *life = life_new();
     enum problem problem;
     char detail[LIFE_DETAIL_SIZE];
 
@@ -97,12 +95,10 @@ TEST(while_calls_are_forbidden_every_link_is_told_the_problem)
         life_confirm(life, nothing, 1000);
         CHECK_INT(life_allows(life, RUN_A, 0), PROBLEM_NONE);
     }
-    life_free(life);
 }
 
-TEST(whatever_may_change_what_is_allowed_raises_the_changes)
+TEST_LIFE(whatever_may_change_what_is_allowed_raises_the_changes)
 {
-    struct life *life = life_new();
     unsigned before = life_changes(life);
 
     admit(life, 7);
@@ -117,27 +113,26 @@ TEST(whatever_may_change_what_is_allowed_raises_the_changes)
     life_saw(life, 0, 7, 5);
     life_line_tell(life, 0, RUN_A, true, false);
     CHECK_INT(life_changes(life), before);
-    life_free(life);
 }
 
-TEST(the_identity_is_taken_once)
+TEST_LIFE(the_identity_is_taken_once_and_the_stream_with_each_admission)
 {
-    struct life *life = life_new();
+    char stream[LIFE_STREAM_SIZE];
 
     admit(life, 7);
     CHECK_TEXT(bytes_of(life_identity(life)), BYTES("2:ours"));
-    life_admit(life, "2:another", RUN_B, 9, nothing, 1000);
+    life_admit(life, "2:another", RUN_B, BYTES(REPLID), 9, nothing, 1000);
     CHECK_TEXT(bytes_of(life_identity(life)), BYTES("2:ours"));
     CHECK_INT(life_epoch(life), 9);
-    life_free(life);
+    CHECK_INT(life_stream(life, stream), 9);
+    CHECK_TEXT(bytes_of(stream), BYTES("master_replid:" REPLID));
 }
 
-TEST(what_was_seen_only_rises_and_belongs_to_its_epoch)
+TEST_LIFE(what_was_seen_only_rises_and_belongs_to_its_epoch)
 {
-    struct life *life = life_new();
     uint64_t seqs[STRIPES] = {[3] = 30, [255] = 9};
 
-    life_admit(life, "2:ours", RUN_A, 7, seqs, 1000);
+    life_admit(life, "2:ours", RUN_A, BYTES(REPLID), 7, seqs, 1000);
     CHECK_INT(life_seen(life, 3, 7), 30);
     CHECK_INT(life_seen(life, 3, 6), 0);
     CHECK_INT(life_seen(life, 3, 8), 0);
@@ -155,19 +150,16 @@ TEST(what_was_seen_only_rises_and_belongs_to_its_epoch)
     CHECK_INT(life_seen(life, 4, 7), 5);
     suspend(life);
     CHECK_INT(life_seen(life, 3, 7), 31);
-    life_admit(life, "2:ours", RUN_B, 8, seqs, 3000);
+    life_admit(life, "2:ours", RUN_B, BYTES(REPLID), 8, seqs, 3000);
     CHECK_INT(life_seen(life, 3, 8), 5);
     CHECK_INT(life_seen(life, 255, 8), 9);
     CHECK_INT(life_seen(life, 3, 7), 0);
     life_saw(life, 3, 7, 900); /* an answer of before */
     CHECK_INT(life_seen(life, 3, 8), 5);
-    life_free(life);
 }
 
-TEST(a_life_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
+TEST_LIFE(a_life_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
 {
-    struct life *life = life_new();
-
     admit(life, 7);
     life_line_tell(life, 0, RUN_A, true, false);
     life_line_tell(life, 1, RUN_A, true, false);
@@ -189,13 +181,10 @@ TEST(a_life_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_t
     CHECK(life_is_settled(life, 2, RUN_B));
     suspend(life); /* nothing was sent since */
     CHECK(life_is_settled(life, 2, RUN_B));
-    life_free(life);
 }
 
-TEST(nothing_is_settled_while_calls_are_allowed)
+TEST_LIFE(nothing_is_settled_while_calls_are_allowed)
 {
-    struct life *life = life_new();
-
     life_line_tell(life, 0, RUN_A, true, false);
     CHECK(life_is_settled(life, 1, RUN_A));
     admit(life, 7);
@@ -210,13 +199,10 @@ TEST(nothing_is_settled_while_calls_are_allowed)
     CHECK(!life_is_settled(life, 1, RUN_A));
     suspend(life);
     CHECK(!life_is_settled(life, 1, RUN_A));
-    life_free(life);
 }
 
-TEST(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_life)
+TEST_LIFE(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_life)
 {
-    struct life *life = life_new();
-
     life_line_tell(life, 0, RUN_A, true, true);
     CHECK(!life_is_doubtful(life));
     admit(life, 7);
@@ -232,17 +218,15 @@ TEST(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_life)
     life_confirm(life, nothing, 3000);
     CHECK(life_is_doubtful(life));
     suspend(life);
-    life_admit(life, "2:ours", RUN_B, 8, nothing, 4000);
+    life_admit(life, "2:ours", RUN_B, BYTES(REPLID), 8, nothing, 4000);
     CHECK(!life_is_doubtful(life));
     suspend(life);
     life_line_tell(life, 0, RUN_A, true, true);
     CHECK(!life_is_doubtful(life));
-    life_free(life);
 }
 
-TEST(the_lower_bound_of_the_clock_goes_on_and_only_rises)
+TEST_LIFE(the_lower_bound_of_the_clock_goes_on_and_only_rises)
 {
-    struct life *life = life_new();
     int64_t base_ms = 1700000000000;
     uint64_t began_ms = loop_now_ms();
 
@@ -258,13 +242,11 @@ TEST(the_lower_bound_of_the_clock_goes_on_and_only_rises)
     while (loop_now_ms() < began_ms + 5) {
     }
     CHECK(life_now_ms(life) >= first + 4);
-    life_free(life);
 }
 
-TEST(what_is_no_time_is_no_sample_of_the_clock)
+TEST_LIFE(what_is_no_time_is_no_sample_of_the_clock)
 {
     static const int64_t nonsense[] = {INT64_MIN, -1, 0, INT64_MAX, INT64_MAX / 1000};
-    struct life *life = life_new();
 
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         life_clock_sample(life, nonsense[i]);
@@ -272,24 +254,18 @@ TEST(what_is_no_time_is_no_sample_of_the_clock)
     }
     life_clock_sample(life, 1);
     CHECK(life_now_ms(life) >= 1);
-    life_free(life);
 }
 
-TEST(a_wish_for_a_pulse_is_taken_back_by_whoever_asks)
+TEST_LIFE(a_wish_for_a_pulse_is_taken_back_by_whoever_asks)
 {
-    struct life *life = life_new();
-
     life_want_pulse(life);
     life_want_pulse(life);
     CHECK(life_wants_pulse(life));
     CHECK(!life_wants_pulse(life));
-    life_free(life);
 }
 
-TEST(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
+TEST_LIFE(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
 {
-    struct life *life = life_new();
-
     life_granted(life, 0, 1, 999999999999999);
     CHECK(!life_wants_pulse(life)); /* no bound is known */
     life_set_ceiling(life, 150, 50);
@@ -304,13 +280,10 @@ TEST(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
     CHECK(!life_wants_pulse(life));
     life_granted(life, 0, 1, 201);
     CHECK(life_wants_pulse(life));
-    life_free(life);
 }
 
-TEST(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling)
+TEST_LIFE(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling)
 {
-    struct life *life = life_new();
-
     life_let_through(life, 7);
     CHECK_INT(life_let_through_most(life), 0); /* no ceiling is known */
     life_set_ceiling(life, 8, 0);
@@ -320,12 +293,10 @@ TEST(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling)
     CHECK_INT(life_let_through_most(life), 7);
     life_let_through(life, 999999999999999);
     CHECK_INT(life_let_through_most(life), 8);
-    life_free(life);
 }
 
-TEST(trouble_with_the_state_directory_is_told_and_goes)
+TEST_LIFE(trouble_with_the_state_directory_is_told_and_goes)
 {
-    struct life *life = life_new();
     char detail[LIFE_DETAIL_SIZE];
 
     life_set_trouble(life, "The disk is full.", false);
@@ -336,7 +307,6 @@ TEST(trouble_with_the_state_directory_is_told_and_goes)
     life_set_trouble(life, "", false);
     CHECK(!life_trouble(life, detail) && !life_has_lost_its_floor(life));
     CHECK_TEXT(bytes_of(detail), BYTES(""));
-    life_free(life);
 }
 
 /* -- from several */
@@ -406,7 +376,7 @@ TEST(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next)
         for (unsigned i = 0; i < STRIPES; i++) {
             seqs[i] = number_of(epoch, 0);
         }
-        life_admit(crowd.life, "2:ours", RUN_A, epoch, seqs, 1000);
+        life_admit(crowd.life, "2:ours", RUN_A, BYTES(REPLID), epoch, seqs, 1000);
         wrong += look_at_epoch(crowd.life, epoch);
         while (epoch % 50 == 0 && atomic_load(&crowd.calls) - calls < HAMMERS) {
             sched_yield(); /* so that some epochs last, however few processors there are */
@@ -545,7 +515,7 @@ TEST(why_calls_are_forbidden_is_of_one_reason)
     life_free(crowd.life);
 }
 
-TEST(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_eighty_eight)
+TEST_LIFE(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_eighty_eight)
 {
     enum { ROOM = 1000000 };
     static const struct {
@@ -560,7 +530,6 @@ TEST(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_ei
         {ROOM, 900000, 2 * ROOM, ROOM, true}, {ROOM, 500000, 2, 2, true},
         {2 * ROOM, 900000, ROOM, ROOM, true},
     };
-    struct life *life = life_new();
     bool was_full = false;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -576,18 +545,15 @@ TEST(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_ei
         life_memory(life, &used, &allowed);
         CHECK(used == rows[i].used && allowed == rows[i].allowed);
     }
-    life_free(life);
 }
 
-TEST(what_redis_refuses_the_pulse_for_is_told_until_it_takes_one)
+TEST_LIFE(what_redis_refuses_the_pulse_for_is_told_until_it_takes_one)
 {
     static const struct store_refusal refusal = {.code = "NOREPLICAS"};
-    struct life *life = life_new();
 
     CHECK(life_refusal(life) == NULL && !life_set_refusal(life, NULL));
     CHECK(life_set_refusal(life, &refusal) && life_refusal(life) == &refusal);
     CHECK(!life_set_refusal(life, &refusal) && life_set_refusal(life, NULL) && life_refusal(life) == NULL);
-    life_free(life);
 }
 
 TEST(what_redis_has_no_memory_for_is_told_as_a_full_store)
@@ -606,29 +572,4 @@ TEST(what_redis_has_no_memory_for_is_told_as_a_full_store)
     life_free(call.life);
 }
 
-int main(void)
-{
-    RUN(at_first_nothing_is_allowed_and_nothing_known);
-    RUN(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_was_confirmed);
-    RUN(while_calls_are_forbidden_every_link_is_told_the_problem);
-    RUN(whatever_may_change_what_is_allowed_raises_the_changes);
-    RUN(the_identity_is_taken_once);
-    RUN(what_was_seen_only_rises_and_belongs_to_its_epoch);
-    RUN(a_life_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis);
-    RUN(nothing_is_settled_while_calls_are_allowed);
-    RUN(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_life);
-    RUN(the_lower_bound_of_the_clock_goes_on_and_only_rises);
-    RUN(what_is_no_time_is_no_sample_of_the_clock);
-    RUN(a_wish_for_a_pulse_is_taken_back_by_whoever_asks);
-    RUN(a_token_above_the_bound_wants_one_pulse_until_the_next_bound);
-    RUN(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling);
-    RUN(trouble_with_the_state_directory_is_told_and_goes);
-    RUN(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next);
-    RUN(of_what_several_threads_have_seen_the_highest_stays);
-    RUN(once_settled_no_worker_has_a_call_in_flight_nor_makes_one);
-    RUN(why_calls_are_forbidden_is_of_one_reason);
-    RUN(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_eighty_eight);
-    RUN(what_redis_refuses_the_pulse_for_is_told_until_it_takes_one);
-    RUN(what_redis_has_no_memory_for_is_told_as_a_full_store);
-    return check_done();
-}
+CHECK_MAIN

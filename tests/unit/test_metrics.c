@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shared/metrics.h"
+#include "shared/service/metrics.h"
 #include "tests/unit/check.h"
 
 enum { ROW_OK, ROW_REFUSED, ROW_OPEN, ROW_TOOK_A, ROW_TOOK_B, ROWS };
@@ -267,13 +267,4 @@ TEST(freeing_nothing_is_fine)
     CHECK(METRIC_BUCKETS == sizeof(buckets) / sizeof(buckets[0]) + 2);
 }
 
-int main(void)
-{
-    RUN(counters_and_gauges_are_summed_over_the_threads);
-    RUN(help_and_type_stand_once_for_each_name);
-    RUN(a_bucket_counts_up_to_its_bound_and_not_beyond);
-    RUN(a_histogram_is_cumulative_and_has_its_sum_in_seconds);
-    RUN(threads_count_while_a_scrape_looks_and_nothing_is_lost);
-    RUN(freeing_nothing_is_fine);
-    return check_done();
-}
+CHECK_MAIN

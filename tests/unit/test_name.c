@@ -1,6 +1,6 @@
 /* test_name.c - lease names, resource keys and the other texts of a client, each at, inside and outside its
  * limits. */
-#include "shared/record/name.h"
+#include "shared/token/name.h"
 #include "tests/unit/check.h"
 
 enum { ROOM = 4096 };
@@ -437,24 +437,4 @@ TEST(an_idempotency_key_is_1_to_128_visible_ascii_characters)
     CHECK(!name_is_idempotency_key(BYTES("a\0")));
 }
 
-int main(void)
-{
-    RUN(a_lease_name_is_made_of_its_alphabet_and_begins_with_a_letter_or_digit);
-    RUN(of_all_bytes_exactly_66_may_stand_in_a_lease_name_and_62_in_front);
-    RUN(a_lease_name_has_1_to_128_characters);
-    RUN(a_prefix_is_the_front_of_a_name_or_empty);
-    RUN(a_name_in_a_path_is_decoded_once);
-    RUN(the_limit_of_a_name_counts_decoded_characters);
-    RUN(a_resource_key_is_decoded_once_and_begins_with_its_lease);
-    RUN(a_resource_key_takes_any_utf8_and_is_not_normalised);
-    RUN(a_resource_key_that_is_none_is_refused_with_what_is_right);
-    RUN(a_resource_key_with_controls_or_bytes_that_are_no_utf8_is_refused);
-    RUN(a_resource_key_has_512_bytes_after_decoding);
-    RUN(the_lease_of_a_resource_key_has_128_characters_at_most);
-    RUN(a_lease_id_has_22_to_64_characters_of_base64url);
-    RUN(fresh_lease_ids_are_lease_ids_and_differ);
-    RUN(a_holder_is_1_to_128_bytes_of_printable_utf8);
-    RUN(a_reason_is_1_to_256_bytes_of_printable_utf_8);
-    RUN(an_idempotency_key_is_1_to_128_visible_ascii_characters);
-    return check_done();
-}
+CHECK_MAIN

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/options.h"
+#include "shared/service/options.h"
 #include "tests/unit/check.h"
 
 enum { WHY_BYTES = 512, ARGUMENTS_MAX = 12 };
@@ -20,19 +20,70 @@ static struct {
 } got;
 
 static const struct option table[] = {
-    {"listen", OPTION_TEXT, &got.listen, "ADDR:PORT", "where to listen", 0, 0, false},
-    {"redis", OPTION_TEXT, &got.redis, "URL", "the store", 0, 0, false},
-    {"redis-password", OPTION_TEXT, &got.password, "TEXT", "its password", 0, 0, false},
-    {"redis-password-file", OPTION_TEXT, &got.password_file, "FILE", "a file with its password", 0, 0, false},
-    {"config", OPTION_TEXT, &got.config, "FILE", "a configuration file", 0, 0, false},
-    {"check-config", OPTION_FLAG, &got.check, "", "look at the configuration and end", 0, 0, true},
-    {"allow-anonymous", OPTION_FLAG, &got.anonymous, "", "let everyone in", 0, 0, false},
-    {"threads", OPTION_UNSIGNED, &got.threads, "N", "loops", 1, 64, false},
-    {"store-timeout", OPTION_DURATION_MS, &got.timeout_ms, "DUR", "for one call", 100, 60000, false},
-    {"grace", OPTION_DURATION_MS, &got.grace_ms, "DUR", "without bounds", 0, 0, false},
-    {"max-body", OPTION_BYTES, &got.body_bytes, "SIZE", "of a request", 1024, 1073741824, false},
-    {"log-format", OPTION_CHOICE, &got.format, "text|json|both", "how to log", 0, 0, false},
-    {NULL, OPTION_TEXT, NULL, NULL, NULL, 0, 0, false},
+    {.name = "listen",
+     .kind = OPTION_TEXT,
+     .place = &got.listen,
+     .value = "ADDR:PORT",
+     .help = "where to listen"},
+    {.name = "redis", .kind = OPTION_TEXT, .place = &got.redis, .value = "URL", .help = "the store"},
+    {.name = "redis-password",
+     .kind = OPTION_TEXT,
+     .place = &got.password,
+     .value = "TEXT",
+     .help = "its password"},
+    {.name = "redis-password-file",
+     .kind = OPTION_TEXT,
+     .place = &got.password_file,
+     .value = "FILE",
+     .help = "a file with its password"},
+    {.name = "config",
+     .kind = OPTION_TEXT,
+     .place = &got.config,
+     .value = "FILE",
+     .help = "a configuration file"},
+    {.name = "check-config",
+     .kind = OPTION_FLAG,
+     .place = &got.check,
+     .value = "",
+     .help = "look at the configuration and end",
+     .command_line_only = true},
+    {.name = "allow-anonymous",
+     .kind = OPTION_FLAG,
+     .place = &got.anonymous,
+     .value = "",
+     .help = "let everyone in"},
+    {.name = "threads",
+     .kind = OPTION_UNSIGNED,
+     .place = &got.threads,
+     .value = "N",
+     .help = "loops",
+     .min = 1,
+     .max = 64},
+    {.name = "store-timeout",
+     .kind = OPTION_DURATION_MS,
+     .place = &got.timeout_ms,
+     .value = "DUR",
+     .help = "for one call",
+     .min = 100,
+     .max = 60000},
+    {.name = "grace",
+     .kind = OPTION_DURATION_MS,
+     .place = &got.grace_ms,
+     .value = "DUR",
+     .help = "without bounds"},
+    {.name = "max-body",
+     .kind = OPTION_BYTES,
+     .place = &got.body_bytes,
+     .value = "SIZE",
+     .help = "of a request",
+     .min = 1024,
+     .max = 1073741824},
+    {.name = "log-format",
+     .kind = OPTION_CHOICE,
+     .place = &got.format,
+     .value = "text|json|both",
+     .help = "how to log"},
+    {0},
 };
 
 static const char *const ignored[] = {"PAWL_LEASE_URL", "PAWL_GATEWAY_URL", NULL};
@@ -491,45 +542,105 @@ TEST(help_begins_with_examples_and_lists_the_flags_in_columns_with_their_default
 
 struct duration_case {
     const char *text;
-    bool good;
-    unsigned long long ms;
+    uint64_t ms, with_unit_ms; /* with_unit_ms: of a duration that needs its unit; NONE: it is none */
 };
 
+enum { NONE = 42 };
+
 static const struct duration_case duration_cases[] = {
-    {"0", true, 0},
-    {"1", true, 1},
-    {"250ms", true, 250},
-    {"30s", true, 30000},
-    {"10m", true, 600000},
-    {"2h", true, 7200000},
-    {"1d", true, 86400000},
-    {"0s", true, 0},
-    {"18446744073709551615", true, ULLONG_MAX},
-    {"18446744073709551616", false, 0},
-    {"213503982334d", true, 213503982334ull * 86400000},
-    {"213503982335d", false, 0},
-    {"", false, 0},
-    {"s", false, 0},
-    {"-1s", false, 0},
-    {"+1s", false, 0},
-    {"1.5s", false, 0},
-    {"1 s", false, 0},
-    {"1S", false, 0},
-    {"1s ", false, 0},
-    {"1sec", false, 0},
-    {"1m30s", false, 0},
-    {"1w", false, 0},
-    {"0x10", false, 0},
+    {"0", 0, NONE},
+    {"1", 1, NONE},
+    {"300", 300, NONE},
+    {"250ms", 250, 250},
+    {"30s", 30000, 30000},
+    {"10m", 600000, 600000},
+    {"2h", 7200000, 7200000},
+    {"1d", 86400000, 86400000},
+    {"0s", 0, NONE},
+    {"9223372036854775807ms", LLONG_MAX, LLONG_MAX},
+    {"9223372036854775808ms", NONE, NONE},
+    {"18446744073709551616", NONE, NONE},
+    {"213503982335d", NONE, NONE},
+    {"", NONE, NONE},
+    {"s", NONE, NONE},
+    {"-1s", NONE, NONE},
+    {"+1s", NONE, NONE},
+    {"1.5s", NONE, NONE},
+    {"1 s", NONE, NONE},
+    {"1S", NONE, NONE},
+    {"1s ", NONE, NONE},
+    {"1sec", NONE, NONE},
+    {"1m30s", NONE, NONE},
+    {"1w", NONE, NONE},
+    {"0x10", NONE, NONE},
 };
 
 TEST(durations_are_a_number_and_a_unit)
 {
     for (size_t i = 0; i < sizeof(duration_cases) / sizeof(duration_cases[0]); i++) {
-        unsigned long long ms = 42;
+        uint64_t ms = NONE, with_unit_ms = NONE;
+        const struct option plain = {.name = "p", .kind = OPTION_DURATION_MS, .place = &ms},
+                            with_unit = {.name = "u", .kind = OPTION_DURATION, .place = &with_unit_ms};
 
-        if (!CHECK(options_duration_ms(duration_cases[i].text, &ms) == duration_cases[i].good))
+        CHECK(options_set(&plain, duration_cases[i].text) == (duration_cases[i].ms != NONE));
+        CHECK(options_set(&with_unit, duration_cases[i].text) == (duration_cases[i].with_unit_ms != NONE));
+        if (!CHECK(ms == duration_cases[i].ms && with_unit_ms == duration_cases[i].with_unit_ms))
             printf("# %s\n", duration_cases[i].text);
-        CHECK(ms == (duration_cases[i].good ? duration_cases[i].ms : 42));
+    }
+}
+
+/* -- the words of a command line */
+
+struct line_case {
+    const char *argv[8];
+    const char *read; /* each word as read_line() writes it */
+};
+
+static const struct line_case line_cases[] = {
+    {{NULL}, ""},
+    {{"a", "-", "b"}, "a;-;b;"},
+    {{"--wait", "5s", "--wait=", "--wait=a=b"}, "wait5s;wait;waita=b;"},
+    {{"--now", "x", "--now=1"}, "now;x;now has a value;"},
+    {{"-n", "-w5s", "-w", "5s", "-nw5s", "-nw", "-n"}, "now;wait5s;wait5s;now;wait5s;now;wait-n;"},
+    {{"-w"}, "wait has none;"},
+    {{"--wait"}, "wait has none;"},
+    {{"--wait", "--now"}, "wait--now;"},
+    {{"a", "--", "-n", "--now", "--"}, "a;-n;--now;--;"},
+    {{"--wai", "1", "--waits=x", "--WAIT"}, "?--wai;1;?--waits;?--WAIT;"},
+    {{"-x", "-nx5", "-W"}, "?-x;now;?-x;?-W;"},
+    {{"--help", "-h", "-nh", "--help=x"}, "help;help;now;help;?--help;"},
+};
+
+static void read_line(const char *const *argv, char *buf, size_t size)
+{
+    static const char *const says[] = {[WORD_NO_VALUE] = " has none", [WORD_HAS_VALUE] = " has a value",
+                                       [WORD_ARGUMENT] = "",          [WORD_FLAG] = "",
+                                       [WORD_HELP] = "help",          [WORD_UNKNOWN] = "?"};
+    const struct option line_table[] = {{.name = "wait", .letter = 'w', .kind = OPTION_TEXT},
+                                        {.name = "now", .letter = 'n', .kind = OPTION_FLAG},
+                                        {0}};
+    struct options_line line = {.table = line_table, .argv = (char **)(uintptr_t)argv};
+    enum options_word found;
+
+    while (argv[line.argc] != NULL)
+        line.argc++;
+    for (size_t len = 0; (found = options_word(&line)) != WORD_END && len < size;) {
+        bool has_option = found != WORD_ARGUMENT && found != WORD_HELP && found != WORD_UNKNOWN;
+
+        len += (size_t)snprintf(buf + len, size - len, "%s%s%s%s%s;", has_option ? line.option->name : "",
+                                says[found], found == WORD_ARGUMENT ? line.word : "",
+                                found == WORD_UNKNOWN ? line.shown : "",
+                                found == WORD_FLAG && line.value != NULL ? line.value : "");
+    }
+}
+
+TEST(a_command_line_is_read_word_by_word)
+{
+    for (size_t i = 0; i < sizeof(line_cases) / sizeof(line_cases[0]); i++) {
+        char read[256] = "";
+
+        read_line(line_cases[i].argv, read, sizeof(read));
+        CHECK_TEXT(bytes_of(read), bytes_of(line_cases[i].read));
     }
 }
 
@@ -583,6 +694,7 @@ int main(void)
     RUN(help_and_version_win_over_everything_that_is_wrong);
     RUN(help_begins_with_examples_and_lists_the_flags_in_columns_with_their_defaults);
     RUN(durations_are_a_number_and_a_unit);
+    RUN(a_command_line_is_read_word_by_word);
     RUN(a_file_is_read_to_its_bound_and_not_beyond);
     RUN(a_sentence_longer_than_its_buffer_is_cut);
     return check_done();

@@ -1,7 +1,7 @@
 /* test_problem.c - the table of problems is whole and keeps to the contract. */
 #include <ctype.h>
 
-#include "shared/problem.h"
+#include "shared/text/problem.h"
 #include "tests/unit/check.h"
 
 static bool is_kebab_case(const char *code)
@@ -83,11 +83,4 @@ TEST(the_numbers_that_the_contract_names_are_these)
     }
 }
 
-int main(void)
-{
-    RUN(every_problem_is_found_by_its_code_and_only_by_it);
-    RUN(every_problem_has_a_code_a_status_and_sentences);
-    RUN(every_exit_status_is_one_of_the_contract);
-    RUN(the_numbers_that_the_contract_names_are_these);
-    return check_done();
-}
+CHECK_MAIN

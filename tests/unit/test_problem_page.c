@@ -1,5 +1,5 @@
 /* test_problem_page.c - a problem's page says what the table says, and nothing in it becomes markup. */
-#include "shared/problem_page.h"
+#include "shared/http/problem_page.h"
 #include "tests/unit/check.h"
 
 static bool has(const struct json_out *page, const char *part)
@@ -38,36 +38,26 @@ TEST(every_problem_has_a_page_with_its_code_title_and_numbers)
     }
 }
 
-TEST(nothing_in_a_text_becomes_markup)
+#define TEST_JSON(sentence)                                                                                  \
+    TEST_WITH(sentence, struct json_out, page, json_out_init(page), json_out_done(page))
+
+TEST_JSON(nothing_in_a_text_becomes_markup)
 {
     static const struct problem_info evil = {"a<b>\"c",  400, false, 1, "<script>alert('x')</script> & more",
                                              "&lt; </p>"};
-    struct json_out page;
 
-    json_out_init(&page);
-    problem_page_write_info(&evil, &page);
-    CHECK(!has(&page, "<script>") && !has(&page, "& more") && !has(&page, "&lt; </p>"));
-    CHECK(has(&page, "<h1>&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; more</h1>"));
-    CHECK(has(&page, "<p>&amp;lt; &lt;/p&gt;</p>"));
-    CHECK(has(&page, "<code>a&lt;b&gt;&quot;c</code>"));
-    json_out_done(&page);
+    problem_page_write_info(&evil, page);
+    CHECK(!has(page, "<script>") && !has(page, "& more") && !has(page, "&lt; </p>"));
+    CHECK(has(page, "<h1>&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; more</h1>"));
+    CHECK(has(page, "<p>&amp;lt; &lt;/p&gt;</p>"));
+    CHECK(has(page, "<code>a&lt;b&gt;&quot;c</code>"));
 }
 
-TEST(a_page_needs_nothing_from_elsewhere)
+TEST_JSON(a_page_needs_nothing_from_elsewhere)
 {
-    struct json_out page;
-
-    json_out_init(&page);
-    problem_page_write(PROBLEM_STALE_TOKEN, &page);
-    CHECK(!has(&page, "src=") && !has(&page, "href=") && !has(&page, "url(") && !has(&page, "http://"));
-    CHECK(has(&page, "Stop; do not retry with this token."));
-    json_out_done(&page);
+    problem_page_write(PROBLEM_STALE_TOKEN, page);
+    CHECK(!has(page, "src=") && !has(page, "href=") && !has(page, "url(") && !has(page, "http://"));
+    CHECK(has(page, "Stop; do not retry with this token."));
 }
 
-int main(void)
-{
-    RUN(every_problem_has_a_page_with_its_code_title_and_numbers);
-    RUN(nothing_in_a_text_becomes_markup);
-    RUN(a_page_needs_nothing_from_elsewhere);
-    return check_done();
-}
+CHECK_MAIN

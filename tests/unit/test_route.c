@@ -629,26 +629,4 @@ TEST(the_hash_sees_everything_that_a_table_means)
     CHECK(!same_hash("{" TO("/a", "a", "https://h") "}", "{" TO("/a", "a", "https://h") ",'ca_file':'/ca'}"));
 }
 
-int main(void)
-{
-    RUN(a_table_is_one_object_with_a_list_of_routes);
-    RUN(what_is_wrong_is_told_with_the_route);
-    RUN(a_file_is_named_too);
-    RUN(a_pattern_is_canonical_and_its_captures_are_whole_segments);
-    RUN(no_route_is_under_an_address_of_pawls_own);
-    RUN(a_lease_is_made_of_captures_and_of_what_may_stand_in_a_name);
-    RUN(an_upstream_is_a_url_without_user_and_query_or_a_socket);
-    RUN(routes_to_one_place_share_an_upstream);
-    RUN(a_certificate_is_for_https);
-    RUN(a_route_states_a_guarantee_that_can_be_kept);
-    RUN(ordered_needs_a_store_that_does_not_lose);
-    RUN(an_unknown_outcome_holds_waits_a_grace_or_is_probed);
-    RUN(if_match_needs_one_url_for_each_lease);
-    RUN(a_route_that_is_never_reached_is_refused);
-    RUN(routes_that_can_have_one_lease_at_one_upstream_agree_on_the_promise);
-    RUN(times_and_sizes_have_limits_and_defaults);
-    RUN(a_table_has_at_most_1000_routes);
-    RUN(the_hash_does_not_see_how_a_table_is_written);
-    RUN(the_hash_sees_everything_that_a_table_means);
-    return check_done();
-}
+CHECK_MAIN

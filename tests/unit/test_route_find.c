@@ -395,21 +395,4 @@ TEST(a_status_that_does_not_say_how_the_write_ended_is_not_final)
     check_refused("'unsure_statuses':502", "must be a list");
 }
 
-int main(void)
-{
-    RUN(a_capture_is_one_segment_and_the_rest_may_be_empty);
-    RUN(the_first_route_that_matches_is_taken);
-    RUN(a_literal_is_the_same_however_it_is_escaped);
-    RUN(addresses_of_pawls_own_are_no_routes_however_they_are_escaped);
-    RUN(captures_are_decoded_once_for_the_lease);
-    RUN(a_capture_that_makes_no_lease_is_refused_and_the_next_route_is_not_tried);
-    RUN(a_lease_that_becomes_too_long_is_refused);
-    RUN(under_if_match_a_path_has_one_spelling_and_a_lease_one_path);
-    RUN(more_segments_than_a_pattern_can_have_are_taken_by_the_rest_only);
-    RUN(captures_and_the_probe_are_as_they_stand_in_the_path);
-    RUN(everything_but_what_the_route_calls_a_read_is_a_write);
-    RUN(headers_pass_as_the_lists_say_but_what_gives_the_message_its_meaning_always_does);
-    RUN(lists_of_headers_that_cannot_be_kept_are_refused);
-    RUN(a_status_that_does_not_say_how_the_write_ended_is_not_final);
-    return check_done();
-}
+CHECK_MAIN

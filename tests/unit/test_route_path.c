@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "gateway/route.h"
+#include "gateway/route/route.h"
 #include "tests/unit/check.h"
 
 struct path_case {
@@ -189,17 +189,4 @@ TEST(a_canonical_path_has_at_most_4095_bytes)
     CHECK(route_path_canonical((struct bytes){raw, 1366}, path, &len) != NULL);
 }
 
-int main(void)
-{
-    RUN(a_path_that_is_canonical_stays_as_it_is);
-    RUN(what_never_needs_an_escape_is_decoded_and_what_is_needed_is_in_capitals);
-    RUN(what_may_not_stand_there_as_it_is_is_escaped);
-    RUN(it_is_decoded_once_and_not_twice);
-    RUN(dots_and_empty_segments_are_refused_however_they_are_written);
-    RUN(slashes_and_backslashes_in_disguise_are_refused);
-    RUN(control_characters_are_refused);
-    RUN(what_is_no_utf8_is_refused);
-    RUN(a_malformed_escape_a_query_and_what_begins_otherwise_are_refused);
-    RUN(a_canonical_path_has_at_most_4095_bytes);
-    return check_done();
-}
+CHECK_MAIN

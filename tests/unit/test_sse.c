@@ -95,13 +95,4 @@ TEST(what_is_too_long_is_refused)
     free(line);
 }
 
-int main(void)
-{
-    RUN(an_event_has_the_id_and_the_data_in_front_of_the_empty_line);
-    RUN(an_id_alone_counts_too_and_says_nothing);
-    RUN(half_an_event_has_not_been_seen);
-    RUN(a_new_stream_forgets_what_was_begun_and_keeps_the_id);
-    RUN(an_id_that_could_not_be_a_header_is_not_taken);
-    RUN(what_is_too_long_is_refused);
-    return check_done();
-}
+CHECK_MAIN

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "shared/utf8.h"
+#include "shared/text/utf8.h"
 #include "tests/unit/check.h"
 
 /* A holds, writes, is stopped; B takes over and writes; A goes on, writes and is refused; B writes again. */
@@ -208,16 +208,4 @@ TEST(the_stairs_only_rise)
     free(text);
 }
 
-int main(void)
-{
-    RUN(the_stairs_only_rise);
-    RUN(without_tokens_the_writes_lie_on_the_lanes);
-    RUN(a_shared_grant_leaves_the_others_holding);
-    RUN(the_stale_holder_looks_like_this_in_plain_ascii);
-    RUN(the_stale_holder_looks_like_this_in_unicode);
-    RUN(colours_change_nothing_but_the_colour_and_end_with_each_line);
-    RUN(no_line_is_wider_than_asked_for);
-    RUN(a_refusal_at_any_time_stays_inside_the_picture);
-    RUN(what_goes_beyond_the_limits_is_left_out_and_nothing_breaks);
-    return check_done();
-}
+CHECK_MAIN

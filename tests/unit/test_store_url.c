@@ -1,5 +1,5 @@
 /* test_store_url.c - where a store is: what is accepted, what it means, what is refused. */
-#include "shared/store_redis_internal.h"
+#include "shared/store/store_internal.h"
 #include "tests/unit/check.h"
 
 struct good {
@@ -165,11 +165,4 @@ TEST(a_password_is_noticed_in_good_and_in_mistyped_urls)
     }
 }
 
-int main(void)
-{
-    RUN(a_good_url_is_taken_apart);
-    RUN(a_bad_url_is_refused_in_a_sentence);
-    RUN(every_part_has_its_longest);
-    RUN(a_password_is_noticed_in_good_and_in_mistyped_urls);
-    return check_done();
-}
+CHECK_MAIN

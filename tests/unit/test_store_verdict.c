@@ -1,5 +1,5 @@
 /* test_store_verdict.c - what pawl store status says of a store, from its facts alone. */
-#include "api/cli/store_verdict.h"
+#include "api/cli/store/verdict.h"
 
 #include <stdio.h>
 
@@ -216,24 +216,7 @@ TEST(a_gateway_with_another_table_than_the_one_that_is_served_is_told)
     AFTER((TEXT(s.members[1].routes, "one")), CLI_OK, NULL);
     AFTER((TEXT(s.facts.routes, "one")), CLI_OK, NULL);
     AFTER((TEXT(s.facts.routes, "one"), TEXT(s.members[1].routes, "two")), CLI_REFUSED, "pawl routes adopt");
+    AFTER(TEXT(s.facts.marks_lost, ID), CLI_OK, "pawl store marks --of " ID " --at EPOCH.TOKEN");
 }
 
-int main(void)
-{
-    RUN(a_store_in_order_gives_no_cause_for_complaint);
-    RUN(what_is_no_store_of_ours_is_told_as_such);
-    RUN(an_empty_redis_beside_a_state_directory_is_told_to_have_lost_a_store);
-    RUN(a_state_directory_of_another_store_is_told);
-    RUN(a_gating_names_whom_it_waits_for_and_what_to_do);
-    RUN(what_nobody_has_noticed_yet_is_told);
-    RUN(without_a_living_lease_service_nothing_is_granted);
-    RUN(a_ceiling_that_is_reached_names_the_one_that_holds_it_down);
-    RUN(a_newcomer_is_told_with_what_it_waits_for);
-    RUN(settings_that_can_lose_locks_and_keys_with_an_end_are_told);
-    RUN(who_is_gone_without_a_word_is_told_while_grants_go_on);
-    RUN(who_is_in_doubt_is_told_with_what_ends_it);
-    RUN(a_redis_that_takes_no_writes_is_told_and_nothing_else_is_made_of_it);
-    RUN(memory_is_told_before_it_is_full_and_when_it_is);
-    RUN(a_gateway_with_another_table_than_the_one_that_is_served_is_told);
-    return check_done();
-}
+CHECK_MAIN

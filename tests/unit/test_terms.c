@@ -1,8 +1,8 @@
 /* test_terms.c - what few ask of an acquire, as the JSON that the scripts read. */
-#include "lease/terms.h"
+#include "lease/acquire_options.h"
 
-#include "shared/json.h"
-#include "shared/record/keys.h"
+#include "shared/text/json.h"
+#include "shared/token/keys.h"
 #include "tests/unit/check.h"
 
 static char buf[TERMS_ALL_SIZE];
@@ -46,11 +46,14 @@ TEST(who_waits_is_named_by_a_text)
 
     CHECK_TEXT(written(&terms, &ask, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
                BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\"}"));
+    ask.keep_place_ms = 60000;
+    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES(""));
+    CHECK_TEXT(written(&terms, &ask, BYTES("d"), 1), BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"keep\":60000}"));
 }
 
 TEST(a_session_is_named_by_the_key_of_its_record)
 {
-    struct terms terms = {.secret = BYTES("0123456789012345678901")};
+    struct terms terms = {.secret = "0123456789012345678901"};
     struct lease_ask ask = {.session = "ssssssssssssssss", .session_len = 16};
     char key[TERMS_SESSION_KEY_SIZE], wanted[128];
     struct bytes id = {ask.session, ask.session_len};
@@ -80,22 +83,22 @@ TEST(the_names_of_several_come_with_their_stripes)
 TEST(the_most_that_can_be_asked_fits_and_reads_back)
 {
     static struct ask_names names = {.count = ASK_NAMES_MAX};
-    static char long_name[NAME_MAX_BYTES], key[128], secret[TERMS_SECRET_MAX];
+    static char long_name[NAME_MAX_BYTES], key[128];
     struct lease_ask ask = {.mode = TOKEN_PERMITS,
                             .permits = 1000000,
                             .lock_delay_ms = 600000,
+                            .keep_place_ms = 60000,
                             .reentrant = true,
                             .ttl_stated = true,
                             .ttl_ms = 86400000,
                             .session_len = ASK_SESSION_MAX};
-    struct terms terms = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"}, {secret, sizeof(secret)}};
+    struct terms terms = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"}, "ssssssssssssssssssssss"};
     const struct bytes desk = BYTES("pawl:{00}:d:0123456789012345678901234567");
     const char *why;
     struct json *json;
     struct bytes read;
 
     memset(long_name, 'n', sizeof(long_name));
-    memset(secret, 's', sizeof(secret));
     memset(ask.session, 'i', ASK_SESSION_MAX);
     for (size_t i = 0; i < sizeof(key); i++) {
         key[i] = i % 2 == 0 ? '"' : '\\';
@@ -115,13 +118,4 @@ TEST(the_most_that_can_be_asked_fits_and_reads_back)
     json_free(json);
 }
 
-int main(void)
-{
-    RUN(nothing_in_particular_is_an_empty_text);
-    RUN(each_thing_asked_for_is_a_member);
-    RUN(who_waits_is_named_by_a_text);
-    RUN(a_session_is_named_by_the_key_of_its_record);
-    RUN(the_names_of_several_come_with_their_stripes);
-    RUN(the_most_that_can_be_asked_fits_and_reads_back);
-    return check_done();
-}
+CHECK_MAIN

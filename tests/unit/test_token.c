@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shared/record/name.h"
-#include "shared/token.h"
+#include "shared/token/name.h"
+#include "shared/token/token.h"
 #include "tests/unit/check.h"
 
 #define KEY_1 "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
@@ -123,16 +123,17 @@ TEST(the_checker_of_structured_fields_knows_an_item_from_what_is_none)
 
 /* -- signing */
 
-TEST(the_header_is_the_text_and_the_signature_that_others_compute_too)
+#define TEST_KEYS(sentence, lines)                                                                           \
+    TEST_IN(sentence, struct token_keys *, keys, keys_of(lines), token_keys_free(keys))
+
+TEST_KEYS(the_header_is_the_text_and_the_signature_that_others_compute_too, KEY_1 KEY_2)
 {
-    struct token_keys *keys = keys_of(KEY_1 KEY_2);
     char buf[TOKEN_HEADER_SIZE];
     size_t len = token_sign(keys, &example, buf);
 
     CHECK_TEXT(((struct bytes){buf, len}), BYTES(SIGNED_1 SIG_1));
     CHECK_INT(buf[len], '\0');
     CHECK(is_structured_field_item(buf));
-    token_keys_free(keys);
 }
 
 static void sign_and_read_back(const struct token_keys *keys, const struct token_claim *claim)
@@ -152,10 +153,10 @@ static void sign_and_read_back(const struct token_keys *keys, const struct token
     CHECK_TEXT(read.hold, claim->hold);
 }
 
-TEST(what_was_signed_is_read_back_the_same_at_every_limit)
+TEST_KEYS(what_was_signed_is_read_back_the_same_at_every_limit,
+          "A.b_c-0123456789ABCDEFGHIJKLMNOP:AAECAwQFBgcICQoLDA0ODw==\n")
 {
     static const int64_t numbers[] = {1, 9, 10, 34, 999999999999999};
-    struct token_keys *keys = keys_of("A.b_c-0123456789ABCDEFGHIJKLMNOP:AAECAwQFBgcICQoLDA0ODw==\n");
     char name[NAME_MAX_BYTES];
 
     memset(name, 'n', sizeof(name));
@@ -170,7 +171,6 @@ TEST(what_was_signed_is_read_back_the_same_at_every_limit)
         claim.hold = (struct bytes){"_-0Az_-0Az_-0Az9", 12 + i};
         sign_and_read_back(keys, &claim);
     }
-    token_keys_free(keys);
 }
 
 TEST(the_modes_have_their_names)
@@ -180,25 +180,9 @@ TEST(the_modes_have_their_names)
     CHECK_TEXT(bytes_of(token_mode_name(TOKEN_PERMITS)), BYTES("permits"));
 }
 
-TEST(tokens_are_ordered_by_epoch_first_and_by_number_then)
-{
-    static const struct token rising[] = {{1, 1}, {1, 2}, {1, 999999999999999},
-                                          {2, 1}, {2, 7}, {999999999999999, 1}};
-    enum { COUNT = sizeof(rising) / sizeof(rising[0]) };
-
-    for (int i = 0; i < COUNT; i++) {
-        for (int j = 0; j < COUNT; j++) {
-            int order = token_compare(rising[i], rising[j]);
-
-            CHECK_INT((order > 0) - (order < 0), (i > j) - (i < j));
-        }
-    }
-}
-
-TEST(hold_names_fit_the_header_and_differ)
+TEST_KEYS(hold_names_fit_the_header_and_differ, KEY_1)
 {
     char a[TOKEN_HOLD_MIN + 1], b[TOKEN_HOLD_MIN + 1], alike = 0;
-    struct token_keys *keys = keys_of(KEY_1);
 
     for (int i = 0; i < 200; i++) {
         struct token_claim claim = example;
@@ -211,7 +195,6 @@ TEST(hold_names_fit_the_header_and_differ)
         sign_and_read_back(keys, &claim);
     }
     CHECK_INT(alike, 0);
-    token_keys_free(keys);
 }
 
 /* -- verifying */
@@ -251,9 +234,8 @@ TEST(a_key_under_another_name_verifies_nothing_even_with_the_same_bytes)
     token_keys_free(there);
 }
 
-TEST(a_bad_signature_still_tells_what_the_header_claims)
+TEST_KEYS(a_bad_signature_still_tells_what_the_header_claims, KEY_2)
 {
-    struct token_keys *keys = keys_of(KEY_2);
     struct token_claim claim = {.mode = TOKEN_SHARED};
 
     CHECK_INT(token_verify(keys, BYTES(SIGNED_1 SIG_1), &claim), TOKEN_BAD_SIGNATURE);
@@ -263,10 +245,9 @@ TEST(a_bad_signature_still_tells_what_the_header_claims)
     CHECK_TEXT(claim.lease, BYTES("orders:42"));
     CHECK_TEXT(claim.store, BYTES(STORE));
     CHECK_TEXT(claim.hold, BYTES("Zk3v9a1BQ2x8"));
-    token_keys_free(keys);
 }
 
-TEST(a_malformed_header_is_malformed_whatever_its_signature_and_key)
+TEST_KEYS(a_malformed_header_is_malformed_whatever_its_signature_and_key, KEY_1)
 {
     static const char *const headers[] = {
         "0" SIGNED_1 SIG_1,
@@ -275,20 +256,17 @@ TEST(a_malformed_header_is_malformed_whatever_its_signature_and_key)
         SIGNED_1,
         "",
     };
-    struct token_keys *keys = keys_of(KEY_1);
     struct token_claim claim;
 
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
         CHECK_INT(token_verify(keys, bytes_of(headers[i]), &claim), TOKEN_MALFORMED);
     CHECK_INT(token_verify(keys, (struct bytes){NULL, 0}, &claim), TOKEN_MALFORMED);
-    token_keys_free(keys);
 }
 
-TEST(every_alteration_of_a_single_byte_is_refused)
+TEST_KEYS(every_alteration_of_a_single_byte_is_refused, KEY_1)
 {
     char header[] = SIGNED_1 SIG_1;
     const size_t len = sizeof(header) - 1;
-    struct token_keys *keys = keys_of(KEY_1);
     unsigned good = 0, altered = 0;
 
     for (size_t i = 0; i < len; i++) {
@@ -304,15 +282,13 @@ TEST(every_alteration_of_a_single_byte_is_refused)
     CHECK_INT(altered, len * 255);
     CHECK_INT(good, 0);
     CHECK_INT(verdict_of(keys, (struct bytes){header, len}), TOKEN_GOOD);
-    token_keys_free(keys);
 }
 
-TEST(every_byte_left_out_or_put_in_is_refused)
+TEST_KEYS(every_byte_left_out_or_put_in_is_refused, KEY_1)
 {
     static const char header[] = SIGNED_1 SIG_1;
     static const char put_in[] = "0 \"=;:A\t\n\r\\";
     const size_t len = sizeof(header) - 1;
-    struct token_keys *keys = keys_of(KEY_1);
     char buf[sizeof(header) + 1];
 
     for (size_t i = 0; i <= len; i++) {
@@ -328,7 +304,6 @@ TEST(every_byte_left_out_or_put_in_is_refused)
             CHECK(verdict_of(keys, (struct bytes){buf, len + 1}) != TOKEN_GOOD);
         }
     }
-    token_keys_free(keys);
 }
 
 /* -- the one text that is accepted */
@@ -513,10 +488,9 @@ TEST(spare_bits_of_the_signature_are_zero)
     }
 }
 
-TEST(a_right_signature_written_in_another_case_is_another_signature)
+TEST_KEYS(a_right_signature_written_in_another_case_is_another_signature, KEY_1)
 {
     char header[] = SIGNED_1 SIG_1;
-    struct token_keys *keys = keys_of(KEY_1);
     unsigned tried = 0;
 
     for (size_t i = sizeof(SIGNED_1) - 1 + strlen(";sig=:"); header[i] != '='; i++) {
@@ -530,7 +504,6 @@ TEST(a_right_signature_written_in_another_case_is_another_signature)
         tried++;
     }
     CHECK(tried > 20);
-    token_keys_free(keys);
 }
 
 #define SIG ";sig=:" SIG_ZERO ":"
@@ -615,18 +588,14 @@ TEST(only_these_parameters_in_this_order_are_accepted)
 #undef SIG
 }
 
-TEST(a_nul_and_what_stands_behind_it_are_part_of_the_value)
+TEST_KEYS(a_nul_and_what_stands_behind_it_are_part_of_the_value, KEY_1)
 {
-    struct token_keys *keys = keys_of(KEY_1);
-
     CHECK_INT(verdict_of(keys, BYTES(SIGNED_1 SIG_1 "\0")), TOKEN_MALFORMED);
     CHECK_INT(verdict_of(keys, BYTES(SIGNED_1 SIG_1 "\0;x=1")), TOKEN_MALFORMED);
-    token_keys_free(keys);
 }
 
-TEST(a_long_value_is_malformed_at_and_over_1_kib)
+TEST_KEYS(a_long_value_is_malformed_at_and_over_1_kib, KEY_1)
 {
-    struct token_keys *keys = keys_of(KEY_1);
     char *text = malloc(TOKEN_HEADER_MAX + 1);
 
     memset(text, '1', TOKEN_HEADER_MAX + 1);
@@ -636,26 +605,22 @@ TEST(a_long_value_is_malformed_at_and_over_1_kib)
     memset(text, '1', TOKEN_HEADER_MAX + 1);
     CHECK_INT(verdict_of(keys, (struct bytes){text, TOKEN_HEADER_MAX + 1}), TOKEN_MALFORMED);
     free(text);
-    token_keys_free(keys);
 }
 
 /* -- tags */
 
-TEST(a_tag_is_the_front_of_an_hmac_over_domain_nul_and_text)
+TEST_KEYS(a_tag_is_the_front_of_an_hmac_over_domain_nul_and_text, KEY_1 KEY_2)
 {
-    struct token_keys *keys = keys_of(KEY_1 KEY_2);
     char tag[17];
 
     token_tag(keys, "leases", BYTES("after=orders:42"), tag);
     CHECK_TEXT(bytes_of(tag), BYTES("c009c5d70ec884cb")); /* Python's hmac */
     CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884cb")));
     CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("8939ecf1c75c7714"))); /* by k2 */
-    token_keys_free(keys);
 }
 
-TEST(a_tag_of_another_text_domain_key_or_length_is_refused)
+TEST_KEYS(a_tag_of_another_text_domain_key_or_length_is_refused, KEY_1)
 {
-    struct token_keys *keys = keys_of(KEY_1);
     char tag[17];
 
     token_tag(keys, "leases", BYTES("after=orders:42"), tag);
@@ -668,38 +633,6 @@ TEST(a_tag_of_another_text_domain_key_or_length_is_refused)
     CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884c")));
     CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884cb0")));
     CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("")));
-    token_keys_free(keys);
 }
 
-int main(void)
-{
-    RUN(the_checker_of_structured_fields_knows_an_item_from_what_is_none);
-    RUN(the_header_is_the_text_and_the_signature_that_others_compute_too);
-    RUN(what_was_signed_is_read_back_the_same_at_every_limit);
-    RUN(the_modes_have_their_names);
-    RUN(tokens_are_ordered_by_epoch_first_and_by_number_then);
-    RUN(hold_names_fit_the_header_and_differ);
-    RUN(every_key_of_the_file_verifies_and_only_the_first_signs);
-    RUN(a_key_of_the_same_name_with_other_bytes_verifies_nothing);
-    RUN(a_key_under_another_name_verifies_nothing_even_with_the_same_bytes);
-    RUN(a_bad_signature_still_tells_what_the_header_claims);
-    RUN(a_malformed_header_is_malformed_whatever_its_signature_and_key);
-    RUN(every_alteration_of_a_single_byte_is_refused);
-    RUN(every_byte_left_out_or_put_in_is_refused);
-    RUN(numbers_are_1_to_15_digits_without_a_leading_zero_or_a_sign);
-    RUN(the_lease_is_a_lease_name);
-    RUN(the_store_is_24_characters);
-    RUN(the_mode_is_one_of_three_words);
-    RUN(the_hold_is_12_to_16_characters);
-    RUN(the_kid_is_1_to_32_characters);
-    RUN(the_signature_is_padded_base64_of_32_bytes_in_its_canonical_form);
-    RUN(spare_bits_of_the_signature_are_zero);
-    RUN(a_right_signature_written_in_another_case_is_another_signature);
-    RUN(the_store_stands_behind_the_lease_and_nowhere_else);
-    RUN(only_these_parameters_in_this_order_are_accepted);
-    RUN(a_nul_and_what_stands_behind_it_are_part_of_the_value);
-    RUN(a_long_value_is_malformed_at_and_over_1_kib);
-    RUN(a_tag_is_the_front_of_an_hmac_over_domain_nul_and_text);
-    RUN(a_tag_of_another_text_domain_key_or_length_is_refused);
-    return check_done();
-}
+CHECK_MAIN

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/token.h"
-#include "shared/token_keys.h"
+#include "shared/token/signing_keys.h"
+#include "shared/token/token.h"
 #include "tests/unit/check.h"
 
 #define KEY_16 "AAECAwQFBgcICQoLDA0ODw=="
@@ -406,24 +406,4 @@ TEST(the_mac_of_parts_is_that_of_the_whole)
     token_keys_free(keys);
 }
 
-int main(void)
-{
-    RUN(a_file_has_a_key_on_each_line_and_may_have_comments_and_blank_lines);
-    RUN(a_bad_line_is_told_by_its_number);
-    RUN(a_key_is_strict_base64);
-    RUN(of_the_last_character_only_those_without_spare_bits_are_taken);
-    RUN(a_key_has_16_to_1024_bytes);
-    RUN(a_file_has_at_most_64_kib);
-    RUN(a_file_full_of_the_shortest_keys_is_read_to_its_end);
-    RUN(a_refusal_never_quotes_the_file);
-    RUN(a_sentence_is_cut_to_the_room_it_is_given);
-    RUN(a_key_file_is_loaded_from_its_path);
-    RUN(a_file_that_cannot_be_used_is_named_with_the_reason);
-    RUN(a_file_that_others_can_read_is_refused_and_one_of_a_group_is_not);
-    RUN(a_file_over_64_kib_is_not_read_as_its_first_part);
-    RUN(a_made_key_is_a_line_that_can_be_read);
-    RUN(no_key_is_made_under_a_name_that_is_none);
-    RUN(the_mac_is_that_of_rfc_4231);
-    RUN(the_mac_of_parts_is_that_of_the_whole);
-    return check_done();
-}
+CHECK_MAIN

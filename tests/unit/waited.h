@@ -7,7 +7,7 @@
 #ifndef PAWL_TESTS_WAITED_H
 #define PAWL_TESTS_WAITED_H
 
-#include "shared/loop.h"
+#include "shared/loop/loop.h"
 
 /* One test program is one process with one thread (check.h). */
 static uint64_t waited_us;

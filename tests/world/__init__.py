@@ -2,7 +2,7 @@
 
 from .client import Client, Raw  # noqa: F401
 from .contract import Contract, Wrong  # noqa: F401
-from .relay import FROM_REDIS, TO_REDIS, Relay, sha_of  # noqa: F401
+from .relay import FROM_REDIS, TO_REDIS, Relay, function_of  # noqa: F401
 from .process import die_with_parent  # noqa: F401
 from .redis import DURABLE, PrivateRedis, RedisError  # noqa: F401
 from .signature import Keys, read_token, signed_token  # noqa: F401

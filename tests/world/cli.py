@@ -59,3 +59,15 @@ class Cli:
         os.close(parent)
         check_equal(process.wait(DEADLINE_S), status, f"exit status of {words}: {text}")
         return text
+
+
+def typed(words, answer, environment):
+    """(exit status, all output) of pawl with its input from a terminal in which somebody types the answer."""
+    primary, secondary = pty.openpty()
+    process = subprocess.Popen([PAWL, *words], env=environment, stdin=secondary, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               preexec_fn=die_with_parent)
+    os.close(secondary)
+    os.write(primary, answer)
+    said = process.communicate(timeout=DEADLINE_S)[0].decode()
+    os.close(primary)
+    return process.returncode, said

@@ -44,10 +44,12 @@ def _header_lines(headers):
 
 
 class Client:
-    """libcurl, one connection for each thread. Every answer is held against the contract."""
+    """libcurl, one connection for each thread. Every answer is held against the contract. fresh: each request has a connection of
+    its own, so that libcurl sends nothing twice, as it does on one that the server has closed."""
 
-    def __init__(self, service, url, contract):
+    def __init__(self, service, url, contract, deadline_s=DEADLINE_S, fresh=False):
         self.service, self.url, self.contract = service, url, contract
+        self.deadline_s, self.fresh = deadline_s, fresh
         self.own = threading.local()
 
     def _handle(self):
@@ -75,7 +77,8 @@ class Client:
         curl.setopt(pycurl.PATH_AS_IS, 1)
         curl.setopt(pycurl.NOPROXY, "*")
         curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.TIMEOUT_MS, DEADLINE_S * 1000)
+        curl.setopt(pycurl.TIMEOUT_MS, self.deadline_s * 1000)
+        curl.setopt(pycurl.FORBID_REUSE, self.fresh)
         curl.setopt(pycurl.HTTPHEADER, [line.encode() for line in _header_lines(headers)])
         curl.setopt(pycurl.HEADERFUNCTION, lines.append)
         curl.setopt(pycurl.WRITEDATA, received)

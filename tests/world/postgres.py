@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from .process import die_with_parent
-from .sql import CommandLine, SqlError, folder_for_server, user_for_server
+from .sql import CommandLine, SqlError, SqlSession, folder_for_server, user_for_server
 from .tap import skip
 from .wait import DEADLINE_S, wait_until
 
@@ -83,7 +83,7 @@ class PrivatePostgres:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Session:
+class Session(SqlSession):
     """One connection. A row comes as a tuple of texts, null as None."""
 
     def __init__(self, server, user, database):
@@ -105,24 +105,6 @@ class Session:
                 raise SqlError(match["state"], match["message"], **_rest_of_error(lines[number + 1:]))
         return [tuple(None if value == "(null)" else value for value in line.split("\x1f")) for line in lines
                 if not line.startswith(("NOTICE:", "WARNING:", "LOCATION:"))]
-
-    def __call__(self, statement):
-        self.start(statement)
-        return self.answer()
-
-    def value(self, statement):
-        return self(statement)[0][0]
-
-    def error(self, statement):
-        """The error that the statement must end with."""
-        try:
-            rows = self(statement)
-        except SqlError as error:
-            return error
-        raise AssertionError(f"{statement[:200]} went through: {rows}")
-
-    def close(self):
-        self.line.close()
 
 
 def _rest_of_error(lines):

@@ -48,15 +48,22 @@ class Connection:
             size = int(rest)
             return None if size < 0 else self.file.read(size + 2)[:-2]
         if kind == b"*":
-            return None if int(rest) < 0 else [self._reply() for _ in range(int(rest))]
+            return None if int(rest) < 0 else [self._part() for _ in range(int(rest))]
         raise RedisError(f"an unexpected reply: {line!r}")
+
+    def _part(self):
+        """Of a list, in which an error is one reply among others."""
+        try:
+            return self._reply()
+        except RedisError as error:
+            return error
 
 
 class PrivateRedis:
     """Keeps its data in folder, so that it can be killed and started again on them."""
 
-    def __init__(self, folder, settings=None):
-        self.folder = folder
+    def __init__(self, folder, settings=None, environment=None):
+        self.folder, self.environment = folder, {**os.environ, **(environment or {})}
         self.path = os.path.join(folder, "r.sock")
         self.url = "unix://" + self.path
         self.process = None
@@ -68,7 +75,7 @@ class PrivateRedis:
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir", self.folder, "--logfile", log]
             + (DURABLE if settings is None else settings),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment,
             preexec_fn=die_with_parent, start_new_session=True)
         wait_until(self._answers, f"redis-server answers (see {log})")
         self.connection = Connection(self.path)

@@ -1,6 +1,6 @@
 """A relay in front of a private Redis, which can hold back what passes, or cut the line, at a chosen moment."""
 
-import hashlib
+import functools
 import os
 import socket
 import subprocess
@@ -12,11 +12,29 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__
 TO_REDIS, FROM_REDIS = "to redis", "from redis"
 
 
-def sha_of(script):
-    """What a service asks Redis to run: lease/scripts/claim.lua, for example, as bytes to look for on the line."""
-    whole = subprocess.run([os.path.join(ROOT, "deploy/build/scripts.py"), "assemble", script], check=True,
-                           capture_output=True, cwd=ROOT).stdout
-    return hashlib.sha1(whole).hexdigest().encode()
+def pump(source, sink, meet=None, met=None):
+    """Carries what comes from source to sink until one of them ends, and then ends both. meet(piece) is called before a
+    piece goes on, and keeps it when it gives False; met(piece) when it has."""
+    try:
+        while piece := source.recv(65536):
+            if meet is not None and meet(piece) is False:
+                continue
+            sink.sendall(piece)
+            if met is not None:
+                met(piece)
+    except OSError:
+        pass
+    for one in (source, sink):
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def function_of(script):
+    """What a service asks Redis to run: claim, for example, as bytes to look for on the line."""
+    whole = subprocess.run([os.path.join(ROOT, "deploy/build/scripts.py"), "library"], check=True, capture_output=True, cwd=ROOT).stdout
+    return whole.split(b"\n")[0].split(b"pawl_")[1] + b"_" + script.encode()
 
 
 class Hold:
@@ -67,23 +85,13 @@ class Relay:
             with self.lock:
                 self.pairs.append((near, far))
             for source, sink, direction in ((near, far, TO_REDIS), (far, near, FROM_REDIS)):
-                threading.Thread(target=self._pump, args=(source, sink, direction), daemon=True).start()
+                threading.Thread(target=pump, args=(source, sink, functools.partial(self._meet, direction)), daemon=True).start()
 
-    def _pump(self, source, sink, direction):
-        try:
-            while piece := source.recv(65536):
-                with self.lock:
-                    holds = list(self.holds)
-                for hold in holds:
-                    hold.meet(direction, piece)
-                sink.sendall(piece)
-        except OSError:
-            pass
-        for one in (source, sink):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+    def _meet(self, direction, piece):
+        with self.lock:
+            holds = list(self.holds)
+        for hold in holds:
+            hold.meet(direction, piece)
 
     def hold(self, direction, pattern):
         """From now on."""

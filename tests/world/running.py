@@ -9,6 +9,7 @@ import threading
 
 from .cli import PAWL
 from .process import die_with_parent
+from .relay import pump
 from .tap import check_equal
 from .wait import DEADLINE_S, wait_until
 
@@ -145,28 +146,13 @@ class Network:
         far = socket.create_connection(self.to)
         with self.lock:
             self.open |= {near, far}
-        back = threading.Thread(target=self._pump, args=(far, near, None), daemon=True)
+        back = threading.Thread(target=pump, args=(far, near), daemon=True)
         back.start()
-        self._pump(near, far, self.requests)
+        pump(near, far, self.requests.append)
         back.join()
         with self.lock:
             self.open -= {near, far}
         far.close()
-
-    @staticmethod
-    def _pump(source, sink, kept):
-        try:
-            while piece := source.recv(65536):
-                if kept is not None:
-                    kept.append(piece)
-                sink.sendall(piece)
-        except OSError:
-            pass
-        for one in (source, sink):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
     def go(self):
         """As a service that was killed: nobody listens any more."""

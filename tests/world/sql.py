@@ -96,6 +96,28 @@ class CommandLine:
             self.process.wait()
 
 
+class SqlSession:
+    """One connection; start(), answer() and line are those of the server."""
+
+    def __call__(self, statement):
+        self.start(statement)
+        return self.answer()
+
+    def value(self, statement):
+        return self(statement)[0][0]
+
+    def error(self, statement):
+        """The error that the statement must end with."""
+        try:
+            rows = self(statement)
+        except SqlError as error:
+            return error
+        raise AssertionError(f"{statement[:200]} went through: {rows}")
+
+    def close(self):
+        self.line.close()
+
+
 def texts_that_are_no_token(keys, lease):
     """Signed with the right key k1 over what is in front of ;sig=, and still not the one canonical text."""
     good = signed_token(keys, lease, 34, 1)

@@ -8,7 +8,7 @@ DEADLINE_S = 15
 _LOOK_AGAIN_MS = 3
 
 
-def wait_until(event, what, deadline_s=DEADLINE_S):
+def wait_until(event, what, deadline_s=DEADLINE_S, again_ms=_LOOK_AGAIN_MS):
     """What event() gives, as soon as that is true. Looks again every few milliseconds."""
     end = time.monotonic() + deadline_s
     pause = select.poll()
@@ -18,7 +18,7 @@ def wait_until(event, what, deadline_s=DEADLINE_S):
             return found
         if time.monotonic() > end:
             raise TimeoutError(f"waited {deadline_s} s in vain: {what}")
-        pause.poll(_LOOK_AGAIN_MS)
+        pause.poll(again_ms)
 
 
 def keeps_within(promised_ms, measure, what, tries=3):

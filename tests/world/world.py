@@ -1,6 +1,8 @@
 """A private Redis, keys, pawl-lease and pawl-gateway, in a directory and process groups of their own."""
 
 import atexit
+import base64
+import hashlib
 import itertools
 import os
 import pathlib
@@ -70,10 +72,10 @@ witnesses.append(what_the_dead_said)
 
 
 class Daemon:
-    """A running daemon; its standard error is read line by line."""
+    """A running daemon; its standard error is read line by line. before: words in front of its own."""
 
-    def __init__(self, name, *flags, environment=None):
-        self.name, self.flags = name, flags
+    def __init__(self, name, *flags, environment=None, before=()):
+        self.name, self.flags, self.before = name, flags, before
         self.lines, self.news = [], threading.Condition()
         settings = _environment(name, flags, environment)
         self.process = self.start(settings)
@@ -87,7 +89,7 @@ class Daemon:
         self.url = f"http://{self.host}:{self.port}"
 
     def start(self, settings):
-        return subprocess.Popen([str(BUILD / self.name), *self.flags], env=settings, stdin=subprocess.DEVNULL,
+        return subprocess.Popen([*self.before, str(BUILD / self.name), *self.flags], env=settings, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent,
                                 start_new_session=True)
 
@@ -172,6 +174,11 @@ class World:
         if done.returncode != 0:
             raise AssertionError(f"--init-store: {done}")
         self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
+
+    def digest(self, secret):
+        """What the store knows of a lease_id, or of the secret of a session."""
+        made = hashlib.blake2b(secret.encode(), digest_size=16, key=self.keys.store.encode()).digest()
+        return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
     def daemon(self, name, *flags):
         daemon = Daemon(name, *self.flags, *flags)

@@ -88,18 +88,12 @@ int cli_demo(int argc, char **argv)
     uint64_t ttl_ms = TTL_MS;
     struct play_plan plan = {0};
     bool listed = false;
-    const struct flag flags[] = {
-        {.name = "ttl",
-         .value = "DURATION",
-         .help = "how long the locks run: everything takes so much longer or shorter (2s)",
-         .ms = &ttl_ms,
-         .where = FLAG_COMMAND_LINE},
-        {.name = "shim",
-         .value = "FILE",
-         .help = "what shifts a clock (default: where make or make install has put it)",
-         .text = &plan.shim,
-         .where = FLAG_COMMAND_LINE},
-        {.name = "list", .help = "the hazards, a line each (the same as no HAZARD)", .on = &listed},
+    const struct option flags[] = {
+        FLAG_MS("ttl", "DURATION", "how long the locks run: everything takes so much longer or shorter (2s)",
+                &ttl_ms),
+        FLAG_TEXT("shim", "FILE", "what shifts a clock (default: where make or make install has put it)",
+                  &plan.shim),
+        FLAG_ON("list", "the hazards, a line each (the same as no HAZARD)", &listed),
         {0},
     };
     const struct usage usage = {

@@ -230,7 +230,7 @@ static bool relay_turn(struct relay *relay)
 
 int cli_demo_relay(int argc, char **argv)
 {
-    const struct flag flags[] = {{0}};
+    const struct option flags[] = {{0}};
     const struct usage usage = {
         .name = "demo-relay",
         .arguments = "TARGET",

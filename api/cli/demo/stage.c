@@ -79,7 +79,7 @@ static bool is_one_of(const char *word, const char *words)
             return true;
         }
         words = strchr(words, '|');
-        words += words != NULL;
+        words = words != NULL ? words + 1 : NULL;
     }
     return false;
 }
@@ -130,41 +130,22 @@ bool stage_kill(struct stage *stage, struct child *child)
 
 /* -- the whole demo */
 
-/* Beside this very program, as the build has it, or where it is installed. NULL: in neither place. */
-static const char *shim_find(char path[CHILD_PATH_SIZE])
-{
-    static const char *const places[] = {"torture/shim.so", "../lib/pawl/shim.so"};
-    ssize_t len = readlink("/proc/self/exe", path, CHILD_PATH_SIZE - 1);
-    char *name;
-    size_t room;
-
-    if (len <= 0) {
-        return NULL;
-    }
-    path[len] = '\0';
-    name = strrchr(path, '/') + 1;
-    room = (size_t)(path + CHILD_PATH_SIZE - name);
-    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if ((size_t)snprintf(name, room, "%s", places[i]) < room && access(path, R_OK) == 0) {
-            return path;
-        }
-    }
-    return NULL;
-}
-
 /* Its files lie below nothing that fails: the clock alone is used. */
-static int shim_open(struct drill_shim *shim, const char *given, const char *below)
+static int shim_open(struct shim *shim, const char *given, const char *below)
 {
     char path[CHILD_PATH_SIZE], why[CHILD_PATH_SIZE];
-    const char *object = given != NULL ? given : shim_find(path);
+    /* As the build has it, or the package pawl-lab. */
+    bool found = given == NULL && (child_find_beside("torture/shim.so", R_OK, path) ||
+                                   child_find_beside("../lib/pawl/shim.so", R_OK, path));
+    const char *object = found ? path : given;
 
     if (object == NULL) {
         cli_fail(CLI_CONFIG, "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
-        cli_hint("Build it: make shim; or name it: --shim FILE.");
+        cli_hint("Install the package pawl-lab, or build it: make shim; or name it: --shim FILE.");
         return CLI_CONFIG;
     }
-    return drill_shim_open(shim, object, below, why, sizeof(why)) ? CLI_GO_ON
-                                                                  : cli_fail(CLI_CONFIG, "%s", why);
+    return shim_page_open(shim, object, below, why, sizeof(why)) ? CLI_GO_ON
+                                                                 : cli_fail(CLI_CONFIG, "%s", why);
 }
 
 int stage_open(struct stage *stage, const char *shim)
@@ -176,7 +157,7 @@ int stage_open(struct stage *stage, const char *shim)
 
     if (stage->hazard->needs & NEEDS_CLOCK_OF_REDIS) {
         status = shim_open(&stage->redis_shim, shim, NULL);
-        drill_shim_wrap(&stage->redis_shim, wrap);
+        shim_wrap(&stage->redis_shim, wrap);
     }
     if (status == CLI_GO_ON && (stage->hazard->needs & NEEDS_CLOCK_OF_B)) {
         status = shim_open(&stage->b_shim, shim, "/proc");
@@ -189,8 +170,8 @@ void stage_close(struct stage *stage)
     if (stage->cluster.watch.count > 0 || stage->cluster.files.run[0] != '\0') {
         cluster_end(&stage->cluster);
     }
-    drill_shim_close(&stage->redis_shim);
-    drill_shim_close(&stage->b_shim);
+    shim_page_close(&stage->redis_shim);
+    shim_page_close(&stage->b_shim);
 }
 
 /* -- one part */
@@ -257,7 +238,7 @@ static bool worker_start(struct stage *stage, struct stage_worker *worker, const
     struct words words = {.count = 0};
 
     if (shifted && child_find("env", env)) {
-        drill_shim_wrap(&stage->b_shim, wrap);
+        shim_wrap(&stage->b_shim, wrap);
         wrap[0] = env;
         for (unsigned i = 0; wrap[i] != NULL; i++) {
             words_add(&words, wrap[i], NULL);

@@ -11,8 +11,8 @@
 
 #include "api/cli/cluster.h"
 #include "api/cli/demo/hazard.h"
+#include "api/cli/demo/shim.h"
 #include "api/cli/demo/worker.h"
-#include "api/cli/drill_shim.h"
 #include "api/cli/staircase.h"
 
 #define HOUR_NS INT64_C(3600000000000)
@@ -40,7 +40,7 @@ struct stage {
     struct cluster cluster;
     struct child nodes[WORKER_NODES_MAX], replica; /* of the recipe; of either */
     struct stage_worker workers[STAGE_WORKERS], relay;
-    struct drill_shim redis_shim, b_shim;
+    struct shim redis_shim, b_shim;
     const struct child *doomed; /* its end is wanted */
     uint64_t began_ms;          /* this part */
     struct seen seen;           /* in this part */

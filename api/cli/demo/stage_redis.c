@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 
 #include "api/cli/cli.h"
+#include "api/cli/demo/redis_ask.h"
 #include "api/cli/demo/stage.h"
-#include "api/cli/redis_ask.h"
-#include "api/cli/redis_ping.h"
 #include "api/cli/words.h"
 
 enum { ASK_MS = 5000, READY_MS = 15000, AGAIN_MS = 20, REPLY_SIZE = 8192, JUMP_S_MIN = 3500 };
@@ -89,7 +88,7 @@ static bool start(struct stage *stage, struct child *child, const char *name, co
         return false;
     }
     if (wrap_with != NULL) {
-        drill_shim_wrap(&stage->redis_shim, wrap);
+        shim_wrap(&stage->redis_shim, wrap);
         wrap[0] = env;
     }
     words_add(&words, wrap);
@@ -181,7 +180,7 @@ bool stage_replica_start(struct stage *stage, unsigned relay_port)
         cli_fail(CLI_CONFIG, "%s cannot be made: %s", directory, strerror(errno));
         return false;
     }
-    words_add_store(&words, address, directory, "always", "no");
+    words_add_store(&words, address, directory);
     words_add(&words, (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
     return ask(master, "CONFIG SET repl-diskless-sync-delay 0", reply) &&
            start(stage, &stage->replica, "the replica", words.at, NULL) && until_it_answers(stage, address) &&

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,12 +219,12 @@ int cli_demo_worker(int argc, char **argv)
     struct worker worker = {0};
     const char *nodes = "";
     uint64_t ttl_ms = 0;
-    const struct flag flags[] = {
+    const struct option flags[] = {
         flag_lease_url(&worker.lease_url),
-        {.name = "gateway-url", .help = "", .value = "URL", .text = &worker.gateway_url},
-        {.name = "nodes", .help = "", .value = "LIST", .text = &nodes, .where = FLAG_COMMAND_LINE},
-        {.name = "file", .help = "", .value = "FILE", .text = &worker.file, .where = FLAG_COMMAND_LINE},
-        {.name = "store", .help = "", .value = "ADDR", .text = &worker.store, .where = FLAG_COMMAND_LINE},
+        FLAG_ENV("gateway-url", "URL", "", &worker.gateway_url),
+        FLAG_TEXT("nodes", "LIST", "", &nodes),
+        FLAG_TEXT("file", "FILE", "", &worker.file),
+        FLAG_TEXT("store", "ADDR", "", &worker.store),
         flag_ttl(&ttl_ms),
         {0},
     };
@@ -242,6 +243,7 @@ int cli_demo_worker(int argc, char **argv)
     if (status != CLI_GO_ON) {
         return status;
     }
+    signal(SIGPIPE, SIG_IGN); /* redis_ask.h */
     worker.name = arguments[0];
     worker.lock = arguments[1];
     worker.lease = arguments[2];

@@ -40,7 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/bytes.h"
+#include "shared/text/bytes.h"
 
 enum { WORKER_LINE_SIZE = 256, WORKER_NODES_MAX = 5, WORKER_VALUE_SIZE = 32, WORKER_TOKEN_SIZE = 1100 };
 

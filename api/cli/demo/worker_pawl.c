@@ -6,7 +6,7 @@
 #include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/demo/worker.h"
-#include "shared/random.h"
+#include "shared/token/random.h"
 
 /* A write may be kept back by the relay for as long as the demo wants. */
 enum {

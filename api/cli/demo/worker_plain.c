@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/cli/demo/redis_ask.h"
 #include "api/cli/demo/worker.h"
-#include "api/cli/redis_ask.h"
 
 /* A write may be kept back by the relay for as long as the demo wants. */
 enum { ASK_MS = 60000 };

@@ -8,7 +8,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/demo/worker.h"
-#include "shared/random.h"
+#include "shared/token/random.h"
 
 enum { NUMBER_SIZE = 24, KEY_SIZE = 160, EXPIRE_PART = 4, LOOK_PART = 4, DRIFT_PART = 100, DRIFT_MS = 2 };
 

@@ -1,9 +1,7 @@
 -- marks.lua - the word of an operator, who has looked at another store: since this one has lost the marks of
 -- that one's tokens, none below this is let through (gateway/scripts/lib/marks.lua).
+-- on: store
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/store.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  id of the other store, 24 characters
 --   ARGV[2]  epoch   ARGV[3]  token: each 1 to 999999999999999

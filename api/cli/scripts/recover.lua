@@ -1,10 +1,7 @@
 -- recover.lua - begin a new life of the store by the word of an operator, who knows a number that no token is
 -- above. All holds end; all services come anew, and the first lease service joins without being vouched for.
+-- on: store
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/store.lua
--- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID" that the store must have if it has one, or "": whichever it has
 --   ARGV[2]  "SCHEMA:ID" for one that has none
@@ -26,10 +23,7 @@ if store.id and (string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and stor
     return { 'another', store.id }
 end
 
-local least, lives, fresh = math.max(stripes.top, store.ceiling), false, false
-for i = 0, STRIPES - 1 do
-    least = math.max(least, tonumber(redis.call('HGET', stripe_key(i), 'ceiling') or 0) or 0)
-end
+local least, lives, fresh = math.max(stripes.top, stripes.ceiling, store.ceiling), false, false
 for _, id in ipairs(ids) do
     local one = all[id]
     least = math.max(least, tonumber(one.floor) or 0, tonumber(one.rfloor) or 0, tonumber(one.rpassed) or 0)
@@ -60,9 +54,9 @@ for _, id in ipairs(ids) do
 end
 epoch = epoch + 1
 local identity = not IS_NEW and store.id or ARGV[2]
+local life = life_text(identity, whole(epoch), whole(epoch), whole(store.clock), whole(FLOOR))
 for i = 0, STRIPES - 1 do
-    redis.call('HSET', stripe_key(i), 'id', identity, 'epoch', whole(epoch), 'seq', whole(stripes.seq[i] + 1),
-        'counter', whole(FLOOR), 'ceiling', whole(FLOOR), 'clock', whole(store.clock), 'alive', whole(epoch))
+    redis.call('HSET', stripe_key(i), 'life', life, 'seq', whole(stripes.seq[i] + 1), 'counter', whole(FLOOR))
     redis.call('PERSIST', stripe_key(i))
 end
 redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN or '',

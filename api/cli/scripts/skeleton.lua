@@ -1,10 +1,7 @@
 -- skeleton.lua - make a store in an empty Redis that nobody may use before lease services have admitted it:
 -- they know the floors, and everything else is lost.
+-- on: store
 -- flags: allow-oom
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/store.lua
--- use: shared/record/stream.lua
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"
 --   ARGV[2]  epoch, 1 to 999999999999999: not below any that the store has had, as far as is known
@@ -20,8 +17,7 @@ if not (empty or unused) then
 end
 local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
 local epoch = math.max(store.epoch, tonumber(ARGV[2]))
-stripes_set('id', ARGV[1], 'epoch', whole(-epoch), 'seq', 0, 'counter', 0, 'ceiling', 0, 'clock', 0,
-    'alive', whole(epoch))
+stripes_set('life', life_text(ARGV[1], whole(-epoch), whole(epoch), 0, 0), 'seq', 0, 'counter', 0)
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', whole(epoch), 'run', '', 'roll', 0, 'time', 0,
     'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', run or '', 'why', 'empty',
     'how', 'recovered', 'open', '0')

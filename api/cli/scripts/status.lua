@@ -1,7 +1,5 @@
 -- status.lua - everything that pawl store tells of the store. Changes nothing.
--- use: shared/record/clock.lua
--- use: shared/record/fresh.lua
--- use: shared/record/store.lua
+-- on: store
 --   KEYS[1]  pawl:{store}
 --   returns  {"status", facts, members, asked, waiting, doubts}
 --     facts    {name, value, ...}: see below; "kind" is "empty", "another" (no store that this release
@@ -113,7 +111,7 @@ local function fact(name, value)
     facts[#facts + 1] = value
 end
 
-local top_stripe, absent, first_absent, ceiling = '', 0, '', store.ceiling
+local top_stripe, absent, first_absent = '', 0, ''
 for i = 0, STRIPES - 1 do
     local key = stripe_key(i)
     if stripes.top > 0 and top_stripe == '' and stripes.counter[i] == stripes.top then
@@ -123,7 +121,6 @@ for i = 0, STRIPES - 1 do
         absent = absent + 1
         first_absent = first_absent == '' and key or first_absent
     end
-    ceiling = math.max(ceiling, tonumber(redis.call('HGET', key, 'ceiling') or 0) or 0)
 end
 
 fact('kind', not store.id and stripes.there == 0 and 'empty'
@@ -139,7 +136,7 @@ fact('run', store.run or '')
 fact('roll', store.roll)
 fact('time', store.time)
 fact('clock', store.clock)
-fact('ceiling', ceiling)
+fact('ceiling', math.max(stripes.ceiling, store.ceiling))
 fact('top', stripes.top) -- highest counter, and the stripe that has it
 fact('top_stripe', top_stripe)
 fact('gate', store.gate or '')
@@ -156,6 +153,12 @@ fact('memory', (tonumber(info('memory', 'used_memory')) or 0)
     - (tonumber(info('memory', 'mem_not_counted_for_evict')) or 0))
 fact('maxmemory', tonumber(info('memory', 'maxmemory')) or 0)
 fact('routes', store.routes or '') -- hash of the table that is served
+local marks, lost = hash_read(KEYS[1] .. ':marks'), {}
+for of, word in pairs((store.lost or '') ~= '' and marks or {}) do
+    lost[#lost + 1] = string.match(word, '^%d+') ~= store.lost and of or nil
+end
+table.sort(lost)
+fact('marks_lost', lost[1] or '') -- first of the stores whose marks are lost
 
 local members = {}
 for n, id in ipairs(ids) do

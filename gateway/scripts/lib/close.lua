@@ -1,4 +1,4 @@
--- close.lua - intents that end in other ways than most, or whose text was another by then (lib/intent.lua).
+-- close.lua - intents that end in other ways than most, or whose text was another by then (intent.lua).
 
 -- Removes those of a list that are open under another text; how many.
 local function close_changed(key, list)
@@ -12,8 +12,9 @@ end
 
 -- All of a lease up to a bound for ZRANGEBYLEX, whose part that the pattern catches is this one.
 local function close_those(key, name, bound, pattern, part)
-    local there = 0
-    for _, text in ipairs(redis.call('ZRANGEBYLEX', key, '[' .. name .. ' ', bound)) do
+    local there, list = 0, redis.call('ZRANGEBYLEX', key, '[' .. name .. ' ', bound)
+    line_work = line_work + math.ceil(#list / INTENTS_A_WORK) -- batch.lua
+    for _, text in ipairs(list) do
         if string.match(text, pattern) == part then
             there = there + redis.call('ZREM', key, text)
         end
@@ -37,7 +38,7 @@ local function close_as(word, key, text)
     local found = intent_find(key, text)
     if word == 'unknown' and found and string.match(found, '^%S+ %d+ %d+ %d+ s ') then
         redis.call('ZREM', key, found)
-        redis.call('ZADD', key, '0', intent_as(found, 'u'))
+        redis.call('ZADD', key, '0', intent_as(text, 'u')) -- of o~ with more IDs
         return 1
     end
     return 0

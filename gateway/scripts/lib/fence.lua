@@ -4,13 +4,16 @@
 --   ARGV[3]  its epoch
 --   ARGV[4]  name of its hold
 --   ARGV[5]  "exclusive" | "shared" | "permits": its mode, as the signed header has it
---   KEYS[1]  stripe   KEYS[2]  lease
-local PRESENTED, PRESENTED_EPOCH, HOLD = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+--   KEYS[1]  stripe
 local REFUSAL_APART_MS = 1000
 
--- What a hold that is over is called: one of many is stale, whoever came after it (docs/contract.md, "The
--- check"). The store keeps nothing of it, so the header says what it was: only this word hangs on that.
-local OVER = ARGV[5] == 'exclusive' and 'lease-expired' or 'stale-token'
+-- What is presented. What a hold that is over is called: one of many is stale, whoever came after it
+-- (docs/contract.md, "The check"). The store keeps nothing of it, so the header says what it was: only this
+-- word hangs on that.
+local function fence_begin()
+    PRESENTED, PRESENTED_EPOCH, HOLD = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+    OVER = ARGV[5] == 'exclusive' and 'lease-expired' or 'stale-token'
+end
 
 local function above(epoch_a, token_a, epoch_b, token_b)
     return epoch_a > epoch_b or (epoch_a == epoch_b and token_a > token_b)
@@ -18,14 +21,15 @@ end
 
 -- The lease, or nil: nothing is known of any grant, also when somebody waits for the first one.
 local function fence_read()
-    local record = hold_read(KEYS[2])
-    return record and record.token > 0 and record or nil
+    fence_begin()
+    local record = hold_own()
+    return record.token > 0 and record or nil
 end
 
 -- Which of many holds has the presented name, also when it is over; nil: none.
 local function one_of_many(record)
     local lease_id = record.many and redis.call('HGET', KEYS[1] .. ':n:' .. ARGV[1], HOLD)
-    local one = lease_id and hold_read(KEYS[1] .. ':h:' .. ARGV[1] .. '/' .. lease_id)
+    local one = lease_id and hold_read(KEYS[1], 'h:' .. ARGV[1] .. '/' .. lease_id)
     return one and one.hold == HOLD and one or nil
 end
 
@@ -36,7 +40,7 @@ end
 -- is random, and no header with it is signed before the claim.
 local function fence_reason(record, deed)
     local one = record and one_of_many(record)
-    if record then
+    if one then
         record.presented = one
     end
     one = one and one.live and one or nil
@@ -70,14 +74,13 @@ local function fence_reason(record, deed)
     return nil
 end
 
--- For the lease's history (shared/record/history.lua), at most one a second: who hammers must not fill the
+-- For the lease's history (shared/member/scripts/lib/history.lua), at most one a second: who hammers must not fill the
 -- store. When the last one was, it says itself: the lease is not changed by a refusal.
 local function refusal_note(reason)
     local last = redis.call('LINDEX', KEYS[1] .. ':f:' .. ARGV[1], -1)
     local at = last and tonumber(string.match(last, '\t(%d+)\t[^\t]*$')) or 0
     if NOW - at >= REFUSAL_APART_MS then
-        touch()
-        history_add(KEYS[1], SEQ, 'f', ARGV[1], 'refused', PRESENTED, '', reason)
+        history_add(KEYS[1], 'f', ARGV[1], 'refused', PRESENTED, '', reason)
     end
 end
 
@@ -88,7 +91,9 @@ local function fence_refuse(record, reason)
         return { 'refused', SEQ, reason, 0, 0, 0, '' }
     end
     hold_void(record)
-    hold_void(record.presented)
+    if record.presented then
+        hold_void(record.presented)
+    end
     refusal_note(reason)
     local holder = record.live and record.holder or ''
     return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder }
@@ -97,10 +102,9 @@ end
 -- Raises the mark to the token that was let through, unless a later one that shares the lease was before it;
 -- the mark.
 local function fence_pass(record)
-    if above(PRESENTED_EPOCH, PRESENTED, record.mark_epoch, record.mark) then
-        touch()
-        redis.call('HSET', record.key, 'k', PRESENTED, 'p', PRESENTED_EPOCH)
-        record.mark = PRESENTED
+    if above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark) then
+        record.marked, record.marked_epoch = PRESENTED, PRESENTED_EPOCH
+        hold_write(record)
     end
     return record.mark
 end

@@ -9,6 +9,9 @@
 --            u  as s, and its gateway will not learn how it ended
 --            d  as s, and its gateway's incarnation is known to be dead, since AT
 --   KIND     o  ordered (o+: serial, also among equal tokens)
+--            o~  ordered, and perhaps not of one write: it stays open over the writes that one worker sends with
+--                this token (intent_check.lua), and ID is the first one's. Of u, and of d if it was u before,
+--                behind that the IDs of those whose end is unknown: o~ID,ID; at most 16, then "more"
 --            c  conditional: the upstream compares If-Match
 --            k  the upstream compares the token   a  admitted
 --   GATEWAY, INCARNATION, ID  whose it is, and its number there
@@ -20,16 +23,25 @@
 -- it by its first four parts and by whose it is.
 --
 --   pawl:{store}: routes, the hash of the route table that all gateways serve ("" or absent: none yet);
---     leaps, by how many ms the store's clock has leapt forward (shared/record/scripts/pulse.lua): a grace
+--     leaps, by how many ms the store's clock has leapt forward (shared/member/scripts/pulse.lua): a grace
 --     counts time that has passed, and in a leap none may have
 --   pawl:{store}:doubt, a hash: "GATEWAY INCARNATION" -> "open LIFE" | "dead AT LEAPS LIFE": who may have
 --     sent what a store that was not proven complete has forgotten, and has not said yet that all is recorded
 --     again; LIFE: no life before this one has begun the doubt, and what ended it there does not end it here.
 --     The lease services' state directories have it, too (lease/scripts/admit.lua), and get from the store
 --     what has been removed here
---   pawl:{store}:given-up, a hash: "GATEWAY INCARNATION ID" -> since when, by store time (ms): an operator
---     gives up what that process is sending; it looks, and closes the connection (intent_given_up.lua)
-local STORE, OPEN, GIVEN_UP = 'pawl:{store}', KEYS[1] .. ':i', 'pawl:{store}:given-up'
+--   pawl:{store}:given-up, a hash: "GATEWAY INCARNATION ID" -> "lives ASKED" | "silent SINCE ASKED", store time (ms):
+--     an operator gives up what that process is sending; it looks, and closes the connection
+--     (intent_given_up.lua). given-up in pawl:{store} rises with each one more
+--   pawl:{store}:i:GATEWAY, a channel: NAME, or "" for all: it is asked to close what is o~, as soon as nothing
+--     of it is under way. A message that is lost costs time: it is said again by who waits, and what is idle
+--     is closed anyhow (gateway/forward/sticky.h)
+local STORE, GIVEN_UP, ASKED = 'pawl:{store}', 'pawl:{store}:given-up', 'pawl:{store}:i:'
+local INTENTS_A_WORK = 8
+
+local function intents_of(stripe)
+    return stripe .. ':i'
+end
 
 -- The text of an intent as it stands now; nil: it is not open.
 local function intent_find(key, text)

@@ -12,7 +12,8 @@
 -- since then (ALIVE) stands for them all. The epochs of another store are numbers of another line, so for
 -- those somebody has to look there (api/cli/scripts/marks.lua):
 --   pawl:{store}: lost, the epoch that began without proof of being complete ("" or absent: none ever did)
---   pawl:{store}:marks, a hash: STORE -> "LOST EPOCH TOKEN": since then nothing below this is let through
+--   pawl:{store}:marks, a hash: STORE -> "LOST EPOCH TOKEN": since then nothing below this is let through;
+--     "0 0 0": a gateway has a route for it, and nothing was named (gateways_in_doubt.lua)
 local MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 4096, 3584, 256
 
 local function mark_read(text)
@@ -92,13 +93,14 @@ local function mark_reasons(check, is_exclusive, of)
     -- What was let through for the lease. Also by the check `live`, if the token is one of this store: a
     -- route of each kind may lead to one lease.
     function check.read()
+        fence_begin()
         local v = redis.call('HMGET', check.marks, ARGV[1], '')
         local record = mark_read(v[1] or '0 0 -')
         local floor_epoch, floor = string.match(v[2] or '0 0', '^(%d+) (%d+)$')
         record.floor_epoch, record.floor = tonumber(floor_epoch), tonumber(floor)
         record.top_epoch, record.mark = mark_top(record)
-        v = of and {} or redis.call('HMGET', KEYS[2], 'k', 'p')
-        record.live_epoch, record.live = tonumber(v[2] or 0), tonumber(v[1] or 0)
+        local live = hold_read(KEYS[1], 'l:' .. ARGV[1])
+        record.live_epoch, record.live = of and 0 or live.marked_epoch, of and 0 or live.marked
         if of then
             mark_after_loss(record, of)
         end
@@ -155,10 +157,11 @@ local function mark_passes(check, is_exclusive)
 end
 
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
--- mark}: as those of lib/fence.lua.
+-- mark}: as those of fence.lua.
+local CHECK_LIVE = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = fence_pass }
 local function check_of()
     if ARGV[6] == 'live' then
-        return { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = fence_pass }
+        return CHECK_LIVE
     end
     local of, is_exclusive = string.match(ARGV[6], '^mark (.+)$'), ARGV[5] == 'exclusive'
     if of == string.match(ARGV[#ARGV - 3], ':(.*)$') then

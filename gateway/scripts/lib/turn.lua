@@ -1,4 +1,4 @@
--- turn.lua - whose turn it is: what is in the way of a write, or of a fenced read (lib/intent.lua).
+-- turn.lua - whose turn it is: what is in the way of a write, or of a fenced read (intent.lua).
 local DOUBT, LOOK_MAX = STORE .. ':doubt', 64
 
 -- For how many ms somebody has certainly been dead. A record that was made anew begins to count its leaps
@@ -26,14 +26,15 @@ end
 -- What is in front of an intent of this lease with the token that is presented: the text of the first that it
 -- must wait for, or nil; those that it need not wait for and that are to be removed; how many of these had
 -- their grace. behind: which texts are not in front any more, as a bound for ZRANGEBYLEX. but: kinds that
--- this one does not wait for.
+-- this one does not wait for. Who keeps one open for later writes is asked to close it.
 local function intent_look(own, behind, but)
     local from, first, gone, graces = '[' .. ARGV[1] .. ' ', nil, {}, 0
     repeat
-        local list = redis.call('ZRANGEBYLEX', OPEN, from, behind, 'LIMIT', 0, LOOK_MAX)
+        local list = redis.call('ZRANGEBYLEX', intents_of(KEYS[1]), from, behind, 'LIMIT', 0, LOOK_MAX)
+        line_work = line_work + math.ceil(#list / INTENTS_A_WORK) -- batch.lua
         for _, text in ipairs(list) do
-            local token, state, kind, unknown, at, leaps =
-                string.match(text, '^%S+ (%d+ %d+) %d+ (%a) (%S+) %S+ %S+ %S+ (%S+) (%d+) ?(%d*)$')
+            local token, state, kind, gateway, unknown, at, leaps =
+                string.match(text, '^%S+ (%d+ %d+) %d+ (%a) (%S+) (%S+) %S+ %S+ (%S+) (%d+) ?(%d*)$')
             local grace = state == 'd' and tonumber(string.match(unknown, '^g(%d+)$'))
             if state == 'q' and token ~= own then
                 gone[#gone + 1] = text -- cancelled: its gateway must not send it any more
@@ -41,6 +42,9 @@ local function intent_look(own, behind, but)
                 gone[#gone + 1], graces = text, graces + 1
             elseif not string.find(but, string.sub(kind, 1, 1), 1, true) then
                 first = first or text
+                if state == 's' and kind == 'o~' then
+                    redis.call('PUBLISH', ASKED .. gateway, ARGV[1])
+                end
             end
         end
         from = '(' .. (list[#list] or '')
@@ -51,7 +55,7 @@ end
 local function intent_remove(gone)
     for i = 1, #gone, LOOK_MAX do
         touch()
-        redis.call('ZREM', OPEN, unpack(gone, i, math.min(#gone, i + LOOK_MAX - 1)))
+        redis.call('ZREM', intents_of(KEYS[1]), unpack(gone, i, math.min(#gone, i + LOOK_MAX - 1)))
     end
 end
 

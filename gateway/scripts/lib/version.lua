@@ -1,11 +1,19 @@
 -- version.lua - the stored version of a resource, its preconditions, and the repetition of the write that
 -- made it.
 --
---   z  "here", or "gone" after a deletion that is remembered      e  ETag, without quotes
---   v  body   c  Content-Type   n  Content-Encoding (absent: none)
---   t  token of the writer
---   p  its epoch   h  its hold           (only with an Idempotency-Key, as are the next three)
---   k  Idempotency-Key   q  digest of the request   a  status of its first answer
+--   pawl:{SS}:r:KEY, a hash:
+--     v  body
+--     z  the rest, one text, so that nothing of the version before is left when it is written. Its parts, a
+--        line feed between; no header that comes in has one:
+--          state     "here", or "gone" after a deletion that is remembered
+--          etag      without quotes   bytes  of the body
+--          encoding  Content-Encoding, "": none   type  Content-Type
+--        and behind them, only when the write came with an Idempotency-Key:
+--          key       that   digest  of the request   answer  status of its answer
+--          token, epoch, hold   of the writer
+
+local VERSION_TEXT = '^(%l+)\n([%w_-]*)\n(%d+)\n([^\n]*)\n([^\n]*)(.*)$'
+local VERSION_KEY = '^\n([^\n]+)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n([^\n]*)$'
 
 -- What is stored: pawl:{SS}:g has the key of each version that is here, in their order; pawl:{SS}:u has
 -- NAME -> bytes and NAME/ -> number of those that belong to a lease. Only what changes is written.
@@ -25,22 +33,46 @@ local function version_counted(key, lease, more, bytes)
     end
 end
 
--- The record of the write that made it is read only for a request that may be its repetition.
-local function version_read(key, idempotency_key)
-    local v = redis.call('HMGET', key, 'z', 'e', 'n', 'k')
-    local version = {
-        here = v[1] == 'here', gone = v[1] == 'gone', etag = v[2] or '', encoded = v[3],
-        idempotency_key = v[4],
-    }
-    if idempotency_key ~= '' and idempotency_key == v[4] then
-        v = redis.call('HMGET', key, 'q', 'a', 't', 'p', 'h')
-        version.digest, version.answer, version.hold = v[1], tonumber(v[2]), v[5]
-        version.token, version.epoch = tonumber(v[3]), tonumber(v[4])
-        -- The key of a life before ALIVE is void (docs/contract.md, "Restart of the store"); who made the
-        -- version that is here is not a matter of keys.
-        version.key_is_void = version.epoch < ALIVE
+-- Of the write that made it, with an Idempotency-Key; nil: of another release.
+local function version_take_key(version, more)
+    local key, digest, answer, token, epoch, hold = string.match(more, VERSION_KEY)
+    if not key then
+        return nil
+    end
+    version.idempotency_key, version.digest, version.answer, version.hold = key, digest, answer + 0, hold
+    version.token, version.epoch = token + 0, epoch + 0
+    -- The key of a life before ALIVE is void (docs/contract.md, "Restart of the store"); who made the
+    -- version that is here is not a matter of keys.
+    version.key_is_void = version.epoch < ALIVE
+    return version
+end
+
+-- The parts of z, as read from this key; false: there is no version.
+local function version_unpack(key, text)
+    if not text then
+        return { here = false, etag = '', bytes = 0 }
+    end
+    local state, etag, bytes, encoding, type_of, more = string.match(text, VERSION_TEXT)
+    local version = state and { here = state == 'here', gone = state == 'gone', etag = etag,
+        bytes = bytes + 0, encoding = encoding, type = type_of }
+    if not version or more ~= '' and not version_take_key(version, more) then
+        hold_not_ours(KEYS[1], key)
     end
     return version
+end
+
+local function version_read(key)
+    return version_unpack(key, redis.call('HGET', key, 'z'))
+end
+
+-- What z says of a version that this request makes, or of its deletion.
+local function version_pack(state, etag, bytes, answer, encoding, type_of)
+    local text = state .. '\n' .. etag .. '\n' .. whole(bytes) .. '\n' .. encoding .. '\n' .. type_of
+    if ARGV[9] == '' then
+        return text
+    end
+    return text .. '\n' .. ARGV[9] .. '\n' .. ARGV[10] .. '\n' .. whole(answer) .. '\n' .. ARGV[2] .. '\n'
+        .. ARGV[3] .. '\n' .. HOLD
 end
 
 -- Whether a list of tags ("*", or as the header has it, checked by the service) names this version. Ours are

@@ -1,5 +1,4 @@
--- all.lua - those who wait for several leases at once, all or none. Its functions are made when the first of
--- them is met, as those of lib/many.lua.
+-- all.lua - those who wait for several leases at once, all or none.
 --
 -- In the line of each of its leases such a waiter stands with terms that say only what the line must know:
 -- lease_id, hold, and of more mode, permits, session, desk, wid, and
@@ -8,174 +7,159 @@
 --                    of them
 --     LEASE_ID/last  [stripe, name] of the lease that was not to be had when it was last looked at: looked
 --                    at first the next time, so that the other ninety-nine need not be
-local made_all
+local line, all = {}, {} -- each needs the other: those of line are in line.lua
 
 local function all_home(terms)
     local home = terms.more.home
     return home[1] .. ':w:' .. home[2]
 end
 
-local function all_leaves(all, line)
-    -- All that one asked for who stands in a line; nil: it waits no more.
-    function all.full(terms)
-        local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/all')
-        local full = packed and cjson.decode(packed)
-        return full and full.hold == terms.hold and full or nil
-    end
-
-    function all.forget(terms)
-        redis.call('HDEL', all_home(terms), terms.lease_id .. '/all', terms.lease_id .. '/last')
-    end
-
-    -- Takes it out of every line that it stands in, but that of the lease named but, if there is one. In how
-    -- many it stood; 0: it waits no more.
-    function all.out(terms, but)
-        local full = all.full(terms)
-        local list = full and full.more.all or {}
-        for _, one in ipairs(list) do
-            if one[2] ~= but then
-                line.out({ stripe = one[1], name = one[2] }, terms.lease_id)
-            end
-        end
-        if full then
-            all.forget(terms)
-        end
-        return #list
-    end
-
-    -- The same, and those who stood behind it are looked at at once.
-    function all.drop(terms, but)
-        local full, set = all.full(terms), {}
-        for _, one in ipairs(full and full.more.all or {}) do
-            if one[2] ~= but then
-                set[#set + 1], set[#set + 2] = whole(NOW), one[2]
-            end
-        end
-        line.alarms({}, set)
-        return all.out(terms, but)
-    end
+-- All that one asked for who stands in a line; nil: it waits no more.
+function all.full(terms)
+    local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/all')
+    local full = packed and cjson.decode(packed)
+    return full and full.hold == terms.hold and full or nil
 end
 
-local function all_joins(all, line)
-    local function are_same(list, others)
-        local found = {}
-        for _, one in ipairs(list) do
-            found[one[2]] = true
-        end
-        for _, one in ipairs(others) do
-            if not found[one[2]] then
-                return false
-            end
-        end
-        return #list == #others
-    end
-
-    -- Makes room for lease_id in the lines. One that waits there already for these very leases is told, and
-    -- its places are kept; a place in some of the lines only must not be: of two who want the same leases one
-    -- would be in front here and the other there, for ever.
-    local function supersede(leases, terms)
-        for _, lease in ipairs(leases) do
-            local before = line.terms(lease, terms.lease_id)
-            if before then
-                lease_touch(lease)
-                redis.call('PUBLISH', before.more.desk, 'superseded ' .. before.more.wid)
-                local full = before.more.home and all.full(before)
-                if full and are_same(full.more.all, terms.more.all) then
-                    all.forget(before)
-                    return
-                end
-                if not full or all.drop(before) == 0 then
-                    line.out(lease, terms.lease_id)
-                    line.set_alarm(lease, NOW)
-                end
-            end
-        end
-    end
-
-    -- Into the lines of all these leases, in this one step.
-    function all.join(leases, terms)
-        local more = terms.more
-        local home = { leases[1].stripe, leases[1].name }
-        more.home = home
-        local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, more = {
-            home = home, mode = more.mode, permits = more.permits, session = more.session, desk = more.desk,
-            wid = more.wid } })
-        supersede(leases, terms)
-        local set = {}
-        for _, lease in ipairs(leases) do
-            local is_first = not (lease.record and lease.record.queue)
-            line.place(lease, terms.lease_id, packed)
-            if is_first then
-                set[#set + 1], set[#set + 2] = whole(line.due_at(lease)), lease.name
-            else
-                line.set_alarm(lease)
-            end
-        end
-        line.alarms({}, set)
-        redis.call('HSET', all_home(terms), terms.lease_id .. '/all', cjson.encode(terms))
-    end
+function all.forget(terms)
+    redis.call('HDEL', all_home(terms), terms.lease_id .. '/all', terms.lease_id .. '/last')
 end
 
-local function all_turns(all, line)
-    -- count: how many leases of its stripe are to be granted.
-    local function is_free(lease, terms, count)
-        local wanting = tokens_wanting(lease.stripe, count)
-        if wanting == 'ceiling' then
-            line.set_alarm(lease, NOW + 50)
+-- Takes it out of every line that it stands in, but that of the lease named but, if there is one. In how
+-- many it stood; 0: it waits no more.
+function all.out(terms, but)
+    local full = all.full(terms)
+    local list = full and full.more.all or {}
+    for _, one in ipairs(list) do
+        if one[2] ~= but then
+            line.out({ stripe = one[1], name = one[2] }, terms.lease_id)
         end
-        if wanting then
+    end
+    if full then
+        all.forget(terms)
+    end
+    return #list
+end
+
+-- The same, and those who stood behind it are looked at at once.
+function all.drop(terms, but)
+    local full, set = all.full(terms), {}
+    for _, one in ipairs(full and full.more.all or {}) do
+        if one[2] ~= but then
+            set[#set + 1], set[#set + 2] = whole(NOW), one[2]
+        end
+    end
+    line.alarms({}, set)
+    return all.out(terms, but)
+end
+
+local function are_same(list, others)
+    local found = {}
+    for _, one in ipairs(list) do
+        found[one[2]] = true
+    end
+    for _, one in ipairs(others) do
+        if not found[one[2]] then
             return false
         end
-        line.settle(lease)
-        local head, taken_out = line.first(lease)
-        if taken_out > 0 then
-            line.set_alarm(lease, NOW) -- for whoever is first now
-        end
-        return head and head.hold == terms.hold and line.fits(lease.record, terms)
     end
+    return #list == #others
+end
 
-    -- How many leases of each stripe stand in a list.
-    function all.counts(list)
-        local counts = {}
-        for _, one in ipairs(list) do
-            counts[one[1]] = (counts[one[1]] or 0) + 1
-        end
-        return counts
-    end
-
-    -- Whether whoever is first in line here, and fits, can have all its leases now: them, and all that it
-    -- asked for; else nil.
-    function all.ready(lease, terms)
-        local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/last')
-        local last = packed and cjson.decode(packed)
-        if last and last[2] ~= lease.name and not is_free(lease_open(last[1], last[2]), terms) then
-            return nil
-        end
-        local full = all.full(terms)
-        if not full then
-            line.out(lease, terms.lease_id) -- never so by our own scripts
-            return nil
-        end
-        local leases, counts = {}, all.counts(full.more.all)
-        line.works(#full.more.all)
-        for i, one in ipairs(full.more.all) do
-            leases[i] = one[2] == lease.name and lease or lease_open(one[1], one[2])
-            if leases[i] ~= lease and not is_free(leases[i], terms, counts[one[1]]) then
-                lease_touch(lease)
-                redis.call('HSET', all_home(terms), terms.lease_id .. '/last', cjson.encode(one))
-                return nil
+-- Makes room for lease_id in the lines. One that waits there already for these very leases is told, and
+-- its places are kept; a place in some of the lines only must not be: of two who want the same leases one
+-- would be in front here and the other there, for ever.
+local function supersede(leases, terms)
+    for _, lease in ipairs(leases) do
+        local before = line.terms(lease, terms.lease_id)
+        if before then
+            touch(lease.stripe)
+            redis.call('PUBLISH', before.more.desk, 'superseded ' .. before.more.wid)
+            local full = before.more.home and all.full(before)
+            if full and are_same(full.more.all, terms.more.all) then
+                all.forget(before)
+                return
+            end
+            if not full or all.drop(before) == 0 then
+                line.out(lease, terms.lease_id, before)
+                line.set_alarm(lease, NOW)
             end
         end
-        return leases, full
     end
 end
 
-local function all_of(line)
-    if not made_all then
-        made_all = {}
-        all_leaves(made_all, line)
-        all_joins(made_all, line)
-        all_turns(made_all, line)
+-- Into the lines of all these leases, in this one step.
+function all.join(leases, terms)
+    local more = terms.more
+    local home = { leases[1].stripe, leases[1].name }
+    more.home = home
+    local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, more = {
+        home = home, mode = more.mode, permits = more.permits, session = more.session, desk = more.desk,
+        wid = more.wid } })
+    supersede(leases, terms)
+    local set = {}
+    for _, lease in ipairs(leases) do
+        local is_first = not lease.record.queue
+        line.place(lease, terms.lease_id, packed)
+        if is_first then
+            set[#set + 1], set[#set + 2] = whole(line.due_at(lease)), lease.name
+        else
+            line.set_alarm(lease)
+        end
     end
-    return made_all
+    line.alarms({}, set)
+    redis.call('HSET', all_home(terms), terms.lease_id .. '/all', cjson.encode(terms))
 end
+
+-- count: how many leases of its stripe are to be granted.
+local function is_free(lease, terms, count)
+    local wanting = tokens_wanting(lease.stripe, count)
+    if wanting == 'ceiling' then
+        line.set_alarm(lease, NOW + 50)
+    end
+    if wanting then
+        return false
+    end
+    line.settle(lease)
+    local head, taken_out = line.first(lease)
+    if taken_out > 0 then
+        line.set_alarm(lease, NOW) -- for whoever is first now
+    end
+    return head and head.hold == terms.hold and line.fits(lease.record, terms)
+end
+
+-- How many leases of each stripe stand in a list.
+function all.counts(list)
+    local counts = {}
+    for _, one in ipairs(list) do
+        counts[one[1]] = (counts[one[1]] or 0) + 1
+    end
+    return counts
+end
+
+-- Whether whoever is first in line here, and fits, can have all its leases now: them, and all that it
+-- asked for; else nil.
+function all.ready(lease, terms)
+    local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/last')
+    local last = packed and cjson.decode(packed)
+    if last and last[2] ~= lease.name and not is_free(lease_open(last[1], last[2]), terms) then
+        return nil
+    end
+    local full = all.full(terms)
+    if not full then
+        line.out(lease, terms.lease_id) -- never so by our own scripts
+        return nil
+    end
+    local leases, counts = {}, all.counts(full.more.all)
+    line.works(#full.more.all)
+    for i, one in ipairs(full.more.all) do
+        leases[i] = one[2] == lease.name and lease or lease_open(one[1], one[2])
+        if leases[i] ~= lease and not is_free(leases[i], terms, counts[one[1]]) then
+            touch(lease.stripe)
+            redis.call('HSET', all_home(terms), terms.lease_id .. '/last', cjson.encode(one))
+            return nil
+        end
+    end
+    return leases, full
+end
+

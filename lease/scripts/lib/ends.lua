@@ -2,43 +2,50 @@
 --
 -- A lease, as the files here hand it on: {stripe = key of its stripe, name = , record = as hold_read() read
 -- it}.
-local REMEMBER_MS = tonumber(ARGV[2])
-local others_touched = {}
-
--- Raises the sequence number of the lease's stripe, once for a script, and returns it. That of the script's
--- own stripe rises in any case: by it the caller knows what a store has lost.
-local function lease_touch(lease)
-    touch()
-    if lease.stripe == KEYS[1] then
-        return SEQ
-    end
-    local seq = others_touched[lease.stripe] or redis.call('HINCRBY', lease.stripe, 'seq', 1)
-    others_touched[lease.stripe] = seq
-    return seq
-end
 
 local function lease_open(stripe, name)
-    return { stripe = stripe, name = name, record = hold_read(stripe .. ':l:' .. name) }
+    return { stripe = stripe, name = name, record = hold_read(stripe, 'l:' .. name) }
 end
 
--- What is left when the exclusive hold, or the last of many, is over: for how long it is remembered, and
--- until when nobody is granted.
-local function lease_free(lease, how, until_ms)
+-- That of the call itself: one after the other has the table. look_at, is_alone: lib/line.lua
+local OWN_LEASE = { stripe = 0, name = 0, record = 0, look_at = 0, is_alone = 0 }
+local function lease_own()
+    local lease = OWN_LEASE
+    lease.stripe, lease.name, lease.record = KEYS[1], ARGV[1], hold_own()
+    lease.look_at, lease.is_alone = false, false
+    return lease
+end
+
+-- Whether work on one lease was done, and what it returns. What nothing may rest on stays as it is, and is in
+-- nobody's way: of many leases each is worked on by itself, and no record of one is kept from before.
+local function lease_try(work, ...)
+    local is_done, result = pcall(work, ...)
+    if not is_done then
+        records, record_field = nil, nil -- they may say what is not written
+    end
+    return is_done, is_done and result or nil
+end
+
+-- Since when the lease is no more than remembered; nil: it is held, or promised or kept from others. Its history says
+-- so. Where nothing is noted, so does the time when it is forgotten, if all services remember equally long.
+local function lease_over_since(lease)
     local record = lease.record
-    local forget_at = whole(math.max(NOW + REMEMBER_MS, until_ms))
-    if record.more then
-        local last = (until_ms > NOW or record.queue) and 'M' or 'y' -- else one of them stays
-        hold_stop(record.key, how, forget_at, 'M', 'N', 'r', 'u', 'c', 'x', 'v', 'j', 'a', 'b', last)
-    else
-        hold_stop(record.key, how, forget_at)
+    if record.held or record.queue or record.delayed_until > NOW then
+        return nil
     end
-    if until_ms > NOW then
-        redis.call('HSET', record.key, 'y', '1', 'b', whole(until_ms))
-    end
-    redis.call('ZADD', lease.stripe .. ':due', forget_at, lease.name)
+    local last = redis.call('LINDEX', lease.stripe .. ':e:' .. lease.name, -1)
+    local at = last and string.match(last, '\t(%d+)\t[^\t]*$')
+    return math.max(tonumber(at) or 0, record.deadline - REMEMBER_MS)
 end
 
--- What else hangs on a hold of lease_id: its place in a session (lib/session.lua), its keys.
+-- Nothing of it is left.
+local function lease_forget(lease)
+    hold_delete(lease.record)
+    redis.call('DEL', lease.stripe .. ':e:' .. lease.name, lease.stripe .. ':f:' .. lease.name)
+    redis.call('ZREM', lease.stripe .. ':due', lease.name)
+end
+
+-- What else hangs on a hold of lease_id: its place in a session (session.lua), its keys.
 local function hold_unhook(lease, hold, how)
     if hold.session then
         local list = string.gsub(hold.session, ':s:', ':y:', 1)
@@ -58,17 +65,22 @@ end
 -- before somebody noticed.
 local function delay_end(hold, how)
     local is_loss = how == 'expired' or how == 'session' or how == 'store-restarted'
-    if is_loss and (hold.delay_ms or 0) > 0 then
+    if is_loss and hold.delay_ms > 0 then
         return math.min(NOW, hold.deadline) + hold.delay_ms
     end
     return 0
 end
 
-local function hold_end(lease, how, reason)
-    local record, seq = lease.record, lease_touch(lease)
-    record.delayed_until = delay_end(record, how)
-    lease_free(lease, how, record.delayed_until)
+-- For who reads nothing more of the record: it is not judged anew.
+local function hold_over(lease, how, reason)
+    local record = lease.record
     hold_unhook(lease, record, how)
-    history_add(lease.stripe, seq, 'e', lease.name, how, record.token, record.holder, reason)
-    record.held, record.live, record.lapsed, record.ended = false, false, false, how
+    history_add(lease.stripe, 'e', lease.name, how, record.token, record.holder, reason,
+        record)
+    hold_stop(record, how, NOW + REMEMBER_MS, delay_end(record, how))
+end
+
+local function hold_end(lease, how, reason)
+    hold_over(lease, how, reason)
+    hold_judge(lease.record)
 end

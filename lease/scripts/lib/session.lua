@@ -1,7 +1,7 @@
 -- session.lua - one keep-alive for many leases.
 --
 --   pawl:{SS}:s:ID  hash  s "live", or how it ended: "expired" | "released" | "store-restarted"
---                         c its secret   o holder   m meta (absent: none)   l ttl_ms
+--                         c digest of its secret   o holder   m meta (absent: none)   l ttl_ms
 --                         g store time when it was opened
 --                         e its epoch   d live: deadline; over: when it is forgotten   u over: when it ended
 --   pawl:{SS}:y:ID  hash  NAME/LEASE_ID -> stripe of the lease, two digits: held through it
@@ -9,7 +9,7 @@
 --                         NAME -> how: it was lost otherwise, and is named until it is acquired anew
 --
 -- A session is live while NOW < d and its epoch is not below ALIVE. A hold of it asks this record in every
--- script that reads it (shared/record/hold.lua), so the end of a session is the end of its holds in that very
+-- script that reads it (shared/member/scripts/lib/hold.lua), so the end of a session is the end of its holds in that very
 -- step; to free and hand on the leases, which may be thousands, is work for later, done in steps.
 --
 -- A hold's own times, and the alarms of those who wait, are set by the session's deadline of the time when it

@@ -2,11 +2,11 @@
 
 -- The hold of this lease_id, which its session's end has ended, is taken from the lease, and the lease goes
 -- on to who waits.
-local function session_leave_one(lease, lease_id, may_grant)
-    local record = lease.record
-    local hold = record and record.many and many_of().read(lease, lease_id)
+local function session_leave_one(stripe, name, lease_id, may_grant)
+    local lease = lease_open(stripe, name)
+    local hold = lease.record.many and many.read(lease, lease_id)
     if hold and hold.lapsed then
-        many_of().end_one(lease, hold, hold.ended, '')
+        many.end_one(lease, hold, hold.ended, '')
     end
     lease_settle(lease)
     lease_close(lease, may_grant)
@@ -19,7 +19,7 @@ local function session_leave(key, most, may_grant)
     for i = 1, #flat, 2 do
         local name, lease_id = string.match(flat[i], '^/?([^/]+)/(.+)$')
         if name then
-            session_leave_one(lease_open('pawl:{' .. flat[i + 1] .. '}', name), lease_id, may_grant)
+            lease_try(session_leave_one, 'pawl:{' .. flat[i + 1] .. '}', name, lease_id, may_grant)
         end
     end
     for i = 1, #flat, 2 do

@@ -15,7 +15,7 @@ end
 function several.told(word, leases, holds)
     local grants = {}
     for i, lease in ipairs(leases) do
-        grants[i] = mine_of().told(lease.name, holds[i])
+        grants[i] = mine.told(lease.name, holds[i])
     end
     return { word, SEQ, grants }
 end
@@ -25,15 +25,14 @@ end
 function several.holds(leases, lease_id, name)
     local holds, count, is_superseded = {}, 0, false
     for i, lease in ipairs(leases) do
-        local hold = mine_of().hold(lease, lease_id)
+        local hold = mine.hold(lease, lease_id)
         if hold and hold.hold == name and (hold.unclaimed or hold.untold) then
             holds[i], count = hold, count + 1
         end
         is_superseded = is_superseded or hold and not holds[i]
     end
     for i = 1, count < #leases and #leases or 0 do
-        local record = leases[i].record
-        local terms = record and record.queue and line_of().terms(leases[i], lease_id)
+        local terms = leases[i].record.queue and line.terms(leases[i], lease_id)
         is_superseded = is_superseded or terms and terms.hold ~= name
     end
     return holds, count, is_superseded
@@ -41,10 +40,10 @@ end
 
 -- What was handed on and is not claimed, or not told, goes back.
 function several.give_back(leases, holds, count)
-    line_of().works(count)
+    line.works(count)
     for i, lease in ipairs(leases) do
         if holds[i] and lease.record.many then
-            many_of().end_one(lease, holds[i], 'returned', '')
+            many.end_one(lease, holds[i], 'returned', '')
         elseif holds[i] then
             hold_end(lease, 'returned', '')
         end
@@ -56,12 +55,9 @@ end
 function several.close(leases, may_grant)
     local more, set = '', {}
     for i, lease in ipairs(leases) do
-        if i > 1 then -- handing on those before may have granted this one, too
-            lease.record = hold_read(lease.stripe .. ':l:' .. lease.name)
-        end
         lease_settle(lease)
-        local waits = lease.record and lease.record.queue
-        if waits and line_of().works(0) then
+        local waits = lease.record.queue
+        if waits and line.works(0) then
             set[#set + 1], set[#set + 2] = whole(NOW), lease.name
             more = i == 1 and 'more' or more
         elseif waits then
@@ -69,6 +65,6 @@ function several.close(leases, may_grant)
             more = i == 1 and left or more
         end
     end
-    line_of().alarms({}, set)
+    line.alarms({}, set)
     return more
 end

@@ -1,0 +1,82 @@
+/* shim.c - a page of memory by which a demo tells a preloaded shim what shall go wrong. */
+#include "api/cli/demo/shim.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static bool set_variable(char *at, const char *name, const char *value)
+{
+    return (size_t)snprintf(at, SHIM_PATH_SIZE, "%s=%s", name, value) < SHIM_PATH_SIZE;
+}
+
+/* A sanitizer wants to be the first library of all; the shim stands before it, and hands on to it. */
+static bool set_sanitizer(struct shim *shim)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char value[SHIM_PATH_SIZE];
+
+    snprintf(value, sizeof(value), "verify_asan_link_order=0:%s", options != NULL ? options : "");
+    return set_variable(shim->sanitizer, "ASAN_OPTIONS", value);
+}
+
+static bool set_path(char *at, const char *name, const char *path)
+{
+    char *whole = realpath(path, NULL);
+    bool set = whole != NULL && set_variable(at, name, whole);
+
+    free(whole);
+    return set;
+}
+
+bool shim_page_open(struct shim *shim, const char *object, const char *below, char *why, size_t size)
+{
+    char file[64];
+    void *at = MAP_FAILED;
+
+    memset(shim, 0, sizeof(*shim));
+    if (access(object, R_OK) != 0 || !set_path(shim->preload, "LD_PRELOAD", object)) {
+        snprintf(why, size, "the shim %.200s cannot be had: %s", object, strerror(errno));
+        return false;
+    }
+    if ((below != NULL && !set_path(shim->below, SHIM_BELOW_VARIABLE, below)) || !set_sanitizer(shim)) {
+        snprintf(why, size, "%.200s cannot be had: %s", below != NULL ? below : "ASAN_OPTIONS",
+                 strerror(errno));
+        return false;
+    }
+    shim->page_fd = memfd_create("shim", MFD_CLOEXEC);
+    if (shim->page_fd >= 0 && ftruncate(shim->page_fd, (off_t)sizeof(*shim->page)) == 0) {
+        at = mmap(NULL, sizeof(*shim->page), PROT_READ | PROT_WRITE, MAP_SHARED, shim->page_fd, 0);
+    }
+    if (at == MAP_FAILED) {
+        snprintf(why, size, "the shim's page cannot be made: %s", strerror(errno));
+        return false;
+    }
+    shim->page = at;
+    snprintf(file, sizeof(file), "/proc/%ld/fd/%d", (long)getpid(), shim->page_fd);
+    return set_variable(shim->file, SHIM_FILE_VARIABLE, file);
+}
+
+void shim_page_close(struct shim *shim)
+{
+    if (shim->page != NULL) {
+        munmap(shim->page, sizeof(*shim->page));
+        close(shim->page_fd);
+        shim->page = NULL;
+    }
+}
+
+void shim_wrap(const struct shim *shim, const char **wrap)
+{
+    *wrap++ = "env";
+    *wrap++ = shim->preload;
+    *wrap++ = shim->file;
+    if (shim->below[0] != '\0') {
+        *wrap++ = shim->below;
+        *wrap++ = shim->sanitizer;
+    }
+    *wrap = NULL;
+}

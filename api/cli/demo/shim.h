@@ -1,0 +1,53 @@
+/* shim.h - a page of memory by which a demo or a drill (tests/world/shim.py) tells a preloaded shim
+ * (tests/torture/shim.c) what shall go wrong.
+ *
+ * The shim is put in front of libc by LD_PRELOAD. It finds the page by SHIM_FILE in its environment, and the
+ * directory below which disks fail by SHIM_BELOW; without SHIM_FILE it does nothing. Who made the page
+ * may write to it at any time: it is read at each call. What the shim did is counted in it, so that an
+ * accident that never happened is seen. */
+#ifndef PAWL_CLI_DEMO_SHIM_H
+#define PAWL_CLI_DEMO_SHIM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHIM_FILE_VARIABLE "SHIM_FILE"
+#define SHIM_BELOW_VARIABLE "SHIM_BELOW"
+
+/* Or'ed. */
+enum shim_fault {
+    SHIM_FULL = 1,      /* write and its kin: the half first, as a disk does that fills up, then ENOSPC */
+    SHIM_READ_ONLY = 2, /* opening for writing, and renaming: EROFS */
+    SHIM_NO_SYNC = 4    /* fsync and fdatasync: EIO */
+};
+
+struct shim_page {
+    _Atomic int64_t clock_ns; /* added to CLOCK_REALTIME, gettimeofday, time; CLOCK_MONOTONIC never changes */
+    _Atomic uint32_t fault;   /* enum shim_fault */
+    _Atomic uint32_t loaded;  /* processes that have begun with this page */
+    _Atomic uint64_t clock_reads; /* of a clock that was shifted */
+    _Atomic uint64_t failed;      /* calls that were made to fail */
+};
+
+enum { SHIM_PATH_SIZE = 1024 };
+
+/* The demo's side. */
+struct shim {
+    struct shim_page *page; /* NULL: not open */
+    int page_fd;
+    /* Each VARIABLE=VALUE. */
+    char preload[SHIM_PATH_SIZE], file[SHIM_PATH_SIZE], below[SHIM_PATH_SIZE], sanitizer[SHIM_PATH_SIZE];
+};
+
+/* object: the shared object. below: the directory where disks fail; NULL: the clock only. The page is memory
+ * that this process shares: it ends with it. false: why says what cannot be had. */
+bool shim_page_open(struct shim *shim, const char *object, const char *below, char *why, size_t size);
+/* No process that runs under the shim may be started after this. Harmless on one that is all zero. */
+void shim_page_close(struct shim *shim);
+/* Words in front of whatever shall run under the shim; they are the shim's. env(1) becomes the program: the
+ * pid stays. */
+void shim_wrap(const struct shim *shim, const char **wrap);
+
+#endif

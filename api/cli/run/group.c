@@ -1,0 +1,222 @@
+/* group.c - all that the command of pawl run is. */
+#include "api/cli/run/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "api/client/pawl.h"
+
+enum { TEXT_SIZE = 4096, LOOK_AGAIN_MS = 2, SUFFIX_SIZE = 16, SUFFIX_MOST = 9 };
+
+/* Linux 6.9, pidfd_send_signal(2). */
+enum { SIGNAL_PROCESS_GROUP = 1 << 2 };
+
+/* -- the cgroup */
+
+static bool file_read(int folder, const char *name, char *text, size_t size)
+{
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, size - 1) : -1;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[len > 0 ? len : 0] = '\0';
+    return len > 0;
+}
+
+/* Where version 2 is mounted: alone, or beside version 1. */
+static const char *cgroup_root(void)
+{
+    static const char *const usual[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", NULL};
+    struct statfs about;
+
+    for (const char *const *at = usual; *at != NULL; at++) {
+        if (statfs(*at, &about) == 0 && about.f_type == CGROUP2_SUPER_MAGIC) {
+            return *at;
+        }
+    }
+    return NULL;
+}
+
+/* The line "0::/path" (cgroups(7)). */
+static bool cgroup_own(char *path, size_t size)
+{
+    char text[TEXT_SIZE];
+    const char *root = cgroup_root(), *at = text;
+    int len;
+
+    if (root == NULL || !file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text))) {
+        return false;
+    }
+    while (at != NULL && strncmp(at, "0::/", 4) != 0) {
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at == NULL || strncmp(at, "0::/..", 6) == 0) {
+        return false;
+    }
+    at += 3;
+    len = at[1] == '\n' ? 0 : (int)strcspn(at, "\n");
+    return snprintf(path, size, "%s%.*s/pawl-run-%d", root, len, at, getpid()) < (int)size - SUFFIX_SIZE;
+}
+
+/* One of the same number may be left of somebody who was killed together with his watchdog, and what is in it
+ * is not ours to end. */
+static bool cgroup_make(char *path)
+{
+    char *end = path + strlen(path);
+    bool made = mkdir(path, 0755) == 0;
+
+    for (int more = 1; !made && errno == EEXIST && more <= SUFFIX_MOST; more++) {
+        snprintf(end, SUFFIX_SIZE, ".%d", more);
+        made = mkdir(path, 0755) == 0;
+    }
+    return made;
+}
+
+static void cgroup_missing(struct run_group *group, const char *why, int error)
+{
+    group->without = why;
+    group->error = error;
+}
+
+void run_group_open(struct run_group *group)
+{
+    *group = (struct run_group){.pidfd = -1, .cgroup_fd = -1, .kill_fd = -1};
+    if (!cgroup_own(group->path, sizeof(group->path))) {
+        cgroup_missing(group, "none of version 2 is mounted where this process is", 0);
+        return;
+    }
+    if (!cgroup_make(group->path)) {
+        cgroup_missing(group, "it could not be made", errno);
+        return;
+    }
+    group->cgroup_fd = open(group->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    group->kill_fd = openat(group->cgroup_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC); /* Linux 5.14 */
+    if (group->kill_fd < 0) {
+        cgroup_missing(group, "it cannot be killed as a whole", errno);
+        run_group_close(group);
+    }
+}
+
+static void cgroup_drop(struct run_group *group)
+{
+    if (group->cgroup_fd >= 0) {
+        close(group->cgroup_fd);
+        rmdir(group->path);
+    }
+    if (group->kill_fd >= 0) {
+        close(group->kill_fd);
+    }
+    group->cgroup_fd = group->kill_fd = -1;
+}
+
+void run_group_close(struct run_group *group)
+{
+    cgroup_drop(group);
+    if (group->pidfd >= 0) {
+        close(group->pidfd);
+    }
+    group->pidfd = -1;
+}
+
+/* -- the processes */
+
+/* Not by writing to cgroup.procs: moving a process there waits for a whole grace period of the kernel,
+ * some ten milliseconds. */
+pid_t run_group_fork(struct run_group *group)
+{
+    struct clone_args how = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD};
+    long pid = -1;
+
+    if (group->cgroup_fd >= 0) {
+        how.cgroup = (unsigned)group->cgroup_fd;
+        pid = syscall(SYS_clone3, &how, sizeof(how));
+        if (pid < 0) {
+            cgroup_missing(group, "no process could be started in it", errno);
+            cgroup_drop(group);
+        }
+    }
+    return pid >= 0 ? (pid_t)pid : fork();
+}
+
+void run_group_know(struct run_group *group, pid_t pid, int pidfd)
+{
+    group->pid = pid;
+    group->pidfd = pidfd;
+}
+
+/* 0, or the error. */
+static int leader_signal(const struct run_group *group, int number, unsigned flags)
+{
+    return syscall(SYS_pidfd_send_signal, group->pidfd, number, NULL, flags) == 0 ? 0 : errno;
+}
+
+bool run_group_may_signal(const struct run_group *group)
+{
+    return group->pidfd < 0 || leader_signal(group, 0, 0) != EPERM;
+}
+
+/* A number stays taken while a process has it, or a group: so once the leader has been waited for, a process
+ * of its number is a stranger, and so is the group. */
+static bool number_is_ours(const struct run_group *group)
+{
+    return group->pidfd < 0 || leader_signal(group, 0, 0) != ESRCH ||
+           (kill(group->pid, 0) != 0 && errno == ESRCH);
+}
+
+void run_group_signal(const struct run_group *group, int number)
+{
+    if (group->pid <= 1) {
+        return;
+    }
+    /* By the descriptor, where the kernel can: it never means another group that has got the same number. */
+    if ((group->pidfd < 0 || leader_signal(group, number, SIGNAL_PROCESS_GROUP) == EINVAL) &&
+        number_is_ours(group)) {
+        kill(-group->pid, number);
+    }
+    /* A leader may leave its group for another one of its session, with setpgid(2). */
+    if (group->pidfd >= 0 && getpgid(group->pid) != group->pid) {
+        leader_signal(group, number, 0);
+    }
+}
+
+void run_group_kill(const struct run_group *group)
+{
+    run_group_signal(group, SIGKILL);
+    if (group->kill_fd >= 0) {
+        (void)!write(group->kill_fd, "1", 1); /* it is gone when that fails */
+    }
+}
+
+static bool is_gone(const struct run_group *group)
+{
+    char text[TEXT_SIZE];
+
+    return group->cgroup_fd < 0 || !file_read(group->cgroup_fd, "cgroup.events", text, sizeof(text)) ||
+           strstr(text, "populated 0") != NULL;
+}
+
+bool run_group_wait_gone(const struct run_group *group, int64_t most_ms)
+{
+    int64_t until_ms = pawl_now_ms() + most_ms;
+
+    while (!is_gone(group)) {
+        if (pawl_now_ms() >= until_ms) {
+            return false;
+        }
+        poll(NULL, 0, LOOK_AGAIN_MS);
+    }
+    return true;
+}

@@ -1,0 +1,255 @@
+/* hold.c - pawl run: the lease is taken, waited for, and given back.
+ *
+ *   run_hold_open    the lease       75 | 125 | 128 and the signal that came meanwhile, or go on
+ *   hold_renewed     (the guard's thread) the watchdog hears the later deadline
+ *   hold_lost        (the guard's thread) the loop hears why
+ *   run_hold_close   the release */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/print.h"
+#include "api/cli/run/run.h"
+#include "api/cli/run/show.h"
+#include "api/cli/run/watchdog.h"
+#include "api/client/client.h"
+
+enum {
+    GRACE_MOST_MS = 5000, /* from the signal to SIGKILL, unless told otherwise */
+    MARGIN_LEAST_MS = 20, /* from SIGKILL to the end of the hold: until the machine has come to it */
+    MARGIN_MOST_MS = 1000,
+    OUTAGE_MOST_MS = 30000, /* of the service while we wait */
+    OUTAGE_PAUSE_MS = 250,
+    WAITED_LEAST_MS = 1000,
+    RELEASE_MOST_MS = 3000
+};
+
+/* -- times */
+
+int64_t run_hold_grace_ms(const struct run *run, int64_t ttl_ms)
+{
+    int64_t usual_ms = ttl_ms / 4 < GRACE_MOST_MS ? ttl_ms / 4 : GRACE_MOST_MS;
+
+    if (run->on_lost != RUN_ON_LOST_TERM) {
+        return 0;
+    }
+    return run->kill_after_ms > 0 ? (int64_t)run->kill_after_ms : usual_ms;
+}
+
+int64_t run_hold_margin_ms(int64_t ttl_ms)
+{
+    int64_t margin_ms = ttl_ms / 20;
+
+    return margin_ms < MARGIN_LEAST_MS  ? MARGIN_LEAST_MS
+           : margin_ms > MARGIN_MOST_MS ? MARGIN_MOST_MS
+                                        : margin_ms;
+}
+
+void run_hold_times(const struct run *run, const struct pawl_grant *grant, int64_t *signal_ms,
+                    int64_t *kill_ms)
+{
+    *signal_ms = *kill_ms = RUN_NEVER_MS;
+    if (run->on_lost != RUN_ON_LOST_WARN) {
+        *kill_ms = grant->deadline_ms - run_hold_margin_ms(grant->ttl_ms);
+    }
+    if (run->on_lost == RUN_ON_LOST_TERM) {
+        *signal_ms = *kill_ms - run_hold_grace_ms(run, grant->ttl_ms);
+    }
+}
+
+/* -- on the guard's thread */
+
+static void hold_renewed(struct pawl_guard *guard, int64_t deadline_ms, void *user)
+{
+    struct run *run = user;
+    struct pawl_grant grant = {.size = sizeof(grant)};
+    struct run_word word = {.kind = RUN_WORD_TIMES};
+
+    pawl_guard_grant(guard, &grant);
+    grant.deadline_ms = deadline_ms;
+    run_hold_times(run, &grant, &word.signal_ms, &word.kill_ms);
+    /* One that is not heard: the watchdog is too early, not too late. */
+    run_word_say(run->watchdog_fd, &word);
+    atomic_store(&run->deadline_ms, deadline_ms);
+    explicit_bzero(&grant, sizeof(grant));
+}
+
+static void hold_lost(struct pawl_guard *guard, const struct pawl_problem *problem, void *user)
+{
+    struct run *run = user;
+    const uint64_t one = 1;
+
+    (void)guard;
+    run->loss = *problem;
+    (void)!write(run->told_fd, &one, sizeof(one));
+}
+
+/* -- taken */
+
+static int hold_refused(const struct run *run, const struct pawl_problem *problem)
+{
+    char left[PRINT_DURATION_SIZE];
+
+    print_duration(left, problem->expires_in_ms);
+    if (problem->holder[0] != '\0' && problem->expires_in_ms > 0) {
+        return cli_fail(RUN_NOT_OBTAINED, "%s is held by %s, for another %s if it is not renewed", run->name,
+                        problem->holder, left);
+    }
+    return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %s", run->name, problem->detail);
+}
+
+/* Whether a service that was there a while ago may come back: who has stood in line for long is not sent away
+ * by a restart. */
+static bool hold_again(const struct run *run, const struct pawl_problem *problem, int64_t attempt_ms,
+                       int64_t *outage_ms)
+{
+    struct pollfd signal = {.fd = run->signal_fd, .events = POLLIN};
+    int64_t now_ms = pawl_now_ms();
+    bool passes = problem->retryable != 0 || problem->status == 0;
+
+    if (strcmp(problem->code, "draining") == 0 ||
+        (now_ms - attempt_ms >= WAITED_LEAST_MS && strcmp(problem->code, "not-sent") != 0)) {
+        *outage_ms = now_ms; /* it was there until now */
+    }
+    return *outage_ms != 0 && passes && now_ms - *outage_ms < OUTAGE_MOST_MS &&
+           strcmp(problem->code, "bad-argument") != 0 && poll(&signal, 1, OUTAGE_PAUSE_MS) == 0;
+}
+
+static enum pawl_outcome hold_take(struct run *run, struct pawl_problem *problem)
+{
+    const struct pawl_guard_options told = {
+        .size = sizeof(told), .lost = hold_lost, .renewed = hold_renewed, .user = run};
+    struct pawl_ask ask = {.size = sizeof(ask),
+                           .holder = run->holder,
+                           .ttl_ms = run->ttl_ms,
+                           .wait_ms = run->wait_ms,
+                           .cancel_fd = &run->signal_fd};
+    int64_t begun_ms = pawl_now_ms(), outage_ms = 0, attempt_ms;
+    enum pawl_outcome outcome;
+
+    do {
+        attempt_ms = pawl_now_ms();
+        if (run->wait_ms != PAWL_WAIT_FOREVER) {
+            ask.wait_ms = run->wait_ms > (uint64_t)(attempt_ms - begun_ms)
+                              ? run->wait_ms - (uint64_t)(attempt_ms - begun_ms)
+                              : 0;
+        }
+        outcome = pawl_guard_open(run->pawl, run->name, &ask, &told, &run->guard, problem);
+    } while ((outcome == PAWL_NOT_DONE || outcome == PAWL_UNKNOWN) && ask.wait_ms > 0 &&
+             hold_again(run, problem, attempt_ms, &outage_ms));
+    return outcome;
+}
+
+int run_hold_open(struct run *run)
+{
+    const struct pawl_options options = {.size = sizeof(options), .lease_url = run->lease_url};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct run_show *show = NULL;
+    enum pawl_outcome outcome = PAWL_NOT_DONE;
+    int number;
+
+    run->pawl = pawl_open(&options, &problem);
+    if (run->pawl != NULL) {
+        run->pawl->sending = run->trace ? run_trace_request : NULL;
+        show = run->wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
+        outcome = hold_take(run, &problem);
+        run_show_end(show);
+        if (outcome != PAWL_OK) {
+            run_show_free(show);
+            show = NULL;
+        }
+    }
+    run->show = show;
+    if (outcome == PAWL_OK) {
+        int64_t unknown = 0;
+
+        run->grant.size = sizeof(run->grant);
+        pawl_guard_grant(run->guard, &run->grant);
+        /* A renewal may have told a later one already. */
+        atomic_compare_exchange_strong(&run->deadline_ms, &unknown, run->grant.deadline_ms);
+        return CLI_GO_ON;
+    }
+    if (outcome == PAWL_HELD) {
+        return hold_refused(run, &problem);
+    }
+    number = run_signals_next(run);
+    if (number != 0) {
+        return RUN_SIGNALLED + number;
+    }
+    return cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %s", run->name,
+                    problem.detail);
+}
+
+/* -- given back */
+
+struct release {
+    struct run *run;
+    enum pawl_outcome outcome;
+    struct pawl_problem problem;
+    int done_fd;
+};
+
+static void *release_run(void *user)
+{
+    struct release *release = user;
+    const uint64_t one = 1;
+
+    release->problem.size = sizeof(release->problem);
+    release->outcome = pawl_guard_close(release->run->guard, &release->problem);
+    (void)!write(release->done_fd, &one, sizeof(one));
+    return NULL;
+}
+
+/* Whether it came to its end in time. */
+static bool release_wait(struct release *release, pthread_t thread)
+{
+    struct pollfd done = {.fd = release->done_fd, .events = POLLIN};
+
+    if (poll(&done, 1, RELEASE_MOST_MS) <= 0) {
+        return false;
+    }
+    pthread_join(thread, NULL);
+    return true;
+}
+
+static int release_tell(const struct release *release, int status)
+{
+    const struct run *run = release->run;
+
+    if (release->outcome == PAWL_LOST && !run->lost && !run->ended_in_time) {
+        cli_fail(RUN_LOST, "the hold of %s was over before the command was: %s", run->name,
+                 release->problem.detail);
+        return run->on_lost == RUN_ON_LOST_WARN && status != 0 ? status : RUN_LOST;
+    }
+    if (release->outcome == PAWL_NOT_DONE || release->outcome == PAWL_UNKNOWN) {
+        cli_hint("%s was not given back (%s); it ends by itself within its ttl.", run->name,
+                 release->problem.detail);
+    }
+    return status;
+}
+
+int run_hold_close(struct run *run, int status)
+{
+    struct release release = {.run = run, .done_fd = eventfd(0, EFD_CLOEXEC)};
+    pthread_t thread;
+
+    /* A thread, because a service that does not answer may take longer than anybody wants to wait. */
+    if (release.done_fd < 0 || pthread_create(&thread, NULL, release_run, &release) != 0) {
+        release_run(&release);
+    } else if (!release_wait(&release, thread)) {
+        run_tell_rest(&run->untold);
+        cli_hint("%s was not given back: the service does not answer. It ends by itself within its ttl.",
+                 run->name);
+        run_group_close(&run->group);
+        fflush(NULL);
+        _exit(status); /* that thread may be within libcurl */
+    }
+    close(release.done_fd);
+    run_show_free(run->show);
+    run_tell_rest(&run->untold);
+    return release_tell(&release, status);
+}

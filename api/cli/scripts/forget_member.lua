@@ -1,0 +1,57 @@
+-- forget_member.lua - a member that went away without a word is not asked any more when the store is admitted.
+-- on: store
+-- flags: allow-oom
+--   KEYS[1]  pawl:{store}   ARGV[1]  member id
+--   returns  {"forgotten", role, who}: its record stays until the next admission, so that it is known again
+--            {"empty"}   {"another", identity}   {"unknown"}   {"already"}
+--            {"gated"}: what it knows may be needed   {"fresh", ms since its last pulse}
+--            {"last"}: no other lease service lives whose floor is as high: its own is the only proof of what
+--            was granted
+--            in all of them nothing was changed
+local stripes = stripes_read()
+local store = store_read(stripes)
+local all, ids = members_read()
+local one = all[ARGV[1]]
+if not store.id and stripes.there == 0 then
+    return { 'empty' }
+end
+if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA then
+    return { 'another', store.id or '' }
+end
+if not one then
+    return { 'unknown' }
+end
+local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
+if store.gate or not store.sound or store.run ~= run then
+    return { 'gated' }
+end
+if one.state == 'forgotten' then
+    return { 'already' }
+end
+if is_fresh(one) and one.state ~= 'out' then
+    return { 'fresh', RAW_MS - tonumber(one.at) }
+end
+-- One that never came in has granted nothing; but while nobody is in, its list may be the only one that leads
+-- on.
+local others = one.role ~= 'lease'
+for _, id in ipairs(ids) do
+    local is_in = id ~= ARGV[1] and all[id].role == 'lease' and all[id].state == 'in'
+    others = others or (is_in and one.state == 'pending') or (id ~= ARGV[1] and is_live_lease(all[id])
+        and (tonumber(all[id].floor) or 0) >= math.max(store.ceiling, stripes.top))
+end
+if not others then
+    return { 'last' }
+end
+-- The epoch rises, so that nothing is acknowledged any more to one that was only stalled; all others take it
+-- with their next pulse, and holds live on.
+local epoch = store.epoch + 1
+stripes_change(LIFE_EPOCH, whole(epoch))
+redis.call('HSET', KEYS[1], 'epoch', whole(epoch))
+for _, id in ipairs(ids) do
+    if id ~= ARGV[1] and tonumber(all[id].epoch) == store.epoch then
+        redis.call('HSET', member_key(id), 'epoch', whole(epoch))
+    end
+end
+-- A list of a lower roll that still names it is not followed (lease/scripts/admit.lua).
+redis.call('HSET', member_key(ARGV[1]), 'state', 'forgotten', 'since', whole(roll_up(store)))
+return { 'forgotten', one.role or '', one.who or '' }

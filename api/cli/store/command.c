@@ -1,0 +1,419 @@
+/* command.c - pawl store status|forget|marks|history, each of which asks the store itself once; and
+ * which of the commands of pawl store is meant.
+ *
+ *   ..._read         flags                       64, or go on
+ *   store_desk_open                              69 | 78, or go on
+ *   ..._ask          run the script              69, or go on
+ *   ..._answer       say what came of it         0 | 1 | 78 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/flags.h"
+#include "api/cli/print.h"
+#include "api/cli/store/inbox.h"
+#include "api/cli/store/show.h"
+#include "scripts.h"
+#include "shared/token/token.h"
+
+struct status {
+    struct store_desk desk;
+    enum output output;
+    struct store_facts facts;
+    struct store_verdict verdict;
+};
+
+static int status_read(struct status *s, int argc, char **argv)
+{
+    struct option flags[STORE_DESK_FLAGS + 2] = {{0}};
+    const struct usage usage = {
+        .name = "store status",
+        .arguments = "",
+        .examples =
+            "  pawl store status\n"
+            "  pawl store status -o json | jq -r '.findings[].what'\n"
+            "  pawl store status --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis\n",
+        .summary =
+            "Shows the store as it is in Redis, its members, what would be refused and why, and what to do.\n"
+            "Changes nothing. Exit status: 0 grants and writes are possible, 1 something is refused,\n"
+            "69 Redis cannot be reached, 78 there is no store, not the one that belongs here, or what can be "
+            "none.",
+        .flags = flags,
+    };
+
+    store_desk_flags(&s->desk, flags);
+    flags[STORE_DESK_FLAGS] = flag_output_object(&s->output);
+    return flags_read(&usage, argc, argv, NULL, NULL);
+}
+
+static int store_status(int argc, char **argv)
+{
+    struct status s = {.output = OUTPUT_TEXT};
+    int status = status_read(&s, argc, argv);
+
+    s.desk.output = s.output;
+    if (status == CLI_GO_ON)
+        status = store_desk_open(&s.desk);
+    if (status == CLI_GO_ON)
+        status = store_facts_read(&s.desk, &s.facts);
+    if (status == CLI_GO_ON) {
+        store_verdict_make(&s.facts, &s.verdict);
+        status = s.verdict.status;
+        (s.output == OUTPUT_JSON ? store_show_json : store_show_text)(&s.facts, &s.verdict);
+    }
+    store_facts_done(&s.facts);
+    store_desk_close(&s.desk);
+    return status;
+}
+
+/* -- what runs one script */
+
+struct asking {
+    struct store_desk desk;
+    struct store_ask ask;
+    const char *word;    /* of forget, the member; of history, the mode, "": it is only said */
+    const char *of, *at; /* of marks, as force, epoch and token */
+    bool force;
+    char epoch[PRINT_NUMBER_SIZE], token[PRINT_NUMBER_SIZE];
+};
+
+static int asking_run(int argc, char **argv, int (*read)(struct asking *asking, int argc, char **argv),
+                      int (*ask)(struct asking *asking))
+{
+    struct asking asking = {0};
+    int status = read(&asking, argc, argv);
+
+    if (status == CLI_GO_ON)
+        status = store_desk_open(&asking.desk);
+    if (status == CLI_GO_ON)
+        status = ask(&asking);
+    store_desk_close(&asking.desk);
+    return status;
+}
+
+static int word_read(struct asking *asking, const struct usage *usage, int argc, char **argv)
+{
+    const char *arguments[ARGUMENTS_MAX + 1];
+    int status = flags_read(usage, argc, argv, arguments, NULL);
+
+    if (status == CLI_GO_ON)
+        asking->word = arguments[0] != NULL ? arguments[0] : "";
+    return status;
+}
+
+static int no_store_known(void)
+{
+    cli_fail(CLI_CONFIG, "what is here is no store that this release knows; nothing was changed");
+    cli_hint("pawl store status says more.");
+    return CLI_CONFIG;
+}
+
+/* -- forget: a member that is gone for good is not waited for any more */
+
+static int forget_answer(struct store_ask *ask, const struct store_reply *reply);
+
+static int forget_read(struct asking *f, int argc, char **argv)
+{
+    struct option flags[STORE_DESK_FLAGS + 1] = {{0}};
+    const struct usage usage = {
+        .name = "store forget",
+        .arguments = "ID",
+        .examples = "  pawl store status                  # members, and who is gone without a word\n"
+                    "  pawl store forget M3mb3rIdOf16Char\n",
+        .summary =
+            "The member ID (a lease service or a gateway) went away without a word and never comes back: "
+            "after\n"
+            "the next restart of Redis it is not waited for. If it does come back with its state directory,\n"
+            "it is not let in before that.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+
+    store_desk_flags(&f->desk, flags);
+    return word_read(f, &usage, argc, argv);
+}
+
+static int forget_ask(struct asking *f)
+{
+    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(f->word)};
+
+    f->ask.take = forget_answer;
+    return store_desk_ask(&f->desk, &f->ask, &script_forget_member, 1, 2, argv);
+}
+
+static int forget_refuse(const struct asking *f, const struct store_reply *reply)
+{
+    static const struct {
+        const char *word, *what, *todo;
+        int status;
+    } refusals[] = {
+        {"empty", "this Redis has no store", "pawl store status says more.", CLI_CONFIG},
+        {"another", "what is here is no store that this release knows", "pawl store status says more.",
+         CLI_CONFIG},
+        {"unknown", "there is no such member", "pawl store status lists them.", CLI_REFUSED},
+        {"already", "this member is forgotten already", "Its record goes at the next admission.",
+         CLI_REFUSED},
+        {"gated", "the store is gated, and what this member knows may be needed to admit it",
+         "pawl store status says whom it waits for; if that one is lost for good: pawl store recover --floor "
+         "N.",
+         CLI_REFUSED},
+        {"last",
+         "no other lease service is alive whose floor is as high: this one's floor is the only proof of what "
+         "was granted",
+         "Start another lease service first; if none can come: pawl store recover --floor N.", CLI_REFUSED},
+    };
+
+    for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        if (store_reply_is(reply, refusals[i].word)) {
+            cli_fail(refusals[i].status, "%s was not forgotten: %s", f->word, refusals[i].what);
+            cli_hint("%s", refusals[i].todo);
+            return refusals[i].status;
+        }
+    }
+    return cli_fail(CLI_BUG, "the script gave an answer that this program does not know");
+}
+
+static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
+{
+    const struct asking *f = container_of(ask, struct asking, ask);
+    char age[PRINT_DURATION_SIZE];
+
+    if (store_reply_is(reply, "forgotten")) {
+        printf("%s is forgotten (", f->word);
+        print_safe(stdout, store_reply_text(reply, 2));
+        puts("): the next admission does not wait for it");
+        return CLI_OK;
+    }
+    if (store_reply_is(reply, "fresh")) {
+        print_duration(age, store_reply_integer(reply, 1));
+        cli_fail(CLI_REFUSED, "%s was not forgotten: it lives, its last pulse came %s ago", f->word, age);
+        cli_hint("Stop it: with SIGTERM it leaves by itself.");
+        return CLI_REFUSED;
+    }
+    return forget_refuse(f, reply);
+}
+
+static int store_forget(int argc, char **argv)
+{
+    return asking_run(argc, argv, forget_read, forget_ask);
+}
+
+/* -- marks: since this store has lost the marks of another one's tokens, an operator names a token of that
+ * one below which nothing is let through */
+
+/* EPOCH.TOKEN */
+static bool at_read(struct asking *m)
+{
+    const char *dot = strchr(m->at, '.');
+
+    if (dot == NULL || dot - m->at > TOKEN_DIGITS_MAX)
+        return false;
+    snprintf(m->epoch, sizeof(m->epoch), "%.*s", (int)(dot - m->at), m->at);
+    snprintf(m->token, sizeof(m->token), "%s", dot + 1);
+    return recover_token_number(m->epoch) > 0 && recover_token_number(dot + 1) > 0;
+}
+
+static int marks_read(struct asking *m, int argc, char **argv)
+{
+    struct option flags[STORE_DESK_FLAGS + 4] = {
+        [STORE_DESK_FLAGS] = FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &m->of),
+        FLAG_TEXT("at", "EPOCH.TOKEN", "nothing below this is let through", &m->at),
+        FLAG_ON("force", "also below what was named before", &m->force),
+    };
+    const struct usage usage = {
+        .name = "store marks",
+        .arguments = "",
+        .examples = "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
+        .summary =
+            "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" "
+            "answers "
+            "503\n"
+            "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest "
+            "token\n"
+            "granted) and name it: older tokens are refused from then on, and the route goes on. If nobody "
+            "knows it,\n"
+            "let that store begin a new life (pawl store recover --floor N there), and name its new epoch, "
+            "and N.",
+        .flags = flags,
+    };
+    int status;
+
+    store_desk_flags(&m->desk, flags);
+    status = flags_read(&usage, argc, argv, NULL, NULL);
+    if (status != CLI_GO_ON)
+        return status;
+    if (m->of == NULL || m->at == NULL)
+        return cli_fail(CLI_USAGE, "--of STORE and --at EPOCH.TOKEN are needed; see pawl store marks --help");
+    if (!token_is_store(bytes_of(m->of)))
+        return cli_fail(CLI_USAGE, "--of is %d characters of A-Z a-z 0-9 _ -", TOKEN_STORE_CHARS);
+    if (!at_read(m))
+        return cli_fail(CLI_USAGE, "--at is an epoch, a dot, and a token's number");
+    return CLI_GO_ON;
+}
+
+static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
+{
+    const struct asking *m = container_of(ask, struct asking, ask);
+
+    if (store_reply_is(reply, "named")) {
+        printf("of store %s nothing below token %s of epoch %s is let through\n", m->of, m->token, m->epoch);
+        return CLI_OK;
+    }
+    if (store_reply_is(reply, "not-lost"))
+        return cli_fail(CLI_REFUSED, "this store has lost no marks; nothing was changed");
+    if (store_reply_is(reply, "own"))
+        return cli_fail(CLI_REFUSED,
+                        "%s is this very store: for its own tokens its epoch is the mark; "
+                        "nothing was changed",
+                        m->of);
+    if (store_reply_is(reply, "lower")) {
+        cli_fail(CLI_REFUSED, "token %" PRId64 " of epoch %" PRId64 " was named before; nothing was changed",
+                 store_reply_integer(reply, 2), store_reply_integer(reply, 1));
+        cli_hint("--force lowers it: what is below is let in again.");
+        return CLI_REFUSED;
+    }
+    return no_store_known();
+}
+
+static int marks_ask(struct asking *m)
+{
+    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(m->of), bytes_of(m->epoch),
+                                 bytes_of(m->token), bytes_of(m->force ? "force" : "")};
+
+    m->ask.take = marks_answer;
+    return store_desk_ask(&m->desk, &m->ask, &script_marks, 1, 5, argv);
+}
+
+static int store_marks(int argc, char **argv)
+{
+    return asking_run(argc, argv, marks_read, marks_ask);
+}
+
+/* -- history: what is noted of what happens to leases */
+
+static int history_answer(struct store_ask *ask, const struct store_reply *reply);
+
+static const struct {
+    const char *mode, *says;
+} modes[] = {
+    {"all", "grants, ends and refusals are noted"},
+    {"ends", "ends of holds are noted, no grants and no refusals"},
+    {"off", "nothing is noted: the history and the events are 404 history-off"},
+};
+
+enum { MODES = sizeof(modes) / sizeof(modes[0]) };
+
+static int history_read(struct asking *h, int argc, char **argv)
+{
+    struct option flags[STORE_DESK_FLAGS + 1] = {{0}};
+    const struct usage usage = {
+        .name = "store history",
+        .arguments = "[all|ends|off]",
+        .examples = "  pawl store history\n"
+                    "  pawl store history off\n",
+        .summary =
+            "What the store notes of what happens to leases, for GET /v1/leases/{name}/history and "
+            "/v1/events.\n"
+            "Each item costs a write. A store begins with all; a change forgets what was noted before, "
+            "and holds\n"
+            "at once for all services. A store that is made anew after a loss begins with all again.",
+        .flags = flags,
+        .arguments_max = 1,
+    };
+    int status;
+
+    store_desk_flags(&h->desk, flags);
+    status = word_read(h, &usage, argc, argv);
+    if (status != CLI_GO_ON)
+        return status;
+    for (unsigned i = 0; i < MODES; i++) {
+        if (h->word[0] == '\0' || strcmp(h->word, modes[i].mode) == 0)
+            return CLI_GO_ON;
+    }
+    return cli_fail(CLI_USAGE, "\"%s\" is none of all, ends and off", h->word);
+}
+
+static int history_ask(struct asking *h)
+{
+    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(h->word)};
+
+    h->ask.take = history_answer;
+    h->ask.reads = h->word[0] == '\0';
+    return store_desk_ask(&h->desk, &h->ask, &script_set_history, 1, 2, argv);
+}
+
+static int history_answer(struct store_ask *ask, const struct store_reply *reply)
+{
+    (void)ask;
+    for (unsigned i = 0; i < MODES && store_reply_is(reply, "history"); i++) {
+        if (bytes_are(store_reply_text(reply, 1), modes[i].mode)) {
+            printf("%s: %s%s\n", modes[i].mode, modes[i].says,
+                   store_reply_integer(reply, 2) == 1 ? "; what was noted before is not told any more" : "");
+            return CLI_OK;
+        }
+    }
+    return no_store_known();
+}
+
+static int store_history(int argc, char **argv)
+{
+    return asking_run(argc, argv, history_read, history_ask);
+}
+
+/* -- which of them */
+
+static const struct command commands[] = {
+    {"status", store_status, "what the store is, what is refused and why, and what to do"},
+    {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
+    {"forget", store_forget, "do not wait any more for a service that is gone for good"},
+    {"marks", store_marks, "go on with the tokens of another store, after marks were lost"},
+    {"history", store_history, "what is noted of what happens to leases: all, ends, or nothing"},
+    {0},
+};
+
+static int print_help(void)
+{
+    puts("Examples:\n"
+         "  pawl store status\n"
+         "  pawl store status -o json --redis redis://10.0.0.7:6379\n"
+         "  pawl store recover                                # Redis is empty; the lease services know the "
+         "rest\n"
+         "  pawl store recover --floor 50000000               # nobody knows any more how far tokens had "
+         "come\n"
+         "  pawl store forget M3mb3rIdOf16Char\n"
+         "\n"
+         "Usage: pawl store COMMAND [arguments] [flags]\n"
+         "\n"
+         "Looks at the store itself, and not through the services: for when they refuse.\n"
+         "\n"
+         "Commands (pawl store COMMAND --help says more):");
+    command_list(commands, 7);
+    return CLI_OK;
+}
+
+/* argv[1] is FLAGS_COMPLETE: of the command behind it, or which command. */
+static int complete(int argc, char **argv)
+{
+    const struct command *command = command_find(commands, argv[2]);
+
+    if (argc == 3) {
+        command_complete(commands, argv[2]);
+        return CLI_OK;
+    }
+    argv[2] = argv[1];
+    return command != NULL ? command->run(argc - 1, argv + 1) : CLI_OK;
+}
+
+int cli_store(int argc, char **argv)
+{
+    if (flags_complete_wanted(argc, argv))
+        return complete(argc, argv);
+    if (argc < 2)
+        return cli_fail(CLI_USAGE,
+                        "pawl store status, recover, forget, marks or history? See pawl store --help");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_help();
+    return command_run(commands, "store ", argc - 1, argv + 1);
+}

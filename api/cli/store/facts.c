@@ -1,0 +1,307 @@
+/* facts.c - what is known of the store: out of the replies of scan.lua and status.lua, and of the state
+ * directory. */
+#include "api/cli/store/facts.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/cli/cli.h"
+#include "scripts.h"
+
+#define RECORD_KEY "pawl:{store}"
+
+struct facts_ask {
+    struct store_ask ask;
+    struct store_facts *facts;
+    char cursor[FACT_WORD_SIZE];
+};
+
+/* -- replies: lists of a name and its value, again and again */
+
+static size_t named_at(const struct store_reply *list, const char *name)
+{
+    size_t i = 0, count = store_reply_count(list);
+
+    while (i + 1 < count && !bytes_are(store_reply_text(list, i), name))
+        i += 2;
+    assert(i + 1 < count); /* our own script names it */
+    return i + 1;
+}
+
+static void copy(struct bytes text, char *buf, size_t size)
+{
+    size_t len = text.len < size ? text.len : size - 1;
+
+    if (len > 0)
+        memcpy(buf, text.at, len);
+    buf[len] = '\0';
+}
+
+static void take_text(const struct store_reply *list, const char *name, char *buf, size_t size)
+{
+    copy(store_reply_text(list, named_at(list, name)), buf, size);
+}
+
+static int64_t take_int(const struct store_reply *list, const char *name)
+{
+    int64_t value = store_reply_integer(list, named_at(list, name));
+
+    return value == INT64_MIN ? 0 : value; /* "": the script found no number */
+}
+
+/* -- all keys */
+
+static int scan_take(struct store_ask *ask, const struct store_reply *reply)
+{
+    struct facts_ask *scan = container_of(ask, struct facts_ask, ask);
+    struct store_facts *facts = scan->facts;
+    int64_t top = store_reply_integer(reply, 2), epoch = store_reply_integer(reply, 4);
+
+    copy(store_reply_text(reply, 1), scan->cursor, sizeof(scan->cursor));
+    if (top > facts->lease_top) {
+        facts->lease_top = top;
+        copy(store_reply_text(reply, 3), facts->lease, sizeof(facts->lease));
+    }
+    facts->lease_epoch = epoch > facts->lease_epoch ? epoch : facts->lease_epoch;
+    if (store_reply_integer(reply, 5) > 0) {
+        facts->ending += store_reply_integer(reply, 5);
+        copy(store_reply_text(reply, 6), facts->ending_key, sizeof(facts->ending_key));
+    }
+    if (store_reply_text(reply, 7).len > 0) {
+        copy(store_reply_text(reply, 7), facts->wrong_key, sizeof(facts->wrong_key));
+        copy(store_reply_text(reply, 8), facts->wrong_type, sizeof(facts->wrong_type));
+    }
+    return CLI_GO_ON;
+}
+
+static int scan(struct store_desk *desk, struct store_facts *facts, const char *how)
+{
+    struct facts_ask all = {
+        .ask = {.take = scan_take, .reads = strcmp(how, "look") == 0}, .facts = facts, .cursor = "0"};
+    char cursor[FACT_WORD_SIZE];
+    int status;
+
+    do {
+        struct bytes argv[] = {bytes_of(cursor), bytes_of(how)};
+
+        memcpy(cursor, all.cursor, sizeof(cursor));
+        argv[0] = bytes_of(cursor);
+        status = store_desk_ask(desk, &all.ask, &script_scan, 0, 2, argv);
+    } while (status == CLI_GO_ON && strcmp(all.cursor, "0") != 0);
+    return status;
+}
+
+int store_facts_persist(struct store_desk *desk)
+{
+    struct store_facts unused = {0};
+
+    return scan(desk, &unused, "persist");
+}
+
+/* -- the store */
+
+static void facts_take_store(struct store_facts *facts, const struct store_reply *list)
+{
+    struct {
+        const char *name;
+        int64_t *place;
+    } numbers[] = {
+        {"absent", &facts->absent},       {"shut", &facts->shut},  {"epoch", &facts->epoch},
+        {"roll", &facts->roll},           {"now", &facts->now_ms}, {"clock", &facts->clock_ms},
+        {"ceiling", &facts->ceiling},     {"top", &facts->top},    {"memory", &facts->memory},
+        {"maxmemory", &facts->maxmemory},
+    };
+    struct {
+        const char *name;
+        char *place;
+        size_t size;
+    } texts[] = {
+        {"identity", facts->identity, sizeof(facts->identity)},
+        {"first_absent", facts->first_absent, sizeof(facts->first_absent)},
+        {"top_stripe", facts->top_stripe, sizeof(facts->top_stripe)},
+        {"run", facts->run, sizeof(facts->run)},
+        {"gate", facts->gate, sizeof(facts->gate)},
+        {"why", facts->why, sizeof(facts->why)},
+        {"how", facts->how, sizeof(facts->how)},
+        {"redis_run", facts->redis_run, sizeof(facts->redis_run)},
+        {"redis_version", facts->redis_version, sizeof(facts->redis_version)},
+        {"redis_aof", facts->redis_aof, sizeof(facts->redis_aof)},
+        {"redis_policy", facts->redis_policy, sizeof(facts->redis_policy)},
+        {"redis_role", facts->redis_role, sizeof(facts->redis_role)},
+        {"routes", facts->routes, sizeof(facts->routes)},
+        {"marks_lost", facts->marks_lost, sizeof(facts->marks_lost)},
+    };
+    struct bytes kind = store_reply_text(list, named_at(list, "kind"));
+
+    facts->kind = bytes_are(kind, "empty")   ? FACT_EMPTY
+                  : bytes_are(kind, "store") ? FACT_STORE
+                                             : FACT_ANOTHER;
+    for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        *numbers[i].place = take_int(list, numbers[i].name);
+    for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        take_text(list, texts[i].name, texts[i].place, texts[i].size);
+    facts->sound = take_int(list, "sound") == 1;
+    facts->has_record = take_int(list, "record") == 1;
+    facts->open = take_int(list, "open") == 1;
+}
+
+static void facts_take_member(struct member_fact *member, const struct store_reply *list)
+{
+    take_text(list, "id", member->id, sizeof(member->id));
+    take_text(list, "role", member->role, sizeof(member->role));
+    take_text(list, "state", member->state, sizeof(member->state));
+    take_text(list, "who", member->who, sizeof(member->who));
+    take_text(list, "routes", member->routes, sizeof(member->routes));
+    member->floor = take_int(list, "floor");
+    member->passed = take_int(list, "passed");
+    member->roll = take_int(list, "roll");
+    member->since = take_int(list, "since");
+    member->age_ms = take_int(list, "age");
+    member->live = take_int(list, "live") == 1;
+    member->reported = take_int(list, "reported") == 1;
+}
+
+static void facts_take_doubts(struct store_facts *facts, const struct store_reply *list)
+{
+    size_t count = list != NULL ? store_reply_count(list) : 0;
+
+    free(facts->doubts);
+    facts->doubts = cli_alloc(count * sizeof(*facts->doubts));
+    facts->doubt_count = (unsigned)count;
+    for (size_t i = 0; i < count; i++) {
+        const struct store_reply *one = store_reply_list(list, i);
+        struct doubt_fact *doubt = &facts->doubts[i];
+
+        take_text(one, "gateway", doubt->gateway, sizeof(doubt->gateway));
+        take_text(one, "incarnation", doubt->incarnation, sizeof(doubt->incarnation));
+        take_text(one, "state", doubt->state, sizeof(doubt->state));
+        doubt->dead_ms = take_int(one, "age");
+    }
+}
+
+static int facts_take(struct store_ask *ask, const struct store_reply *reply)
+{
+    struct store_facts *facts = container_of(ask, struct facts_ask, ask)->facts;
+    const struct store_reply *members = store_reply_list(reply, 2), *waiting = store_reply_list(reply, 4);
+    size_t count = members != NULL ? store_reply_count(members) : 0;
+
+    facts_take_store(facts, store_reply_list(reply, 1));
+    free(facts->members);
+    facts->members = cli_alloc(count * sizeof(*facts->members));
+    facts->member_count = (unsigned)count;
+    for (size_t i = 0; i < count; i++)
+        facts_take_member(&facts->members[i], store_reply_list(members, i));
+    facts_take_doubts(facts, store_reply_list(reply, 5));
+    facts->asked = store_reply_integer(reply, 3);
+    facts->waiting_count = 0;
+    for (size_t i = 0; waiting != NULL && i < store_reply_count(waiting) && i < FACT_WAITING_MAX; i++)
+        copy(store_reply_text(waiting, i), facts->waiting[facts->waiting_count++], FACT_ID_SIZE);
+    return CLI_GO_ON;
+}
+
+static int writable_take(struct store_ask *ask, const struct store_reply *reply)
+{
+    (void)ask;
+    (void)reply;
+    return CLI_GO_ON;
+}
+
+int store_facts_refresh(struct store_desk *desk, struct store_facts *facts)
+{
+    struct facts_ask ask = {.ask = {.take = facts_take, .reads = true}, .facts = facts};
+    const struct bytes key = BYTES(RECORD_KEY);
+    const char *unsafe = store_unsafe(desk->store);
+
+    copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
+    struct store_ask writable = {.take = writable_take, .reads = true, .may_be_refused = true};
+    int status = store_desk_ask(desk, &ask.ask, &script_status, 1, 1, &key);
+
+    if (status == CLI_GO_ON)
+        status = store_desk_ask(desk, &writable, &script_writable, 1, 1, &key);
+    facts->refusal = writable.call.refusal;
+    return status;
+}
+
+/* -- this machine */
+
+static void facts_take_machine(const struct store_desk *desk, struct machine_facts *machine)
+{
+    struct high_water water = {0};
+    const char *bad = state_dir_path(desk->state_dir, machine->path);
+
+    if (bad != NULL) {
+        machine->found = desk->state_dir != NULL ? STATE_FAILED : STATE_FRESH;
+        machine->path[0] = '\0';
+        copy(bytes_of(bad), machine->why, sizeof(machine->why));
+        return;
+    }
+    machine->found = state_dir_peek(desk->state_dir, &water, machine->why);
+    if (machine->found != STATE_OPEN)
+        return;
+    memcpy(machine->member, water.member, sizeof(machine->member));
+    memcpy(machine->store, water.store, sizeof(machine->store));
+    machine->floor = water.floor;
+    machine->epoch = water.epoch;
+    machine->roll = water.roll;
+}
+
+/* -- all of it */
+
+int store_facts_read(struct store_desk *desk, struct store_facts *facts)
+{
+    int status = scan(desk, facts, "look");
+
+    facts_take_machine(desk, &facts->machine);
+    if (status == CLI_GO_ON && facts->wrong_key[0] != '\0') {
+        facts->kind = FACT_WRONG_KEY; /* a script that looks into it would fail */
+        return CLI_GO_ON;
+    }
+    return status == CLI_GO_ON ? store_facts_refresh(desk, facts) : status;
+}
+
+void store_facts_done(struct store_facts *facts)
+{
+    free(facts->members);
+    free(facts->doubts);
+    facts->members = NULL;
+    facts->doubts = NULL;
+    facts->member_count = facts->doubt_count = 0;
+}
+
+const char *store_facts_id(const struct store_facts *facts)
+{
+    const char *colon = strchr(facts->identity, ':');
+
+    return colon != NULL ? colon + 1 : "";
+}
+
+const struct member_fact *store_facts_member(const struct store_facts *facts, const char *id)
+{
+    for (unsigned i = 0; i < facts->member_count; i++) {
+        if (strcmp(facts->members[i].id, id) == 0)
+            return &facts->members[i];
+    }
+    return NULL;
+}
+
+bool store_facts_is_admitted(const struct store_facts *facts)
+{
+    return facts->kind == FACT_STORE && facts->sound && facts->gate[0] == '\0' &&
+           strcmp(facts->run, facts->redis_run) == 0;
+}
+
+bool store_facts_is_live_lease(const struct member_fact *member)
+{
+    return member->live && strcmp(member->role, "lease") == 0 && strcmp(member->state, "in") == 0;
+}
+
+bool store_facts_lease_lives(const struct store_facts *facts)
+{
+    for (unsigned i = 0; i < facts->member_count; i++) {
+        if (store_facts_is_live_lease(&facts->members[i]))
+            return true;
+    }
+    return false;
+}

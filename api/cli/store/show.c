@@ -1,0 +1,328 @@
+/* show.c - the facts of a store and what they mean, for people and for programs. */
+#include "api/cli/store/show.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/cli/print.h"
+#include "shared/text/json_write.h"
+
+static void line(const char *name, const char *text)
+{
+    printf("%-10s ", name);
+    print_safe(stdout, bytes_of(text));
+    putchar('\n');
+}
+
+/* One word for programs and people. */
+static const char *state_of(const struct store_facts *facts)
+{
+    switch (facts->kind) {
+    case FACT_EMPTY: return "empty";
+    case FACT_ANOTHER: return "another";
+    case FACT_WRONG_KEY: return "damaged";
+    case FACT_STORE: break;
+    }
+    if (facts->gate[0] != '\0')
+        return "gated";
+    if (!facts->sound)
+        return "damaged";
+    return store_facts_is_admitted(facts) ? "admitted" : "restarted";
+}
+
+/* -- for people */
+
+static void show_state(const struct store_facts *facts)
+{
+    char text[FACT_TEXT_SIZE];
+
+    snprintf(text, sizeof(text), "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts),
+             facts->gate[0] != '\0' ? " (" : "", facts->gate[0] != '\0' ? facts->why : "",
+             facts->gate[0] != '\0' ? ")" : "", facts->epoch,
+             facts->how[0] != '\0' ? facts->how : "not known");
+    line("state", text);
+}
+
+static void show_redis(const struct store_facts *facts)
+{
+    char text[FACT_TEXT_SIZE * 2];
+    bool same = strcmp(facts->run, facts->redis_run) == 0;
+
+    snprintf(text, sizeof(text), "%s, run %s%s%s", facts->redis_version, facts->redis_run,
+             facts->kind != FACT_STORE ? ""
+             : same                    ? ", the admitted one"
+                                       : ", admitted was ",
+             facts->kind != FACT_STORE || same ? ""
+             : facts->run[0] != '\0'           ? facts->run
+                                               : "none");
+    line("redis", text);
+    if (facts->unsafe[0] != '\0')
+        snprintf(text, sizeof(text), "%s (role %s, aof_enabled %s, maxmemory-policy %s)", facts->unsafe,
+                 facts->redis_role, facts->redis_aof, facts->redis_policy);
+    else
+        snprintf(text, sizeof(text),
+                 "role %s, appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, "
+                 "aof-load-truncated no, maxmemory-policy %s",
+                 facts->redis_role, facts->redis_policy);
+    line("settings", text);
+}
+
+static void show_numbers(const struct store_facts *facts)
+{
+    char text[FACT_TEXT_SIZE];
+
+    snprintf(text, sizeof(text), "highest counter %" PRId64 "%s%s, reserved up to %" PRId64 " (ceiling)",
+             facts->top, facts->top_stripe[0] != '\0' ? " in " : "", facts->top_stripe, facts->ceiling);
+    line("tokens", text);
+    snprintf(text, sizeof(text), "%" PRId64 " ms ahead of Redis' TIME", facts->clock_ms);
+    line("clock", text);
+    if (facts->maxmemory > 0)
+        snprintf(text, sizeof(text), "%" PRId64 " of %" PRId64 " bytes", facts->memory, facts->maxmemory);
+    else
+        snprintf(text, sizeof(text), "%" PRId64 " bytes, no maxmemory", facts->memory);
+    line("memory", text);
+    snprintf(text, sizeof(text), "%" PRId64, facts->ending);
+    line("with a TTL", facts->ending > 0 ? text : "no key of ours");
+}
+
+static void show_machine(const struct machine_facts *machine)
+{
+    char text[STATE_PATH_MAX + FACT_TEXT_SIZE];
+
+    if (machine->found == STATE_OPEN) {
+        snprintf(text, sizeof(text), "%s: member %s of store %s, floor %" PRId64 ", roll %" PRId64,
+                 machine->path, machine->member, machine->store[0] != '\0' ? machine->store : "(none yet)",
+                 machine->floor, machine->roll);
+        line("state dir", text);
+    } else if (machine->found == STATE_FRESH) {
+        snprintf(text, sizeof(text), "none at %s", machine->path);
+        line("state dir", machine->path[0] != '\0' ? text : machine->why);
+    } else {
+        line("state dir", machine->why);
+    }
+}
+
+static void member_row(struct print_table *table, const struct store_facts *facts,
+                       const struct member_fact *member)
+{
+    char floor[24], roll[24], age[PRINT_DURATION_SIZE] = "never";
+    bool gated = facts->gate[0] != '\0';
+
+    snprintf(floor, sizeof(floor), "%" PRId64, member->floor);
+    snprintf(roll, sizeof(roll), "%" PRId64, member->roll);
+    if (member->age_ms >= 0)
+        print_duration(age, member->age_ms);
+    print_table_add(table, bytes_of(member->id));
+    print_table_add(table, bytes_of(member->role));
+    print_table_add(table,
+                    bytes_of(gated ? (member->reported ? "reported" : "not reported") : member->state));
+    print_table_add(table, bytes_of(strcmp(member->role, "lease") == 0 ? floor : "-"));
+    print_table_add(table, bytes_of(roll));
+    print_table_add(table, bytes_of(age));
+    print_table_add(table, bytes_of(member->who));
+}
+
+static void show_members(const struct store_facts *facts)
+{
+    struct print_table table = {.head = {"MEMBER", "ROLE", "STATE", "FLOOR", "ROLL", "LAST PULSE", "WHO"},
+                                .columns = 7};
+    char text[FACT_WORD_SIZE * 2];
+
+    snprintf(text, sizeof(text), "%u, roll %" PRId64, facts->member_count, facts->roll);
+    line("members", text);
+    if (facts->member_count == 0)
+        return;
+    putchar('\n');
+    for (unsigned i = 0; i < facts->member_count; i++)
+        member_row(&table, facts, &facts->members[i]);
+    print_table_end(&table);
+}
+
+static void show_doubts(const struct store_facts *facts)
+{
+    struct print_table table = {.head = {"GATEWAY IN DOUBT", "INCARNATION", "STATE", "KNOWN TO BE DEAD FOR"},
+                                .columns = 4};
+
+    if (facts->doubt_count == 0)
+        return;
+    putchar('\n');
+    for (unsigned i = 0; i < facts->doubt_count; i++) {
+        const struct doubt_fact *doubt = &facts->doubts[i];
+        char age[PRINT_DURATION_SIZE] = "-";
+
+        if (doubt->dead_ms >= 0)
+            print_duration(age, doubt->dead_ms);
+        print_table_add(&table, bytes_of(doubt->gateway));
+        print_table_add(&table, bytes_of(doubt->incarnation));
+        print_table_add(&table, bytes_of(doubt->state));
+        print_table_add(&table, bytes_of(age));
+    }
+    print_table_end(&table);
+}
+
+void store_show_findings(FILE *out, const struct store_verdict *verdict)
+{
+    for (unsigned i = 0; i < verdict->count; i++) {
+        const struct store_finding *finding = &verdict->findings[i];
+
+        fprintf(out, "\n%s: ", finding->weight == FINDING_REFUSED ? "REFUSED" : "warning");
+        print_safe(out, bytes_of(finding->what));
+        fputs("\n  ", out);
+        print_safe(out, bytes_of(finding->todo));
+        fputc('\n', out);
+    }
+}
+
+void store_show_text(const struct store_facts *facts, const struct store_verdict *verdict)
+{
+    if (facts->kind == FACT_STORE) {
+        line("store", store_facts_id(facts));
+        show_state(facts);
+        show_redis(facts);
+        show_numbers(facts);
+        show_machine(&facts->machine);
+        show_members(facts);
+        show_doubts(facts);
+    } else {
+        line("store", facts->kind == FACT_EMPTY ? "none" : facts->identity);
+        if (facts->kind != FACT_WRONG_KEY)
+            show_redis(facts);
+        show_machine(&facts->machine);
+    }
+    store_show_findings(stdout, verdict);
+    if (verdict->status == 0)
+        puts("\nGrants and writes are possible.");
+}
+
+/* -- for programs */
+
+static void json_members(struct json_out *out, const struct store_facts *facts)
+{
+    json_list(out, "members");
+    for (unsigned i = 0; i < facts->member_count; i++) {
+        const struct member_fact *member = &facts->members[i];
+
+        json_object(out, NULL);
+        json_text(out, "id", bytes_of(member->id));
+        json_text(out, "role", bytes_of(member->role));
+        json_text(out, "state", bytes_of(member->state));
+        json_int(out, "floor", member->floor);
+        json_int(out, "roll", member->roll);
+        if (member->age_ms >= 0)
+            json_int(out, "last_pulse_ms", member->age_ms);
+        else
+            json_null(out, "last_pulse_ms");
+        json_bool(out, "live", member->live);
+        json_bool(out, "reported", member->reported);
+        json_text(out, "who", bytes_of(member->who));
+        json_object_end(out);
+    }
+    json_list_end(out);
+    json_list(out, "waiting_for");
+    for (unsigned i = 0; i < facts->waiting_count; i++)
+        json_text(out, NULL, bytes_of(facts->waiting[i]));
+    json_list_end(out);
+}
+
+static void json_doubts(struct json_out *out, const struct store_facts *facts)
+{
+    json_list(out, "in_doubt");
+    for (unsigned i = 0; i < facts->doubt_count; i++) {
+        const struct doubt_fact *doubt = &facts->doubts[i];
+
+        json_object(out, NULL);
+        json_text(out, "gateway", bytes_of(doubt->gateway));
+        json_text(out, "incarnation", bytes_of(doubt->incarnation));
+        json_text(out, "state", bytes_of(doubt->state));
+        if (doubt->dead_ms >= 0)
+            json_int(out, "dead_ms", doubt->dead_ms);
+        else
+            json_null(out, "dead_ms");
+        json_object_end(out);
+    }
+    json_list_end(out);
+}
+
+static void json_run(struct json_out *out, const char *run_id, const char *replid, const char *run)
+{
+    size_t len = strcspn(run, " ");
+
+    json_text(out, run_id, (struct bytes){run, len});
+    json_text(out, replid, bytes_of(run + len + (run[len] != '\0')));
+}
+
+static void json_redis(struct json_out *out, const struct store_facts *facts)
+{
+    json_object(out, "redis");
+    json_run(out, "run_id", "replid", facts->redis_run);
+    json_run(out, "admitted_run_id", "admitted_replid", facts->run);
+    json_text(out, "version", bytes_of(facts->redis_version));
+    json_text(out, "role", bytes_of(facts->redis_role));
+    json_text(out, "aof_enabled", bytes_of(facts->redis_aof));
+    json_text(out, "maxmemory_policy", bytes_of(facts->redis_policy));
+    json_int(out, "memory_bytes", facts->memory);
+    json_int(out, "maxmemory_bytes", facts->maxmemory);
+    if (facts->unsafe[0] != '\0')
+        json_text(out, "unsafe", bytes_of(facts->unsafe));
+    else
+        json_null(out, "unsafe");
+    json_object_end(out);
+}
+
+static void json_machine(struct json_out *out, const struct machine_facts *machine)
+{
+    static const char *const found[] = {[STATE_OPEN] = "read",
+                                        [STATE_FRESH] = "none",
+                                        [STATE_IN_USE] = "in-use",
+                                        [STATE_DAMAGED] = "damaged",
+                                        [STATE_FAILED] = "unreadable"};
+
+    json_object(out, "state_dir");
+    json_text(out, "path", bytes_of(machine->path));
+    json_text(out, "found", bytes_of(found[machine->found]));
+    if (machine->found == STATE_OPEN) {
+        json_text(out, "member", bytes_of(machine->member));
+        json_text(out, "store", bytes_of(machine->store));
+        json_int(out, "floor", machine->floor);
+        json_int(out, "epoch", machine->epoch);
+        json_int(out, "roll", machine->roll);
+    }
+    json_object_end(out);
+}
+
+static void json_findings(struct json_out *out, const struct store_verdict *verdict)
+{
+    json_list(out, "findings");
+    for (unsigned i = 0; i < verdict->count; i++) {
+        json_object(out, NULL);
+        json_bool(out, "refused", verdict->findings[i].weight == FINDING_REFUSED);
+        json_text(out, "what", bytes_of(verdict->findings[i].what));
+        json_text(out, "todo", bytes_of(verdict->findings[i].todo));
+        json_object_end(out);
+    }
+    json_list_end(out);
+}
+
+void store_show_json(const struct store_facts *facts, const struct store_verdict *verdict)
+{
+    struct json_out out;
+
+    print_json_begin(&out);
+    json_text(&out, "state", bytes_of(state_of(facts)));
+    json_text(&out, "store", bytes_of(store_facts_id(facts)));
+    json_text(&out, "identity", bytes_of(facts->identity));
+    json_text(&out, "why", bytes_of(facts->gate[0] != '\0' ? facts->why : ""));
+    json_text(&out, "last_admission", bytes_of(facts->how));
+    json_int(&out, "epoch", facts->epoch);
+    json_int(&out, "roll", facts->roll);
+    json_int(&out, "counter", facts->top);
+    json_int(&out, "ceiling", facts->ceiling);
+    json_int(&out, "clock_offset_ms", facts->clock_ms);
+    json_int(&out, "keys_with_ttl", facts->ending);
+    json_redis(&out, facts);
+    json_members(&out, facts);
+    json_doubts(&out, facts);
+    json_machine(&out, &facts->machine);
+    json_findings(&out, verdict);
+    print_json_end(&out);
+}

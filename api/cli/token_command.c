@@ -1,0 +1,245 @@
+/* token_command.c - pawl keygen, which makes a key that signs fencing tokens; pawl verify, which reads a
+ * token and checks its signature. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/flags.h"
+#include "api/cli/print.h"
+#include "shared/text/problem.h"
+#include "shared/text/read_all.h"
+#include "shared/token/token.h"
+
+enum { DATE_KID_SIZE = sizeof("k20261121") };
+
+struct keygen {
+    const char *kid, *out;
+    char date_kid[DATE_KID_SIZE];
+};
+
+/* Today in UTC, so that it is the same wherever the key is made; it only has to tell one key from the next.
+ */
+static void keygen_default_kid(struct keygen *k)
+{
+    time_t now = time(NULL);
+    struct tm utc;
+
+    gmtime_r(&now, &utc);
+    if (strftime(k->date_kid, sizeof(k->date_kid), "k%Y%m%d", &utc) == 0)
+        memcpy(k->date_kid, "k1", sizeof("k1"));
+    k->kid = k->date_kid;
+}
+
+/* O_EXCL: what is there is never overwritten, nor is a link followed. */
+static int keygen_to_file(const struct keygen *k, struct bytes line)
+{
+    int fd = open(k->out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool written;
+
+    if (fd < 0 && errno == EEXIST)
+        return cli_fail(CLI_REFUSED,
+                        "%s is there already and is not overwritten; to rotate, append a line with "
+                        "pawl keygen >> FILE, and move it to the top when every service has read it",
+                        k->out);
+    if (fd < 0)
+        return cli_fail(CLI_REFUSED, "%s could not be made: %s", k->out, strerrordesc_np(errno));
+    written = write_all(fd, line) && fsync(fd) == 0;
+    if (close(fd) != 0 || !written) {
+        int error = errno;
+
+        unlink(k->out); /* half a key is none */
+        return cli_fail(CLI_REFUSED, "%s could not be written: %s", k->out, strerrordesc_np(error));
+    }
+    printf("%s holds the key %s; only you can read it\n", k->out, k->kid);
+    return CLI_OK;
+}
+
+int cli_keygen(int argc, char **argv)
+{
+    struct keygen k = {NULL, NULL, ""};
+    const struct option flags[] = {
+        FLAG_TEXT("kid", "NAME", "the key's name (default: k and the date)", &k.kid),
+        FLAG_TEXT("out", "FILE", "a new file instead of standard output", &k.out),
+        {0},
+    };
+    const struct usage usage = {
+        "keygen",
+        "",
+        "  pawl keygen --out /etc/pawl/keys                  # a new key file\n"
+        "  pawl keygen >> /etc/pawl/keys                     # rotate: at the end it verifies; once every\n"
+        "                                                    # service has read it, move it to the top to "
+        "sign\n"
+        "  pawl keygen --kid eu-1\n",
+        "Makes a key of 32 random bytes and writes it as a line of a key file: kid:base64.",
+        flags,
+        0,
+        0,
+        FLAGS_MIXED};
+    char line[TOKEN_KEY_LINE_SIZE];
+    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    size_t len;
+
+    if (status != CLI_GO_ON)
+        return status;
+    if (k.kid == NULL)
+        keygen_default_kid(&k);
+    len = token_keygen(k.kid, line, sizeof(line));
+    if (len == 0)
+        return cli_fail(CLI_USAGE, "--kid takes 1 to 32 characters of A-Z a-z 0-9 . _ -");
+    if (k.out != NULL)
+        status = keygen_to_file(&k, (struct bytes){line, len});
+    else /* not through stdio, whose buffer would keep the key */
+        status = write_all(STDOUT_FILENO, (struct bytes){line, len})
+                     ? CLI_OK
+                     : cli_fail(CLI_REFUSED, "the key could not be written: %s", strerrordesc_np(errno));
+    explicit_bzero(line, sizeof(line));
+    return status;
+}
+
+/* -- pawl verify */
+
+enum signature { SIGNATURE_GOOD, SIGNATURE_BAD, SIGNATURE_UNCHECKED };
+
+struct verify {
+    const char *keys_path;
+    enum output output;
+    char line[TOKEN_HEADER_MAX + 3]; /* "\r\n" behind it, and one more to see that it is too long */
+    struct bytes header;
+    struct token_claim claim;
+    struct bytes kid;
+    enum signature signature;
+};
+
+/* The line's end is not the value's. */
+static int verify_from_stdin(struct verify *v)
+{
+    size_t len = fread(v->line, 1, sizeof(v->line), stdin);
+
+    if (ferror(stdin))
+        return cli_fail(CLI_REFUSED, "standard input cannot be read: %s", strerrordesc_np(errno));
+    if (len > 0 && v->line[len - 1] == '\n')
+        len--;
+    if (len > 0 && v->line[len - 1] == '\r')
+        len--;
+    v->header = (struct bytes){v->line, len};
+    return CLI_GO_ON;
+}
+
+/* Fills claim, kid and signature. */
+static int verify_check(struct verify *v)
+{
+    char why[512];
+    struct token_keys *keys = NULL;
+    int status = CLI_GO_ON;
+
+    if (v->keys_path != NULL) {
+        keys = token_keys_load(v->keys_path, why, sizeof(why));
+        if (keys == NULL)
+            return cli_fail(CLI_CONFIG, "%s", why);
+    }
+    if (!token_read(v->header, &v->claim, &v->kid))
+        status = cli_fail(CLI_REFUSED,
+                          "this is no fencing token; give the value of the Fencing-Token header exactly as "
+                          "the grant has it: 34;lease=\"orders:42\";mode=exclusive;...");
+    else if (keys == NULL)
+        v->signature = SIGNATURE_UNCHECKED;
+    else
+        v->signature = token_verify(keys, v->header, &v->claim) == TOKEN_GOOD ? SIGNATURE_GOOD
+                                                                              : SIGNATURE_BAD;
+    token_keys_free(keys);
+    return status;
+}
+
+static const char *const signature_names[] = {
+    [SIGNATURE_GOOD] = "good", [SIGNATURE_BAD] = "bad", [SIGNATURE_UNCHECKED] = "unchecked"};
+
+static void verify_print(const struct verify *v)
+{
+    const struct token_claim *claim = &v->claim;
+    const struct {
+        const char *name;
+        struct bytes text;
+        int64_t number; /* when text is NULL */
+    } fields[] = {
+        {"lease", claim->lease, 0},
+        {"store", claim->store, 0},
+        {"token", {NULL, 0}, claim->token.number},
+        {"epoch", {NULL, 0}, claim->token.epoch},
+        {"mode", bytes_of(token_mode_name(claim->mode)), 0},
+        {"hold", claim->hold, 0},
+        {"kid", v->kid, 0},
+        {"signature", bytes_of(signature_names[v->signature]), 0},
+    };
+    struct json_out out;
+
+    if (v->output == OUTPUT_JSON)
+        print_json_begin(&out);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        char digits[PRINT_NUMBER_SIZE];
+        struct bytes text = fields[i].text.at != NULL ? fields[i].text
+                                                      : print_number(digits, fields[i].number);
+
+        if (v->output != OUTPUT_JSON)
+            printf("%-9s  %.*s\n", fields[i].name, (int)text.len, text.at);
+        else if (fields[i].text.at != NULL)
+            json_text(&out, fields[i].name, text);
+        else
+            json_int(&out, fields[i].name, fields[i].number);
+    }
+    if (v->output == OUTPUT_JSON)
+        print_json_end(&out);
+}
+
+static int verify_end(const struct verify *v)
+{
+    verify_print(v);
+    if (v->signature == SIGNATURE_BAD)
+        return cli_fail(
+            problem_info(PROBLEM_BAD_SIGNATURE)->exit_status,
+            "THE SIGNATURE IS WRONG: the token was altered, or signed with a key that is not in %s; "
+            "do not believe what it says",
+            v->keys_path);
+    if (v->signature == SIGNATURE_UNCHECKED)
+        return cli_fail(CLI_OK,
+                        "THE SIGNATURE WAS NOT CHECKED: anyone can have written this; give --keys FILE to "
+                        "check it");
+    return CLI_OK;
+}
+
+int cli_verify(int argc, char **argv)
+{
+    struct verify v = {.output = OUTPUT_TEXT};
+    const struct option flags[] = {
+        FLAG_ENV("keys", "FILE", "the key file of the services; without it only the form is checked",
+                 &v.keys_path),
+        flag_output_object(&v.output),
+        {0},
+    };
+    const struct usage usage = {
+        "verify",
+        "TOKEN",
+        "  pawl verify \"$PAWL_FENCING_TOKEN\" --keys /etc/pawl/keys\n"
+        "  pawl verify - --keys /etc/pawl/keys < token.txt\n"
+        "  pawl verify \"$PAWL_FENCING_TOKEN\" -o json          # what it says, unchecked\n",
+        "Reads the value of a Fencing-Token header (-: from standard input) and checks its signature.\n"
+        "Exit status: 0 good, 1 no fencing token, 77 a bad signature, 78 the key file cannot be used.",
+        flags,
+        1,
+        1,
+        FLAGS_MIXED};
+    const char *arguments[ARGUMENTS_MAX + 1];
+    int status = flags_read(&usage, argc, argv, arguments, NULL);
+
+    if (status != CLI_GO_ON)
+        return status;
+    v.header = bytes_of(arguments[0]);
+    status = bytes_are(v.header, "-") ? verify_from_stdin(&v) : CLI_GO_ON;
+    if (status == CLI_GO_ON)
+        status = verify_check(&v);
+    return status == CLI_GO_ON ? verify_end(&v) : status;
+}

@@ -1,0 +1,781 @@
+/* verbs.c - the verbs that send one request and show the answer. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/verb.h"
+#include "shared/token/name.h"
+
+enum { BODY_MAX = 256 << 20, READ_AT_ONCE = 65536, PAGE_MAX = 1000, TOKEN_CHARS_MAX = 15, LIMIT_SIZE = 16 };
+
+/* -- flags */
+
+static void pick(const struct option *all, const char *names, struct option flags[FLAGS_MAX + 1])
+{
+    unsigned count = 0;
+
+    for (size_t len; *names != '\0'; names += len + (names[len] == ' ')) {
+        len = strcspn(names, " ");
+        for (const struct option *flag = all; flag->name != NULL; flag++) {
+            if (strlen(flag->name) == len && memcmp(flag->name, names, len) == 0) {
+                flags[count++] = *flag;
+            }
+        }
+    }
+}
+
+static void flags_make(const struct verb *verb, struct given *g, struct option flags[FLAGS_MAX + 1])
+{
+    struct option output = flag_output(&g->output, verb->outputs != NULL ? verb->outputs : "text|json|env");
+    const struct option all[] = {
+        flag_wait(&g->wait_ms, "wait in line so long at most (default: not at all)"),
+        flag_ttl(&g->ttl_ms),
+        FLAG_TEXT("mode", "exclusive|shared", "alone (default), or beside others that are shared", &g->mode),
+        FLAG_NUMBER("permits", "one of N: so many may hold it at once", &g->permits),
+        FLAG_MS("lock-delay", "DUR", "if the hold expires, nobody else gets it for so long",
+                &g->lock_delay_ms),
+        FLAG_MS("keep-place", "DUR", "keep the place in line so long when the connection breaks",
+                &g->keep_place_ms),
+        FLAG_TEXT("since", "ID", "begin behind this item (its id, as -o json tells it)", &g->since),
+        FLAG_MS("idle", "DUR", "connect anew when nothing has come for so long (default 45s)", &g->idle_ms),
+        FLAG_ENV("holder", "TEXT", "who you are, for people who look", &g->holder),
+        FLAG_TEXT("meta", "JSON", "an object that look and list show", &g->meta),
+        FLAG_TEXT("prefix", "P", "only names that begin with P", &g->prefix),
+        FLAG_TEXT("state", "held|waiting|delayed", "only leases in this state", &g->state),
+        FLAG_NUMBER("limit", "at most N of them", &g->limit),
+        FLAG_TEXT("reason", "TEXT", "why; it stands in the history", &g->reason),
+        FLAG_TEXT("expect-token", "N", "only the hold that has this token", &g->expect_token),
+        FLAG_TEXT("type", "TYPE", "its content type", &g->type),
+        FLAG_TEXT("if-match", "ETAG", "only if the resource is still at this version", &g->if_match),
+        FLAG_TEXT("if-none-match", "ETAG", "only if it is not at this version; \"*\": only if there is none",
+                  &g->if_none_match),
+        FLAG_TEXT("idempotency-key", "KEY", "makes it safe to send the same again", &g->idempotency_key),
+        FLAG_ON("fenced", "send the fencing token: refused when stale, and no older write lands after it",
+                &g->fenced),
+        FLAG_TEXT("id", "N", "close this one", &g->id),
+        FLAG_ON("all", "close all whose end nobody will tell (unknown, dead)", &g->all),
+        FLAG_TEXT("gateway", "ID", "it is dead: with --dead", &g->gateway),
+        FLAG_TEXT("incarnation", "ID", "only this process of it; else all but the one that is asked",
+                  &g->incarnation),
+        FLAG_ON("dead", "the gateway is dead", &g->dead),
+        FLAG_ON("settled", "and nothing that it had sent is still on its way", &g->settled),
+        FLAG_ON("force", "though its pulse is fresh; though it is being sent", &g->force),
+        FLAG_ON("yes", "do not ask", &g->yes),
+        FLAG_ENV("lease-id-file", "FILE", "where the lease_id is (else PAWL_LEASE_ID)", &g->lease_id_file),
+        FLAG_ENV("token-file", "FILE", "where the fencing token is (else PAWL_FENCING_TOKEN)",
+                 &g->token_file),
+        output,
+        flag_trace(&g->trace),
+        flag_lease_url(&g->lease_url),
+        flag_gateway_url(&g->gateway_url),
+        {0},
+    };
+
+    pick(all, verb->flags, flags);
+}
+
+int verb_read(struct call *call, int argc, char **argv)
+{
+    const struct verb *verb = call->verb;
+    struct option flags[FLAGS_MAX + 1] = {{0}};
+    struct usage usage = verb->usage;
+    const char *arguments[ARGUMENTS_MAX + 1];
+    int status;
+
+    flags_make(verb, &call->given, flags);
+    for (struct option *flag = flags; flag->name != NULL; flag++) {
+        flag->help = flag->kind == OPTION_CHOICE && verb->output_help != NULL ? verb->output_help
+                                                                              : flag->help;
+    }
+    usage.flags = flags;
+    status = flags_read(&usage, argc, argv, arguments, NULL);
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    call->name = arguments[0];
+    call->file = arguments[1];
+    call->ask = (struct ask){.what = usage.name,
+                             .wants = verb->asks.wants,
+                             .needs = verb->asks.needs,
+                             .lease_id = call->secret,
+                             .repeat = verb->repeat,
+                             .output = call->given.output,
+                             .trace = call->given.trace,
+                             .request = {.method = verb->asks.method, .url = verb->asks.path}};
+    return verb->check != NULL ? verb->check(call) : CLI_GO_ON;
+}
+
+/* -- the request */
+
+static int address(struct call *call)
+{
+    const struct given *g = &call->given;
+    const char *path = call->ask.request.url;
+
+    switch (call->verb->asks.of) {
+    case OF_A_LEASE: return ask_lease_deed(&call->ask, g->lease_url, call->name, path);
+    case OF_LEASES: return ask_service(&call->ask, ASK_LEASE_SERVICE, g->lease_url, path);
+    case OF_A_RESOURCE: return ask_resource(&call->ask, g->gateway_url, call->name);
+    case OF_THE_GATEWAY: return ask_service(&call->ask, ASK_GATEWAY, g->gateway_url, path);
+    case OF_ITS_OWN: break;
+    }
+    return CLI_GO_ON;
+}
+
+/* Whether a verb takes a flag, whose name is no part of another's. */
+static bool takes(const struct call *call, const char *flag)
+{
+    return strstr(call->verb->flags, flag) != NULL;
+}
+
+/* What goes into headers, and what proves the hold. */
+static int headers(struct call *call)
+{
+    const struct given *g = &call->given;
+    bool token = takes(call, "token-file") && (g->fenced || !takes(call, "fenced"));
+    int status = CLI_GO_ON;
+
+    if (g->idempotency_key != NULL && !name_is_idempotency_key(bytes_of(g->idempotency_key))) {
+        return cli_fail(CLI_USAGE, "--idempotency-key takes 1 to 128 visible ASCII characters");
+    }
+    if (flags_check_line("--type", g->type) != CLI_GO_ON ||
+        flags_check_line("--if-match", g->if_match) != CLI_GO_ON ||
+        flags_check_line("--if-none-match", g->if_none_match) != CLI_GO_ON) {
+        return CLI_USAGE;
+    }
+    if (takes(call, "lease-id-file")) {
+        status = secret_lease_id(g->lease_id_file, call->secret);
+    } else if (token) {
+        status = secret_token(g->token_file, call->secret);
+    }
+    ask_header(&call->ask, token ? "Fencing-Token" : "Lease-Id", bytes_of(call->secret));
+    ask_header(&call->ask, "Content-Type", bytes_of(g->type));
+    ask_header(&call->ask, "If-Match", bytes_of(g->if_match));
+    ask_header(&call->ask, "If-None-Match", bytes_of(g->if_none_match));
+    ask_header(&call->ask, "Idempotency-Key", bytes_of(g->idempotency_key));
+    return status;
+}
+
+void verb_text(struct json_out *body, const char *name, const char *text)
+{
+    if (text != NULL) {
+        json_text(body, name, bytes_of(text));
+    }
+}
+
+void verb_number(struct json_out *body, const char *name, uint64_t number)
+{
+    if (number > 0) {
+        json_int(body, name, (int64_t)number);
+    }
+}
+
+/* The body as JSON. */
+static void body_begin(struct call *call)
+{
+    json_out_reset(&call->body);
+    json_object(&call->body, NULL);
+}
+
+static void body_end(struct call *call)
+{
+    json_object_end(&call->body);
+    call->ask.request.body = json_out_bytes(&call->body);
+    ask_header(&call->ask, "Content-Type", BYTES("application/json"));
+}
+
+static int send_and_show(struct call *call)
+{
+    int status = ask_send(&call->ask);
+
+    if (status != CLI_GO_ON) {
+        if (call->verb->advise != NULL) {
+            call->verb->advise(call);
+        }
+        return status;
+    }
+    if (call->given.output == OUTPUT_JSON && call->ask.json != NULL &&
+        call->verb->asks.wants != ASK_WRITTEN) {
+        puts(call->ask.answer.body);
+    } else if (call->verb->show != NULL) {
+        call->verb->show(call);
+    }
+    return CLI_OK;
+}
+
+/* -- lists, page after page until there is no next cursor */
+
+static int page_ask(struct call *call, int (*address_of)(struct call *call))
+{
+    const struct given *g = &call->given;
+    size_t left = g->limit > 0 ? g->limit - call->shown : PAGE_MAX;
+    char limit[LIMIT_SIZE];
+    int status = address_of(call);
+
+    if (status == CLI_GO_ON && strstr(call->ask.needs, "next_cursor") != NULL) {
+        snprintf(limit, sizeof(limit), "%zu", left < PAGE_MAX ? left : (size_t)PAGE_MAX);
+        ask_query(&call->ask, "limit", bytes_of(limit));
+        ask_query(&call->ask, "prefix", bytes_of(g->prefix));
+        ask_query(&call->ask, "state", bytes_of(g->state));
+        ask_query(&call->ask, "cursor", bytes_of(call->cursor));
+    }
+    return status == CLI_GO_ON ? ask_send(&call->ask) : status;
+}
+
+static char *cursor_of(struct bytes text)
+{
+    char *cursor = cli_alloc(text.len + 1);
+
+    snprintf(cursor, text.len + 1, "%.*s", (int)text.len, text.at);
+    return cursor;
+}
+
+static void page_show(struct call *call, const struct show_column *columns)
+{
+    const struct json *json = call->ask.json;
+    struct bytes next = ask_text(json, "next_cursor");
+    enum json_found found;
+    size_t count = json_list_count(json, "items", &found);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct json *item = json_list_object(json, "items", i);
+
+        if (item != NULL && call->given.output == OUTPUT_ENV) {
+            show_env_line(columns, item);
+        } else if (item != NULL && call->given.output == OUTPUT_TEXT) {
+            show_row(&call->table, columns, item);
+        }
+    }
+    if (call->given.output == OUTPUT_JSON) {
+        puts(call->ask.answer.body);
+    }
+    call->shown += count;
+    free(call->cursor);
+    call->cursor = next.len > 0 ? cursor_of(next) : NULL;
+}
+
+/* A cursor that comes again is met, however long the circle (R. P. Brent, 1980): it is compared with one of
+ * before, which is replaced after 1, 2, 4, 8, ... pages. */
+static int page_goes_on(struct call *call)
+{
+    if (call->cursor == NULL) {
+        return CLI_GO_ON;
+    }
+    if (call->before != NULL && strcmp(call->cursor, call->before) == 0) {
+        return cli_fail(CLI_BUG, "%s: the service gave a cursor twice: the list would never end",
+                        call->ask.what);
+    }
+    call->pages++;
+    if ((call->pages & (call->pages - 1)) == 0) {
+        free(call->before);
+        call->before = cursor_of(bytes_of(call->cursor));
+    }
+    return CLI_GO_ON;
+}
+
+int verb_list(struct call *call, const struct show_column *columns, int (*address_of)(struct call *call))
+{
+    const struct ask fresh = call->ask;
+    int status;
+
+    show_head(&call->table, columns);
+    do {
+        ask_done(&call->ask);
+        call->ask = fresh;
+        status = page_ask(call, address_of);
+        if (status == CLI_GO_ON) {
+            page_show(call, columns);
+            status = page_goes_on(call);
+        }
+    } while (status == CLI_GO_ON && call->cursor != NULL &&
+             (call->given.limit == 0 || call->shown < call->given.limit));
+    return status;
+}
+
+static int list(struct call *call)
+{
+    int status = verb_list(call, call->verb->columns, address);
+
+    if (call->given.output == OUTPUT_TEXT && (status == CLI_GO_ON || call->shown > 0)) {
+        print_table_end(&call->table);
+    }
+    return status == CLI_GO_ON ? CLI_OK : status;
+}
+
+/* -- renew, release, get */
+
+static int renew_load(struct call *call)
+{
+    if (call->given.ttl_ms > 0) {
+        body_begin(call);
+        verb_number(&call->body, "ttl_ms", call->given.ttl_ms);
+        body_end(call);
+    } else {
+        call->ask.request.body = BYTES("");
+    }
+    return CLI_GO_ON;
+}
+
+static void renew_show(const struct call *call)
+{
+    if (call->given.output == OUTPUT_ENV) {
+        show_grant_env(call->ask.json, SHOW_GRANT_RENEWED);
+    } else {
+        show_grant_text(call->ask.json, SHOW_GRANT_RENEWED);
+    }
+}
+
+/* 204: it is free; 200: so many acquires of this hold are still to be released. */
+static void release_show(const struct call *call)
+{
+    const struct json *json = call->ask.json;
+
+    if (call->given.output == OUTPUT_ENV && json == NULL) {
+        puts("unset PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN PAWL_LEASE_ID");
+    } else if (call->given.output == OUTPUT_TEXT && json != NULL) {
+        printf("%s released once; %" PRId64 " more to go\n", call->name, ask_int(json, "holds"));
+    } else if (call->given.output == OUTPUT_TEXT) {
+        printf("%s released\n", call->name);
+    }
+}
+
+/* Not PAWL_...: that would speak to the next command. Of several holders the first. */
+static const struct show_column get_columns[] = {
+    {NULL, "LEASE", "lease", SHOW_TEXT},
+    {NULL, "LEASE_STATE", "state", SHOW_TEXT},
+    {NULL, "LEASE_TOKEN", "token", SHOW_NUMBER},
+    {NULL, "LEASE_WAITING", "waiting", SHOW_NUMBER},
+    {NULL, "LEASE_HOLDER", "holders.holder", SHOW_TEXT},
+    {NULL, "LEASE_EXPIRES_IN_MS", "holders.expires_in_ms", SHOW_NUMBER},
+    {0},
+};
+
+static void get_show(const struct call *call)
+{
+    if (call->given.output == OUTPUT_ENV) {
+        show_env(get_columns, call->ask.json);
+    } else {
+        show_look(stdout, call->ask.json);
+    }
+}
+
+static const struct show_column ls_columns[] = {
+    {"LEASE", "LEASE", "lease", SHOW_TEXT},
+    {"STATE", "LEASE_STATE", "state", SHOW_TEXT},
+    {"TOKEN", "LEASE_TOKEN", "token", SHOW_NUMBER},
+    {"HOLDER", "LEASE_HOLDER", "holders.holder", SHOW_TEXT_OR_DASH},
+    {"HELD FOR", NULL, "holders.held_for_ms", SHOW_DURATION},
+    {"LEFT", "LEASE_EXPIRES_IN_MS", "holders.expires_in_ms", SHOW_DURATION},
+    {0},
+};
+
+/* -- force-release */
+
+static int force_check(struct call *call)
+{
+    const struct given *g = &call->given;
+    const char *digits = g->expect_token;
+
+    if (g->reason != NULL && !name_is_reason(bytes_of(g->reason))) {
+        return cli_fail(CLI_USAGE, "--reason takes 1 to 256 bytes of printable UTF-8");
+    }
+    call->token = digits != NULL ? strtoll(digits, NULL, 10) : 0;
+    if (digits != NULL && (strspn(digits, "0123456789") != strlen(digits) ||
+                           strlen(digits) > TOKEN_CHARS_MAX || call->token == 0)) {
+        return cli_fail(CLI_USAGE, "--expect-token takes a token: a whole number from 1");
+    }
+    return g->yes || isatty(STDIN_FILENO)
+               ? CLI_GO_ON
+               : cli_fail(CLI_USAGE, "somebody loses the lease by this: say --yes, or do it on a terminal");
+}
+
+/* Who is shown is who is meant: not one who comes while the name is being typed. */
+static int force_before(struct call *call)
+{
+    struct ask look = {.what = call->ask.what,
+                       .wants = ASK_JSON,
+                       .needs = "lease state token holders waiting",
+                       .output = call->given.output,
+                       .trace = call->given.trace,
+                       .request.method = "GET"};
+    enum json_found found;
+    int status;
+
+    if (call->given.yes) {
+        return CLI_GO_ON;
+    }
+    status = ask_lease(&look, call->given.lease_url, call->name);
+    if (status == CLI_GO_ON) {
+        status = ask_send(&look);
+    }
+    if (status == CLI_GO_ON) {
+        show_look(stderr, look.json);
+        if (call->token == 0 && json_list_count(look.json, "holders", &found) == 1) {
+            call->token = ask_int(json_list_object(look.json, "holders", 0), "token");
+        }
+        fprintf(stderr, "Its holder is told only when it asks; until then it may go on working.\n");
+        status = cli_confirm(call->name);
+    }
+    ask_done(&look);
+    return status;
+}
+
+static int force_load(struct call *call)
+{
+    body_begin(call);
+    verb_text(&call->body, "reason", call->given.reason);
+    verb_number(&call->body, "expect_token", (uint64_t)call->token);
+    body_end(call);
+    return CLI_GO_ON;
+}
+
+static void force_show(const struct call *call)
+{
+    int64_t token = ask_int(call->ask.json, "released_token");
+    char text[PRINT_NUMBER_SIZE];
+
+    if (call->given.output == OUTPUT_ENV) {
+        print_env("LEASE_RELEASED_TOKEN", print_number(text, token));
+    } else if (token == 0) {
+        printf("%s: nobody held it\n", call->name);
+    } else {
+        printf("%s: the hold with token %" PRId64 " has ended\n", call->name, token);
+    }
+}
+
+/* -- put, cat, rm */
+
+static int load_all(struct call *call, FILE *in, const char *name)
+{
+    size_t size = READ_AT_ONCE, len = 0, got;
+
+    call->content = cli_alloc(size);
+    while ((got = fread(call->content + len, 1, size - len, in)) > 0) {
+        len += got;
+        if (len > BODY_MAX) {
+            return cli_fail(CLI_USAGE, "%s is longer than 256 MiB, which no gateway takes", name);
+        }
+        if (len == size) {
+            size *= 2;
+            call->content = cli_realloc(call->content, size);
+        }
+    }
+    call->ask.request.body = (struct bytes){call->content, len};
+    return ferror(in) ? cli_fail(CLI_REFUSED, "%s cannot be read: %s", name, strerror(errno)) : CLI_GO_ON;
+}
+
+static int put_load(struct call *call)
+{
+    bool standard = call->file == NULL || strcmp(call->file, "-") == 0;
+    FILE *in = standard ? stdin : fopen(call->file, "rbe");
+    int status;
+
+    call->ask.body_from = call->file != NULL ? call->file : "-";
+    if (in == NULL) {
+        return cli_fail(CLI_REFUSED, "%s cannot be read: %s", call->file, strerror(errno));
+    }
+    status = load_all(call, in, standard ? "standard input" : call->file);
+    if (!standard) {
+        fclose(in);
+    }
+    return status;
+}
+
+static void put_show(const struct call *call)
+{
+    bool created = call->ask.answer.status == 201;
+    struct bytes key = bytes_of(call->name), etag = bytes_of(call->ask.answer.etag);
+    struct json_out out;
+
+    if (call->given.output == OUTPUT_TEXT) {
+        print_safe(stdout, key);
+        printf(" %s, ETag ", created ? "created" : "written");
+        print_safe(stdout, etag);
+        putchar('\n');
+    } else if (call->given.output == OUTPUT_ENV) {
+        print_env("RESOURCE_KEY", key);
+        print_env("RESOURCE_ETAG", etag);
+    } else {
+        print_json_begin(&out);
+        json_text(&out, "key", key);
+        json_bool(&out, "created", created);
+        json_text(&out, "etag", etag);
+        print_json_end(&out);
+    }
+}
+
+static int cat_check(struct call *call)
+{
+    call->ask.request.sink = stdout;
+    call->ask.request.sink_needs.name = "Fencing-Mark";
+    return CLI_GO_ON;
+}
+
+static void rm_show(const struct call *call)
+{
+    print_safe(stdout, bytes_of(call->name));
+    puts(" deleted");
+}
+
+/* -- routes */
+
+static int routes_check(struct call *call)
+{
+    static const char *const words[] = {"show", "adopt", NULL};
+    const char *word = call->name;
+
+    call->name = NULL;
+    if (word == NULL || strcmp(word, "show") == 0) {
+        return CLI_GO_ON;
+    }
+    if (strcmp(word, "adopt") == 0) {
+        call->ask.what = "routes adopt";
+        call->ask.needs = "hash before";
+        call->ask.request.method = "POST";
+        call->ask.request.url = "/v1/routes/adopt";
+        return CLI_GO_ON;
+    }
+    return command_unknown("routes ", word, words);
+}
+
+static const struct show_column routes_columns[] = {
+    {"HASH", NULL, "hash", SHOW_TEXT}, {"ROUTES", NULL, "routes", SHOW_NUMBER}, {0}};
+
+static void routes_show(const struct call *call)
+{
+    struct bytes hash = ask_text(call->ask.json, "hash"), before = ask_text(call->ask.json, "before");
+    struct print_table table = {0};
+
+    if (strcmp(call->ask.request.method, "GET") == 0) {
+        show_head(&table, routes_columns);
+        show_row(&table, routes_columns, call->ask.json);
+        print_table_end(&table);
+        return;
+    }
+    print_safe(stdout, hash);
+    if (bytes_equal(hash, before)) {
+        puts(" is served already; nothing was changed");
+        return;
+    }
+    puts(" is served from now on");
+    if (before.len > 0) {
+        cli_hint("Gateways with other routes answer 503 routes-differ until they have this file.");
+    }
+}
+
+/* The refusal says how many there are; this, where to look. */
+static void routes_advise(const struct call *call)
+{
+    if (ask_is_problem(&call->ask, "intents-open")) {
+        cli_hint(
+            "pawl resolve LEASE shows what is open for a lease, and of which gateway. What is being sent "
+            "ends by itself, a grace too.");
+        cli_hint(
+            "For the rest look at the upstream, then: pawl resolve LEASE --all. A gateway that never comes "
+            "back: pawl resolve --gateway ID --dead.");
+    }
+}
+
+/* -- the table */
+
+static const struct verb verbs[] = {
+    {{"renew", "NAME",
+      "  pawl renew orders:42                   # PAWL_LEASE_ID says which hold; the ttl of before\n"
+      "  pawl renew orders:42 --ttl 1h --lease-id-file /run/me/orders:42\n",
+      "Holds the lease NAME for its ttl from now, longer or shorter. Exit status 76: the hold is lost.",
+      .arguments_min = 1, .arguments_max = 1},
+     "ttl lease-id-file output trace lease-url",
+     {OF_A_LEASE, "PUT", "", ASK_GRANT, NULL},
+     .repeat = ASK_TWICE,
+     .load = renew_load,
+     .show = renew_show},
+    {{"release", "NAME",
+      "  pawl release orders:42                 # PAWL_LEASE_ID says which hold\n"
+      "  pawl release orders:42 --lease-id-file /run/me/orders:42\n"
+      "  eval \"$(pawl release orders:42 -o env)\"   # and the variables are gone\n",
+      "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was lost before.",
+      .arguments_min = 1, .arguments_max = 1},
+     "lease-id-file output trace lease-url",
+     {OF_A_LEASE, "DELETE", "", ASK_RELEASED, NULL},
+     .show = release_show},
+    {{"get", "NAME",
+      "  pawl get orders:42\n"
+      "  pawl get orders:42 -o json | jq -r .state\n"
+      "  eval \"$(pawl get orders:42 -o env)\"; echo \"$LEASE_HOLDER\"\n",
+      "Shows whether the lease NAME is held, by whom and for how long yet. A lease that nobody has ever\n"
+      "taken is free.",
+      .arguments_min = 1, .arguments_max = 1},
+     "output trace lease-url",
+     {OF_A_LEASE, "GET", "", ASK_JSON, "lease state token holders waiting"},
+     .show = get_show},
+    {{"ls", "",
+      "  pawl ls\n"
+      "  pawl ls --prefix orders: --limit 20\n"
+      "  pawl ls -o json | jq -r '.items[].lease'\n"
+      "  pawl ls -o env | while read -r line; do eval \"$line\"; echo \"$LEASE: $LEASE_HOLDER\"; done\n",
+      "Lists the leases that are held. On a terminal as a table; otherwise a line for each, tabs between "
+      "the\n"
+      "columns; with -o json the service's pages, a line for each; with -o env a line for each lease, for\n"
+      "eval.",
+      .arguments_max = 0},
+     "prefix state limit output trace lease-url",
+     {OF_LEASES, "GET", "/v1/leases", ASK_JSON, "items next_cursor"},
+     .columns = ls_columns},
+    {{"history", "NAME",
+      "  pawl history orders:42\n"
+      "  pawl history orders:42 -o json | jq -r '.items[] | select(.type == \"forced\") | .reason'\n",
+      "Shows who held the lease NAME, how each hold ended, and what was refused; the oldest comes first.\n"
+      "It is kept for a while (--remember of pawl-lease, 10 minutes) after the last hold has ended.\n"
+      "Times are the store's.\n\n"
+      "  granted         a hold began\n"
+      "  released        its holder gave it back\n"
+      "  expired         it was not renewed in time\n"
+      "  session         its session ended, or was lost\n"
+      "  forced          somebody ended it with pawl force-release, for this reason\n"
+      "  store-restarted the store may have lost something, so every hold ended\n"
+      "  returned        its waiter had gone before it heard of the grant\n"
+      "  refused         somebody was refused, for this reason",
+      .arguments_min = 1, .arguments_max = 1},
+     "output trace lease-url",
+     {OF_A_LEASE, "GET", "/history", ASK_JSON, "items"},
+     .columns = show_event},
+    {{"force-release", "NAME",
+      "  pawl force-release orders:42 --reason 'host3 is gone'\n"
+      "  pawl force-release orders:42 --reason 'host3 is gone' --expect-token 34 --yes\n",
+      "Ends every hold of the lease NAME, or the one that has --expect-token. Whoever held it is told\n"
+      "at the next renewal, its token is stale at once, and who waits is served. On a terminal it\n"
+      "shows who would lose it, asks for the name once more, and then means that very hold. In a script\n"
+      "say --yes. Exit status 1: nobody holds it with that token, or this was not confirmed.",
+      .arguments_min = 1, .arguments_max = 1},
+     "reason expect-token yes output trace lease-url",
+     {OF_A_LEASE, "POST", "/force-release", ASK_JSON, "released_token"},
+     .check = force_check,
+     .before = force_before,
+     .load = force_load,
+     .show = force_show},
+    {{"put", "KEY [FILE]",
+      "  echo packed | pawl put orders:42        # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n"
+      "  pawl put orders:42/invoice.pdf invoice.pdf --type application/pdf\n"
+      "  pawl put orders:42 new.json --if-match '\"Zk3v9a1BQ2x8Lm0p\"'\n",
+      "Writes the resource KEY from FILE or from standard input. The lease whose name the key begins with\n"
+      "guards it: only its present holder gets through. Exit status 76: you are not, any more.",
+      .arguments_min = 1, .arguments_max = 2},
+     "type if-match if-none-match idempotency-key token-file output trace gateway-url",
+     {OF_A_RESOURCE, "PUT", NULL, ASK_WRITTEN, NULL},
+     .output_help = "what is told of it: json: one object; env: for eval in a shell",
+     .load = put_load,
+     .show = put_show},
+    {{"cat", "KEY",
+      "  pawl cat orders:42\n"
+      "  pawl cat orders:42/invoice.pdf >invoice.pdf\n"
+      "  pawl cat orders:42 --fenced              # PAWL_FENCING_TOKEN proves the hold\n",
+      "Writes the resource KEY to standard output. Exit status 1: there is none.", .arguments_min = 1,
+      .arguments_max = 1},
+     "fenced token-file trace gateway-url",
+     {OF_A_RESOURCE, "GET", NULL, ASK_CONTENT, NULL},
+     .check = cat_check},
+    {{"rm", "KEY",
+      "  pawl rm orders:42/invoice.pdf            # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n",
+      "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more.",
+      .arguments_min = 1, .arguments_max = 1},
+     "if-match idempotency-key token-file trace gateway-url",
+     {OF_A_RESOURCE, "DELETE", NULL, ASK_DELETED, NULL},
+     .show = rm_show},
+    {{"routes", "[show|adopt]",
+      "  pawl routes                                        # the hash of this gateway's routes\n"
+      "  pawl --gateway-url http://10.0.0.7:8701 routes     # and of another's\n"
+      "  pawl routes adopt                                  # all are to serve this gateway's\n",
+      "All gateways on a store serve the same route table: one that has another answers 503\n"
+      "routes-differ. To change it, give all of them the new file (they read it again on SIGHUP), then\n"
+      "adopt it at one of them. That is refused while writes are open that went by the table of\n"
+      "before: by other routes another lease may guard what they go to.\n"
+      "\n"
+      "Exit status 1: this gateway has no routes, or writes are open.",
+      .arguments_max = 1},
+     "output trace gateway-url",
+     {OF_THE_GATEWAY, "GET", "/v1/routes", ASK_JSON, "hash routes"},
+     .outputs = "text|json",
+     .check = routes_check,
+     .show = routes_show,
+     .advise = routes_advise},
+    {{"resolve", "[LEASE]",
+      "  pawl resolve                           # what is open, of all leases, and who is in doubt\n"
+      "  pawl resolve orders:42                 # of this one, and what to look for at the upstream\n"
+      "  pawl resolve orders:42 --id 17         # I have looked: that one has ended\n"
+      "  pawl resolve orders:42 --id 17 --force # and its gateway shall give it up, if it is being sent\n"
+      "  pawl resolve orders:42 --all\n"
+      "  pawl resolve --gateway M3mb3rIdOf16Char --dead\n",
+      "Shows the writes that were sent on for LEASE, or for any, and have no known end: newer ones get\n"
+      "503 in-doubt meanwhile; without LEASE also the gateways that may have sent what the store has\n"
+      "lost. With --id or --all they are closed by your word. Look at the upstream first: it\n"
+      "got each with the Pawl-Request-Id GATEWAY-INCARNATION-REQUEST. One that has not been applied\n"
+      "yet, and still is on its way, lands after newer ones when you are wrong.\n"
+      "\n"
+      "  queued   waits for its turn; nothing was sent. Closed by --id it is not sent\n"
+      "  sending  its gateway may yet tell its end; closed only with --id N --force, which makes that\n"
+      "           gateway close the connection first, or when it is dead\n"
+      "  unknown  its gateway will not learn the end\n"
+      "  dead     its gateway is known to be dead; the grace of a route that has one counts from then\n"
+      "\n"
+      "With --gateway: that gateway is dead, and never comes back. Do not say so of one that only\n"
+      "stands still. What it was sending is dead then, and still waited for; with --settled nobody waits\n"
+      "any more for what the store may have lost of it: say so when nothing that it had sent can still\n"
+      "arrive. One whose last pulse came within 10 s is refused: stop it, or --force.\n"
+      "\n"
+      "Exit status 1: there is no such intent or gateway, it is being sent, or lives, or this was not\n"
+      "confirmed.",
+      .arguments_max = 1},
+     "id all gateway incarnation dead settled force yes output trace gateway-url",
+     {OF_ITS_OWN, "GET", NULL, ASK_JSON, NULL},
+     .outputs = "text|json",
+     .check = resolve_check,
+     .before = resolve_all},
+};
+
+static int run(struct call *call, int argc, char **argv)
+{
+    const struct verb *verb = call->verb;
+    int status = verb_read(call, argc, argv);
+
+    if (status == CLI_GO_ON && verb->columns != NULL) {
+        return list(call);
+    }
+    if (status == CLI_GO_ON) {
+        status = address(call);
+    }
+    if (status == CLI_GO_ON) {
+        status = headers(call);
+    }
+    if (status == CLI_GO_ON && verb->before != NULL) {
+        status = verb->before(call);
+    }
+    if (status == CLI_GO_ON && verb->load != NULL) {
+        status = verb->load(call);
+    }
+    return status == CLI_GO_ON ? send_and_show(call) : status;
+}
+
+void verb_done(struct call *call)
+{
+    ask_done(&call->ask);
+    json_out_done(&call->body);
+    free(call->content);
+    free(call->cursor);
+    free(call->before);
+}
+
+int cli_verb(int argc, char **argv)
+{
+    struct call call = {.verb = verbs};
+    int status;
+
+    while (strcmp(call.verb->usage.name, argv[0]) != 0) {
+        call.verb++; /* main.c calls this for what stands in the table */
+    }
+    json_out_init(&call.body);
+    status = run(&call, argc, argv);
+    verb_done(&call);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* forward.h - a request that a route matches: checked, then forwarded, then its end is known or is not.
+ *
+ *   NEW      --a read that is not fenced-->              SENDING
+ *   NEW      --a write of a route with if_match-->       LOOKING    which version is there?
+ *   NEW      --any other, with a token-->                ASKING     intent_admit.lua, _check.lua, _read.lua
+ *   NEW      --refused-->                                DONE       4xx
+ *   NEW      --its body is long, and not to be streamed-->  TAKING  into a file
+ *   TAKING   --whole; then as from NEW-->                SENDING
+ *   TAKING   --the same-->                               LOOKING
+ *   TAKING   --the same-->                               ASKING
+ *   TAKING   --too long, too slow, no room, the client has gone-->  DONE  413, 408, 503; nothing was sent
+ *   LOOKING  --the version is known-->                   ASKING
+ *   LOOKING  --none is told, or another is meant-->      DONE       502, 412
+ *   ASKING   --"sending", "accepted"-->                  SENDING    upstream_begin()
+ *   ASKING   --"missing": not by the open intent-->      ASKING     intent_admit.lua (sticky.h)
+ *   ASKING   --"queued", "wait"-->                       QUEUED
+ *   ASKING   --refused, in doubt, not sent, unknown-->   DONE       4xx, 503
+ *   QUEUED   --something was closed, or a while-->       ASKING     intent_promote.lua or intent_read.lua
+ *   QUEUED   --what is older may have been applied-->    PROBING    the route's probe
+ *   QUEUED   --its time is up, or an end is in doubt-->  DONE       503 in-doubt
+ *   PROBING  --answered, however-->                      ASKING
+ *   SENDING  --the head of the answer-->                 TELLING
+ *   SENDING  --timeout_ms passed-->                      LATE       504, the exchange goes on
+ *   SENDING  --nothing was sent, or its end is unknown-->  DONE     502, 504
+ *   TELLING  --412: somebody's version came between-->   LOOKING    again, at most LOOKS_MAX times
+ *   TELLING  --whole, or broken off-->                   DONE       the upstream's answer; 504, or it is cut
+ *   TELLING  --timeout_ms, or the client has gone-->     LATE
+ *   LATE     --ended, or timeout_ms passed once more-->  DONE       the connection is closed
+ *
+ * In the store an intent is, seen from here: asked for (ASKING); queued (QUEUED, PROBING); sending, and
+ * nothing has left (SENDING, before upstream_has_sent()); sending (SENDING, TELLING, LATE); to be closed
+ * (DONE, in the closer's line); closed.
+ *
+ * An admission whose end nobody knows (504 of the store) is answered 503: nothing is ever sent then, and what
+ * may have been recorded is taken back. */
+#ifndef PAWL_GATEWAY_FORWARD_H
+#define PAWL_GATEWAY_FORWARD_H
+
+#include "gateway/gate.h"
+#include "gateway/intent/intents.h"
+#include "gateway/route/route.h"
+#include "gateway/upstream/upstream.h"
+#include "gateway/worker.h"
+#include "shared/loop/alarm.h"
+
+enum forward_state {
+    FORWARD_NEW,
+    FORWARD_TAKING,
+    FORWARD_LOOKING,
+    FORWARD_ASKING,
+    FORWARD_QUEUED,
+    FORWARD_PROBING,
+    FORWARD_SENDING,
+    FORWARD_TELLING,
+    FORWARD_LATE,
+    FORWARD_DONE,
+    FORWARD_STATES
+};
+
+bool forward_allows(enum forward_state from, enum forward_state to);
+
+enum step forward_start(struct http_request *req);
+/* Whether forward_start() refuses it by its head, without the store: no route, or a token that is missing,
+ * malformed, forged or another lease's. */
+bool forward_refuses(struct http_request *req);
+
+/* The process is to end: to be called again and again. Who is queued is sent away (503 draining), late
+ * answers are not waited for any more, and at last no answer is. */
+void forward_drain(struct gateway_worker *own);
+
+#endif

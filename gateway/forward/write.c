@@ -1,0 +1,345 @@
+/* write.c - a request that a route matches: the request itself, and the states of its way.
+ *
+ *   forward_start   which route, is it a write, the token    400 | 403 | 404 | 405 | 413 | 428, or go on
+ *   forward_admit   a long body has been taken whole
+ *   ...             body.c, look.c, store.c, send.c
+ *   forward_over    the end of all of them */
+#include "gateway/forward/forward.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "gateway/forward/forward_internal.h"
+#include "shared/text/memory.h"
+
+/* DRAIN_MS: a process that ends has 5 s, and the intents are to be closed in the last of them. */
+enum { SPARES_MAX = 256, DRAIN_MS = 3500 };
+
+static enum step forward_route(struct forward *f);
+static enum step forward_begin(struct forward *f);
+
+bool forward_allows(enum forward_state from, enum forward_state to)
+{
+    static const bool arrows[FORWARD_STATES][FORWARD_STATES] = {
+        [FORWARD_NEW] = {[FORWARD_SENDING] = true,
+                         [FORWARD_LOOKING] = true,
+                         [FORWARD_ASKING] = true,
+                         [FORWARD_TAKING] = true,
+                         [FORWARD_DONE] = true},
+        [FORWARD_TAKING] = {[FORWARD_SENDING] = true,
+                            [FORWARD_LOOKING] = true,
+                            [FORWARD_ASKING] = true,
+                            [FORWARD_DONE] = true},
+        [FORWARD_LOOKING] = {[FORWARD_ASKING] = true, [FORWARD_DONE] = true},
+        [FORWARD_ASKING] = {[FORWARD_ASKING] = true,
+                            [FORWARD_SENDING] = true,
+                            [FORWARD_QUEUED] = true,
+                            [FORWARD_DONE] = true},
+        [FORWARD_QUEUED] = {[FORWARD_ASKING] = true, [FORWARD_PROBING] = true, [FORWARD_DONE] = true},
+        [FORWARD_PROBING] = {[FORWARD_ASKING] = true},
+        [FORWARD_SENDING] = {[FORWARD_TELLING] = true, [FORWARD_LATE] = true, [FORWARD_DONE] = true},
+        [FORWARD_TELLING] = {[FORWARD_LATE] = true, [FORWARD_LOOKING] = true, [FORWARD_DONE] = true},
+        [FORWARD_LATE] = {[FORWARD_DONE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+static void queue_leave(struct forward *f)
+{
+    if (f->at != NULL) {
+        *f->at = f->next;
+        if (f->next != NULL) {
+            f->next->at = f->at;
+        }
+        f->at = NULL;
+        f->next = NULL;
+    }
+}
+
+static void queue_join(struct forward *f)
+{
+    f->at = &f->own->waiting;
+    f->next = f->own->waiting;
+    if (f->next != NULL) {
+        f->next->at = &f->next;
+    }
+    f->own->waiting = f;
+}
+
+void forward_enter(struct forward *f, enum forward_state next)
+{
+    assert(forward_allows(f->state, next));
+    if (f->state == FORWARD_QUEUED) {
+        queue_leave(f);
+    }
+    f->state = next;
+    alarm_clear(f->own->clock, &f->alarm);
+    if (next == FORWARD_QUEUED) {
+        queue_join(f);
+    }
+}
+
+void forward_alarm(struct forward *f, uint64_t in_ms)
+{
+    alarm_set(f->own->clock, &f->alarm, loop_now_ms() + in_ms);
+}
+
+/* -- the struct */
+
+static struct forward *forward_take(struct gateway_worker *own)
+{
+    struct forward *f = own->spare;
+
+    if (f != NULL) {
+        own->spare = f->next;
+        own->spares--;
+    } else {
+        f = must_have(malloc(sizeof(*f)));
+    }
+    memset(f, 0, offsetof(struct forward, match)); /* the rest is filled before it is read */
+    own->forwards++;
+    f->own = own;
+    f->body_fd = -1;
+    f->live_at = &own->live;
+    f->live_next = own->live;
+    if (f->live_next != NULL) {
+        f->live_next->live_at = &f->live_next;
+    }
+    own->live = f;
+    return f;
+}
+
+static void forward_free(struct forward *f)
+{
+    struct gateway_worker *own = f->own;
+
+    forward_body_drop(f);
+    table_use_drop(own, f->use);
+    own->forwards--;
+    *f->live_at = f->live_next;
+    if (f->live_next != NULL) {
+        f->live_next->live_at = f->live_at;
+    }
+    if (own->spares == SPARES_MAX) {
+        free(f);
+        return;
+    }
+    f->next = own->spare;
+    own->spare = f;
+    own->spares++;
+}
+
+enum step forward_over(struct forward *f, enum step step)
+{
+    assert(f->intent == NULL && f->sticky == NULL && f->queued_len == 0);
+    forward_enter(f, FORWARD_DONE);
+    forward_free(f);
+    return step;
+}
+
+const char *forward_guarantee(struct forward *f)
+{
+    static const char *const names[] = {
+        [ROUTE_COMMITTED] = "committed", [ROUTE_ORDERED] = "ordered", [ROUTE_ADMITTED] = "admitted"};
+    bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED;
+
+    if (!grace && !incomplete) {
+        return names[f->route->guarantee];
+    }
+    snprintf(f->promise, sizeof(f->promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
+             grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
+    return f->promise;
+}
+
+struct bytes forward_method(const struct forward *f)
+{
+    return http_method_text(f->gate.req);
+}
+
+static void forward_rings(struct alarm *alarm)
+{
+    struct forward *f = container_of(alarm, struct forward, alarm);
+
+    switch (f->state) {
+    case FORWARD_QUEUED: forward_wake(f); break;
+    case FORWARD_LOOKING:
+    case FORWARD_PROBING: upstream_abort(&f->call); break;
+    case FORWARD_SENDING:
+    case FORWARD_TELLING:
+    case FORWARD_LATE: forward_late(f); break;
+    case FORWARD_NEW:
+    case FORWARD_TAKING:
+    case FORWARD_ASKING:
+    case FORWARD_DONE:
+    case FORWARD_STATES: abort();
+    }
+}
+
+/* -- the request itself */
+
+/* NULL, or what this gateway does not forward: 400. */
+static const char *request_wrong(const struct http_request *req)
+{
+    unsigned upgrades = 0;
+
+    http_header(req, "Upgrade", &upgrades);
+    if (upgrades > 0) {
+        return "Upgrades are not forwarded: nothing could be checked after one. Send it without Upgrade.";
+    }
+    return bytes_are(http_method_text(req), "TRACE") ? "TRACE is not forwarded." : NULL;
+}
+
+enum step forward_start(struct http_request *req)
+{
+    struct gateway_worker *own = gateway_worker_of(req);
+    const char *wrong = own->use != NULL ? request_wrong(req) : NULL;
+    struct forward *f;
+
+    if (own->use == NULL) {
+        return http_refuse(req, PROBLEM_NOT_FOUND);
+    }
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    f = forward_take(own);
+    f->use = table_use_take(own);
+    f->gate.req = req;
+    f->alarm.rings = forward_rings;
+    return forward_route(f);
+}
+
+static enum step forward_route(struct forward *f)
+{
+    struct http_request *req = f->gate.req;
+    const char *why = NULL;
+
+    switch (route_find(f->use->table, http_path(req), &f->match, &why)) {
+    case ROUTE_NONE: return forward_over(f, http_refuse(req, PROBLEM_NOT_FOUND));
+    case ROUTE_BAD_PATH:
+    case ROUTE_BAD_LEASE: return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST, why));
+    case ROUTE_FOUND: break;
+    }
+    f->route = f->match.route;
+    f->gate.lease = (struct bytes){f->match.lease, f->match.lease_len};
+    f->gate.resource = (struct bytes){f->match.path, f->match.path_len};
+    http_note_lease(req, f->gate.lease);
+    f->gate.store = bytes_of(f->route->store);
+    f->gate.by_mark = f->route->check == ROUTE_MARK;
+    f->is_write = !route_reads(f->route, http_method_text(req));
+    f->is_head = http_method(req) == HTTP_HEAD;
+    if (f->route->max_body > 0 &&
+        (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body)) {
+        return forward_over(f, http_refuse(req, PROBLEM_TOO_LARGE));
+    }
+    if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL) {
+        return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
+                                                  "This route stands for one URL for each lease: it takes no "
+                                                  "query. Send it without '?'."));
+    }
+    if (forward_head_leads_elsewhere(f)) {
+        return forward_over(
+            f, http_refuse_detail(
+                   req, PROBLEM_INVALID_REQUEST,
+                   "Nothing was sent on. A URI in Destination, If or Lock-Token must be of the same "
+                   "route and lease as the path, on the same host as Host."));
+    }
+    return forward_begin(f);
+}
+
+void forward_number(struct forward *f)
+{
+    const struct gateway *gateway = f->own->gateway;
+
+    snprintf(f->id, sizeof(f->id), "%u.%llu", f->own->worker->index, (unsigned long long)++f->own->numbers);
+    snprintf(f->request_id, sizeof(f->request_id), "%s-%s-%s", gateway->id, gateway->incarnation, f->id);
+}
+
+static bool is_open_read(const struct route *route, const struct http_request *req)
+{
+    return route_reads(route, http_method_text(req)) && route->reads == ROUTE_READS_OPEN &&
+           !gate_has_token(req);
+}
+
+static enum step forward_begin(struct forward *f)
+{
+    enum problem bad;
+
+    forward_number(f);
+    f->is_fenced = !is_open_read(f->route, f->gate.req);
+    bad = f->is_fenced ? gate_read_token(&f->gate) : PROBLEM_NONE;
+    if (bad != PROBLEM_NONE) {
+        return forward_over(f, gate_refuse(&f->gate, bad));
+    }
+    /* A read without a token holds nobody up; and nobody without one fills the disk. */
+    if (f->is_fenced && !http_body_is_whole(f->gate.req) && f->route->body == ROUTE_BODY_WHOLE) {
+        return forward_take_body(f);
+    }
+    return forward_admit(f);
+}
+
+enum step forward_admit(struct forward *f)
+{
+    if (!f->is_fenced) {
+        return forward_send(f);
+    }
+    f->until_ms = loop_now_ms() + f->route->timeout_ms;
+    return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
+}
+
+bool forward_refuses(struct http_request *req)
+{
+    const struct gateway_worker *own = gateway_worker_of(req);
+    struct gate_call gate = {.req = req};
+    struct route_match match;
+    const char *why;
+
+    if (own->use == NULL || request_wrong(req) != NULL ||
+        route_find(own->use->table, http_path(req), &match, &why) != ROUTE_FOUND) {
+        return true;
+    }
+    if (match.route->max_body > 0 && http_body_announced(req) > (int64_t)match.route->max_body) {
+        return true;
+    }
+    gate.lease = (struct bytes){match.lease, match.lease_len};
+    gate.store = bytes_of(match.route->store);
+    return !is_open_read(match.route, req) && gate_read_token(&gate) != PROBLEM_NONE;
+}
+
+/* -- the end of the process */
+
+static void drain_one(struct forward *f, bool is_last)
+{
+    switch (f->state) {
+    case FORWARD_TAKING: forward_over(f, gate_fail(&f->gate, PROBLEM_DRAINING)); break;
+    case FORWARD_QUEUED: forward_away(f, PROBLEM_DRAINING); break;
+    case FORWARD_LATE:
+    case FORWARD_LOOKING:
+    case FORWARD_PROBING: upstream_abort(&f->call); break;
+    case FORWARD_SENDING:
+    case FORWARD_TELLING:
+        if (is_last) {
+            upstream_abort(&f->call);
+        }
+        break;
+    case FORWARD_NEW:
+    case FORWARD_ASKING:
+    case FORWARD_DONE:
+    case FORWARD_STATES: break;
+    }
+}
+
+void forward_drain(struct gateway_worker *own)
+{
+    uint64_t now_ms = loop_now_ms();
+    bool is_last;
+
+    own->drains_ms = own->drains_ms == 0 ? now_ms : own->drains_ms;
+    is_last = now_ms - own->drains_ms >= DRAIN_MS;
+    for (struct forward *f = own->live, *next; f != NULL; f = next) {
+        next = f->live_next;
+        drain_one(f, is_last);
+    }
+}

@@ -1,0 +1,268 @@
+/* unreported.c - who has yet to say what it had sent to upstreams, since a store has lost something.
+ *
+ *   doubt_tick   is it time to look?
+ *   doubt_ask    gateways_in_doubt.lua
+ *   doubt_told   for readyz and the metrics; the log has it once for each life */
+#include "gateway/intent/unreported.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scripts.h"
+#include "shared/text/memory.h"
+
+/* LOG_AFTER_MS: gateways that live say it in a fraction of that, and nobody needs to know.
+ * CALM_MS: a gateway may enter former incarnations of its own at any time (doubt_dead.lua). */
+enum {
+    LOOK_MS = 1000,
+    CALM_MS = 5000,
+    LOG_AFTER_MS = 1000,
+    NAMES_MAX = 4,
+    NAMES_SIZE = NAMES_MAX * 80,
+    STORES_MAX = 64, /* of `mark` routes, that are looked at */
+    DOUBT_ARGS = 5
+};
+
+struct doubt {
+    struct gateway_worker *own;
+    int64_t epoch;   /* of the life that was looked at; 0: none */
+    uint64_t due_ms; /* when to look again */
+    uint64_t since_ms;
+    bool in_flight, stopped, is_logged, differs; /* differs: as it was last logged */
+    struct record_call call;
+    char key[KEYS_STRIPE_SIZE], stores[STORES_MAX * ROUTE_STORE_SIZE];
+    struct bytes argv[1 + DOUBT_ARGS + RECORD_ARGS];
+};
+
+static void doubt_ask(struct doubt *doubt);
+static store_done_fn doubt_told;
+
+struct doubt *doubt_new(struct gateway_worker *own)
+{
+    struct doubt *doubt = must_have(calloc(1, sizeof(*doubt)));
+
+    doubt->own = own;
+    return doubt;
+}
+
+void doubt_stop(struct doubt *doubt)
+{
+    doubt->stopped = true;
+}
+
+void doubt_free(struct doubt *doubt)
+{
+    free(doubt);
+}
+
+void doubt_tick(struct doubt *doubt)
+{
+    struct record_line *line = &doubt->own->record.line;
+    int64_t epoch = life_epoch(line->life);
+    bool is_new = epoch != doubt->epoch;
+    bool is_due = is_new || loop_now_ms() >= doubt->due_ms ||
+                  (!doubt->differs && atomic_load(&doubt->own->gateway->routes_differed));
+
+    if (doubt->in_flight || doubt->stopped || !is_due || record_line_problem(line) != PROBLEM_NONE) {
+        return;
+    }
+    atomic_store(&doubt->own->gateway->routes_differed, false);
+    if (is_new) {
+        doubt->is_logged = false;
+        doubt->since_ms = loop_now_ms();
+    }
+    doubt_ask(doubt);
+}
+
+/* "": it has none. */
+static const char *own_routes(const struct gateway *gateway)
+{
+    const struct route_table *table = atomic_load(&gateway->table);
+
+    return table != NULL ? table->hash : "";
+}
+
+/* Whose tokens its routes take by `mark`, each once. */
+static struct bytes own_stores(struct doubt *doubt)
+{
+    const struct route_table *table = atomic_load(&doubt->own->gateway->table);
+    size_t len = 0;
+
+    doubt->stores[0] = '\0';
+    for (unsigned i = 0; table != NULL && i < table->count; i++) {
+        const char *store = table->routes[i].store;
+
+        if (store[0] != '\0' && strstr(doubt->stores, store) == NULL &&
+            len + ROUTE_STORE_SIZE < sizeof(doubt->stores)) {
+            len += (size_t)snprintf(doubt->stores + len, sizeof(doubt->stores) - len, "%s%s",
+                                    len > 0 ? " " : "", store);
+        }
+    }
+    return (struct bytes){doubt->stores, len};
+}
+
+static void doubt_ask(struct doubt *doubt)
+{
+    const struct gateway *gateway = doubt->own->gateway;
+
+    doubt->call.store.done = doubt_told;
+    doubt->argv[0] = keys_stripe(doubt->key, 0);
+    doubt->argv[1] = BYTES("4");
+    doubt->argv[2] = bytes_of(gateway->id);
+    doubt->argv[3] = bytes_of(gateway->incarnation);
+    doubt->argv[4] = bytes_of(own_routes(gateway)); /* a table that was replaced is kept */
+    doubt->argv[5] = own_stores(doubt);
+    doubt->in_flight = record_run(&doubt->own->record.line, &doubt->call, 0, &script_gateways_in_doubt, 1,
+                                  1 + DOUBT_ARGS, doubt->argv) == PROBLEM_NONE;
+}
+
+static void doubt_log(struct doubt *doubt, const struct store_reply *list)
+{
+    struct log *log = &doubt->own->gateway->service->log;
+    int64_t count = doubt->own->gateway->in_doubt.count;
+    char names[NAMES_SIZE] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < store_reply_count(list) && i < NAMES_MAX && len < sizeof(names); i++) {
+        const struct store_reply *one = store_reply_list(list, i);
+        struct bytes gateway = store_reply_text(one, 0), incarnation = store_reply_text(one, 1),
+                     state = store_reply_text(one, 2);
+
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s %.*s %.*s", i > 0 ? ", " : "",
+                                (int)gateway.len, gateway.at, (int)incarnation.len, incarnation.at,
+                                (int)state.len, state.at);
+    }
+    struct log_field fields[] = {LOG_I("incarnations", count), LOG_T("who", bytes_of(names)),
+                                 LOG_T("do", BYTES("pawl store status")), LOG_END};
+    log_event(log, LOG_WARNING, "in-doubt", fields);
+    doubt->is_logged = true;
+}
+
+/* For the other threads: how many, and the first of them. */
+static void doubt_publish(struct doubt *doubt, int64_t count, const struct store_reply *list,
+                          struct bytes routes, struct bytes marks)
+{
+    struct gateway_doubt *told = &doubt->own->gateway->in_doubt;
+    const struct store_reply *first = list != NULL && store_reply_count(list) > 0 ? store_reply_list(list, 0)
+                                                                                  : NULL;
+    struct bytes gateway = first != NULL ? store_reply_text(first, 0) : BYTES("");
+    struct bytes incarnation = first != NULL ? store_reply_text(first, 1) : BYTES("");
+
+    pthread_mutex_lock(&told->mutex);
+    told->count = first != NULL ? (unsigned)count : 0;
+    snprintf(told->routes, sizeof(told->routes), "%.*s", (int)routes.len, routes.len > 0 ? routes.at : "");
+    snprintf(told->marks, sizeof(told->marks), "%.*s", (int)marks.len, marks.len > 0 ? marks.at : "");
+    snprintf(told->first, sizeof(told->first), "%.*s %.*s", (int)gateway.len, gateway.at,
+             (int)incarnation.len, incarnation.at);
+    pthread_mutex_unlock(&told->mutex);
+}
+
+static bool routes_differ(const struct gateway *gateway, const char *served)
+{
+    const char *own = own_routes(gateway);
+
+    return own[0] != '\0' && served[0] != '\0' && strcmp(own, served) != 0;
+}
+
+static void routes_log(struct doubt *doubt)
+{
+    struct gateway *gateway = doubt->own->gateway;
+    bool differs = routes_differ(gateway, gateway->in_doubt.routes);
+    struct log_field fields[] = {LOG_T("served", bytes_of(gateway->in_doubt.routes)),
+                                 LOG_T("own", bytes_of(own_routes(gateway))), LOG_END};
+
+    if (differs != doubt->differs) {
+        doubt->differs = differs;
+        log_event(&gateway->service->log, differs ? LOG_WARNING : LOG_INFO,
+                  differs ? "routes-differ" : "routes-differ-no-more", fields);
+    }
+}
+
+/* {"doubt", seq, how many, {{gateway, incarnation, state, since}, ...}, routes, marks lost} */
+static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    struct doubt *doubt = container_of(call, struct doubt, call.store);
+    enum problem bad = record_problem(&doubt->call, outcome, reply);
+
+    doubt->in_flight = false;
+    if (doubt->stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
+        return ANSWERED; /* the next tick asks again */
+    }
+    doubt->epoch = doubt->call.epoch;
+    doubt_publish(doubt, store_reply_integer(reply, 2), store_reply_list(reply, 3),
+                  store_reply_text(reply, 4), store_reply_text(reply, 5));
+    routes_log(doubt);
+    doubt->due_ms = loop_now_ms() +
+                    (doubt->own->gateway->in_doubt.count > 0 || doubt->differs ? LOOK_MS : CALM_MS);
+    if (doubt->own->gateway->in_doubt.count == 0) {
+        if (doubt->is_logged) {
+            log_event(&doubt->own->gateway->service->log, LOG_INFO, "in-doubt-no-more",
+                      (struct log_field[]){LOG_END});
+            doubt->is_logged = false;
+        }
+    } else if (!doubt->is_logged && loop_now_ms() >= doubt->since_ms + LOG_AFTER_MS) {
+        doubt_log(doubt, store_reply_list(reply, 3));
+    }
+    return ANSWERED;
+}
+
+/* -- what is told */
+
+void doubt_detail(char detail[DOUBT_DETAIL_SIZE], const char *begin, struct bytes who)
+{
+    const char *space = memchr(who.at, ' ', who.len);
+    size_t len = space != NULL ? (size_t)(space - who.at) : who.len;
+    struct bytes incarnation = {who.at + len + (space != NULL), who.len - len - (space != NULL)};
+
+    snprintf(
+        detail, DOUBT_DETAIL_SIZE,
+        "%sThe store has lost data, and incarnation %.*s of gateway %.*s has yet to say what it had sent on. "
+        "If it runs, it tells the store by itself, as soon as it reaches it. If it is dead: pawl resolve "
+        "--gateway %.*s --incarnation %.*s --dead, and with --settled when nothing that it had sent is "
+        "still on its way.",
+        begin, (int)incarnation.len, incarnation.at, (int)len, who.at, (int)len, who.at, (int)incarnation.len,
+        incarnation.at);
+}
+
+const char *doubt_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
+{
+    const struct gateway *gateway = gateway_of(worker->service);
+    struct gateway_doubt *told = &gateway_of(worker->service)->in_doubt;
+    char begin[96], first[sizeof(told->first)], served[sizeof(told->routes)], marks[sizeof(told->marks)];
+    unsigned count;
+
+    pthread_mutex_lock(&told->mutex);
+    count = told->count;
+    memcpy(first, told->first, sizeof(first));
+    memcpy(served, told->routes, sizeof(served));
+    memcpy(marks, told->marks, sizeof(marks));
+    pthread_mutex_unlock(&told->mutex);
+    *member = "ordered";
+    if (routes_differ(gateway, served)) {
+        snprintf(
+            detail, READY_DETAIL_SIZE,
+            "All that is forwarded is answered 503 routes-differ: this gateway's table (%.12s) is not what "
+            "the gateways of this store have agreed on (%.12s). Its file was changed and not adopted, or the "
+            "store was put back to before a change. With the right file at all of them: pawl routes adopt.",
+            own_routes(gateway), served);
+        return "routes-differ";
+    }
+    if (count > 0) {
+        snprintf(begin, sizeof(begin), "Ordered routes answer 503 in-doubt (%u: pawl store status). ", count);
+        doubt_detail(detail, begin, bytes_of(first));
+        return "in-doubt";
+    }
+    if (marks[0] == '\0') {
+        return NULL;
+    }
+    *member = "mark";
+    snprintf(
+        detail, READY_DETAIL_SIZE,
+        "Routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store has lost "
+        "which of its tokens had been let through. Look at that one, then here: pawl store marks --of %s "
+        "--at EPOCH.TOKEN.",
+        marks, marks);
+    return "marks-lost";
+}

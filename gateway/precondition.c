@@ -1,0 +1,131 @@
+/* precondition.c - what a write or a read says about the version that it expects, and which request it is. */
+#include "gateway/precondition.h"
+
+#include "shared/token/name.h"
+
+static void skip_space(struct bytes *rest)
+{
+    while (rest->len > 0 && (rest->at[0] == ' ' || rest->at[0] == '\t')) {
+        rest->at++;
+        rest->len--;
+    }
+}
+
+/* W/"..." or "...": etagc is 0x21, 0x23 to 0x7E, or obs-text. */
+static bool skip_tag(struct bytes *rest)
+{
+    size_t i = rest->len > 2 && memcmp(rest->at, "W/", 2) == 0 ? 2 : 0;
+
+    if (i >= rest->len || rest->at[i] != '"') {
+        return false;
+    }
+    for (i++; i < rest->len && rest->at[i] != '"'; i++) {
+        unsigned char c = (unsigned char)rest->at[i];
+        if (c <= 0x20 || c == 0x7F) {
+            return false;
+        }
+    }
+    if (i >= rest->len) {
+        return false;
+    }
+    rest->at += i + 1;
+    rest->len -= i + 1;
+    return true;
+}
+
+bool condition_is_tag_list(struct bytes value)
+{
+    struct bytes rest = value;
+
+    if (bytes_are(value, "*")) {
+        return true;
+    }
+    for (;;) {
+        skip_space(&rest);
+        if (!skip_tag(&rest)) {
+            return false;
+        }
+        skip_space(&rest);
+        if (rest.len == 0) {
+            return true;
+        }
+        if (rest.at[0] != ',') {
+            return false;
+        }
+        rest.at++;
+        rest.len--;
+    }
+}
+
+bool condition_lists(struct bytes list, struct bytes tag)
+{
+    struct bytes rest = list;
+
+    while (rest.len > 0) {
+        const char *from;
+
+        skip_space(&rest);
+        from = rest.at;
+        if (!skip_tag(&rest)) {
+            return false;
+        }
+        if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag)) {
+            return true;
+        }
+        skip_space(&rest);
+        if (rest.len > 0) {
+            rest = (struct bytes){rest.at + 1, rest.len - 1};
+        }
+    }
+    return false;
+}
+
+static const char *tags_read(const struct http_request *req, const char *name, struct bytes *tags,
+                             const char *wrong)
+{
+    unsigned count = 0;
+
+    *tags = http_header(req, name, &count);
+    return count == 0 || (count == 1 && condition_is_tag_list(*tags)) ? NULL : wrong;
+}
+
+const char *condition_read(struct condition *condition, const struct http_request *req)
+{
+    unsigned count = 0;
+    const char *wrong = tags_read(req, "If-Match", &condition->if_match,
+                                  "The header If-Match must come once, as \"*\" or a list of quoted ETags.");
+
+    if (wrong == NULL) {
+        wrong = tags_read(req, "If-None-Match", &condition->if_none_match,
+                          "The header If-None-Match must come once, as \"*\" or a list of quoted ETags.");
+    }
+    condition->idempotency_key = http_header(req, "Idempotency-Key", &count);
+    if (wrong == NULL && count > 0 && (count > 1 || !name_is_idempotency_key(condition->idempotency_key))) {
+        wrong = "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
+    }
+    return wrong;
+}
+
+void condition_digest(struct condition *condition, struct bytes method, struct bytes type,
+                      struct bytes encoding, struct bytes body)
+{
+    const struct bytes parts[] = {method, type, encoding, body};
+
+    if (condition->idempotency_key.len > 0) {
+        digest_text(parts, sizeof(parts) / sizeof(parts[0]), condition->digest_text);
+        condition->digest = (struct bytes){condition->digest_text, DIGEST_TEXT};
+    }
+}
+
+void condition_add(const struct condition *condition, struct gate_call *gate)
+{
+    gate_add_key(gate, gate_stripe(gate));
+    gate_add_key(gate, gate_resource_key(gate));
+    gate_add_key(gate, gate_gone(gate));
+    gate_add_fence(gate);
+    gate_add(gate, gate->resource);
+    gate_add(gate, condition->if_match);
+    gate_add(gate, condition->if_none_match);
+    gate_add(gate, condition->idempotency_key);
+    gate_add(gate, condition->digest);
+}

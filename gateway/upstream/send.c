@@ -1,0 +1,256 @@
+/* send.c - a request to an upstream: its bytes, and their way to the kernel.
+ *
+ * Everything is gathered in one block, so that head and body of a small request leave in one send(2). A block
+ * that has grown is not kept for the next request of a connection. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "gateway/upstream/upstream_internal.h"
+#include "shared/text/ascii.h"
+#include "shared/text/memory.h"
+
+enum {
+    OUT_FIRST = 2048,
+    OUT_KEPT = 8192,
+    FRAMING_MAX = 96, /* the field, the number, Connection, the empty line */
+    CHUNK_HEAD_MAX = 24
+};
+
+/* Room for so many bytes more behind what waits. */
+static char *out_room(struct uplink_out *out, size_t more)
+{
+    size_t waiting = out->to - out->from, size = out->size > 0 ? out->size : OUT_FIRST;
+
+    if (out->size - out->to >= more) {
+        return out->at + out->to;
+    }
+    if (out->from > 0) {
+        memmove(out->at, out->at + out->from, waiting);
+        out->from = 0;
+        out->to = waiting;
+    }
+    while (size - waiting < more) {
+        assert(size <= SIZE_MAX / 2);
+        size *= 2;
+    }
+    if (size > out->size) {
+        out->at = must_have(realloc(out->at, size));
+        out->size = size;
+    }
+    return out->at + out->to;
+}
+
+static void out_put(struct uplink_out *out, struct bytes bytes)
+{
+    if (bytes.len > 0) {
+        memcpy(out_room(out, bytes.len), bytes.at, bytes.len);
+        out->to += bytes.len;
+    }
+}
+
+static void out_empty(struct uplink_out *out)
+{
+    out->from = out->to = 0;
+    if (out->size > OUT_KEPT) {
+        free(out->at);
+        *out = (struct uplink_out){0};
+    }
+}
+
+/* -- the request */
+
+static bool is_visible(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] <= 0x20 || text.at[i] == 0x7f) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+static bool is_about_framing(struct bytes name)
+{
+    static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (name.len == strlen(names[i]) && strncasecmp(name.at, names[i], name.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whole lines, each a field, none of them about the framing: or the owner would have smuggled something. */
+static bool are_fields(struct bytes fields)
+{
+    while (fields.len > 0) {
+        const char *end = memchr(fields.at, '\r', fields.len);
+        const char *colon = memchr(fields.at, ':', fields.len);
+        size_t len = end != NULL ? (size_t)(end - fields.at) : 0;
+
+        if (colon == NULL || end == NULL || colon >= end || len + 2 > fields.len || end[1] != '\n' ||
+            memchr(fields.at, '\n', len) != NULL || memchr(fields.at, '\0', len) != NULL ||
+            !is_visible((struct bytes){fields.at, (size_t)(colon - fields.at)}) ||
+            is_about_framing((struct bytes){fields.at, (size_t)(colon - fields.at)})) {
+            return false;
+        }
+        fields.at += len + 2;
+        fields.len -= len + 2;
+    }
+    return true;
+}
+
+bool uplink_wants_length(const struct upstream_request *request)
+{
+    return request->body_length > 0 || bytes_are(request->method, "POST") ||
+           bytes_are(request->method, "PUT") || bytes_are(request->method, "PATCH");
+}
+
+static void put_framing(struct upstream_link *link, const struct upstream_request *request)
+{
+    char *to = out_room(&link->out, FRAMING_MAX);
+    int len = 0;
+
+    if (request->body_length < 0) {
+        len = snprintf(to, FRAMING_MAX, "Transfer-Encoding: chunked\r\n");
+    } else if (uplink_wants_length(request)) {
+        len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
+    }
+    link->out.to += (size_t)len;
+    out_put(&link->out, link->says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
+}
+
+static void put_head(struct upstream_link *link, const struct upstream_request *request)
+{
+    struct uplink_out *out = &link->out;
+
+    out_room(out, request->method.len + request->target.len + request->fields.len + request->body.len +
+                      FRAMING_MAX + CHUNK_HEAD_MAX);
+    out_put(out, request->method);
+    out_put(out, BYTES(" "));
+    out_put(out, request->target);
+    out_put(out, BYTES(" HTTP/1.1\r\n"));
+    out_put(out, request->fields);
+    put_framing(link, request);
+}
+
+void uplink_put_request(struct upstream_link *link, const struct upstream_request *request)
+{
+    bool is_head = bytes_are(request->method, "HEAD");
+
+    assert(ascii_is_word(request->method, BYTES("!#$%&'*+-.^_`|~")) && request->method.len > 0);
+    assert(is_visible(request->target) && are_fields(request->fields));
+    assert(!request->body_is_whole || request->body_length < 0 ||
+           (int64_t)request->body.len == request->body_length);
+    link->sent = 0;
+    link->unsure = link->blocked = link->wants_room = false;
+    link->says_close = link->pool->draining;
+    link->taking = UPLINK_TAKES;
+    link->body_left = request->body_length;
+    link->body_open = request->body_length != 0;
+    answer_init(&link->answer, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
+    if (link->pool->tls == NULL) {
+        put_head(link, request);
+    }
+    uplink_put_body(link, request->body);
+    if (request->body_is_whole) {
+        uplink_put_body_end(link);
+    }
+}
+
+void uplink_put_body(struct upstream_link *link, struct bytes piece)
+{
+    if (piece.len == 0) {
+        return; /* an empty chunk would be the last */
+    }
+    if (link->body_left < 0 && link->pool->tls == NULL) {
+        char *to = out_room(&link->out, piece.len + CHUNK_HEAD_MAX);
+
+        assert(link->body_open);
+        link->out.to += (size_t)snprintf(to, CHUNK_HEAD_MAX, "%zx\r\n", piece.len);
+        out_put(&link->out, piece);
+        out_put(&link->out, BYTES("\r\n"));
+        return;
+    }
+    assert(link->body_open);
+    out_put(&link->out, piece);
+    if (link->body_left < 0) {
+        return; /* libcurl makes the chunks */
+    }
+    assert((int64_t)piece.len <= link->body_left);
+    link->body_left -= (int64_t)piece.len;
+    link->body_open = link->body_left > 0;
+}
+
+void uplink_put_body_end(struct upstream_link *link)
+{
+    if (link->body_left < 0 && link->body_open) {
+        out_put(&link->out, link->pool->tls == NULL ? BYTES("0\r\n\r\n") : BYTES(""));
+        link->body_open = false;
+    }
+    assert(!link->body_open);
+}
+
+size_t uplink_unsent(const struct upstream_link *link)
+{
+    return link->out.to - link->out.from;
+}
+
+void uplink_take_out(struct upstream_link *link, char *to, size_t len)
+{
+    struct uplink_out *out = &link->out;
+
+    if (len > 0) {
+        memcpy(to, out->at + out->from, len);
+        out->from += len;
+    }
+    if (out->from == out->to) {
+        out_empty(out);
+    }
+}
+
+/* -- to the kernel */
+
+/* An error of send(2) on a stream means that nothing of this call was taken: what was taken would have been
+ * told instead (Linux, tcp_sendmsg_locked(), unix_stream_sendmsg()). That is relied on for the two errors
+ * that say that the connection has ended. */
+static void send_failed(struct upstream_link *link, int error)
+{
+    if (error != EPIPE && error != ECONNRESET) {
+        link->unsure = true;
+    }
+    out_empty(&link->out); /* and what still comes is dropped */
+    if (uplink_has_sent(link)) {
+        uplink_listen(link);
+    } else {
+        uplink_broken(link, "it closed the connection before anything was sent");
+    }
+}
+
+void uplink_flush(struct upstream_link *link)
+{
+    struct uplink_out *out = &link->out;
+
+    while (out->from < out->to) {
+        ssize_t n = send(link->fd, out->at + out->from, out->to - out->from, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            out->from += (size_t)n;
+            link->sent += (uint64_t)n;
+        } else if (errno == EAGAIN) {
+            link->blocked = true;
+            return;
+        } else if (errno != EINTR) {
+            send_failed(link, errno);
+            return;
+        }
+    }
+    out_empty(out);
+    if (!link->body_open) {
+        uplink_has_sent_all(link);
+    }
+}

@@ -1,0 +1,216 @@
+/* worker_plan.c - what a worker of pawl-gateway has beside that of every daemon on the store. */
+#include "gateway/worker.h"
+
+#include <stdlib.h>
+
+#include "gateway/forward/forward.h"
+#include "gateway/forward/forward_internal.h"
+#include "gateway/forward/sticky.h"
+#include "gateway/intent/given_up.h"
+#include "gateway/intent/recovery.h"
+#include "gateway/intent/unreported.h"
+#include "shared/text/memory.h"
+
+/* TCP_USER_TIMEOUT of upstream sockets: below every grace (1,000 ms is the shortest that a route may have).
+ */
+enum { USER_TIMEOUT_MS = 30000, GRACE_PARTS = 2 };
+
+struct gateway_worker *gateway_worker_from(const struct worker *worker)
+{
+    return container_of(worker->extra, struct gateway_worker, record);
+}
+
+struct gateway_worker *gateway_worker_of(const struct http_request *req)
+{
+    return gateway_worker_from(worker_of(req));
+}
+
+/* -- tables */
+
+static unsigned user_timeout_ms(const struct route_table *table)
+{
+    uint64_t least = USER_TIMEOUT_MS;
+
+    for (unsigned i = 0; i < table->count; i++) {
+        const struct route *route = &table->routes[i];
+
+        if (route->unknown == ROUTE_GRACE && route->grace_ms / GRACE_PARTS < least) {
+            least = route->grace_ms / GRACE_PARTS;
+        }
+    }
+    return (unsigned)least;
+}
+
+static struct table_use *table_use_new(struct gateway_worker *own, struct route_table *table)
+{
+    struct table_use *use = must_have(
+        calloc(1, sizeof(*use) + table->upstream_count * sizeof(struct upstream_pool *)));
+
+    use->table = table;
+    use->refs = 1;
+    for (unsigned i = 0; i < table->upstream_count; i++) {
+        use->pools[i] = upstream_pool_new(own->worker->loop, table->upstreams[i], user_timeout_ms(table));
+    }
+    return use;
+}
+
+struct table_use *table_use_take(struct gateway_worker *own)
+{
+    own->use->refs++;
+    return own->use;
+}
+
+/* Pools may still be telling that an exchange has ended: they go at the next tick. */
+void table_use_drop(struct gateway_worker *own, struct table_use *use)
+{
+    if (--use->refs == 0) {
+        use->next = own->unused;
+        own->unused = use;
+    }
+}
+
+static void unused_free(struct gateway_worker *own)
+{
+    struct table_use **at = &own->unused;
+
+    while (*at != NULL) {
+        struct table_use *use = *at;
+        unsigned open = 0;
+
+        for (unsigned i = 0; i < use->table->upstream_count; i++) {
+            open += upstream_pool_open_calls(use->pools[i]);
+        }
+        if (open > 0) {
+            at = &use->next;
+            continue;
+        }
+        *at = use->next;
+        for (unsigned i = 0; i < use->table->upstream_count; i++) {
+            upstream_pool_free(use->pools[i]);
+        }
+        free(use);
+    }
+}
+
+static void table_leave(struct gateway_worker *own)
+{
+    struct table_use *use = own->use;
+
+    if (use != NULL) {
+        own->use = NULL;
+        for (unsigned i = 0; i < use->table->upstream_count; i++) {
+            upstream_pool_drain(use->pools[i]);
+        }
+        table_use_drop(own, use);
+    }
+}
+
+/* The table in force, if it is another one than before. */
+static void table_follow(struct gateway_worker *own)
+{
+    unsigned generation = atomic_load(&own->gateway->generation);
+    struct route_table *table = atomic_load(&own->gateway->table);
+
+    if (generation == own->generation && (own->use != NULL || table == NULL)) {
+        return;
+    }
+    own->generation = generation;
+    table_leave(own);
+    if (table != NULL) {
+        own->use = table_use_new(own, table);
+    }
+}
+
+/* -- the worker's life */
+
+/* Who waits for something of this lease may look. */
+static void worker_closed(struct closer *closer, struct bytes lease)
+{
+    struct gateway_worker *own = container_of(closer, struct gateway_worker, closer);
+
+    for (struct forward *f = own->waiting, *next; f != NULL; f = next) {
+        next = f->next;
+        if (bytes_equal(f->gate.lease, lease)) {
+            forward_wake(f);
+        }
+    }
+}
+
+void gateway_worker_open(struct worker *worker)
+{
+    struct gateway_worker *own = must_have(calloc(1, sizeof(*own)));
+
+    own->worker = worker;
+    record_worker_begin(worker, &own->record);
+    own->gateway = gateway_of(worker->service);
+    if (worker->index == 0) {
+        own->gateway->id = record_daemon_id(worker->service);
+        own->gateway->incarnation = record_daemon_incarnation(worker->service);
+        own->takeover = takeover_new(own);
+        own->doubt = doubt_new(own);
+    }
+    own->clock = alarm_clock_new(worker->loop);
+    closer_init(&own->closer, worker->loop, &own->record.line, &own->gateway->intents);
+    own->closer.closed = worker_closed;
+    table_follow(own);
+}
+
+void gateway_worker_close(struct worker *worker)
+{
+    struct gateway_worker *own = gateway_worker_from(worker);
+
+    if (own->takeover != NULL) {
+        takeover_stop(own->takeover);
+        doubt_stop(own->doubt);
+    }
+    closer_stop(&own->closer);
+    table_leave(own);
+    record_worker_close(worker);
+}
+
+/* The store has ended every call of them. */
+void gateway_worker_free(struct worker *worker)
+{
+    struct gateway_worker *own = gateway_worker_from(worker);
+
+    unused_free(own);
+    while (own->spare != NULL) {
+        struct forward *next = own->spare->next;
+
+        free(own->spare);
+        own->spare = next;
+    }
+    alarm_clock_free(own->clock);
+    stickies_free(own);
+    if (worker->index == 0) {
+        takeover_free(own->takeover);
+        doubt_free(own->doubt);
+    }
+    free(own);
+}
+
+void gateway_worker_tick(struct worker *worker)
+{
+    struct gateway_worker *own = gateway_worker_from(worker);
+
+    record_worker_tick(worker);
+    table_follow(own);
+    unused_free(own);
+    given_up_tick(own);
+    if (own->takeover != NULL) {
+        takeover_tick(own->takeover);
+        doubt_tick(own->doubt);
+        metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_IN_DOUBT, own->gateway->in_doubt.count);
+    }
+    metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORWARDING, own->forwards);
+    metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_INTENTS,
+               worker->index == 0 ? intents_count(&own->gateway->intents) : 0);
+}
+
+bool gateway_worker_drain(struct worker *worker)
+{
+    struct gateway_worker *own = gateway_worker_from(worker);
+
+    forward_drain(own);
+    return own->forwards == 0 && own->stickies.count == 0 && closer_is_idle(&own->closer);
+}

@@ -1,0 +1,221 @@
+/* acquire_options.c - what few ask of an acquire, packed as JSON for the scripts. */
+#include "lease/acquire_options.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "shared/member/daemon.h"
+#include "shared/text/ascii.h"
+#include "shared/token/keys.h"
+#include "shared/token/random.h"
+
+/* JSON as it grows in the caller's buffer. */
+struct packed {
+    char *at;
+    size_t len, size;
+};
+
+/* -- what the headers say */
+
+static void key_digest(struct terms_key *key, const struct http_request *req)
+{
+    const char method = (char)http_method(req); /* at most 127 */
+    const struct bytes parts[] = {{&method, 1}, http_path(req), http_query(req), http_body(req)};
+    char text[DIGEST_TEXT + 1];
+
+    digest_text(parts, sizeof(parts) / sizeof(parts[0]), text);
+    memcpy(key->digest, text, TERMS_DIGEST);
+    key->digest[TERMS_DIGEST] = '\0';
+}
+
+const char *terms_key_read(struct terms_key *key, const struct http_request *req)
+{
+    unsigned count = 0;
+
+    key->key = http_header(req, "Idempotency-Key", &count);
+    key->digest[0] = '\0';
+    if (count > 1 || (count == 1 && !name_is_idempotency_key(key->key))) {
+        return "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
+    }
+    if (count == 1) {
+        key_digest(key, req);
+    }
+    return NULL;
+}
+
+const char *terms_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1])
+{
+    unsigned count = 0;
+    struct bytes secret = http_header(req, "Session-Secret", &count);
+
+    if (count == 0) {
+        return "The header Session-Secret is missing: send the session_secret that came with the session.";
+    }
+    if (count > 1 || secret.len < TERMS_SECRET_MIN || secret.len > TERMS_SECRET_MAX ||
+        !ascii_is_word(secret, BYTES("_-"))) {
+        return "The header Session-Secret must come once, with 22 to 64 characters of A-Z a-z 0-9 _ -.";
+    }
+    digest_secret(bytes_of(life_store(record_line_of(req)->life)), secret, digest);
+    return NULL;
+}
+
+const char *terms_read(struct terms *terms, const struct lease_ask *ask, const struct http_request *req)
+{
+    const char *wrong = terms_key_read(&terms->key, req);
+    unsigned count = 0;
+
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (terms->key.key.len > 0 && ask->lease_id_len == 0) {
+        return "An acquire with an Idempotency-Key needs a lease_id of yours in its body.";
+    }
+    if (ask->keep_place_ms > 0 && ask->lease_id_len == 0) {
+        return "The member keep_place_ms needs a lease_id of yours: by it the place is found again.";
+    }
+    if (ask->session_len > 0) {
+        return terms_secret_read(req, terms->secret);
+    }
+    http_header(req, "Session-Secret", &count);
+    return count > 0 ? "The header Session-Secret came without the member session." : NULL;
+}
+
+/* -- packing */
+
+static void put(struct packed *out, struct bytes text)
+{
+    assert(out->len + text.len < out->size);
+    memcpy(out->at + out->len, text.at, text.len);
+    out->len += text.len;
+}
+
+static void put_member(struct packed *out, const char *name)
+{
+    put(out, out->len > 0 ? BYTES(",\"") : BYTES("{\""));
+    put(out, bytes_of(name));
+    put(out, BYTES("\":"));
+}
+
+/* Of visible ASCII. */
+static void put_text(struct packed *out, const char *name, struct bytes value)
+{
+    put_member(out, name);
+    put(out, BYTES("\""));
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.at[i] == '"' || value.at[i] == '\\') {
+            put(out, BYTES("\\"));
+        }
+        put(out, (struct bytes){value.at + i, 1});
+    }
+    put(out, BYTES("\""));
+}
+
+static void put_int(struct packed *out, const char *name, int64_t value)
+{
+    char text[BYTES_NUMBER_SIZE];
+
+    put_member(out, name);
+    put(out, bytes_of_number(text, value));
+}
+
+static void put_true(struct packed *out, const char *name)
+{
+    put_member(out, name);
+    put(out, BYTES("true"));
+}
+
+/* [[stripe, name], ...], of characters that need no escape. */
+static void put_names(struct packed *out, const struct ask_names *names)
+{
+    char stripe[KEYS_STRIPE_SIZE];
+
+    put_member(out, "all");
+    for (unsigned i = 0; i < names->count; i++) {
+        put(out, i > 0 ? BYTES("\"],[\"") : BYTES("[[\""));
+        put(out, keys_stripe(stripe, keys_stripe_of(names->name[i])));
+        put(out, BYTES("\",\""));
+        put(out, names->name[i]);
+    }
+    put(out, BYTES("\"]]"));
+}
+
+static void put_session(struct packed *out, const struct lease_ask *ask, struct bytes secret)
+{
+    char key[TERMS_SESSION_KEY_SIZE];
+
+    put_text(out, "session", terms_session_key(key, (struct bytes){ask->session, ask->session_len}));
+    put_text(out, "secret", secret);
+}
+
+static void put_asked(struct packed *out, const struct lease_ask *ask, struct bytes secret)
+{
+    if (ask->mode != TOKEN_EXCLUSIVE) {
+        put_text(out, "mode", bytes_of(token_mode_name(ask->mode)));
+    }
+    if (ask->mode == TOKEN_PERMITS) {
+        put_int(out, "permits", ask->permits);
+    }
+    if (ask->lock_delay_ms > 0) {
+        put_int(out, "delay", ask->lock_delay_ms);
+    }
+    if (ask->session_len > 0) {
+        put_session(out, ask, secret);
+    }
+    if (ask->reentrant) {
+        put_true(out, "reentrant");
+    }
+    if (ask->reentrant && ask->ttl_stated) {
+        put_true(out, "own_ttl");
+    }
+}
+
+struct bytes terms_write(const struct terms *terms, const struct lease_ask *ask, struct bytes desk,
+                         uint64_t wid, const struct ask_names *names, char *buf, size_t size)
+{
+    struct packed out = {buf, 0, size};
+    char text[24];
+
+    put_asked(&out, ask, bytes_of(terms->secret));
+    if (terms->key.key.len > 0) {
+        put_text(&out, "key", terms->key.key);
+        put_text(&out, "digest", bytes_of(terms->key.digest));
+    }
+    if (wid != 0) {
+        put_text(&out, "desk", desk);
+        snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
+        put_text(&out, "wid", bytes_of(text));
+    }
+    if (wid != 0 && ask->keep_place_ms > 0) {
+        put_int(&out, "keep", ask->keep_place_ms);
+    }
+    if (names != NULL) {
+        put_names(&out, names);
+    }
+    if (out.len > 0) {
+        put(&out, BYTES("}"));
+    }
+    buf[out.len] = '\0';
+    return (struct bytes){buf, out.len};
+}
+
+struct bytes terms_session_key(char buf[TERMS_SESSION_KEY_SIZE], struct bytes id)
+{
+    char stripe[KEYS_STRIPE_SIZE];
+
+    assert(id.len <= ASK_SESSION_MAX);
+    keys_stripe(stripe, keys_stripe_of(id));
+    int len = snprintf(buf, TERMS_SESSION_KEY_SIZE, "%s:s:%.*s", stripe, (int)id.len, id.at);
+
+    return (struct bytes){buf, (size_t)len};
+}
+
+struct bytes grant_may(const struct worker *worker)
+{
+    return record_may_grant(record_line_of_worker(worker));
+}
+
+struct bytes grant_may_new(const struct worker *worker)
+{
+    return life_is_crowded(record_line_of_worker(worker)->life) ? BYTES("full") : grant_may(worker);
+}

@@ -1,0 +1,111 @@
+/* history_item.c - one thing that happened to a lease. */
+#include "lease/events/history_item.h"
+
+#include <stdio.h>
+
+#include "shared/text/ascii.h"
+#include "shared/token/keys.h"
+
+enum { DIGITS_MAX = 16, PARTS = 6 };
+
+/* What stands in front of the first such byte, which is taken away with it; all of it when there is none. */
+static struct bytes take_part(struct bytes *text, char end)
+{
+    const char *at = text->len > 0 ? memchr(text->at, end, text->len) : NULL;
+    struct bytes part = {text->at, at != NULL ? (size_t)(at - text->at) : text->len};
+    size_t taken = part.len + (at != NULL);
+
+    *text = (struct bytes){text->at + taken, text->len - taken};
+    return part;
+}
+
+static bool read_number(struct bytes text, uint64_t *number)
+{
+    *number = 0;
+    if (text.len == 0 || text.len > DIGITS_MAX || (text.at[0] == '0' && text.len > 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (!ascii_is_digit(text.at[i])) {
+            return false;
+        }
+        *number = *number * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    return true;
+}
+
+bool history_id_read(struct bytes text, struct history_id *id)
+{
+    struct bytes epoch = take_part(&text, '.'), seq = take_part(&text, '.');
+
+    return read_number(epoch, &id->epoch) && read_number(seq, &id->seq) && read_number(text, &id->n);
+}
+
+bool history_id_read_told(struct bytes text, unsigned *stripe, struct history_id *id)
+{
+    struct bytes digits = take_part(&text, '.');
+
+    *stripe = 0;
+    for (size_t i = 0; i < digits.len; i++) {
+        int value = ascii_hex_value(digits.at[i]);
+
+        if (value < 0 || (digits.at[i] >= 'A' && digits.at[i] <= 'F')) {
+            return false;
+        }
+        *stripe = *stripe * 16 + (unsigned)value;
+    }
+    return digits.len == 2 && history_id_read(text, id);
+}
+
+int history_id_compare(const struct history_id *a, const struct history_id *b)
+{
+    if (a->epoch != b->epoch) {
+        return a->epoch < b->epoch ? -1 : 1;
+    }
+    if (a->seq != b->seq) {
+        return a->seq < b->seq ? -1 : 1;
+    }
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+bool history_item_read(struct bytes packed, struct history_item *item)
+{
+    struct bytes part[PARTS];
+    uint64_t token, at_ms;
+
+    for (size_t i = 0; i + 1 < PARTS; i++) {
+        part[i] = take_part(&packed, '\t');
+    }
+    part[PARTS - 1] = packed;
+    *item = (struct history_item){.id_text = part[0], .type = part[1], .holder = part[3], .reason = part[5]};
+    if (!history_id_read(part[0], &item->id) || !read_number(part[2], &token) ||
+        !read_number(part[4], &at_ms)) {
+        return false;
+    }
+    item->token = (int64_t)token;
+    item->at_ms = (int64_t)at_ms;
+    return item->type.len > 0;
+}
+
+struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, struct bytes id_text)
+{
+    int len = snprintf(buf, HISTORY_ID_SIZE, "%02x.%.*s", keys_stripe_of(lease), (int)id_text.len,
+                       id_text.at);
+
+    return (struct bytes){buf, (size_t)len < HISTORY_ID_SIZE ? (size_t)len : HISTORY_ID_SIZE - 1};
+}
+
+void history_item_write(struct json_out *json, struct bytes lease, const struct history_item *item)
+{
+    char id[HISTORY_ID_SIZE];
+
+    json_object(json, NULL);
+    json_text(json, "id", history_id_write(id, lease, item->id_text));
+    json_text(json, "type", item->type);
+    json_text(json, "lease", lease);
+    json_int(json, "token", item->token);
+    json_text(json, "holder", item->holder);
+    json_int(json, "at_ms", item->at_ms);
+    json_text(json, "reason", item->reason);
+    json_object_end(json);
+}

@@ -1,0 +1,429 @@
+/* stream.c - GET /v1/events: what happens to one lease, or to all, as it happens.
+ *
+ *   events_start    read the ask                                     400 | 410, or go on
+ *   events_listen   the ear                                          suspended, or go on | 503
+ *   events_ask      of one lease: what was before (history.lua)      suspended
+ *   events_answer   begin the stream with what was missed            200 | 410 | 503 | 504
+ *   events_heard    go on with what happens; of one lease until it is behind what is told, then
+ *   events_text     the same, written once for many
+ *   events_end      the client has gone, is too slow, or something may have been missed
+ *
+ *   EAR     --one lease: the ear listens-->                   STORE   history.lua
+ *   EAR     --all leases: the ear listens-->                  STREAM  200
+ *   EAR     --not in time, or the service is to end-->        DONE    503
+ *   EAR     --the store notes nothing-->                      DONE    404
+ *   STORE   --what was before is known-->                     STREAM  200
+ *   STORE   --it is not, or `since` is too old-->             DONE    410 | 503 | 504
+ *   STREAM  --the client has gone or does not read-->         DONE
+ *   STREAM  --the ear is deaf, or the service is to end-->    DONE    the client comes back with
+ * Last-Event-ID
+ *
+ * One lease: what the store has is asked for when the ear listens, so nothing lies between the two, and what
+ * is in both is known by its id: those of one lease rise. What is heard before the answer is kept until then.
+ *
+ * `since` must be proven, so that nothing is ever skipped in silence. Of one lease: it is an item that is
+ * kept, or the newest that was dropped, of either list (grants and ends; refusals), and neither list has
+ * dropped one that came after it. A list goes only with the lease and the other list, so one that has that
+ * item has had everything since. Of all leases: it is an item that the feed has kept, and the feed keeps
+ * without a gap. Every other id, one of another lease too, is 410. */
+#include "lease/events/events.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lease/acquire_options.h"
+#include "lease/operation.h"
+#include "lease/worker.h"
+#include "scripts.h"
+
+enum { ALIVE_MS = 15 * 1000, EARLY_MAX = 64 * 1024 };
+
+struct listening {
+    struct feed_listener ear;
+    struct http_stream stream;
+    struct alarm alarm; /* EAR: it is not heard in time; STREAM: a sign of life */
+    enum events_state state;
+    struct worker *worker;
+    struct http_request *req; /* until the stream has begun */
+    bool forgotten;           /* the feed has lost us while the store was asked */
+    bool has_last;
+    struct history_id last; /* of one lease: what is not above it has been told, or is not to be */
+    struct json_out early;  /* items that were heard while the store was asked, a line each */
+    char since[HISTORY_ID_SIZE], name[NAME_MAX_BYTES + 1]; /* empty: none; all */
+    struct bytes lease;                                    /* name */
+};
+
+struct events_call {
+    struct lease_call lease;
+    struct listening *listening;
+};
+
+static enum step events_listen(struct listening *l);
+static enum step events_ask(struct listening *l);
+static store_done_fn events_answer;
+static bool events_begin(struct listening *l, struct bytes last);
+static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed);
+static bool events_again(struct feed_listener *ear, struct bytes lease, struct bytes packed);
+static void events_heard(struct feed_listener *ear, struct bytes lease, struct bytes packed);
+static bool events_text(struct feed_listener *ear, struct bytes text);
+static void events_listens(struct feed_listener *ear);
+static void events_lost(struct feed_listener *ear);
+static void events_gone(struct http_stream *stream);
+static void events_alarm(struct alarm *alarm);
+
+bool events_allows(enum events_state from, enum events_state to)
+{
+    static const bool arrows[EVENTS_STATES][EVENTS_STATES] = {
+        [EVENTS_EAR] = {[EVENTS_STORE] = true, [EVENTS_STREAM] = true, [EVENTS_DONE] = true},
+        [EVENTS_STORE] = {[EVENTS_STREAM] = true, [EVENTS_DONE] = true},
+        [EVENTS_STREAM] = {[EVENTS_DONE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+static struct lease_worker *own(const struct listening *l)
+{
+    return lease_worker_from(l->worker);
+}
+
+/* The only place where the state changes; with DONE it is freed. */
+static void events_enter(struct listening *l, enum events_state next)
+{
+    enum events_state before = l->state;
+
+    assert(events_allows(before, next));
+    own(l)->events_walked[before] |= (unsigned char)(1u << next);
+    l->state = next;
+    alarm_clear(desk_clock(own(l)->desk), &l->alarm);
+    if (next == EVENTS_STREAM) {
+        alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + ALIVE_MS);
+    }
+    if (next != EVENTS_DONE) {
+        return;
+    }
+    if (!l->forgotten) {
+        feed_forget(own(l)->feed, &l->ear);
+    }
+    if (before == EVENTS_STREAM) {
+        http_stream_end(&l->stream);
+    }
+    json_out_done(&l->early);
+    free(l);
+}
+
+static enum step events_refuse(struct listening *l, enum problem problem)
+{
+    struct http_request *req = l->req;
+
+    events_enter(l, EVENTS_DONE);
+    return http_refuse(req, problem);
+}
+
+/* -- the ask */
+
+enum step events_start(struct http_request *req)
+{
+    char name[NAME_MAX_BYTES + 1], since[HISTORY_ID_SIZE];
+    const char *wrong = events_read(req, name, since);
+    struct worker *worker = worker_of(req);
+    struct listening *l;
+
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    if (name[0] == '\0' && since[0] != '\0' && !feed_has(lease_worker_from(worker)->feed, bytes_of(since))) {
+        return http_refuse(req, PROBLEM_CURSOR_EXPIRED);
+    }
+    l = calloc(1, sizeof(*l)); /* it outlives the request, which a stream ends when it begins */
+    if (l == NULL) {
+        return http_refuse(req, PROBLEM_OVERLOADED);
+    }
+    l->ear = (struct feed_listener){.item = events_heard,
+                                    .text = events_text,
+                                    .listens = events_listens,
+                                    .lost = events_lost,
+                                    .form = events_form_read(req)};
+    l->stream.gone = events_gone;
+    l->alarm.rings = events_alarm;
+    l->worker = worker;
+    l->req = req;
+    memcpy(l->name, name, sizeof(name));
+    memcpy(l->since, since, sizeof(since));
+    l->lease = bytes_of(l->name);
+    json_out_init(&l->early);
+    return events_listen(l);
+}
+
+static enum step events_listen(struct listening *l)
+{
+    uint64_t timeout_ms = l->worker->service->settings.store_timeout_ms;
+
+    if (feed_listen(own(l)->feed, &l->ear, l->lease)) {
+        return events_ask(l);
+    }
+    alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + timeout_ms);
+    return SUSPENDED;
+}
+
+static void events_listens(struct feed_listener *ear)
+{
+    struct listening *l = container_of(ear, struct listening, ear);
+
+    events_ask(l);
+}
+
+/* -- what was before */
+
+static enum step events_ask(struct listening *l)
+{
+    struct events_call *call = HTTP_SCRATCH(l->req, struct events_call);
+    struct lease_call *lease = &call->lease;
+    enum problem bad;
+
+    if (l->lease.len == 0) {
+        if (events_begin(l, (struct bytes){NULL, 0})) {
+            feed_gather(&l->ear);
+            if (l->since[0] != '\0') {
+                feed_replay(own(l)->feed, bytes_of(l->since), &l->ear, events_again);
+            }
+        }
+        return ANSWERED;
+    }
+    call->listening = l;
+    lease->req = l->req;
+    lease_call_fill(lease, l->worker, l->lease);
+    lease_call_arg(lease, 3, grant_may(l->worker));
+    lease->record.store.done = events_answer;
+    bad = record_run(record_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
+                     LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
+    if (bad != PROBLEM_NONE) {
+        return events_refuse(l, bad);
+    }
+    events_enter(l, EVENTS_STORE);
+    return SUSPENDED;
+}
+
+/* Which of the ids, of items or such alone, is this one, or -1; later: whether one comes after it. */
+static bool has_id(const struct store_reply *ids, const struct history_id *wanted, bool *later)
+{
+    struct history_item item;
+    bool found = false;
+
+    *later = false;
+    for (size_t i = 0; i < store_reply_count(ids); i++) {
+        struct bytes text = store_reply_text(ids, i);
+
+        if (history_item_read(text, &item) || history_id_read(text, &item.id)) {
+            int order = history_id_compare(&item.id, wanted);
+            found = found || order == 0;
+            *later = *later || order > 0;
+        }
+    }
+    return found;
+}
+
+/* Whether everything that came after since is among the items; the head of this file says why. */
+static bool since_is_proven(struct listening *l, const struct store_reply *items,
+                            const struct store_reply *dropped)
+{
+    unsigned stripe;
+    bool later_kept, later_dropped, kept, is_dropped;
+
+    if (!history_id_read_told(bytes_of(l->since), &stripe, &l->last) || stripe != keys_stripe_of(l->lease)) {
+        return false;
+    }
+    kept = has_id(items, &l->last, &later_kept);
+    is_dropped = has_id(dropped, &l->last, &later_dropped);
+    return (kept || is_dropped) && !later_dropped;
+}
+
+/* Of the newest item: what came before is not told to one who did not say since when. */
+static struct bytes begin_now(struct listening *l, const struct store_reply *items, char buf[HISTORY_ID_SIZE])
+{
+    struct history_item item;
+    size_t count = store_reply_count(items);
+
+    l->has_last = count > 0 && history_item_read(store_reply_text(items, count - 1), &item);
+    if (!l->has_last) {
+        return (struct bytes){NULL, 0};
+    }
+    l->last = item.id;
+    return history_id_write(buf, l->lease, item.id_text);
+}
+
+/* What was missed, and what was heard since the store was asked. */
+static void events_catch_up(struct listening *l, const struct store_reply *items)
+{
+    struct json_out early = l->early;
+    const char *at = early.at, *end;
+
+    l->early = (struct json_out){0};
+    for (size_t i = 0; i < store_reply_count(items); i++) {
+        if (!events_tell(l, l->lease, store_reply_text(items, i))) {
+            json_out_done(&early);
+            return;
+        }
+    }
+    for (; at != NULL && at < early.at + early.len; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(early.at + early.len - at));
+        if (!events_tell(l, l->lease, (struct bytes){at, (size_t)(end - at)})) {
+            break;
+        }
+    }
+    json_out_done(&early);
+}
+
+static enum step events_answer(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct events_call *ask = container_of(call, struct events_call, lease.record.store);
+    struct listening *l = ask->listening;
+    enum problem bad = record_problem(&ask->lease.record, outcome, reply);
+    const struct store_reply *items = store_reply_list(reply, 3);
+    char id[HISTORY_ID_SIZE];
+    struct bytes last = {NULL, 0};
+
+    if (bad == PROBLEM_NONE && (!store_reply_is(reply, "history") || items == NULL)) {
+        bad = store_reply_is(reply, "off") ? PROBLEM_HISTORY_OFF : PROBLEM_INTERNAL;
+    }
+    if (bad != PROBLEM_NONE || l->forgotten) {
+        return events_refuse(l, bad != PROBLEM_NONE ? bad : PROBLEM_STORE_UNAVAILABLE);
+    }
+    if (store_reply_text(reply, 2).len > 0) {
+        hand_on_more(own(l)->hand_on, l->lease);
+    }
+    if (l->since[0] == '\0') {
+        last = begin_now(l, items, id);
+    } else if (!since_is_proven(l, items, store_reply_list(reply, 4))) {
+        return events_refuse(l, PROBLEM_CURSOR_EXPIRED);
+    } else {
+        l->has_last = true;
+    }
+    if (events_begin(l, last)) {
+        events_catch_up(l, items);
+    }
+    return ANSWERED;
+}
+
+/* -- the stream */
+
+/* Whether it goes on; else it is no more. */
+static bool events_go_on(struct listening *l, bool taken)
+{
+    if (!taken) {
+        events_enter(l, EVENTS_DONE);
+    }
+    return taken;
+}
+
+static bool events_begin(struct listening *l, struct bytes last)
+{
+    struct http_request *req = l->req;
+
+    l->req = NULL;
+    http_reply_header(req, "Content-Type", events_type(l->ear.form));
+    http_stream_begin(req, &l->stream, 200);
+    events_enter(l, EVENTS_STREAM);
+    return events_go_on(l, events_write_begin(&l->stream, l->ear.form, last));
+}
+
+static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed)
+{
+    struct history_item item;
+    struct json_out text;
+    bool taken;
+
+    if (!history_item_read(packed, &item) || (l->has_last && history_id_compare(&item.id, &l->last) <= 0)) {
+        return true;
+    }
+    if (l->lease.len > 0) {
+        l->last = item.id;
+        l->has_last = true;
+    }
+    json_out_init(&text);
+    events_put_item(&text, l->ear.form, lease, &item);
+    taken = events_write_text(&l->stream, l->ear.form, json_out_bytes(&text));
+    json_out_done(&text);
+    return events_go_on(l, taken);
+}
+
+static bool events_text(struct feed_listener *ear, struct bytes text)
+{
+    struct listening *l = container_of(ear, struct listening, ear);
+
+    return events_go_on(l, events_write_text(&l->stream, ear->form, text));
+}
+
+static bool events_again(struct feed_listener *ear, struct bytes lease, struct bytes packed)
+{
+    return events_tell(container_of(ear, struct listening, ear), lease, packed);
+}
+
+/* The feed has no more to do with it, and the store still has to answer. */
+static void events_forget(struct listening *l)
+{
+    feed_forget(own(l)->feed, &l->ear);
+    l->forgotten = true;
+}
+
+/* Of one lease. What the store has told may be heard after that; from the first item that is new on all are.
+ */
+static void events_follow(struct listening *l, struct bytes lease, struct bytes packed)
+{
+    bool had_last = l->has_last;
+    struct history_id last = l->last;
+
+    if (events_tell(l, lease, packed) && l->has_last &&
+        (!had_last || history_id_compare(&l->last, &last) > 0)) {
+        feed_gather(&l->ear);
+    }
+}
+
+static void events_heard(struct feed_listener *ear, struct bytes lease, struct bytes packed)
+{
+    struct listening *l = container_of(ear, struct listening, ear);
+
+    if (l->state == EVENTS_STREAM) {
+        events_follow(l, lease, packed);
+    } else if (l->early.len + packed.len >= EARLY_MAX) {
+        events_forget(l);
+    } else {
+        json_out_append(&l->early, packed);
+        json_out_append(&l->early, BYTES("\n"));
+    }
+}
+
+static void events_lost(struct feed_listener *ear)
+{
+    struct listening *l = container_of(ear, struct listening, ear);
+    bool draining = atomic_load(&l->worker->service->draining);
+    enum problem why = draining                    ? PROBLEM_DRAINING
+                       : feed_is_off(own(l)->feed) ? PROBLEM_HISTORY_OFF
+                                                   : PROBLEM_STORE_UNAVAILABLE;
+
+    switch (l->state) {
+    case EVENTS_EAR: events_refuse(l, why); return;
+    case EVENTS_STORE: events_forget(l); return;
+    case EVENTS_STREAM: events_enter(l, EVENTS_DONE); return;
+    case EVENTS_DONE:
+    case EVENTS_STATES: return;
+    }
+}
+
+static void events_gone(struct http_stream *stream)
+{
+    events_enter(container_of(stream, struct listening, stream), EVENTS_DONE);
+}
+
+static void events_alarm(struct alarm *alarm)
+{
+    struct listening *l = container_of(alarm, struct listening, alarm);
+
+    if (l->state == EVENTS_EAR) {
+        events_refuse(l, PROBLEM_STORE_UNAVAILABLE);
+    } else if (events_go_on(l, events_write_alive(&l->stream, l->ear.form))) {
+        alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + ALIVE_MS);
+    }
+}

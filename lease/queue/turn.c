@@ -1,0 +1,121 @@
+/* turn.c - one all-or-none script at a time. */
+#include "lease/queue/turn.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "shared/loop/step.h"
+
+enum { SHARE = 4, LOOK_MS = 1 };
+
+static const uint64_t UNDER_WAY = UINT64_MAX;
+
+static void turn_look(struct loop_timer *timer);
+
+void turn_init(struct turn *turn, struct loop *loop, _Atomic uint64_t *slot)
+{
+    *turn = (struct turn){.loop = loop};
+    turn->slot = slot != NULL ? slot : &turn->own;
+    for (unsigned kind = 0; kind < TURN_KINDS; kind++) {
+        turn->line[kind].tail = &turn->line[kind].head;
+    }
+    loop_timer_init(loop, &turn->timer, turn_look);
+}
+
+static bool turn_is_empty(const struct turn *turn)
+{
+    return turn->line[TURN_CLAIM].head == NULL && turn->line[TURN_LEAVE].head == NULL &&
+           turn->line[TURN_ASK].head == NULL;
+}
+
+void turn_free(struct turn *turn)
+{
+    assert(turn_is_empty(turn));
+    loop_timer_done(&turn->timer);
+}
+
+static struct turn_call *turn_pop(struct turn *turn, struct turn_line *line)
+{
+    struct turn_call *call = line->head;
+
+    line->head = call->next;
+    if (line->head == NULL) {
+        line->tail = &line->head;
+    }
+    turn->asks -= call->until_ms != UINT64_MAX;
+    return call;
+}
+
+bool turn_wait(struct turn *turn, struct turn_call *call, enum turn_kind kind)
+{
+    struct turn_line *line = &turn->line[kind];
+    bool is_first = turn_is_empty(turn);
+
+    if (kind == TURN_ASK && turn->asks >= TURN_ASKS_MAX) {
+        return false;
+    }
+    turn->asks += kind == TURN_ASK;
+    call->until_ms = kind == TURN_ASK ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
+    call->next = NULL;
+    *line->tail = call;
+    line->tail = &call->next;
+    if (is_first) {
+        loop_timer_arm(&turn->timer, 0, 0);
+    }
+    return true;
+}
+
+void turn_done(struct turn *turn, uint64_t network_us)
+{
+    uint64_t now_us = loop_now_us(), took_us = now_us - turn->began_us;
+    uint64_t pause_us = (SHARE - 1) * (took_us > network_us ? took_us - network_us : took_us);
+    uint64_t most_us = (uint64_t)TURN_PAUSE_MAX_MS * 1000;
+
+    atomic_store(turn->slot, now_us + (pause_us < most_us ? pause_us : most_us));
+}
+
+/* Whether it is this worker's turn now; else when to look again. A worker that has it and a pause that is
+ * short are looked for every millisecond: the timer knows nothing shorter. */
+static bool turn_take(struct turn *turn, uint64_t *again_ms)
+{
+    uint64_t now_us = loop_now_us(), free_us = atomic_load(turn->slot);
+
+    *again_ms = LOOK_MS;
+    if (free_us > now_us) {
+        *again_ms = free_us != UNDER_WAY ? (free_us - now_us) / 1000 + LOOK_MS : LOOK_MS;
+        return false;
+    }
+    turn->began_us = now_us;
+    return atomic_compare_exchange_strong(turn->slot, &free_us, UNDER_WAY);
+}
+
+static struct turn_line *turn_next(struct turn *turn)
+{
+    enum turn_kind wanted = turn->asked_last ? TURN_LEAVE : TURN_ASK;
+    enum turn_kind other = turn->asked_last ? TURN_ASK : TURN_LEAVE;
+    enum turn_kind kind = turn->line[TURN_CLAIM].head != NULL ? TURN_CLAIM
+                          : turn->line[wanted].head != NULL   ? wanted
+                                                              : other;
+
+    turn->asked_last = kind == TURN_CLAIM ? turn->asked_last : kind == TURN_ASK;
+    return &turn->line[kind];
+}
+
+/* Those who ask wait equally long, so the first of them is the first to be late. */
+static void turn_look(struct loop_timer *timer)
+{
+    struct turn *turn = container_of(timer, struct turn, timer);
+    uint64_t again_ms = 0;
+
+    while (turn->line[TURN_ASK].head != NULL && turn->line[TURN_ASK].head->until_ms <= loop_now_ms()) {
+        struct turn_call *late = turn_pop(turn, &turn->line[TURN_ASK]);
+        late->go(late, PROBLEM_OVERLOADED);
+    }
+    if (!turn_is_empty(turn) && turn_take(turn, &again_ms)) {
+        struct turn_call *call = turn_pop(turn, turn_next(turn));
+        call->go(call, PROBLEM_NONE);
+    }
+    if (!turn_is_empty(turn)) {
+        loop_timer_arm(timer, again_ms, 0);
+    }
+}

@@ -1,0 +1,576 @@
+/* waiter.c - a client that waits in line for a lease: from "queued" to its answer.
+ *
+ *   wait_new       takes a place at the desk                          503, or go on
+ *   wait_begin     it is queued: park the request                     suspended
+ *   wait_told, wait_handed, wait_late, wait_gone: what happens to one in line      201 | 409 | 410 | 503, or
+ *   wait_claim     run claim.lua
+ *   wait_claimed   tell the holder                                    201 | 409 | 503 | 504
+ *   wait_leave     run leave.lua
+ *   wait_left      tell who waited for nothing, or claim after all    409 | 503 | 504
+ *   wait_look      it has perhaps been granted the lease: run again.lua when the desk is open
+ *   wait_found     tell the holder, or it waits on                    201 | 409 | 503 | 504 */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lease/acquire_options.h"
+#include "lease/operation.h"
+#include "lease/queue/wait_internal.h"
+#include "scripts.h"
+
+/* When thousands leave at once, because a client's machine has gone or all waited equally long, they leave in
+ * turns: what others ask of the store must not wait behind all of them until its deadline. */
+enum { LEAVING_MAX = 256, LATER_MS = 5, LATER_SPREAD_MS = 512 };
+enum { LOOK_MS = 50, LOOKS_MAX = DESK_SILENT_MS / LOOK_MS };
+
+/* Only while something is asked of the store. */
+struct wait_call {
+    struct lease_call lease;
+    struct turn_call turn;
+    struct waiter *waiter;
+    const struct store_script *script;
+    unsigned args;
+    int64_t waited_ms;
+    char desk[DESK_KEY_SIZE], wid[LEASE_NUMBER_SIZE]; /* of again.lua */
+    char keep[LEASE_NUMBER_SIZE];                     /* of leave.lua */
+};
+
+static enum step wait_claim(struct waiter *waiter, struct http_request *req);
+static store_done_fn wait_claimed;
+static enum step wait_leave(struct waiter *waiter, enum wait_state next);
+static store_done_fn wait_left;
+static enum step wait_again(struct waiter *waiter);
+static void wait_look(struct waiter *waiter);
+static store_done_fn wait_found;
+
+bool wait_allows(enum wait_state from, enum wait_state to)
+{
+    static const bool arrows[WAIT_STATES][WAIT_STATES] = {
+        [WAIT_ASKING] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
+        [WAIT_QUEUED] = {[WAIT_CLAIMING] = true,
+                         [WAIT_LEAVING] = true,
+                         [WAIT_RETURNING] = true,
+                         [WAIT_AGAIN] = true,
+                         [WAIT_DONE] = true},
+        [WAIT_CLAIMING] = {[WAIT_DONE] = true, [WAIT_RETURNING] = true},
+        [WAIT_LEAVING] = {[WAIT_DONE] = true, [WAIT_CLAIMING] = true},
+        [WAIT_RETURNING] = {[WAIT_DONE] = true},
+        [WAIT_AGAIN] =
+            {[WAIT_QUEUED] = true, [WAIT_LEAVING] = true, [WAIT_RETURNING] = true, [WAIT_DONE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+/* The only place where the state changes. */
+static void wait_enter(struct waiter *waiter, enum wait_state next)
+{
+    assert(wait_allows(waiter->state, next));
+    wait_worker(waiter)->walked[waiter->state] |= (unsigned char)(1u << next);
+    waiter->state = (unsigned char)next;
+    alarm_clear(desk_clock(wait_worker(waiter)->desk), &waiter->alarm);
+}
+
+void wait_drop(struct waiter *waiter)
+{
+    wait_enter(waiter, WAIT_DONE);
+    desk_leave(wait_worker(waiter)->desk, &waiter->place);
+    free(waiter);
+}
+
+/* -- how it ends. req: NULL when the request is parked. */
+
+/* Not granted, and it stands in line no more, or will be passed over. */
+static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
+{
+    static const char cut_off[] =
+        "Nothing was granted: this service was cut off from the store while you waited. Ask again: with the "
+        "same lease_id you may still have your place in the line.";
+    static const char stopping[] =
+        "Nothing was granted: the service is stopping. Ask again, at another instance or a little later.";
+    bool draining = atomic_load(&waiter->worker->service->draining);
+    enum step step;
+
+    worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
+    step = http_refuse_detail(req != NULL ? req : http_unpark(&waiter->parked),
+                              draining ? PROBLEM_DRAINING : PROBLEM_STORE_UNAVAILABLE,
+                              draining ? stopping : cut_off);
+    wait_drop(waiter);
+    return step;
+}
+
+static enum step wait_refuse(struct waiter *waiter, struct http_request *req, enum problem problem)
+{
+    struct http_request *whole = req != NULL ? req : http_unpark(&waiter->parked);
+    bool superseded = problem == PROBLEM_SUPERSEDED;
+    enum step step = superseded ? lease_refuse(whole, problem, wait_ask_of(waiter).name)
+                                : http_refuse(whole, problem);
+
+    if (superseded) {
+        worker_count(waiter->worker, COUNT_WAIT_SUPERSEDED);
+    }
+    wait_drop(waiter);
+    return step;
+}
+
+/* A call for it was not sent, or has no answer: it stands in line, or holds, or neither. */
+static enum step wait_unheard(struct waiter *waiter)
+{
+    if (waiter->state == WAIT_RETURNING) {
+        worker_count(waiter->worker, COUNT_WAIT_GONE);
+    }
+    return wait_refuse(waiter, NULL, PROBLEM_OUTCOME_UNKNOWN);
+}
+
+/* Nobody reads it, but a client that has closed only its own side. */
+static enum step wait_to_nobody(struct waiter *waiter)
+{
+    static const char half_closed[] =
+        "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "
+        "Keep it open for as long as you wait.";
+    enum step step = http_refuse_detail(http_unpark(&waiter->parked), PROBLEM_INVALID_REQUEST, half_closed);
+
+    worker_count(waiter->worker, COUNT_WAIT_GONE);
+    wait_drop(waiter);
+    return step;
+}
+
+/* -- in line */
+
+/* Only a release that names the desk grants without an offer, and only a lease alone. */
+static bool wait_is_perhaps_granted(const struct waiter *waiter)
+{
+    return !waiter->kind->in_turn &&
+           desk_has_perhaps_granted(wait_worker(waiter)->desk, keys_stripe_of(wait_ask_of(waiter).name));
+}
+
+static enum step wait_again(struct waiter *waiter)
+{
+    if (waiter->state == WAIT_ASKING) {
+        wait_enter(waiter, WAIT_QUEUED);
+    }
+    wait_enter(waiter, WAIT_AGAIN);
+    waiter->looks = 0;
+    alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, loop_now_ms());
+    return SUSPENDED;
+}
+
+static enum step wait_act(struct waiter *waiter, struct http_request *req, enum desk_news news)
+{
+    switch (news) {
+    case DESK_GRANTED: return wait_claim(waiter, req);
+    case DESK_SUPERSEDED: return wait_refuse(waiter, req, PROBLEM_SUPERSEDED);
+    case DESK_SESSION_LOST: return wait_refuse(waiter, req, PROBLEM_SESSION_LOST);
+    case DESK_HAS_CLOSED:
+        if (wait_is_perhaps_granted(waiter)) {
+            return wait_again(waiter);
+        }
+        return wait_sent_away(waiter, req);
+    case DESK_NO_NEWS: break;
+    }
+    abort();
+}
+
+static uint64_t wait_late_ms(const struct waiter *waiter)
+{
+    return waiter->started_us / 1000 + waiter->wait_ms;
+}
+
+enum step wait_begin(struct waiter *waiter, struct http_request *req)
+{
+    worker_count(waiter->worker, COUNT_WAIT_QUEUED);
+    if (waiter->early == DESK_NO_NEWS) {
+        wait_enter(waiter, WAIT_QUEUED);
+        alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, wait_late_ms(waiter));
+    } else if (wait_act(waiter, req, (enum desk_news)waiter->early) == ANSWERED) {
+        return ANSWERED;
+    }
+    http_park(req, &waiter->parked);
+    return SUSPENDED;
+}
+
+/* While a script is under way its answer will say the same. What was granted early can still be claimed when
+ * the desk has closed since. */
+void wait_told(struct desk_place *place, enum desk_news news)
+{
+    struct waiter *waiter = container_of(place, struct waiter, place);
+
+    if (waiter->state == WAIT_QUEUED) {
+        wait_act(waiter, NULL, news);
+    } else if ((waiter->state == WAIT_ASKING || waiter->state == WAIT_AGAIN) &&
+               (news != DESK_HAS_CLOSED || waiter->early == DESK_NO_NEWS)) {
+        waiter->early = (unsigned char)news;
+    }
+}
+
+static bool wait_leaves_later(struct waiter *waiter)
+{
+    struct lease_worker *own = wait_worker(waiter);
+
+    if (own->leaving < LEAVING_MAX) {
+        return false;
+    }
+    alarm_set(desk_clock(own->desk), &waiter->alarm,
+              loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
+    return true;
+}
+
+void wait_late(struct alarm *alarm)
+{
+    struct waiter *waiter = container_of(alarm, struct waiter, alarm);
+
+    if (waiter->state == WAIT_AGAIN) {
+        wait_look(waiter);
+    } else if (!wait_leaves_later(waiter)) {
+        wait_leave(waiter, http_parked_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
+    }
+}
+
+/* In the other states it is seen when the call that is under way has ended. */
+void wait_gone(struct http_parked *parked)
+{
+    struct waiter *waiter = container_of(parked, struct waiter, parked);
+
+    if (waiter->state == WAIT_QUEUED && !wait_leaves_later(waiter)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    }
+}
+
+/* -- what is asked of the store */
+
+static enum problem wait_send(struct wait_call *call)
+{
+    struct waiter *waiter = call->waiter;
+    enum problem bad;
+
+    lease_call_arg(&call->lease, 5, grant_may(waiter->worker));
+    call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
+    bad = record_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
+                     call->script, LEASE_KEYS, LEASE_KEYS + call->args, call->lease.argv);
+    if (bad != PROBLEM_NONE) {
+        free(call);
+    }
+    return bad;
+}
+
+static void wait_goes(struct turn_call *turn, enum problem bad)
+{
+    struct wait_call *call = container_of(turn, struct wait_call, turn);
+    struct waiter *waiter = call->waiter;
+
+    assert(bad == PROBLEM_NONE); /* only those who ask are sent away */
+    bad = wait_send(call);
+    if (bad != PROBLEM_NONE) {
+        turn_done(&wait_worker(waiter)->turn, 0);
+        wait_worker(waiter)->leaving -= waiter->state != WAIT_CLAIMING;
+        wait_unheard(waiter);
+    }
+}
+
+/* why: of leave.lua; else NULL. */
+static enum problem wait_run(struct waiter *waiter, const struct store_script *script, const char *why,
+                             store_done_fn *done)
+{
+    struct wait_call *call = wait_memory(sizeof(*call));
+    struct wait_ask ask = wait_ask_of(waiter);
+
+    call->args = 5;
+    lease_call_fill(&call->lease, waiter->worker, ask.name);
+    lease_call_id(&call->lease, ask.lease_id);
+    lease_call_arg(&call->lease, 4, ask.hold);
+    if (why != NULL) {
+        lease_call_arg(&call->lease, ++call->args, bytes_of(why));
+    }
+    if (why != NULL && !waiter->kind->in_turn) {
+        lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, ask.keep_ms));
+    }
+    if (ask.extra.len > 0) {
+        lease_call_arg(&call->lease, ++call->args, ask.extra);
+    }
+    if (waiter->state == WAIT_AGAIN) {
+        snprintf(call->desk, sizeof(call->desk), "%s", desk_key(wait_worker(waiter)->desk).at);
+        snprintf(call->wid, sizeof(call->wid), "%" PRIu64, wait_wid(waiter));
+        lease_call_arg(&call->lease, ++call->args, bytes_of(call->desk));
+        lease_call_arg(&call->lease, ++call->args, bytes_of(call->wid));
+    }
+    call->waiter = waiter;
+    call->script = script;
+    call->lease.record.store.done = done;
+    if (!waiter->kind->in_turn) {
+        return wait_send(call);
+    }
+    call->turn.go = wait_goes;
+    turn_wait(&wait_worker(waiter)->turn, &call->turn, why == NULL ? TURN_CLAIM : TURN_LEAVE);
+    return PROBLEM_NONE;
+}
+
+static enum problem wait_call_end(struct wait_call *call, enum store_outcome outcome,
+                                  const struct store_reply *reply)
+{
+    enum problem bad = record_problem(&call->lease.record, outcome, reply);
+
+    if (call->waiter->kind->in_turn) {
+        turn_done(&wait_worker(call->waiter)->turn, store_network_us(call->waiter->worker->store));
+    }
+    free(call);
+    return bad;
+}
+
+/* What is not sent is unknown, too: a release may have granted it the lease before. */
+static enum step wait_claim(struct waiter *waiter, struct http_request *req)
+{
+    wait_enter(waiter, WAIT_CLAIMING);
+    if (wait_run(waiter, waiter->kind->claim, NULL, wait_claimed) == PROBLEM_NONE) {
+        return SUSPENDED;
+    }
+    return wait_refuse(waiter, req, PROBLEM_OUTCOME_UNKNOWN);
+}
+
+static enum step wait_granted(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
+{
+    struct wait_ask ask = wait_ask_of(waiter);
+    enum step step = waiter->kind->claimed(http_unpark(&waiter->parked), &ask, reply, waited_ms);
+
+    worker_count(waiter->worker, COUNT_WAIT_GRANTED);
+    wait_drop(waiter);
+    return step;
+}
+
+/* Of several leases the scripts say which one they mean. */
+static struct bytes wait_name(const struct waiter *waiter, struct bytes told)
+{
+    return told.len > 0 ? told : wait_ask_of(waiter).name;
+}
+
+/* It has gone on to the next, or an administrator has ended it. how: "returned" or "unknown" when it never
+ * was a hold, so that the lease_id is still good. */
+static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes name)
+{
+    static const char passed[] = "Nothing was granted: the lease was handed to you, but it went on before "
+                                 "this service could claim it; "
+                                 "the service stood still, or an administrator ended the grant. Ask again: "
+                                 "your place in line is gone.";
+    enum step step;
+
+    if (waiter->state == WAIT_AGAIN && bytes_are(how, "unknown")) {
+        return wait_sent_away(waiter, NULL); /* it was passed over */
+    }
+    if (bytes_are(how, "returned") || bytes_are(how, "unknown")) {
+        worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
+        step = http_refuse_detail(http_unpark(&waiter->parked), PROBLEM_STORE_UNAVAILABLE, passed);
+        wait_drop(waiter);
+        return step;
+    }
+    step = lease_ended_answer(http_unpark(&waiter->parked), PROBLEM_HOLD_OVER, wait_name(waiter, name), how);
+    wait_drop(waiter);
+    return step;
+}
+
+/* What claim.lua has said, and again.lua may. */
+static enum step wait_has(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
+{
+    if (store_reply_is(reply, "claimed")) {
+        return http_parked_is_gone(&waiter->parked) ? wait_leave(waiter, WAIT_RETURNING)
+                                                    : wait_granted(waiter, reply, waited_ms);
+    }
+    if (store_reply_is(reply, "superseded")) {
+        return wait_refuse(waiter, NULL, PROBLEM_SUPERSEDED);
+    }
+    return store_reply_is(reply, "lost")
+               ? wait_lost(waiter, store_reply_text(reply, 2), store_reply_text(reply, 3))
+               : wait_refuse(waiter, NULL, PROBLEM_INTERNAL);
+}
+
+static enum step wait_claimed(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct waiter *waiter = own->waiter;
+    int64_t waited_ms = own->waited_ms;
+
+    return wait_call_end(own, outcome, reply) == PROBLEM_NONE ? wait_has(waiter, reply, waited_ms)
+                                                              : wait_unheard(waiter);
+}
+
+static enum step wait_leave(struct waiter *waiter, enum wait_state next)
+{
+    enum problem bad;
+
+    wait_enter(waiter, next);
+    bad = wait_run(waiter, waiter->kind->leave, next == WAIT_RETURNING ? "gone" : "late", wait_left);
+    if (bad == PROBLEM_NONE) {
+        wait_worker(waiter)->leaving++;
+        return SUSPENDED;
+    }
+    return wait_unheard(waiter);
+}
+
+static enum step wait_timed_out(struct waiter *waiter, const struct store_reply *reply)
+{
+    struct http_request *req = http_unpark(&waiter->parked);
+    int64_t kept_ms = store_reply_integer(reply, 7);
+    struct json_out *json = http_problem_begin(
+        req, PROBLEM_WAIT_TIMEOUT,
+        kept_ms > 0 ? "Nothing was granted. Your place in the line is kept: ask again with the same lease_id."
+                    : NULL);
+
+    lease_held_write(json, wait_name(waiter, store_reply_text(reply, 6)), reply, 3);
+    if (kept_ms > 0) {
+        json_int(json, "place_kept_ms", kept_ms);
+    }
+    worker_count(waiter->worker, COUNT_WAIT_TIMED_OUT);
+    wait_drop(waiter);
+    return http_problem_end(req, 0);
+}
+
+static enum step wait_left(struct store_call *call, enum store_outcome outcome,
+                           const struct store_reply *reply)
+{
+    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct waiter *waiter = own->waiter;
+    enum problem bad = wait_call_end(own, outcome, reply);
+
+    wait_worker(waiter)->leaving--;
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
+        bytes_are(store_reply_text(reply, 2), "more")) {
+        hand_on_more(wait_worker(waiter)->hand_on, wait_ask_of(waiter).name);
+    }
+    if (bad != PROBLEM_NONE) {
+        return wait_unheard(waiter);
+    }
+    if (waiter->state == WAIT_RETURNING) {
+        return wait_to_nobody(waiter);
+    }
+    if (store_reply_is(reply, "left")) {
+        return loop_now_ms() < wait_late_ms(waiter) ? wait_sent_away(waiter, NULL)
+                                                    : wait_timed_out(waiter, reply);
+    }
+    if (store_reply_is(reply, "granted")) {
+        return wait_claim(waiter, NULL);
+    }
+    return wait_refuse(waiter, NULL,
+                       store_reply_is(reply, "superseded") ? PROBLEM_SUPERSEDED : PROBLEM_INTERNAL);
+}
+
+/* -- a release here has granted the lease, or perhaps */
+
+/* A release has granted the lease to one who waits here no more: its answer was 504, or none. */
+struct give_back {
+    struct lease_call lease;
+    struct worker *worker;
+    char hold[TOKEN_HOLD_MAX + 1], keep[LEASE_NUMBER_SIZE];
+};
+
+static enum step give_back_done(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    struct give_back *back = container_of(call, struct give_back, lease.record.store);
+
+    if (record_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
+        bytes_are(store_reply_text(reply, 2), "more")) {
+        hand_on_more(lease_worker_from(back->worker)->hand_on, back->lease.name);
+    }
+    free(back);
+    return ANSWERED;
+}
+
+static void give_back(struct worker *worker, struct bytes name, const struct store_reply *reply)
+{
+    struct give_back *back = wait_memory(sizeof(*back));
+    struct bytes hold = store_reply_text(reply, 4), id = store_reply_text(reply, WAIT_HANDED_ID);
+
+    back->worker = worker;
+    lease_call_fill(&back->lease, worker, name);
+    snprintf(back->lease.lease_id, sizeof(back->lease.lease_id), "%.*s", (int)id.len, id.at); /* its digest */
+    snprintf(back->hold, sizeof(back->hold), "%.*s", (int)hold.len, hold.at);
+    lease_call_arg(&back->lease, 3, bytes_of(back->lease.lease_id));
+    lease_call_arg(&back->lease, 4, bytes_of(back->hold));
+    lease_call_arg(&back->lease, 5, grant_may(worker));
+    lease_call_arg(&back->lease, 6, BYTES("gone"));
+    lease_call_arg(&back->lease, 7,
+                   bytes_of_number(back->keep, store_reply_integer(reply, WAIT_HANDED_KEEP)));
+    back->lease.record.store.done = give_back_done;
+    if (record_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
+                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE) {
+        free(back);
+    }
+}
+
+/* While a call of it is under way, that will say the same. */
+void wait_handed(struct worker *worker, struct bytes name, const struct store_reply *reply, uint64_t sent_us)
+{
+    struct desk_place *place = desk_place_of(lease_worker_from(worker)->desk,
+                                             desk_wid_read(store_reply_text(reply, WAIT_HANDED_WID)));
+    struct waiter *waiter = place != NULL ? container_of(place, struct waiter, place) : NULL;
+
+    if (waiter == NULL) {
+        give_back(worker, name, reply);
+    } else if (waiter->state != WAIT_QUEUED) {
+        wait_told(place, DESK_GRANTED);
+    } else if (http_parked_is_gone(&waiter->parked)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    } else {
+        wait_granted(waiter, reply,
+                     sent_us > waiter->started_us ? (int64_t)(sent_us - waiter->started_us) / 1000 : 0);
+    }
+}
+
+static void wait_ask_again(struct waiter *waiter)
+{
+    struct desk *desk = wait_worker(waiter)->desk;
+
+    desk_leave(desk, &waiter->place); /* messages to the desk of before find it no more */
+    desk_enter(desk, &waiter->place);
+    waiter->early = DESK_NO_NEWS;
+    if (wait_run(waiter, &script_again, NULL, wait_found) == PROBLEM_NONE) {
+        wait_worker(waiter)->leaving++;
+    } else {
+        wait_unheard(waiter);
+    }
+}
+
+static void wait_look(struct waiter *waiter)
+{
+    struct lease_worker *own = wait_worker(waiter);
+    bool draining = atomic_load(&waiter->worker->service->draining), is_open = desk_is_open(own->desk);
+
+    if (own->leaving >= LEAVING_MAX || (!is_open && !draining && waiter->looks < LOOKS_MAX)) {
+        waiter->looks++;
+        alarm_set(desk_clock(own->desk), &waiter->alarm, loop_now_ms() + LOOK_MS);
+    } else if (http_parked_is_gone(&waiter->parked)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    } else if (is_open) {
+        wait_ask_again(waiter);
+    } else if (draining) {
+        wait_leave(waiter, WAIT_LEAVING);
+    } else {
+        wait_unheard(waiter);
+    }
+}
+
+static enum step wait_found(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct waiter *waiter = own->waiter;
+    int64_t waited_ms = own->waited_ms;
+    enum problem bad = wait_call_end(own, outcome, reply);
+
+    wait_worker(waiter)->leaving--;
+    if (bad != PROBLEM_NONE) {
+        return wait_unheard(waiter);
+    }
+    if (!store_reply_is(reply, "queued")) {
+        return wait_has(waiter, reply, waited_ms);
+    }
+    wait_enter(waiter, WAIT_QUEUED);
+    if (waiter->early != DESK_NO_NEWS) {
+        return wait_act(waiter, NULL, (enum desk_news)waiter->early);
+    }
+    if (http_parked_is_gone(&waiter->parked)) {
+        return wait_leave(waiter, WAIT_RETURNING);
+    }
+    alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, wait_late_ms(waiter));
+    return SUSPENDED;
+}

@@ -1,0 +1,296 @@
+/* body_reader.c - the rest of a body that is longer than what is held: shown to its owner piece by piece.
+ *
+ *   NONE    --the held part is there, and more will come--> HELD
+ *   HELD    --an owner takes it--> READING
+ *   HELD    --an owner takes it, and something has been read already--> FULL
+ *   READING --not all of a piece was taken--> FULL
+ *   FULL    --what had been read has been taken--> READING
+ *   READING --the body is whole--> NONE
+ *   HELD    --the client has gone--> BROKEN
+ *   READING --its time is up--> SILENT
+ *   READING --the client has gone, sends too much or nonsense--> BROKEN
+ *   SILENT  --the client has gone, too--> BROKEN
+ *   FULL    --the client has gone--> BROKEN
+ *
+ * The connection is suspended in HELD, FULL and SILENT, because libmicrohttpd would go on reading, and ask
+ * again at every run (0.9.75, connection.c, process_request_body). What it has read is taken off it in any
+ * case: else its buffer grew with each resume, into the memory that the head of the answer needs
+ * (try_grow_read_buffer). */
+#include <assert.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "shared/http/http_internal.h"
+
+/* -- the states */
+
+bool http_rest_may(enum http_rest from, enum http_rest to)
+{
+    static const unsigned next[REST_COUNT] = {
+        [REST_NONE] = 1u << REST_HELD,
+        [REST_HELD] = 1u << REST_READING | 1u << REST_FULL | 1u << REST_BROKEN,
+        [REST_READING] = 1u << REST_FULL | 1u << REST_NONE | 1u << REST_SILENT | 1u << REST_BROKEN,
+        [REST_SILENT] = 1u << REST_BROKEN,
+        [REST_FULL] = 1u << REST_READING | 1u << REST_BROKEN,
+    };
+
+    return next[from] >> to & 1u;
+}
+
+static void rest_set(struct http_request *req, enum http_rest rest)
+{
+    assert(http_rest_may(req->rest, rest));
+    req->rest = rest;
+}
+
+static void rest_break(struct http_request *req)
+{
+    rest_set(req, REST_BROKEN);
+    if (req->intake != NULL) {
+        http_told_add(req->server, &req->told);
+    }
+}
+
+bool http_body_is_broken(const struct http_request *req)
+{
+    return req->rest == REST_BROKEN;
+}
+
+bool http_body_is_whole(const struct http_request *req)
+{
+    return req->rest == REST_NONE;
+}
+
+int64_t http_body_announced(const struct http_request *req)
+{
+    return req->length == LENGTH_CHUNKED ? -1 : (int64_t)req->announced;
+}
+
+void http_intake_leave(struct http_request *req)
+{
+    req->intake = NULL;
+    http_told_remove(&req->told);
+}
+
+/* -- pieces */
+
+/* Nobody takes them now: the client is not read from. */
+static void intake_keep(struct http_request *req, struct bytes piece)
+{
+    json_out_append(&req->unshown, piece);
+    if (!req->suspended) {
+        http_clock_set(req->server, &req->conn->deadline, PHASE_NONE);
+        http_request_suspend(req);
+    }
+}
+
+static void intake_go_on(struct http_request *req)
+{
+    http_request_resume(req);
+    http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
+}
+
+/* Who drips does not get more time with each drop. */
+static void intake_time(struct http_request *req)
+{
+    struct http_deadline *deadline = &req->conn->deadline;
+
+    if (deadline->phase != PHASE_BODY || req->received - req->timed >= HTTP_BODY_TIMED_BYTES) {
+        req->timed = req->received;
+        http_clock_set(req->server, deadline, PHASE_BODY);
+    }
+}
+
+/* In a run of libmicrohttpd. */
+static enum MHD_Result intake_show(struct http_request *req, struct bytes piece)
+{
+    size_t taken = 0;
+
+    if (piece.len > 0) {
+        req->server->shown++;
+        req->again = false;
+        req->in_handler = true;
+        taken = req->intake->piece(req->intake, piece);
+        req->in_handler = false;
+    }
+    if (req->state == STATE_ANSWERED) {
+        return http_reply_queue(req);
+    }
+    assert(taken <= piece.len);
+    if (taken == piece.len) {
+        intake_time(req);
+        return MHD_YES;
+    }
+    rest_set(req, REST_FULL);
+    intake_keep(req, (struct bytes){piece.at + taken, piece.len - taken});
+    if (req->again) {
+        http_told_add(req->server, &req->told);
+    }
+    return MHD_YES;
+}
+
+/* Between two runs: what was kept. */
+static void intake_show_kept(struct http_request *req)
+{
+    struct json_out *unshown = &req->unshown;
+    size_t taken;
+
+    req->again = false;
+    taken = req->intake->piece(req->intake, (struct bytes){unshown->at, unshown->len});
+    if (req->state != STATE_RUNNING) {
+        return;
+    }
+    assert(taken <= unshown->len);
+    if (taken < unshown->len) {
+        memmove(unshown->at, unshown->at + taken, unshown->len - taken);
+        unshown->len -= taken;
+        return;
+    }
+    unshown->len = 0;
+    rest_set(req, REST_READING);
+    intake_go_on(req);
+}
+
+static void intake_told(struct http_told *told)
+{
+    struct http_request *req = container_of(told, struct http_request, told);
+    struct http_intake *intake = req->intake;
+
+    if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
+        http_intake_leave(req);
+        intake->broken(intake);
+    } else if (req->rest == REST_FULL) {
+        intake_show_kept(req);
+    }
+}
+
+/* -- what libmicrohttpd tells */
+
+enum MHD_Result http_intake_begin(struct http_request *req, struct bytes piece)
+{
+    rest_set(req, REST_HELD);
+    req->told.tell = intake_told;
+    return http_enter_run(req, piece);
+}
+
+enum MHD_Result http_intake_held(struct http_request *req, struct bytes piece)
+{
+    if (req->rest == REST_READING) {
+        return intake_show(req, piece);
+    }
+    intake_keep(req, piece);
+    return MHD_YES;
+}
+
+/* A suspended connection is not to be closed from inside of the handler: that it is broken ends it. */
+static enum MHD_Result intake_too_long(struct http_request *req)
+{
+    http_raw_say(req, PROBLEM_TOO_LARGE);
+    rest_break(req);
+    if (req->suspended) {
+        return MHD_YES;
+    }
+    http_linger_begin(req->conn);
+    return MHD_NO;
+}
+
+static enum MHD_Result intake_end(struct http_request *req)
+{
+    struct http_conn *conn = req->conn;
+    struct http_intake *intake = req->intake;
+
+    if (req->rest != REST_READING) {
+        return MHD_NO; /* broken, just before it would have been whole */
+    }
+    rest_set(req, REST_NONE);
+    http_clock_set(req->server, &conn->deadline, PHASE_NONE);
+    http_intake_leave(req);
+    req->in_handler = true;
+    intake->whole(intake);
+    return http_enter_leave(conn, req);
+}
+
+/* libmicrohttpd goes on from chunk to chunk, suspended or not (0.9.75, process_request_body). */
+enum MHD_Result http_intake_enter(struct http_request *req, struct bytes piece)
+{
+    req->server->moved++;
+    if (piece.len == 0) {
+        return intake_end(req);
+    }
+    if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
+        return MHD_YES;
+    }
+    req->received += piece.len;
+    if (req->received > req->body_max) {
+        return intake_too_long(req);
+    }
+    return http_intake_held(req, piece);
+}
+
+/* -- the client goes */
+
+/* What the kernel has still counts. Whether that is all of a chunked body only reading it tells. */
+static bool intake_is_lost(const struct http_request *req)
+{
+    struct pollfd end = {.fd = req->conn->fd};
+    int waiting = 0;
+
+    if (poll(&end, 1, 0) > 0) {
+        return true; /* reset, or both sides are closed */
+    }
+    return req->length == LENGTH_ANNOUNCED && ioctl(req->conn->fd, FIONREAD, &waiting) == 0 &&
+           (uint64_t)waiting + req->conn->unread.len < req->announced - req->received;
+}
+
+void http_intake_hung(struct http_request *req)
+{
+    if (req->suspended && req->rest != REST_BROKEN && intake_is_lost(req)) {
+        rest_break(req);
+    }
+}
+
+void http_intake_silent(struct http_request *req)
+{
+    rest_set(req, REST_SILENT);
+    http_request_suspend(req);
+    http_told_add(req->server, &req->told);
+}
+
+void http_intake_closed(struct http_request *req)
+{
+    if (req->rest != REST_NONE && req->rest != REST_BROKEN) {
+        rest_break(req);
+    }
+}
+
+/* -- what the owner does */
+
+void http_body_take(struct http_request *req, struct http_intake *intake)
+{
+    assert(req->state == STATE_RUNNING && req->intake == NULL);
+    assert(req->rest == REST_HELD || req->rest == REST_BROKEN);
+    req->intake = intake;
+    intake->req = req;
+    if (req->rest == REST_BROKEN) {
+        http_told_add(req->server, &req->told);
+    } else if (!req->suspended) {
+        rest_set(req, REST_READING); /* the handler is still to return */
+    } else if (req->unshown.len > 0) {
+        rest_set(req, REST_FULL);
+        http_told_add(req->server, &req->told);
+    } else {
+        rest_set(req, REST_READING);
+        intake_go_on(req);
+    }
+}
+
+void http_intake_more(struct http_intake *intake)
+{
+    struct http_request *req = intake->req;
+
+    req->again = true;
+    if (req->rest == REST_FULL) {
+        http_told_add(req->server, &req->told);
+    }
+}

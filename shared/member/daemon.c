@@ -1,0 +1,298 @@
+/* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
+#include "shared/member/daemon.h"
+
+#include "shared/text/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WHO_SIZE = 192, HOST_SIZE = 65 };
+
+/* service->extra */
+struct record_daemon {
+    struct service *service;
+    struct life *life;
+    struct keeper keeper;
+    struct member member;
+    struct sweep sweep;
+    char who[WHO_SIZE];
+};
+
+static const struct record_plan *plan_of(const struct service *service)
+{
+    return service->plan->own;
+}
+
+/* A gateway keeps its id over restarts only where it was given a directory. */
+static bool wants_dir(const struct service *service)
+{
+    const char *given = getenv("STATE_DIRECTORY");
+
+    return plan_of(service)->role == MEMBER_LEASE || service->settings.state_dir != NULL ||
+           (given != NULL && given[0] != '\0');
+}
+
+static void who_put(struct record_daemon *daemon)
+{
+    char host[HOST_SIZE] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(daemon->who, sizeof(daemon->who), "%s pid %ld on %s", daemon->service->plan->name,
+             (long)getpid(), host);
+}
+
+int record_daemon_open(struct service *service)
+{
+    struct record_daemon *daemon = must_have(calloc(1, sizeof(*daemon)));
+    char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
+    bool has_dir = wants_dir(service);
+    const char *wrong = has_dir ? state_dir_path(service->settings.state_dir, path) : NULL;
+
+    service->extra = daemon;
+    daemon->service = service;
+    daemon->life = life_new();
+    life_set_memory_max(daemon->life, service->settings.store_memory_max);
+    if (wrong == NULL && keeper_open(&daemon->keeper, has_dir ? path : NULL, why)) {
+        who_put(daemon);
+        return -1;
+    }
+    fprintf(stderr, "%s: %s\n", service->plan->name, wrong != NULL ? wrong : why);
+    daemon->keeper.dir.dir_fd = daemon->keeper.dir.lock_fd = -1;
+    return SERVICE_CONFIG;
+}
+
+void record_daemon_close(struct service *service)
+{
+    struct record_daemon *daemon = service->extra;
+
+    if (daemon != NULL) {
+        keeper_close(&daemon->keeper);
+        life_free(daemon->life);
+        free(daemon);
+    }
+}
+
+/* -- the workers */
+
+/* What was recorded is told to the store at once: somebody may be waiting for it. */
+static void daemon_wrote(struct keeper *keeper)
+{
+    struct record_daemon *daemon = container_of(keeper, struct record_daemon, keeper);
+
+    life_want_pulse(daemon->life);
+}
+
+static void daemon_event(struct member *member, enum log_level level, const char *event,
+                         const struct log_field *fields)
+{
+    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+
+    log_event(&daemon->service->log, level, event, fields);
+}
+
+static void daemon_alarm(struct member *member, int64_t in_ms)
+{
+    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+
+    plan_of(daemon->service)->alarm(&daemon->service->workers[0], in_ms);
+}
+
+static void daemon_given_up(struct member *member, int64_t number)
+{
+    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+
+    plan_of(daemon->service)->given_up(&daemon->service->workers[0], number);
+}
+
+static void daemon_swept(struct sweep *sweep, int64_t ended)
+{
+    struct record_daemon *daemon = container_of(sweep, struct record_daemon, sweep);
+    struct worker *first = &daemon->service->workers[0];
+
+    metric_add(first->metrics, (unsigned)SERVICE_METRICS + plan_of(daemon->service)->swept, (uint64_t)ended);
+}
+
+static void member_open(struct worker *worker, struct record_daemon *daemon, struct record_line *line)
+{
+    const struct record_plan *plan = plan_of(worker->service);
+    struct member_options options = {
+        .role = plan->role,
+        .loop = worker->loop,
+        .line = line,
+        .keeper = &daemon->keeper,
+        .workers = worker->service->settings.threads,
+        .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
+        .who = daemon->who,
+        .pulse = plan->pulse,
+        .leave = plan->leave,
+        .admit = plan->admit,
+        .alarm = plan->alarm != NULL ? daemon_alarm : NULL,
+        .given_up = plan->given_up != NULL ? daemon_given_up : NULL,
+        .event = daemon_event,
+    };
+
+    keeper_start(&daemon->keeper, worker->loop, daemon_wrote);
+    member_start(&daemon->member, &options);
+    daemon->sweep = (struct sweep){.line = line,
+                                   .look = plan->sweep_look,
+                                   .script = plan->sweep,
+                                   .index = plan->index,
+                                   .may_grant = plan->sweep_may_grant,
+                                   .round_ms = plan->sweep_round_ms,
+                                   .swept = plan->counts_swept ? daemon_swept : NULL};
+    sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
+}
+
+void record_worker_open(struct worker *worker)
+{
+    record_worker_begin(worker, must_have(calloc(1, sizeof(struct record_worker))));
+}
+
+void record_worker_begin(struct worker *worker, struct record_worker *own)
+{
+    struct record_daemon *daemon = worker->service->extra;
+
+    worker->extra = own;
+    record_line_init(&own->line, daemon->life, worker->store);
+    if (worker->index == 0) {
+        member_open(worker, daemon, &own->line);
+    }
+}
+
+void record_worker_close(struct worker *worker)
+{
+    struct record_daemon *daemon = worker->service->extra;
+
+    if (worker->index == 0) {
+        sweep_stop(&daemon->sweep);
+        member_stop(&daemon->member);
+        loop_jobs_wait(worker->loop);
+    }
+}
+
+void record_worker_free(struct worker *worker)
+{
+    free(worker->extra);
+}
+
+void record_worker_tick(struct worker *worker)
+{
+    struct record_daemon *daemon = worker->service->extra;
+    struct record_worker *own = worker->extra;
+
+    if (worker->index == 0) {
+        const char *trouble = keeper_trouble(&daemon->keeper);
+        life_set_trouble(daemon->life, trouble != NULL ? trouble : "", keeper_is_lost(&daemon->keeper));
+        return; /* the member tells of this line when no call of its own is under way */
+    }
+    const char *run = record_line_run(&own->line);
+    life_line_tell(daemon->life, worker->index, run, store_counts(worker->store).in_flight == 0,
+                   store_unsafe(worker->store) != NULL);
+}
+
+struct record_line *record_line_of_worker(const struct worker *worker)
+{
+    struct record_worker *own = worker->extra;
+
+    return &own->line;
+}
+
+struct record_line *record_line_of(const struct http_request *req)
+{
+    return record_line_of_worker(worker_of(req));
+}
+
+const char *record_daemon_id(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    return daemon->keeper.recorded.member;
+}
+
+const char *record_daemon_incarnation(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    return daemon->member.incarnation;
+}
+
+int record_daemon_state_dir(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    return daemon->keeper.has_dir ? daemon->keeper.dir.dir_fd : -1;
+}
+
+/* -- how things stand */
+
+/* Links that came to stand after the last pulse wait for the next. */
+static bool lines_are_allowed(const struct service *service, struct life *life)
+{
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        const struct store *store = service->workers[i].store;
+
+        if (life_allows(life, store_run_id(store), store_link_since_us(store)) != PROBLEM_NONE) {
+            life_want_pulse(life);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool record_daemon_settled(const struct service *service)
+{
+    const struct record_daemon *daemon = service->extra;
+
+    for (unsigned i = 1; i < service->settings.threads; i++) {
+        record_worker_tick(&service->workers[i]); /* their own ticks begin when they serve */
+    }
+    if (daemon->member.state == MEMBER_IN) {
+        return lines_are_allowed(service, daemon->life);
+    }
+    return member_is_settled(&daemon->member);
+}
+
+bool record_daemon_leave(struct service *service)
+{
+    struct record_daemon *daemon = service->extra;
+
+    member_leave(&daemon->member);
+    return member_has_left(&daemon->member);
+}
+
+const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+{
+    struct record_daemon *daemon = worker->service->extra;
+    struct record_worker *own = worker->extra;
+    const struct store_refusal *refusal = life_refusal(daemon->life);
+    const char *check = life_check(daemon->life, problem, detail);
+
+    if (refusal != NULL && refusal->what != NULL) {
+        *problem = PROBLEM_STORE_UNAVAILABLE;
+        snprintf(detail, READY_DETAIL_SIZE, "%s. %s", refusal->what, refusal->todo);
+        return refusal->check;
+    }
+    if (check != NULL) {
+        return check;
+    }
+    *problem = record_line_problem(&own->line);
+    if (*problem != PROBLEM_NONE) {
+        snprintf(detail, READY_DETAIL_SIZE,
+                 "The connection to the store is a new one; it is being looked at.");
+        return "store-connecting";
+    }
+    if (life_trouble(daemon->life, detail)) {
+        *problem = PROBLEM_FLOOR_REACHED;
+        return "state-dir";
+    }
+    return NULL;
+}
+
+void record_worker_memory(struct worker *worker, struct service_memory *memory)
+{
+    const struct record_daemon *daemon = worker->service->extra;
+
+    life_memory(daemon->life, &memory->used, &memory->allowed);
+    memory->is_full = life_is_full(daemon->life) || life_is_crowded(daemon->life);
+}

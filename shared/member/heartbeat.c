@@ -1,0 +1,338 @@
+/* heartbeat.c - the pulse: makes this process known to the store, and learns where it stands.
+ *
+ *   member_pulse    what this process knows, as arguments                suspended
+ *   pulse_answered  in | pending | gated | refused: each has its own function */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/member/member.h"
+#include "shared/token/keys.h"
+#include "shared/token/random.h"
+
+enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10, REPLY_MEMORY = 11, REPLY_STREAM = 13 };
+
+static struct bytes number_put(struct member *member, unsigned slot, int64_t value)
+{
+    int len = snprintf(member->number[slot], MEMBER_TEXT_SIZE, "%" PRId64, value);
+
+    return (struct bytes){member->number[slot], (size_t)len};
+}
+
+/* One number for each stripe. */
+static struct bytes numbers_put(const struct member *member, char text[MEMBER_SEQS_SIZE],
+                                uint64_t (*of)(const struct life *, unsigned, int64_t))
+{
+    size_t len = 0;
+
+    for (unsigned i = 0; member->epoch > 0 && i < STRIPES; i++) {
+        len += (size_t)snprintf(text + len, MEMBER_SEQS_SIZE - len, "%s%" PRIu64, i == 0 ? "" : " ",
+                                of(member->options.line->life, i, member->epoch));
+    }
+    return (struct bytes){text, len};
+}
+
+/* The store that this process belongs to: what it has learned, else what its state directory says. */
+struct bytes member_identity(struct member *member)
+{
+    const char *known = life_identity(member->options.line->life);
+
+    if (known[0] != '\0' || member->options.keeper->recorded.store[0] == '\0') {
+        return bytes_of(known);
+    }
+    snprintf(member->identity, sizeof(member->identity), KEYS_SCHEMA ":%s",
+             member->options.keeper->recorded.store);
+    return bytes_of(member->identity);
+}
+
+/* -- what Redis says of itself */
+
+static void refusal_take(struct member *member, const struct store_refusal *refusal)
+{
+    const char *what = refusal != NULL && refusal->what != NULL ? refusal->what : "";
+    struct log_field fields[] = {LOG_T("check", bytes_of(refusal != NULL ? refusal->check : "")),
+                                 LOG_T("detail", bytes_of(what)), LOG_END};
+
+    if (!life_set_refusal(member->options.line->life, refusal)) {
+        return;
+    }
+    if (refusal != NULL) {
+        member_log(member, LOG_WARNING, "store-refuses", fields);
+    } else {
+        member_log(member, LOG_INFO, "store-refuses-no-more", (struct log_field[]){LOG_END});
+    }
+}
+
+static void memory_take(struct member *member, const struct store_reply *reply)
+{
+    struct life *life = member->options.line->life;
+    int64_t used = store_reply_integer(reply, REPLY_MEMORY),
+            max = store_reply_integer(reply, REPLY_MEMORY + 1);
+    uint64_t allowed, in_use;
+
+    if (used < 0 || max < 0 || !life_set_memory(life, (uint64_t)used, (uint64_t)max)) {
+        return;
+    }
+    life_memory(life, &in_use, &allowed);
+    struct log_field fields[] = {LOG_I("used_bytes", used), LOG_I("allowed_bytes", (int64_t)allowed),
+                                 LOG_END};
+    member_log(member, life_is_full(life) ? LOG_WARNING : LOG_INFO,
+               life_is_full(life) ? "store-full" : "store-full-no-more", fields);
+}
+
+/* -- in, or on the way in: what the store wants recorded */
+
+static void identity_take(struct high_water *water, const struct store_reply *reply)
+{
+    struct bytes identity = store_reply_text(reply, 2);
+
+    snprintf(water->store, sizeof(water->store), "%.*s", (int)identity.len - 2, identity.at + 2);
+}
+
+/* With more members than a list can have the list stays as it is, and nobody new gets in; the floor is still
+ * recorded, for those who are in. */
+static void list_take(struct high_water *water, int64_t roll, const struct store_reply *list)
+{
+    struct high_water with_list = *water;
+
+    if (member_list_read(list, &with_list)) {
+        with_list.roll = roll;
+        *water = with_list;
+    }
+}
+
+/* What goes into the state directory: the list, and, for a lease service, a floor ahead. */
+static void record(struct member *member, const struct store_reply *reply)
+{
+    struct high_water wanted = member->options.keeper->recorded;
+
+    member->roll = store_reply_integer(reply, 3);
+    member->goal = store_reply_integer(reply, 4);
+    identity_take(&wanted, reply);
+    if (member->options.role == MEMBER_LEASE) {
+        wanted.epoch = store_reply_integer(reply, 1);
+        wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
+        list_take(&wanted, member->roll, store_reply_list(reply, REPLY_MEMBERS));
+    }
+    keeper_want(member->options.keeper, &wanted);
+}
+
+static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
+{
+    for (unsigned i = 0; i < STRIPES; i++) {
+        seqs[i] = list != NULL ? (uint64_t)store_reply_integer(list, i) : 0;
+    }
+}
+
+static void tell_of_the_clock(struct member *member, int64_t corrected_ms)
+{
+    struct log_field fields[] = {LOG_I("corrected_ms", corrected_ms), LOG_END};
+
+    if (corrected_ms > 0) {
+        member_log(member, LOG_WARNING, "store-clock-corrected", fields);
+    }
+}
+
+static void tell_of_being_in(struct member *member, int64_t epoch)
+{
+    struct log_field fields[] = {
+        LOG_I("epoch", epoch), LOG_T("store", bytes_of(life_identity(member->options.line->life))), LOG_END};
+
+    member->told[0] = '\0';
+    member_log(member, LOG_INFO, "store-admitted", fields);
+}
+
+static void pulse_in(struct member *member, const struct store_reply *reply)
+{
+    struct life *life = member->options.line->life;
+    int64_t epoch = store_reply_integer(reply, 1);
+    struct bytes identity = store_reply_text(reply, 2), stream = store_reply_text(reply, REPLY_STREAM);
+    uint64_t seqs[STRIPES];
+    char text[LIFE_IDENTITY_SIZE];
+    bool news = member->state != MEMBER_IN || epoch != member->epoch;
+
+    life_clock_sample(life, store_reply_integer(reply, 5));
+    seqs_take(store_reply_list(reply, REPLY_SEQS), seqs);
+    snprintf(text, sizeof(text), "%.*s", (int)identity.len, identity.at);
+    member->listed_epoch = epoch;
+    if (epoch != member->epoch) {
+        member->epoch = epoch;
+        life_admit(life, text, member->run, stream, epoch, seqs, member->asked_us);
+    } else {
+        life_confirm(life, seqs, member->asked_us);
+    }
+    member->beats = store_reply_integer(reply, 7);
+    member->ceiling = store_reply_integer(reply, 8);
+    life_set_ceiling(life, member->ceiling, member->options.block / 2);
+    member_enter(member, MEMBER_IN);
+    memory_take(member, reply);
+    record(member, reply);
+    tell_of_the_clock(member, store_reply_integer(reply, 9));
+    if (news) {
+        tell_of_being_in(member, epoch);
+    }
+}
+
+static void pulse_pending(struct member *member, const struct store_reply *reply)
+{
+    member_enter(member, MEMBER_PENDING);
+    member->listed_epoch = store_reply_integer(reply, 1);
+    member->roll = store_reply_integer(reply, 3);
+    member_forbid(
+        member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+        member->options.role == MEMBER_LEASE
+            ? "This lease service is new to the store. It is waiting for the other lease services to record "
+              "it; if none of them runs, start one that knows the store, or run pawl store recover --floor N."
+            : "This gateway is waiting for the lease services to record it: is one running?");
+    record(member, reply);
+}
+
+/* A report, and joining, wait until it is certain what the state directory says. */
+static void mend(struct member *member)
+{
+    const char *trouble = keeper_trouble(member->options.keeper);
+    char detail[LIFE_DETAIL_SIZE];
+
+    if (!keeper_is_settled(member->options.keeper) && trouble != NULL) {
+        snprintf(detail, sizeof(detail), "%s", trouble);
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", detail);
+        keeper_mend(member->options.keeper);
+    }
+}
+
+/* Nothing of a former life may still be under way when this process joins: asked again as soon as that is so.
+ */
+static void pulse_unsettled(struct member *member)
+{
+    member_enter(member, MEMBER_PENDING);
+    member->unsettled = true;
+    member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+                  "This process is about to join the store.");
+    mend(member);
+}
+
+/* -- nobody may act before a new life begins */
+
+static void pulse_gated(struct member *member, const struct store_reply *reply)
+{
+    struct bytes gate = store_reply_text(reply, 2), why = store_reply_text(reply, 3);
+    bool same = bytes_are(gate, member->gate);
+    char detail[LIFE_DETAIL_SIZE];
+
+    member_enter(member, MEMBER_GATED);
+    if (!same) {
+        snprintf(member->gate, sizeof(member->gate), "%.*s", (int)gate.len, gate.at);
+        member->gated_ms = loop_now_ms();
+        member->reported = false;
+        member->admit_ms = member->admit_wait_ms = 0;
+        snprintf(detail, sizeof(detail),
+                 "The store is closed (%.*s) until the lease services have admitted it. If that takes longer "
+                 "than a second or two, their /readyz and pawl store status say what they wait for.",
+                 (int)why.len, why.at);
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", detail);
+    }
+    mend(member);
+    member->reported = member->reported || member->settled_asked;
+    if (member_may_admit(member)) {
+        member_admit(member);
+    }
+}
+
+/* -- not ours, or not us */
+
+static void pulse_refused(struct member *member, const struct store_reply *reply)
+{
+    struct bytes identity = store_reply_text(reply, 1);
+    const char *ours = member->options.keeper->recorded.store;
+    char detail[LIFE_DETAIL_SIZE];
+
+    member_enter(member, MEMBER_REFUSED);
+    if (store_reply_is(reply, "empty")) {
+        snprintf(detail, sizeof(detail),
+                 "This Redis is empty: no store is there. A new one is made with pawl-lease --init-store; "
+                 "one that has lost its content is brought back with pawl store recover.");
+    } else if (store_reply_is(reply, "another")) {
+        snprintf(detail, sizeof(detail),
+                 "This Redis holds another store or another schema (%.*s); ours is %s.", (int)identity.len,
+                 identity.len > 0 ? identity.at : "", ours[0] != '\0' ? ours : "not known yet");
+    } else if (store_reply_is(reply, "superseded")) {
+        snprintf(detail, sizeof(detail),
+                 "Another process acts under the member id of this one: two copies of one state directory? "
+                 "Each needs its own.");
+    } else {
+        snprintf(detail, sizeof(detail),
+                 "The operator has forgotten this member (pawl store forget). To join anew, delete its state "
+                 "directory and start it again.");
+    }
+    member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours", detail);
+}
+
+/* -- the pulse */
+
+static enum step pulse_answered(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, call);
+
+    member->in_flight = false;
+    member->unsettled = false;
+    refusal_take(member, call->refusal);
+    if (outcome != STORE_DONE) {
+        member->asked_link = 0; /* the next tick asks again, when the link stands */
+    } else if (store_reply_is(reply, "in")) {
+        pulse_in(member, reply);
+    } else if (store_reply_is(reply, "pending")) {
+        pulse_pending(member, reply);
+    } else if (store_reply_is(reply, "gated")) {
+        pulse_gated(member, reply);
+    } else if (store_reply_is(reply, "unsettled")) {
+        pulse_unsettled(member);
+    } else {
+        pulse_refused(member, reply);
+    }
+    return ANSWERED;
+}
+
+void member_pulse(struct member *member)
+{
+    struct life *life = member->options.line->life;
+    const struct high_water *water = &member->options.keeper->recorded;
+    /* A list that is being written just now would make the report of the one before a lie. */
+    bool settled = life_is_settled(life, member->options.workers, member->run) &&
+                   keeper_is_settled(member->options.keeper);
+    struct bytes *args = &member->argv[1];
+
+    random_text(member->nonce, MEMBER_ID_CHARS);
+    member->argv[0] = BYTES("pawl:{store}");
+    args[0] = member_identity(member);
+    args[1] = bytes_of(member->run);
+    args[2] = bytes_of(water->member);
+    args[3] = member->options.role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway");
+    args[4] = bytes_of(member->incarnation);
+    args[5] = number_put(member, 0, member->epoch);
+    args[6] = number_put(member, 1, member->beats);
+    args[7] = number_put(member, 2, water->floor);
+    args[8] = number_put(member, 3, water->roll);
+    args[9] = number_put(member, 4, member->options.block);
+    args[10] = number_put(member, 5, life_now_ms(life));
+    args[11] = bytes_of(member->options.who);
+    args[12] = bytes_of(member->nonce);
+    args[13] = numbers_put(member, member->seqs, life_seen);
+    args[14] = number_put(member, 6, life_let_through_most(life));
+    args[15] = life_is_doubtful(life) ? BYTES("doubt") : BYTES("");
+    args[16] = member_list_print(water, member->list);
+    args[18] = number_put(member, 7, water->epoch);
+    args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
+                   ? numbers_put(member, member->granted, life_granted_most)
+                   : BYTES("");
+    args[17] = settled ? BYTES("settled") : BYTES("");
+    member->settled_asked = settled;
+    member->asked_link = member->options.line->link;
+    member->asked_us = loop_now_us();
+    member->pulsed_ms = loop_now_ms();
+    member->in_flight = true;
+    member->call.done = pulse_answered;
+    store_run(member->options.line->store, &member->call, member->options.pulse, 1, MEMBER_ARGS,
+              member->argv);
+}

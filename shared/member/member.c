@@ -1,0 +1,371 @@
+/* member.c - this process as a member of the store: when it asks, and what it makes of where it stands.
+ *
+ *   member_tick      what is due: nothing while the link is down or a call is under way
+ *   member_watch     has anything changed? Some commands           suspended
+ *   member_watched   then a pulse (heartbeat.c), else nothing */
+#include "shared/member/member.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/token/random.h"
+
+enum { TICK_MS = 50, PULSE_MS = 1000, REFUSED_PULSE_MS = 250 };
+
+static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
+    [MEMBER_AWAY] =
+        {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_GATED] = true, [MEMBER_REFUSED] = true},
+    [MEMBER_PENDING] = {[MEMBER_IN] = true,
+                        [MEMBER_GATED] = true,
+                        [MEMBER_REFUSED] = true,
+                        [MEMBER_AWAY] = true,
+                        [MEMBER_LEFT] = true},
+    [MEMBER_IN] = {[MEMBER_GATED] = true,
+                   [MEMBER_PENDING] = true,
+                   [MEMBER_REFUSED] = true,
+                   [MEMBER_AWAY] = true,
+                   [MEMBER_LEFT] = true},
+    [MEMBER_GATED] =
+        {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_REFUSED] = true, [MEMBER_AWAY] = true},
+    [MEMBER_REFUSED] =
+        {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_GATED] = true, [MEMBER_AWAY] = true},
+};
+
+static void member_tick(struct loop_timer *timer);
+static void member_tell_alarm(struct member *member, int64_t in_ms);
+static void member_watch(struct member *member);
+static store_done_fn look_took_stream, look_took_state, look_took_alarm, member_watched;
+static void member_say_farewell(struct member *member);
+static store_done_fn member_parted;
+
+bool member_allows(enum member_state from, enum member_state to)
+{
+    return arrows[from][to];
+}
+
+void member_enter(struct member *member, enum member_state next)
+{
+    if (member->state == next) {
+        return;
+    }
+    assert(member_allows(member->state, next));
+    member->walked[member->state] |= (unsigned char)(1u << next);
+    member->state = next;
+    if (next != MEMBER_GATED) {
+        member->gate[0] = '\0';
+        member->reported = false;
+    }
+}
+
+/* All services of a machine look at the same moment: Redis wakes up once for them, and finds what it needs in
+ * its caches. That is most of what a look costs when nothing else happens. */
+static void tick_arm(struct member *member)
+{
+    loop_timer_arm(&member->timer, TICK_MS - loop_now_ms() % TICK_MS, 0);
+}
+
+void member_start(struct member *member, const struct member_options *options)
+{
+    memset(member, 0, sizeof(*member));
+    member->options = *options;
+    random_text(member->incarnation, MEMBER_ID_CHARS);
+    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->keeper->recorded.member);
+    loop_timer_init(options->loop, &member->timer, member_tick);
+    tick_arm(member);
+}
+
+void member_stop(struct member *member)
+{
+    loop_timer_done(&member->timer);
+}
+
+bool member_is_settled(const struct member *member)
+{
+    return member->state == MEMBER_IN || member->state == MEMBER_REFUSED;
+}
+
+/* -- what is due */
+
+static bool link_is_away(struct member *member)
+{
+    const char *run = record_line_run(member->options.line);
+
+    if (run[0] != '\0') {
+        snprintf(member->run, sizeof(member->run), "%s", run);
+        return false;
+    }
+    const char *detail, *check = store_not_ready(member->options.line->store, &detail);
+    bool stood = member->state != MEMBER_AWAY && member->state != MEMBER_LEFT;
+
+    if (stood) {
+        member_enter(member, MEMBER_AWAY);
+    }
+    if (check != NULL && (stood || store_misled(member->options.line->store) != NULL)) {
+        member_forbid(member, PROBLEM_STORE_UNAVAILABLE, check, detail);
+    }
+    return true;
+}
+
+static bool report_is_due(const struct member *member)
+{
+    bool wants = (member->state == MEMBER_GATED && !member->reported) || member->unsettled;
+
+    return wants && keeper_is_settled(member->options.keeper) &&
+           life_is_settled(member->options.line->life, member->options.workers, member->run);
+}
+
+static bool pulse_is_due(struct member *member)
+{
+    return member->options.line->link != member->asked_link || life_wants_pulse(member->options.line->life) ||
+           loop_now_ms() >=
+               member->pulsed_ms + (member->state == MEMBER_REFUSED ? REFUSED_PULSE_MS : PULSE_MS) ||
+           report_is_due(member);
+}
+
+static void member_tick(struct loop_timer *timer)
+{
+    struct member *member = container_of(timer, struct member, timer);
+
+    tick_arm(member);
+    if (member->in_flight || member->state == MEMBER_LEFT) {
+        return;
+    }
+    if (link_is_away(member)) {
+        member->left = member->leave_wanted;
+        return;
+    }
+    life_line_tell(member->options.line->life, 0, member->run,
+                   store_counts(member->options.line->store).in_flight == 0,
+                   store_unsafe(member->options.line->store) != NULL);
+    if (member->leave_wanted) {
+        member_say_farewell(member);
+    } else if (pulse_is_due(member)) {
+        member_tell_alarm(member, 0);
+        member_pulse(member);
+    } else if (member_may_admit(member)) {
+        member_admit(member);
+    } else {
+        member_watch(member);
+    }
+}
+
+/* -- a look in between. Commands and no script: of an idle Redis a script takes twice as much. */
+
+static void member_tell_alarm(struct member *member, int64_t in_ms)
+{
+    if (member->options.alarm != NULL) {
+        member->options.alarm(member, in_ms);
+    }
+}
+
+static void look_send(struct member *member, struct store_call *call, store_done_fn *done, unsigned first,
+                      unsigned end)
+{
+    call->done = done;
+    store_ask(member->options.line->store, call, end - first, &member->argv[first]);
+}
+
+/* Redis answers in the order of asking: what the record is judged with is there before it. */
+static void member_watch(struct member *member)
+{
+    enum { STREAM = 0, STATE = 2, ALARM = 5, RECORD = 10, END = 17 };
+    const char *const words[END] = {
+        "INFO", "replication", "HGET",       member->key, "state",        "ZRANGE", "pawl:{store}:alarm",
+        "0",    "0",           "WITHSCORES", "HMGET",     "pawl:{store}", "epoch",  "roll",
+        "gate", "ceiling",     "given-up"};
+
+    for (unsigned i = 0; i < END; i++) {
+        member->argv[i] = bytes_of(words[i]);
+    }
+    member->in_flight = true;
+    member->look.is_same = member->look.is_in = false;
+    member->look.alarm_ms = -1;
+    if (member->state == MEMBER_IN) {
+        look_send(member, &member->aside[0], look_took_stream, STREAM, STATE);
+    } else if (member->state == MEMBER_PENDING) {
+        look_send(member, &member->aside[0], look_took_state, STATE, ALARM);
+    }
+    if (member->options.alarm != NULL) {
+        look_send(member, &member->aside[1], look_took_alarm, ALARM, RECORD);
+    }
+    look_send(member, &member->call, member_watched, RECORD, END);
+}
+
+/* Whether this is a primary that goes on with the admitted stream, as stream_goes_on() in stream.lua has it.
+ */
+static enum step look_took_stream(struct store_call *call, enum store_outcome outcome,
+                                  const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, aside[0]);
+    struct bytes said = store_reply_text(reply, 0), master = BYTES("\nrole:master\r");
+    char stream[LIFE_STREAM_SIZE];
+
+    (void)life_stream(member->options.line->life, stream);
+    member->look.is_same = outcome == STORE_DONE && said.len > 0 && stream[0] != '\0' &&
+                           memmem(said.at, said.len, master.at, master.len) != NULL &&
+                           memmem(said.at, said.len, stream, strlen(stream)) != NULL;
+    return ANSWERED;
+}
+
+static enum step look_took_state(struct store_call *call, enum store_outcome outcome,
+                                 const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, aside[0]);
+
+    member->look.is_in = outcome == STORE_DONE && store_reply_is(reply, "in");
+    return ANSWERED;
+}
+
+/* Beside a key that is something else the look goes on. */
+static enum step look_took_alarm(struct store_call *call, enum store_outcome outcome,
+                                 const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, aside[1]);
+    int64_t at_ms = outcome == STORE_DONE ? store_reply_integer(reply, 1) : INT64_MIN;
+
+    if (at_ms >= 0) {
+        int64_t in_ms = at_ms - life_now_ms(member->options.line->life);
+
+        member->look.alarm_ms = in_ms > 0 ? in_ms : 0;
+    }
+    return ANSWERED;
+}
+
+static bool is_another_redis(const struct member *member)
+{
+    return member->state == MEMBER_IN && !member->look.is_same;
+}
+
+/* Only what would make the answer to a pulse another one: many may be waiting, and a pulse is not cheap. Each
+ * admission raises the roll. Refused means: asked each second, since only an operator can change it. */
+static bool something_changed(const struct member *member, const struct store_reply *reply)
+{
+    bool new_gate = !bytes_are(store_reply_text(reply, 2), member->gate);
+    bool new_roll = store_reply_integer(reply, 1) != member->roll;
+
+    switch (member->state) {
+    case MEMBER_IN:
+        return new_gate || new_roll || store_reply_integer(reply, 0) != member->epoch ||
+               store_reply_integer(reply, 3) != member->ceiling || is_another_redis(member);
+    case MEMBER_PENDING: return new_gate || new_roll || member->look.is_in;
+    case MEMBER_GATED: return new_gate;
+    case MEMBER_AWAY:
+    case MEMBER_REFUSED:
+    case MEMBER_LEFT:
+    case MEMBER_STATES: break;
+    }
+    return false;
+}
+
+static enum step member_watched(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, call);
+
+    member->in_flight = false;
+    if (outcome != STORE_DONE) {
+        return ANSWERED;
+    }
+    if (is_another_redis(member)) { /* the pulse takes its time, and as a replica it answers none */
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+                      "Redis is another one than before, or has begun a new replication stream; the lease "
+                      "services are about to admit it.");
+    }
+    member_tell_alarm(member, member->look.alarm_ms);
+    if (member->options.given_up != NULL) {
+        int64_t number = store_reply_integer(reply, 4);
+
+        member->options.given_up(member, number < 0 ? 0 : number);
+    }
+    if (something_changed(member, reply)) {
+        member_pulse(member);
+    }
+    return ANSWERED;
+}
+
+/* -- the end */
+
+void member_leave(struct member *member)
+{
+    member->leave_wanted = true;
+}
+
+bool member_has_left(const struct member *member)
+{
+    return member->left && keeper_is_idle(member->options.keeper);
+}
+
+static void member_say_farewell(struct member *member)
+{
+    if (member->state != MEMBER_IN && member->state != MEMBER_PENDING) {
+        member->left = true;
+        return;
+    }
+    member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
+    if (store_counts(member->options.line->store).in_flight > 0) {
+        return; /* the next tick asks again: what is acknowledged after the farewell would not be asked for */
+    }
+    snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
+    member->argv[0] = BYTES("pawl:{store}");
+    member->argv[1] = member_identity(member);
+    member->argv[2] = bytes_of(member->options.keeper->recorded.member);
+    member->argv[3] = bytes_of(member->incarnation);
+    member->argv[4] = bytes_of(member->number[0]);
+    member->argv[5] = bytes_of(member->run);
+    member->in_flight = true;
+    member->call.done = member_parted;
+    store_run(member->options.line->store, &member->call, member->options.leave, 1, 6, member->argv);
+}
+
+/* What was there at the end: a store that is put back to before, while nobody is there to see it, shows less.
+ */
+static void farewell_record(struct member *member, const struct store_reply *reply)
+{
+    struct high_water wanted = member->options.keeper->recorded;
+    int64_t floor = store_reply_integer(reply, 2);
+
+    wanted.roll = store_reply_integer(reply, 1);
+    wanted.floor = floor > wanted.floor ? floor : wanted.floor;
+    if (member->options.role == MEMBER_LEASE && wanted.roll > 0 &&
+        member_list_read(store_reply_list(reply, 3), &wanted)) {
+        keeper_want(member->options.keeper, &wanted);
+    }
+}
+
+static enum step member_parted(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, call);
+
+    /* If it did not get there, the store takes us for one that has crashed: that is safe. */
+    if (outcome == STORE_DONE) {
+        farewell_record(member, reply);
+    }
+    member->in_flight = false;
+    member->left = true;
+    member_enter(member, MEMBER_LEFT);
+    return ANSWERED;
+}
+
+/* -- what is told */
+
+void member_log(struct member *member, enum log_level level, const char *event,
+                const struct log_field *fields)
+{
+    member->options.event(member, level, event, fields);
+}
+
+void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail)
+{
+    life_suspend(member->options.line->life, problem, check, detail);
+    if (strcmp(member->told, detail) != 0) {
+        struct log_field fields[] = {LOG_T("check", bytes_of(check)), LOG_T("detail", bytes_of(detail)),
+                                     LOG_END};
+
+        snprintf(member->told, sizeof(member->told), "%s", detail);
+        if (problem != PROBLEM_DRAINING) {
+            member_log(member, LOG_WARNING, "store-suspended", fields);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+-- call.lua - what a call knows. All scripts are functions of one library, which is loaded once: a local of a
+-- file is the same for every call, but for those that stand here. They are set anew when a call begins, and
+-- nothing of it outlives the call, but for LIFE and what that text says.
+
+-- None of these is there while Redis loads a library; and locals cost less than globals.
+local function globals()
+    return redis, cjson, cmsgpack, string, table, math, tonumber, ipairs, pairs, next, type, unpack, select,
+        pcall, error
+end
+local redis, cjson, cmsgpack, string, table, math, tonumber, ipairs, pairs, next, type, unpack, select
+local pcall, error
+
+local KEYS, ARGV
+local STRIPE, SEQ, COUNTER, NOW                                -- stripe.lua
+local LIFE, CEILING, OFFSET, ALIVE, EPOCH, EPOCH_TEXT, STORE_ID -- stripe.lua: LIFE, and what it says
+local RAW_MS                                                   -- store.lua: Redis' own clock
+local REMEMBER_MS                                              -- lease: for how long what is over is known
+local PRESENTED, PRESENTED_EPOCH, HOLD, OVER                   -- gateway/scripts/lib/fence.lua
+local is_touched, others_touched                               -- sequence numbers that were raised
+local history_count, ends_left, line_work, purged              -- how much was done
+local ENDS_MAX = 64                                            -- what ends_left begins with (many.lua)
+local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
+local desks, own_record, records, record_field, other_stripes, leaps_known -- what was read
+local handed_desk, handed_word                                 -- to whom it handed on last, what that is told
+local own_desk, handed                                         -- of a release: its desk, its grant there
+
+-- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
+local function call_forgets()
+    PRESENTED, PRESENTED_EPOCH, HOLD, OVER = nil, nil, nil, nil
+    is_touched, others_touched, desks, other_stripes, leaps_known = false, nil, nil, nil, nil
+    own_record, records, record_field = nil, nil, nil
+    history_count, ends_left, line_work, purged, handed_desk, handed_word = 0, nil, 0, 0, nil, nil
+    own_desk, handed = nil, nil
+end
+
+local function call_begins(keys, argv)
+    if not redis then
+        redis, cjson, cmsgpack, string, table, math, tonumber, ipairs, pairs, next, type, unpack, select,
+            pcall, error = globals()
+    end
+    KEYS, ARGV, REMEMBER_MS = keys, argv, argv[2]
+    STRIPE, SEQ, COUNTER, NOW = nil, nil, nil, nil
+    RAW_MS, clock_known, stream_known, now_known, now_text = nil, nil, nil, nil, nil
+    call_forgets()
+end
+
+local function call_parts(name, count, one, two, ...)
+    if count == 1 then
+        KEYS, ARGV = { one }, { two, ... }
+    elseif count == 2 then
+        KEYS, ARGV = { one, two }, { ... }
+    else
+        KEYS, ARGV = { one, two }, { select(count - 1, ...) }
+        for i = 3, count do
+            KEYS[i] = (select(i - 2, ...))
+        end
+    end
+    REMEMBER_MS = ARGV[2]
+    return name
+end
+
+-- Keys and arguments as C packs them, in one text (shared/store/wire.c): the name of the script, how many
+-- keys, the keys, the arguments. Returns the name.
+local function call_takes(packed)
+    return call_parts(cmsgpack.unpack(packed))
+end
+
+-- A time or a duration as text: Redis would print a Lua number as a floating-point one, at ten times the
+-- cost.
+local function whole(number)
+    return string.format('%d', number)
+end
+
+-- The store's time.
+local function whole_now()
+    if now_known ~= NOW then
+        now_known, now_text = NOW, whole(NOW)
+    end
+    return now_text
+end

@@ -1,0 +1,72 @@
+-- history.lua - what happened to a lease, kept for those who ask and told to those who listen.
+--
+--   pawl:{SS}:e:NAME, a list of grants and ends, oldest first; pawl:{SS}:f:NAME, one of refusals, which the
+--   gateway writes (a client that hammers it must not push out who held the lease). Both go with the lease.
+--   An item is one text, its parts separated by tabs, none of which can stand in them:
+--     ID   "EPOCH.SEQ.N": order within a stripe   TYPE   TOKEN   HOLDER   AT (store time, ms)   REASON or ""
+--   A list that has dropped any begins with the newest that it dropped, a "-" in front: who knows an id can
+--   tell whether something is missing behind it.
+--   Types: granted | released | expired | forced | session | store-restarted | returned | refused.
+--   While somebody listens (lease/scripts/listen.lua) each item is also published, to "pawl:e:NAME", the
+--   stripe in front: "SS ITEM".
+--   The grant of an exclusive hold stands in its record (hold.lua) and comes into the list with its end: a
+--   list costs as much memory as the lease.
+--   An operator may have less noted (api/cli/scripts/set_history.lua), for all stripes alike.
+--   Both are told by listen of the stripe: "UNTIL" or "UNTIL MODE EPOCH.SEQ". UNTIL: store time (ms) until
+--   which it is published. MODE: all | ends: of holds alone | off. EPOCH.SEQ: when that began; what was noted
+--   before is not told any more, for what comes behind it may be missing.
+local HISTORY_MAX, REFUSALS_MAX, HISTORY_ALL, HISTORY_MIN, HISTORY_LOOK = 32, 16, 16384, 2, 4
+
+-- An item, and its id behind the epoch. token, at: as texts.
+local function history_item(epoch, id, kind, token, holder, at, reason)
+    return epoch .. '.' .. id .. '\t' .. kind .. '\t' .. token .. '\t' .. holder .. '\t' .. at .. '\t'
+        .. reason
+end
+
+-- Tells those who listen; the id of the item, behind the epoch. nil: it is not to be noted.
+local function history_tell(stripe, name, kind, token, holder, reason)
+    local listened, mode = '0', ''
+    if STRIPE[5] then
+        listened, mode = string.match(STRIPE[5], '^(%d+) ?(%l*)')
+    end
+    if mode == 'off' or mode == 'ends' and (kind == 'granted' or kind == 'refused') then
+        return nil
+    end
+    history_count = history_count + 1
+    local id = whole(touch(stripe)) .. (history_count == 1 and '.1' or '.' .. whole(history_count))
+    if NOW <= tonumber(listened) then
+        redis.call('PUBLISH', 'pawl:e:' .. name, string.sub(stripe, 7, 8) .. ' '
+            .. history_item(EPOCH_TEXT, id, kind, whole(token), holder, whole_now(), reason))
+    end
+    return id
+end
+
+-- The item of the grant that the record of its hold still has, or nil. token: its, as text.
+local function history_pending(hold, token)
+    return hold.grant_id ~= '' and history_item(hold.epoch == EPOCH and EPOCH_TEXT or whole(hold.epoch),
+        hold.grant_id, 'granted', token, hold.holder, whole(hold.granted), '')
+end
+
+-- stripe: the key of the lease's stripe. list: 'e' or 'f'. hold: with the item of its grant in front, or nil.
+local function history_add(stripe, list, name, kind, token, holder, reason, hold)
+    local id = history_tell(stripe, name, kind, token, holder, reason)
+    if not id then
+        return
+    end
+    token = whole(token)
+    local item = history_item(EPOCH_TEXT, id, kind, token, holder, whole_now(), reason)
+    local key = stripe .. ':' .. list .. ':' .. name
+    local pending = hold and history_pending(hold, token)
+    local len = pending and redis.call('RPUSH', key, pending, item) or redis.call('RPUSH', key, item)
+    -- In total, too: with many leases in a stripe each keeps less. Looked at now and then: a trim each time
+    -- would be another command in the append-only file.
+    if len % HISTORY_LOOK < 2 then
+        local share = math.floor(HISTORY_ALL / redis.call('ZCARD', stripe .. ':due'))
+        local most = list == 'f' and REFUSALS_MAX or HISTORY_MAX
+        most = math.max(HISTORY_MIN, math.min(most, share))
+        if len > most + 1 + math.max(HISTORY_MIN, most / 4) then -- not at every look
+            redis.call('LTRIM', key, -most - 1, -1)
+            redis.call('LSET', key, 0, '-' .. redis.call('LINDEX', key, 0))
+        end
+    end
+end

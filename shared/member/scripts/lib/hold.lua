@@ -1,0 +1,267 @@
+-- hold.lua - the record of a lease, or of one of many holds, and what it means that a hold is live. It is one
+-- text, a field of its stripe's hash; nobody but this file reads or writes it.
+--
+--   l:NAME            the lease, with its exclusive hold
+--   h:NAME/LEASE_ID   one of its many holds: shared, or with a permit. Beside these: pawl:{SS}:x:NAME, a
+--                     zset, lease_id -> deadline (or an earlier time, with a session); pawl:{SS}:n:NAME, a hash,
+--                     hold -> lease_id and "#TOKEN" -> lease_id
+--
+-- The text is a row of MessagePack values. These, always all of them, 0 or "" where there is none:
+--   state      "held", or how the last hold ended: "released" | "expired" | "forced" | "session" |
+--              "store-restarted" | "returned" (a grant that nobody claimed: it never was a hold) | "none"
+--              (never granted: somebody waits)
+--   token      of the last grant, 0: none   epoch   its   hold   its public name
+--   lease_id   of the exclusive hold, or of the last one that ended: its digest, as everywhere in the store
+--              (lease/operation.h)
+--   deadline   store time (ms): held: its deadline; over: when the lease is forgotten
+--   marked, marked_epoch   highest token let through by the gateway, and its epoch
+--   due        when the due index has it looked at, never later than the deadline (0: at the deadline). An
+--              entry is only brought forward; the sweep sets it anew
+--   holder, identity, ttl, granted, holds, meta   of the exclusive hold
+--              identity: of its holder; ttl: ms; granted: store time (0: deadline less ttl); holds: how often
+--              entered; meta: JSON
+--   grant_id   SEQ.N of the grant's item, which is not in the history's list yet (history.lua)
+-- and behind them a letter and its value for each that there is:
+--   M  many: "shared" | "permits"   N  permits: how many
+--   r  last_ended: how the hold of lease_id ended, while others hold   u  last_hold: its name, of one of many
+--   c  claim: not claimed yet: the grant was handed on to this desk, "KEY WID", and goes back at the
+--      deadline; "": claimed, and perhaps nobody has been told so
+--   x  session: key of its record
+--   j  delay_ms: lock_delay_ms of the hold   b  delayed_until: store time until which nobody is granted
+--   v  void: how it ended, as found by somebody who may not free the lease (hold_void)
+--   w  queue: somebody waits in line   a  keys: it has Idempotency-Keys
+-- A text that has anything else was written by another release: then the script ends, nothing is cut off.
+--
+-- A hold is live while NOW < its deadline, with a session while NOW < the session's, and while its epoch is
+-- not below ALIVE: a restart of the store that was not proven complete ends all holds of before by raising
+-- ALIVE. Whoever finds a hold over says so in the store in that very step, so that what was once told to be
+-- over never lives again, whatever the clock does. Marks of before ALIVE are void: they may be too low.
+
+local TOKEN_LAST, NO_MORE = 999999999999999, {}
+local HOLD_STATES = { held = 1, released = 1, expired = 1, forced = 1, session = 1, ['store-restarted'] = 1,
+    returned = 1, none = 1 }
+local HOLD_LETTERS = 'MNrucxjbvwa' -- in this order, of these:
+local HOLD_MORE = { 'many', 'permits', 'last_ended', 'last_hold', 'claim', 'session', 'delay_ms',
+    'delayed_until', 'void', 'queue', 'keys' }
+local HOLD_NUMBER = { permits = true, delay_ms = true, delayed_until = true }
+
+-- All members, so that it never grows, which costs as much as some commands. What a record does not have is false,
+-- never nil: nil would lose its place.
+local function hold_table()
+    return { text = 0, state = 0, token = 0, epoch = 0, hold = 0, lease_id = 0, deadline = 0, marked = 0,
+        marked_epoch = 0, due = 0, holder = 0, identity = 0, ttl = 0, granted = 0, holds = 0, meta = 0,
+        grant_id = 0, many = 0, permits = 0, last_ended = 0, last_hold = 0, claim = 0, session = 0,
+        delay_ms = 0, delayed_until = 0, void = 0, queue = 0, keys = 0, rest = 0, presented = 0,
+        session_over = 0, session_ended = 0, stripe = 0, field = 0, held = 0, mode = 0, mark = 0,
+        unclaimed = 0, untold = 0, left_ms = 0, live = 0, lapsed = 0, ended = 0 }
+end
+local OWN_TABLE = hold_table() -- that of the call's own lease: one after the other has it
+
+-- Fills the table with the parts of a text, and empties what comes later; nil: another release's.
+local function hold_parts(one, text, state, token, epoch, hold, lease_id, deadline, marked, marked_epoch, due,
+        holder, identity, ttl, granted, holds, meta, grant_id, ...)
+    if not (HOLD_STATES[state] and #hold + #lease_id + #holder + #identity + #meta + #grant_id >= 0
+        and token >= 0 and epoch >= 0 and deadline >= 0 and marked >= 0 and marked_epoch >= 0 and due >= 0
+        and ttl >= 0 and granted >= 0 and holds >= 0) then
+        return nil
+    end
+    one.text, one.state, one.token, one.epoch, one.hold = text, state, token, epoch, hold
+    one.lease_id, one.deadline, one.marked, one.marked_epoch = lease_id, deadline, marked, marked_epoch
+    one.due, one.holder, one.identity = text and (due > 0 and due or deadline), holder, identity
+    one.ttl, one.granted = ttl > 0 and ttl, granted > 0 and granted or deadline - ttl
+    one.holds, one.meta, one.grant_id = holds, meta, grant_id
+    one.permits, one.delay_ms, one.delayed_until = 0, 0, 0
+    one.many, one.mode, one.rest, one.queue, one.keys, one.void = false, false, false, false, false, false
+    one.claim, one.session, one.session_over, one.session_ended = false, false, false, false
+    one.last_ended, one.last_hold, one.presented = false, false, false
+    for i = 1, select('#', ...), 2 do
+        local letter, value = select(i, ...)
+        local member = #letter == 1 and HOLD_MORE[string.find(HOLD_LETTERS, letter, 1, true)]
+        if not member or type(value) ~= (HOLD_NUMBER[member] and 'number' or 'string') then
+            return nil
+        end
+        one[member] = value
+    end
+    return one
+end
+
+local function hold_unpack(one, text)
+    return hold_parts(one, text, cmsgpack.unpack(text))
+end
+
+-- Token, epoch, mark and its epoch, as far as a text of whichever release says them.
+local function hold_numbers(text)
+    local _, _, token, epoch, _, _, _, marked, marked_epoch = pcall(cmsgpack.unpack, text)
+    return tonumber(token) or 0, tonumber(epoch) or 0, tonumber(marked) or 0, tonumber(marked_epoch) or 0
+end
+
+-- Whether any of HOLD_MORE is there: mostly none is.
+local function hold_has_more(one)
+    return one.many or one.last_ended or one.last_hold or one.claim or one.session or one.void or one.queue
+        or one.keys or one.permits + one.delay_ms + one.delayed_until > 0
+end
+
+local function hold_pack(one)
+    local due, ttl, granted = one.due, one.ttl, one.granted
+    if not ttl or granted == one.deadline - ttl then
+        granted = 0
+    end
+    local text = cmsgpack.pack(one.state, one.token, one.epoch, one.hold, one.lease_id, one.deadline,
+        one.marked, one.marked_epoch, due and due ~= one.deadline and due or 0, one.holder, one.identity,
+        ttl or 0, granted, ttl and one.holds or 0, one.meta, one.grant_id)
+    for i = 1, hold_has_more(one) and #HOLD_MORE or 0 do
+        local value = one[HOLD_MORE[i]]
+        if value and value ~= 0 then
+            text = text .. cmsgpack.pack(string.sub(HOLD_LETTERS, i, i), value)
+        end
+    end
+    return text
+end
+
+-- What the parts mean now: held, live; lapsed: it stands as held, but is over; ended: how, also of one that
+-- ended before; left_ms; mode; mark; unclaimed: the desk, or untold; session_over, session_ended. many: then
+-- live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
+-- session's deadline (when that is over, the time when it ended), but for a grant that is not claimed yet.
+local function hold_judge(record)
+    local state, claim, many, how = record.state, record.claim, record.many, nil
+    local held = state == 'held'
+    record.held, record.mode = held, many or record.mode or 'exclusive'
+    record.mark = record.marked_epoch >= ALIVE and record.marked or 0
+    record.unclaimed, record.untold = claim ~= '' and claim, claim == ''
+    if record.session then
+        local s = redis.call('HMGET', record.session, 's', 'd', 'e', 'u')
+        record.session_over = not (s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE)
+        record.session_ended = s[1] ~= 'live'
+        how = record.session_over and (s[1] == 'released' and 'released' or 'session') or nil
+        if not record.unclaimed then
+            record.deadline = tonumber(s[1] == 'live' and s[2] or s[4] or NOW)
+        end
+    end
+    local left_ms = record.deadline - NOW
+    if held and not many then
+        how = record.void or record.epoch < ALIVE and 'store-restarted' or how
+            or left_ms <= 0 and 'expired' or nil
+        how = how and record.unclaimed and 'returned' or how
+    end
+    record.left_ms, record.live = left_ms, held and not how
+    record.lapsed, record.ended = how ~= nil, how or state
+    return record
+end
+
+-- A record that another release wrote, or one above what its stripe has granted, of which the store has lost
+-- something: nothing may rest on it. Nothing was written yet, or the outcome is unknown.
+local function hold_not_ours(stripe, field)
+    error(is_touched and 'PAWL not written by this release: ' .. stripe .. ' ' .. field or NOT_OURS, 0)
+end
+
+-- Of a lease of which nothing is known, too: its state is "none", its token 0, and it has no text.
+local function hold_new(one, stripe, field, text, epoch, counter)
+    local is_sound, record
+    if text then
+        is_sound, record = pcall(hold_unpack, one, text)
+    else
+        is_sound = true
+        record = hold_parts(one, text, 'none', 0, 0, '', '', 0, 0, 0, 0, '', '', 0, 0, 0, '', '')
+    end
+    if not (is_sound and record) or record.epoch > epoch
+        or record.epoch == epoch and record.token > counter then
+        hold_not_ours(stripe, field)
+    end
+    record.stripe, record.field = stripe, field
+    return record
+end
+
+-- That of the call's own lease, which is read with the stripe.
+local function hold_own()
+    own_record = own_record or hold_new(OWN_TABLE, KEYS[1], record_field, STRIPE[4], EPOCH, COUNTER)
+    return hold_judge(own_record)
+end
+
+-- The record, as it is now. A script has only one table of a record, so one place that writes it writes what
+-- all others did, too.
+local function hold_read(stripe, field)
+    local is_stripes = stripe == KEYS[1]
+    if is_stripes and field == record_field then
+        return hold_own()
+    end
+    local name = stripe .. field
+    records = records or {}
+    if not records[name] and is_stripes then
+        local text = redis.call('HGET', stripe, field)
+        records[name] = hold_new(hold_table(), stripe, field, text, EPOCH, COUNTER)
+    elseif not records[name] then
+        local v = redis.call('HMGET', stripe, field, 'life', 'counter')
+        local _, epoch = life_parts(v[2])
+        records[name] =
+            hold_new(hold_table(), stripe, field, v[1], tonumber(epoch) or 0, tonumber(v[3]) or 0)
+    end
+    return hold_judge(records[name])
+end
+
+-- Writes the record whole, and does not judge it anew. The due index has an entry of a lease that is not later
+-- than its deadline.
+local function hold_put(record)
+    local is_lease = record == own_record or string.byte(record.field) == 108 -- l
+    if is_lease and not (record.due and record.due <= record.deadline) then
+        touch(record.stripe)
+        record.due = record.deadline
+        redis.call('ZADD', record.stripe .. ':due', whole(record.due), string.sub(record.field, 3))
+    end
+    local text = hold_pack(record)
+    if text ~= record.text then
+        touch(record.stripe)
+        redis.call('HSET', record.stripe, record.field, text)
+        record.text = text
+    end
+end
+
+local function hold_write(record)
+    hold_put(record)
+    hold_judge(record)
+end
+
+-- Nothing is known any more.
+local function hold_delete(record)
+    touch(record.stripe)
+    redis.call('HDEL', record.stripe, record.field)
+    if record == own_record then
+        own_record, record_field = nil, nil
+    else
+        records[record.stripe .. record.field] = nil
+    end
+end
+
+-- Says for good that the hold is over, without freeing the lease: that is the lease service's.
+local function hold_void(record)
+    if record.lapsed and not record.void then
+        record.void = record.ended
+        hold_write(record)
+    end
+end
+
+-- A hold of these terms (lease/scripts/lib/grant.lua) begins, and what only the one before had is gone.
+-- claim: "DESK WID" of whom has yet to claim it, or nil. It is not written yet.
+local function hold_begin(record, terms, token, deadline, claim)
+    local more = terms.more or NO_MORE
+    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
+    record.lease_id, record.deadline = terms.lease_id, deadline
+    record.holder, record.identity = terms.holder, ''
+    record.ttl, record.granted, record.holds = terms.ttl + 0, NOW, 1
+    record.meta = terms.meta
+    record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
+    record.keys, record.grant_id = more.key and '1' or false, ''
+    record.void, record.last_ended, record.last_hold, record.delayed_until = false, false, false, 0
+end
+
+-- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
+-- delayed_until. It is not judged anew.
+local function hold_stop(record, how, forget_at, delayed_until)
+    record.state, record.deadline = how, math.max(forget_at, delayed_until)
+    record.delayed_until = delayed_until > NOW and delayed_until or 0
+    record.holder, record.identity, record.meta = '', '', ''
+    record.ttl, record.granted, record.holds = false, false, false
+    record.many, record.mode, record.permits, record.rest = false, false, 0, false
+    record.last_ended, record.claim, record.session, record.keys = false, false, false, false
+    record.delay_ms, record.void, record.grant_id = 0, false, ''
+    hold_put(record)
+end

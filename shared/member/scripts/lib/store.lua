@@ -1,0 +1,184 @@
+-- store.lua - the store as a whole: its record and its 256 stripes, for the scripts by which services join,
+-- report, admit and leave. They run on one Redis; a Redis Cluster will need them one slot at a time.
+--   KEYS[1]  pawl:{store}, the record: id epoch run roll time alive clock ceiling gate gaterun why how open,
+--   and perhaps leaps routes given-up (gateway/scripts/lib/intent.lua) lost (gateway/scripts/lib/marks.lua)
+--   (the keys of stripes and members are made here; shared/token/keys.h names them all)
+local SCHEMA = '8:' -- as KEYS_SCHEMA in shared/token/keys.h
+local STRIPES, TOLERATED_MS = 256, 50
+local MEMBERS, DOUBT = 'pawl:{store}:members', 'pawl:{store}:doubt'
+local DOUBTS_MAX, EVERYBODY = 256, 'whichever_it_was whichever_it_was'
+
+-- string.format() would make one anew each time, and is not there while Redis loads the library.
+local function stripe_keys()
+    local keys, digits = {}, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 'a', 'b', 'c', 'd', 'e', 'f', [0] = 0 }
+    for i = 0, STRIPES - 1 do
+        keys[i] = 'pawl:{' .. digits[(i - i % 16) / 16] .. digits[i % 16] .. '}'
+    end
+    return keys
+end
+local STRIPE_KEYS = stripe_keys()
+
+local function stripe_key(i)
+    return STRIPE_KEYS[i]
+end
+
+local function member_key(id)
+    return KEYS[1] .. ':m:' .. id
+end
+
+-- A hash as a table.
+local function hash_read(key)
+    local flat, found = redis.call('HGETALL', key), {}
+    for i = 1, #flat, 2 do
+        found[flat[i]] = flat[i + 1]
+    end
+    return found
+end
+
+-- The 256 stripes: seq and counter of each, and of all: the identity (of the first that has one), the highest
+-- counter and ceiling, the highest epoch as an absolute number, how many are shut (the epoch is negative),
+-- whether each is sound and all agree.
+local function stripes_read()
+    local all = { seq = {}, counter = {}, top = 0, epoch = 0, alive = 0, clock = 0, ceiling = 0, shut = 0,
+        there = 0, sound = true }
+    local before, epoch, first_epoch, first_ceiling
+    RAW_MS = clock_ms()
+    for i = 0, STRIPES - 1 do
+        local v = redis.call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life', 'id') -- id: of another schema
+        local seq, counter = tonumber(v[1]), tonumber(v[2])
+        all.sound = all.sound and seq and counter and counter >= 0
+        all.seq[i], all.counter[i] = seq or 0, counter or 0
+        if counter and counter > all.top then
+            all.top = counter
+        end
+        -- The rest of all stripes is the same, as a rule: then nothing of it is news.
+        if v[3] ~= before then
+            local its_id, its_epoch, alive, clock, ceiling = life_parts(v[3])
+            epoch = tonumber(its_epoch)
+            all.id = all.id or its_id ~= '' and its_id or nil
+            first_epoch, first_ceiling = first_epoch or its_epoch, first_ceiling or ceiling
+            all.sound = all.sound and tonumber(ceiling) and tonumber(clock) and tonumber(alive) and epoch
+                and its_id == all.id and its_epoch == first_epoch
+            all.ceilings_differ = all.ceilings_differ or ceiling ~= first_ceiling
+            all.epoch = math.max(all.epoch, math.abs(epoch or 0))
+            all.alive = math.max(all.alive, tonumber(alive) or 0)
+            all.clock = math.max(all.clock, tonumber(clock) or 0)
+            all.ceiling = math.max(all.ceiling, tonumber(ceiling) or 0)
+            before = v[3]
+        end
+        all.id = all.id or v[4] or nil
+        all.there = all.there + ((v[3] or v[4] or seq or counter) and 1 or 0)
+        all.shut = all.shut + ((epoch or 0) < 0 and 1 or 0)
+    end
+    all.sound = all.sound and true or false
+    return all
+end
+
+-- The record, with numbers as numbers; sound: it is whole, and agrees with the stripes.
+local function store_read(stripes)
+    local store = hash_read(KEYS[1])
+    for _, field in ipairs({ 'epoch', 'roll', 'time', 'alive', 'clock', 'ceiling' }) do
+        store[field] = tonumber(store[field])
+    end
+    store.gate = store.gate and store.gate ~= '' and store.gate or nil
+    store.sound = stripes.sound and store.id == stripes.id and store.epoch and store.roll and store.time
+        and store.alive and store.clock and store.ceiling and store.run and store.epoch > 0
+        and store.epoch == stripes.epoch and stripes.shut == (store.gate and STRIPES or 0) and true or false
+    store.id = store.id or stripes.id
+    store.epoch = math.max(store.epoch or 0, stripes.epoch)
+    store.roll, store.time, store.ceiling = store.roll or 0, store.time or 0, store.ceiling or 0
+    store.alive = math.max(store.alive or 0, stripes.alive)
+    store.clock = math.max(store.clock or 0, stripes.clock)
+    return store
+end
+
+-- All members: {id = {field = text}}, and their ids in order.
+local function members_read()
+    local ids, all = redis.call('SMEMBERS', MEMBERS), {}
+    table.sort(ids)
+    for _, id in ipairs(ids) do
+        all[id] = hash_read(member_key(id))
+    end
+    return all, ids
+end
+
+local function member_drop(id)
+    redis.call('DEL', member_key(id))
+    redis.call('SREM', MEMBERS, id)
+end
+
+-- What rests on it is only whose floor the ceiling waits for.
+local function is_fresh(member)
+    return silent_ms(RAW_MS, member.at) <= FRESH_MS
+end
+
+local function is_live_lease(member)
+    return member.role == 'lease' and member.state == 'in' and is_fresh(member)
+end
+
+-- Sets fields of all stripes in this very step.
+local function stripes_set(...)
+    for i = 0, STRIPES - 1 do
+        redis.call('HSET', stripe_key(i), ...)
+    end
+end
+
+-- Sets a part of what is alike in all of them (life_text()): its number. The others stay in each as they are.
+local function stripes_change(part, value)
+    for i = 0, STRIPES - 1 do
+        local parts = { life_parts(redis.call('HGET', stripe_key(i), 'life')) }
+        parts = #parts > 0 and parts or { '', '', '', '', '' }
+        parts[part] = value
+        redis.call('HSET', stripe_key(i), 'life', life_text(unpack(parts)))
+    end
+end
+local LIFE_EPOCH, LIFE_CLOCK, LIFE_CEILING = 2, 4, 5
+
+-- above: a roll that must be passed, if there is one.
+local function roll_up(store, above)
+    store.roll = math.max(store.roll, above or 0) + 1
+    redis.call('HSET', KEYS[1], 'roll', store.roll)
+    return store.roll
+end
+
+-- Who is in doubt (gateway/scripts/lib/intent.lua): {"GATEWAY INCARNATION" = the life that began it}. What
+-- nobody can read stands for everybody.
+local function doubts_read()
+    local lives = {}
+    for entry, state in pairs(hash_read(DOUBT)) do
+        local name = string.match(entry, '^[%w_-]+ [%w_-]+$') or EVERYBODY
+        lives[name] = math.max(lives[name] or 0, tonumber(string.match(state, ' (%d+)$')) or 0)
+    end
+    return lives
+end
+
+-- As state directories keep them, DOUBTS_MAX at most: an entry for everybody stands for the rest.
+local function doubts_list(lives)
+    local names, list, last, top = {}, {}, lives[EVERYBODY], 0
+    for name, life in pairs(lives) do
+        names[#names + 1] = name ~= EVERYBODY and name or nil
+        top = math.max(top, life)
+    end
+    table.sort(names)
+    for i = 1, math.min(#names, DOUBTS_MAX - 1) do
+        list[i] = 'doubt ' .. names[i] .. ' ' .. whole(lives[names[i]])
+    end
+    if last or #names >= DOUBTS_MAX then
+        list[#list + 1] = 'doubt ' .. EVERYBODY .. ' ' .. whole(#names >= DOUBTS_MAX and top or last)
+    end
+    return list
+end
+
+-- What state directories keep: {"lease ID INCARNATION" | "gateway ID INCARNATION", ..., and the doubts}.
+local function members_list(all, ids)
+    local list = {}
+    for _, id in ipairs(ids) do
+        if all[id] and all[id].state ~= 'forgotten' then
+            list[#list + 1] = all[id].role .. ' ' .. id .. ' ' .. (all[id].incarnation or '----------------')
+        end
+    end
+    for _, line in ipairs(doubts_list(doubts_read())) do
+        list[#list + 1] = line
+    end
+    return list
+end

@@ -1,0 +1,103 @@
+-- stripe.lua - what every call on a stripe begins with: is this the store that the caller was admitted to,
+-- and has it lost nothing that the caller knows of? Then: the stripe's numbers and the store's time.
+--   KEYS[1]  the stripe, a hash: life seq counter listen (shared/token/keys.h)
+--   The last five arguments, OWN_ARGS, which the services add by themselves (shared/member/call.h):
+--   ARGV[#ARGV - 4]  "master_replid:REPLID": the replication stream that the caller was admitted to
+--   ARGV[#ARGV - 3]  schema and id of the store   ARGV[#ARGV - 2]  the epoch that it was admitted in
+--   ARGV[#ARGV - 1]  highest sequence number of this stripe that the caller has seen
+--   ARGV[#ARGV]      the store's time in ms that the caller knows to have passed, 0: none
+--   returns {"not-ours"}: the stripe is missing, another store's, or damaged, or the record of the lease is
+--             (hold.lua); nothing is ever created by accident
+--           {"clock"}: Redis' clock has jumped ahead of what the caller knows; nothing may rest on that time
+--             before a pulse has noted it, else it could go back unnoticed
+--           {"not-admitted"}: it is ours, but of another life, or behind what the caller has seen; or this
+--             Redis has begun another stream since: it may be one that has lost what nobody here has seen
+--
+-- Every other reply is {word, sequence number of the stripe after the script, ...}.
+local AHEAD_MS, OWN_ARGS = 2000, 5
+
+-- What is alike in all stripes, as a rule, is one text, with a blank between its parts: id epoch alive clock ceiling.
+-- A part that is missing is "". As texts; none where there is no such text.
+local function life_parts(text)
+    return string.match(text or '', '^(%S*) (%-?%d*) (%d*) (%-?%d*) (%d*)$')
+end
+
+local function life_text(id, epoch, alive, clock, ceiling)
+    return id .. ' ' .. epoch .. ' ' .. alive .. ' ' .. clock .. ' ' .. ceiling
+end
+
+-- Takes it apart, unless it is the one that was taken apart last; whether all of it is there.
+local function life_read(text)
+    if text == LIFE then
+        return true
+    end
+    local id, epoch, alive, clock, ceiling = life_parts(text)
+    LIFE, STORE_ID, EPOCH_TEXT = nil, id, epoch
+    EPOCH, ALIVE, OFFSET, CEILING = tonumber(epoch), tonumber(alive), tonumber(clock), tonumber(ceiling)
+    if not (id and EPOCH and ALIVE and OFFSET and CEILING) then
+        return false
+    end
+    LIFE = text
+    return true
+end
+
+-- Whether another stripe, with this text, is of the same store and of the same life.
+local function life_is_same(text)
+    local id, epoch = life_parts(text ~= LIFE and text)
+    return text == LIFE or id == STORE_ID and epoch == EPOCH_TEXT
+end
+
+local function stripe_numbers(v)
+    return v[2] + 0, v[3] + 0
+end
+
+-- nil: go on; else the reply.
+local function stripe_begins()
+    local is_sound
+    record_field = 'l:' .. ARGV[1] -- the record of the lease, where that is its name (hold.lua)
+    STRIPE = redis.call('HMGET', KEYS[1], 'life', 'seq', 'counter', record_field, 'listen')
+    -- Arithmetic makes a number of a text for half of what tonumber() takes, which reads it twice, and fails
+    -- where there is none.
+    is_sound, SEQ, COUNTER = pcall(stripe_numbers, STRIPE)
+    local last = #ARGV
+    if not (is_sound and life_read(STRIPE[1])) or STORE_ID ~= ARGV[last - 3] or COUNTER < 0 then
+        return { 'not-ours' }
+    end
+    if EPOCH_TEXT ~= ARGV[last - 2] or SEQ < ARGV[last - 1] + 0
+        or ARGV[last - 4] ~= stream_known and not stream_goes_on(ARGV[last - 4]) then
+        return { 'not-admitted' }
+    end
+    clock_known = clock_known or clock_ms()
+    local known, time = ARGV[last] + 0, clock_known + OFFSET
+    if known > 0 and time > known + AHEAD_MS then
+        return { 'clock' }
+    end
+    NOW = time < known and known or time
+    return nil
+end
+
+local NOT_OURS = { 'not-ours' } -- also as an error: nothing may rest on a record, and nothing was written yet
+
+local function stripe_runs(run)
+    local is_done, reply = pcall(run)
+    if is_done or reply == NOT_OURS then
+        return reply
+    end
+    error(reply, 0)
+end
+
+-- Raises the sequence number of a stripe, once for a script however much it changes, and returns it. That of
+-- the script's own stripe rises in any case: by it the caller knows what a store has lost. By one, not to a
+-- value: whatever the append-only file may lose, the number falls short of what was seen.
+local function touch(stripe)
+    if not is_touched then
+        is_touched = true
+        SEQ = redis.call('HINCRBY', KEYS[1], 'seq', '1')
+    end
+    if not stripe or stripe == KEYS[1] then
+        return SEQ
+    end
+    others_touched = others_touched or {}
+    others_touched[stripe] = others_touched[stripe] or redis.call('HINCRBY', stripe, 'seq', '1')
+    return others_touched[stripe]
+end

@@ -1,0 +1,323 @@
+-- pulse.lua - a process makes itself known to the store, or once more; sees whether the store has lost
+-- anything; joins, takes its place, or leaves its report for the one that admits.
+-- on: store
+-- flags: allow-oom
+--   KEYS[1]   pawl:{store}
+--   ARGV[1]   "SCHEMA:ID" that the process knows, or "": whichever is there
+--   ARGV[2]   run_id of the Redis on this link
+--   ARGV[3]   member id   ARGV[4]  "lease" | "gateway"   ARGV[5]  incarnation
+--   ARGV[6]   epoch that the process was admitted in, 0: none
+--   ARGV[7]   how many of its pulses of this epoch were answered with "in"
+--   ARGV[8]   floor that its state directory has recorded, 0: none
+--   ARGV[9]   roll of the list that its state directory has recorded
+--   ARGV[10]  how many tokens to reserve ahead, 1 to 10^12
+--   ARGV[11]  the store's time in ms that the process knows to have passed, 0: none
+--   ARGV[12]  who it is, for people
+--   ARGV[13]  a random name for the gating, should there be one
+--   ARGV[14]  highest seq seen in each stripe in that epoch, 256 numbers with a blank between; "" without one
+--   ARGV[15]  highest token let through (gateway)   ARGV[16]  "doubt" if the store was seen unsafe, else ""
+--   ARGV[17]  the list of members and doubts that its state directory has recorded, comma between
+--   ARGV[18]  "settled" when nothing of a former link can still arrive, so that a report is whole; else ""
+--   ARGV[19]  highest epoch that its state directory has recorded, 0: none
+--   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]; "": it grants none
+--   returns {"empty"}: no store at all
+--           {"another", schema and id of the one that is here}
+--           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
+--           {"gated", epoch, gate, why}: nobody may act; reported if there was a report
+--           {"unsettled"}: it may join when nothing of a former life is under way any more
+--           {"pending", epoch, id, roll, goal, time, members}: not yet in every state directory, or not yet
+--             vouched for
+--           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
+--              bytes in use, maxmemory, replid of the stream that is admitted}
+--             roll, members: the list to record   goal: the floor to record   time: the store's, ms
+local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]
+local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local MY_ROLL, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
+
+-- Whether any of these numbers, one for each stripe, is above the stripe's.
+local function is_ahead(text, of_stripes)
+    local i = 0
+    for number in string.gmatch(text, '%d+') do
+        if number + 0 > of_stripes[i] then
+            return true
+        end
+        i = i + 1
+    end
+    return false
+end
+
+-- Whether this process knows of more than the store has.
+local function is_behind(store, stripes, me)
+    if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_ROLL > store.roll) then
+        return true -- its state directory has seen this life when it was older
+    end
+    for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
+        if tonumber(life) > store.epoch then
+            return true -- or a later one begin: what this life knows of its doubts is not for that directory
+        end
+    end
+    if MY_EPOCH ~= store.epoch or me.state == 'forgotten' then
+        return MY_EPOCH > store.epoch
+    end
+    local lost_a_beat = me.incarnation == INCARNATION and tonumber(me.beats) < MY_BEATS
+    return not me.incarnation or lost_a_beat or is_ahead(ARGV[14], stripes.seq)
+        or is_ahead(ARGV[20], stripes.counter)
+end
+
+local function members_are_whole(all, ids)
+    for _, id in ipairs(ids) do
+        local one = all[id]
+        if not (one.role and one.incarnation and one.state and tonumber(one.epoch) and tonumber(one.beats)
+            and tonumber(one.floor) and tonumber(one.roll) and tonumber(one.since)) then
+            return false
+        end
+    end
+    return true
+end
+
+-- nil, or why the gate must be shut (anew): nobody may act on this store before it is admitted. A gating
+-- belongs to the Redis and the stream that it was made on: what was reported to it may be of another past.
+-- Shutting hides what was damaged, so that it was damaged is kept.
+local function gate_reason(store, stripes, me, members_whole)
+    if store.gate and store.gaterun == RUN and stripes.shut == STRIPES then
+        return nil
+    elseif store.gate and (store.why == 'empty' or store.why == 'damaged') then
+        return store.why
+    elseif not store.sound or not (store.gate or members_whole) then
+        return 'damaged'
+    elseif store.gate or store.run ~= RUN then
+        return 'restarted'
+    end
+    return is_behind(store, stripes, me) and 'behind' or nil
+end
+
+local function gate_shut(store, why)
+    redis.call('HSET', KEYS[1], 'gate', ARGV[13], 'gaterun', RUN or '', 'why', why,
+        'epoch', whole(store.epoch), 'id', store.id)
+    stripes_change(LIFE_EPOCH, whole(-store.epoch))
+    store.gate, store.why = ARGV[13], why
+end
+
+-- While gated: what this process knows. A report stands for one gating only.
+local function report(store, stripes)
+    local fell_back = MY_EPOCH == store.epoch and is_ahead(ARGV[20], stripes.counter)
+    redis.call('SADD', MEMBERS, ID)
+    redis.call('HSET', member_key(ID), 'role', ROLE, 'rgate', store.gate, 'rincarnation', INCARNATION,
+        'repoch', ARGV[6], 'rseqs', ARGV[14], 'rfloor', ARGV[8], 'rpassed', ARGV[15],
+        'rdoubt', fell_back and 'doubt' or ARGV[16], 'rlist', ARGV[17], 'rroll', ARGV[9], 'rwater', ARGV[19],
+        'who', ARGV[12], 'at', whole(RAW_MS))
+end
+
+-- The offset only rises: the store's clock never goes back, and after a jump forward it stays ahead.
+local function clock_correct(store)
+    local now = RAW_MS + store.clock
+    local must = math.max(AT_LEAST, store.time)
+    local corrected = now < must - TOLERATED_MS and must - now or 0
+    if corrected > 0 then
+        store.clock = store.clock + corrected
+        redis.call('HSET', KEYS[1], 'clock', whole(store.clock))
+        stripes_change(LIFE_CLOCK, whole(store.clock))
+    end
+    -- A grace must not end because of a jump forward, so what cannot be told from one does not count for it
+    -- (gateway/scripts/lib/leaps.lua): a script sees no time that a pulse has not noted (stripe.lua).
+    if now + corrected - store.time > LEAP_MS then
+        redis.call('HINCRBY', KEYS[1], 'leaps', whole(now + corrected - store.time))
+    end
+    store.time = math.max(store.time, now + corrected)
+    redis.call('HSET', KEYS[1], 'time', whole(store.time))
+    return corrected
+end
+
+local function counters_lift(floor)
+    for i = 0, STRIPES - 1 do
+        if tonumber(redis.call('HGET', stripe_key(i), 'counter')) < floor then
+            redis.call('HSET', stripe_key(i), 'counter', whole(floor))
+        end
+    end
+end
+
+-- The member that pawl-lease --init-store has put down for its state directory, when no lease service has
+-- ever started: then that directory lists nobody, and whoever comes first may take the place.
+local function founder(all, ids)
+    local found
+    for _, id in ipairs(ids) do
+        if all[id].role == 'lease' and id ~= ID then
+            if found or all[id].state ~= 'out' or all[id].at ~= '0' then
+                return nil
+            end
+            found = id
+        end
+    end
+    return found
+end
+
+-- Whether it needs nobody to vouch for it: after --init-store and pawl store recover somebody must be the
+-- first.
+local function is_first(store, me, same, all, ids)
+    local one = ROLE == 'lease' and founder(all, ids)
+    if one then
+        member_drop(one)
+        all[one].state = 'forgotten'
+    end
+    if one or (ROLE == 'lease' and store.open == '1') then
+        redis.call('HSET', KEYS[1], 'open', '0')
+        counters_lift(MY_FLOOR)
+        return '1'
+    end
+    return same and me.first or '0'
+end
+
+-- A newcomer to this life, or the successor of a process that held the same state directory and so is dead.
+-- The roll of its entry is above any that it has recorded in another life: it must record one of this.
+local function enter(store, me, all, ids)
+    -- The memory of what was granted ended with the process before: no number that was reserved may come
+    -- again, even if this life has fallen back while nobody was there to see it.
+    if ROLE == 'lease' and me.at and me.at ~= '0' then
+        counters_lift(math.max(store.ceiling, MY_FLOOR))
+    end
+    local same = me.role == ROLE and tonumber(me.epoch) == store.epoch
+    local listed = same and me.state ~= 'pending'
+    local state, first = 'in', '0'
+    if not listed then
+        state, first = 'pending', is_first(store, me, same, all, ids)
+    end
+    if not me.incarnation then
+        redis.call('SADD', MEMBERS, ID)
+        ids[#ids + 1] = ID
+    end
+    redis.call('DEL', member_key(ID))
+    all[ID] = { role = ROLE, incarnation = INCARNATION, epoch = whole(store.epoch), state = state,
+        beats = '0', first = first, since = whole(roll_up(store, MY_ROLL)) }
+    for field, value in pairs(all[ID]) do
+        redis.call('HSET', member_key(ID), field, value)
+    end
+    return all[ID]
+end
+
+local function beat(me)
+    me.beats, me.floor, me.roll, me.at = whole(tonumber(me.beats) + 1), ARGV[8], ARGV[9], whole(RAW_MS)
+    redis.call('HSET', member_key(ID), 'beats', me.beats, 'floor', me.floor, 'roll', me.roll, 'at', me.at,
+        'who', ARGV[12])
+end
+
+-- The lowest roll that the live lease services have recorded; nil: there is none.
+local function recorded_by_all(all, ids)
+    local recorded
+    for _, id in ipairs(ids) do
+        if is_live_lease(all[id]) then
+            recorded = math.min(recorded or tonumber(all[id].roll), tonumber(all[id].roll))
+        end
+    end
+    return recorded
+end
+
+-- A pending member is in when every live lease service, and there is one, has recorded a list with it. A
+-- lease service must also have recorded such a list itself, and a floor that is not below the ceiling.
+local function may_enter(store, one, recorded)
+    local since = tonumber(one.since)
+    local itself = one.role ~= 'lease'
+        or (tonumber(one.roll) >= since and tonumber(one.floor) >= store.ceiling)
+    return one.state == 'pending' and itself and (one.first == '1' or (recorded and recorded >= since))
+end
+
+local function promote(store, all, ids)
+    local recorded = recorded_by_all(all, ids)
+    for _, id in ipairs(ids) do
+        if may_enter(store, all[id], recorded) then
+            all[id].state = 'in'
+            redis.call('HSET', member_key(id), 'state', 'in')
+        end
+    end
+end
+
+-- The ceiling is the lowest floor of the live lease services, and never falls within a life.
+local function ceiling_raise(store, stripes, all, ids)
+    local lowest
+    for _, id in ipairs(ids) do
+        if is_live_lease(all[id]) then
+            lowest = math.min(lowest or TOKEN_LAST, tonumber(all[id].floor))
+        end
+    end
+    -- Also where somebody has written another one into a stripe.
+    if (lowest and lowest > store.ceiling) or stripes.ceilings_differ then
+        lowest = math.max(lowest or 0, store.ceiling)
+        store.ceiling = lowest
+        redis.call('HSET', KEYS[1], 'ceiling', whole(lowest))
+        stripes_change(LIFE_CEILING, whole(lowest))
+    end
+end
+
+-- Half a block is always left when the next one is asked for.
+local function goal(store, stripes)
+    if stripes.top + math.ceil(BLOCK / 2) <= store.ceiling then
+        return store.ceiling
+    end
+    return math.max(store.ceiling, math.min(stripes.top + BLOCK, TOKEN_LAST))
+end
+
+-- How much memory is in use, as Redis counts it when it refuses to take more (getMaxmemoryState(), evict.c),
+-- and how much may be; 0: no bound.
+local function memory()
+    local text = redis.call('INFO', 'memory')
+    local function field(name)
+        return tonumber(string.match(text, '\n' .. name .. ':(%d+)')) or 0
+    end
+    return whole(field('used_memory') - field('mem_not_counted_for_evict')), whole(field('maxmemory'))
+end
+
+-- Nothing speaks against this process: its pulse in the life that is.
+local function pulse(store, stripes, me, all, ids)
+    if me.incarnation ~= INCARNATION or tonumber(me.epoch) ~= store.epoch or me.state == 'out' then
+        -- What is still being written may be the list of another life, whose roll says nothing in this one.
+        if ARGV[18] ~= 'settled' then
+            return { 'unsettled' }
+        end
+        me = enter(store, me, all, ids)
+    end
+    beat(me)
+    local corrected = clock_correct(store)
+    promote(store, all, ids)
+    ceiling_raise(store, stripes, all, ids)
+    local reply = { me.state, store.epoch, store.id, store.roll, goal(store, stripes), whole(store.time),
+        members_list(all, ids) }
+    if me.state == 'in' then
+        local seqs = {}
+        for i = 0, STRIPES - 1 do
+            seqs[i + 1] = stripes.seq[i]
+        end
+        reply[8], reply[9] = tonumber(me.beats), whole(store.ceiling)
+        reply[10], reply[11] = whole(corrected), seqs
+        reply[12], reply[13] = memory()
+        reply[14] = string.match(RUN, ' (.*)')
+    end
+    return reply
+end
+
+local stripes = stripes_read()
+local store = store_read(stripes)
+if not store.id and stripes.there == 0 then
+    return { 'empty' }
+end
+if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
+    return { 'another', store.id or '' }
+end
+local all, ids = members_read()
+local me = all[ID] or {}
+local why = gate_reason(store, stripes, me, members_are_whole(all, ids))
+if why then
+    gate_shut(store, why)
+end
+if store.gate then
+    if ARGV[18] == 'settled' then
+        report(store, stripes)
+    end
+    return { 'gated', store.epoch, store.gate, store.why or '' }
+end
+if me.state == 'forgotten' then
+    return { 'forgotten' }
+end
+if MY_EPOCH == store.epoch and me.incarnation ~= INCARNATION then
+    return { 'superseded' }
+end
+return pulse(store, stripes, me, all, ids)

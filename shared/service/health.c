@@ -1,0 +1,201 @@
+/* health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json,
+ * problems. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "openapi.h"
+#include "shared/http/problem_page.h"
+#include "shared/service/service.h"
+#include "shared/text/memory.h"
+
+#define MEMORY "pawl_store_memory_bytes"
+#define MEMORY_HELP "Of the store, as last asked; allowed 0: no bound is set."
+#define CLOSED "pawl_http_connections_closed_total"
+#define CLOSED_HELP "Connections closed at a limit, before anything was read from them."
+#define REFUSALS "pawl_problems_total"
+#define REFUSALS_HELP "Requests refused or failed, by code."
+const struct metric service_metrics[SERVICE_METRICS] = {
+    [METRIC_REQUESTS_2XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"2xx\"",
+                             "Requests answered."},
+    [METRIC_REQUESTS_3XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"3xx\"",
+                             "Requests answered."},
+    [METRIC_REQUESTS_4XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"4xx\"",
+                             "Requests answered."},
+    [METRIC_REQUESTS_5XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"5xx\"",
+                             "Requests answered."},
+    [METRIC_REQUEST_TIME] = {"pawl_http_request_seconds", METRIC_HISTOGRAM_US, NULL,
+                             "From complete request to answer."},
+    [METRIC_CONNECTIONS] = {"pawl_http_connections", METRIC_GAUGE, NULL, "Open connections."},
+    [METRIC_CLOSED_FIRST] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections\"", CLOSED_HELP},
+    [METRIC_CLOSED_ADDRESS] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections-per-address\"", CLOSED_HELP},
+    [METRIC_STORE_DONE] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"done\"",
+                           "Calls to the store."},
+    [METRIC_STORE_NOT_SENT] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"not-sent\"",
+                               "Calls to the store."},
+    [METRIC_STORE_UNKNOWN] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"unknown\"",
+                              "Calls to the store."},
+    [METRIC_STORE_RECONNECTS] = {"pawl_store_reconnects_total", METRIC_COUNTER, NULL,
+                                 "Connections made anew."},
+    [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
+    [METRIC_STORE_MEMORY_USED] = {MEMORY, METRIC_GAUGE, "what=\"used\"", MEMORY_HELP},
+    [METRIC_STORE_MEMORY_ALLOWED] = {MEMORY, METRIC_GAUGE, "what=\"allowed\"", MEMORY_HELP},
+#define PROBLEM(name, code, status, retryable, exit_status, title, detail)                                   \
+    [METRIC_PROBLEM_FIRST + PROBLEM_##name - 1] = {REFUSALS, METRIC_COUNTER, "code=\"" code "\"",            \
+                                                   REFUSALS_HELP},
+#include "api/problems.def"
+#undef PROBLEM
+};
+
+static enum step live(struct http_request *req)
+{
+    struct json_out *json = http_json_begin(req);
+
+    json_text(json, "status", BYTES("alive"));
+    return http_json_end(req, 200);
+}
+
+/* -- readyz */
+
+static enum step ready_refuse(struct http_request *req, enum problem problem, const char *check,
+                              const char *detail)
+{
+    struct json_out *json = http_problem_begin(req, problem, detail);
+
+    json_text(json, "check", bytes_of(check));
+    return http_problem_end(req, 503);
+}
+
+/* It may serve, and not do all of its work. */
+static enum step ready_tell(struct http_request *req, struct worker *worker)
+{
+    const struct service_plan *plan = worker->service->plan;
+    struct json_out *json = http_json_begin(req);
+    struct service_memory memory = {0};
+    char own[READY_DETAIL_SIZE];
+    const char *member = NULL;
+    const char *lacking = plan->lacking != NULL ? plan->lacking(worker, &member, own) : NULL;
+    const char *unloaded = store_not_loaded(worker->store);
+
+    if (plan->memory != NULL) {
+        plan->memory(worker, &memory);
+    }
+    if (memory.is_full) {
+        snprintf(own, sizeof(own), "%s", problem_info(PROBLEM_STORE_FULL)->detail);
+    }
+    json_text(json, "status", BYTES("ready"));
+    json_object(json, "checks");
+    json_text(json, "store", memory.is_full ? BYTES("store-full") : BYTES("ok"));
+    if (lacking != NULL) {
+        json_text(json, member, bytes_of(lacking));
+    }
+    if (unloaded != NULL) {
+        json_text(json, "functions", BYTES("not-loaded"));
+    }
+    json_object_end(json);
+    if (memory.is_full || lacking != NULL || unloaded != NULL) {
+        json_text(json, "detail", bytes_of(memory.is_full || lacking != NULL ? own : unloaded));
+    }
+    json_object(json, "store_memory");
+    json_int(json, "used_bytes", (int64_t)memory.used);
+    if (memory.allowed > 0) {
+        json_int(json, "allowed_bytes", (int64_t)memory.allowed);
+    } else {
+        json_null(json, "allowed_bytes");
+    }
+    json_object_end(json);
+    return http_json_end(req, 200);
+}
+
+static enum step ready_page(struct http_request *req)
+{
+    struct worker *worker = worker_of(req);
+    const struct service_plan *plan = worker->service->plan;
+    const char *detail = NULL;
+    const char *check = store_not_ready(worker->store, &detail);
+    enum problem problem = PROBLEM_NONE;
+    char own[READY_DETAIL_SIZE];
+
+    if (check != NULL && store_unsafe(worker->store) == NULL) {
+        const char *remedy = store_misled(worker->store);
+
+        snprintf(own, sizeof(own), "%s%s%s", detail, remedy != NULL ? " " : "", remedy != NULL ? remedy : "");
+        return ready_refuse(req, PROBLEM_STORE_UNAVAILABLE, check, own);
+    }
+    const char *own_check = plan->ready != NULL ? plan->ready(worker, &problem, own) : NULL;
+    if (own_check != NULL) {
+        return ready_refuse(req, problem, own_check, own);
+    }
+    if (check != NULL) {
+        return ready_refuse(req, PROBLEM_STORE_UNSAFE, check, detail);
+    }
+    return ready_tell(req, worker);
+}
+
+/* -- the rest */
+
+static enum step metrics_page(struct http_request *req)
+{
+    struct json_out *out = http_json(req);
+
+    metrics_write(worker_of(req)->service->metrics, out);
+    http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
+    return http_answer(req, 200);
+}
+
+static enum step version(struct http_request *req)
+{
+    struct json_out *json = http_json_begin(req);
+
+    json_text(json, "name", bytes_of(worker_of(req)->service->plan->name));
+    json_text(json, "version", BYTES(PAWL_VERSION));
+    return http_json_end(req, 200);
+}
+
+static enum step openapi(struct http_request *req)
+{
+    http_reply_body(req, "application/json", (struct bytes){openapi_json, openapi_json_len});
+    return http_answer(req, 200);
+}
+
+static enum step problem_text(struct http_request *req)
+{
+    enum problem problem = problem_find(http_path_part(req, 0));
+    struct json_out *out = http_json(req);
+
+    if (problem == PROBLEM_NONE) {
+        return http_refuse_detail(req, PROBLEM_NOT_FOUND, "There is no problem with this code.");
+    }
+    problem_page_write(problem, out);
+    http_reply_body(req, "text/html; charset=utf-8", json_out_bytes(out));
+    return http_answer(req, 200);
+}
+
+/* -- all of them */
+
+static const struct http_route health_routes[] = {
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page},
+    {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page},
+    {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version},
+    {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi},
+    {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
+};
+
+struct http_route *service_routes(const struct service_plan *plan)
+{
+    size_t own = 0;
+
+    while (plan->routes[own].path != NULL) {
+        own++;
+    }
+    size_t health = sizeof(health_routes) / sizeof(health_routes[0]);
+    struct http_route *all = must_have(calloc(own + health + 1, sizeof(*all)));
+    memcpy(all, plan->routes, own * sizeof(*all));
+    memcpy(all + own, health_routes, sizeof(health_routes));
+    if (plan->rest != NULL) {
+        all[own + health - 1] = *plan->rest; /* in place of the end; another follows */
+    }
+    return all;
+}

@@ -1,0 +1,269 @@
+/* metrics.c - counters that each thread writes alone and a scrape sums. */
+#include "shared/service/metrics.h"
+
+#include "shared/text/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* The slots of a histogram: one for each bound, one for what lies above all, and the sum. */
+enum { BOUNDS = 14, SLOT_ABOVE = BOUNDS, SLOT_SUM, LINE_CACHE_BYTES = 64 };
+_Static_assert(SLOT_SUM + 1 == METRIC_BUCKETS, "a histogram's slots");
+
+struct bound {
+    uint64_t us;
+    const char *seconds;
+};
+
+static const struct bound bounds[BOUNDS] = {
+    {50, "0.00005"},  {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
+    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"}, {50000, "0.05"},
+    {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},  {1000000, "1"},
+};
+
+struct metrics_block {
+    const struct metrics *metrics;
+    _Atomic uint64_t slots[];
+};
+
+struct metrics {
+    const struct metric *table;
+    unsigned count, threads;
+    struct metrics_block **blocks;
+    unsigned first_slots[]; /* of each row */
+};
+
+/* -- the table and its blocks */
+
+static bool rows_of_a_metric_stand_together(const struct metric *table, unsigned count)
+{
+    for (unsigned i = 1; i < count; i++) {
+        bool goes_on = strcmp(table[i].name, table[i - 1].name) == 0;
+
+        if (goes_on && table[i].kind != table[i - 1].kind)
+            return false;
+        for (unsigned j = 0; j + 1 < i && !goes_on; j++) {
+            if (strcmp(table[i].name, table[j].name) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static struct metrics_block *block_new(const struct metrics *metrics, unsigned slots)
+{
+    size_t bytes = sizeof(struct metrics_block) + slots * sizeof(_Atomic uint64_t);
+    /* Whole cache lines, so that no two threads write to the same one. */
+    size_t size = (bytes + LINE_CACHE_BYTES - 1) / LINE_CACHE_BYTES * LINE_CACHE_BYTES;
+    struct metrics_block *block = must_have(aligned_alloc(LINE_CACHE_BYTES, size));
+
+    block->metrics = metrics;
+    for (unsigned i = 0; i < slots; i++)
+        atomic_init(&block->slots[i], 0);
+    return block;
+}
+
+struct metrics *metrics_new(const struct metric *table, unsigned count, unsigned threads)
+{
+    struct metrics *metrics = must_have(malloc(sizeof(*metrics) + count * sizeof(metrics->first_slots[0])));
+    unsigned slots = 0;
+
+    assert(threads > 0 && rows_of_a_metric_stand_together(table, count));
+    metrics->table = table;
+    metrics->count = count;
+    metrics->threads = threads;
+    for (unsigned i = 0; i < count; i++) {
+        metrics->first_slots[i] = slots;
+        slots += table[i].kind == METRIC_HISTOGRAM_US ? METRIC_BUCKETS : 1;
+    }
+    metrics->blocks = must_have(malloc(threads * sizeof(struct metrics_block *)));
+    for (unsigned i = 0; i < threads; i++)
+        metrics->blocks[i] = block_new(metrics, slots);
+    return metrics;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    for (unsigned i = 0; i < metrics->threads; i++)
+        free(metrics->blocks[i]);
+    free(metrics->blocks);
+    free(metrics);
+}
+
+struct metrics_block *metrics_block(struct metrics *metrics, unsigned thread)
+{
+    assert(thread < metrics->threads);
+    return metrics->blocks[thread];
+}
+
+/* -- counting */
+
+static _Atomic uint64_t *slot_of(struct metrics_block *block, unsigned row, enum metric_kind kind)
+{
+    const struct metrics *metrics = block->metrics;
+
+    assert(row < metrics->count && metrics->table[row].kind == kind);
+    return &block->slots[metrics->first_slots[row]];
+}
+
+/* No locked instruction: nobody else writes here. */
+static void slot_add(_Atomic uint64_t *slot, uint64_t n)
+{
+    atomic_store_explicit(slot, atomic_load_explicit(slot, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+void metric_add(struct metrics_block *block, unsigned row, uint64_t n)
+{
+    slot_add(slot_of(block, row, METRIC_COUNTER), n);
+}
+
+void metric_set(struct metrics_block *block, unsigned row, uint64_t value)
+{
+    atomic_store_explicit(slot_of(block, row, METRIC_GAUGE), value, memory_order_relaxed);
+}
+
+void metric_observe_us(struct metrics_block *block, unsigned row, uint64_t us)
+{
+    _Atomic uint64_t *slots = slot_of(block, row, METRIC_HISTOGRAM_US);
+    unsigned i = 0;
+
+    while (i < BOUNDS && us > bounds[i].us)
+        i++;
+    slot_add(&slots[i], 1);
+    slot_add(&slots[SLOT_SUM], us);
+}
+
+static uint64_t slot_total(const struct metrics *metrics, unsigned row, unsigned slot)
+{
+    uint64_t total = 0;
+
+    for (unsigned i = 0; i < metrics->threads; i++) {
+        const struct metrics_block *block = metrics->blocks[i];
+
+        total += atomic_load_explicit(&block->slots[metrics->first_slots[row] + slot], memory_order_relaxed);
+    }
+    return total;
+}
+
+uint64_t metric_total(const struct metrics *metrics, unsigned row)
+{
+    uint64_t total = 0;
+
+    assert(row < metrics->count);
+    if (metrics->table[row].kind != METRIC_HISTOGRAM_US)
+        return slot_total(metrics, row, 0);
+    for (unsigned i = 0; i <= SLOT_ABOVE; i++)
+        total += slot_total(metrics, row, i);
+    return total;
+}
+
+/* -- telling: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format" */
+
+static void put(struct json_out *out, const char *text)
+{
+    json_out_append(out, bytes_of(text));
+}
+
+static void put_help(struct json_out *out, const char *help)
+{
+    for (; *help; help++) {
+        if (*help == '\\')
+            put(out, "\\\\");
+        else if (*help == '\n')
+            put(out, "\\n");
+        else
+            json_out_append(out, (struct bytes){help, 1});
+    }
+}
+
+static void write_head(const struct metric *metric, struct json_out *out)
+{
+    static const char *const kinds[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM_US] = "histogram"};
+
+    put(out, "# HELP ");
+    put(out, metric->name);
+    put(out, " ");
+    put_help(out, metric->help);
+    put(out, "\n# TYPE ");
+    put(out, metric->name);
+    put(out, " ");
+    put(out, kinds[metric->kind]);
+    put(out, "\n");
+}
+
+/* The name with its suffix and, in braces, the row's labels and the bucket's bound (NULL: no bucket). */
+static void write_series(const struct metric *metric, const char *suffix, const char *bound,
+                         struct json_out *out)
+{
+    put(out, metric->name);
+    put(out, suffix);
+    if (metric->labels || bound)
+        put(out, "{");
+    if (metric->labels)
+        put(out, metric->labels);
+    if (metric->labels && bound)
+        put(out, ",");
+    if (bound) {
+        put(out, "le=\"");
+        put(out, bound);
+        put(out, "\"");
+    }
+    put(out, metric->labels || bound ? "} " : " ");
+}
+
+static void put_unsigned(struct json_out *out, uint64_t value)
+{
+    json_out_append_int(out, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
+
+static void put_seconds(struct json_out *out, uint64_t us)
+{
+    char decimals[] = ".000000";
+    uint64_t left = us % 1000000;
+
+    for (size_t i = sizeof(decimals) - 2; i > 0; i--) {
+        decimals[i] = (char)('0' + left % 10);
+        left /= 10;
+    }
+    put_unsigned(out, us / 1000000);
+    put(out, decimals);
+}
+
+static void write_histogram(const struct metrics *metrics, unsigned row, struct json_out *out)
+{
+    const struct metric *metric = &metrics->table[row];
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i <= SLOT_ABOVE; i++) {
+        count += slot_total(metrics, row, i);
+        write_series(metric, "_bucket", i == SLOT_ABOVE ? "+Inf" : bounds[i].seconds, out);
+        put_unsigned(out, count);
+        put(out, "\n");
+    }
+    write_series(metric, "_sum", NULL, out);
+    put_seconds(out, slot_total(metrics, row, SLOT_SUM));
+    put(out, "\n");
+    write_series(metric, "_count", NULL, out);
+    put_unsigned(out, count);
+    put(out, "\n");
+}
+
+void metrics_write(const struct metrics *metrics, struct json_out *out)
+{
+    for (unsigned i = 0; i < metrics->count; i++) {
+        const struct metric *metric = &metrics->table[i];
+
+        if (i == 0 || strcmp(metric->name, metrics->table[i - 1].name) != 0)
+            write_head(metric, out);
+        if (metric->kind == METRIC_HISTOGRAM_US) {
+            write_histogram(metrics, i, out);
+            continue;
+        }
+        write_series(metric, "", NULL, out);
+        put_unsigned(out, slot_total(metrics, i, 0));
+        put(out, "\n");
+    }
+}

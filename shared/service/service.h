@@ -1,0 +1,215 @@
+/* service.h - what every Pawl daemon is made of: settings, threads, signals, health; knows neither leases
+ * nor resources.
+ *
+ * service_main() reads the settings, checks them, opens the listening sockets, connects to the store,
+ * refuses one that can lose locks, says that it is ready (stderr and sd_notify), serves, and drains on
+ * SIGTERM or SIGINT. Each thread has one struct worker: its own loop, listener and connection to the
+ * store. Worker 0 runs on the main thread. */
+#ifndef PAWL_SHARED_SERVICE_H
+#define PAWL_SHARED_SERVICE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "shared/http/http.h"
+#include "shared/service/log.h"
+#include "shared/service/metrics.h"
+#include "shared/service/options.h"
+#include "shared/store/store.h"
+#include "shared/token/token.h"
+
+/* Everything that flags, environment and file can set. */
+struct service_settings {
+    const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir, *routes;
+    const char *allow_hosts, *allow_origins, *trusted_proxies;
+    unsigned threads, connections_max, connections_per_address, token_block;
+    uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
+    size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
+    int log_format, log_level;
+    bool allow_anonymous, allow_unsafe_redis, check_config, init_store, suspend_always;
+};
+
+/* A flag: its row, and which field of the settings it fills. */
+struct service_flag {
+    struct option option; /* place is left NULL */
+    size_t offset;
+};
+
+/* low, high: of numbers, else 0. */
+#define SERVICE_FLAG(flag, field, flag_kind, flag_value, flag_help, low, high)                               \
+    {                                                                                                        \
+        {.name = (flag),                                                                                     \
+         .kind = (flag_kind),                                                                                \
+         .value = (flag_value),                                                                              \
+         .help = (flag_help),                                                                                \
+         .min = (low),                                                                                       \
+         .max = (high)},                                                                                     \
+            offsetof(struct service_settings, field)                                                         \
+    }
+
+struct service;
+struct worker;
+
+/* Of the store, in bytes; allowed 0: there is no bound. is_full: so much that nothing new is taken. */
+struct service_memory {
+    uint64_t used, allowed;
+    bool is_full;
+};
+
+enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768 };
+
+/* How often the service manager wants to hear that all goes on; interval_us 0: it does not ask. */
+struct notify_watchdog {
+    uint64_t interval_us, told_us;
+};
+
+/* What makes a daemon this daemon. A function may be NULL. */
+struct service_plan {
+    const char *name, *summary, *examples;
+    const char *listen; /* the default, as is head_max */
+    size_t head_max;
+    const struct service_flag *flags; /* beside the common ones; ends with option.name NULL */
+    const struct http_route *routes;  /* without the health pages, which follow them */
+    const struct http_route *rest;    /* one for whatever none of them matches; may be NULL */
+    /* See struct http_options. */
+    bool (*refuses)(struct http_request *req);
+    const struct store_library *library;
+    /* Its own settings, for --check-config too: an exit status, with the reason on stderr, or -1 to go on. */
+    int (*check)(const struct service *service);
+    /* The daemon's own for the whole process, before any worker is opened: an exit status, or -1 to go on. */
+    int (*open)(struct service *service);
+    void (*close)(struct service *service);
+    /* On SIGHUP, beside the keys; on the first worker's thread. */
+    void (*reload)(struct service *service);
+    /* Called on the main thread when the worker's loop and store stand: worker->extra, what runs from the
+     * beginning. At the end, on the main thread too: worker_close, then the store is closed, then
+     * worker_free. */
+    void (*worker_open)(struct worker *worker);
+    void (*worker_close)(struct worker *worker);
+    void (*worker_free)(struct worker *worker);
+    /* Every 100 ms, on the worker's own thread. */
+    void (*worker_tick)(struct worker *worker);
+    /* Whether it is known how things stand with the store: readiness is said after that, or after a time-out.
+     */
+    bool (*settled)(const struct service *service);
+    /* The process is to end, and takes no request any more: on the worker's own thread, every 100 ms, until
+     * it says true (or time is up): whoever waits for longer than a call to the store takes is sent away. */
+    bool (*drain)(struct worker *worker);
+    /* When every request of the process is answered, on the first worker's thread, until it says true (or
+     * time is up): says farewell to the store. */
+    bool (*leave)(struct service *service);
+    /* For /readyz, beside what the store itself knows: NULL, or the check that fails, in one word. */
+    const char *(*ready)(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+    /* For /readyz when it is ready: NULL, or what does not work all the same, in one word, and in which
+     * member of checks; detail: a sentence. */
+    const char *(*lacking)(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
+    /* For /readyz and the metrics. */
+    void (*memory)(struct worker *worker, struct service_memory *memory);
+    const struct metric *metrics; /* beside the common ones */
+    unsigned metric_count;
+    const void *own; /* of the functions above */
+    /* Does the daemon's own one-off job (--init-store) in place of serving: the exit status. May be NULL. */
+    int (*run_once)(struct service *service);
+};
+
+struct worker {
+    struct http_owner owner;
+    struct service *service;
+    unsigned index;
+    struct loop *loop;
+    struct store *store;
+    struct http_server *http;
+    struct metrics_block *metrics;
+    const struct token_keys *keys; /* the ones in force; changes between turns only */
+    int listen_fd;
+    struct loop_timer tick;
+    struct store_counts told;
+    uint64_t logged_second, closed_second; /* of the last lines */
+    unsigned logged;
+    atomic_uint keys_seen; /* generation of the keys in use */
+    atomic_bool alive;     /* has turned since worker 0 looked last */
+    void *extra;           /* the daemon's own */
+};
+
+struct service {
+    const struct service_plan *plan;
+    struct service_settings settings;
+    struct options_text *texts;
+    char *password;
+    struct http_peers *peers;
+    struct log log;
+    struct metric *metric_table;
+    struct metrics *metrics;
+    _Atomic(struct token_keys *) keys;
+    struct token_keys *keys_retired;
+    atomic_uint keys_generation;
+    bool reload_wanted;              /* worker 0's */
+    struct notify_watchdog watchdog; /* worker 0's */
+    atomic_bool draining;
+    struct worker *workers;
+    unsigned listen_port;
+    char listen_given[HTTP_LISTEN_SIZE]; /* of a socket that was passed; "": none was */
+    atomic_uint idle_workers;            /* that have answered their last request */
+    void *extra;                         /* what the daemon is to the store (shared/member/daemon.h) */
+    void *more;                          /* the daemon's own beside that */
+};
+
+/* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS. */
+enum {
+    METRIC_REQUESTS_2XX,
+    METRIC_REQUESTS_3XX,
+    METRIC_REQUESTS_4XX,
+    METRIC_REQUESTS_5XX,
+    METRIC_REQUEST_TIME,
+    METRIC_CONNECTIONS,
+    METRIC_CLOSED_FIRST, /* a row for each enum http_limit */
+    METRIC_CLOSED_ADDRESS,
+    METRIC_STORE_DONE,
+    METRIC_STORE_NOT_SENT,
+    METRIC_STORE_UNKNOWN,
+    METRIC_STORE_RECONNECTS,
+    METRIC_STORE_IN_FLIGHT,
+    METRIC_STORE_MEMORY_USED,
+    METRIC_STORE_MEMORY_ALLOWED,
+    METRIC_PROBLEM_FIRST,
+    SERVICE_METRICS = METRIC_PROBLEM_FIRST + (int)PROBLEM_COUNT - 1
+};
+
+/* The whole life of a daemon; the exit status (0, 64, 69, 70, 78). */
+int service_main(const struct service_plan *plan, int argc, char **argv);
+
+/* The worker that serves this request. */
+struct worker *worker_of(const struct http_request *req);
+/* Counts one more of the plan's own metric row. */
+void worker_count(struct worker *worker, unsigned row);
+
+/* -- between the files of this module */
+enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
+
+/* settings.c: -1 to go on, else the exit status; has said why on stderr. */
+int service_read_settings(struct service *service, int argc, char **argv);
+/* worker.c */
+void worker_open(struct worker *worker, struct service *service, unsigned index);
+void worker_serve(struct worker *worker);
+void worker_close(struct worker *worker);
+void service_reload_keys(struct service *service);
+struct store_options service_store_options(const struct service *service);
+struct store *service_store_open(const struct service *service, struct loop *loop);
+/* health.c: the health pages, behind the plan's own routes; the caller frees. */
+struct http_route *service_routes(const struct service_plan *plan);
+extern const struct metric service_metrics[SERVICE_METRICS];
+/* activation.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
+ * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
+enum { ACTIVATION_NONE = -2 };
+int activation_take(struct service *service);
+/* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)); waits for a second at most. */
+void notify_send(const char *state);
+/* RELOADING=1 with the time of it, as Type=notify-reload wants it. READY=1 ends it. */
+void notify_reloading(void);
+/* What $WATCHDOG_USEC and $WATCHDOG_PID ask for: to be told twice in that time. */
+struct notify_watchdog notify_watchdog_read(void);
+/* Whether it is time to tell. */
+bool notify_watchdog_due(const struct notify_watchdog *watchdog);
+void notify_watchdog_tell(struct notify_watchdog *watchdog);
+
+#endif

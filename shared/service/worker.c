@@ -1,0 +1,307 @@
+/* worker.c - one thread of a daemon: its loop, its listener, its connection to the store. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shared/service/service.h"
+
+/* FORWARDED_HEAD_MAX: of an answer that somebody else has given; 3 KiB more for each connection,
+ * cleared behind each request. */
+enum { TICK_MS = 100, LOGGED_PER_SECOND_MAX = 10, FORWARDED_HEAD_MAX = 4096 };
+
+static void worker_tick(struct loop_timer *timer);
+static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
+                         uint64_t took_us);
+static void worker_closed(const struct http_owner *owner, enum http_limit limit, const char *address);
+
+/* The owner is const to the HTTP layer only. */
+static struct worker *worker_from(const struct http_owner *owner)
+{
+    return container_of((char *)(uintptr_t)owner, struct worker, owner);
+}
+
+struct worker *worker_of(const struct http_request *req)
+{
+    return worker_from(http_owner(req));
+}
+
+void worker_count(struct worker *worker, unsigned row)
+{
+    metric_add(worker->metrics, (unsigned)SERVICE_METRICS + row, 1);
+}
+
+struct store_options service_store_options(const struct service *service)
+{
+    return (struct store_options){
+        .url = service->settings.redis,
+        .password = service->password,
+        .timeout_ms = (unsigned)service->settings.store_timeout_ms,
+        .allow_unsafe = service->settings.allow_unsafe_redis,
+        .library = service->plan->library,
+    };
+}
+
+struct store *service_store_open(const struct service *service, struct loop *loop)
+{
+    struct store_options options = service_store_options(service);
+
+    return store_open(loop, &options);
+}
+
+void worker_open(struct worker *worker, struct service *service, unsigned index)
+{
+    worker->owner = (struct http_owner){worker_ended, worker_closed};
+    worker->service = service;
+    worker->index = index;
+    worker->loop = loop_new();
+    worker->metrics = metrics_block(service->metrics, index);
+    worker->keys = atomic_load(&service->keys);
+    worker->store = service_store_open(service, worker->loop);
+    if (service->plan->worker_open != NULL) {
+        service->plan->worker_open(worker);
+    }
+}
+
+/* The listening socket is there, the store has been looked at: serve until the loop is stopped. */
+void worker_serve(struct worker *worker)
+{
+    const struct service_settings *settings = &worker->service->settings;
+    const char *given = worker->service->listen_given;
+    struct http_route *routes = service_routes(worker->service->plan);
+    struct http_options options = {
+        .listen_fd = worker->listen_fd,
+        .routes = routes,
+        .owner = &worker->owner,
+        .refuses = worker->service->plan->refuses,
+        .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
+        .allow_hosts = settings->allow_hosts,
+        .allow_origins = settings->allow_origins,
+        .connections_max = settings->connections_max / settings->threads + 1,
+        .connections_reserved = settings->connections_max / 20 / settings->threads,
+        .peers = worker->service->peers,
+        .body_max_default = settings->body_max,
+        .body_memory_max = settings->body_memory_max / settings->threads,
+        .head_max = (unsigned)settings->head_max,
+        .header_timeout_ms = (unsigned)settings->header_timeout_ms,
+        .body_timeout_ms = (unsigned)settings->body_timeout_ms,
+        .reply_head_max = settings->routes != NULL ? FORWARDED_HEAD_MAX : 0,
+        .suspend_always = settings->suspend_always,
+        .server_name = worker->service->plan->name,
+    };
+
+    worker->http = http_server_new(worker->loop, &options);
+    loop_timer_init(worker->loop, &worker->tick, worker_tick);
+    loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
+    loop_run(worker->loop);
+    loop_timer_done(&worker->tick);
+    free(routes);
+}
+
+void worker_close(struct worker *worker)
+{
+    const struct service_plan *plan = worker->service->plan;
+
+    if (plan->worker_close != NULL) {
+        plan->worker_close(worker);
+    }
+    store_close(worker->store);
+    if (plan->worker_free != NULL) {
+        plan->worker_free(worker); /* a call that the store has just ended may have been in it */
+    }
+    if (worker->http != NULL) {
+        http_server_free(worker->http);
+    }
+    loop_free(worker->loop);
+}
+
+static void worker_take_keys(struct worker *worker)
+{
+    unsigned generation = atomic_load(&worker->service->keys_generation);
+
+    worker->keys = atomic_load(&worker->service->keys);
+    atomic_store(&worker->keys_seen, generation);
+}
+
+static void worker_tell_store(struct worker *worker)
+{
+    struct store_counts now = store_counts(worker->store);
+
+    metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->told.done);
+    metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->told.not_sent);
+    metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->told.unknown);
+    metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->told.reconnects);
+    metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
+    metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
+    if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
+        struct service_memory memory;
+
+        worker->service->plan->memory(worker, &memory);
+        metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, memory.used);
+        metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, memory.allowed);
+    }
+    worker->told = now;
+}
+
+/* The first worker goes last, for it is the one that says farewell to the store. */
+static void worker_drain(struct worker *worker)
+{
+    struct service *service = worker->service;
+    bool (*drain)(struct worker *) = service->plan->drain;
+
+    http_server_drain(worker->http); /* again is nothing new */
+    if ((drain != NULL && !drain(worker)) || http_server_open_requests(worker->http) > 0) {
+        return;
+    }
+    if (worker->index != 0) {
+        atomic_fetch_add(&service->idle_workers, 1);
+        loop_stop(worker->loop);
+    } else if (atomic_load(&service->idle_workers) + 1 >= service->settings.threads &&
+               (service->plan->leave == NULL || service->plan->leave(service))) {
+        loop_stop(worker->loop);
+    }
+}
+
+/* Said only when every thread has turned since it was said last: one that hangs is not covered by the others.
+ * The end has a deadline of its own, and threads that have ended turn no more. */
+static void worker_tell_watchdog(struct worker *worker)
+{
+    struct service *service = worker->service;
+
+    atomic_store(&worker->alive, true);
+    if (worker->index != 0 || !notify_watchdog_due(&service->watchdog)) {
+        return;
+    }
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (!atomic_load(&service->workers[i].alive) && !atomic_load(&service->draining)) {
+            return;
+        }
+    }
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        atomic_store(&service->workers[i].alive, false);
+    }
+    notify_watchdog_tell(&service->watchdog);
+}
+
+static void worker_tick(struct loop_timer *timer)
+{
+    struct worker *worker = container_of(timer, struct worker, tick);
+
+    worker_take_keys(worker);
+    worker_tell_store(worker);
+    worker_tell_watchdog(worker);
+    if (worker->index == 0 && worker->service->reload_wanted) {
+        service_reload_keys(worker->service);
+    }
+    if (worker->service->plan->worker_tick != NULL) {
+        worker->service->plan->worker_tick(worker);
+    }
+    if (atomic_load(&worker->service->draining)) {
+        worker_drain(worker);
+    }
+}
+
+static bool keys_seen_by_all(const struct service *service)
+{
+    unsigned generation = atomic_load(&service->keys_generation);
+
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        if (atomic_load(&service->workers[i].keys_seen) != generation) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The keys of before go when every worker has been seen with the present ones: until then a verification may
+ * be using them. If that is not yet so, the next tick tries again. */
+void service_reload_keys(struct service *service)
+{
+    char why[256];
+    struct token_keys *keys;
+
+    service->reload_wanted = !keys_seen_by_all(service);
+    if (service->reload_wanted) {
+        return;
+    }
+    keys = token_keys_load(service->settings.keys, why, sizeof(why));
+    if (keys == NULL) {
+        struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
+        log_event(&service->log, LOG_ERROR, "keys-not-reloaded", fields);
+        return;
+    }
+    token_keys_free(service->keys_retired);
+    service->keys_retired = atomic_exchange(&service->keys, keys);
+    atomic_fetch_add(&service->keys_generation, 1);
+    log_event(&service->log, LOG_INFO, "keys-reloaded", NULL);
+}
+
+static unsigned status_row(unsigned status)
+{
+    switch (status / 100) {
+    case 2: return METRIC_REQUESTS_2XX;
+    case 3: return METRIC_REQUESTS_3XX;
+    case 4: return METRIC_REQUESTS_4XX;
+    default: return METRIC_REQUESTS_5XX;
+    }
+}
+
+/* A store that is gone must not fill the disk with lines: at most so many of the same second. */
+static bool worker_may_log(struct worker *worker)
+{
+    uint64_t second = loop_now_ms() / 1000;
+
+    if (second != worker->logged_second) {
+        worker->logged_second = second;
+        worker->logged = 0;
+    }
+    return worker->logged++ < LOGGED_PER_SECOND_MAX;
+}
+
+static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
+                         uint64_t took_us)
+{
+    struct worker *worker = worker_from(owner);
+    const struct log *log = &worker->service->log;
+    enum problem problem = http_problem(req);
+    enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
+    char peer[HTTP_ADDRESS_SIZE];
+
+    metric_add(worker->metrics, status_row(status), 1);
+    metric_observe_us(worker->metrics, METRIC_REQUEST_TIME, took_us);
+    if (problem != PROBLEM_NONE) {
+        metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);
+    }
+    if (!log_wants(log, level) || (level == LOG_WARNING && !worker_may_log(worker))) {
+        return;
+    }
+    struct log_field fields[] = {
+        LOG_T("instance", bytes_of(http_request_id(req))),
+        LOG_T("peer", bytes_of(http_client_address(req, peer))),
+        LOG_T("method", http_method_text(req)),
+        LOG_T("path", http_path(req)),
+        LOG_T("lease", http_noted_lease(req)),
+        LOG_I("status", (int64_t)status),
+        LOG_T("code", bytes_of(problem != PROBLEM_NONE ? problem_info(problem)->code : "")),
+        LOG_T("why", bytes_of(http_noted_why(req))),
+        LOG_I("took_us", (int64_t)took_us),
+        LOG_END,
+    };
+    log_event(log, level, "request", fields);
+}
+
+/* The counter has all of them, the log the first of each second. */
+static void worker_closed(const struct http_owner *owner, enum http_limit limit, const char *address)
+{
+    static const char *const limits[] = {
+        [HTTP_LIMIT_ALL] = "--max-connections", [HTTP_LIMIT_ADDRESS] = "--max-connections-per-address"};
+    struct worker *worker = worker_from(owner);
+    uint64_t second = loop_now_ms() / 1000;
+    struct log_field fields[] = {LOG_T("limit", bytes_of(limits[limit])), LOG_T("peer", bytes_of(address)),
+                                 LOG_END};
+
+    metric_add(worker->metrics, (unsigned)METRIC_CLOSED_FIRST + (unsigned)limit, 1);
+    if (second != worker->closed_second) {
+        worker->closed_second = second;
+        log_event(&worker->service->log, LOG_WARNING, "connection-closed", fields);
+    }
+}

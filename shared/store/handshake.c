@@ -1,0 +1,347 @@
+/* handshake.c - the link's own commands: the greeting, the library, the look at the settings.
+ *
+ * They stand in the same line as the calls, since Redis answers in the order of asking. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/store/store_internal.h"
+#include "shared/text/ascii.h"
+
+void house_new(struct store *store)
+{
+    for (unsigned i = 0; i < HOUSE_CALLS; i++) {
+        store->link.house[i] = (struct house_call){.call.state = CALL_HOUSE,
+                                                   .kind = i < HOUSE_LOOK ? (enum house_kind)i : HOUSE_LOOK,
+                                                   .index = i < HOUSE_LOOK ? 0 : i - HOUSE_LOOK};
+    }
+}
+
+/* Nothing when sending the one before has shown that the link is broken. */
+static void house_send(struct store *store, struct house_call *house)
+{
+    if (store->link.context == NULL) {
+        return;
+    }
+    house->call.deadline_ms = loop_now_ms() + store->timeout_ms;
+    link_send(store, &house->call);
+}
+
+void house_greet(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    link->run_id[0] = link->auth_refused[0] = '\0';
+    link->greeting_left = 2;
+    if (dial_names_itself(&store->url, store->password)) {
+        link->greeting_left++;
+        house_send(store, &link->house[HOUSE_AUTH]);
+    }
+    house_send(store, &link->house[HOUSE_RUN_ID]);
+    house_send(store, &link->house[HOUSE_ROLE]);
+    if (store->url.db != 0) {
+        link->greeting_left++;
+        house_send(store, &link->house[HOUSE_SELECT]);
+    }
+    if (!store->sends_whole) {
+        link->greeting_left++;
+        house_send(store, &link->house[HOUSE_LIBRARY]);
+    }
+    if (!store->allow_unsafe) {
+        link->greeting_left += SAFETY_LOOKS;
+        house_look(store);
+    }
+}
+
+/* Once, however many calls found out that it is missing. */
+void house_load(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    if (link->is_loading) {
+        return;
+    }
+    link->is_loading = true;
+    link->greeting_left += link->state == LINK_GREETING;
+    house_send(store, &link->house[HOUSE_LOAD]);
+}
+
+void house_look(struct store *store)
+{
+    if (store->safety.left > 0) {
+        return;
+    }
+    safety_begin(&store->safety);
+    for (unsigned i = 0; i < SAFETY_LOOKS; i++) {
+        house_send(store, &store->link.house[HOUSE_LOOK + i]);
+    }
+}
+
+/* The link broke: none of them will be answered. */
+void house_forget(struct store *store)
+{
+    store->link.by_name = store->link.is_loading = false;
+    store->link.greeting_left = 0;
+    safety_forget(&store->safety);
+}
+
+static void put_select(struct store *store)
+{
+    char db[16];
+
+    snprintf(db, sizeof(db), "%u", store->url.db);
+    wire_put_command(&store->link.wire, (struct bytes[]){BYTES("SELECT"), bytes_of(db)}, 2);
+}
+
+void house_put(struct store *store, const struct house_call *house)
+{
+    struct bytes argv[5] = {0};
+    unsigned argc;
+
+    switch (house->kind) {
+    case HOUSE_AUTH: dial_put_auth(&store->link.wire, &store->url, store->password); return;
+    case HOUSE_SELECT: put_select(store); return;
+    case HOUSE_RUN_ID:
+    case HOUSE_ROLE:
+        argv[0] = BYTES("INFO");
+        argv[1] = house->kind == HOUSE_ROLE ? BYTES("replication") : BYTES("server");
+        wire_put_command(&store->link.wire, argv, 2);
+        return;
+    case HOUSE_LIBRARY:
+        argv[0] = BYTES("FUNCTION");
+        argv[1] = BYTES("LIST");
+        argv[2] = BYTES("LIBRARYNAME");
+        argv[3] = bytes_of(store->library->name);
+        argv[4] = BYTES("WITHCODE");
+        wire_put_command(&store->link.wire, argv, 5);
+        return;
+    case HOUSE_LOAD:
+        argv[0] = BYTES("FUNCTION");
+        argv[1] = BYTES("LOAD");
+        argv[2] = BYTES(
+            "REPLACE"); /* what else has our name and another text is not ours, but in place of it */
+        argv[3] = (struct bytes){store->library->text, store->library->len};
+        wire_put_command(&store->link.wire, argv, 4);
+        return;
+    case HOUSE_LOOK:
+        argc = safety_command(house->index, argv);
+        wire_put_command(&store->link.wire, argv, argc);
+        return;
+    }
+    abort();
+}
+
+static const char *house_what(const struct house_call *house)
+{
+    switch (house->kind) {
+    case HOUSE_AUTH: return "AUTH";
+    case HOUSE_SELECT: return "SELECT";
+    case HOUSE_RUN_ID: return "INFO server, which tells its run_id";
+    case HOUSE_ROLE: return "INFO replication, which tells its role";
+    case HOUSE_LIBRARY: return "FUNCTION LIST";
+    case HOUSE_LOAD: return "FUNCTION LOAD";
+    case HOUSE_LOOK: return "the look at its settings";
+    }
+    abort();
+}
+
+/* Which check fails, told by the error's code. */
+static const char *house_check(const struct house_call *house, struct bytes code)
+{
+    const struct store_refusal *refusal = reply_refusal(code);
+
+    if (house->kind == HOUSE_AUTH) {
+        return "store-auth";
+    }
+    return refusal != NULL ? refusal->check : "store-refused";
+}
+
+static void house_refused(struct store *store, const struct house_call *house, struct bytes error)
+{
+    link_drop(store, house_check(house, reply_error_code(error)), "Redis refuses %s: %.*s", house_what(house),
+              (int)(error.len < 160 ? error.len : 160), error.at);
+}
+
+/* A run_id and a replid are so many hexadecimal digits. */
+static bool is_hex(struct bytes text, size_t len)
+{
+    if (text.len != len) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (ascii_hex_value(text.at[i]) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An error that ends a greeting. That a setting cannot be read is an answer too, unless a script is in the
+ * way; and so is that the library cannot be loaded, for want of room, of a disk or of the right, or since
+ * another library has a function of ours. A Redis that knows no functions says so to FUNCTION LIST. */
+static bool is_refusal(const struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    struct bytes error = {reply->str, reply->len}, code = reply_error_code(error);
+
+    if (reply->type != REDIS_REPLY_ERROR || store->link.state != LINK_GREETING) {
+        return false;
+    }
+    switch (house->kind) {
+    case HOUSE_AUTH:
+    case HOUSE_RUN_ID: return false;
+    case HOUSE_LOOK: return bytes_are(code, "BUSY");
+    case HOUSE_LIBRARY:
+    case HOUSE_LOAD:
+        return !reply_error_is_of_writes(error) && !bytes_are(code, "NOPERM") &&
+               !(house->kind == HOUSE_LOAD && bytes_are(code, "ERR"));
+    case HOUSE_ROLE:
+    case HOUSE_SELECT: return true;
+    }
+    abort();
+}
+
+static struct bytes bulk_of(const redisReply *reply)
+{
+    bool bulk = reply->type == REDIS_REPLY_STRING;
+
+    return bulk ? (struct bytes){reply->str, reply->len} : (struct bytes){NULL, 0};
+}
+
+/* The takers are false when the link is no more. */
+
+/* A Sentinel without a password refuses AUTH and answers INFO: what the address leads to is told first. Of
+ * the error only its code is kept: Redis may quote what it was sent. */
+static bool take_auth(struct store *store, const redisReply *reply)
+{
+    struct bytes code = reply_error_code((struct bytes){reply->str, reply->len});
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        snprintf(store->link.auth_refused, sizeof(store->link.auth_refused), "%.*s", (int)code.len, code.at);
+    }
+    return true;
+}
+
+static bool is_misled(struct store *store, const redisReply *reply)
+{
+    char told[MISLED_TEXT_MAX];
+    const char *check = misled_by(bulk_of(reply), told);
+
+    if (check != NULL) {
+        link_drop(store, check, "%s", told);
+    }
+    return check != NULL;
+}
+
+static bool take_run_id(struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    struct store_link *link = &store->link;
+    struct bytes run_id = reply_info_field(bulk_of(reply), "run_id");
+
+    if (is_misled(store, reply)) {
+        return false;
+    }
+    if (link->auth_refused[0] != '\0') {
+        house_refused(store, &link->house[HOUSE_AUTH], bytes_of(link->auth_refused));
+        return false;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        house_refused(store, house, (struct bytes){reply->str, reply->len});
+        return false;
+    }
+    if (!is_hex(run_id, STORE_RUN_ID_LEN)) {
+        link_drop(store, "store-refused", "INFO server tells no run_id of %d hexadecimal digits",
+                  STORE_RUN_ID_LEN);
+        return false;
+    }
+    memcpy(link->run_id, run_id.at, run_id.len);
+    link->run_id[run_id.len] = '\0';
+    return true;
+}
+
+/* The replid itself is for the scripts to compare (shared/member/scripts/lib/stream.lua). */
+static bool take_role(struct store *store, const redisReply *reply)
+{
+    struct bytes info = bulk_of(reply);
+
+    if (is_misled(store, reply)) {
+        return false;
+    }
+    if (!bytes_are(reply_info_field(info, "role"), "master") ||
+        !is_hex(reply_info_field(info, "master_replid"), STORE_RUN_ID_LEN)) {
+        link_drop(store, "store-refused", "INFO replication tells no role and master_replid");
+        return false;
+    }
+    return true;
+}
+
+/* The text of the one library in a list of libraries, each a list of names and values; {NULL, 0}: none. */
+static struct bytes library_code(const redisReply *reply)
+{
+    const struct store_reply *one = store_reply_list(reply_of(reply), 0);
+
+    for (size_t i = 0; one != NULL && i + 1 < store_reply_count(one); i += 2) {
+        if (bytes_are(store_reply_text(one, i), "library_code")) {
+            return store_reply_text(one, i + 1);
+        }
+    }
+    return (struct bytes){NULL, 0};
+}
+
+/* A hand or a backup may have put another text under this name. */
+static void take_library(struct store *store, const redisReply *reply)
+{
+    struct bytes code = reply->type == REDIS_REPLY_ARRAY ? library_code(reply) : (struct bytes){NULL, 0};
+
+    store->link.by_name = code.len == store->library->len &&
+                          memcmp(code.at, store->library->text, code.len) == 0;
+    if (!store->link.by_name) {
+        house_load(store);
+    }
+}
+
+static void take_load(struct store *store, const redisReply *reply)
+{
+    store->link.is_loading = false;
+    store->link.by_name = reply->type != REDIS_REPLY_ERROR;
+    if (!store->link.by_name) {
+        snprintf(store->link.not_loaded, sizeof(store->link.not_loaded),
+                 "Redis does not load the functions, so each call carries all of them: %.90s", reply->str);
+    }
+}
+
+static bool house_take(struct store *store, const struct house_call *house, const redisReply *reply)
+{
+    if (is_refusal(store, house, reply)) {
+        house_refused(store, house, (struct bytes){reply->str, reply->len});
+        return false;
+    }
+    switch (house->kind) {
+    case HOUSE_AUTH: return take_auth(store, reply);
+    case HOUSE_RUN_ID: return take_run_id(store, house, reply);
+    case HOUSE_ROLE: return take_role(store, reply);
+    case HOUSE_SELECT: return true;
+    case HOUSE_LIBRARY: take_library(store, reply); return true;
+    case HOUSE_LOAD: take_load(store, reply); return true;
+    case HOUSE_LOOK:
+        safety_take(&store->safety, house->index, reply);
+        if (store->safety.left == 0) {
+            store_looked(store);
+        }
+        return true;
+    }
+    abort();
+}
+
+void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply)
+{
+    if (!house_take(store, house, reply) || store->link.state != LINK_GREETING) {
+        return;
+    }
+    assert(store->link.greeting_left > 0);
+    if (--store->link.greeting_left == 0) {
+        link_ready(store);
+    }
+}

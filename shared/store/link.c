@@ -1,0 +1,262 @@
+/* link.c - the one connection to Redis: a state machine.
+ *
+ *   IDLE        --store_open-->                                      CONNECTING
+ *   CONNECTING  --the socket stands-->                               GREETING
+ *   CONNECTING  --refused, or over the deadline-->                   WAITING
+ *   GREETING    --every command of the greeting answered-->          READY
+ *   GREETING    --an error, the link broken, over the deadline-->    WAITING
+ *   READY       --the link broken, a call over its deadline-->       WAITING
+ *   READY       --a script answered as by no master-->               LEAVING
+ *   LEAVING     --the replies that are there taken, or it broken-->  WAITING
+ *   WAITING     --the pause is over-->                               CONNECTING
+ *   CONNECTING  --store_close-->                                     IDLE
+ *   GREETING    --store_close-->                                     IDLE
+ *   READY       --store_close-->                                     IDLE
+ *   WAITING     --store_close-->                                     IDLE
+ *
+ * Only READY takes calls. The end of the link ends every call on it: UNKNOWN if the kernel has taken any of
+ * its bytes, or of its batch's, else NOT_SENT. Redis answers in the order of asking, so the calls in flight
+ * are a line, and an answer belongs to its head. LEAVING lasts no longer than one link_read(), and nothing
+ * goes out in it: a Redis that says that it is no master may come back as one, its run_id the same and its
+ * data another's, so everything begins anew with a greeting. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/store/store_internal.h"
+
+enum { READER_KEEPS = 256 * 1024 };
+
+static void connect_begin(struct store *store);
+static void link_timer_fired(struct loop_timer *timer);
+
+static const bool arrows[LINK_STATES][LINK_STATES] = {
+    [LINK_IDLE] = {[LINK_CONNECTING] = true},
+    [LINK_CONNECTING] = {[LINK_GREETING] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_GREETING] = {[LINK_READY] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_READY] = {[LINK_LEAVING] = true, [LINK_WAITING] = true, [LINK_IDLE] = true},
+    [LINK_LEAVING] = {[LINK_WAITING] = true},
+    [LINK_WAITING] = {[LINK_CONNECTING] = true, [LINK_IDLE] = true},
+};
+
+bool link_allows(enum link_state from, enum link_state to)
+{
+    return arrows[from][to];
+}
+
+void link_arm(struct store_link *link, uint64_t delay_ms)
+{
+    loop_timer_arm(&link->timer, delay_ms, 0);
+    link->timer_armed = true;
+}
+
+/* The only place where the state changes. */
+static void link_enter(struct store *store, enum link_state next)
+{
+    struct store_link *link = &store->link;
+
+    assert(link_allows(link->state, next));
+    link->walked[link->state] |= (unsigned char)(1u << next);
+    link->state = next;
+    loop_timer_disarm(&link->timer);
+    link->timer_armed = false;
+    switch (next) {
+    case LINK_CONNECTING:
+        link_arm(link, store->timeout_ms);
+        connect_begin(store);
+        return;
+    case LINK_GREETING:
+        link_arm(link, store->timeout_ms);
+        house_greet(store);
+        return;
+    case LINK_WAITING: link_arm(link, dial_pause_ms(&link->attempts)); return;
+    case LINK_READY: link->ready_us = loop_now_us(); return;
+    case LINK_LEAVING:
+    case LINK_IDLE:
+    case LINK_STATES: return;
+    }
+}
+
+void link_open(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    call_list_init(&link->flight);
+    loop_timer_init(store->loop, &link->timer, link_timer_fired);
+    link->check = "store-connecting";
+    snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
+    house_new(store);
+    link_enter(store, LINK_CONNECTING);
+}
+
+static void connect_begin(struct store *store)
+{
+    struct store_link *link = &store->link;
+    char why[DIAL_WHY_MAX];
+    redisContext *context = dial_begin(&store->url, why);
+
+    if (context == NULL) {
+        link_drop(store, "store-connecting", "%s", why);
+        return;
+    }
+    link->context = context;
+    context->reader->maxbuf = READER_KEEPS;
+    loop_watch_init(store->loop, &link->watch, context->fd, link_io, LOOP_WRITE);
+}
+
+void link_connected(struct store *store)
+{
+    struct store_link *link = &store->link;
+    const char *why = dial_end(link->context);
+
+    if (why != NULL) {
+        link_drop(store, "store-connecting", "%s", why);
+        return;
+    }
+    loop_watch_set(&link->watch, LOOP_READ);
+    link_enter(store, LINK_GREETING);
+}
+
+void link_ready(struct store *store)
+{
+    assert(store->link.run_id[0] != '\0' && !store->link.is_loading);
+    store->link.check = NULL;
+    store_ready(store);
+    link_enter(store, LINK_READY);
+}
+
+/* -- ends */
+
+static uint64_t oldest_deadline_ms(const struct store_link *link)
+{
+    uint64_t oldest_ms = UINT64_MAX;
+
+    for (const struct store_call *call = link->flight.head; call != NULL; call = call->next) {
+        oldest_ms = call->deadline_ms < oldest_ms ? call->deadline_ms : oldest_ms;
+    }
+    return oldest_ms;
+}
+
+/* One timer for all calls: it fires when the oldest one that was there when it was armed would be late, and
+ * then looks who is the oldest now. A call that is sent whole keeps its deadline and has never left the
+ * line's sight, so none that is in flight is due before the timer. */
+static void link_look_at_deadlines(struct store *store)
+{
+    struct store_link *link = &store->link;
+    uint64_t now_ms = loop_now_ms();
+
+    link->timer_armed = false;
+    if (oldest_deadline_ms(link) <= now_ms) {
+        link_read(store); /* a process that was held up finds answers that have come in time */
+    }
+    if (link->state != LINK_READY || link->flight.head == NULL) {
+        return;
+    }
+    if (oldest_deadline_ms(link) <= now_ms) {
+        link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
+    } else {
+        link_arm(link, oldest_deadline_ms(link) - now_ms);
+    }
+}
+
+static void link_timer_fired(struct loop_timer *timer)
+{
+    struct store *store = container_of(timer, struct store, link.timer);
+
+    switch (store->link.state) {
+    case LINK_WAITING: link_enter(store, LINK_CONNECTING); return;
+    case LINK_CONNECTING:
+    case LINK_GREETING: link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms); return;
+    case LINK_READY: link_look_at_deadlines(store); return;
+    case LINK_LEAVING:
+    case LINK_IDLE:
+    case LINK_STATES: return;
+    }
+}
+
+static void link_shut(struct store *store)
+{
+    struct store_link *link = &store->link;
+    uint64_t taken = link->wire.taken;
+
+    if (link->context != NULL) {
+        loop_watch_done(&link->watch);
+        redisFree(link->context);
+        link->context = NULL;
+    }
+    for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;) {
+        if (call->state != CALL_HOUSE) {
+            store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
+        }
+    }
+    house_forget(store);
+    wire_reset(&link->wire);
+    link->gathered = NULL;
+    link->gathered_count = 0;
+    link->gathered_bytes = 0;
+    link->alone_ms = 0;
+    link->blocked = false;
+    link->unflushed = 0;
+}
+
+static void link_tell(struct store *store, const char *check, const char *told)
+{
+    struct store_link *link = &store->link;
+    const struct store_url *url = &store->url;
+
+    link->check = check;
+    if (url->path[0] != '\0') {
+        snprintf(link->detail, sizeof(link->detail), "Redis at %s: %s.", url->path, told);
+    } else {
+        snprintf(link->detail, sizeof(link->detail), "Redis at %s port %u: %s.", url->host, url->port, told);
+    }
+}
+
+void link_leave(struct store *store, struct bytes code)
+{
+    char told[80];
+
+    if (store->link.state != LINK_READY) {
+        return; /* told before */
+    }
+    snprintf(told, sizeof(told), "a script was answered with %.*s, so it is greeted anew", (int)code.len,
+             code.at);
+    link_tell(store, reply_refusal(code)->check, told);
+    link_enter(store, LINK_LEAVING);
+}
+
+void link_end(struct store *store)
+{
+    struct store_link *link = &store->link;
+    bool stood = link->state == LINK_READY || link->state == LINK_LEAVING;
+
+    if (stood && dial_lasted(link->ready_us)) {
+        link->attempts = 0;
+    }
+    link_shut(store);
+    link_enter(store, LINK_WAITING);
+}
+
+void link_drop(struct store *store, const char *check, const char *why, ...)
+{
+    char told[240];
+    va_list args;
+
+    va_start(args, why);
+    vsnprintf(told, sizeof(told), why, args);
+    va_end(args);
+    link_tell(store, check, told);
+    link_end(store);
+}
+
+void link_close(struct store *store)
+{
+    struct store_link *link = &store->link;
+
+    link_shut(store);
+    link_enter(store, LINK_IDLE);
+    loop_timer_done(&link->timer);
+}

@@ -1,0 +1,212 @@
+/* store.h - where leases and resources live; what is behind it the services do not know.
+ *
+ * Today one Redis (store_redis*.c). A Sentinel, a quorum of nodes or a Redis Cluster will stand behind the
+ * same calls: a call names its script and its keys, never a connection.
+ *
+ * A store belongs to one loop (thread). All calls made in one turn of the loop leave in one write, in their
+ * order; those that may be batched, one behind the other, as one command. Nothing waits for a batch to fill.
+ *
+ * EVERY call ends exactly once, always later (never from inside store_run), in one of three ways:
+ *   STORE_DONE      the script ran to its end and its reply is there; what it wrote is as durable as the
+ *                   store's settings promise
+ *   STORE_NOT_SENT  it certainly did not happen and never will
+ *   STORE_UNKNOWN   it may have happened, may still happen, or may not: nobody can say
+ * The store never repeats a call whose outcome it does not know. */
+#ifndef PAWL_SHARED_STORE_H
+#define PAWL_SHARED_STORE_H
+
+#include <stdint.h>
+
+#include "shared/loop/loop.h"
+#include "shared/loop/step.h"
+#include "shared/text/bytes.h"
+
+struct store;
+
+/* All Lua scripts as one library of functions, embedded by the build (build/gen/scripts.c). Library and
+ * functions have the hash of the text in their names, so two releases can use one Redis. */
+struct store_library {
+    const char *name; /* "pawl_HASH" */
+    const char *text; /* as FUNCTION LOAD takes it; its first two lines are a library's alone */
+    size_t len;
+    const char *batch; /* the function that runs several, as shared/member/scripts/lib/batch.lua does; NULL:
+                          there is none */
+};
+
+/* One of its functions. */
+struct store_script {
+    const char *name;     /* of its file, without ".lua" */
+    const char *function; /* "HASH_NAME" */
+    /* Its first line when it is sent as a script of its own: its flags. "": it has none, and is there a
+     * second time as "HASH_NAME_ro", which may not write. */
+    const char *head;
+    const struct store_library *library;
+    bool batch; /* may run beside others in one call */
+};
+
+enum store_outcome { STORE_DONE, STORE_NOT_SENT, STORE_UNKNOWN };
+
+/* Why Redis refuses what it is asked: one row for each word that such an error begins with. */
+struct store_refusal {
+    const char *code;        /* "OOM" */
+    const char *check;       /* the failing check in one word, for /readyz */
+    const char *what, *todo; /* for people: what is the case; what to do now. NULL: its text says it */
+    enum store_refused {
+        STORE_REFUSED_BEFORE_START, /* nothing of the script ran, if the error is not from inside it */
+        STORE_REFUSED_FIRST_WRITE   /* nothing was written */
+    } when;
+};
+/* Its check when there is no memory left for what was asked. */
+#define STORE_FULL "store-full"
+
+/* A reply is a list of integers, texts and nils; a reply that is one value is a list of one; a list in a list
+ * can be entered. Valid only during the continuation that got it. */
+struct store_reply;
+size_t store_reply_count(const struct store_reply *reply);
+/* Element i as text; an integer element as its decimal text is NOT given: then, for nil, and beyond the
+ * end: {NULL, 0}. */
+struct bytes store_reply_text(const struct store_reply *reply, size_t i);
+/* Element i as an integer: an integer element, or a text that is a canonical decimal. Otherwise
+ * INT64_MIN, which no script returns. */
+int64_t store_reply_integer(const struct store_reply *reply, size_t i);
+/* Element i as a list of its own, or NULL. */
+const struct store_reply *store_reply_list(const struct store_reply *reply, size_t i);
+/* Whether the first element is this word: what C switches on. */
+bool store_reply_is(const struct store_reply *reply, const char *word);
+
+struct store_call;
+/* The end of a call. Its return value is that of the request's step. */
+typedef enum step store_done_fn(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply);
+
+struct store_call {
+    /* Set by the caller before store_run(). */
+    store_done_fn *done;
+    /* The store's own, from store_run() until done is called. */
+    struct store_call *next;
+    const struct store_script *script;
+    const struct bytes *argv;
+    unsigned key_count, arg_count;
+    uint64_t deadline_ms, place, number; /* number: in the order of store_run() */
+    unsigned state, batch;               /* batch: of the first of a batch: how many calls it has */
+    /* Of Redis' answer, if that was such a refusal, else NULL: good when done is called. */
+    const struct store_refusal *refusal;
+};
+
+/* Whether it was refused, and certainly not done, because Redis is full. */
+bool store_call_was_too_much(const struct store_call *call);
+
+enum { STORE_ARGS_MAX = 128 };
+
+/* Run a script. argv holds key_count keys, then the arguments, arg_count in all, at most STORE_ARGS_MAX; argv
+ * and the bytes that it points to are the caller's and must live until done is called (a function that Redis
+ * does not have is loaded, and the call sent once more, unless a later one with a key of it has left). The
+ * deadline is the store's timeout, from now. */
+void store_run(struct store *store, struct store_call *call, const struct store_script *script,
+               unsigned key_count, unsigned arg_count, const struct bytes *argv);
+
+/* Ask one command of Redis that changes nothing, by its words, as a call that ends as any other but never
+ * UNKNOWN for what Redis answers. It costs Redis a fraction of a script. The words must live as argv above.
+ */
+void store_ask(struct store *store, struct store_call *call, unsigned count, const struct bytes *words);
+
+struct store_options {
+    const char *url;                     /* redis://[user[:password]@]host[:port][/db], unix:///path[?db=N] */
+    const char *password;                /* overrides the one in the url; NULL: none */
+    unsigned timeout_ms;                 /* for each call, and for each step of connecting */
+    bool allow_unsafe;                   /* do not look at the settings that can lose locks */
+    const struct store_library *library; /* whose functions are run */
+    bool sends_whole; /* never load it: each call is an EVAL of its text (the command line's own calls) */
+};
+
+/* Begins to connect; never fails (a bad url was refused by store_url_check). options->library must
+ * outlive the store; the texts are copied. While no link stands, calls end NOT_SENT. */
+struct store *store_open(struct loop *loop, const struct store_options *options);
+/* Ends all calls still open: those that were never handed to the kernel NOT_SENT, the others UNKNOWN.
+ * Calls that their continuations make meanwhile end NOT_SENT too. Not from inside a continuation. */
+void store_close(struct store *store);
+
+/* NULL, or what is wrong with the url (a static sentence). has_password: whether it contains one, or, in
+ * a malformed url, what may be meant as one. */
+const char *store_url_check(const char *url, bool *has_password);
+
+/* -- the link: the one connection that calls leave on. A link stands when its greeting is over, and then
+ * calls are taken; it ends when the connection breaks, when a call is over its deadline, and when Redis
+ * answers a script with READONLY, MASTERDOWN or LOADING: then it is not any more what it was when it was
+ * greeted. What follows is another link, with a greeting of its own. */
+bool store_link_stands(const struct store *store);
+/* When the link that stands came to stand (loop_now_us()); of the last one while none does; 0: none ever did.
+ */
+uint64_t store_link_since_us(const struct store *store);
+/* What the network alone takes of a call on the link that stands, at the least, as the kernel knows it; 0:
+ * under a millisecond, or not known. */
+uint64_t store_network_us(const struct store *store);
+/* How many links have stood since store_open(), the one that stands counted; 0: none ever did. Two calls made
+ * under one number left on one link, if they left. */
+uint64_t store_link_number(const struct store *store);
+/* The run_id of the Redis at the other end of the link that stands, as its greeting has read it (INFO
+ * server): 40 hexadecimal digits, another one for each start of a Redis. "" while no link stands. To be
+ * copied: any call on the store may end the link, and so may any turn of the loop. */
+enum { STORE_RUN_ID_LEN = 40 };
+const char *store_run_id(const struct store *store);
+
+/* NULL when calls are being taken, else the failing check in one word or two, for /readyz:
+ * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", one of store_misled(), or
+ * "store-unsafe" (calls are taken all the same). detail: a sentence for people; never NULL; good until the
+ * loop turns. */
+const char *store_not_ready(const struct store *store, const char **detail);
+/* NULL, or what to do when the address leads to what can be no store, as the last greeting found: a replica
+ * ("store-replica"), a Sentinel ("store-sentinel"), a node of a Cluster ("store-cluster"); store_not_ready()
+ * says which. No link to one of them ever stands, whatever is allowed. A static sentence. */
+const char *store_misled(const struct store *store);
+/* NULL, or the setting that can lose locks ("appendfsync is everysec, must be always"), as last read (at
+ * start and every 10 s). New grants must not be made while it is not NULL. Always NULL with allow_unsafe. */
+const char *store_unsafe(const struct store *store);
+/* A setting that loses nothing and is better another one ("repl-backlog-ttl is 3600"), as last read; "":
+ * none. */
+const char *store_advice(const struct store *store);
+/* NULL, or a sentence: why each call carries its whole text, since Redis has not loaded the library. */
+const char *store_not_loaded(const struct store *store);
+/* Whether what store_unsafe() says is only that the append-only file is being rewritten, perhaps for the
+ * first time: over soon, and looked at again every 100 ms. */
+bool store_unsafe_may_pass(const struct store *store);
+/* Whether the settings have been read at least once since the store was opened; with allow_unsafe,
+ * whether a link has stood once. */
+bool store_checked(const struct store *store);
+
+/* -- messages (Redis Pub/Sub), on a connection of their own: an ear. It connects, names itself and comes back
+ * by itself, as the store's link does, and asks for a sign of life every second: a link that says nothing for
+ * the store's timeout is ended. What was said while it did not hear is lost, and nobody says so but the
+ * number. */
+struct store_ear;
+struct store_ear_owner { /* the owner embeds it and finds itself with container_of */
+    /* A message, in the order in which Redis sent them on this link. Both valid during the call only. */
+    void (*heard)(struct store_ear_owner *owner, struct bytes channel, struct bytes message);
+    /* Redis has confirmed the subscription, also again on a new link: what is published from then on is
+     * heard, as long as store_ear_number() stays. */
+    void (*listens)(struct store_ear_owner *owner, struct bytes channel);
+    /* The link has ended: nothing is heard any more. Once for each link that had confirmed a subscription. */
+    void (*deaf)(struct store_ear_owner *owner);
+};
+
+/* Never fails; options as for store_open(), of which it takes url, password and timeout_ms. */
+struct store_ear *store_ear_open(struct loop *loop, const struct store_options *options,
+                                 struct store_ear_owner *owner);
+/* No callback comes any more. Not from inside one. */
+void store_ear_close(struct store_ear *ear);
+/* Counted: as many unsubscribes as subscribes end it, and only the first one leads to listens(). The channel
+ * is copied. A channel that ends in '*' is a pattern (PSUBSCRIBE); heard() then tells the channel that was
+ * published to. */
+void store_ear_subscribe(struct store_ear *ear, struct bytes channel);
+void store_ear_unsubscribe(struct store_ear *ear, struct bytes channel);
+/* How many links have stood; it rises before the first listens() of a link. */
+uint64_t store_ear_number(const struct store_ear *ear);
+
+/* For metrics; all since store_open(). in_flight: taken and not yet ended, now. */
+struct store_counts {
+    uint64_t calls, done, not_sent, unknown, reconnects, not_found; /* not_found: functions */
+    unsigned in_flight;
+};
+struct store_counts store_counts(const struct store *store);
+
+#endif

@@ -1,0 +1,62 @@
+/* bytes.h - a borrowed run of bytes: pointer and length, never owned, not NUL-terminated. */
+#ifndef PAWL_SHARED_BYTES_H
+#define PAWL_SHARED_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+    const char *at; /* may be NULL only when len is 0 */
+    size_t len;
+};
+
+/* A string literal as bytes. */
+#define BYTES(literal) ((struct bytes){(literal), sizeof(literal) - 1})
+
+static inline struct bytes bytes_of(const char *text)
+{
+    return (struct bytes){text, text ? strlen(text) : 0};
+}
+
+static inline bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+static inline bool bytes_are(struct bytes a, const char *text)
+{
+    return bytes_equal(a, bytes_of(text));
+}
+
+/* Takes this off the beginning of text, or returns false: it begins otherwise. */
+static inline bool bytes_take(struct bytes *text, struct bytes beginning)
+{
+    if (text->len < beginning.len || memcmp(text->at, beginning.at, beginning.len) != 0) {
+        return false;
+    }
+    *text = (struct bytes){text->at + beginning.len, text->len - beginning.len};
+    return true;
+}
+
+enum { BYTES_NUMBER_SIZE = 24 };
+
+/* A number that is not negative (else 0), in decimal, at the end of text. Takes a seventh of what snprintf()
+ * does; each call of the store has several. */
+static inline struct bytes bytes_of_number(char text[BYTES_NUMBER_SIZE], int64_t value)
+{
+    char *at = text + BYTES_NUMBER_SIZE;
+    uint64_t left = value > 0 ? (uint64_t)value : 0;
+
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    return (struct bytes){at, (size_t)(text + BYTES_NUMBER_SIZE - at)};
+}
+
+/* The struct that contains this member; the only way back from a callback's argument. */
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#endif

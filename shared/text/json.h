@@ -1,0 +1,47 @@
+/* json.h - reads JSON text strictly: the only door to cJSON.
+ *
+ * cJSON 1.7.15 accepts "01", keeps a repeated member, cuts a text at \u0000 and does not check UTF-8: so the
+ * text is scanned first (RFC 8259 grammar, valid UTF-8, no \u0000, no lone surrogate, at most depth_max
+ * levels, the body's own object being the first, no number of more than 63 characters), and only then given
+ * to cJSON; what it made is refused when it has a repeated member at any level ("a" and "\u0061" are the
+ * same).
+ *
+ * Members are asked for with their kind; what was not asked for is found by json_unknown(). Numbers are
+ * taken only as integers written without fraction or exponent, within int64. */
+#ifndef PAWL_SHARED_JSON_H
+#define PAWL_SHARED_JSON_H
+
+#include <stdint.h>
+
+#include "shared/text/bytes.h"
+
+struct json; /* a parsed object */
+
+enum json_found { JSON_FOUND, JSON_ABSENT, JSON_MISTYPED };
+
+/* The text must be one object (white space around it allowed). NULL when it is not, or when memory is out,
+ * with a sentence in why (static text: what and, if known, where). The text must outlive the result; raw
+ * members point into it. */
+struct json *json_parse(struct bytes text, unsigned depth_max, const char **why);
+void json_free(struct json *json); /* NULL is fine */
+
+/* null counts as mistyped. */
+enum json_found json_get_int(const struct json *json, const char *key, int64_t *value);
+enum json_found json_get_bool(const struct json *json, const char *key, bool *value);
+/* value lives as long as json; decoded (no escapes). */
+enum json_found json_get_text(const struct json *json, const char *key, struct bytes *value);
+/* An object member as minified text, written to buf (size bytes). JSON_FOUND with len > size: it is longer,
+ * buf untouched. Numbers and order are kept exactly as they were written. */
+enum json_found json_get_object_raw(const struct json *json, const char *key, char *buf, size_t size,
+                                    size_t *len);
+/* The first member that is not in names (NULL-terminated), or NULL. */
+const char *json_unknown(const struct json *json, const char *const *names);
+/* Sub-objects and lists, for configuration files and tools. */
+const struct json *json_get_object(const struct json *json, const char *key, enum json_found *found);
+size_t json_list_count(const struct json *json, const char *key, enum json_found *found);
+const struct json *json_list_object(const struct json *json, const char *key,
+                                    size_t i); /* NULL: not an object */
+bool json_list_text(const struct json *json, const char *key, size_t i, struct bytes *value);
+bool json_list_int(const struct json *json, const char *key, size_t i, int64_t *value);
+
+#endif

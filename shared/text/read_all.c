@@ -1,0 +1,36 @@
+/* read_all.c - a file from where it stands to its end, and all of a text. */
+#include "shared/text/read_all.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+ssize_t read_all(int fd, char *at, size_t size)
+{
+    size_t len = 0;
+
+    while (len < size) {
+        ssize_t n = read(fd, at + len, size - len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    return (ssize_t)len;
+}
+
+bool write_all(int fd, struct bytes text)
+{
+    while (text.len > 0) {
+        ssize_t n = write(fd, text.at, text.len);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        text.at += n > 0 ? n : 0;
+        text.len -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}

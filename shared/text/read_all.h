@@ -1,0 +1,14 @@
+/* read_all.h - a file from where it stands to its end, and all of a text. */
+#ifndef PAWL_SHARED_READ_ALL_H
+#define PAWL_SHARED_READ_ALL_H
+
+#include <sys/types.h>
+
+#include "shared/text/bytes.h"
+
+/* To the end or to size bytes, also when interrupted; -1 with errno. */
+ssize_t read_all(int fd, char *at, size_t size);
+/* All of it, also when interrupted; false with errno. */
+bool write_all(int fd, struct bytes text);
+
+#endif

@@ -1,0 +1,216 @@
+/* name.c - lease names, resource keys and the other texts of a client: what is one and what is not. */
+#include "shared/token/name.h"
+
+#include "shared/text/ascii.h"
+#include "shared/text/utf8.h"
+#include "shared/token/random.h"
+
+enum {
+    LEASE_ID_MIN = 22,
+    LEASE_ID_MAX = 64,
+    HOLDER_MAX_BYTES = 128,
+    REASON_MAX_BYTES = 256,
+    IDEMPOTENCY_KEY_MAX = 128,
+    LEASE_ID_FRESH = 22 /* times 6 bits: 132 of them random */
+};
+
+static const char bad_name[] =
+    "a lease name is 1 to 128 characters of A-Z a-z 0-9 . _ : -, beginning with a letter or digit";
+static const char bad_percent[] =
+    "a % in a path is followed by two hexadecimal digits; write a plain % as %25";
+static const char bad_slash[] = "%2F is not taken in a path: a segment cannot contain a slash";
+static const char bad_nul[] = "%00 is not taken in a path: a name or key cannot contain NUL";
+static const char bad_length[] = "a resource key is 1 to 512 bytes after percent-decoding";
+static const char bad_query[] = "a resource key has no query and no fragment; write ? as %3F and # as %23";
+static const char bad_lease[] =
+    "a resource key begins with the name of the lease that guards it: 1 to 128 characters of "
+    "A-Z a-z 0-9 . _ : -, beginning with a letter or digit; then optionally / and segments";
+static const char bad_segment[] = "the segments of a resource key are not empty and not . or ..";
+static const char bad_text[] = "a resource key is UTF-8 without control characters";
+
+/* -- lease names */
+
+bool name_is_lease(struct bytes name)
+{
+    return name.len <= NAME_MAX_BYTES && ascii_is_name(name);
+}
+
+bool name_is_prefix(struct bytes text)
+{
+    return text.len == 0 || name_is_lease(text);
+}
+
+/* -- percent-decoding, exactly once (RFC 3986 section 2.1) */
+
+/* Where the decoded text goes. */
+struct decoded {
+    char *at;
+    size_t len, max; /* at holds max bytes and a NUL */
+    const char *too_long;
+};
+
+/* The character that raw begins with, taken off raw. */
+static const char *decode_one(struct bytes *raw, char *c)
+{
+    size_t taken = 1;
+
+    *c = raw->at[0];
+    if (*c == '%') {
+        int high = raw->len >= 3 ? ascii_hex_value(raw->at[1]) : -1;
+        int low = raw->len >= 3 ? ascii_hex_value(raw->at[2]) : -1;
+
+        if (high < 0 || low < 0)
+            return bad_percent;
+        *c = (char)(unsigned char)(high << 4 | low);
+        if (*c == '/')
+            return bad_slash;
+        if (*c == '\0')
+            return bad_nul;
+        taken = 3;
+    }
+    raw->at += taken;
+    raw->len -= taken;
+    return NULL;
+}
+
+static const char *decode(struct bytes raw, struct decoded *text)
+{
+    while (raw.len > 0) {
+        char c;
+        const char *why = decode_one(&raw, &c);
+
+        if (why != NULL)
+            return why;
+        if (text->len == text->max)
+            return text->too_long;
+        text->at[text->len++] = c;
+    }
+    text->at[text->len] = '\0';
+    return NULL;
+}
+
+const char *name_from_path(struct bytes raw_segment, char buf[NAME_MAX_BYTES + 1], struct bytes *out)
+{
+    struct decoded text = {buf, 0, NAME_MAX_BYTES, bad_name};
+    const char *why = decode(raw_segment, &text);
+
+    if (why != NULL)
+        return why;
+    *out = (struct bytes){buf, text.len};
+    return name_is_lease(*out) ? NULL : bad_name;
+}
+
+/* -- resource keys */
+
+static bool is_control(uint32_t character)
+{
+    return character < 0x20 || (character >= 0x7F && character <= 0x9F);
+}
+
+/* Valid UTF-8 without control characters: C0, U+007F, C1, which is all of Unicode's category Cc. */
+static bool is_plain_text(struct bytes text)
+{
+    while (text.len > 0) {
+        uint32_t character;
+        size_t length = utf8_decode(text, &character);
+
+        if (length == 0 || is_control(character))
+            return false;
+        text.at += length;
+        text.len -= length;
+    }
+    return true;
+}
+
+/* Takes the first segment and the slash behind it off rest; rest->at is NULL when there was no slash. */
+static struct bytes segment_take(struct bytes *rest)
+{
+    const char *slash = rest->len > 0 ? memchr(rest->at, '/', rest->len) : NULL;
+    struct bytes segment = *rest;
+
+    if (slash == NULL) {
+        *rest = (struct bytes){NULL, 0};
+        return segment;
+    }
+    segment.len = (size_t)(slash - rest->at);
+    *rest = (struct bytes){slash + 1, rest->len - segment.len - 1};
+    return segment;
+}
+
+static bool are_segments(struct bytes rest)
+{
+    while (rest.at != NULL) {
+        struct bytes segment = segment_take(&rest);
+
+        if (segment.len == 0 || bytes_are(segment, ".") || bytes_are(segment, ".."))
+            return false;
+    }
+    return true;
+}
+
+static const char *resource_key_check(struct bytes key, struct bytes *lease)
+{
+    struct bytes rest = key;
+
+    *lease = segment_take(&rest);
+    if (!name_is_lease(*lease))
+        return bad_lease;
+    if (!are_segments(rest))
+        return bad_segment;
+    return is_plain_text(rest) ? NULL : bad_text;
+}
+
+const char *resource_key_from_path(struct bytes raw, char buf[RESOURCE_KEY_MAX_BYTES + 1], struct bytes *key,
+                                   struct bytes *lease)
+{
+    struct decoded text = {buf, 0, RESOURCE_KEY_MAX_BYTES, bad_length};
+    const char *why;
+
+    if (raw.len > 0 && (memchr(raw.at, '?', raw.len) != NULL || memchr(raw.at, '#', raw.len) != NULL))
+        return bad_query;
+    why = decode(raw, &text);
+    if (why != NULL)
+        return why;
+    *key = (struct bytes){buf, text.len};
+    return resource_key_check(*key, lease);
+}
+
+/* -- the other texts of a client */
+
+bool name_is_lease_id(struct bytes text)
+{
+    return text.len >= LEASE_ID_MIN && text.len <= LEASE_ID_MAX && ascii_is_word(text, BYTES("_-"));
+}
+
+/* Printable means: no control character. Let through is what can only be told with Unicode's tables or is a
+ * matter of taste: format characters (also those that turn the direction of writing), U+2028 and U+2029,
+ * unassigned code points and noncharacters. Who shows a holder in a list escapes or isolates these. */
+bool name_is_holder(struct bytes text)
+{
+    return text.len > 0 && text.len <= HOLDER_MAX_BYTES && is_plain_text(text);
+}
+
+bool name_is_reason(struct bytes text)
+{
+    return text.len > 0 && text.len <= REASON_MAX_BYTES && is_plain_text(text);
+}
+
+bool name_is_idempotency_key(struct bytes text)
+{
+    if (text.len == 0 || text.len > IDEMPOTENCY_KEY_MAX)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < '!' || text.at[i] > '~')
+            return false;
+    }
+    return true;
+}
+
+void name_new_lease_id(char buf[23])
+{
+    char text[LEASE_ID_FRESH + 2 + 1]; /* random_text() makes multiples of four */
+
+    random_text(text, sizeof(text) - 1);
+    memcpy(buf, text, LEASE_ID_FRESH);
+    buf[LEASE_ID_FRESH] = '\0';
+}

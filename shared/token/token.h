@@ -1,0 +1,91 @@
+/* token.h - the fencing token and its header value.
+ *
+ *   34;lease="orders:42";store="Q2x8Zk3v9a1BQ2x8Zk3v9a1B";mode=exclusive;epoch=1;hold="Zk3v9a1BQ2x8";
+ *   kid="k1";sig=:BASE64:
+ *
+ * A Structured Field Item (RFC 9651): an Integer and its parameters, in this order, and only this canonical
+ * text: no spaces (it is one line), no leading zeros, padded base64 with zero spare bits (RFC 4648
+ * section 3.5). sig is HMAC-SHA256 (RFC 2104), full length, with the key named kid over all bytes in front of
+ * ";sig=". Anyone may read it; only the owners of the keys can make one. */
+#ifndef PAWL_SHARED_TOKEN_H
+#define PAWL_SHARED_TOKEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/text/bytes.h"
+
+enum {
+    TOKEN_HEADER_MAX = 1024, /* bytes of a header value that are looked at; more is malformed */
+    TOKEN_HEADER_SIZE = 512, /* enough for every one that token_sign() makes, with its NUL */
+    TOKEN_LEASE_MAX = 128,   /* as NAME_MAX_BYTES of shared/token/name.h */
+    TOKEN_STORE_CHARS = 24,  /* as STORE_ID_CHARS of shared/member/state_dir.h: [A-Za-z0-9_-] */
+    TOKEN_HOLD_MIN = 12,
+    TOKEN_HOLD_MAX = 16, /* [A-Za-z0-9_-], random */
+    TOKEN_KID_MAX = 32,
+    TOKEN_DIGITS_MAX = 15,
+    TOKEN_KEY_MIN_BYTES = 16, /* of a key, decoded */
+    TOKEN_KEY_MAX_BYTES = 1024,
+    TOKEN_FILE_MAX_BYTES = 65536, /* of a key file */
+    TOKEN_KEY_LINE_SIZE = 80      /* enough for what token_keygen() writes, with its NUL */
+};
+
+/* Exact in JSON, JavaScript, Lua and as a Structured Field integer. */
+#define TOKEN_NUMBER_MAX 999999999999999
+
+/* A type of its own, so that a duration can never be passed for a token. */
+struct token {
+    int64_t epoch;  /* 1 to TOKEN_NUMBER_MAX */
+    int64_t number; /* 1 to TOKEN_NUMBER_MAX */
+};
+
+enum token_mode { TOKEN_EXCLUSIVE, TOKEN_SHARED, TOKEN_PERMITS };
+
+struct token_claim {
+    struct token token;
+    struct bytes lease; /* a valid lease name */
+    struct bytes
+        store; /* the id of the store that granted it: two stores have nothing to do with each other */
+    enum token_mode mode;
+    struct bytes hold;
+};
+
+const char *token_mode_name(enum token_mode mode);
+/* Fills buf (TOKEN_HOLD_MIN characters and a NUL) with a fresh random hold name. */
+void token_hold_name(char buf[TOKEN_HOLD_MIN + 1]);
+
+/* -- keys: a file, one "kid:base64" a line, the first signs, all verify; blank lines and # comments allowed.
+ * Lines end with a line feed alone. After token_keys_parse() the keys only change by token_keys_free():
+ * several threads may use them. */
+struct token_keys;
+/* NULL with a sentence (never a key) in why: a bad line by its number, a kid twice, a key under 16 bytes or
+ * over 1,024, a file over 64 KiB, no key at all. */
+struct token_keys *token_keys_parse(struct bytes file, char *why, size_t why_size);
+/* The same of a file, which others than its owner and its group must not be able to read. */
+struct token_keys *token_keys_load(const char *path, char *why, size_t why_size);
+void token_keys_free(struct token_keys *keys); /* wipes */
+/* One line with a fresh 32-byte key, its newline and a NUL into buf (size at least TOKEN_KEY_LINE_SIZE); the
+ * length, or 0 when kid is not one. The caller wipes buf. */
+size_t token_keygen(const char *kid, char *buf, size_t size);
+
+/* Writes the header value; its length (always below TOKEN_HEADER_SIZE). The claim must be valid (assert). */
+size_t token_sign(const struct token_keys *keys, const struct token_claim *claim,
+                  char buf[TOKEN_HEADER_SIZE]);
+
+enum token_verdict { TOKEN_GOOD, TOKEN_MALFORMED, TOKEN_BAD_SIGNATURE /* or unknown kid */ };
+/* Reads and verifies; the bytes of claim point into header. MALFORMED comes before BAD_SIGNATURE. On
+ * BAD_SIGNATURE claim is filled too (for telling the number in the refusal); it must not be believed.
+ * Constant time in the signature. */
+enum token_verdict token_verify(const struct token_keys *keys, struct bytes header,
+                                struct token_claim *claim);
+/* Whether this can be the id of a store. */
+bool token_is_store(struct bytes text);
+/* Only the grammar; for tools without a key. */
+bool token_read(struct bytes header, struct token_claim *claim, struct bytes *kid);
+
+/* A tag over any text, for cursors: 16 hex characters of HMAC-SHA256 with the signing key over domain, NUL
+ * and text; and its check against all keys (constant time). */
+void token_tag(const struct token_keys *keys, const char *domain, struct bytes text, char tag[17]);
+bool token_tag_check(const struct token_keys *keys, const char *domain, struct bytes text, struct bytes tag);
+
+#endif

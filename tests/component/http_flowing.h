@@ -1,0 +1,368 @@
+/* http_flowing.h - bodies that come in pieces, both ways: the test's own process is the server, and what
+ * comes and goes is a pattern, so that a byte that is lost, doubled or misplaced is noticed. */
+#ifndef PAWL_TESTS_HTTP_FLOWING_H
+#define PAWL_TESTS_HTTP_FLOWING_H
+
+#include "tests/component/http_waiting.h"
+
+enum { FLOW_SEATS = 8, BODY_MS = 600, LIMIT_BYTES = 100000, MEMORY_BYTES = 400000, HEAD_BYTES = 9000 };
+
+/* What a handler does at once; otherwise the test does it. */
+enum plan { PLAN_WAIT, PLAN_TAKE, PLAN_ANSWER, PLAN_REFUSE, PLAN_BEGIN, PLAN_WHOLE };
+
+struct flow_seat {
+    struct http_request *req;
+    struct http_intake intake;
+    struct http_outlet outlet;
+    struct http_parked parked;
+    enum plan plan;
+    unsigned status;
+    int64_t length; /* of the answer */
+    size_t room;    /* how many bytes more the intake takes */
+    bool asks;      /* for more, from inside of piece() */
+    enum plan on_piece, on_whole;
+    /* what was seen */
+    size_t came, held, written;
+    int64_t announced;
+    bool was_whole, is_wrong;
+    unsigned handled, pieces, whole, broken, roomed, gone;
+};
+
+static struct flow_seat flow_seats[FLOW_SEATS];
+
+static inline void pattern_fill(char *to, size_t from, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        to[i] = pattern(from + i);
+    }
+}
+
+static inline bool pattern_is(const char *at, size_t from, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (at[i] != pattern(from + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* -- what the server does */
+
+static inline struct flow_seat *flow_seat_of(const struct http_request *req)
+{
+    return &flow_seats[strtoul(http_path_part(req, 0).at, NULL, 10) % FLOW_SEATS];
+}
+
+static inline enum step flow_do(struct flow_seat *seat, enum plan plan);
+
+static inline size_t flow_piece(struct http_intake *intake, struct bytes piece)
+{
+    struct flow_seat *seat = container_of(intake, struct flow_seat, intake);
+    size_t taken = piece.len < seat->room ? piece.len : seat->room;
+
+    CHECK(!waiting.inside && piece.len > 0 && seat->whole + seat->broken == 0);
+    seat->is_wrong = seat->is_wrong || !pattern_is(piece.at, seat->came, taken);
+    seat->came += taken;
+    seat->room -= seat->room == SIZE_MAX ? 0 : taken;
+    seat->pieces++;
+    if (seat->asks) {
+        seat->asks = false;
+        seat->room = SIZE_MAX;
+        http_intake_more(intake);
+    }
+    flow_do(seat, seat->on_piece);
+    return taken;
+}
+
+static inline void flow_whole(struct http_intake *intake)
+{
+    struct flow_seat *seat = container_of(intake, struct flow_seat, intake);
+
+    CHECK(!waiting.inside && http_body_is_whole(seat->req));
+    seat->whole++;
+    flow_do(seat, seat->on_whole);
+}
+
+static inline void flow_broken(struct http_intake *intake)
+{
+    CHECK(!waiting.inside);
+    container_of(intake, struct flow_seat, intake)->broken++;
+}
+
+static inline void flow_room(struct http_outlet *outlet)
+{
+    CHECK(!waiting.inside);
+    container_of(outlet, struct flow_seat, outlet)->roomed++;
+}
+
+static inline void flow_gone(struct http_outlet *outlet)
+{
+    CHECK(!waiting.inside);
+    container_of(outlet, struct flow_seat, outlet)->gone++;
+}
+
+static inline void flow_take(struct flow_seat *seat)
+{
+    waiting.inside = true;
+    seat->intake = (struct http_intake){.piece = flow_piece, .whole = flow_whole, .broken = flow_broken};
+    http_body_take(seat->req, &seat->intake);
+    waiting.inside = false;
+}
+
+static inline void flow_more(struct flow_seat *seat, size_t room)
+{
+    seat->room = room;
+    waiting.inside = true;
+    http_intake_more(&seat->intake);
+    waiting.inside = false;
+}
+
+static inline enum step flow_begin(struct flow_seat *seat)
+{
+    struct http_request *req = seat->req;
+    enum step step;
+
+    seat->req = NULL;
+    seat->outlet = (struct http_outlet){.room = flow_room, .gone = flow_gone};
+    waiting.inside = true;
+    http_reply_header(req, "X-Own", BYTES("1"));
+    step = http_outlet_begin(req, &seat->outlet, seat->status, seat->length);
+    waiting.inside = false;
+    return step;
+}
+
+/* Writes up to `len` bytes of the pattern, or fewer if there is no room: how many. */
+static inline size_t flow_write(struct flow_seat *seat, size_t len)
+{
+    static char piece[300000];
+    size_t taken;
+
+    len = len < sizeof(piece) ? len : sizeof(piece);
+    pattern_fill(piece, seat->written, len);
+    waiting.inside = true;
+    taken = http_outlet_write(&seat->outlet, (struct bytes){piece, len});
+    waiting.inside = false;
+    seat->written += taken;
+    return taken;
+}
+
+static inline void flow_end(struct flow_seat *seat, enum http_outlet_end end)
+{
+    waiting.inside = true;
+    http_outlet_end(&seat->outlet, end);
+    waiting.inside = false;
+}
+
+static inline enum step flow_answer(struct flow_seat *seat)
+{
+    struct http_request *req = seat->req;
+    char text[64];
+    int len = snprintf(text, sizeof(text), "came %zu", seat->came);
+
+    seat->req = NULL;
+    http_reply_body(req, "text/plain", (struct bytes){text, (size_t)len});
+    return http_answer(req, 200);
+}
+
+static inline enum step flow_do(struct flow_seat *seat, enum plan plan)
+{
+    struct http_request *req = seat->req;
+    enum step step;
+
+    switch (plan) {
+    case PLAN_WAIT: return SUSPENDED;
+    case PLAN_TAKE: flow_take(seat); return SUSPENDED;
+    case PLAN_ANSWER: return flow_answer(seat);
+    case PLAN_REFUSE: seat->req = NULL; return http_refuse(req, PROBLEM_LEASE_HELD);
+    case PLAN_BEGIN: return flow_begin(seat);
+    case PLAN_WHOLE:
+        step = flow_begin(seat);
+        flow_write(seat, (size_t)(seat->length >= 0 ? seat->length : 1000));
+        flow_end(seat, HTTP_OUTLET_WHOLE);
+        return step;
+    }
+    abort();
+}
+
+static enum step flow_handle(struct http_request *req)
+{
+    struct flow_seat *seat = flow_seat_of(req);
+    struct bytes body = http_body(req);
+
+    CHECK(seat->req == NULL);
+    seat->req = req;
+    seat->handled++;
+    seat->held = body.len;
+    seat->was_whole = http_body_is_whole(req);
+    seat->announced = http_body_announced(req);
+    seat->is_wrong = !pattern_is(body.at, 0, body.len);
+    seat->came = body.len;
+    seat->whole = seat->was_whole;
+    return flow_do(seat, seat->plan == PLAN_TAKE && seat->was_whole ? PLAN_ANSWER : seat->plan);
+}
+
+static enum step flow_park(struct http_request *req)
+{
+    http_park(req, &flow_seat_of(req)->parked);
+    return SUSPENDED;
+}
+
+/* Says all that it was told. */
+static inline enum step flow_tell(struct http_request *req)
+{
+    struct json_out *json = http_json(req);
+    char address[HTTP_ADDRESS_SIZE];
+
+    json_object(json, NULL);
+    json_text(json, "method", http_method_text(req));
+    json_text(json, "path", http_path(req));
+    json_text(json, "query", http_query(req));
+    json_text(json, "address", bytes_of(http_client_address(req, address)));
+    for (unsigned i = 0; i < http_field_count(req); i++) {
+        struct bytes name, value;
+
+        http_field_at(req, i, &name, &value);
+        json_text(json, "name", name);
+        json_text(json, "value", value);
+    }
+    json_object_end(json);
+    http_reply_json(req);
+    return http_answer(req, 200);
+}
+
+static inline bool flow_refuses(struct http_request *req)
+{
+    return http_header(req, "X-Refuse", NULL).at != NULL;
+}
+
+static const struct http_route flow_routes[] = {
+    {HTTP_ANY, "/flow/{seat}", HTTP_BODY_STREAMED, 0, false, flow_handle},
+    {HTTP_ANY, "/limit/{seat}", HTTP_BODY_STREAMED, LIMIT_BYTES, false, flow_handle},
+    {HTTP_ANY, "/park/{seat}", HTTP_BODY_STREAMED, 0, false, flow_park},
+    {HTTP_ANY, "/**", HTTP_BODY_STREAMED, 0, true, flow_tell},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
+};
+
+static inline struct http_options flow_options(void)
+{
+    struct http_options options = waiting_options();
+
+    options.routes = flow_routes;
+    options.refuses = flow_refuses;
+    options.body_timeout_ms = BODY_MS;
+    options.body_memory_max = MEMORY_BYTES;
+    options.reply_head_max = HEAD_BYTES;
+    return options;
+}
+
+/* A seat for the next request; what the handler is to do. */
+static inline struct flow_seat *flow_prepare(unsigned at, enum plan plan)
+{
+    flow_seats[at] = (struct flow_seat){.plan = plan, .status = 200, .length = -1, .room = SIZE_MAX};
+    return &flow_seats[at];
+}
+
+/* -- what the client does */
+
+/* Sends as much as the kernel takes now. */
+static inline size_t client_push(struct client *c, const char *from, size_t len)
+{
+    ssize_t now = send(c->fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    return now > 0 ? (size_t)now : 0;
+}
+
+/* The pattern, while the server takes it, in chunks of some size (0: as it is); false: it did not take it
+ * all. */
+static inline bool client_pattern(struct client *c, size_t from, size_t len, size_t chunk)
+{
+    size_t size = len + 64 + (chunk > 0 ? len / chunk * 16 : 0), full = 0, sent = 0;
+    char *text = malloc(size);
+    uint64_t end_ms = loop_now_ms() + SEAT_WAIT_MS;
+
+    for (size_t at = 0; at < len;) {
+        size_t now = chunk == 0 || chunk > len - at ? len - at : chunk;
+
+        full += chunk > 0 ? (size_t)snprintf(text + full, size - full, "%zx\r\n", now) : 0;
+        pattern_fill(text + full, from + at, now);
+        full += now;
+        memcpy(text + full, "\r\n", 2);
+        full += chunk > 0 ? 2 : 0;
+        at += now;
+    }
+    while (sent < full && loop_now_ms() < end_ms) {
+        sent += client_push(c, text + sent, full - sent);
+        loop_turn(waiting.loop, 0);
+    }
+    free(text);
+    return sent == full;
+}
+
+static inline void client_reset(struct client *c)
+{
+    struct linger reset = {1, 0};
+
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(c);
+}
+
+/* Reads all until the server closes. */
+static inline void client_drain(struct client *c)
+{
+    UNTIL((client_len(c), c->ended));
+}
+
+/* Where the text is in what has come, from so many bytes on; the end when it is not there. */
+static inline size_t client_find(const struct client *c, size_t from, const char *text)
+{
+    const char *at = memmem(c->buf + from, c->len - from, text, strlen(text));
+
+    return at != NULL ? (size_t)(at - c->buf) : c->len;
+}
+
+/* How many bytes have come behind the first head. */
+static inline size_t client_body_len(const struct client *c)
+{
+    size_t head = client_find(c, 0, "\r\n\r\n");
+
+    return head < c->len ? c->len - head - 4 : 0;
+}
+
+/* Whether the answer is a whole one in chunks, of so many bytes of the pattern. */
+static inline bool chunks_are(struct client *c, size_t wanted)
+{
+    char *joined = malloc(c->len + 1);
+    bool done;
+    long len = chunks_join(c, joined, &done);
+    bool good = CHECK_INT(len, wanted) && CHECK(done) && CHECK(pattern_is(joined, 0, wanted));
+
+    free(joined);
+    return good;
+}
+
+/* Nobody is there any more, and nothing is left of them. */
+static inline void check_flows_over(void)
+{
+    UNTIL(http_server_open_requests(waiting.http) == 0 && http_server_connections(waiting.http) == 0);
+    CHECK_INT(waiting.http->running, 0);
+    CHECK_INT(waiting.http->polled, 0);
+    CHECK_INT(waiting.http->body_memory, 0);
+    CHECK(waiting.http->hangup.to_tell == NULL && waiting.http->hangup.first == NULL);
+    memset(flow_seats, 0, sizeof(flow_seats));
+}
+
+/* A test with a client and the seat that it will ask for. */
+#define TEST_FLOW(sentence, plan)                                                                            \
+    static void sentence##_in(struct flow_seat *seat, struct client *c);                                     \
+    TEST(sentence)                                                                                           \
+    {                                                                                                        \
+        struct client c = {.fd = -1};                                                                        \
+                                                                                                             \
+        sentence##_in(flow_prepare(1, plan), &c);                                                            \
+        client_close(&c);                                                                                    \
+        check_flows_over();                                                                                  \
+    }                                                                                                        \
+    static void sentence##_in(struct flow_seat *seat, struct client *c)
+
+#endif

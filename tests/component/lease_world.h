@@ -1,0 +1,359 @@
+/* lease_world.h - what the tests of those who wait stand on: a private Redis, and instances of pawl-lease
+ * inside the test, each with one worker on a loop of its own that turns only when the test says so. */
+#ifndef PAWL_TESTS_LEASE_WORLD_H
+#define PAWL_TESTS_LEASE_WORLD_H
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "lease/init_store.h"
+#include "lease/operation.h"
+#include "lease/worker.h"
+#include "scripts.h"
+#include "tests/component/store_relay.h"
+#include "tests/unit/waited.h"
+
+enum { INSTANCES = 2, LEASE_WORLD_MS = 10000, ASKED_BYTES = 8192, ASK_BYTES = 1024 };
+
+struct instance {
+    struct lease_world *world;
+    struct service service;
+    struct worker worker;
+    struct metric rows[SERVICE_METRICS + LEASE_COUNTS];
+    char url[64], state_dir[64], relay_url[64];
+    struct relay relay; /* between the second instance's store and Redis; its ear hears without */
+    unsigned port;
+    bool held_up; /* its loop does not turn */
+};
+
+struct lease_world {
+    struct redis redis;
+    struct instance instance[INSTANCES];
+    unsigned count;
+};
+
+/* Turns all loops that are not held up until the condition holds. */
+#define LEASE_WAIT(world_, condition)                                                                        \
+    do {                                                                                                     \
+        uint64_t till_ms_ = loop_now_ms() + LEASE_WORLD_MS;                                                  \
+        while (!(condition) && loop_now_ms() < till_ms_) {                                                   \
+            lease_world_turn(world_);                                                                        \
+        }                                                                                                    \
+        CHECK(condition);                                                                                    \
+    } while (0)
+
+static inline void lease_world_turn(struct lease_world *world)
+{
+    for (unsigned i = 0; i < world->count; i++) {
+        if (!world->instance[i].held_up) {
+            waited_turn(world->instance[i].worker.loop, 1);
+        }
+    }
+}
+
+/* The store is there already; what is opened from now on goes straight to Redis. */
+static inline void instance_worker_open(struct worker *worker)
+{
+    struct instance *instance = container_of(worker, struct instance, worker);
+
+    instance->service.settings.redis = instance->url;
+    lease_worker_open(worker);
+}
+
+static inline void instance_worker_free(struct worker *worker)
+{
+    struct instance *instance = container_of(worker, struct instance, worker);
+
+    lease_worker_free(worker);
+    if (instance->relay.loop != NULL) {
+        relay_close(&instance->relay);
+    }
+}
+
+static inline const struct service_plan *lease_plan(void)
+{
+    static const struct record_plan record = {.role = MEMBER_LEASE,
+                                              .pulse = &script_pulse,
+                                              .leave = &script_farewell,
+                                              .admit = &script_admit,
+                                              .sweep_look = &script_due,
+                                              .sweep = &script_sweep,
+                                              .index = "due",
+                                              .sweep_may_grant = true,
+                                              .alarm = lease_worker_alarm};
+    static const struct service_plan plan = {.name = "pawl-lease",
+                                             .routes = lease_routes,
+                                             .library = &pawl_library,
+                                             .worker_open = instance_worker_open,
+                                             .worker_close = lease_worker_close,
+                                             .worker_free = instance_worker_free,
+                                             .own = &record};
+
+    return &plan;
+}
+
+static inline void instance_ended(const struct http_owner *owner, const struct http_request *req,
+                                  unsigned status, uint64_t took_us)
+{
+    (void)owner;
+    (void)req;
+    (void)status;
+    (void)took_us;
+}
+
+static inline struct token_keys *some_keys(const struct redis *redis)
+{
+    char path[64], why[128];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/keys", redis->dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    dprintf(fd, "k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n");
+    close(fd);
+    return token_keys_load(path, why, sizeof(why));
+}
+
+static inline void instance_serve(struct instance *instance)
+{
+    struct worker *worker = &instance->worker;
+    const char *why = NULL;
+    struct http_options options = {.listen_fd = http_listen("127.0.0.1:0", &instance->port, &why),
+                                   .routes = lease_routes,
+                                   .owner = &worker->owner,
+                                   .connections_max = 2000,
+                                   .body_max_default = 16384,
+                                   .body_memory_max = 1 << 20,
+                                   .header_timeout_ms = 10000,
+                                   .body_timeout_ms = 30000,
+                                   .server_name = "pawl-lease"};
+
+    worker->owner.ended = instance_ended;
+    worker->http = http_server_new(worker->loop, &options);
+}
+
+static inline void instance_init_store(struct service *service)
+{
+    int out = dup(STDOUT_FILENO), none = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    dup2(none, STDOUT_FILENO); /* it says which store it made */
+    CHECK_INT(init_store(service), SERVICE_OK);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    close(none);
+}
+
+/* As worker_open(). */
+static inline void instance_worker_begin(struct instance *instance)
+{
+    struct worker *worker = &instance->worker;
+
+    worker->service = &instance->service;
+    worker->loop = loop_new();
+    worker->metrics = metrics_block(instance->service.metrics, 0);
+    worker->keys = atomic_load(&instance->service.keys);
+    if (instance == &instance->world->instance[1]) {
+        relay_open(&instance->relay, worker->loop, &instance->world->redis);
+        snprintf(instance->relay_url, sizeof(instance->relay_url), "unix://%s/relay",
+                 instance->world->redis.dir);
+        instance->service.settings.redis = instance->relay_url;
+    }
+    worker->store = service_store_open(&instance->service, worker->loop);
+    instance_worker_open(worker);
+}
+
+/* One more instance, which has a desk and listens. */
+static inline struct instance *instance_open(struct lease_world *world, unsigned timeout_ms)
+{
+    struct instance *instance = &world->instance[world->count++];
+    struct service *service = &instance->service;
+
+    instance->world = world;
+    snprintf(instance->url, sizeof(instance->url), "unix://%s", world->redis.socket);
+    snprintf(instance->state_dir, sizeof(instance->state_dir), "%s/state-%u", world->redis.dir, world->count);
+    *service = (struct service){
+        .plan = lease_plan(),
+        .workers = &instance->worker,
+        .settings = {.redis = instance->url,
+                     .state_dir = instance->state_dir,
+                     .threads = 1,
+                     .token_block = 1000,
+                     .store_timeout_ms = timeout_ms,
+                     .remember_ms = 60000,
+                     .remember_max = (size_t)256 << 20},
+        .log = {.program = "pawl-lease", .level = LOG_ERROR, .fd = STDERR_FILENO},
+    };
+    if (world->count == 1) {
+        service->settings.store_timeout_ms = LEASE_WORLD_MS; /* it is not what is tested */
+        instance_init_store(service);
+        service->settings.store_timeout_ms = timeout_ms;
+    }
+    for (unsigned i = 0; i < SERVICE_METRICS + LEASE_COUNTS; i++) {
+        instance->rows[i] = (struct metric){i < METRIC_REQUEST_TIME ? "a" : "z", METRIC_COUNTER, NULL, ""};
+    }
+    instance->rows[METRIC_REQUEST_TIME] = (struct metric){"t_seconds", METRIC_HISTOGRAM_US, NULL, ""};
+    instance->rows[(unsigned)SERVICE_METRICS + COUNT_REMEMBERED] = (struct metric){"zzz", METRIC_GAUGE, NULL,
+                                                                                   ""};
+    instance->rows[(unsigned)SERVICE_METRICS + COUNT_LISTENING] = (struct metric){"zz", METRIC_GAUGE, NULL,
+                                                                                  ""};
+    service->metrics = metrics_new(instance->rows, SERVICE_METRICS + LEASE_COUNTS, 1);
+    atomic_store(&service->keys, some_keys(&world->redis));
+    CHECK_INT(record_daemon_open(service), -1);
+    instance_worker_begin(instance);
+    LEASE_WAIT(world, lease_worker_settled(service));
+    instance_serve(instance);
+    return instance;
+}
+
+static inline struct desk *instance_desk(const struct instance *instance)
+{
+    return lease_worker_from(&instance->worker)->desk;
+}
+
+static inline void instance_close(struct instance *instance)
+{
+    struct lease_world *world = instance->world;
+
+    http_server_drain(instance->worker.http);
+    atomic_store(&instance->service.draining, true);
+    LEASE_WAIT(world, lease_worker_drain(&instance->worker));
+    LEASE_WAIT(world, http_server_open_requests(instance->worker.http) == 0);
+    worker_close(&instance->worker);
+    record_daemon_close(&instance->service);
+    metrics_free(instance->service.metrics);
+    token_keys_free(atomic_load(&instance->service.keys));
+    instance->held_up = true;
+}
+
+static inline struct lease_world *lease_world_open(unsigned instances, unsigned timeout_ms)
+{
+    struct lease_world *world = calloc(1, sizeof(*world));
+
+    redis_start(&world->redis, NULL);
+    while (world->count < instances) {
+        instance_open(world, timeout_ms);
+    }
+    return world;
+}
+
+static inline void lease_world_close(struct lease_world *world)
+{
+    for (unsigned i = 0; i < world->count; i++) {
+        instance_close(&world->instance[i]);
+    }
+    redis_stop(&world->redis);
+    free(world);
+}
+
+/* -- clients */
+
+struct asked {
+    struct instance *of;
+    int fd;
+    char answer[ASKED_BYTES];
+    size_t len;
+};
+
+static inline void asked_send(struct asked *asked, struct instance *of, const char *method, const char *lease,
+                              const char *lease_id, const char *body)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)of->port)};
+    char text[ASK_BYTES];
+    int len = snprintf(text, sizeof(text),
+                       "%s /v1/leases/%s HTTP/1.1\r\nHost: h\r\n%s%s%sContent-Type: application/json\r\n"
+                       "Content-Length: %zu\r\n\r\n%s",
+                       method, lease, lease_id[0] != '\0' ? "Lease-Id: " : "", lease_id,
+                       lease_id[0] != '\0' ? "\r\n" : "", strlen(body), body);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    *asked = (struct asked){.of = of, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    CHECK(connect(asked->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(send(asked->fd, text, (size_t)len, 0) == len);
+}
+
+/* who: 22 characters of it are the lease_id. */
+static inline void asked_acquire(struct asked *asked, struct instance *of, const char *lease, const char *who,
+                                 unsigned wait_ms)
+{
+    char body[ASK_BYTES / 2];
+
+    snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"%.4s\",\"wait_ms\":%u,\"ttl_ms\":60000}",
+             who, who, wait_ms);
+    asked_send(asked, of, "POST", lease, "", body);
+}
+
+/* The status when the whole answer is there, else 0. Does not wait. */
+static inline unsigned asked_status(struct asked *asked)
+{
+    ssize_t got = recv(asked->fd, asked->answer + asked->len, sizeof(asked->answer) - 1 - asked->len,
+                       MSG_DONTWAIT);
+    const char *end, *length;
+
+    asked->len += got > 0 ? (size_t)got : 0;
+    end = strstr(asked->answer, "\r\n\r\n");
+    length = strstr(asked->answer, "Content-Length: ");
+    if (end == NULL || (length != NULL && strlen(end + 4) < strtoul(length + 16, NULL, 10))) {
+        return 0;
+    }
+    return (unsigned)strtoul(asked->answer + 9, NULL, 10);
+}
+
+static inline bool asked_says(const struct asked *asked, const char *text)
+{
+    return strstr(asked->answer, text) != NULL;
+}
+
+/* Waits for the answer. */
+static inline void asked_is(struct asked *asked, unsigned status, const char *text)
+{
+    LEASE_WAIT(asked->of->world, asked_status(asked) != 0);
+    if (!CHECK_INT(asked_status(asked), status) || !CHECK(asked_says(asked, text))) {
+        printf("# %.300s\n", asked->answer);
+    }
+    close(asked->fd);
+}
+
+static inline void lease_release(struct instance *of, const char *lease, const char *who)
+{
+    struct asked asked;
+
+    asked_send(&asked, of, "DELETE", lease, who, "");
+    asked_is(&asked, 204, "");
+}
+
+static inline void lease_take(struct instance *of, const char *lease, const char *who)
+{
+    struct asked asked;
+
+    asked_acquire(&asked, of, lease, who, 0);
+    asked_is(&asked, 201, "\"waited_ms\":0");
+}
+
+/* A key of a lease in the store: letter "l", "q", "x"; good until the next. */
+static inline const char *lease_key(char letter, const char *lease)
+{
+    static char key[KEYS_RESOURCE_SIZE];
+
+    snprintf(key, sizeof(key), "pawl:{%02x}:%c:%s", keys_stripe_of(bytes_of(lease)), letter, lease);
+    return key;
+}
+
+static inline long lease_waiting(struct lease_world *world, const char *lease)
+{
+    char command[KEYS_RESOURCE_SIZE + 16];
+
+    snprintf(command, sizeof(command), "ZCARD %s", lease_key('q', lease));
+    return strtol(redis_ask(&world->redis, command) + 1, NULL, 10);
+}
+
+/* Acquires, and is in the line. */
+static inline void asked_waits(struct asked *asked, struct instance *of, const char *lease, const char *who,
+                               unsigned wait_ms)
+{
+    long before = lease_waiting(of->world, lease);
+
+    asked_acquire(asked, of, lease, who, wait_ms);
+    LEASE_WAIT(of->world, lease_waiting(of->world, lease) == before + 1 || asked_status(asked) != 0);
+}
+
+#endif

@@ -1,0 +1,692 @@
+/* test_http_exchange.c - the HTTP client of libpawl and the command line, against a server that does what it
+ * is told: which of the three ends a request comes to, however it is cut. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api/client/http_internal.h"
+#include "tests/unit/check.h"
+
+enum { SEEN_SIZE = 4096, URL_SIZE = 128, PATIENCE_MS = 20000, SHORT_MS = 200, BIG = 8 << 20 };
+
+/* How the server ends it, when it has said its answer. */
+enum server_end { END_FIN, END_RESET, END_STAY, END_HOLD /* and it reads nothing more */ };
+
+struct server {
+    int listener;
+    uint16_t port;
+    pthread_t thread;
+    /* What it is to do with the one connection that comes. */
+    struct bytes answer;
+    size_t piece;         /* bytes at a time; 0: all at once */
+    bool at_once;         /* before it has read anything */
+    int tells;            /* an eventfd, when it has read the request; 0: none */
+    int ends_it;          /* an eventfd, when it has said its answer; 0: none */
+    bool forks;           /* a child that has a copy of every descriptor */
+    struct bytes endless; /* said behind the answer, for as long as somebody listens */
+    enum server_end end;
+    /* What it saw. */
+    char seen[SEEN_SIZE];
+    size_t seen_len;
+    unsigned pieces; /* in which the request came */
+    int left_by;     /* END_STAY: what its last recv() said: 0, or an errno */
+};
+
+static struct bytes text_of(const char *text)
+{
+    return (struct bytes){text, strlen(text)};
+}
+
+/* Until the empty line, and so many bytes of a body as are announced. */
+static void request_see(struct server *server, int fd)
+{
+    for (;;) {
+        const char *end = memmem(server->seen, server->seen_len, "\r\n\r\n", 4);
+        const char *length = memmem(server->seen, server->seen_len, "Content-Length: ", 16);
+        ssize_t len;
+
+        if (end != NULL &&
+            (length == NULL || server->seen + server->seen_len >= end + 4 + strtol(length + 16, NULL, 10))) {
+            return;
+        }
+        len = recv(fd, server->seen + server->seen_len, SEEN_SIZE - 1 - server->seen_len, 0);
+        if (len <= 0) {
+            server->left_by = len < 0 ? errno : 0;
+            return;
+        }
+        server->pieces++;
+        server->seen_len += (size_t)len;
+        server->seen[server->seen_len] = '\0';
+    }
+}
+
+static void eventfd_tell(int fd)
+{
+    static const uint64_t one = 1;
+
+    if (fd > 0 && write(fd, &one, sizeof(one)) < 0) {
+        abort();
+    }
+}
+
+static void answer_say(const struct server *server, int fd)
+{
+    for (size_t sent = 0; sent < server->answer.len;) {
+        size_t left = server->answer.len - sent;
+        ssize_t len = send(fd, server->answer.at + sent,
+                           server->piece > 0 && server->piece < left ? server->piece : left, MSG_NOSIGNAL);
+
+        if (len < 0) {
+            break;
+        }
+        sent += (size_t)len;
+    }
+    while (server->endless.len > 0 &&
+           send(fd, server->endless.at, server->endless.len, MSG_NOSIGNAL) == (ssize_t)server->endless.len) {
+    }
+}
+
+/* -1: none is wanted. */
+static pid_t child_begin(const struct server *server)
+{
+    pid_t child = server->forks ? fork() : -1;
+
+    while (child == 0) {
+        pause();
+    }
+    return child;
+}
+
+static void connection_end(struct server *server, int fd)
+{
+    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    char dropped[64];
+    ssize_t len;
+
+    if (server->end == END_STAY) {
+        while ((len = recv(fd, dropped, sizeof(dropped), 0)) > 0) {
+        }
+        server->left_by = server->left_by > 0 ? server->left_by : len < 0 ? errno : 0;
+    } else if (server->end == END_HOLD) {
+        poll(&(struct pollfd){.fd = fd, .events = POLLRDHUP}, 1, PATIENCE_MS);
+    } else if (server->end == END_RESET) {
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    }
+    close(fd);
+}
+
+static void *server_work(void *at)
+{
+    static const struct timeval patience = {.tv_sec = 10};
+    const int on = 1;
+    struct server *server = at;
+    int fd = accept(server->listener, NULL, NULL);
+    pid_t child;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (!server->at_once) {
+        request_see(server, fd);
+    }
+    child = child_begin(server);
+    eventfd_tell(server->tells);
+    answer_say(server, fd);
+    eventfd_tell(server->ends_it);
+    connection_end(server, fd);
+    if (child > 0) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    return NULL;
+}
+
+static void server_listen(struct server *server, int backlog)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+
+    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(server->listener, (struct sockaddr *)&at, len) == 0 && listen(server->listener, backlog) == 0);
+    CHECK(getsockname(server->listener, (struct sockaddr *)&at, &len) == 0);
+    server->port = ntohs(at.sin_port);
+}
+
+static void server_begin(struct server *server)
+{
+    server_listen(server, 1);
+    server->left_by = -1;
+    CHECK(pthread_create(&server->thread, NULL, server_work, server) == 0);
+}
+
+/* Somebody came, or is in the queue. */
+static void server_end(struct server *server)
+{
+    pthread_join(server->thread, NULL);
+    close(server->listener);
+}
+
+/* Nobody came: accept() ends. */
+static void server_dismiss(struct server *server)
+{
+    shutdown(server->listener, SHUT_RDWR);
+    server_end(server);
+}
+
+/* A GET of /x, with what else is set in request. */
+static enum http_client_outcome ask(struct server *server, struct http_client_request request,
+                                    struct http_client_answer *answer)
+{
+    char url[URL_SIZE];
+    enum http_client_outcome outcome;
+
+    server_begin(server);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", server->port);
+    request.url = url;
+    request.method = request.method != NULL ? request.method : "GET";
+    request.timeout_ms = request.timeout_ms > 0 ? request.timeout_ms : PATIENCE_MS;
+    outcome = http_client_send(&request, answer);
+    if (server->end != END_STAY && server->end != END_HOLD) {
+        server_end(server);
+    }
+    return outcome;
+}
+
+/* -- whole answers */
+
+TEST(an_answer_is_the_same_however_it_is_cut)
+{
+    static const struct {
+        const char *answer, *method, *body;
+        unsigned status;
+    } whole[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: \"7\"\r\nRetry-After: 3\r\n\r\nbody", "GET", "body",
+         200},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2;x=y\r\ndy\r\n0\r\n\r\n", "GET",
+         "body", 200},
+        {"HTTP/1.1 200 OK\r\n\r\nbody", "GET", "body", 200},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno", "PUT", "no", 503},
+        {"HTTP/1.1 204 None\r\n\r\n", "DELETE", "", 204},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", "HEAD", "", 200},
+    };
+
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        for (size_t piece = 0; piece < 3; piece++) {
+            struct server server = {.answer = text_of(whole[i].answer), .piece = piece};
+            struct http_client_answer answer;
+
+            CHECK_INT(ask(&server, (struct http_client_request){.method = whole[i].method}, &answer),
+                      HTTP_CLIENT_ANSWERED);
+            CHECK_INT(answer.status, whole[i].status);
+            CHECK_TEXT(((struct bytes){answer.body, answer.len}), text_of(whole[i].body));
+            CHECK_TEXT(text_of(answer.etag), text_of(i == 0 ? "\"7\"" : ""));
+            CHECK_INT(answer.retry_after_s, i == 0 ? 3 : 0);
+            http_client_answer_done(&answer);
+        }
+    }
+}
+
+TEST(what_is_cut_anywhere_is_not_known)
+{
+    static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody",
+                                          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 "
+                                          "OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"};
+
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t len = 0; len < strlen(answers[i]); len++) {
+            for (int end = END_FIN; end <= END_RESET; end++) {
+                struct server server = {.answer = {answers[i], len}, .end = (enum server_end)end};
+                struct http_client_answer answer;
+
+                CHECK_INT(ask(&server, (struct http_client_request){0}, &answer), HTTP_CLIENT_UNKNOWN);
+                CHECK(answer.status == 0 && answer.why[0] != '\0' && !answer.stopped && !answer.no_memory);
+                http_client_answer_done(&answer);
+            }
+        }
+    }
+}
+
+TEST(what_can_be_read_in_two_ways_is_not_known)
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nbody",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 4\n\nbody",
+        "HTTP/1.1 200 OK\r\nContent-Length : 4\r\n\r\nbody",
+        "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n\r\n",
+        "200 OK"};
+
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct server server = {.answer = text_of(answers[i])};
+        struct http_client_answer answer;
+
+        CHECK_INT(ask(&server, (struct http_client_request){0}, &answer), HTTP_CLIENT_UNKNOWN);
+        http_client_answer_done(&answer);
+    }
+}
+
+TEST(an_answer_without_a_length_that_is_reset_is_not_known)
+{
+    struct server server = {.answer = BYTES("HTTP/1.1 200 OK\r\n\r\nbody"), .end = END_RESET};
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){0}, &answer), HTTP_CLIENT_UNKNOWN);
+    http_client_answer_done(&answer);
+}
+
+TEST(a_refusal_that_comes_before_the_whole_request_was_taken_is_an_answer)
+{
+    static char body[BIG];
+    struct server server = {
+        .answer = BYTES("HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\nno"), .at_once = true, .end = END_STAY};
+    struct http_client_answer answer;
+
+    CHECK_INT(
+        ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}}, &answer),
+        HTTP_CLIENT_ANSWERED);
+    CHECK_INT(answer.status, 413);
+    http_client_answer_done(&answer);
+    server_end(&server);
+}
+
+TEST(that_it_was_done_before_the_whole_request_was_taken_is_not_believed)
+{
+    static char body[BIG];
+    struct server server = {.answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .at_once = true, .end = END_HOLD};
+    struct http_client_answer answer;
+
+    CHECK_INT(
+        ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}}, &answer),
+        HTTP_CLIENT_UNKNOWN);
+    http_client_answer_done(&answer);
+    server_end(&server);
+}
+
+TEST(a_reset_that_sending_has_met_is_not_the_end_of_an_answer)
+{
+    static char body[BIG];
+
+    for (unsigned i = 0; i < 10; i++) {
+        struct server server = {
+            .answer = BYTES("HTTP/1.1 413 No\r\n\r\n{\"half\":"), .at_once = true, .end = END_RESET};
+        struct http_client_answer answer;
+
+        CHECK(ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
+                  &answer) != HTTP_CLIENT_ANSWERED);
+        http_client_answer_done(&answer);
+    }
+}
+
+TEST(who_never_stops_talking_is_left_in_time)
+{
+    struct server server = {.answer = BYTES("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                            .endless = BYTES("1;an=extension\r\nx\r\n")};
+    FILE *sink = fopen("/dev/null", "w");
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS, .sink = sink}, &answer),
+              HTTP_CLIENT_UNKNOWN);
+    CHECK_TEXT(text_of(answer.why), BYTES("it took too long"));
+    fclose(sink);
+    http_client_answer_done(&answer);
+}
+
+TEST(an_answer_that_is_there_when_it_is_given_up_is_one)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
+        struct server server = {
+            .answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .ends_it = stops[0], .end = END_STAY};
+        struct http_client_answer answer;
+
+        CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer),
+                  HTTP_CLIENT_ANSWERED);
+        server_end(&server);
+        CHECK_INT(server.left_by, 0);
+        http_client_answer_done(&answer);
+        close(stops[0]);
+    }
+}
+
+TEST(an_answer_that_is_too_large_is_not_known)
+{
+    size_t size = HTTP_CLIENT_ANSWER_MAX + 200;
+    char *large = calloc(1, size);
+    int head = snprintf(large, 100, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
+                        HTTP_CLIENT_ANSWER_MAX + 1);
+
+    for (int over = 1; over >= 0; over--) {
+        struct server server = {.end = END_FIN};
+        struct http_client_answer answer;
+
+        snprintf(large, 100, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", HTTP_CLIENT_ANSWER_MAX + over);
+        server.answer = (struct bytes){large, (size_t)head + HTTP_CLIENT_ANSWER_MAX + (size_t)over};
+        CHECK_INT(ask(&server, (struct http_client_request){0}, &answer),
+                  over ? HTTP_CLIENT_UNKNOWN : HTTP_CLIENT_ANSWERED);
+        CHECK_INT(answer.len, over ? answer.len : (size_t)HTTP_CLIENT_ANSWER_MAX);
+        http_client_answer_done(&answer);
+    }
+    free(large);
+}
+
+/* -- what is sent */
+
+TEST(a_request_is_sent_as_it_was_asked_for)
+{
+#define SELF "User-Agent: pawl/" PAWL_VERSION "\r\nAccept: */*\r\n"
+    static const struct {
+        const char *method, *body, *fields, *wanted;
+    } sent[] = {{"GET", NULL, "", "GET /x HTTP/1.1\r\nHost: H\r\n" SELF "\r\n"},
+                {"DELETE", NULL, "5", "DELETE /x HTTP/1.1\r\nHost: H\r\n" SELF "Fencing-Token: 5\r\n\r\n"},
+                {"POST", NULL, "", "POST /x HTTP/1.1\r\nHost: H\r\n" SELF "Content-Length: 0\r\n\r\n"},
+                {"PUT", "{}", "", "PUT /x HTTP/1.1\r\nHost: H\r\n" SELF "Content-Length: 2\r\n\r\n{}"}};
+
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+        struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
+        struct http_client_request request = {
+            .method = sent[i].method,
+            .headers = {{"Fencing-Token", text_of(sent[i].fields)}, {"Other", {0}}}};
+        struct http_client_answer answer;
+        char wanted[SEEN_SIZE], host[URL_SIZE];
+        const char *h = strstr(sent[i].wanted, ": H\r\n");
+
+        request.body = sent[i].body != NULL ? text_of(sent[i].body) : (struct bytes){0};
+        CHECK_INT(ask(&server, request, &answer), HTTP_CLIENT_ANSWERED);
+        http_client_answer_done(&answer);
+        snprintf(host, sizeof(host), "127.0.0.1:%u", server.port);
+        snprintf(wanted, sizeof(wanted), "%.*s%s%s", (int)(h + 2 - sent[i].wanted), sent[i].wanted, host,
+                 h + 3);
+        CHECK_TEXT(((struct bytes){server.seen, server.seen_len}), text_of(wanted));
+        CHECK_INT(server.pieces,
+                  1); /* head and body: who reads once, and then closes, resets what comes behind */
+    }
+#undef SELF
+}
+
+/* -- certainly not sent */
+
+static void is_not_sent(struct http_client_request request, const char *why)
+{
+    struct http_client_answer answer;
+
+    request.method = "POST";
+    CHECK_INT(http_client_send(&request, &answer), HTTP_CLIENT_NOT_SENT);
+    if (!CHECK(strstr(answer.why, why) != NULL)) {
+        printf("# %s: %s\n", request.url, answer.why);
+    }
+    http_client_answer_done(&answer);
+}
+
+TEST(what_is_no_plain_address_is_not_sent_anywhere)
+{
+    static const char *const urls[] = {"",
+                                       "x",
+                                       "ftp://h/",
+                                       "HTTP://h/",
+                                       "http:/h",
+                                       "http://",
+                                       "http:///x",
+                                       "http://h:/x",
+                                       "http://h:0/x",
+                                       "http://h:65536/x",
+                                       "http://h:123456/x",
+                                       "http://u@h/x",
+                                       "http://u:p@h/x",
+                                       "http://h /x",
+                                       "http://h/x y",
+                                       "http://h/x#y",
+                                       "http://h?x",
+                                       "http://::1/x",
+                                       "http://[::1/x",
+                                       "http://[]/x",
+                                       "http://h_%2f/x",
+                                       "http://h/\r\nX: y",
+                                       "http://h:8x/y",
+                                       "http://[localhost]/",
+                                       "http://[1.2.3.4]/",
+                                       "http://[::g]/",
+                                       "https://",
+                                       "https://u@h/"};
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        is_not_sent((struct http_client_request){.url = urls[i]}, "address");
+    }
+}
+
+TEST(a_header_that_would_be_two_is_not_sent)
+{
+    const struct bytes values[] = {BYTES("5\r\nX: y"), BYTES("5\nX"), BYTES("5\0"), BYTES("\x7f")};
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        is_not_sent((struct http_client_request){.url = "http://127.0.0.1:1/", .headers = {{"A", values[i]}}},
+                    "control character");
+    }
+}
+
+TEST(nobody_there_is_not_sent)
+{
+    struct server server = {.listener = -1};
+    char url[URL_SIZE];
+
+    server_listen(&server, 1);
+    close(server.listener);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", server.port);
+    is_not_sent((struct http_client_request){.url = url}, "Connection refused");
+    snprintf(url, sizeof(url), "http://localhost:%u/", server.port);
+    is_not_sent((struct http_client_request){.url = url}, "localhost");
+    is_not_sent((struct http_client_request){.url = "http://no-such-host.invalid/"}, "no-such-host.invalid");
+}
+
+/* A backlog of none takes one or two connections; the next get no answer. */
+struct full {
+    struct server server;
+    struct sockaddr_in at;
+    int fds[4];
+};
+
+static void full_begin(struct full *full)
+{
+    server_listen(&full->server, 0);
+    full->at = (struct sockaddr_in){.sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                    .sin_port = htons(full->server.port)};
+    for (size_t i = 0; i < 4; i++) {
+        full->fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        CHECK(connect(full->fds[i], (struct sockaddr *)&full->at, sizeof(full->at)) == 0 ||
+              errno == EINPROGRESS);
+    }
+}
+
+static void full_end(struct full *full)
+{
+    for (size_t i = 0; i < 4; i++) {
+        close(full->fds[i]);
+    }
+    close(full->server.listener);
+}
+
+TEST(who_does_not_take_the_connection_in_time_was_not_sent_to)
+{
+    struct full full = {0};
+    char url[URL_SIZE];
+
+    full_begin(&full);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", full.server.port);
+    is_not_sent((struct http_client_request){.url = url, .timeout_ms = SHORT_MS}, "too long");
+    full_end(&full);
+}
+
+/* -- given up */
+
+TEST(a_request_that_gets_no_answer_in_time_is_not_known_and_reset)
+{
+    struct server server = {.end = END_STAY, .answer = BYTES("HTTP/1.1 200 OK\r\nContent-Le")};
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, &answer),
+              HTTP_CLIENT_UNKNOWN);
+    CHECK(!answer.stopped);
+    server_end(&server);
+    CHECK_INT(server.left_by, ECONNRESET);
+    http_client_answer_done(&answer);
+}
+
+TEST(a_request_that_is_given_up_when_it_was_sent_is_not_known_and_reset)
+{
+    int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
+    struct server server = {.end = END_STAY, .tells = stops[0]};
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer), HTTP_CLIENT_UNKNOWN);
+    CHECK(answer.stopped);
+    server_end(&server);
+    CHECK_INT(server.left_by, ECONNRESET);
+    http_client_answer_done(&answer);
+    close(stops[0]);
+}
+
+TEST(a_request_that_is_given_up_is_reset_though_a_child_has_its_socket)
+{
+    struct server server = {.end = END_STAY, .forks = true};
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, &answer),
+              HTTP_CLIENT_UNKNOWN);
+    server_end(&server);
+    CHECK_INT(server.left_by, ECONNRESET);
+    http_client_answer_done(&answer);
+}
+
+TEST(a_request_that_was_given_up_before_is_not_sent)
+{
+    int stops[] = {eventfd(1, EFD_CLOEXEC), -1};
+    struct server server = {.end = END_STAY};
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer), HTTP_CLIENT_NOT_SENT);
+    CHECK(answer.stopped);
+    server_dismiss(&server);
+    CHECK_INT(server.seen_len, 0);
+    http_client_answer_done(&answer);
+    close(stops[0]);
+}
+
+/* -- the sink */
+
+TEST(a_body_goes_into_the_sink_only_when_it_is_what_was_asked_for)
+{
+    static const struct {
+        const char *answer, *sunk, *kept;
+    } told[] = {{"HTTP/1.1 200 OK\r\nMark: ab\r\nContent-Length: 4\r\n\r\nbody", "body", ""},
+                {"HTTP/1.1 200 OK\r\nmark: a\r\nContent-Length: 4\r\n\r\nbody", "body", ""},
+                {"HTTP/1.1 200 OK\r\nMark: b\r\nContent-Length: 4\r\n\r\nbody", "", "body"},
+                {"HTTP/1.1 200 OK\r\nMark:\r\nContent-Length: 4\r\n\r\nbody", "", "body"},
+                {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", "", "body"},
+                {"HTTP/1.1 201 OK\r\nMark: a\r\nContent-Length: 4\r\n\r\nbody", "", "body"}};
+
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+        struct server server = {.answer = text_of(told[i].answer)};
+        struct http_client_answer answer;
+        char *sunk = NULL;
+        size_t len = 0;
+        FILE *sink = open_memstream(&sunk, &len);
+
+        CHECK_INT(ask(&server, (struct http_client_request){.sink = sink, .sink_needs = {"Mark", BYTES("a")}},
+                      &answer),
+                  HTTP_CLIENT_ANSWERED);
+        fclose(sink);
+        CHECK_TEXT(((struct bytes){sunk, len}), text_of(told[i].sunk));
+        CHECK_TEXT(((struct bytes){answer.body, answer.len}), text_of(told[i].kept));
+        http_client_answer_done(&answer);
+        free(sunk);
+    }
+}
+
+TEST(a_body_that_cannot_be_written_is_not_known)
+{
+    struct server server = {.answer = BYTES("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")};
+    struct http_client_answer answer;
+    FILE *sink = fopen("/dev/full", "w");
+
+    setvbuf(sink, NULL, _IONBF, 0);
+    CHECK_INT(ask(&server, (struct http_client_request){.sink = sink}, &answer), HTTP_CLIENT_UNKNOWN);
+    CHECK_TEXT(text_of(answer.why), BYTES("what it answers cannot be written"));
+    fclose(sink);
+    http_client_answer_done(&answer);
+}
+
+/* -- places */
+
+TEST(a_place_is_read_from_its_url)
+{
+    static const struct {
+        const char *url, *host, *port, *authority, *target;
+    } places[] = {{"http://h", "h", "80", "h", ""},
+                  {"https://h/", "h", "443", "h", "/"},
+                  {"http://10.0.0.1:8700/v1/leases/a%2Fb?wait_ms=1", "10.0.0.1", "8700", "10.0.0.1:8700",
+                   "/v1/leases/a%2Fb?wait_ms=1"},
+                  {"http://[::1]:80/x", "::1", "80", "[::1]:80", "/x"},
+                  {"http://[fe80::1]/", "fe80::1", "80", "[fe80::1]", "/"},
+                  {"https://a-b.example_1:65535/p", "a-b.example_1", "65535", "a-b.example_1:65535", "/p"}};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct http_place place;
+
+        CHECK(http_place_read(&place, places[i].url) == NULL);
+        CHECK_INT(place.is_tls, places[i].url[4] == 's');
+        CHECK_TEXT(text_of(place.host), text_of(places[i].host));
+        CHECK_TEXT(text_of(place.port), text_of(places[i].port));
+        CHECK_TEXT(place.authority, text_of(places[i].authority));
+        CHECK_TEXT(place.target, text_of(places[i].target));
+    }
+}
+
+TEST(localhost_is_not_looked_up_and_its_first_address_that_answers_is_taken)
+{
+    struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
+    struct http_client_answer answer;
+    char url[URL_SIZE];
+
+    server_begin(&server);
+    snprintf(url, sizeof(url), "http://LocalHost:%u/", server.port);
+    CHECK_INT(http_client_send(&(struct http_client_request){.method = "GET", .url = url}, &answer),
+              HTTP_CLIENT_ANSWERED);
+    http_client_answer_done(&answer);
+    server_end(&server);
+}
+
+TEST(an_address_that_does_not_answer_gives_way_to_the_next)
+{
+    struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
+    struct http_addresses addresses = {.count = 2};
+    struct http_wire wire = {.fd = -1};
+    struct full full = {0};
+
+    server_begin(&server);
+    full_begin(&full);
+    memcpy(&addresses.list[0].at, &full.at, sizeof(full.at));
+    full.at.sin_port = htons(server.port);
+    memcpy(&addresses.list[1].at, &full.at, sizeof(full.at));
+    addresses.list[0].len = addresses.list[1].len = sizeof(full.at);
+    CHECK_INT(http_dial_any(&wire, &addresses, pawl_now_ms() + PATIENCE_MS), HTTP_READY);
+    CHECK(http_wire_send(&wire, BYTES("GET / HTTP/1.1\r\n\r\n"), BYTES("")) > 0);
+    http_wire_close(&wire, HTTP_CLOSE);
+    server_end(&server);
+    CHECK(server.seen_len > 0);
+    full_end(&full);
+}
+
+CHECK_MAIN

@@ -1,0 +1,638 @@
+/* test_http_limits.c - sizes, times and numbers at, inside and outside their bounds. */
+#include <poll.h>
+
+#include "tests/component/http_client.h"
+#include "tests/component/http_sample.h"
+
+enum {
+    HEADER_MS = 150,
+    BODY_MS = 200,
+    SEND_MS = 250,
+    CONNECTIONS = 40,
+    MEMORY_BYTES = 3 << 20,
+    LATE_MS = 15000
+};
+
+static struct sample_child server;
+
+#define HOST "Host: x\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+#define JSON "Content-Type: application/json\r\n"
+
+/* -- the head */
+
+/* A request whose head has so many bytes: the most of them in one header. */
+static unsigned ask_with_head(struct client *c, const char *path, size_t head_len)
+{
+    char *text = malloc(head_len + 1);
+    int start = snprintf(text, head_len, "GET %s HTTP/1.1\r\n" HOST "X-Test: ", path);
+
+    memset(text + start, 'a', head_len - (size_t)start);
+    memcpy(text + head_len - 4, "\r\n\r\n", 5);
+    client_say(c, server.port, text);
+    free(text);
+    return client_read(c, true);
+}
+
+TEST(a_head_of_8192_bytes_is_read_and_one_of_8193_refused)
+{
+    struct client c;
+
+    CHECK_INT(ask_with_head(&c, "/tell/x", HTTP_HEAD_MAX - 1), 200);
+    client_close(&c);
+    CHECK_INT(ask_with_head(&c, "/tell/x", HTTP_HEAD_MAX), 200);
+    CHECK(client_says(&c, "\"x_count\":1}"));
+    client_text(&c, GET("/headers/900"));
+    CHECK_INT(client_read(&c, true), 200);
+    client_close(&c);
+    CHECK_INT(ask_with_head(&c, "/headers/900", HTTP_HEAD_MAX), 200); /* with room for the answer's head */
+    client_close(&c);
+    for (size_t len = HTTP_HEAD_MAX + 1; len < 70000; len += len < 9000 ? 111 : 7001) {
+        CHECK_INT(ask_with_head(&c, "/tell/x", len), 431);
+        CHECK_TEXT(client_code(&c), BYTES("header-too-large"));
+        CHECK(client_says(&c, "may have 8192 bytes (--header-max)"));
+        CHECK(client_ends(&c));
+        client_close(&c);
+    }
+}
+
+TEST(a_head_may_come_byte_by_byte)
+{
+    static const char begin[] = "GET /tell/x HTTP/1.1\r\n" HOST "X-Test: ";
+
+    for (size_t len = HTTP_HEAD_MAX; len <= HTTP_HEAD_MAX + 1; len++) {
+        struct client c;
+
+        client_open(&c, server.port);
+        for (size_t i = 0; i < len; i++) {
+            const char *at = i < sizeof(begin) - 1 ? begin + i : i < len - 4 ? "a" : &"\r\n\r\n"[i + 4 - len];
+
+            client_send(&c, (struct bytes){at, 1});
+        }
+        CHECK_INT(client_read(&c, true), len == HTTP_HEAD_MAX ? 200 : 431);
+        client_close(&c);
+    }
+}
+
+static unsigned ask_with_target(struct client *c, size_t head_len)
+{
+    char *text = malloc(head_len + 1);
+    size_t end = head_len - strlen(" HTTP/1.1\r\n" HOST "\r\n");
+
+    memset(text, 'a', head_len);
+    memcpy(text, "GET /tell/", 10);
+    memcpy(text + end, " HTTP/1.1\r\n" HOST "\r\n", head_len - end + 1);
+    client_say(c, server.port, text);
+    free(text);
+    return client_read(c, true);
+}
+
+TEST(a_target_may_use_up_the_head)
+{
+    static const size_t too_long[] = {HTTP_HEAD_MAX + 1, HTTP_HEAD_MAX + 2, 20000, 100000};
+    struct client c;
+
+    CHECK_INT(ask_with_target(&c, HTTP_HEAD_MAX), 200);
+    CHECK(c.body.len > 2 * 8000); /* path and part, whole */
+    client_close(&c);
+    for (size_t i = 0; i < sizeof(too_long) / sizeof(too_long[0]); i++) {
+        CHECK_INT(ask_with_target(&c, too_long[i]), 431);
+        CHECK(client_ends(&c));
+        client_close(&c);
+    }
+}
+
+static unsigned ask_with_headers(struct client *c, const char *path, unsigned count)
+{
+    client_say(c, server.port, "GET ");
+    client_text(c, path);
+    client_text(c, " HTTP/1.1\r\n" HOST);
+    for (unsigned i = 1; i < count; i++) {
+        client_text(c, "X-Test: a\r\n");
+    }
+    client_text(c, "\r\n");
+    return client_read(c, true);
+}
+
+TEST(a_hundred_and_twenty_eight_headers_are_read_and_one_more_refused)
+{
+    struct client c;
+
+    CHECK_INT(ask_with_headers(&c, "/tell/x", 128), 200);
+    CHECK(client_says(&c, "\"x_count\":127}"));
+    client_close(&c);
+    CHECK_INT(ask_with_headers(&c, "/headers/900", 128), 200);
+    CHECK_INT(client_header(&c, "X-Long").len, 900);
+    client_close(&c);
+    for (unsigned count = 129; count < 600; count += count + 1) {
+        CHECK_INT(ask_with_headers(&c, "/headers/900", count), 431);
+        CHECK(client_says(&c, "may have 128 header fields"));
+        client_close(&c);
+    }
+}
+
+TEST(a_query_may_have_many_members)
+{
+    struct client c;
+    char text[4096];
+
+    for (size_t members = 1; members < 1000; members += 37) {
+        size_t len = (size_t)snprintf(text, sizeof(text), "GET /tell/x?b=");
+
+        for (size_t i = 1; i < members; i++, len += 3) {
+            memcpy(text + len, "&b=", 3);
+        }
+        snprintf(text + len, sizeof(text) - len, " HTTP/1.1\r\n" HOST "\r\n");
+        CHECK_INT(client_ask(&c, server.port, text), 200);
+        client_close(&c);
+    }
+}
+
+TEST(cookies_are_one_header)
+{
+    struct client c;
+    char text[4096];
+
+    for (size_t cookies = 1; cookies < 900; cookies += 29) {
+        size_t len = (size_t)snprintf(text, sizeof(text), "GET /tell/x HTTP/1.1\r\n" HOST "Cookie: a=b");
+
+        for (size_t i = 1; i < cookies; i++, len += 4) {
+            memcpy(text + len, ";a=b", 4);
+        }
+        snprintf(text + len, sizeof(text) - len, "\r\n\r\n");
+        CHECK_INT(client_ask(&c, server.port, text), 200);
+        client_close(&c);
+    }
+}
+
+/* -- the body */
+
+static unsigned ask_with_length(struct client *c, const char *line, size_t len, const char *more)
+{
+    char head[256], *body = malloc(len + 1);
+
+    memset(body, 'b', len + 1);
+    snprintf(head, sizeof(head), "%s HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n", line, more, len);
+    client_say(c, server.port, head);
+    client_send(c, (struct bytes){body, len});
+    free(body);
+    return client_read(c, true);
+}
+
+TEST(an_announced_body_has_a_limit)
+{
+    struct client c;
+
+    CHECK_INT(ask_with_length(&c, "POST /json", SAMPLE_JSON_MAX, JSON), 200);
+    CHECK_INT(c.body.len, SAMPLE_JSON_MAX);
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "POST /json", SAMPLE_JSON_MAX + 1, JSON), 413);
+    CHECK_TEXT(client_code(&c), BYTES("too-large"));
+    CHECK(client_ends(&c));
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "PUT /echo", SAMPLE_BYTES_MAX, ""), 200);
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "PUT /echo", 2 * SAMPLE_BYTES_MAX, ""), 413); /* though all of it is sent */
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX, ""), 204);
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX + 1, ""), 413);
+    client_close(&c);
+}
+
+/* Clients that send all before they read must not find a reset in place of the answer. */
+TEST(what_is_sent_behind_a_refusal_is_taken_and_dropped)
+{
+    struct client c;
+
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK_INT(ask_with_length(&c, "PUT /echo", (2 + i % 2) * SAMPLE_BYTES_MAX, ""), 413);
+        CHECK(client_ends(&c) && !c.reset);
+        client_close(&c);
+        CHECK_INT(ask_with_length(&c, "POST /hello", SAMPLE_BYTES_MAX, ""), 405);
+        CHECK(client_ends(&c) && !c.reset);
+        client_close(&c);
+    }
+}
+
+TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
+{
+    struct client c;
+
+    CHECK_INT(client_ask(&c, server.port, "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n"),
+              413);
+    CHECK(client_ends(&c));
+    client_close(&c);
+    CHECK_INT(client_ask(&c, server.port,
+                         "PUT /echo HTTP/1.1\r\n" HOST
+                         "Expect: 100-continue\r\nContent-Length: 999999999999999999\r\n\r\n"),
+              413);
+    CHECK(client_ends(&c));
+    client_close(&c);
+}
+
+/* Sends chunks of 4 KiB until the server has had enough: how many. */
+static unsigned ask_with_chunks(struct client *c, const char *line, unsigned chunks, const char *more)
+{
+    char chunk[4096 + 8], head[256];
+
+    memset(chunk, 'c', sizeof(chunk));
+    memcpy(chunk, "1000\r\n", 6);
+    memcpy(chunk + sizeof(chunk) - 2, "\r\n", 2);
+    snprintf(head, sizeof(head), "%s HTTP/1.1\r\n" HOST "%sTransfer-Encoding: chunked\r\n\r\n", line, more);
+    client_say(c, server.port, head);
+    for (unsigned i = 0; i < chunks; i++) {
+        client_send(c, (struct bytes){chunk, sizeof(chunk)});
+    }
+    client_text(c, "0\r\n\r\n");
+    return client_read(c, true);
+}
+
+TEST(a_chunked_body_has_the_same_limit)
+{
+    struct client c;
+
+    CHECK_INT(ask_with_chunks(&c, "POST /json", SAMPLE_JSON_MAX / 4096, JSON), 200);
+    CHECK_INT(c.body.len, SAMPLE_JSON_MAX);
+    client_close(&c);
+    CHECK_INT(ask_with_chunks(&c, "POST /json", SAMPLE_JSON_MAX / 4096 + 1, JSON), 413);
+    CHECK_TEXT(client_code(&c), BYTES("too-large"));
+    CHECK(client_ends(&c));
+    client_close(&c);
+    CHECK_INT(ask_with_chunks(&c, "PUT /echo", SAMPLE_BYTES_MAX / 4096, ""), 200);
+    client_close(&c);
+    CHECK_INT(ask_with_chunks(&c, "PUT /echo", SAMPLE_BYTES_MAX / 4096 * 3, ""), 413);
+    client_close(&c);
+    CHECK_INT(ask_with_chunks(&c, "POST /drop", SAMPLE_BYTES_MAX / 4096, ""), 204);
+    client_close(&c);
+    CHECK_INT(ask_with_chunks(&c, "POST /drop", SAMPLE_BYTES_MAX / 4096 + 1, ""), 413);
+    client_close(&c);
+}
+
+TEST(a_route_gets_the_kind_of_body_that_it_takes)
+{
+    static const struct {
+        const char *type;
+        unsigned status;
+    } rows[] = {{"application/json", 200},
+                {"Application/JSON", 200},
+                {"application/json; charset=utf-8", 200},
+                {"application/json ;charset=x", 200},
+                {"application/json;", 200},
+                {"text/json", 415},
+                {"application/jsonx", 415},
+                {"application/json,a", 415},
+                {"", 415}};
+    struct client c;
+    char text[256];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "POST /json HTTP/1.1\r\n" HOST "Content-Type: %s\r\nContent-Length: 2\r\n\r\n{}",
+                 rows[i].type);
+        CHECK_INT(client_ask(&c, server.port, text), rows[i].status);
+        client_close(&c);
+        snprintf(text, sizeof(text),
+                 "POST /json HTTP/1.1\r\n" HOST
+                 "Content-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                 rows[i].type);
+        CHECK_INT(client_ask(&c, server.port, text), rows[i].status);
+        client_close(&c);
+    }
+    CHECK_INT(client_ask(&c, server.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n"), 200);
+    client_text(&c, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    CHECK_INT(client_read(&c, true), 200);
+    client_text(&c, "GET /hello HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    CHECK_INT(client_read(&c, true), 200);
+    client_text(&c, "GET /hello HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx");
+    CHECK_INT(client_read(&c, true), 400);
+    CHECK(client_ends(&c));
+    client_close(&c);
+    CHECK_INT(client_ask(&c, server.port,
+                         "GET /hello HTTP/1.1\r\n" HOST
+                         "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
+              400);
+    CHECK(client_ends(&c));
+    client_close(&c);
+}
+
+TEST(all_bodies_together_have_a_limit)
+{
+    struct client held[3], c;
+
+    for (unsigned i = 0; i < 2; i++) { /* two MiB are announced, and come slowly */
+        client_open(&held[i], server.port);
+        client_text(&held[i],
+                    "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048576\r\nExpect: 100-continue\r\n\r\n");
+        CHECK_INT(client_read(&held[i], false), 100);
+    }
+    client_open(&held[2], server.port);
+    client_text(&held[2], "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n");
+    CHECK_INT(client_read(&held[2], true), 413); /* a refused one takes nothing */
+    CHECK_INT(ask_with_chunks(&c, "PUT /echo", 255, ""), 200);
+    client_close(&c);
+    client_close(&held[2]);
+    client_open(&held[2], server.port);
+    client_text(&held[2],
+                "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 524288\r\nExpect: 100-continue\r\n\r\n");
+    CHECK_INT(client_read(&held[2], false), 100);
+    CHECK_INT(ask_with_length(&c, "PUT /echo", 524289, ""), 503);
+    CHECK_TEXT(client_code(&c), BYTES("overloaded"));
+    client_close(&c);
+    CHECK_INT(ask_with_chunks(&c, "PUT /echo", 200, ""), 503);
+    CHECK_TEXT(client_code(&c), BYTES("overloaded"));
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "PUT /echo", 524288, ""), 200);
+    client_close(&c);
+    CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX, ""), 204); /* not kept, so not counted */
+    client_close(&c);
+    for (unsigned i = 0; i < 3; i++) {
+        client_close(&held[i]);
+    }
+}
+
+/* -- numbers */
+
+TEST(connections_beyond_the_limit_are_closed_and_later_ones_served)
+{
+    struct client c[CONNECTIONS], more;
+    unsigned status = 0;
+    uint64_t from_ms = loop_now_ms();
+
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        CHECK_INT(client_ask(&c[i], server.port, GET("/hello")), 200);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        CHECK_INT(client_ask(&more, server.port, GET("/hello")), 0);
+        CHECK(more.ended);
+        client_close(&more);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; i++) { /* those that are there do not suffer */
+        client_text(&c[i], GET("/turn"));
+        CHECK_INT(client_read(&c[i], true), 200);
+    }
+    client_close(&c[0]);
+    while (status != 200 && loop_now_ms() - from_ms < LATE_MS) { /* until it has seen that one has gone */
+        status = client_ask(&more, server.port, GET("/hello"));
+        client_close(&more);
+    }
+    CHECK_INT(status, 200);
+    for (unsigned i = 1; i < CONNECTIONS; i++) {
+        client_close(&c[i]);
+    }
+}
+
+/* -- time */
+
+/* Whether the server closes the connection, and not before so many milliseconds. */
+static bool ends_after(struct client *c, uint64_t from_ms, unsigned ms)
+{
+    bool ends = CHECK(client_ends(c));
+    uint64_t took_ms = loop_now_ms() - from_ms;
+
+    return CHECK(took_ms >= ms - 10) && CHECK(took_ms < LATE_MS) && ends;
+}
+
+TEST(a_head_must_be_complete_in_time)
+{
+    struct client silent, line, partial, again;
+    uint64_t from_ms = loop_now_ms();
+
+    client_open(&silent, server.port);
+    client_open(&line, server.port);
+    client_text(&line, "GET /hel");
+    client_open(&partial, server.port);
+    client_text(&partial, "GET /hello HTTP/1.1\r\nHost:");
+    client_open(&again, server.port);
+    client_text(&again, GET("/later/100"));
+    CHECK_INT(client_read(&partial, true), 408);
+    CHECK_TEXT(client_code(&partial), BYTES("request-timeout"));
+    ends_after(&partial, from_ms, HEADER_MS);
+    ends_after(&silent, from_ms, HEADER_MS);
+    ends_after(&line, from_ms, HEADER_MS);
+    CHECK_INT(client_read(&again, true), 200);
+    ends_after(&again, from_ms, 100 + HEADER_MS); /* counted from the end of the answer */
+    client_close(&silent);
+    client_close(&line);
+    client_close(&partial);
+    client_close(&again);
+}
+
+/* A byte now and then does not help. */
+TEST_CLIENT(a_head_that_trickles_is_not_waited_for)
+{
+    struct timeval wait = {0, 20000};
+    uint64_t from_ms = loop_now_ms();
+
+    client_open(c, server.port);
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    client_text(c, "GET /hello HTTP/1.1\r\n");
+    for (unsigned i = 0; i < 100; i++) {
+        client_text(c, "X-Y: 0123456789\r\n");
+    }
+    while (c->len == 0 && !c->ended && loop_now_ms() - from_ms < LATE_MS) {
+        client_text(c, "x");
+        client_more(c);
+    }
+    CHECK(loop_now_ms() - from_ms >= HEADER_MS - 10 && loop_now_ms() - from_ms < LATE_MS);
+    CHECK_INT(client_read(c, true), 408);
+}
+
+TEST(a_body_must_be_complete_in_time)
+{
+    struct client c, chunked, endless;
+    uint64_t from_ms = loop_now_ms();
+
+    client_say(&c, server.port, "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n12345");
+    client_open(&chunked, server.port);
+    client_text(&chunked, "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n");
+    client_open(&endless, server.port);
+    client_text(&endless, "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5;");
+    for (unsigned i = 0; i < 1000; i++) {
+        client_text(&endless, "an-extension-without-an-end"); /* more than anybody means */
+    }
+    CHECK_INT(client_read(&c, true), 408);
+    CHECK_TEXT(client_code(&c), BYTES("request-timeout"));
+    ends_after(&c, from_ms, BODY_MS);
+    CHECK_INT(client_read(&chunked, true), 408);
+    ends_after(&chunked, from_ms, BODY_MS);
+    CHECK_INT(client_read(&endless, true), 400);
+    client_close(&c);
+    client_close(&chunked);
+    client_close(&endless);
+}
+
+TEST_CLIENT(a_client_that_does_not_read_is_not_waited_for)
+{
+    int small = 4096;
+    uint64_t from_ms = loop_now_ms();
+    struct client other;
+    long connections = -1;
+
+    client_open(c, server.port);
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    client_text(c, GET("/big/30000000"));
+    while (connections != 1 && loop_now_ms() - from_ms < LATE_MS) {
+        client_ask(&other, server.port, GET("/stats"));
+        connections = client_number(&other, "connections");
+        client_close(&other);
+    }
+    CHECK_INT(connections, 1);
+    CHECK(loop_now_ms() - from_ms >= SEND_MS - 10);
+}
+
+/* -- memory */
+
+static long resident_kib(pid_t pid)
+{
+    char path[64], line[256];
+    long kib = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "VmRSS:", 6) == 0) {
+            kib = strtol(line + 6, NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kib;
+}
+
+/* Sanitizers and valgrind (which is seen by its preload) keep memory of their own for each allocation. */
+#ifdef __has_feature
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+static bool memory_is_ours(void)
+{
+    return !SANITIZED && getenv("LD_PRELOAD") == NULL;
+}
+
+TEST(an_idle_connection_takes_at_most_8_kib)
+{
+    enum { WARM = 100, MANY = 800 };
+    struct http_options options = sample_options();
+    struct sample_child child = sample_start(options);
+    struct client *c = calloc(MANY, sizeof(*c));
+    long before_kib = 0, after_kib;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        if (i == WARM) {
+            before_kib = resident_kib(child.pid);
+        }
+        client_open(&c[i], child.port);
+        client_text(&c[i], "POST /turn HTTP/1.1\r\n" HOST JSON "Content-Length: 10\r\n\r\n{\"a\":\"bc\"}");
+        CHECK_INT(client_read(&c[i], true), 200);
+    }
+    after_kib = resident_kib(child.pid);
+    printf("# %ld bytes for each idle connection\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
+    CHECK(!memory_is_ours() || (after_kib - before_kib) * 1024 <= (MANY - WARM) * 8192L);
+    for (unsigned i = 0; i < MANY; i++) {
+        client_close(&c[i]);
+    }
+    client_stop(child.port);
+    CHECK_INT(sample_wait(child), 0);
+    free(c);
+}
+
+/* The memory of the requests goes back after a while. */
+static long wait_resident_kib(pid_t pid, long wanted)
+{
+    uint64_t from_ms = loop_now_ms();
+    long kib = resident_kib(pid);
+
+    while (memory_is_ours() && kib > wanted && loop_now_ms() - from_ms < LATE_MS) {
+        poll(NULL, 0, 10);
+        kib = resident_kib(pid);
+    }
+    return kib;
+}
+
+/* All of them wait again on the connection of an answer before, whose memory libmicrohttpd has used in whole.
+ */
+TEST(a_parked_request_takes_with_its_waiter_at_most_8_kib)
+{
+    enum { WARM = 100, MANY = 3100 };
+    struct http_options options = sample_options();
+    struct client *c = calloc(MANY, sizeof(*c)), stats;
+    struct sample_child child;
+    long before_kib = 0, after_kib, open = 0, answered = 0;
+
+    options.connections_max = MANY + 100;
+    child = sample_start(options);
+    for (unsigned i = 0; i < MANY; i++) {
+        if (i == WARM) {
+            before_kib = resident_kib(child.pid);
+        }
+        answered += client_ask(&c[i], child.port, GET("/turn")) == 200;
+    }
+    CHECK_INT(answered, MANY);
+    for (unsigned i = 0; i < MANY; i++) { /* all at once */
+        client_text(&c[i],
+                    "PUT /turn/orders-4711 HTTP/1.1\r\n" HOST "User-Agent: pawl\r\nAccept: */*\r\n" JSON
+                    "Content-Length: 39\r\n\r\n{\"holder\":\"billing-7\",\"wait_ms\":600000}");
+    }
+    for (uint64_t from_ms = loop_now_ms(); open != MANY + 1 && loop_now_ms() - from_ms < LATE_MS;) {
+        client_ask(&stats, child.port, GET("/stats"));
+        open = client_number(&stats, "open");
+        client_close(&stats);
+    }
+    CHECK_INT(open, MANY + 1);
+    after_kib = wait_resident_kib(child.pid, before_kib + (MANY - WARM) * 8L);
+    printf("# %ld bytes for each parked request\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
+    CHECK(!memory_is_ours() || after_kib <= before_kib + (MANY - WARM) * 8L);
+    client_stop(child.port);
+    answered = 0;
+    for (unsigned i = 0; i < MANY; i++) {
+        answered += client_read(&c[i], true) == 503;
+        client_close(&c[i]);
+    }
+    CHECK_INT(answered, MANY);
+    CHECK_INT(sample_wait(child), 0);
+    free(c);
+}
+
+int main(void)
+{
+    struct http_options options = sample_options();
+
+    options.body_memory_max = MEMORY_BYTES;
+    options.connections_max = CONNECTIONS;
+    server = sample_start(options);
+    RUN(a_head_of_8192_bytes_is_read_and_one_of_8193_refused);
+    RUN(a_head_may_come_byte_by_byte);
+    RUN(a_target_may_use_up_the_head);
+    RUN(a_hundred_and_twenty_eight_headers_are_read_and_one_more_refused);
+    RUN(a_query_may_have_many_members);
+    RUN(cookies_are_one_header);
+    RUN(an_announced_body_has_a_limit);
+    RUN(what_is_sent_behind_a_refusal_is_taken_and_dropped);
+    RUN(a_body_that_is_too_long_is_refused_before_it_is_sent);
+    RUN(a_chunked_body_has_the_same_limit);
+    RUN(a_route_gets_the_kind_of_body_that_it_takes);
+    RUN(all_bodies_together_have_a_limit);
+    RUN(connections_beyond_the_limit_are_closed_and_later_ones_served);
+    client_stop(server.port);
+    CHECK_INT(sample_wait(server), 0);
+
+    options.header_timeout_ms = HEADER_MS;
+    options.body_timeout_ms = BODY_MS;
+    options.send_timeout_ms = SEND_MS;
+    server = sample_start(options);
+    RUN(a_head_must_be_complete_in_time);
+    RUN(a_head_that_trickles_is_not_waited_for);
+    RUN(a_body_must_be_complete_in_time);
+    RUN(a_client_that_does_not_read_is_not_waited_for);
+    client_stop(server.port);
+    CHECK_INT(sample_wait(server), 0);
+    RUN(an_idle_connection_takes_at_most_8_kib);
+    RUN(a_parked_request_takes_with_its_waiter_at_most_8_kib);
+    return check_done();
+}

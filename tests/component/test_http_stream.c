@@ -1,0 +1,367 @@
+/* test_http_stream.c - answers without an end: pieces as they come, slow readers, clients that go. */
+#include <netinet/tcp.h>
+
+#include "shared/http/flow.h"
+#include "tests/component/http_waiting.h"
+
+#define HOST "Host: x\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+TEST_SEAT(pieces_arrive_as_they_are_written, GET("/stream/1"))
+{
+    char joined[64];
+    bool done;
+
+    UNTIL(client_got(c, "\r\n\r\n"));
+    CHECK(client_got(c, "HTTP/1.1 200 ") && client_got(c, "Content-Type: text/event-stream\r\n"));
+    CHECK(client_got(c, "Transfer-Encoding: chunked\r\n") && client_got(c, "Connection: close\r\n"));
+    CHECK(client_got(c, "Cache-Control: no-store\r\n") && !client_got(c, "Content-Length"));
+    CHECK(http_stream_write(&seat->stream, BYTES("one")));
+    UNTIL(client_got(c, "\r\n\r\n3\r\none\r\n"));
+    CHECK(turns_in_ms(20) < 10); /* nothing to do */
+    CHECK(http_stream_write(&seat->stream, BYTES("")));
+    CHECK(http_stream_write(&seat->stream, BYTES("t")) && http_stream_write(&seat->stream, BYTES("wo")));
+    UNTIL(client_got(c, "one\r\n1\r\nt\r\n2\r\nwo\r\n"));
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    CHECK_INT(waiting.ended, 0);
+    http_stream_end(&seat->stream);
+    CHECK(seat->stream.flow == NULL);
+    UNTIL(client_got(c, "0\r\n\r\n") && c->ended);
+    CHECK_INT(chunks_join(c, joined, &done), 6);
+    CHECK(done && memcmp(joined, "onetwo", 6) == 0);
+    CHECK_INT(waiting.ended, 1);
+    CHECK_INT(waiting.ended_status, 200);
+    CHECK_TEXT(bytes_of(waiting.ended_path), BYTES("/stream/1"));
+    CHECK_INT(seat->gone, 0);
+}
+
+TEST(what_is_written_and_ended_before_the_head_has_left_arrives)
+{
+    struct client c;
+    unsigned ended = waiting.ended;
+
+    client_say(&c, waiting.port, GET("/early/1"));
+    UNTIL(client_got(&c, "\r\n\r\n5\r\nearly\r\n0\r\n\r\n") && c.ended);
+    CHECK_INT(waiting.ended, ended + 1);
+    client_close(&c);
+    check_all_gone();
+}
+
+TEST_SEAT(a_continuation_may_begin_a_stream, GET("/later/1"))
+{
+    const struct http_conn *conn;
+    int unacked_ms = 0;
+    socklen_t len = sizeof(unacked_ms);
+
+    seat_begin(seat, seat->req);
+    CHECK(http_stream_write(&seat->stream, BYTES("late")));
+    UNTIL(client_got(c, "\r\n\r\n4\r\nlate\r\n"));
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(c, "0\r\n\r\n") && c->ended);
+    client_close(c);
+
+    seat = waiting_seat(c, GET("/park/2"), 2);
+    conn = seat->parked.kept->conn;
+    seat_begin(seat, http_unpark(&seat->parked));
+    CHECK(http_stream_write(&seat->stream, BYTES("later")));
+    UNTIL(client_got(c, "later"));
+    getsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, &len);
+    CHECK_INT(unacked_ms, 13000); /* a dead client is noticed also when something is on its way to it */
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(c, "\r\n\r\n5\r\nlater\r\n0\r\n\r\n") && c->ended);
+}
+
+TEST_SEAT(a_client_of_http_1_0_gets_it_unchunked_and_closed,
+          "GET /stream/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+{
+    CHECK(http_stream_write(&seat->stream, BYTES("one")));
+    UNTIL(client_got(c, "\r\n\r\none"));
+    CHECK(turns_in_ms(20) < 10);
+    CHECK(http_stream_write(&seat->stream, BYTES("two")));
+    http_stream_end(&seat->stream);
+    UNTIL(client_got(c, "\r\n\r\nonetwo") && c->ended);
+    CHECK(!client_got(c, "chunked"));
+}
+
+TEST_SEAT(for_head_there_is_only_the_head, "HEAD /stream/1 HTTP/1.1\r\n" HOST "\r\n")
+{
+    CHECK(!http_stream_write(&seat->stream, BYTES("one")));
+    UNTIL(client_got(c, "\r\n\r\n") && c->ended);
+    CHECK(client_got(c, "HTTP/1.1 200 ") && memcmp(c->buf + c->len - 4, "\r\n\r\n", 4) == 0);
+    CHECK(!client_got(c, "0\r\n\r\n")); /* not a last chunk either */
+    UNTIL(seat->gone == 1);
+    CHECK_INT(http_server_open_requests(waiting.http), 1); /* its owner has not ended it */
+    http_stream_end(&seat->stream);
+}
+
+static bool write_pattern(struct http_stream *stream, size_t from, size_t len)
+{
+    char piece[70000];
+
+    for (size_t i = 0; i < len; i++) {
+        piece[i] = pattern(from + i);
+    }
+    return http_stream_write(stream, (struct bytes){piece, len});
+}
+
+static void check_pattern(struct client *c, size_t wanted)
+{
+    char *joined = malloc(c->len);
+    bool done;
+    long len = chunks_join(c, joined, &done);
+
+    CHECK_INT(len, wanted);
+    CHECK(done);
+    for (long i = 0; i < len; i++) {
+        if (joined[i] != pattern((size_t)i)) {
+            CHECK_INT(i, -1);
+            break;
+        }
+    }
+    free(joined);
+}
+
+TEST_SEAT(pieces_of_every_size_arrive_whole_and_in_order, GET("/stream/1"))
+{
+    size_t written = 0;
+
+    for (size_t len = 1; written < 2 << 20; len = len * 3 % 69997 + 1) {
+        UNTIL(write_pattern(&seat->stream, written, len) || (client_len(c), false));
+        written += len;
+    }
+    http_stream_end(&seat->stream);
+    UNTIL((client_len(c), c->ended));
+    check_pattern(c, written);
+    CHECK_INT(seat->gone, 0);
+}
+
+/* A thousand may be told the same: each piece is one chunk, without a run of libmicrohttpd, and no copy
+ * stays. */
+TEST_SEAT(a_long_piece_leaves_at_once_and_whole, GET("/stream/1"))
+{
+    unsigned long runs;
+    char joined[70000];
+    bool done;
+
+    UNTIL(client_got(c, "\r\n\r\n"));
+    runs = waiting.http->run;
+    CHECK(write_pattern(&seat->stream, 0, 60000));
+    CHECK(waiting.http->run == runs && seat->stream.flow->unsent.at == NULL);
+    UNTIL((client_len(c), chunks_join(c, joined, &done) == 60000));
+    CHECK(client_got(c, "\r\n\r\nea60\r\n"));
+    http_stream_end(&seat->stream);
+    UNTIL((client_len(c), c->ended));
+    check_pattern(c, 60000);
+}
+
+/* Writes until it is refused, and the kernel takes nothing more either: how many bytes were taken. */
+static size_t write_all(const struct client *c, struct http_stream *stream)
+{
+    size_t written = 0, before;
+    int small = 65536;
+
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    do {
+        before = written;
+        while (write_pattern(stream, written, 1000)) {
+            written += 1000;
+        }
+        turns_in_ms(10);
+    } while (written > before);
+    return written;
+}
+
+TEST_SEAT(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken, GET("/stream/1"))
+{
+    size_t written = write_all(c, &seat->stream);
+
+    CHECK(written > 2 * HTTP_STREAM_UNSENT_MAX); /* what the kernel has taken does not count */
+    CHECK(waiting.http->open == 1 && seat->stream.flow != NULL);
+    CHECK(!write_pattern(&seat->stream, written, 1000)); /* it stays so */
+    CHECK_INT(seat->gone, 0);
+    http_stream_end(&seat->stream);
+    UNTIL((client_len(c), c->ended));
+    check_pattern(c, written);
+}
+
+TEST_SEAT(exactly_the_limit_may_wait, GET("/stream/1"))
+{
+    static char full[HTTP_STREAM_UNSENT_MAX + 1];
+    const struct http_flow *flow = seat->stream.flow;
+    size_t left, room;
+    bool is_exact = false;
+
+    CHECK(!http_stream_write(&seat->stream, (struct bytes){full, sizeof(full)}));
+    write_all(c, &seat->stream);
+    for (unsigned i = 0; i < 100 && !is_exact; i++) { /* the kernel may take some meanwhile */
+        left = flow->unsent.len - flow->sent;
+        room = left < HTTP_STREAM_UNSENT_MAX ? HTTP_STREAM_UNSENT_MAX - left
+                                             : 0; /* chunks' heads come on top */
+        is_exact = !http_stream_write(&seat->stream, (struct bytes){full, room + 1}) &&
+                   http_stream_write(&seat->stream, (struct bytes){full, room}) &&
+                   !http_stream_write(&seat->stream, (struct bytes){full, 1});
+    }
+    CHECK(is_exact);
+    UNTIL((client_len(c), false) || http_stream_write(&seat->stream, (struct bytes){full, 1}));
+    http_stream_end(&seat->stream);
+}
+
+/* -- clients that go */
+
+static void check_stream_gone(struct seat *seat)
+{
+    UNTIL(seat->gone == 1);
+    CHECK(!http_stream_write(&seat->stream, BYTES("to nobody")));
+    turns_in_ms(10);
+    CHECK_INT(seat->gone, 1);
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    http_stream_end(&seat->stream);
+    check_all_gone();
+}
+
+TEST_SEAT(a_client_that_closes_is_told_of_at_once_and_once, GET("/stream/1"))
+{
+    uint64_t from_ms = waited_ms();
+
+    client_close(c);
+    UNTIL(seat->gone == 1);
+    CHECK(waited_ms() - from_ms < 50);
+    check_stream_gone(seat);
+}
+
+TEST_SEAT(a_client_that_closes_its_side_only_counts_as_gone, GET("/stream/1"))
+{
+    UNTIL(client_got(c, "\r\n\r\n"));
+    shutdown(c->fd, SHUT_WR);
+    check_stream_gone(seat);
+    UNTIL(client_got(c, "to nobody") || c->ended);
+}
+
+TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of, GET("/stream/1"))
+{
+    struct linger reset = {1, 0};
+
+    write_all(c, &seat->stream);
+    turns_in_ms(5);
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(c);
+    check_stream_gone(seat);
+}
+
+TEST_SEAT(whoever_is_told_may_end_at_once, GET("/stream/1"))
+{
+    seat->answers = true;
+    client_close(c);
+    UNTIL(seat->gone == 1);
+}
+
+TEST_SEAT(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning, GET("/later/1"))
+{
+    struct linger reset = {1, 0};
+
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(c);
+    if (waiting.http->options.suspend_always) {
+        UNTIL(waiting.http->hangup.first != NULL);
+    } else {
+        UNTIL(http_server_connections(waiting.http) == 0);
+    }
+    seat_begin(seat, seat->req);
+    CHECK_INT(seat->gone, 0);
+    check_stream_gone(seat);
+}
+
+/* It has begun, and libmicrohttpd closes before it has asked for the answer. */
+TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_told_of, GET("/later/1"))
+{
+    struct linger reset = {1, 0};
+
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(c);
+    seat_begin(seat, seat->req);
+    check_stream_gone(seat);
+}
+
+/* -- the end */
+
+TEST(a_client_that_does_not_read_the_rest_is_not_waited_for)
+{
+    struct client c;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
+    const struct http_conn *conn = seat->stream.flow->kept->conn;
+    uint64_t from_ms;
+
+    /* Else the kernel gives such a client up, too, within what a test waits. */
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){0}, sizeof(int));
+    write_all(&c, &seat->stream);
+    turns_in_ms(SEND_MS * 3 / 2); /* as long as it is open it may be slow */
+    CHECK_INT(seat->gone, 0);
+    from_ms = loop_now_ms();
+    http_stream_end(&seat->stream);
+    UNTIL(http_server_connections(waiting.http) == 0);
+    CHECK(loop_now_ms() - from_ms >= SEND_MS - 10);
+    check_all_gone();
+    client_close(&c);
+}
+
+TEST(many_streams_are_ended_while_the_server_is_drained)
+{
+    struct client *c = calloc(SEATS, sizeof(*c));
+    char text[64];
+
+    for (unsigned i = 0; i < SEATS; i++) {
+        snprintf(text, sizeof(text), "GET /stream/%u HTTP/1.1\r\n" HOST "\r\n", i);
+        waiting_seat(&c[i], text, i);
+        CHECK(http_stream_write(&waiting.seats[i].stream, BYTES("one")));
+    }
+    http_server_drain(waiting.http);
+    turns_in_ms(5);
+    CHECK_INT(http_server_open_requests(waiting.http), SEATS);
+    for (unsigned i = 0; i < SEATS; i++) {
+        CHECK(http_stream_write(&waiting.seats[i].stream, BYTES("bye")));
+        http_stream_end(&waiting.seats[i].stream);
+    }
+    UNTIL(http_server_open_requests(waiting.http) == 0);
+    for (unsigned i = 0; i < SEATS; i++) {
+        char joined[64];
+        bool done;
+
+        UNTIL((client_len(&c[i]), c[i].ended));
+        CHECK(chunks_join(&c[i], joined, &done) == 6 && done && memcmp(joined, "onebye", 6) == 0);
+        client_close(&c[i]);
+    }
+    check_all_gone();
+    free(c);
+}
+
+/* What its client has not read by then is lost. */
+static void a_server_is_freed_with_the_rest_of_a_stream_on_its_way(void)
+{
+    struct client c;
+    struct seat *seat;
+
+    waiting_start(false);
+    seat = waiting_seat(&c, GET("/stream/1"), 1);
+    write_all(&c, &seat->stream);
+    http_stream_end(&seat->stream);
+    turns_in_ms(5);
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    http_server_free(waiting.http);
+    loop_free(waiting.loop);
+    client_close(&c);
+}
+
+static void all_of_it(const char *how, bool suspend_always)
+{
+    waiting_start(suspend_always);
+    check_all_as(how);
+    waiting_stop();
+}
+
+int main(void)
+{
+    all_of_it("when_polled", false);
+    all_of_it("when_suspended", true);
+    RUN(a_server_is_freed_with_the_rest_of_a_stream_on_its_way);
+    return check_done();
+}

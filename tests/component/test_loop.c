@@ -1,0 +1,768 @@
+/* test_loop.c - timers, descriptors, hooks, jobs and signals of the event loop. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/loop/loop.h"
+#include "tests/unit/check.h"
+
+#define TEST_LOOP(sentence) TEST_IN(sentence, struct loop *, loop, loop_new(), loop_free(loop))
+
+enum { LONG_MS = 5000 };
+
+/* Turns until *what is at least count, or for LONG_MS. */
+static bool turn_until(struct loop *loop, const int *what, int count)
+{
+    uint64_t end = loop_now_ms() + LONG_MS;
+
+    while (*what < count && loop_now_ms() < end) {
+        loop_turn(loop, 10);
+    }
+    return *what >= count;
+}
+
+/* A few turns in which nothing that is ready could be missed. */
+static void turn_some(struct loop *loop)
+{
+    for (int i = 0; i < 5; i++) {
+        loop_turn(loop, 0);
+    }
+}
+
+/* -- timers */
+
+struct counted_timer {
+    struct loop_timer timer;
+    int fired;
+    uint64_t last_us;
+    struct watched_job *job;
+};
+
+static void timer_count(struct loop_timer *timer)
+{
+    struct counted_timer *counted = container_of(timer, struct counted_timer, timer);
+
+    counted->fired++;
+    counted->last_us = loop_now_us();
+}
+
+static void timer_stop_itself(struct loop_timer *timer)
+{
+    timer_count(timer);
+    loop_timer_disarm(timer);
+}
+
+static void timer_rearm_itself(struct loop_timer *timer)
+{
+    timer_count(timer);
+    if (container_of(timer, struct counted_timer, timer)->fired < 3) {
+        loop_timer_arm(timer, 1, 0);
+    }
+}
+
+static void timer_end_itself(struct loop_timer *timer)
+{
+    timer_count(timer);
+    loop_timer_done(timer);
+}
+
+TEST_LOOP(timer_fires_once_and_never_early)
+{
+    struct counted_timer once = {0};
+    uint64_t armed_us = loop_now_us();
+
+    loop_timer_init(loop, &once.timer, timer_count);
+    loop_timer_arm(&once.timer, 20, 0);
+    CHECK(turn_until(loop, &once.fired, 1));
+    /* libuv counts whole milliseconds from the cut-off time of arming. */
+    CHECK(once.last_us + 1000 >= armed_us + 20000);
+    turn_some(loop);
+    loop_turn(loop, 30);
+    CHECK_INT(once.fired, 1);
+    loop_timer_done(&once.timer);
+}
+
+TEST_LOOP(timer_repeats_until_it_is_disarmed)
+{
+    struct counted_timer tick = {0};
+    int before;
+
+    loop_timer_init(loop, &tick.timer, timer_count);
+    loop_timer_arm(&tick.timer, 0, 2);
+    CHECK(turn_until(loop, &tick.fired, 4));
+    loop_timer_disarm(&tick.timer);
+    before = tick.fired;
+    loop_turn(loop, 10);
+    turn_some(loop);
+    CHECK_INT(tick.fired, before);
+    loop_timer_done(&tick.timer);
+}
+
+TEST_LOOP(arming_an_armed_timer_sets_it_anew)
+{
+    struct counted_timer late = {0}, mark = {0};
+
+    loop_timer_init(loop, &late.timer, timer_count);
+    loop_timer_init(loop, &mark.timer, timer_count);
+    loop_timer_arm(&late.timer, 1, 1);
+    loop_timer_arm(&late.timer, LONG_MS * 10, 0);
+    loop_timer_arm(&mark.timer, 10, 0);
+    CHECK(turn_until(loop, &mark.fired, 1));
+    CHECK_INT(late.fired, 0);
+    loop_timer_done(&late.timer);
+    loop_timer_done(&mark.timer);
+}
+
+TEST_LOOP(disarming_a_timer_that_is_not_armed_does_nothing)
+{
+    struct counted_timer idle = {0};
+
+    loop_timer_init(loop, &idle.timer, timer_count);
+    loop_timer_disarm(&idle.timer);
+    turn_some(loop);
+    CHECK_INT(idle.fired, 0);
+    loop_timer_done(&idle.timer);
+}
+
+TEST_LOOP(timer_may_disarm_rearm_and_end_itself_while_it_fires)
+{
+    struct counted_timer stops = {0}, again = {0}, ends = {0};
+
+    loop_timer_init(loop, &stops.timer, timer_stop_itself);
+    loop_timer_init(loop, &again.timer, timer_rearm_itself);
+    loop_timer_init(loop, &ends.timer, timer_end_itself);
+    loop_timer_arm(&stops.timer, 0, 1);
+    loop_timer_arm(&ends.timer, 0, 1);
+    loop_timer_arm(&again.timer, 0, 0);
+    CHECK(turn_until(loop, &again.fired, 3));
+    loop_turn(loop, 5);
+    CHECK_INT(stops.fired, 1);
+    CHECK_INT(ends.fired, 1);
+    CHECK_INT(again.fired, 3);
+    loop_timer_done(&stops.timer);
+    loop_timer_done(&again.timer);
+}
+
+TEST_LOOP(no_callback_comes_after_a_timer_is_done)
+{
+    struct counted_timer gone = {0}, mark = {0};
+
+    loop_timer_init(loop, &gone.timer, timer_count);
+    loop_timer_init(loop, &mark.timer, timer_count);
+    loop_timer_arm(&gone.timer, 1, 1);
+    loop_timer_arm(&mark.timer, 10, 0);
+    loop_timer_done(&gone.timer);
+    memset(&gone.timer, 0xff, sizeof(gone.timer)); /* freed, and used for something else */
+    CHECK(turn_until(loop, &mark.fired, 1));
+    CHECK_INT(gone.fired, 0);
+    loop_timer_done(&mark.timer);
+}
+
+/* -- descriptors */
+
+struct counted_watch {
+    struct loop_watch watch;
+    int called, events;
+};
+
+static void watch_count(struct loop_watch *watch, int events)
+{
+    struct counted_watch *counted = container_of(watch, struct counted_watch, watch);
+
+    counted->called++;
+    counted->events |= events;
+}
+
+static void watch_end_itself(struct loop_watch *watch, int events)
+{
+    watch_count(watch, events);
+    loop_watch_done(watch);
+}
+
+static void pair_open(int fds[2])
+{
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+}
+
+static void pair_close(const int fds[2])
+{
+    close(fds[0]);
+    close(fds[1]);
+}
+
+TEST_LOOP(readable_descriptor_is_told_until_it_is_read)
+{
+    struct counted_watch reader = {0};
+    char byte;
+    int fds[2];
+
+    pair_open(fds);
+    loop_watch_init(loop, &reader.watch, fds[0], watch_count, LOOP_READ);
+    turn_some(loop);
+    CHECK_INT(reader.called, 0);
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    CHECK(turn_until(loop, &reader.called, 3)); /* level-triggered */
+    CHECK_INT(reader.events, LOOP_READ);
+    CHECK_INT(read(fds[0], &byte, 1), 1);
+    reader.called = 0;
+    turn_some(loop);
+    CHECK_INT(reader.called, 0);
+    loop_watch_done(&reader.watch);
+    pair_close(fds);
+}
+
+TEST_LOOP(only_what_was_asked_for_is_told)
+{
+    struct counted_watch both = {0};
+    int fds[2];
+
+    pair_open(fds);
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    loop_watch_init(loop, &both.watch, fds[0], watch_count, LOOP_WRITE);
+    CHECK(turn_until(loop, &both.called, 1));
+    CHECK_INT(both.events, LOOP_WRITE);
+    both.called = both.events = 0;
+    loop_watch_set(&both.watch, LOOP_READ);
+    CHECK(turn_until(loop, &both.called, 1));
+    CHECK_INT(both.events, LOOP_READ);
+    both.called = 0;
+    loop_watch_set(&both.watch, 0);
+    turn_some(loop);
+    CHECK_INT(both.called, 0);
+    loop_watch_set(&both.watch, LOOP_READ | LOOP_WRITE);
+    CHECK(turn_until(loop, &both.called, 1));
+    CHECK_INT(both.events, LOOP_READ | LOOP_WRITE);
+    loop_watch_done(&both.watch);
+    pair_close(fds);
+}
+
+TEST_LOOP(watch_that_begins_with_no_events_is_silent_until_it_is_set)
+{
+    struct counted_watch watch = {0};
+    int fds[2];
+
+    pair_open(fds);
+    loop_watch_init(loop, &watch.watch, fds[0], watch_count, 0);
+    turn_some(loop);
+    CHECK_INT(watch.called, 0);
+    loop_watch_set(&watch.watch, LOOP_WRITE);
+    CHECK(turn_until(loop, &watch.called, 1));
+    loop_watch_done(&watch.watch);
+    pair_close(fds);
+}
+
+TEST_LOOP(peer_that_leaves_is_told_as_hangup_though_nothing_is_read)
+{
+    struct counted_watch watch = {0};
+    int fds[2];
+
+    pair_open(fds);
+    loop_watch_init(loop, &watch.watch, fds[0], watch_count, LOOP_HANGUP);
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    turn_some(loop);
+    CHECK_INT(watch.called, 0);
+    CHECK_INT(shutdown(fds[1], SHUT_WR), 0);
+    CHECK(turn_until(loop, &watch.called, 1));
+    CHECK(watch.events & LOOP_HANGUP);
+    loop_watch_done(&watch.watch);
+    pair_close(fds);
+}
+
+TEST_LOOP(error_on_a_descriptor_is_told_as_what_was_asked_for)
+{
+    struct counted_watch writer = {0};
+    int fds[2];
+
+    CHECK_INT(pipe(fds), 0);
+    loop_watch_init(loop, &writer.watch, fds[1], watch_count, LOOP_WRITE);
+    close(fds[0]); /* the writing end is then in error, for good (poll(2), POLLERR) */
+    CHECK(turn_until(loop, &writer.called, 1));
+    CHECK(writer.events & LOOP_WRITE);
+    loop_watch_done(&writer.watch);
+    close(fds[1]);
+}
+
+TEST_LOOP(watch_may_end_itself_and_the_descriptor_stays_open)
+{
+    struct counted_watch watch = {0};
+    int fds[2];
+
+    pair_open(fds);
+    loop_watch_init(loop, &watch.watch, fds[0], watch_end_itself, LOOP_WRITE);
+    CHECK(turn_until(loop, &watch.called, 1));
+    turn_some(loop);
+    CHECK_INT(watch.called, 1);
+    CHECK_INT(write(fds[0], "x", 1), 1);
+    pair_close(fds);
+}
+
+/* -- hooks */
+
+struct ordered_hook {
+    struct loop_hook hook;
+    struct loop *loop;
+    char letter, *log;
+    int again;
+};
+
+static void hook_log(struct loop_hook *hook)
+{
+    struct ordered_hook *ordered = container_of(hook, struct ordered_hook, hook);
+    size_t len = strlen(ordered->log);
+
+    if (len < 15) {
+        ordered->log[len] = ordered->letter;
+    }
+    if (ordered->again > 0) {
+        ordered->again--;
+        loop_again(ordered->loop);
+    }
+}
+
+static void hook_log_once(struct loop_hook *hook)
+{
+    struct ordered_hook *ordered = container_of(hook, struct ordered_hook, hook);
+
+    hook_log(hook);
+    loop_hook_remove(ordered->loop, hook);
+}
+
+TEST_LOOP(hooks_run_once_a_turn_in_the_order_of_their_registration)
+{
+    char log[16] = "";
+    struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop},
+                        b = {.letter = 'b', .log = log, .loop = loop};
+
+    loop_hook_add(loop, &a.hook, hook_log);
+    loop_hook_add(loop, &b.hook, hook_log);
+    loop_turn(loop, 0);
+    loop_turn(loop, 0);
+    CHECK_TEXT(bytes_of(log), BYTES("abab"));
+    loop_hook_remove(loop, &a.hook);
+    loop_turn(loop, 0);
+    CHECK_TEXT(bytes_of(log), BYTES("ababb"));
+    loop_hook_remove(loop, &a.hook); /* is not there: nothing */
+    loop_hook_remove(loop, &b.hook);
+    loop_turn(loop, 0);
+    CHECK_TEXT(bytes_of(log), BYTES("ababb"));
+}
+
+TEST_LOOP(hook_that_asks_for_it_makes_all_of_them_run_once_more)
+{
+    char log[16] = "";
+    struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop};
+    struct ordered_hook b = {.letter = 'b', .log = log, .loop = loop, .again = 2};
+
+    loop_hook_add(loop, &a.hook, hook_log);
+    loop_hook_add(loop, &b.hook, hook_log);
+    loop_turn(loop, 0);
+    CHECK_TEXT(bytes_of(log), BYTES("ababab"));
+    loop_hook_remove(loop, &a.hook);
+    loop_hook_remove(loop, &b.hook);
+}
+
+TEST_LOOP(hook_may_remove_itself_while_it_runs)
+{
+    char log[16] = "";
+    struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop},
+                        b = {.letter = 'b', .log = log, .loop = loop};
+
+    loop_hook_add(loop, &a.hook, hook_log_once);
+    loop_hook_add(loop, &b.hook, hook_log);
+    loop_turn(loop, 0);
+    loop_turn(loop, 0);
+    CHECK_TEXT(bytes_of(log), BYTES("abb"));
+    loop_hook_remove(loop, &b.hook);
+}
+
+/* -- waiting and stopping */
+
+struct capping_hook {
+    struct loop_hook hook;
+    struct loop *loop;
+    struct counted_timer *far;
+    int turns;
+};
+
+struct capped_by_timer {
+    struct loop_timer timer;
+    struct loop *loop;
+};
+
+static void hook_cap(struct loop_hook *hook)
+{
+    struct capping_hook *capping = container_of(hook, struct capping_hook, hook);
+
+    capping->turns++;
+    loop_wait_at_most(capping->loop, 0);
+    if (capping->turns == 50) {
+        loop_stop(capping->loop);
+    }
+}
+
+TEST_LOOP(wait_is_as_short_as_a_hook_asks_although_a_timer_is_far_off)
+{
+    struct counted_timer far = {0};
+    struct capping_hook capping = {.loop = loop, .far = &far};
+    uint64_t began_ms = loop_now_ms();
+
+    loop_timer_init(loop, &far.timer, timer_count);
+    loop_timer_arm(&far.timer, LONG_MS, 0);
+    loop_hook_add(loop, &capping.hook, hook_cap);
+    loop_run(loop);
+    CHECK(capping.turns >= 50);
+    CHECK(loop_now_ms() - began_ms < LONG_MS);
+    CHECK_INT(far.fired, 0);
+    loop_hook_remove(loop, &capping.hook);
+    loop_timer_done(&far.timer);
+}
+
+static void hook_cap_long(struct loop_hook *hook)
+{
+    loop_wait_at_most(container_of(hook, struct capping_hook, hook)->loop, LONG_MS);
+}
+
+TEST_LOOP(shortest_of_several_asks_is_what_counts)
+{
+    struct capping_hook brief = {.loop = loop}, lengthy = {.loop = loop};
+    uint64_t began_ms = loop_now_ms();
+
+    loop_hook_add(loop, &brief.hook, hook_cap);
+    loop_hook_add(loop, &lengthy.hook, hook_cap_long);
+    loop_turn(loop, LONG_MS);
+    CHECK(loop_now_ms() - began_ms < LONG_MS / 2);
+    loop_hook_remove(loop, &brief.hook);
+    loop_hook_remove(loop, &lengthy.hook);
+}
+
+static void timer_cap(struct loop_timer *timer)
+{
+    struct capped_by_timer *capped = container_of(timer, struct capped_by_timer, timer);
+
+    loop_wait_at_most(capped->loop, 0);
+}
+
+TEST_LOOP(what_a_timer_asks_of_the_next_wait_is_kept)
+{
+    struct capped_by_timer capped = {.loop = loop};
+    uint64_t began_ms = loop_now_ms();
+
+    loop_timer_init(loop, &capped.timer, timer_cap);
+    loop_timer_arm(&capped.timer, 5, 0);
+    loop_turn(loop, LONG_MS); /* ends when the timer fires */
+    loop_turn(loop, LONG_MS);
+    CHECK(loop_now_ms() - began_ms < LONG_MS / 2);
+    loop_timer_done(&capped.timer);
+}
+
+TEST_LOOP(turn_that_may_not_wait_does_not_wait)
+{
+    for (int i = 0; i < 1000; i++) {
+        loop_turn(loop, 0);
+        loop_turn(loop, 1); /* however the clock ticks between being asked and waiting */
+    }
+}
+
+TEST_LOOP(turn_waits_no_longer_than_it_is_told)
+{
+    uint64_t began_us = loop_now_us(), took_us;
+
+    loop_turn(loop, 20);
+    took_us = loop_now_us() - began_us;
+    CHECK(took_us >= 19000);
+    CHECK(took_us < LONG_MS * 1000u);
+}
+
+static void *thread_stop(void *loop)
+{
+    loop_stop(loop);
+    return NULL;
+}
+
+static void hook_start_thread(struct loop_hook *hook)
+{
+    struct capping_hook *capping = container_of(hook, struct capping_hook, hook);
+    pthread_t thread;
+
+    if (capping->turns++ == 0) {
+        CHECK_INT(pthread_create(&thread, NULL, thread_stop, capping->loop), 0);
+        CHECK_INT(pthread_detach(thread), 0);
+    }
+}
+
+TEST_LOOP(another_thread_stops_a_loop_that_waits_and_it_can_run_again)
+{
+    for (int i = 0; i < 20; i++) {
+        struct capping_hook starts = {.loop = loop};
+
+        loop_hook_add(loop, &starts.hook, hook_start_thread);
+        loop_run(loop); /* would wait for ever */
+        CHECK(starts.turns >= 1);
+        loop_hook_remove(loop, &starts.hook);
+    }
+}
+
+/* -- jobs */
+
+enum { JOBS = 200, RUNS = 3 };
+
+struct watched_job {
+    struct loop_job job;
+    struct loop *loop;
+    pthread_t worker, teller;
+    int fds[2]; /* the test's end and the work's */
+    int worked, done, *all_done;
+};
+
+static void job_work(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    watched->worker = pthread_self();
+    watched->worked++;
+}
+
+/* Says that it works, goes on until it is told to end, and closes its end last. */
+static void job_work_long(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+    char byte = 0;
+
+    job_work(job);
+    if (write(watched->fds[1], "w", 1) != 1 || read(watched->fds[1], &byte, 1) != 1) {
+        watched->worked = -1;
+    }
+    close(watched->fds[1]);
+}
+
+static void job_done(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    watched->teller = pthread_self();
+    watched->done++;
+}
+
+static void job_done_again(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    CHECK_INT(watched->worked, watched->done + 1);
+    job_done(job);
+    if (watched->done < RUNS) {
+        loop_job_run(watched->loop, job);
+    }
+}
+
+static void job_done_free(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    CHECK_INT(watched->worked, 1);
+    ++*watched->all_done;
+    free(watched);
+}
+
+/* Returns when it works. */
+static void long_job_run(struct loop *loop, struct watched_job *watched)
+{
+    char byte = 0;
+
+    *watched = (struct watched_job){.job = {.work = job_work_long, .done = job_done}, .loop = loop};
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watched->fds), 0);
+    loop_job_run(loop, &watched->job);
+    CHECK(read(watched->fds[0], &byte, 1) == 1 && byte == 'w');
+}
+
+/* Returns when its work is over. */
+static void long_job_end(struct watched_job *watched)
+{
+    char byte;
+
+    CHECK_INT(write(watched->fds[0], "e", 1), 1);
+    CHECK_INT(read(watched->fds[0], &byte, 1), 0);
+    close(watched->fds[0]);
+}
+
+TEST(loop_is_not_freed_under_a_job)
+{
+    int status = 0;
+    pid_t pid = fork(); /* before this process has a second thread */
+
+    if (pid == 0) {
+        struct loop *loop = loop_new();
+        struct watched_job job;
+
+        alarm(10);
+        fclose(stderr);
+        long_job_run(loop, &job);
+        loop_free(loop);
+        _exit(0);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+TEST_LOOP(job_works_on_another_thread_and_is_done_once_and_later_on_the_loops_own)
+{
+    struct watched_job job;
+
+    long_job_run(loop, &job);
+    turn_some(loop);
+    CHECK_INT(job.done, 0); /* the loop turns, and the job still works */
+    long_job_end(&job);
+    CHECK_INT(job.done, 0); /* it is over, and the loop has not turned */
+    CHECK(turn_until(loop, &job.done, 1));
+    CHECK_INT(job.worked, 1);
+    CHECK(!pthread_equal(job.worker, pthread_self()));
+    CHECK(pthread_equal(job.teller, pthread_self()));
+    turn_some(loop);
+    CHECK_INT(job.done, 1);
+}
+
+TEST_LOOP(jobs_all_end_once_and_may_run_again_or_be_freed_when_they_are_done)
+{
+    struct watched_job again[JOBS] = {{.loop = NULL}};
+    int freed = 0;
+
+    for (int i = 0; i < JOBS; i++) {
+        struct watched_job *once = calloc(1, sizeof(*once));
+
+        *once = (struct watched_job){.job = {.work = job_work, .done = job_done_free}, .all_done = &freed};
+        again[i] = (struct watched_job){.job = {.work = job_work, .done = job_done_again}, .loop = loop};
+        loop_job_run(loop, &once->job);
+        loop_job_run(loop, &again[i].job);
+    }
+    loop_jobs_wait(loop);
+    CHECK_INT(freed, JOBS);
+    for (int i = 0; i < JOBS; i++) {
+        CHECK_INT(again[i].worked, RUNS);
+        CHECK_INT(again[i].done, RUNS);
+    }
+}
+
+TEST_LOOP(job_of_a_loop_that_was_stopped_is_done_in_its_next_turns)
+{
+    struct watched_job job;
+
+    long_job_run(loop, &job);
+    loop_stop(loop);
+    loop_run(loop);
+    CHECK_INT(job.done, 0);
+    long_job_end(&job);
+    CHECK(turn_until(loop, &job.done, 1));
+}
+
+static void timer_end_job(struct loop_timer *timer)
+{
+    struct counted_timer *counted = container_of(timer, struct counted_timer, timer);
+
+    timer_count(timer);
+    long_job_end(counted->job);
+}
+
+TEST_LOOP(waiting_for_jobs_lasts_until_they_are_done_and_turns_the_loop)
+{
+    struct watched_job job;
+    struct counted_timer timer = {.job = &job};
+
+    loop_jobs_wait(loop); /* none: at once */
+    long_job_run(loop, &job);
+    loop_timer_init(loop, &timer.timer, timer_end_job);
+    loop_timer_arm(&timer.timer, 10, 0);
+    loop_jobs_wait(loop);
+    CHECK_INT(timer.fired, 1);
+    CHECK_INT(job.done, 1);
+    loop_timer_done(&timer.timer);
+}
+
+/* -- signals, clock */
+
+struct counted_signal {
+    struct loop_signal signal;
+    int caught;
+};
+
+static void signal_count(struct loop_signal *signal)
+{
+    container_of(signal, struct counted_signal, signal)->caught++;
+}
+
+TEST_LOOP(signal_is_caught_on_the_loop)
+{
+    struct counted_signal hangup = {0}, user = {0};
+
+    loop_signal_init(loop, &hangup.signal, SIGHUP, signal_count);
+    loop_signal_init(loop, &user.signal, SIGUSR1, signal_count);
+    CHECK_INT(kill(getpid(), SIGHUP), 0);
+    CHECK_INT(hangup.caught, 0); /* later, from the loop, not from the handler */
+    CHECK(turn_until(loop, &hangup.caught, 1));
+    CHECK_INT(user.caught, 0);
+    CHECK_INT(kill(getpid(), SIGUSR1), 0);
+    CHECK(turn_until(loop, &user.caught, 1));
+    CHECK_INT(hangup.caught, 1);
+    loop_signal_done(&hangup.signal);
+    loop_signal_done(&user.signal);
+}
+
+TEST(clock_is_monotonic_and_its_two_units_agree)
+{
+    uint64_t before_us = loop_now_us(), ms = loop_now_ms(), after_us = loop_now_us();
+
+    CHECK(before_us <= after_us);
+    CHECK(before_us / 1000 <= ms && ms <= after_us / 1000);
+}
+
+TEST(two_loops_know_nothing_of_each_other)
+{
+    struct loop *one = loop_new(), *other = loop_new();
+    struct counted_timer timer = {0};
+
+    loop_timer_init(one, &timer.timer, timer_count);
+    loop_timer_arm(&timer.timer, 0, 0);
+    turn_some(other);
+    CHECK_INT(timer.fired, 0);
+    CHECK(turn_until(one, &timer.fired, 1));
+    loop_timer_done(&timer.timer);
+    loop_free(one);
+    loop_free(other);
+}
+
+int main(void)
+{
+    alarm(20); /* a loop that waits for ever must not */
+    RUN(loop_is_not_freed_under_a_job);
+    RUN(timer_fires_once_and_never_early);
+    RUN(timer_repeats_until_it_is_disarmed);
+    RUN(arming_an_armed_timer_sets_it_anew);
+    RUN(disarming_a_timer_that_is_not_armed_does_nothing);
+    RUN(timer_may_disarm_rearm_and_end_itself_while_it_fires);
+    RUN(no_callback_comes_after_a_timer_is_done);
+    RUN(readable_descriptor_is_told_until_it_is_read);
+    RUN(only_what_was_asked_for_is_told);
+    RUN(watch_that_begins_with_no_events_is_silent_until_it_is_set);
+    RUN(peer_that_leaves_is_told_as_hangup_though_nothing_is_read);
+    RUN(error_on_a_descriptor_is_told_as_what_was_asked_for);
+    RUN(watch_may_end_itself_and_the_descriptor_stays_open);
+    RUN(hooks_run_once_a_turn_in_the_order_of_their_registration);
+    RUN(hook_that_asks_for_it_makes_all_of_them_run_once_more);
+    RUN(hook_may_remove_itself_while_it_runs);
+    RUN(wait_is_as_short_as_a_hook_asks_although_a_timer_is_far_off);
+    RUN(shortest_of_several_asks_is_what_counts);
+    RUN(what_a_timer_asks_of_the_next_wait_is_kept);
+    RUN(turn_that_may_not_wait_does_not_wait);
+    RUN(turn_waits_no_longer_than_it_is_told);
+    RUN(another_thread_stops_a_loop_that_waits_and_it_can_run_again);
+    RUN(job_works_on_another_thread_and_is_done_once_and_later_on_the_loops_own);
+    RUN(jobs_all_end_once_and_may_run_again_or_be_freed_when_they_are_done);
+    RUN(job_of_a_loop_that_was_stopped_is_done_in_its_next_turns);
+    RUN(waiting_for_jobs_lasts_until_they_are_done_and_turns_the_loop);
+    RUN(signal_is_caught_on_the_loop);
+    RUN(clock_is_monotonic_and_its_two_units_agree);
+    RUN(two_loops_know_nothing_of_each_other);
+    return check_done();
+}

@@ -1,0 +1,340 @@
+/* test_store.c - calls to a real Redis: what they bring back, that each ends once and later, and by which
+ * link. */
+#include "tests/component/store_world.h"
+
+enum { MANY = 20000, LARGE = 1024 * 1024, LARGE_CALLS = 100 };
+
+TEST_STORE(a_call_runs_its_script_and_brings_back_its_reply, 2000)
+{
+    struct probe probe = probe_once(world, &script_SET, "k", "v");
+    CHECK_INT(probe.outcome, STORE_DONE);
+    CHECK_TEXT(bytes_of(probe.text), BYTES("set"));
+    CHECK_INT(probe.count, 2);
+    CHECK_TEXT(bytes_of(redis_ask(redis, "GET k")), BYTES("v"));
+    CHECK_INT(probe_once(world, &script_INCR, "n", "").integer, 1);
+    CHECK_INT(probe_once(world, &script_INCR, "n", "").integer, 2);
+    struct store_counts counts = store_counts(world->store);
+    CHECK_INT(counts.calls, 3);
+    CHECK_INT(counts.done, 3);
+    CHECK_INT(counts.not_sent + counts.unknown + counts.in_flight + counts.reconnects + counts.not_found, 0);
+}
+
+static void shapes_list(struct probe *probe, const struct store_reply *reply)
+{
+    const struct store_reply *in = store_reply_list(reply, 3);
+
+    CHECK_INT(probe->count, 13);
+    CHECK(store_reply_is(reply, "word") && !store_reply_is(reply, "wor") && !store_reply_is(reply, ""));
+    CHECK_INT(store_reply_integer(reply, 1), 42);
+    CHECK(store_reply_text(reply, 1).at == NULL);
+    CHECK(store_reply_text(reply, 2).at == NULL && store_reply_integer(reply, 2) == INT64_MIN);
+    CHECK(store_reply_text(reply, 3).at == NULL && store_reply_integer(reply, 3) == INT64_MIN);
+    CHECK(store_reply_list(reply, 0) == NULL && store_reply_list(reply, 13) == NULL);
+    CHECK_INT(store_reply_count(in), 2);
+    CHECK(store_reply_is(in, "in"));
+    CHECK_INT(store_reply_integer(store_reply_list(in, 1), 1), 2);
+    CHECK_INT(store_reply_integer(reply, 4), 17);
+    CHECK_INT(store_reply_integer(reply, 5), INT64_MIN);
+    CHECK_INT(store_reply_integer(reply, 6), -5);
+    CHECK_INT(store_reply_integer(reply, 7), INT64_MIN);
+    CHECK(store_reply_text(reply, 8).at != NULL && store_reply_text(reply, 8).len == 0);
+    CHECK_INT(store_reply_integer(reply, 8), INT64_MIN);
+    CHECK_INT(store_reply_integer(reply, 9), INT64_MAX);
+    CHECK_INT(store_reply_integer(reply, 10), INT64_MIN);
+    CHECK_INT(store_reply_integer(reply, 11), INT64_MIN);
+    CHECK_TEXT(store_reply_text(reply, 12), BYTES("OK"));
+    CHECK(store_reply_text(reply, 13).at == NULL && store_reply_integer(reply, 99) == INT64_MIN);
+}
+
+TEST_STORE(a_reply_is_a_list_of_integers_texts_nils_and_lists, 2000)
+{
+    struct probe probe = {.then = shapes_list};
+
+    probe_start(world, &probe, &script_SHAPES, "list", "");
+    WAIT(world, probe.ends == 1, 2000);
+    CHECK_TEXT(bytes_of(probe_once(world, &script_SHAPES, "status", "").text), BYTES("FINE"));
+    probe = probe_once(world, &script_SHAPES, "nil", "");
+    CHECK(probe.count == 1 && probe.text[0] == '\0' && probe.integer == INT64_MIN);
+    probe = probe_once(world, &script_SHAPES, "one", "");
+    CHECK(probe.count == 1 && probe.integer == 7);
+    CHECK_INT(probe_once(world, &script_SHAPES, "empty", "").count, 0);
+}
+
+static char every_byte[256];
+
+static void binary_came_back(struct probe *probe, const struct store_reply *reply)
+{
+    (void)probe;
+    CHECK_TEXT(store_reply_text(reply, 0), ((struct bytes){every_byte, sizeof(every_byte)}));
+    CHECK_TEXT(store_reply_text(reply, 1), BYTES(""));
+    CHECK_TEXT(store_reply_text(reply, 2), BYTES("\r\n$5\r\n"));
+}
+
+TEST_STORE(every_byte_travels_unchanged, 2000)
+{
+    struct probe probe = {.then = binary_came_back};
+
+    for (unsigned i = 0; i < sizeof(every_byte); i++) {
+        every_byte[i] = (char)i;
+    }
+    probe.argv[0] = BYTES("key");
+    probe.argv[1] = (struct bytes){every_byte, sizeof(every_byte)};
+    probe.argv[2] = (struct bytes){NULL, 0};
+    probe.argv[3] = BYTES("\r\n$5\r\n");
+    probe_run(world, &probe, &script_ECHO, 1, 4);
+    WAIT(world, probe.ends == 1, 2000);
+    CHECK_INT(probe.count, 3);
+}
+
+TEST_STORE(as_many_arguments_as_are_allowed_arrive_with_and_without_keys, 2000)
+{
+    struct bytes argv[STORE_ARGS_MAX];
+    static const unsigned keys[] = {0, 1, 9, 10, STORE_ARGS_MAX};
+
+    for (unsigned i = 0; i < STORE_ARGS_MAX; i++) {
+        argv[i] = BYTES("x");
+    }
+    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct probe probe = {.world = world, .call.done = probe_done};
+
+        world->open++;
+        store_run(world->store, &probe.call, &script_ECHO, keys[i], STORE_ARGS_MAX, argv);
+        WAIT(world, probe.ends == 1, 2000);
+        CHECK_INT(probe.count, STORE_ARGS_MAX - keys[i]);
+    }
+}
+
+TEST(twenty_thousand_calls_in_flight_all_end_once_and_in_order)
+{
+    struct redis redis;
+    struct world world;
+    struct probe *probes = calloc(MANY, sizeof(*probes));
+    unsigned good = 0;
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, 30000);
+    for (unsigned i = 0; i < MANY; i++) {
+        probe_start(&world, &probes[i], &script_INCR, "n", "");
+    }
+    CHECK_INT(store_counts(world.store).in_flight, MANY);
+    WAIT(&world, world.open == 0, 30000);
+    for (unsigned i = 0; i < MANY; i++) {
+        good += probes[i].ends == 1 && probes[i].outcome == STORE_DONE && probes[i].integer == (int64_t)i + 1;
+    }
+    CHECK_INT(good, MANY);
+    CHECK_INT(store_counts(world.store).done, MANY);
+    world_close(&world);
+    redis_stop(&redis);
+    free(probes);
+}
+
+TEST_STORE(a_hundred_large_values_of_one_turn_arrive_whole, 30000)
+{
+    static struct probe probes[LARGE_CALLS];
+    char *large = malloc(LARGE);
+    unsigned good = 0;
+
+    memset(large, 'x', LARGE);
+    large[LARGE - 1] = 'z';
+    kill(redis->pid, SIGSTOP);
+    for (unsigned i = 0; i < LARGE_CALLS; i++) {
+        probes[i] = (struct probe){.argv = {BYTES("k"), {large, LARGE}}};
+        probe_run(world, &probes[i], &script_LENGTH, 1, 2);
+    }
+    CHECK(wire_waiting(&world->store->link.wire) > 0); /* more than the kernel takes at once */
+    kill(redis->pid, SIGCONT);
+    WAIT(world, world->open == 0, 30000);
+    for (unsigned i = 0; i < LARGE_CALLS; i++) {
+        good += probes[i].ends == 1 && probes[i].outcome == STORE_DONE && probes[i].integer == LARGE;
+    }
+    CHECK_INT(good, LARGE_CALLS);
+    CHECK_INT(world->store->link.wire.size, 0); /* and their memory is given back */
+    free(large);
+}
+
+enum { CHAIN = 100 };
+
+/* argv[3].len counts the links of the chain. */
+static void chain_next(struct probe *probe, const struct store_reply *reply)
+{
+    (void)reply;
+    if (probe->ends < CHAIN) {
+        probe_run(probe->world, probe, &script_INCR, 1, 2);
+    }
+}
+
+TEST(a_continuation_may_call_again)
+{
+    struct redis redis;
+    struct world world;
+    struct probe probe = {.then = chain_next};
+
+    redis_start(&redis, NULL);
+    world_open_on(&world, &redis, 2000);
+    probe_start(&world, &probe, &script_INCR, "n", "");
+    WAIT(&world, world.open == 0, 5000);
+    CHECK_INT(probe.ends, CHAIN);
+    CHECK_INT(probe.integer, CHAIN);
+    redis_kill(&redis);
+    WAIT(&world, !world_ready(&world), 2000);
+    probe = (struct probe){.then = chain_next};
+    probe_start(&world, &probe, &script_INCR, "n", "");
+    WAIT(&world, world.open == 0, 5000);
+    CHECK_INT(probe.ends, CHAIN);
+    CHECK_INT(probe.outcome, STORE_NOT_SENT);
+    world_close(&world);
+    remove_tree(redis.dir);
+}
+
+TEST_STORE(functions_that_are_gone_are_loaded_and_called_once_more, 2000)
+{
+    struct probe probes[20] = {0};
+
+    redis_does(redis, "FUNCTION FLUSH SYNC");
+    for (unsigned i = 0; i < 20; i++) {
+        char key[8];
+        snprintf(key, sizeof(key), "n%u", i);
+        probe_start(world, &probes[i], &script_INCR, key, "");
+    }
+    WAIT(world, world->open == 0, 2000);
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK(probes[i].ends == 1 && probes[i].outcome == STORE_DONE);
+    }
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS n0 n19")), BYTES(":2"));
+    CHECK_INT(store_counts(world->store).not_found, 20);
+    CHECK(world->store->link.by_name && !world->store->link.is_loading);
+    CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
+    CHECK_INT(store_counts(world->store).not_found, 20);
+    CHECK_INT(store_counts(world->store).reconnects, 0);
+}
+
+/* The later one may find what somebody else has loaded. */
+TEST_STORE(a_call_is_not_sent_again_behind_a_later_one_with_a_key_of_it, 2000)
+{
+    struct probe early = {.argv = {BYTES("a"), BYTES("b"), BYTES("early")}}, other = {0}, late = {0};
+
+    redis_does(redis, "FUNCTION FLUSH SYNC");
+    probe_run(world, &early, &script_SET, 2, 3);
+    probe_start(world, &other, &script_SET, "c", "v");
+    probe_start(world, &late, &script_SET, "b", "late");
+    WAIT(world, world->open == 0, 2000);
+    CHECK_INT(early.outcome, STORE_NOT_SENT);
+    CHECK(other.outcome == STORE_DONE && late.outcome == STORE_DONE);
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS a b c")), BYTES(":2"));
+}
+
+TEST_REDIS(another_text_under_the_librarys_name_is_replaced)
+{
+    struct world world;
+
+    CHECK_TEXT(bytes_of(redis_ask(redis, "FUNCTION LOAD \"#!lua name=pawl_test\\nredis.register_function("
+                                         "'test_SET', function() return 'not ours' end)\"")),
+               BYTES("pawl_test"));
+    for (unsigned i = 0; i < 2; i++) {
+        world_open_on(&world, redis, 2000);
+        CHECK_TEXT(bytes_of(probe_once(&world, &script_SET, "k", "v").text), BYTES("set"));
+        CHECK_INT(store_counts(world.store).not_found, 0);
+        world_close(&world);
+        /* What is there is not loaded again. */
+        redis_does(redis, "ACL SETUSER default -function|load");
+    }
+}
+
+static void run_once_more(struct probe *probe, const struct store_reply *reply)
+{
+    (void)reply;
+    if (probe->ends == 1) {
+        probe_run(probe->world, probe, &script_SET, 1, 2);
+    }
+}
+
+TEST_REDIS(closing_ends_what_left_unknown_and_what_did_not_as_not_sent)
+{
+    struct world world;
+    struct probe left = {0}, kept = {0}, again = {.then = run_once_more};
+
+    world_open_on(&world, redis, 2000);
+    kill(redis->pid, SIGSTOP);
+    probe_start(&world, &left, &script_SET, "left", "v");
+    loop_turn(world.loop, 1);
+    probe_start(&world, &kept, &script_SET, "kept", "v");
+    probe_start(&world, &again, &script_SET, "again", "v");
+    world_close(&world);
+    CHECK(left.ends == 1 && left.outcome == STORE_UNKNOWN);
+    CHECK(kept.ends == 1 && kept.outcome == STORE_NOT_SENT);
+    CHECK(again.ends == 2 && again.outcome == STORE_NOT_SENT);
+    kill(redis->pid, SIGCONT);
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS kept again")), BYTES(":0"));
+}
+
+/* Opens, runs one SET, closes. NULL, or the failing check. */
+static const char *try_url(const char *url, const char *password, char *detail, size_t size)
+{
+    struct world world;
+    const char *why, *check;
+
+    world_open(&world, &(struct store_options){.url = url,
+                                               .password = password,
+                                               .timeout_ms = 1000,
+                                               .allow_unsafe = true,
+                                               .library = &test_library});
+    for (unsigned i = 0; i < 300 && (check = store_not_ready(world.store, &why)) != NULL &&
+                         (strcmp(check, "store-connecting") == 0 || i < 50);
+         i++) {
+        loop_turn(world.loop, 2);
+    }
+    check = store_not_ready(world.store, &why);
+    snprintf(detail, size, "%s", why);
+    if (check == NULL) {
+        CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
+    }
+    world_close(&world);
+    return check;
+}
+
+TEST_REDIS(a_store_is_reached_by_unix_socket_by_address_by_name_and_in_its_database)
+{
+    char url[128], detail[400];
+
+    snprintf(url, sizeof(url), "unix://%s?db=3", redis->socket);
+    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u/4", redis->port);
+    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
+    snprintf(url, sizeof(url), "redis://localhost:%u", redis->port);
+    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
+    CHECK_TEXT(bytes_of(redis_ask(redis, "DBSIZE")), BYTES(":1"));
+    redis_ask(redis, "SELECT 3");
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS k")), BYTES(":1"));
+    redis_ask(redis, "SELECT 4");
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS k")), BYTES(":1"));
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u/4444", redis->port);
+    CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-refused"));
+    CHECK(strstr(detail, "SELECT") != NULL);
+}
+
+TEST(a_password_opens_from_the_url_or_the_options_and_is_never_told)
+{
+    struct redis redis;
+    char url[128], detail[400];
+
+    redis_start(&redis, (const char *const[]){"--requirepass", "se/cr@t", NULL});
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis.port);
+    CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK(try_url(url, "se/cr@t", detail, sizeof(detail)) == NULL);
+    CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK(strstr(detail, "WRONGPASS") != NULL && strstr(detail, "wr0ng") == NULL);
+    snprintf(url, sizeof(url), "redis://:se%%2fcr%%40t@127.0.0.1:%u", redis.port);
+    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
+    CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK(strstr(detail, "se/cr@t") == NULL && strstr(detail, "2fcr") == NULL);
+    redis_ask(&redis, "AUTH se/cr@t");
+    redis_does(&redis, "ACL SETUSER pawl on >other ~* +@all");
+    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis.port);
+    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
+    snprintf(url, sizeof(url), "redis://pawl@127.0.0.1:%u", redis.port);
+    CHECK(try_url(url, "other", detail, sizeof(detail)) == NULL);
+    CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
+    redis_stop(&redis);
+}
+
+CHECK_MAIN

@@ -1,0 +1,615 @@
+/* test_store_ear.c - messages of a real Redis: in order, none from before the confirmation, and an end of
+ * hearing that is told, once. */
+#include "tests/component/store_relay.h"
+#include "tests/unit/drawing.h"
+
+enum { SHORT_MS = 150, TIMEOUT_MS = 1000, MANY = 5000, LOG_MAX = 4000, LARGEST = 16 * 1024, CUT_BYTES = 84 };
+
+/* Every arrow that an ear of these tests has gone: f to t is bit t of element f. */
+static unsigned walked[EAR_STATES];
+
+struct listener {
+    struct store_ear_owner owner;
+    struct loop *loop;
+    struct store_ear *ear;
+    unsigned heard, listens, deaf, inside;
+    uint64_t number_at_listens;
+    size_t longest;
+    bool calling; /* inside a call of the ear's */
+    char log[LOG_MAX + 1];
+    void (*then)(struct listener *listener, struct bytes channel);
+};
+
+static void note(struct listener *listener, struct bytes what, struct bytes channel, struct bytes message)
+{
+    size_t len = strlen(listener->log);
+
+    snprintf(listener->log + len, LOG_MAX - len, "%.*s%.*s%.*s ", (int)what.len, what.at, (int)channel.len,
+             channel.at, (int)(message.len < 40 ? message.len : 40), message.at != NULL ? message.at : "");
+    listener->inside += listener->calling;
+}
+
+static void on_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
+{
+    struct listener *listener = container_of(owner, struct listener, owner);
+
+    listener->heard++;
+    listener->longest = message.len > listener->longest ? message.len : listener->longest;
+    note(listener, BYTES("="), channel, message);
+    if (listener->then != NULL) {
+        listener->then(listener, channel);
+    }
+}
+
+static void on_listens(struct store_ear_owner *owner, struct bytes channel)
+{
+    struct listener *listener = container_of(owner, struct listener, owner);
+
+    listener->listens++;
+    listener->number_at_listens = store_ear_number(listener->ear);
+    note(listener, BYTES("+"), channel, BYTES(""));
+    if (listener->then != NULL) {
+        listener->then(listener, channel);
+    }
+}
+
+static void on_deaf(struct store_ear_owner *owner)
+{
+    struct listener *listener = container_of(owner, struct listener, owner);
+
+    listener->deaf++;
+    note(listener, BYTES("-"), BYTES(""), BYTES(""));
+    if (listener->then != NULL) {
+        listener->then(listener, (struct bytes){NULL, 0});
+    }
+}
+
+static void listener_open_url(struct listener *listener, const char *url, const char *password,
+                              unsigned timeout_ms)
+{
+    *listener = (struct listener){
+        .owner = {on_heard, on_listens, on_deaf}, .loop = loop_new(), .calling = true};
+    listener->ear = store_ear_open(
+        listener->loop, &(struct store_options){.url = url, .password = password, .timeout_ms = timeout_ms},
+        &listener->owner);
+    listener->calling = false;
+}
+
+static void listener_close(struct listener *listener)
+{
+    enum ear_state last = listener->ear->state;
+
+    for (unsigned i = 0; i < EAR_STATES; i++) {
+        walked[i] |= listener->ear->walked[i];
+    }
+    walked[last] |= 1u << EAR_IDLE;
+    listener->calling = true;
+    store_ear_close(listener->ear);
+    loop_free(listener->loop);
+    CHECK_INT(listener->inside, 0);
+}
+
+/* A test with an ear at a Redis of its own. */
+#define TEST_EAR(sentence, timeout_ms)                                                                       \
+    static void sentence##_on(struct redis *redis, struct listener *listener);                               \
+    TEST_REDIS(sentence)                                                                                     \
+    {                                                                                                        \
+        struct listener listener;                                                                            \
+                                                                                                             \
+        listener_open_url(&listener, redis->url, NULL, timeout_ms);                                          \
+        sentence##_on(redis, &listener);                                                                     \
+        listener_close(&listener);                                                                           \
+    }                                                                                                        \
+    static void sentence##_on(struct redis *redis, struct listener *listener)
+
+static void subscribe(struct listener *listener, const char *channel)
+{
+    listener->calling = true;
+    store_ear_subscribe(listener->ear, bytes_of(channel));
+    listener->calling = false;
+}
+
+static void listen_to(struct listener *listener, const char *channel)
+{
+    subscribe(listener, channel);
+    WAIT(listener, listener->listens == 1, 2000);
+}
+
+static void unsubscribe(struct listener *listener, const char *channel)
+{
+    listener->calling = true;
+    store_ear_unsubscribe(listener->ear, bytes_of(channel));
+    listener->calling = false;
+}
+
+static void check_log(struct listener *listener, const char *wanted)
+{
+    CHECK_TEXT(bytes_of(listener->log), bytes_of(wanted));
+    listener->log[0] = '\0';
+}
+
+/* To how many connections. */
+static unsigned publish(struct redis *redis, const char *channel, const char *message)
+{
+    char command[256];
+
+    snprintf(command, sizeof(command), "PUBLISH %s %s", channel, message);
+    return (unsigned)strtoul(redis_ask(redis, command) + 1, NULL, 10);
+}
+
+/* Turns until everything that Redis has said so far is taken: a marker comes last. */
+static void catch_up(struct listener *listener, struct redis *redis, const char *channel)
+{
+    unsigned before = listener->heard;
+
+    CHECK(publish(redis, channel, "marker") > 0);
+    WAIT(listener, strstr(listener->log, "marker") != NULL && listener->heard > before, 2000);
+}
+
+/* -- what is heard */
+
+TEST_EAR(what_is_published_after_the_confirmation_is_heard_in_order, TIMEOUT_MS)
+{
+    char message[16], wanted[32];
+
+    subscribe(listener, "c");
+    CHECK_INT(publish(redis, "c", "early"), 0);
+    WAIT(listener, listener->listens == 1, 2000);
+    CHECK_INT(listener->number_at_listens, 1);
+    for (unsigned i = 0; i < 3000; i++) {
+        snprintf(message, sizeof(message), "%u", i);
+        CHECK_INT(publish(redis, "c", message), 1);
+        if (i % 100 == 99) {
+            WAIT(listener, listener->heard == i + 1, 2000);
+            snprintf(wanted, sizeof(wanted), "=c%u =c%u ", i - 1, i);
+            CHECK(strstr(listener->log, wanted) != NULL);
+            listener->log[0] = '\0';
+        }
+    }
+    publish(redis, "c", "one");
+    publish(redis, "other", "nobody");
+    publish(redis, "c", "two");
+    WAIT(listener, listener->heard == 3002, 2000);
+    check_log(listener, "=cone =ctwo ");
+}
+
+TEST_EAR(a_channel_is_listened_to_until_all_who_subscribed_have_gone, TIMEOUT_MS)
+{
+    subscribe(listener, "twice");
+    subscribe(listener, "twice");
+    subscribe(listener, "m");
+    WAIT(listener, listener->listens == 2, 2000);
+    subscribe(listener, "twice");
+    unsubscribe(listener, "twice");
+    unsubscribe(listener, "twice");
+    listener->log[0] = '\0';
+    publish(redis, "twice", "still");
+    catch_up(listener, redis, "m");
+    check_log(listener, "=twicestill =mmarker ");
+    unsubscribe(listener, "twice");
+    WAIT(listener, publish(redis, "twice", "nobody") == 0, 2000);
+    listener->log[0] = '\0';
+    catch_up(listener, redis, "m");
+    check_log(listener, "=mmarker ");
+    CHECK_INT(listener->listens, 2);
+}
+
+TEST_EAR(a_pattern_tells_the_channel_and_a_channel_of_it_is_told_twice_in_a_row, TIMEOUT_MS)
+{
+    subscribe(listener, "p:*");
+    subscribe(listener, "p:a");
+    WAIT(listener, listener->listens == 2, 2000);
+    CHECK(strstr(listener->log, "+p:* ") != NULL);
+    listener->log[0] = '\0';
+    publish(redis, "p:b", "1");
+    publish(redis, "q:b", "2");
+    publish(redis, "p:a", "3");
+    publish(redis, "p:", "marker");
+    WAIT(listener, listener->heard == 4, 2000);
+    check_log(listener, "=p:b1 =p:a3 =p:a3 =p:marker ");
+    unsubscribe(listener, "p:*");
+    WAIT(listener, publish(redis, "p:b", "nobody") == 0, 2000);
+    listener->log[0] = '\0';
+    catch_up(listener, redis, "p:a");
+    check_log(listener, "=p:amarker ");
+}
+
+TEST_EAR(nothing_is_heard_of_what_was_unsubscribed_from_a_moment_ago, TIMEOUT_MS)
+{
+    subscribe(listener, "c");
+    subscribe(listener, "m");
+    WAIT(listener, listener->listens == 2, 2000);
+    listener->log[0] = '\0';
+    CHECK_INT(publish(redis, "c", "under-way"), 1);
+    unsubscribe(listener, "c");
+    catch_up(listener, redis, "m");
+    check_log(listener, "=mmarker ");
+    /* Here again before the UNSUBSCRIBE is answered: what lies between is not missed in part. */
+    subscribe(listener, "c");
+    WAIT(listener, listener->listens == 3, 2000);
+    listener->log[0] = '\0';
+    CHECK_INT(publish(redis, "c", "before"), 1);
+    unsubscribe(listener, "c");
+    subscribe(listener, "c");
+    WAIT(listener, listener->listens == 4, 2000);
+    CHECK_INT(publish(redis, "c", "after"), 1);
+    WAIT(listener, strstr(listener->log, "after") != NULL, 2000);
+    check_log(listener, "+c =cafter ");
+}
+
+TEST_EAR(only_the_last_of_several_subscriptions_is_taken_for_confirmed, TIMEOUT_MS)
+{
+    WAIT(listener, store_ear_number(listener->ear) == 1, 2000);
+    for (unsigned i = 0; i < 3; i++) {
+        subscribe(listener, "c");
+        unsubscribe(listener, "c");
+    }
+    subscribe(listener, "c");
+    subscribe(listener, "m");
+    unsubscribe(listener, "m");
+    subscribe(listener, "z");
+    WAIT(listener, strstr(listener->log, "+z") != NULL, 2000);
+    check_log(listener, "+c +z ");
+    CHECK_INT(publish(redis, "c", "x"), 1);
+    CHECK_INT(publish(redis, "m", "x"), 0);
+    CHECK(channel_find(&listener->ear->channels, BYTES("m")) == NULL);
+}
+
+static void change_others(struct listener *listener, struct bytes channel)
+{
+    if (channel.at == NULL) {
+        store_ear_subscribe(listener->ear, BYTES("of-the-deaf"));
+    } else if (bytes_are(channel, "first")) {
+        store_ear_unsubscribe(listener->ear, channel);
+        store_ear_subscribe(listener->ear, BYTES("second"));
+    }
+}
+
+TEST_EAR(whoever_is_called_may_subscribe_and_unsubscribe, TIMEOUT_MS)
+{
+    listener->then = change_others;
+    subscribe(listener, "first");
+    WAIT(listener, strstr(listener->log, "+first +second ") != NULL, 2000);
+    redis_kill(redis);
+    WAIT(listener, listener->deaf == 1, 2000);
+    redis_run(redis, NULL);
+    WAIT(listener, listener->listens == 4, 3000);
+    check_log(listener, "+first +second - +of-the-deaf +second ");
+}
+
+TEST_EAR(thousands_of_channels_are_listened_to_and_again_on_a_new_link, 3000)
+{
+    char name[32];
+
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), i % 10 == 0 ? "pawl:e:%u:*" : "pawl:e:%u", i);
+        subscribe(listener, name);
+    }
+    WAIT(listener, listener->listens == MANY, 5000);
+    redis_kill(redis);
+    WAIT(listener, listener->deaf == 1, 2000);
+    for (unsigned i = 0; i < MANY; i += 2) { /* also while there is no link */
+        snprintf(name, sizeof(name), i % 10 == 0 ? "pawl:e:%u:*" : "pawl:e:%u", i);
+        unsubscribe(listener, name);
+    }
+    redis_run(redis, NULL);
+    WAIT(listener, listener->listens == MANY + MANY / 2, 5000);
+    CHECK_INT(listener->number_at_listens, 2);
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "pawl:e:%u", i);
+        CHECK_INT(publish(redis, name, "x"), i % 2);
+    }
+    WAIT(listener, listener->heard == 50, 2000);
+    for (unsigned i = 1; i < MANY; i += 2) {
+        snprintf(name, sizeof(name), "pawl:e:%u", i);
+        unsubscribe(listener, name);
+    }
+    WAIT(listener, publish(redis, name, "x") == 0, 2000);
+    CHECK(listener->ear->channels.tree == NULL);
+    CHECK_INT(listener->deaf, 1);
+}
+
+/* -- the end of hearing */
+
+TEST_EAR(a_killed_redis_makes_it_deaf_once_and_the_next_is_listened_to, TIMEOUT_MS)
+{
+    listen_to(listener, "c");
+    redis_kill(redis);
+    WAIT(listener, listener->deaf == 1, 2000);
+    WAIT(listener, listener->ear->attempts >= 4, 2000); /* none of these was a link that had confirmed */
+    redis_run(redis, NULL);
+    WAIT(listener, listener->listens == 2, 3000);
+    CHECK_INT(store_ear_number(listener->ear), 2);
+    CHECK_INT(listener->number_at_listens, 2);
+    catch_up(listener, redis, "c");
+    check_log(listener, "+c - +c =cmarker ");
+}
+
+TEST_EAR(a_link_that_confirmed_nothing_ends_without_a_word, TIMEOUT_MS)
+{
+    WAIT(listener, store_ear_number(listener->ear) == 1, 2000);
+    redis_kill(redis);
+    WAIT(listener, listener->ear->state == EAR_WAITING, 2000);
+    redis_run(redis, NULL);
+    WAIT(listener, store_ear_number(listener->ear) == 2, 3000);
+    check_log(listener, "");
+}
+
+TEST_EAR(a_stopped_redis_makes_it_deaf_within_the_timeout, SHORT_MS)
+{
+    listen_to(listener, "c");
+    kill(redis->pid, SIGSTOP);
+    uint64_t began_ms = waited_ms();
+    WAIT(listener, listener->deaf == 1, 2000);
+    CHECK(waited_ms() - began_ms <= SHORT_MS + 30);
+    WAIT(listener, listener->ear->state == EAR_GREETING, 2000);
+    WAIT(listener, listener->ear->state == EAR_WAITING, 2000); /* a greeting has its deadline too */
+    kill(redis->pid, SIGCONT);
+    WAIT(listener, listener->listens == 2, 3000);
+    check_log(listener, "+c - +c ");
+}
+
+/* Whether it stands through nine times SHORT_MS, PINGed all the while. */
+static bool stands_in_silence(struct redis *redis, bool subscribed)
+{
+    uint64_t till_ms = loop_now_ms() + 9 * SHORT_MS;
+    struct listener listener;
+    bool stands;
+
+    listener_open_url(&listener, redis->url, NULL, 3 * SHORT_MS);
+    if (subscribed) {
+        subscribe(&listener, "c");
+    }
+    while (loop_now_ms() < till_ms) {
+        loop_turn(listener.loop, 10);
+    }
+    stands = store_ear_number(listener.ear) == 1 && listener.ear->state == EAR_STANDING &&
+             strcmp(listener.log, subscribed ? "+c " : "") == 0;
+    listener_close(&listener);
+    return stands;
+}
+
+/* Redis may itself be held up on a machine that does much else; an ear that ends by itself ends each time. */
+TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_life)
+{
+    for (unsigned subscribed = 0; subscribed < 2; subscribed++) { /* PING is answered in another form */
+        CHECK(stands_in_silence(redis, subscribed) || stands_in_silence(redis, subscribed) ||
+              stands_in_silence(redis, subscribed));
+    }
+}
+
+TEST_EAR(what_came_while_the_process_was_held_up_is_heard, SHORT_MS)
+{
+    listen_to(listener, "c");
+    CHECK_INT(publish(redis, "c", "meanwhile"), 1);
+    uint64_t till_ms = loop_now_ms() + 2 * SHORT_MS;
+    while (loop_now_ms() < till_ms) { /* the loop does not turn */
+    }
+    WAIT(listener, listener->heard == 1, 1000);
+    check_log(listener, "+c =cmeanwhile ");
+    CHECK_INT(listener->ear->state, EAR_STANDING);
+}
+
+TEST_EAR(a_message_that_is_too_large_ends_the_link, TIMEOUT_MS)
+{
+    static const char eval[] = "EVAL 'redis.call(\"PUBLISH\", \"c\", string.rep(\"x\", %u))' 0";
+    char command[128];
+
+    listen_to(listener, "c");
+    snprintf(command, sizeof(command), eval, LARGEST);
+    redis_ask(redis, command);
+    WAIT(listener, listener->heard == 1, 2000);
+    CHECK_INT(listener->longest, LARGEST);
+    snprintf(command, sizeof(command), eval, LARGEST + 1);
+    redis_ask(redis, command);
+    WAIT(listener, listener->deaf == 1, 2000);
+    WAIT(listener, listener->listens == 2, 2000);
+    snprintf(command, sizeof(command), eval, 4u * 1024 * 1024);
+    redis_ask(redis, command);
+    WAIT(listener, listener->listens == 3, 5000);
+    CHECK(listener->deaf == 2 && listener->heard == 1);
+}
+
+TEST_REDIS(a_message_that_will_be_too_large_is_not_waited_for)
+{
+    static const char eval[] = "EVAL 'redis.call(\"PUBLISH\", \"c\", string.rep(\"x\", 16000))' 0";
+    struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};
+    struct relay relay;
+    char url[64];
+
+    relay_open(&relay, listener.loop, redis);
+    snprintf(url, sizeof(url), "unix://%s", relay.path);
+    listener.ear = store_ear_open(
+        listener.loop, &(struct store_options){.url = url, .timeout_ms = TIMEOUT_MS}, &listener.owner);
+    listen_to(&listener, "c");
+    relay.replace = "$16000\r\n";
+    relay.with = "$99999\r\n";
+    redis_ask(redis, eval);
+    redis_ask(redis, eval);
+    WAIT(&listener, listener.deaf == 1, 2000);
+    CHECK_INT(listener.heard, 0);
+    store_ear_close(listener.ear);
+    relay_close(&relay);
+    loop_free(listener.loop);
+}
+
+TEST_REDIS(a_link_cut_anywhere_is_made_anew_and_hears)
+{
+    struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};
+    struct relay relay;
+    char url[64];
+
+    relay_open(&relay, listener.loop, redis);
+    snprintf(url, sizeof(url), "unix://%s", relay.path);
+    for (int way = RELAY_UP; way <= RELAY_DOWN; way++) {
+        for (int64_t after = 0; after < CUT_BYTES; after += 3) {
+            unsigned cuts = relay.cuts;
+
+            relay_hang_up(&relay);
+            relay.cut_after[way] = after;
+            listener.log[0] = '\0';
+            listener.listens = listener.deaf = listener.heard = 0;
+            listener.ear = store_ear_open(
+                listener.loop, &(struct store_options){.url = url, .timeout_ms = SHORT_MS}, &listener.owner);
+            subscribe(&listener, "c");
+            subscribe(&listener, "d*");
+            while (relay.cuts == cuts) { /* signs of life come and go until it is */
+                loop_turn(listener.loop, 20);
+            }
+            WAIT(&listener, listener.listens >= 2 && listener.ear->state == EAR_STANDING, 3000);
+            listener.heard = 0;
+            WAIT(&listener, listener.heard > 0 || publish(redis, "c", "marker") == 0, 1000);
+            CHECK(listener.deaf <= 1);
+            store_ear_close(listener.ear);
+        }
+    }
+    relay_close(&relay);
+    loop_free(listener.loop);
+    CHECK_INT(listener.inside, 0);
+}
+
+static void check_ended_by(const char *replace, const char *with)
+{
+    struct redis redis;
+    struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};
+    struct relay relay;
+    char url[64];
+
+    redis_start(&redis, NULL);
+    relay_open(&relay, listener.loop, &redis);
+    snprintf(url, sizeof(url), "unix://%s", relay.path);
+    listener.ear = store_ear_open(
+        listener.loop, &(struct store_options){.url = url, .timeout_ms = TIMEOUT_MS}, &listener.owner);
+    listen_to(&listener, "channel");
+    relay.replace = replace;
+    relay.with = with;
+    CHECK_INT(publish(&redis, "channel", "hello"), 1);
+    WAIT(&listener, listener.deaf == 1, 2000);
+    relay.replace = NULL;
+    WAIT(&listener, listener.listens == 2, 2000);
+    check_log(&listener, "+channel - +channel ");
+    store_ear_close(listener.ear);
+    relay_close(&relay);
+    loop_free(listener.loop);
+    redis_stop(&redis);
+}
+
+TEST(nonsense_ends_the_link)
+{
+    check_ended_by("message", "massage");
+    check_ended_by("*3\r\n", "*1\r\n");
+    check_ended_by("*3\r\n", "*2\r\n");
+    check_ended_by("$5\r\nhello", "-ERRboo\r\n");
+    check_ended_by("$5\r\n", "?5\r\n");
+    check_ended_by("$7\r\nmessage\r\n$7\r\nchannel", "$9\r\nsubscribe\r\n$5\r\nother");
+}
+
+/* -- who asks */
+
+/* Whether it comes to listen. */
+static bool listens_at(const char *url, const char *password)
+{
+    struct listener listener;
+
+    listener_open_url(&listener, url, password, TIMEOUT_MS);
+    subscribe(&listener, "c");
+    for (uint64_t till_ms = loop_now_ms() + 2000;
+         listener.listens == 0 && listener.ear->attempts < 3 && loop_now_ms() < till_ms;) {
+        loop_turn(listener.loop, 2);
+    }
+    bool listens = listener.listens == 1;
+    CHECK_INT(store_ear_number(listener.ear), listens);
+    listener_close(&listener);
+    return listens;
+}
+
+TEST_REDIS(it_is_reached_by_unix_socket_by_address_by_name_and_whatever_the_database)
+{
+    char url[128];
+
+    snprintf(url, sizeof(url), "unix://%s?db=3", redis->socket);
+    CHECK(listens_at(url, NULL));
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u/2", redis->port);
+    CHECK(listens_at(url, NULL));
+    snprintf(url, sizeof(url), "redis://localhost:%u", redis->port);
+    CHECK(listens_at(url, NULL));
+    CHECK(!listens_at("unix:///nowhere/at/all", NULL));
+}
+
+TEST(it_names_itself_as_the_store_does)
+{
+    struct redis redis;
+    char url[128];
+
+    redis_start(&redis, (const char *const[]){"--requirepass", "se/cr@t", NULL});
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis.port);
+    CHECK(!listens_at(url, NULL));
+    CHECK(listens_at(url, "se/cr@t"));
+    CHECK(!listens_at(url, "wr0ng"));
+    snprintf(url, sizeof(url), "redis://:se%%2fcr%%40t@127.0.0.1:%u", redis.port);
+    CHECK(listens_at(url, NULL));
+    CHECK(!listens_at(url, "wr0ng"));
+    redis_ask(&redis, "AUTH se/cr@t");
+    redis_does(&redis, "ACL SETUSER pawl on >other resetchannels &c +@all");
+    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis.port);
+    CHECK(listens_at(url, NULL));
+    redis_does(&redis, "ACL SETUSER free on nopass resetchannels &c +@all");
+    snprintf(url, sizeof(url), "redis://free@127.0.0.1:%u", redis.port);
+    CHECK(listens_at(url, NULL));
+    redis_stop(&redis);
+}
+
+TEST_REDIS(a_channel_that_redis_forbids_is_not_taken_for_listened_to)
+{
+    struct listener listener;
+    char url[128];
+
+    redis_does(redis, "ACL SETUSER pawl on >pw resetchannels &d +@all");
+    snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis->port);
+    listener_open_url(&listener, url, NULL, TIMEOUT_MS);
+    subscribe(&listener, "c");
+    WAIT(&listener, store_ear_number(listener.ear) >= 2, 2000); /* it tries again */
+    check_log(&listener, "");
+    redis_does(redis, "ACL SETUSER pawl &c");
+    WAIT(&listener, listener.listens == 1, 2000);
+    listener_close(&listener);
+}
+
+/* -- the drawing */
+
+static const char *const state_names[EAR_STATES] = {
+    [EAR_IDLE] = "IDLE",         [EAR_CONNECTING] = "CONNECTING", [EAR_GREETING] = "GREETING",
+    [EAR_STANDING] = "STANDING", [EAR_WAITING] = "WAITING",
+};
+
+static void close_at_once(const char *url, enum ear_state state)
+{
+    struct listener listener;
+
+    listener_open_url(&listener, url, NULL, TIMEOUT_MS);
+    subscribe(&listener, "c");
+    if (state != EAR_CONNECTING) {
+        WAIT(&listener, listener.ear->state == state, 2000);
+    }
+    CHECK_INT(listener.ear->state, state); /* from where closing goes to IDLE */
+    unsubscribe(&listener, "c");
+    subscribe(&listener, "c");
+    listener_close(&listener);
+    CHECK(listener.heard == 0 && listener.listens == 0 && listener.deaf == 0);
+}
+
+TEST(it_may_be_closed_at_any_moment_and_drawing_table_and_what_it_does_agree)
+{
+    struct redis redis;
+
+    redis_start(&redis, NULL);
+    close_at_once(redis.url, EAR_CONNECTING);
+    close_at_once(redis.url, EAR_STANDING);
+    kill(redis.pid, SIGSTOP);
+    close_at_once(redis.url, EAR_GREETING);
+    close_at_once("unix:///nowhere/at/all", EAR_WAITING);
+    redis_stop(&redis);
+    CHECK_INT(drawing_check("shared/store/subscriber.c", state_names, EAR_STATES, ear_allows, walked), 11);
+}
+
+CHECK_MAIN

@@ -1,0 +1,910 @@
+/* test_upstream.c - requests to upstreams over real sockets; the test is the upstream. Every arrow of the
+ * drawing in upstream/link.c. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "tests/component/upstream_bodies.h"
+#include "tests/unit/drawing.h"
+
+enum { ARROWS = 16 };
+
+/* -- whole */
+
+TEST(a_request_goes_out_whole_and_its_answer_comes_back)
+{
+    struct world *worlds[] = {world_open(), world_open_unix()};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct world *world = worlds[i];
+        struct asker asker;
+        struct peer peer;
+
+        asker_init(&asker);
+        peer_asked(&peer, &asker, world);
+        CHECK_INT(upstream_pool_open_calls(world->pool), 1);
+        CHECK(upstream_has_sent(&asker.call));
+        peer_send(&peer, "HTTP/1.1 201 Created\r\nContent-Length: 5\r\nX: a b\r\n\r\nhello");
+        ends_whole(&asker, 201, "hello");
+        CHECK_INT(asker.length, 5);
+        CHECK_INT(asker.fields, 2);
+        CHECK_TEXT(bytes_of(asker.field), BYTES("a b"));
+        CHECK_INT(upstream_pool_open_calls(world->pool), 0);
+        all_close(&peer, &asker, world);
+    }
+}
+
+TEST_UPSTREAM(an_answer_in_many_packets_is_put_together, world_open())
+{
+    static const char answer[] =
+        "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "3\r\nabc\r\n2;x\r\nde\r\n0\r\nY: z\r\n\r\n";
+
+    peer_asked(peer, asker, world);
+    for (const char *at = answer; *at != '\0'; at++) {
+        char one[2] = {*at, '\0'};
+
+        CHECK_INT(asker->ends, 0);
+        peer_send(peer, one);
+        loop_turn(world->loop, 10);
+    }
+    ends_whole(asker, 200, "abcde");
+    CHECK_INT(asker->length, -1);
+    CHECK_INT(world->pool->idle_count, 1);
+}
+
+struct framed {
+    struct upstream_request request;
+    const char *wanted;
+};
+
+TEST_UPSTREAM(the_framing_of_a_request_says_how_long_its_body_is, world_open())
+{
+    static const struct framed framed[] = {
+        {{.method = {"GET", 3}, .body_is_whole = true}, "GET /x?y HTTP/1.1\r\nHost: h\r\n\r\n"},
+        {{.method = {"DELETE", 6}, .body_is_whole = true}, "DELETE /x?y HTTP/1.1\r\nHost: h\r\n\r\n"},
+        {{.method = {"POST", 4}, .body_is_whole = true},
+         "POST /x?y HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"},
+        {{.method = {"PUT", 3}, .body_is_whole = true},
+         "PUT /x?y HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"},
+        {{.method = {"PATCH", 5}, .body = {"abc", 3}, .body_length = 3, .body_is_whole = true},
+         "PATCH /x?y HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"},
+        {{.method = {"GET", 3}, .body = {"abc", 3}, .body_length = 3, .body_is_whole = true},
+         "GET /x?y HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"},
+        {{.method = {"POST", 4}, .body = {"0123456789", 10}, .body_length = -1, .body_is_whole = true},
+         "POST /x?y HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n"},
+        {{.method = {"POST", 4}, .body_length = -1, .body_is_whole = true},
+         "POST /x?y HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+    };
+
+    for (unsigned i = 0; i < sizeof(framed) / sizeof(framed[0]); i++) {
+        struct upstream_request request = framed[i].request;
+
+        request.target = BYTES("/x?y");
+        request.fields = HOST;
+        ask_request(asker, world, &request);
+        if (i == 0) {
+            peer_accept(peer, world);
+        }
+        peer_got(peer, world, framed[i].wanted);
+        peer_answers(peer, asker);
+    }
+    CHECK(is_nobody_there(world));
+}
+
+/* Whether the module would rather end the process than send this. */
+static bool is_refused(struct world *world, const struct upstream_request *request)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        struct upstream_call call = {.ended = NULL};
+        int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        const struct rlimit no_core = {0};
+
+        dup2(quiet, 2);
+        setrlimit(RLIMIT_CORE, &no_core);
+        upstream_begin(world->pool, &call, request);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+TEST(a_request_that_smuggles_something_is_never_sent)
+{
+    static const char *const fields[] = {
+        "Host: h",
+        "Host: h\n",
+        "Host: h\r\n\r\n",
+        "Host: h\r\nX: a\nY: b\r\n",
+        "Host : h\r\n",
+        "Host\r\n",
+        ": h\r\n",
+        "Host: h\r\ncontent-length: 5\r\n",
+        "Host: h\r\nTransfer-Encoding: chunked\r\n",
+        "connection: close\r\n",
+        "Expect: 100-continue\r\n",
+        "Host: a\rb\r\n",
+    };
+    static const char *const targets[] = {"", "/x y", "/x\r\nX: y", "/x\t", "/x\x7f"};
+    struct world *world = world_open();
+    struct upstream_request good = {
+        .method = BYTES("GET"), .target = BYTES("/x"), .fields = HOST, .body_is_whole = true};
+    struct upstream_request bad = good;
+
+    CHECK(!is_refused(world, &good));
+    for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        bad.fields = bytes_of(fields[i]);
+        CHECK(is_refused(world, &bad));
+    }
+    bad = good;
+    for (unsigned i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        bad.target = bytes_of(targets[i]);
+        CHECK(is_refused(world, &bad));
+    }
+    bad = good;
+    bad.method = BYTES("GET /");
+    CHECK(is_refused(world, &bad));
+    bad = good;
+    bad.body_length = 1;
+    CHECK(is_refused(world, &bad));
+    world_close(world);
+}
+
+TEST_UPSTREAM(an_answer_to_HEAD_has_no_body, world_open())
+{
+    ask_request(asker, world,
+                &(struct upstream_request){
+                    .method = BYTES("HEAD"), .target = BYTES("/x"), .fields = HOST, .body_is_whole = true});
+    peer_accept(peer, world);
+    peer_got(peer, world, "HEAD /x HTTP/1.1\r\nHost: h\r\n\r\n");
+    peer_send(peer, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n");
+    ends_whole(asker, 200, "");
+    CHECK_INT(asker->length, 7);
+    CHECK_INT(world->pool->idle_count, 1);
+}
+
+TEST(an_answer_until_close_is_whole_with_a_fin_and_unknown_with_a_reset)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct world *world = world_open();
+        struct asker asker;
+        struct peer peer;
+
+        asker_init(&asker);
+        peer_asked(&peer, &asker, world);
+        peer_send(&peer, "HTTP/1.1 200 OK\r\n\r\nhel");
+        UNTIL(world, asker.body_len == 3);
+        if (i == 0) {
+            peer_send(&peer, "lo");
+            peer_close(&peer);
+            ends_whole(&asker, 200, "hello");
+        } else {
+            peer_reset(&peer);
+            ends(&asker, UPSTREAM_UNKNOWN, "reset");
+            CHECK_INT(asker.heads, 1);
+        }
+        CHECK_INT(world->pool->idle_count, 0);
+        asker_done(&asker);
+        world_close(world);
+    }
+}
+
+/* -- kept connections */
+
+TEST_UPSTREAM(a_connection_is_kept_and_used_again, world_open())
+{
+    peer_kept(peer, asker, world, NO_CONTENT);
+    for (unsigned i = 0; i < 3; i++) {
+        ask_to_write(asker, world);
+        peer_got(peer, world, GET);
+        peer_send(peer, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        ends_whole(asker, 200, "ok");
+    }
+    CHECK(is_nobody_there(world));
+}
+
+TEST(requests_at_the_same_time_have_connections_of_their_own)
+{
+    struct world *world = world_open();
+    struct asker first, second;
+    struct peer peers[2];
+
+    asker_init(&first);
+    asker_init(&second);
+    ask(&first, world);
+    ask(&second, world);
+    for (unsigned i = 0; i < 2; i++) {
+        peer_accept(&peers[i], world);
+        peer_got(&peers[i], world, GET);
+    }
+    CHECK_INT(upstream_pool_open_calls(world->pool), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        peer_send(&peers[i], NO_CONTENT);
+    }
+    ends_whole(&first, 204, "");
+    ends_whole(&second, 204, "");
+    CHECK_INT(world->pool->idle_count, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        peer_close(&peers[i]);
+    }
+    UNTIL(world, world->pool->idle_count == 0);
+    asker_done(&first);
+    asker_done(&second);
+    world_close(world);
+}
+
+TEST_UPSTREAM(a_connection_is_not_kept_when_one_side_will_close_it, world_open())
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 204 No\r\nConnection: close\r\n\r\n",
+        "HTTP/1.0 204 No\r\n\r\n",
+        "HTTP/1.1 204 No\r\nKeep-Alive: timeout=0\r\n\r\n",
+        "HTTP/1.1 204 No\r\nContent-Length: 1\r\n\r\n",
+        NO_CONTENT "H",
+    };
+
+    for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        peer_asked(peer, asker, world);
+        peer_send(peer, answers[i]);
+        ends_whole(asker, 204, "");
+        CHECK_INT(world->pool->idle_count, 0);
+        UNTIL(world, peer_is_left(peer));
+        peer_close(peer);
+    }
+}
+
+/* What befalls a kept connection, and whether the loop gets a turn before the next request. */
+enum mishap { CLOSED, RESET, SPOKE };
+
+static void check_mishap(enum mishap mishap, bool noticed)
+{
+    struct world *world = world_open();
+    struct asker asker;
+    struct peer old, peer;
+
+    asker_init(&asker);
+    peer_kept(&old, &asker, world, NO_CONTENT);
+    if (mishap == SPOKE) {
+        peer_send(&old, NO_CONTENT);
+    } else if (mishap == CLOSED) {
+        peer_close(&old);
+    } else {
+        peer_reset(&old);
+    }
+    if (noticed) {
+        UNTIL(world, world->pool->idle_count == 0);
+    }
+    peer_asked(&peer, &asker, world);
+    CHECK_INT(asker.ends, 0);
+    peer_send(&peer, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+    ends_whole(&asker, 404, "");
+    peer_close(&peer);
+    if (mishap == SPOKE) {
+        peer_close(&old);
+    }
+    asker_done(&asker);
+    world_close(world);
+}
+
+TEST(a_kept_connection_that_is_closed_or_speaks_is_noticed_at_once)
+{
+    check_mishap(CLOSED, true);
+    check_mishap(RESET, true);
+    check_mishap(SPOKE, true);
+}
+
+TEST(a_kept_connection_is_looked_at_before_it_is_used)
+{
+    check_mishap(CLOSED, false);
+    check_mishap(RESET, false);
+    check_mishap(SPOKE, false);
+}
+
+TEST_UPSTREAM(an_answer_that_comes_with_a_fin_is_whole_and_its_connection_not_used_again, world_open())
+{
+    peer_asked(peer, asker, world);
+    peer_send(peer, NO_CONTENT);
+    peer_close(peer);
+    ends_whole(asker, 204, "");
+    peer_asked(peer, asker, world);
+    peer_answers(peer, asker);
+}
+
+TEST_UPSTREAM(a_connection_is_kept_no_longer_than_half_of_what_the_upstream_says, world_open())
+{
+    uint64_t since_ms = loop_now_ms(), waited_before_ms = waited_ms();
+
+    peer_kept(peer, asker, world, "HTTP/1.1 204 No\r\nKeep-Alive: timeout=1\r\n\r\n");
+    UNTIL(world, world->pool->idle_count == 0);
+    CHECK(loop_now_ms() - since_ms >= 500 && waited_ms() - waited_before_ms < 900);
+    UNTIL(world, peer_is_left(peer));
+    CHECK(peer->ended && !peer->reset);
+}
+
+TEST_UPSTREAM(a_write_uses_only_a_connection_that_was_used_just_now, world_open())
+{
+    struct peer old;
+    uint64_t since_ms;
+
+    peer_kept(&old, asker, world, NO_CONTENT);
+    since_ms = loop_now_ms();
+    UNTIL(world, loop_now_ms() > since_ms + UPSTREAM_IDLE_WRITE_MS);
+    CHECK_INT(world->pool->idle_count, 1);
+    ask_to_write(asker, world);
+    peer_accept(peer, world);
+    peer_got(peer, world, GET);
+    CHECK_INT(old.len, 0);
+    peer_send(peer, "HTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
+    ends_whole(asker, 204, "");
+    ask(asker, world);
+    peer_got(&old, world, GET);
+    peer_answers(&old, asker);
+    peer_close(peer);
+    peer_close(&old);
+}
+
+TEST(a_pool_that_is_drained_keeps_nothing)
+{
+    struct world *world = world_open();
+    struct asker first, second;
+    struct peer idle, used, late;
+
+    asker_init(&first);
+    asker_init(&second);
+    ask(&second, world);
+    peer_accept(&used, world);
+    peer_got(&used, world, GET);
+    peer_kept(&idle, &first, world, NO_CONTENT);
+    upstream_pool_drain(world->pool);
+    CHECK_INT(world->pool->idle_count, 0);
+    UNTIL(world, peer_is_left(&idle));
+    CHECK_INT(second.ends, 0);
+    peer_answers(&used, &second);
+    UNTIL(world, peer_is_left(&used));
+    ask(&first, world);
+    peer_accept(&late, world);
+    peer_got(&late, world, "GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    peer_answers(&late, &first);
+    CHECK_INT(world->pool->idle_count, 0);
+    peer_close(&idle);
+    peer_close(&used);
+    peer_close(&late);
+    asker_done(&first);
+    asker_done(&second);
+    world_close(world);
+}
+
+/* -- not sent */
+
+TEST(nothing_is_sent_where_nobody_listens)
+{
+    struct world *worlds[] = {world_open(), world_open_unix(), world_open_https(NULL)};
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct world *world = worlds[i];
+        struct asker asker;
+
+        asker_init(&asker);
+        close(world->listener);
+        world->listener = -1;
+        ask(&asker, world);
+        CHECK(!upstream_has_sent(&asker.call));
+        ends(&asker, UPSTREAM_NOT_SENT, i < 2 ? "refused" : "connect");
+        CHECK_INT(asker.heads, 0);
+        asker_done(&asker);
+        world_close(world);
+    }
+}
+
+/* The upstream is also at another address, which comes first. */
+static void also_at(struct world *world, unsigned port)
+{
+    struct upstream_addresses *addresses = &world->pool->addresses;
+    struct sockaddr_in *first = (struct sockaddr_in *)(void *)&addresses->list[0].at;
+
+    addresses->list[1] = addresses->list[0];
+    addresses->count = 2;
+    first->sin_port = htons((uint16_t)port);
+}
+
+TEST_UPSTREAM(the_next_address_is_tried_when_the_first_refuses, world_open())
+{
+    unsigned port;
+
+    close(listen_tcp(&port, 1));
+    also_at(world, port);
+    peer_asked(peer, asker, world);
+    peer_answers(peer, asker);
+}
+
+/* A listener whose queue is full, so that the kernel lets others wait. */
+static void queue_fill(unsigned port, int fds[3])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (unsigned i = 0; i < 3; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(fds[i], (struct sockaddr *)&address, sizeof(address));
+    }
+}
+
+static void late_now(struct asker *asker)
+{
+    CHECK(asker->call.link->state == UPLINK_CONNECTING || asker->call.link->state == UPLINK_NAMING);
+    alarm_set(asker->world->pool->clock, &asker->call.link->alarm, loop_now_ms());
+}
+
+static bool is_at_second(const struct asker *asker)
+{
+    return asker->ends > 0 || asker->call.link->address == 2;
+}
+
+TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_to_the_end, world_open())
+{
+    int full, fds[3];
+    unsigned port;
+
+    full = listen_tcp(&port, 0);
+    queue_fill(port, fds);
+    also_at(world, port);
+    world->pool->addresses.list[1] = world->pool->addresses.list[0];
+    ask(asker, world);
+    late_now(asker);
+    UNTIL(world, is_at_second(asker));
+    CHECK_INT(asker->ends, 0);
+    late_now(asker);
+    ends(asker, UPSTREAM_NOT_SENT, "in time");
+    for (unsigned i = 0; i < 3; i++) {
+        close(fds[i]);
+    }
+    close(full);
+}
+
+TEST_UPSTREAM(nothing_is_sent_without_a_descriptor, world_open())
+{
+    struct rlimit limit, few;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    few = limit;
+    few.rlim_cur = 0;
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    ask(asker, world);
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    ends(asker, UPSTREAM_NOT_SENT, "Too many open files");
+}
+
+/* -- names */
+
+static struct world *world_open_name(const char *name)
+{
+    struct world *world = world_open();
+
+    upstream_pool_free(world->pool);
+    world->upstream.host = (char *)(uintptr_t)name;
+    world->pool = upstream_pool_new(world->loop, &world->upstream, USER_TIMEOUT_MS);
+    return world;
+}
+
+TEST_UPSTREAM(a_name_is_looked_up_once_in_a_while, world_open_name("localhost"))
+{
+    for (unsigned i = 0; i < 2; i++) {
+        ask(asker, world);
+        CHECK_INT(asker->call.link->state, i == 0 ? UPLINK_NAMING : UPLINK_CONNECTING);
+        peer_accept(peer, world);
+        peer_got(peer, world, GET);
+        peer_send(peer, "HTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
+        ends_whole(asker, 204, "");
+        peer_close(peer);
+    }
+    world->pool->addresses.until_ms = loop_now_ms();
+    ask(asker, world);
+    CHECK_INT(asker->call.link->state, UPLINK_NAMING);
+    asker_abort(asker);
+    ends(asker, UPSTREAM_NOT_SENT, "broken off");
+}
+
+/* A part of a name has at most 63 characters, so no resolver is asked. */
+TEST_UPSTREAM(nothing_is_sent_to_a_name_that_nobody_has,
+              world_open_name("a-name-that-is-so-long-that-it-cannot-be-one-at-all-whoever-is-asked-for-it"))
+{
+    for (unsigned i = 0; i < 2; i++) {
+        ask(asker, world);
+        CHECK_INT(asker->call.link->state, UPLINK_NAMING);
+        ends(asker, UPSTREAM_NOT_SENT, "");
+    }
+}
+
+enum { THREADS = 4 }; /* of libuv's pool */
+
+/* A thread that waits until the other end of a pipe is closed. */
+struct busy {
+    struct loop_job job;
+    int fd;
+};
+
+static void busy_work(struct loop_job *job)
+{
+    char byte;
+
+    CHECK_INT(read(container_of(job, struct busy, job)->fd, &byte, 1), 0);
+}
+
+static void busy_done(struct loop_job *job)
+{
+    container_of(job, struct busy, job)->fd = -1;
+}
+
+TEST(a_name_that_is_not_found_in_time_is_given_up_and_may_still_be_looked_for)
+{
+    struct world *world = world_open_name("localhost");
+    struct busy busy[THREADS];
+    struct asker asker;
+    int pipes[2];
+
+    CHECK(pipe2(pipes, O_CLOEXEC) == 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        busy[i] = (struct busy){{.work = busy_work, .done = busy_done}, pipes[0]};
+        loop_job_run(world->loop, &busy[i].job);
+    }
+    asker_init(&asker);
+    ask(&asker, world);
+    late_now(&asker);
+    ends(&asker, UPSTREAM_NOT_SENT, "in time");
+    CHECK(world->pool->addresses.lookup != NULL);
+    walked_add(world->pool);
+    upstream_pool_free(world->pool);
+    close(pipes[1]);
+    asker_done(&asker);
+    world_free(world);
+    for (unsigned i = 0; i < THREADS; i++) {
+        CHECK_INT(busy[i].fd, -1);
+    }
+    close(pipes[0]);
+}
+
+/* -- unknown */
+
+struct broken {
+    const char *answer, *why;
+};
+
+TEST_UPSTREAM(an_answer_that_is_not_complete_or_malformed_is_unknown, world_open())
+{
+    static const struct broken broken[] = {
+        {"", "without an answer"},
+        {"HTTP/1.1 200 OK\r\nContent", "within the head"},
+        {"HTTP/1.1 100 Go\r\n\r\n", "without an answer"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", "within the body"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "within the body"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", "more than one"},
+        {"HTTP/1.1 101 Switching\r\n\r\n", "nobody asked for"},
+        {"SSH-2.0-x\r\n", "does not begin"},
+    };
+
+    for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        peer_asked(peer, asker, world);
+        peer_send(peer, broken[i].answer);
+        peer_close(peer);
+        ends(asker, UPSTREAM_UNKNOWN, broken[i].why);
+    }
+}
+
+TEST_UPSTREAM(a_request_on_a_kept_connection_that_turns_out_dead_is_unknown_and_not_repeated, world_open())
+{
+    peer_kept(peer, asker, world, NO_CONTENT);
+    ask(asker, world);
+    peer_reset(peer);
+    ends(asker, UPSTREAM_UNKNOWN, "");
+    CHECK(is_nobody_there(world));
+}
+
+TEST_UPSTREAM(a_request_that_is_broken_off_is_unknown_and_its_connection_reset, world_open())
+{
+    peer_asked(peer, asker, world);
+    asker_abort(asker);
+    asker_abort(asker);
+    CHECK_INT(asker->ends, 0);
+    ends(asker, UPSTREAM_UNKNOWN, "broken off");
+    UNTIL(world, peer_is_left(peer));
+    CHECK(peer->reset);
+    asker_abort(asker);
+}
+
+TEST_UPSTREAM(a_request_that_is_broken_off_before_it_was_sent_is_not_sent, world_open())
+{
+    ask(asker, world);
+    CHECK(!upstream_has_sent(&asker->call));
+    asker_abort(asker);
+    ends(asker, UPSTREAM_NOT_SENT, "broken off");
+    peer_accept(peer, world);
+    UNTIL(world, peer_is_left(peer));
+    CHECK_INT(peer->len, 0);
+}
+
+/* -- long bodies */
+
+TEST(a_long_body_goes_out_in_order_and_waits_for_an_upstream_that_does_not_read)
+{
+    for (unsigned chunked = 0; chunked < 2; chunked++) {
+        struct world *world = world_open();
+        const char *head = chunked ? "PUT /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                   : "PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 6291456\r\n\r\n";
+        size_t all = 6291456, at, begin = strlen(head), got;
+        struct asker asker;
+        struct peer peer;
+        uint64_t until_ms = deadline_ms();
+
+        asker_init(&asker);
+        ask_body(&asker, world, chunked ? -1 : (int64_t)all);
+        peer_accept(&peer, world);
+        at = write_until_full(&asker, all);
+        while ((at < all || uplink_unsent(asker.call.link) > 0) && loop_now_ms() < until_ms) {
+            peer_look(&peer);
+            loop_turn(world->loop, 1);
+            at = write_more(&asker, at, all);
+        }
+        upstream_body_end(&asker.call);
+        UNTIL(world, peer_has(&peer, begin + all) && asker.call.link->state == UPLINK_RECEIVING);
+        UNTIL(world, (peer_look(&peer), memcmp(peer.text + peer.len - 5, "0\r\n\r\n", 5) == 0 || !chunked));
+        CHECK(memcmp(peer.text, head, begin) == 0);
+        got = chunked ? chunks_join(peer.text, peer.len, begin) : peer.len - begin;
+        CHECK_INT(got, all);
+        check_pattern(peer.text + begin, got);
+        peer_answers(&peer, &asker);
+        CHECK_INT(world->pool->idle_count, 1);
+        all_close(&peer, &asker, world);
+    }
+}
+
+TEST_UPSTREAM(an_answer_that_is_complete_before_the_request_was_sent_is_whole, world_open())
+{
+    ask_body(asker, world, LARGE * 4);
+    peer_accept(peer, world);
+    write_until_full(asker, LARGE * 4);
+    peer_send(peer, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
+    ends_whole(asker, 413, "no");
+    CHECK_INT(upstream_write(&asker->call, BYTES("more")), 4);
+    upstream_body_end(&asker->call);
+    CHECK_INT(world->pool->idle_count, 0);
+    UNTIL(world, peer_is_left(peer));
+}
+
+/* The upstream has answered and closed while it was still being written to: a send fails, in the hook of the
+ * turn, before the loop has looked. */
+static void check_answered_and_gone(const char *answer, enum upstream_end end, const char *why)
+{
+    struct world *world = world_open();
+    struct asker asker;
+    struct peer peer;
+
+    asker_init(&asker);
+    ask_body(&asker, world, LARGE);
+    peer_accept(&peer, world);
+    peer_got(&peer, world, "PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3145728\r\n\r\n");
+    peer_send(&peer, answer);
+    peer_reset(&peer);
+    CHECK_INT(write_more(&asker, 0, 1000), 1000);
+    loop_turn(world->loop, 0);
+    CHECK(asker.ends == 1 || asker.call.link->state == UPLINK_LISTENING);
+    CHECK_INT(write_more(&asker, 1000, 300000), 300000);
+    ends(&asker, end, why);
+    walked_add(world->pool);
+    CHECK(world->pool->walked[UPLINK_SENDING] >> UPLINK_LISTENING & 1);
+    asker_done(&asker);
+    world_close(world);
+}
+
+TEST(what_an_upstream_said_before_it_broke_off_is_read)
+{
+    check_answered_and_gone("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno", UPSTREAM_WHOLE, NULL);
+    check_answered_and_gone("HTTP/1.1 403 No\r\nContent-Length: 3\r\n\r\nno", UPSTREAM_UNKNOWN, "broke");
+    check_answered_and_gone("", UPSTREAM_UNKNOWN, "broke");
+}
+
+TEST(the_end_of_a_broken_connection_does_not_complete_an_answer_until_close)
+{
+    check_answered_and_gone("HTTP/1.1 200 OK\r\n\r\nno", UPSTREAM_UNKNOWN, "broke");
+}
+
+/* Over a unix socket an upstream can take no more and still speak. */
+TEST(an_upstream_that_takes_no_more_is_listened_to)
+{
+    for (unsigned aborted = 0; aborted < 2; aborted++) {
+        struct world *world = world_open_unix();
+        struct asker asker;
+        struct peer peer;
+
+        asker_init(&asker);
+        ask_body(&asker, world, LARGE);
+        peer_accept(&peer, world);
+        UNTIL(world, peer_has(&peer, 1));
+        CHECK(shutdown(peer.fd, SHUT_RD) == 0);
+        write_more(&asker, 0, 1000);
+        UNTIL(world, asker.call.link->state == UPLINK_LISTENING);
+        if (aborted) {
+            asker_abort(&asker);
+            ends(&asker, UPSTREAM_UNKNOWN, "broken off");
+        } else {
+            peer_send(&peer, "HTTP/1.1 400 No\r\nContent-Length: 2\r\n\r\n");
+            UNTIL(world, asker.heads == 1);
+            peer_send(&peer, "no");
+            ends_whole(&asker, 400, "no");
+        }
+        all_close(&peer, &asker, world);
+    }
+}
+
+TEST_UPSTREAM(an_owner_that_waits_for_room_is_told_when_the_upstream_takes_no_more, world_open_unix())
+{
+    size_t at;
+
+    ask_body(asker, world, LARGE);
+    peer_accept(peer, world);
+    UNTIL(world, peer_has(peer, 1));
+    CHECK(shutdown(peer->fd, SHUT_RD) == 0);
+    at = write_more(asker, 0, LARGE);
+    CHECK_INT(at, UPSTREAM_UNSENT_MAX);
+    UNTIL(world, asker->rooms > 0);
+    CHECK_INT(write_more(asker, at, LARGE), LARGE);
+    peer_answers(peer, asker);
+}
+
+TEST_UPSTREAM(a_long_request_that_is_broken_off_is_unknown, world_open())
+{
+    ask_body(asker, world, -1);
+    peer_accept(peer, world);
+    write_until_full(asker, LARGE * 4);
+    asker_abort(asker);
+    CHECK_INT(write_more(asker, 0, 1000), 1000);
+    ends(asker, UPSTREAM_UNKNOWN, "broken off");
+}
+
+TEST_UPSTREAM(an_upstream_is_not_read_from_while_its_answer_is_not_taken, world_open())
+{
+    size_t all = 6291456, at = 0, before;
+
+    asker->take_max = 1000;
+    peer_asked(peer, asker, world);
+    peer_send(peer, "HTTP/1.1 200 OK\r\nContent-Length: 6291456\r\n\r\n");
+    do {
+        before = at;
+        at = peer_pour(peer, at, all);
+        for (unsigned i = 0; i < 20; i++) {
+            loop_turn(world->loop, 1);
+        }
+    } while (at > before);
+    CHECK_INT(asker->body_len, 1000);
+    CHECK_INT(asker->call.link->watched, 0);
+    asker->take_max = 1001;
+    upstream_more(&asker->call);
+    upstream_more(&asker->call);
+    UNTIL(world, asker->body_len == 1001);
+    asker->take_max = BODY_MAX;
+    upstream_more(&asker->call);
+    UNTIL(world, (at = peer_pour(peer, at, all)) == all);
+    ends(asker, UPSTREAM_WHOLE, NULL);
+    CHECK_INT(asker->body_len, all);
+    check_pattern(asker->body, asker->body_len);
+}
+
+static void take_all_now(struct asker *asker)
+{
+    asker->take_max = BODY_MAX;
+    upstream_more(&asker->call);
+}
+
+TEST_UPSTREAM(an_owner_may_ask_for_more_while_it_takes_less, world_open())
+{
+    asker->take_max = 1;
+    asker->at_piece = take_all_now;
+    peer_asked(peer, asker, world);
+    peer_send(peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
+    ends_whole(asker, 200, "ok");
+    CHECK_INT(world->pool->idle_count, 1);
+}
+
+/* -- from within callbacks */
+
+static void abort_now(struct asker *asker)
+{
+    asker_abort(asker);
+}
+
+TEST(an_owner_may_break_off_from_within_and_hears_nothing_more_but_the_end)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct world *world = world_open();
+        struct asker asker;
+        struct peer peer;
+
+        asker_init(&asker);
+        asker.at_head = i == 0 ? abort_now : NULL;
+        asker.at_piece = i == 1 ? abort_now : NULL;
+        peer_asked(&peer, &asker, world);
+        peer_send(&peer,
+                  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\nok\r\n0\r\n\r\n");
+        ends(&asker, UPSTREAM_UNKNOWN, "broken off");
+        CHECK_INT(asker.body_len, i == 0 ? 0 : 2);
+        all_close(&peer, &asker, world);
+    }
+}
+
+static struct asker *next_of(struct asker *asker)
+{
+    return asker + 1;
+}
+
+static void ask_next(struct asker *asker)
+{
+    asker_init(next_of(asker));
+    ask(next_of(asker), asker->world);
+}
+
+TEST(an_owner_may_ask_again_from_within_the_end_and_gets_the_same_connection)
+{
+    struct world *world = world_open();
+    struct asker askers[2];
+    struct peer peer;
+
+    asker_init(&askers[0]);
+    askers[0].at_end = ask_next;
+    ask(&askers[0], world);
+    peer_accept(&peer, world);
+    peer_got(&peer, world, GET);
+    peer_send(&peer, NO_CONTENT);
+    ends_whole(&askers[0], 204, "");
+    peer_got(&peer, world, GET);
+    peer_send(&peer, NO_CONTENT);
+    ends_whole(&askers[1], 204, "");
+    CHECK(is_nobody_there(world));
+    peer_close(&peer);
+    asker_done(&askers[0]);
+    asker_done(&askers[1]);
+    world_close(world);
+}
+
+static void free_pool(struct asker *asker)
+{
+    walked_add(asker->world->pool);
+    upstream_pool_free(asker->world->pool);
+}
+
+TEST(the_last_end_may_free_the_pool)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        struct world *world = i == 2 ? world_open_name("localhost") : world_open();
+        struct asker asker;
+        struct peer peer;
+
+        asker_init(&asker);
+        asker.at_end = free_pool;
+        ask(&asker, world);
+        if (i == 0) {
+            peer_accept(&peer, world);
+            peer_got(&peer, world, GET);
+            peer_answers(&peer, &asker);
+            UNTIL(world, peer_is_left(&peer));
+            peer_close(&peer);
+        } else {
+            asker_abort(&asker);
+            ends(&asker, UPSTREAM_NOT_SENT, "broken off");
+        }
+        asker_done(&asker);
+        world_free(world);
+    }
+}
+
+TEST(the_machine_is_the_one_that_is_drawn)
+{
+    static const char *const names[] = {"FRESH",     "NAMING",    "CONNECTING", "SENDING",
+                                        "RECEIVING", "LISTENING", "IDLE",       "OVER"};
+
+    CHECK_INT(drawing_check("gateway/upstream/link.c", names, UPLINK_STATES, uplink_allows, walked), ARROWS);
+}
+
+CHECK_MAIN

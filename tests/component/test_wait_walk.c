@@ -1,0 +1,538 @@
+/* test_wait_walk.c - those who wait in line, at one instance or two, on a real Redis; every arrow of the
+ * drawing in wait.h. */
+#include "lease/queue/wait_internal.h"
+#include "tests/component/lease_world.h"
+#include "tests/unit/drawing.h"
+
+enum { ARROWS = 17, TIMEOUT_MS = 2000, AT_ONCE = 3 };
+
+#define ADA "ada-------------------"
+#define BOB "bob-------------------"
+#define CAT "cat-------------------"
+
+/* Every arrow that anybody who waited in this program has gone. */
+static unsigned *waits_walked;
+
+static bool has_walked(const struct instance *instance, enum wait_state from, enum wait_state to)
+{
+    return lease_worker_from(&instance->worker)->walked[from] >> to & 1;
+}
+
+static void world_end(struct lease_world *world)
+{
+    for (unsigned i = 0; i < world->count; i++) {
+        for (unsigned from = 0; from < WAIT_STATES; from++) {
+            __atomic_fetch_or(&waits_walked[from],
+                              lease_worker_from(&world->instance[i].worker)->walked[from], __ATOMIC_RELAXED);
+        }
+        LEASE_WAIT(world, desk_count(instance_desk(&world->instance[i])) == 0);
+    }
+    lease_world_close(world);
+}
+
+#define TEST_WALK(sentence, instances)                                                                       \
+    TEST_IN(sentence, struct lease_world *, world, lease_world_open(instances, TIMEOUT_MS), world_end(world))
+
+static void history_has(struct lease_world *world, const char *lease, const char *what)
+{
+    char command[KEYS_RESOURCE_SIZE + 32], wanted[32];
+
+    snprintf(command, sizeof(command), "LINDEX %s -1", lease_key('e', lease));
+    snprintf(wanted, sizeof(wanted), "\t%s\t", what);
+    CHECK(strstr(redis_ask(&world->redis, command), wanted) != NULL);
+}
+
+/* Somebody at a desk whom nobody waits for. */
+struct listener {
+    struct desk_place place;
+    bool told;
+};
+
+static void listener_told(struct desk_place *place, enum desk_news news)
+{
+    container_of(place, struct listener, place)->told = news == DESK_GRANTED;
+}
+
+TEST_WALK(who_need_not_wait_is_granted_at_once, 1)
+{
+    struct asked ada;
+
+    asked_acquire(&ada, &world->instance[0], "free", ADA, 10000);
+    asked_is(&ada, 201, "\"waited_ms\":0,");
+    CHECK(has_walked(&world->instance[0], WAIT_ASKING, WAIT_DONE));
+}
+
+TEST_WALK(a_release_at_one_instance_grants_who_waits_at_the_other, 2)
+{
+    struct asked bob;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, &world->instance[1], "x", BOB, 10000);
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&bob, 201, "\"lease_id\":\"" BOB "\"");
+    CHECK(asked_says(&bob, "\"expires_in_ms\":60000"));
+    CHECK(has_walked(&world->instance[1], WAIT_CLAIMING, WAIT_DONE));
+}
+
+TEST_WALK(waited_ms_ends_when_the_claim_is_sent_and_the_ttl_begins_there, 2)
+{
+    uint64_t sent_ms, in_line_ms, released_ms, answered_ms;
+    struct asked bob;
+    long told_ms;
+
+    lease_take(&world->instance[0], "x", ADA);
+    sent_ms = loop_now_ms();
+    asked_waits(&bob, &world->instance[1], "x", BOB, 10000);
+    in_line_ms = loop_now_ms();
+    LEASE_WAIT(world, loop_now_ms() > in_line_ms + 100);
+    released_ms = loop_now_ms();
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&bob, 201, "\"expires_in_ms\":60000");
+    answered_ms = loop_now_ms();
+    told_ms = strtol(strstr(bob.answer, "\"waited_ms\":") + 12, NULL, 10);
+    CHECK(told_ms <= (long)(answered_ms - sent_ms));
+    CHECK(told_ms >= (long)(released_ms - in_line_ms) - 1); /* rounded down */
+}
+
+TEST_WALK(whose_time_is_up_is_told_who_holds_it_and_stands_in_line_no_more, 1)
+{
+    struct asked bob;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, &world->instance[0], "x", BOB, 50);
+    asked_is(&bob, 409, "\"code\":\"wait-timeout\"");
+    CHECK(asked_says(&bob, "\"holder\":\"ada-\"") && asked_says(&bob, "\"lease\":\"x\""));
+    CHECK(asked_says(&bob, "\"token\":") && asked_says(&bob, "\"expires_in_ms\":"));
+    CHECK_INT(lease_waiting(world, "x"), 0);
+    CHECK(has_walked(&world->instance[0], WAIT_LEAVING, WAIT_DONE));
+}
+
+/* The loop of his instance stands still meanwhile, and looks at the clock first when it goes on. */
+TEST_WALK(whose_time_is_up_when_it_has_just_been_handed_to_him_gets_it, 2)
+{
+    struct instance *his = &world->instance[1];
+    uint64_t asked_ms;
+    struct asked bob;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 500);
+    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    asked_ms = loop_now_ms();
+    his->held_up = true;
+    lease_release(&world->instance[0], "x", ADA);
+    LEASE_WAIT(world, loop_now_ms() > asked_ms + 500); /* his time is up */
+    his->held_up = false;
+    asked_is(&bob, 201, "\"lease_id\":\"" BOB "\"");
+    CHECK(has_walked(his, WAIT_LEAVING, WAIT_CLAIMING));
+}
+
+TEST_WALK(a_client_that_goes_while_it_waits_is_out_of_the_line, 1)
+{
+    struct asked bob, cat;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, &world->instance[0], "x", BOB, 60000);
+    asked_waits(&cat, &world->instance[0], "x", CAT, 60000);
+    close(bob.fd);
+    LEASE_WAIT(world, lease_waiting(world, "x") == 1);
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&cat, 201, CAT);
+}
+
+/* Of the waiter who was handed the lease, but has not claimed it. */
+static bool is_unclaimed(struct lease_world *world, const char *lease)
+{
+    char command[KEYS_RESOURCE_SIZE + 16];
+
+    snprintf(command, sizeof(command), "HGET pawl:{%02x} l:%s", keys_stripe_of(bytes_of(lease)), lease);
+    return strstr(redis_ask(&world->redis, command), "\tc=p") != NULL; /* the key of his desk */
+}
+
+/* It goes when the answer to the claim has arrived, and has not been read. */
+TEST_WALK(a_client_that_goes_before_it_is_told_of_its_claim_gives_the_lease_back, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob;
+
+    lease_take(&world->instance[0], "y", ADA);
+    asked_waits(&bob, his, "y", BOB, 10000); /* then Redis knows the script, and needs no second message */
+    lease_release(&world->instance[0], "y", ADA);
+    asked_is(&bob, 201, BOB);
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 10000);
+    LEASE_WAIT(world, store_counts(his->worker.store).in_flight == 0);
+    loop_watch_set(&his->relay.watch[RELAY_UP], 0);
+    lease_release(&world->instance[0], "x", ADA);
+    LEASE_WAIT(world, !is_unclaimed(world, "x"));
+    relay_pass(&his->relay, RELAY_DOWN); /* the answer is there, but his loop has not turned since */
+    close(bob.fd);
+    loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
+    LEASE_WAIT(world, has_walked(his, WAIT_RETURNING, WAIT_DONE));
+    CHECK(has_walked(his, WAIT_CLAIMING, WAIT_RETURNING));
+    history_has(world, "x", "returned");
+    lease_take(&world->instance[0], "x", CAT);
+}
+
+TEST_WALK(of_two_who_wait_under_one_lease_id_the_second_has_the_place, 2)
+{
+    struct asked first, cat, second;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&first, &world->instance[0], "x", BOB, 10000);
+    asked_waits(&cat, &world->instance[0], "x", CAT, 10000);
+    asked_acquire(&second, &world->instance[1], "x", BOB, 10000);
+    asked_is(&first, 409, "\"code\":\"superseded\"");
+    CHECK_INT(lease_waiting(world, "x"), 2);
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&second, 201, BOB);
+    lease_release(&world->instance[0], "x", BOB);
+    asked_is(&cat, 201, CAT);
+}
+
+/* Whatever was published before has been heard by the desk. */
+static void wait_heard(struct instance *instance)
+{
+    struct desk *desk = instance_desk(instance);
+    struct listener listener = {.place.told = listener_told};
+    char command[160];
+
+    desk_enter(desk, &listener.place);
+    snprintf(command, sizeof(command), "PUBLISH %.*s \"granted %" PRIu64 "\"", (int)desk_key(desk).len,
+             desk_key(desk).at, listener.place.wid);
+    redis_ask(&instance->world->redis, command);
+    LEASE_WAIT(instance->world, listener.told);
+    desk_leave(desk, &listener.place);
+}
+
+/* The reply "queued" is held back until the message has come. */
+TEST_WALK(a_grant_that_is_told_before_it_is_known_that_he_waits_is_not_lost, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob;
+
+    lease_take(&world->instance[0], "x", ADA);
+    loop_watch_set(&his->relay.watch[RELAY_UP], 0);
+    asked_waits(&bob, his, "x", BOB, 10000);
+    lease_release(&world->instance[0], "x", ADA);
+    wait_heard(his);
+    loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
+    asked_is(&bob, 201, BOB);
+    CHECK(has_walked(his, WAIT_ASKING, WAIT_CLAIMING));
+    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+}
+
+TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_known_that_he_waits, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked first, second;
+
+    lease_take(&world->instance[0], "x", ADA);
+    loop_watch_set(&his->relay.watch[RELAY_UP], 0);
+    asked_waits(&first, his, "x", BOB, 10000);
+    asked_acquire(&second, &world->instance[0], "x", BOB, 10000);
+    LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_ASKING, WAIT_QUEUED));
+    wait_heard(his);
+    loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
+    asked_is(&first, 409, "\"code\":\"superseded\"");
+    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&second, 201, BOB);
+}
+
+TEST_WALK(that_the_desk_has_closed_is_not_lost_when_it_closes_before_it_is_known_that_he_waits, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob;
+
+    lease_take(&world->instance[0], "x", ADA);
+    loop_watch_set(&his->relay.watch[RELAY_UP], 0);
+    asked_waits(&bob, his, "x", BOB, 10000);
+    redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
+    LEASE_WAIT(world, desk_has_gone(instance_desk(his), DESK_OPEN, DESK_CLOSED));
+    lease_world_turn(world);
+    loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
+    asked_is(&bob, 503, "Nothing was granted");
+    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+}
+
+/* That it is none comes out at the claim. */
+TEST_WALK(a_grant_that_is_none_is_not_announced, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob;
+    char command[160];
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 10000);
+    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    snprintf(command, sizeof(command), "PUBLISH %.*s \"granted 1048576\"",
+             (int)desk_key(instance_desk(his)).len, desk_key(instance_desk(his)).at);
+    redis_ask(&world->redis, command);
+    asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
+    CHECK(has_walked(his, WAIT_QUEUED, WAIT_CLAIMING));
+}
+
+TEST_WALK(who_was_cut_off_from_the_store_is_told_that_nothing_was_granted_and_finds_his_place_again, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob, cat, again;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 10000);
+    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
+    asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
+    CHECK(asked_says(&bob, "Nothing was granted"));
+    CHECK(has_walked(his, WAIT_QUEUED, WAIT_DONE));
+    LEASE_WAIT(world, desk_is_open(instance_desk(his)) && desk_is_open(instance_desk(&world->instance[0])));
+    asked_waits(&cat, his, "x", CAT, 10000);
+    asked_acquire(&again, his, "x", BOB, 10000);
+    LEASE_WAIT(world, desk_count(instance_desk(his)) == 2);
+    CHECK_INT(lease_waiting(world, "x"), 2);
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&again, 201, BOB);
+    lease_release(&world->instance[0], "x", BOB);
+    asked_is(&cat, 201, CAT);
+}
+
+/* An instance that stood still past a hand-off finds out at the claim, or closes its desk by itself. */
+TEST_WALK(a_grant_that_has_gone_on_is_not_announced, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob, cat;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 20000);
+    asked_waits(&cat, &world->instance[0], "x", CAT, 20000);
+    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    his->held_up = true;
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&cat, 201, CAT);
+    his->held_up = false;
+    asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
+}
+
+TEST_WALK(who_waits_when_the_service_is_drained_is_told_so_and_the_next_is_served_at_once, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob, cat;
+    uint64_t begun_ms;
+
+    lease_take(&world->instance[0], "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 10000);
+    asked_waits(&cat, &world->instance[0], "x", CAT, 10000);
+    atomic_store(&his->service.draining, true);
+    LEASE_WAIT(world, lease_worker_drain(&his->worker));
+    asked_is(&bob, 503, "\"code\":\"draining\"");
+    begun_ms = waited_ms();
+    lease_release(&world->instance[0], "x", ADA);
+    asked_is(&cat, 201, CAT);
+    CHECK(waited_ms() - begun_ms < 1000);
+}
+
+/* -- a release at the desk where it waits */
+
+/* What Redis answers to the second instance is held back. */
+static void replies_hold(struct instance *his)
+{
+    loop_watch_set(&his->relay.watch[RELAY_UP], 0);
+}
+
+static void replies_pass(struct instance *his)
+{
+    loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
+}
+
+/* Ada holds, Bob waits where she releases; Cat behind him, if there is one. */
+static struct instance *line_at_one_desk(struct lease_world *world, struct asked *bob, struct asked *cat)
+{
+    struct instance *his = &world->instance[1];
+
+    lease_take(his, "x", ADA);
+    asked_waits(bob, his, "x", BOB, 60000);
+    if (cat != NULL) {
+        asked_waits(cat, his, "x", CAT, 60000);
+    }
+    return his;
+}
+
+/* Redis has run the release, and nobody has read its reply. */
+static void release_unheard(struct instance *his, struct asked *release)
+{
+    struct lease_world *world = his->world;
+    long before = lease_waiting(world, "x");
+
+    LEASE_WAIT(world, store_counts(his->worker.store).in_flight == 0); /* that they wait was read */
+    replies_hold(his);
+    asked_send(release, his, "DELETE", "x", ADA, "");
+    LEASE_WAIT(world, lease_waiting(world, "x") == before - 1);
+}
+
+static void desk_goes_deaf(struct instance *his)
+{
+    redis_ask(&his->world->redis, "CLIENT KILL TYPE pubsub");
+    LEASE_WAIT(his->world, has_walked(his, WAIT_QUEUED, WAIT_AGAIN));
+}
+
+TEST_WALK(a_release_where_he_waits_grants_him_the_lease_in_its_own_step_and_waited_ms_ends_when_it_was_sent,
+          2)
+{
+    struct asked bob, release;
+    uint64_t waits_ms = loop_now_ms(), released_ms, heard_ms;
+    struct instance *his = line_at_one_desk(world, &bob, NULL);
+    long told_ms;
+
+    released_ms = loop_now_ms();
+    release_unheard(his, &release);
+    LEASE_WAIT(world, loop_now_ms() > released_ms + 200);
+    heard_ms = loop_now_ms();
+    replies_pass(his);
+    asked_is(&release, 204, "");
+    asked_is(&bob, 201, "\"expires_in_ms\":60000");
+    told_ms = strtol(strstr(bob.answer, "\"waited_ms\":") + 12, NULL, 10);
+    CHECK(told_ms <= (long)(heard_ms - waits_ms) - 200 + 20); /* by when it was sent, not heard */
+    CHECK(!has_walked(his, WAIT_QUEUED, WAIT_CLAIMING));
+}
+
+TEST_WALK(a_client_that_goes_before_it_is_told_of_what_a_release_granted_gives_it_back, 2)
+{
+    struct asked bob, cat, release;
+    struct instance *his = line_at_one_desk(world, &bob, &cat);
+
+    release_unheard(his, &release);
+    relay_pass(&his->relay, RELAY_DOWN); /* the reply is there, but his loop has not turned since */
+    close(bob.fd);
+    replies_pass(his);
+    asked_is(&cat, 201, CAT);
+    CHECK(has_walked(his, WAIT_RETURNING, WAIT_DONE));
+    asked_is(&release, 204, "");
+}
+
+TEST_WALK(whose_time_is_up_while_the_release_that_grants_it_to_him_is_under_way_gets_it, 2)
+{
+    struct instance *his = &world->instance[1];
+    struct asked bob, release;
+
+    lease_take(his, "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 300);
+    release_unheard(his, &release);
+    LEASE_WAIT(world, lease_worker_from(&his->worker)->leaving > 0);
+    replies_pass(his);
+    asked_is(&bob, 201, BOB);
+    CHECK(has_walked(his, WAIT_LEAVING, WAIT_CLAIMING));
+    asked_is(&release, 204, "");
+}
+
+TEST_WALK(of_a_release_whose_reply_is_lost_all_are_asked_for_and_nobody_is_sent_away, 2)
+{
+    struct asked bob, cat, release;
+    struct instance *his = line_at_one_desk(world, &bob, &cat);
+
+    release_unheard(his, &release);
+    relay_hang_up(&his->relay);
+    asked_is(&release, 504, "");
+    asked_is(&bob, 201, BOB);
+    LEASE_WAIT(world, has_walked(his, WAIT_AGAIN, WAIT_QUEUED));
+    CHECK(has_walked(his, WAIT_AGAIN, WAIT_DONE));
+    lease_release(his, "x", BOB);
+    asked_is(&cat, 201, CAT);
+}
+
+TEST_WALK(who_is_perhaps_granted_when_the_desk_closes_is_asked_for_and_nobody_else, 2)
+{
+    struct asked bob, other, release;
+    struct instance *his = line_at_one_desk(world, &bob, NULL);
+
+    lease_take(his, "y", ADA);
+    asked_waits(&other, his, "y", CAT, 60000);
+    release_unheard(his, &release);
+    desk_goes_deaf(his);
+    asked_is(&other, 503, "Nothing was granted");
+    replies_pass(his);
+    asked_is(&bob, 201, BOB);
+    asked_is(&release, 204, "");
+}
+
+TEST_WALK(who_is_perhaps_granted_and_goes_gives_it_back_when_the_desk_is_open, 2)
+{
+    struct asked bob, cat, release;
+    struct instance *his = line_at_one_desk(world, &bob, &cat);
+
+    release_unheard(his, &release);
+    desk_goes_deaf(his);
+    close(bob.fd);
+    replies_pass(his);
+    asked_is(&cat, 201, CAT);
+    CHECK(has_walked(his, WAIT_AGAIN, WAIT_RETURNING));
+    asked_is(&release, 204, "");
+}
+
+TEST_WALK(who_is_perhaps_granted_when_the_service_is_stopped_leaves_and_gets_it, 2)
+{
+    struct asked bob, release;
+    struct instance *his = line_at_one_desk(world, &bob, NULL);
+
+    release_unheard(his, &release);
+    desk_goes_deaf(his);
+    atomic_store(&his->service.draining, true);
+    lease_worker_drain(&his->worker);
+    LEASE_WAIT(world, has_walked(his, WAIT_AGAIN, WAIT_LEAVING));
+    replies_pass(his);
+    asked_is(&bob, 201, BOB);
+    asked_is(&release, 204, "");
+}
+
+TEST_WALK(who_is_perhaps_granted_and_cannot_be_asked_for_is_told_that_nobody_knows, 2)
+{
+    struct asked bob, release;
+    struct instance *his = line_at_one_desk(world, &bob, NULL);
+
+    release_unheard(his, &release);
+    redis_kill(&world->redis);
+    relay_hang_up(&his->relay);
+    asked_is(&release, 504, "");
+    asked_is(&bob, 504, "\"code\":\"outcome-unknown\"");
+    redis_run(&world->redis, NULL);
+}
+
+/* The store has fallen back: what it counts from now on was granted before. */
+TEST_WALK(a_token_that_comes_again_in_a_releases_step_is_not_announced, 2)
+{
+    struct asked bob, release;
+    struct instance *his = line_at_one_desk(world, &bob, NULL);
+    struct life *life = lease_worker_from(&his->worker)->record.line.life;
+
+    life_granted(life, keys_stripe_of(BYTES("x")), life_epoch(life), 1000000);
+    asked_send(&release, his, "DELETE", "x", ADA, "");
+    asked_is(&bob, 504, "\"code\":\"outcome-unknown\"");
+    asked_is(&release, 204, "");
+}
+
+/* It stands in line, and nobody is there: its own way out of the line was cut off. */
+TEST_WALK(what_a_release_grants_to_one_who_waits_here_no_more_goes_on_at_once, 2)
+{
+    struct asked bob, cat;
+    struct instance *his = line_at_one_desk(world, &bob, &cat);
+    struct waiter *waiter = (struct waiter *)(void *)desk_place_of(instance_desk(his), 1 << 20);
+
+    waiter->place.told(&waiter->place, DESK_SUPERSEDED);
+    asked_is(&bob, 409, "");
+    lease_release(his, "x", ADA);
+    asked_is(&cat, 201, CAT);
+}
+
+/* -- the drawing */
+
+TEST(the_drawing_the_table_and_where_waiters_went_agree)
+{
+    static const char *const names[WAIT_STATES] = {"ASKING",    "QUEUED", "CLAIMING", "LEAVING",
+                                                   "RETURNING", "AGAIN",  "DONE"};
+
+    CHECK_INT(drawing_check("lease/queue/wait.h", names, WAIT_STATES, wait_allows, waits_walked), ARROWS);
+}
+
+int main(void)
+{
+    waits_walked = check_shared(WAIT_STATES * sizeof(*waits_walked));
+    return check_all_in_children(AT_ONCE);
+}
