@@ -1,14 +1,16 @@
 /* line.c - the load generator for leases that many wait for.
  *
- *   line --to 127.0.0.1:PORT --job alone    --rounds R                 acquire and release of names that
- * nobody else wants line --to 127.0.0.1:PORT --job handoff  --rounds R --waiters N     N wait; whoever holds
- * releases and waits again line --to 127.0.0.1:PORT --job poll     --rounds R                 one holds, one
- * asks again every 100 ms line --to 127.0.0.1:PORT --job wait     --waiters N                N wait until
- * stdin ends
+ *   line --to 127.0.0.1:PORT --job JOB [--rounds R] [--waiters N]
  *
- * Times are from the sending of a request to its whole answer (alone), or from the sending of the release to
- * the whole answer of who gets the lease (handoff, poll). One JSON object on stdout. Any answer but the
- * expected one ends it with 1 and a sentence on stderr. */
+ *   alone    acquire and release of names that nobody else wants
+ *   rested   the same, each after 2 ms in which everything has slept, as before a hand-off
+ *   handoff  N wait; each holder releases after 2 ms and waits again
+ *   poll     one holds, one asks again every 100 ms
+ *   wait     N wait until stdin ends
+ *
+ * Times are from the sending of a request to its whole answer (alone, rested), or from the sending of the
+ * release to the whole answer of who gets the lease (handoff, poll). One JSON object on stdout. Any answer
+ * but the expected one ends it with 1 and a sentence on stderr. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -104,14 +106,17 @@ static void sleep_until(uint64_t ns)
         ;
 }
 
-static void run_alone(struct line *line)
+static void run_alone(struct line *line, uint64_t rest_ns)
 {
     struct client client = {.fd = wire_connect(line->to)};
     char name[32];
 
     for (unsigned i = 0; i < line->rounds; i++) {
-        uint64_t began = now_ns();
+        uint64_t began;
 
+        if (rest_ns > 0)
+            sleep_until(now_ns() + rest_ns);
+        began = now_ns();
         snprintf(name, sizeof(name), "alone:%u", i % 512);
         ask_lease(line, &client, name, 0);
         expect(answer(&client), 201, "acquire");
@@ -268,7 +273,9 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(line.job, "alone") == 0)
-        run_alone(&line);
+        run_alone(&line, 0);
+    else if (strcmp(line.job, "rested") == 0)
+        run_alone(&line, HELD_NS);
     else if (strcmp(line.job, "handoff") == 0)
         run_handoff(&line);
     else if (strcmp(line.job, "poll") == 0)

@@ -82,6 +82,7 @@ def handoffs(program, s, baseline, rounds):
     got = {
         "baseline": line(program, baseline.lease.to, "alone", rounds=rounds),
         "alone": line(program, s.lease.to, "alone", rounds=rounds),
+        "rested": line(program, baseline.lease.to, "rested", rounds=rounds),
         "16": line(program, s.lease.to, "handoff", rounds=rounds, waiters=16),
     }
     told = listener.granted()
@@ -95,7 +96,7 @@ def handoffs(program, s, baseline, rounds):
 def bench_handoff(plan, s, baseline, program, out):
     rounds = HANDOFF_ROUNDS if plan.rounds > 1 else 300
     kept = [handoffs(program, s, baseline, rounds) for _ in range(plan.rounds)]
-    names = {"baseline": "an acquire alone, baseline", "alone": "an acquire alone", "16": "a hand-off, 16 wait",
+    names = {"baseline": "an acquire alone, baseline", "alone": "an acquire alone", "rested": "an acquire after 2 ms of rest, baseline", "16": "a hand-off, 16 wait",
              "1000": "a hand-off, 1000 wait", "poll": "polling"}
 
     def median(what):
@@ -103,7 +104,7 @@ def bench_handoff(plan, s, baseline, program, out):
     for side, name in names.items():
         for share in ("p50", "p99"):
             out.figure(f"us of {name}, {s.fsync}, {share}", median(lambda one, side=side, share=share: one[side][f"{share}_us"]))
-    for base, most in (("baseline", (1.8, 5)), ("alone", (None, None))):
+    for base, most in (("baseline", (1.8, 5)), ("alone", (None, None)), ("rested", (None, None))):
         for share, target in zip(("p50", "p99"), most):
             out.figure(f"hand-off with 16 waiting, {s.fsync}, {share}, ratio to the median of {names[base]}", median(
                 lambda one, base=base, share=share: one["16"][f"{share}_us"] / one[base]["p50_us"]), "at most", target)
