@@ -5,7 +5,7 @@
  *   pawl; verdict=refused; reason=stale-token; token=33; mark=34
  *   pawl; verdict=refused; reason=too-large; token=34; guarantee=ordered;assumes=incomplete
  *   pawl; verdict=unknown; reason=outcome-unknown; token=33 */
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 
 enum { STATUS_SIZE = 192, MARK_UNKNOWN = -1 };
 
@@ -25,19 +25,19 @@ static void status_add(struct status_text *text, const char *name, struct bytes 
     }
 }
 
-static void status_put(struct gate_call *gate, const char *verdict, const char *reason, int64_t mark,
-                       const char *guarantee)
+static void status_put(struct fenced_call *fenced, const char *fencing_status, const char *reason,
+                       int64_t mark, const char *guarantee)
 {
     char number[BYTES_NUMBER_SIZE];
     struct status_text text;
 
     text.len = 0;
-    status_add(&text, "pawl; verdict=", bytes_of(verdict));
+    status_add(&text, "pawl; verdict=", bytes_of(fencing_status));
     if (reason != NULL) {
         status_add(&text, "; reason=", bytes_of(reason));
     }
-    if (gate->claimed) {
-        status_add(&text, "; token=", bytes_of_number(number, gate->claim.token.number));
+    if (fenced->claimed) {
+        status_add(&text, "; token=", bytes_of_number(number, fenced->claim.token.number));
     }
     if (mark != MARK_UNKNOWN) {
         status_add(&text, "; mark=", bytes_of_number(number, mark));
@@ -45,26 +45,26 @@ static void status_put(struct gate_call *gate, const char *verdict, const char *
     if (guarantee != NULL) {
         status_add(&text, "; guarantee=", bytes_of(guarantee));
     }
-    http_reply_header(gate->req, "Fencing-Status", (struct bytes){text.at, text.len});
+    http_reply_header(fenced->req, "Fencing-Status", (struct bytes){text.at, text.len});
 }
 
-void gate_let_through(const struct gate_call *gate)
+void fenced_let_through(const struct fenced_call *fenced)
 {
-    if (gate->claimed && !gate->by_mark) {
-        life_let_through(record_line_of(gate->req)->life, gate->claim.token.number);
+    if (fenced->claimed && !fenced->by_mark) {
+        epoch_let_through(member_line_of(fenced->req)->store_epoch, fenced->claim.token.number);
     }
 }
 
-void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee)
+void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarantee)
 {
-    gate_let_through(gate);
-    status_put(gate, "accepted", NULL, mark, guarantee);
+    fenced_let_through(fenced);
+    status_put(fenced, "accepted", NULL, mark, guarantee);
 }
 
 /* nginx turns every answer of auth_request but 2xx, 401 and 403 into 500. */
-static unsigned status_of(const struct gate_call *gate, enum problem problem)
+static unsigned status_of(const struct fenced_call *fenced, enum problem problem)
 {
-    if (gate->statuses == GATE_NATIVE || problem_info(problem)->status >= 500) {
+    if (fenced->statuses == FENCED_NATIVE || problem_info(problem)->status >= 500) {
         return problem_info(problem)->status;
     }
     return problem == PROBLEM_TOKEN_REQUIRED ? 401 : 403;
@@ -72,40 +72,40 @@ static unsigned status_of(const struct gate_call *gate, enum problem problem)
 
 /* One of many holds is stale when it is over, whether anybody came after it or not. NULL: what the problem
  * says. */
-static const char *detail_of(const struct gate_call *gate, enum problem problem)
+static const char *detail_of(const struct fenced_call *fenced, enum problem problem)
 {
-    if (problem == PROBLEM_STALE_TOKEN && gate->claim.mode != TOKEN_EXCLUSIVE) {
+    if (problem == PROBLEM_STALE_TOKEN && fenced->claim.mode != TOKEN_EXCLUSIVE) {
         return "Nothing was changed. Your hold is over. Stop; do not retry with this token.";
     }
     return NULL;
 }
 
-static struct json_out *problem_members(struct gate_call *gate, struct json_out *json)
+static struct json_out *problem_members(struct fenced_call *fenced, struct json_out *json)
 {
-    json_text(json, "lease", gate->lease);
-    if (gate->resource.len > 0) {
-        json_text(json, "resource", gate->resource);
+    json_text(json, "lease", fenced->lease);
+    if (fenced->resource.len > 0) {
+        json_text(json, "resource", fenced->resource);
     }
-    if (gate->claimed) {
-        json_int(json, "presented_token", gate->claim.token.number);
-        json_int(json, "presented_epoch", gate->claim.token.epoch);
+    if (fenced->claimed) {
+        json_int(json, "presented_token", fenced->claim.token.number);
+        json_int(json, "presented_epoch", fenced->claim.token.epoch);
     }
     return json;
 }
 
-static struct json_out *problem_begin(struct gate_call *gate, enum problem problem)
+static struct json_out *problem_begin(struct fenced_call *fenced, enum problem problem)
 {
-    return problem_members(gate, http_problem_begin(gate->req, problem, detail_of(gate, problem)));
+    return problem_members(fenced, http_problem_begin(fenced->req, problem, detail_of(fenced, problem)));
 }
 
-enum step gate_refuse(struct gate_call *gate, enum problem problem)
+enum step fenced_refuse(struct fenced_call *fenced, enum problem problem)
 {
-    status_put(gate, "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
-    problem_begin(gate, problem);
-    return http_problem_end(gate->req, status_of(gate, problem));
+    status_put(fenced, "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
+    problem_begin(fenced, problem);
+    return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
-enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *reply)
+enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_reply *reply)
 {
     enum problem problem = problem_find(store_reply_text(reply, 2));
     int64_t token = store_reply_integer(reply, 3), epoch = store_reply_integer(reply, 4);
@@ -113,10 +113,10 @@ enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *re
     struct bytes holder = store_reply_text(reply, 6);
 
     if (problem == PROBLEM_NONE) {
-        return gate_fail(gate, PROBLEM_INTERNAL);
+        return fenced_fail(fenced, PROBLEM_INTERNAL);
     }
-    status_put(gate, "refused", problem_info(problem)->code, mark, NULL);
-    struct json_out *json = problem_begin(gate, problem);
+    status_put(fenced, "refused", problem_info(problem)->code, mark, NULL);
+    struct json_out *json = problem_begin(fenced, problem);
     if (token > 0) {
         json_int(json, "current_token", token);
         json_int(json, "current_epoch", epoch);
@@ -125,60 +125,60 @@ enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *re
     if (holder.len > 0) {
         json_text(json, "holder", holder);
     }
-    return http_problem_end(gate->req, status_of(gate, problem));
+    return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
-static enum step refuse_accepted(struct gate_call *gate, enum problem problem, int64_t mark)
+static enum step refuse_accepted(struct fenced_call *fenced, enum problem problem, int64_t mark)
 {
-    status_put(gate, "refused", problem_info(problem)->code, mark, NULL);
-    struct json_out *json = problem_begin(gate, problem);
+    status_put(fenced, "refused", problem_info(problem)->code, mark, NULL);
+    struct json_out *json = problem_begin(fenced, problem);
     json_int(json, "mark", mark);
-    return http_problem_end(gate->req, status_of(gate, problem));
+    return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
-enum step gate_refuse_stored(struct gate_call *gate, const struct store_reply *reply)
+enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_reply *reply)
 {
     if (store_reply_is(reply, "refused")) {
-        return gate_refuse_reply(gate, reply);
+        return fenced_refuse_reply(fenced, reply);
     }
     if (store_reply_is(reply, "key-reused")) {
-        return refuse_accepted(gate, PROBLEM_KEY_REUSED, store_reply_integer(reply, 2));
+        return refuse_accepted(fenced, PROBLEM_KEY_REUSED, store_reply_integer(reply, 2));
     }
     if (store_reply_is(reply, "full")) {
-        return refuse_accepted(gate, PROBLEM_STORE_FULL, store_reply_integer(reply, 2));
+        return refuse_accepted(fenced, PROBLEM_STORE_FULL, store_reply_integer(reply, 2));
     }
     if (store_reply_is(reply, "mismatch")) {
-        return refuse_accepted(gate, PROBLEM_ETAG_MISMATCH, store_reply_integer(reply, 3));
+        return refuse_accepted(fenced, PROBLEM_ETAG_MISMATCH, store_reply_integer(reply, 3));
     }
-    return gate_fail(gate, PROBLEM_INTERNAL);
+    return fenced_fail(fenced, PROBLEM_INTERNAL);
 }
 
-enum step gate_fail(struct gate_call *gate, enum problem problem)
+enum step fenced_fail(struct fenced_call *fenced, enum problem problem)
 {
-    return gate_fail_detail(gate, problem, NULL);
+    return fenced_fail_detail(fenced, problem, NULL);
 }
 
-static void status_put_failed(struct gate_call *gate, enum problem problem)
+static void status_put_failed(struct fenced_call *fenced, enum problem problem)
 {
     bool unknown = problem == PROBLEM_OUTCOME_UNKNOWN || problem == PROBLEM_INTERNAL;
 
-    if (gate->claimed || gate->statuses == GATE_FORWARD_AUTH) {
-        status_put(gate, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN,
-                   gate->assumes);
+    if (fenced->claimed || fenced->statuses == FENCED_FORWARD_AUTH) {
+        status_put(fenced, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN,
+                   fenced->assumes);
     }
 }
 
-enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail)
+enum step fenced_fail_detail(struct fenced_call *fenced, enum problem problem, const char *detail)
 {
-    status_put_failed(gate, problem);
-    problem_members(
-        gate, http_problem_begin(gate->req, problem, detail != NULL ? detail : detail_of(gate, problem)));
-    return http_problem_end(gate->req, status_of(gate, problem));
+    status_put_failed(fenced, problem);
+    problem_members(fenced, http_problem_begin(fenced->req, problem,
+                                               detail != NULL ? detail : detail_of(fenced, problem)));
+    return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
-enum step gate_fail_final(struct gate_call *gate, enum problem problem, const char *detail)
+enum step fenced_fail_final(struct fenced_call *fenced, enum problem problem, const char *detail)
 {
-    status_put_failed(gate, problem);
-    problem_members(gate, http_problem_begin_final(gate->req, problem, detail));
-    return http_problem_end(gate->req, status_of(gate, problem));
+    status_put_failed(fenced, problem);
+    problem_members(fenced, http_problem_begin_final(fenced->req, problem, detail));
+    return http_problem_end(fenced->req, status_of(fenced, problem));
 }

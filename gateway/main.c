@@ -1,8 +1,8 @@
 /* main.c - pawl-gateway: stands in front of the resource and refuses the stale writer. */
 #include <stdio.h>
 
+#include "gateway/fenced_call.h"
 #include "gateway/forward/forward.h"
-#include "gateway/gate.h"
 #include "gateway/intent/given_up.h"
 #include "gateway/intent/unreported.h"
 #include "gateway/route/route.h"
@@ -12,7 +12,7 @@
 
 #define DEEDS "pawl_gateway_operations_total"
 #define DEEDS_HELP "What the gate let through."
-static const struct metric gateway_metrics[GATE_COUNTS] = {
+static const struct metric gateway_metrics[FENCED_COUNTS] = {
     [COUNT_WRITTEN] = {DEEDS, METRIC_COUNTER, "what=\"written\"", DEEDS_HELP},
     [COUNT_REMOVED] = {DEEDS, METRIC_COUNTER, "what=\"removed\"", DEEDS_HELP},
     [COUNT_READ] = {DEEDS, METRIC_COUNTER, "what=\"read\"", DEEDS_HELP},
@@ -62,8 +62,8 @@ int main(int argc, char **argv)
     /* The sweep forgets remembered deletions. */
     static const struct record_plan record = {
         .role = MEMBER_GATEWAY,
-        .pulse = &script_pulse,
-        .leave = &script_farewell,
+        .pulse = &script_heartbeat,
+        .leave = &script_member_leave,
         .sweep_look = &script_due,
         .sweep = &script_forget,
         .index = "gone",
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         .library = &pawl_library,
         .check = gateway_check,
         .metrics = gateway_metrics,
-        .metric_count = GATE_COUNTS,
+        .metric_count = FENCED_COUNTS,
         .open = gateway_open,
         .close = gateway_close,
         .reload = gateway_reload,
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
         .settled = record_daemon_settled,
         .leave = gateway_leave,
         .ready = record_worker_ready,
-        .lacking = doubt_lacking,
+        .lacking = unreported_lacking,
         .memory = record_worker_memory,
         .own = &record,
     };

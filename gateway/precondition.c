@@ -33,7 +33,7 @@ static bool skip_tag(struct bytes *rest)
     return true;
 }
 
-bool condition_is_tag_list(struct bytes value)
+bool precondition_is_tag_list(struct bytes value)
 {
     struct bytes rest = value;
 
@@ -57,7 +57,7 @@ bool condition_is_tag_list(struct bytes value)
     }
 }
 
-bool condition_lists(struct bytes list, struct bytes tag)
+bool precondition_lists(struct bytes list, struct bytes tag)
 {
     struct bytes rest = list;
 
@@ -86,46 +86,47 @@ static const char *tags_read(const struct http_request *req, const char *name, s
     unsigned count = 0;
 
     *tags = http_header(req, name, &count);
-    return count == 0 || (count == 1 && condition_is_tag_list(*tags)) ? NULL : wrong;
+    return count == 0 || (count == 1 && precondition_is_tag_list(*tags)) ? NULL : wrong;
 }
 
-const char *condition_read(struct condition *condition, const struct http_request *req)
+const char *precondition_read(struct precondition *precondition, const struct http_request *req)
 {
     unsigned count = 0;
-    const char *wrong = tags_read(req, "If-Match", &condition->if_match,
+    const char *wrong = tags_read(req, "If-Match", &precondition->if_match,
                                   "The header If-Match must come once, as \"*\" or a list of quoted ETags.");
 
     if (wrong == NULL) {
-        wrong = tags_read(req, "If-None-Match", &condition->if_none_match,
+        wrong = tags_read(req, "If-None-Match", &precondition->if_none_match,
                           "The header If-None-Match must come once, as \"*\" or a list of quoted ETags.");
     }
-    condition->idempotency_key = http_header(req, "Idempotency-Key", &count);
-    if (wrong == NULL && count > 0 && (count > 1 || !name_is_idempotency_key(condition->idempotency_key))) {
+    precondition->idempotency_key = http_header(req, "Idempotency-Key", &count);
+    if (wrong == NULL && count > 0 &&
+        (count > 1 || !name_is_idempotency_key(precondition->idempotency_key))) {
         wrong = "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
     }
     return wrong;
 }
 
-void condition_digest(struct condition *condition, struct bytes method, struct bytes type,
-                      struct bytes encoding, struct bytes body)
+void precondition_digest(struct precondition *precondition, struct bytes method, struct bytes type,
+                         struct bytes encoding, struct bytes body)
 {
     const struct bytes parts[] = {method, type, encoding, body};
 
-    if (condition->idempotency_key.len > 0) {
-        digest_text(parts, sizeof(parts) / sizeof(parts[0]), condition->digest_text);
-        condition->digest = (struct bytes){condition->digest_text, DIGEST_TEXT};
+    if (precondition->idempotency_key.len > 0) {
+        digest_text(parts, sizeof(parts) / sizeof(parts[0]), precondition->digest_text);
+        precondition->digest = (struct bytes){precondition->digest_text, DIGEST_TEXT};
     }
 }
 
-void condition_add(const struct condition *condition, struct gate_call *gate)
+void precondition_add(const struct precondition *precondition, struct fenced_call *fenced)
 {
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_resource_key(gate));
-    gate_add_key(gate, gate_gone(gate));
-    gate_add_fence(gate);
-    gate_add(gate, gate->resource);
-    gate_add(gate, condition->if_match);
-    gate_add(gate, condition->if_none_match);
-    gate_add(gate, condition->idempotency_key);
-    gate_add(gate, condition->digest);
+    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_add_key(fenced, fenced_resource_key(fenced));
+    fenced_add_key(fenced, fenced_gone(fenced));
+    fenced_add_fence(fenced);
+    fenced_add(fenced, fenced->resource);
+    fenced_add(fenced, precondition->if_match);
+    fenced_add(fenced, precondition->if_none_match);
+    fenced_add(fenced, precondition->idempotency_key);
+    fenced_add(fenced, precondition->digest);
 }

@@ -10,8 +10,8 @@
 #include "shared/member/daemon.h"
 
 struct forward;
-struct takeover;
-struct doubt;
+struct recovery;
+struct unreported;
 
 /* The route table as this worker uses it; another table is another struct. Stays for as long as a request is
  * under way by it. */
@@ -69,34 +69,34 @@ struct stickies {
     struct sticky *first[STRIPES];
     struct token seen[STRIPES][STICKY_SEEN_MAX];
     unsigned count;
-    struct store_ear *ear; /* NULL: nothing was open yet */
-    struct store_ear_owner ear_owner;
+    struct store_subscriber *subscriber; /* NULL: nothing was open yet */
+    struct store_subscriber_owner subscriber_owner;
 };
 
 /* What a worker asks for what is given up (intent/given_up.h). */
 struct given_up {
     struct gateway_worker *own;
-    struct record_call call;
+    struct member_call call;
     bool in_flight;
     uint64_t asked_ms;
     int64_t asked; /* the number that the last question was about */
     char key[KEYS_STRIPE_SIZE];
-    struct bytes argv[GIVEN_UP_ARGS + RECORD_ARGS];
+    struct bytes argv[GIVEN_UP_ARGS + MEMBER_ARGS];
 };
 
 struct gateway_worker {
     struct record_worker record; /* worker->extra */
     struct worker *worker;
     struct gateway *gateway;
-    struct closer closer;
+    struct intent_closer closer;
     struct alarm_clock *clock;
     struct table_use *use; /* NULL: no routes */
     struct table_use *unused;
     unsigned generation;
-    struct takeover *takeover; /* the first worker's, */
-    struct doubt *doubt;       /* and so is this */
-    struct forward *waiting;   /* those in QUEUED */
-    struct forward *live;      /* all that are under way */
+    struct recovery *recovery;     /* the first worker's, */
+    struct unreported *unreported; /* and so is this */
+    struct forward *waiting;       /* those in QUEUED */
+    struct forward *live;          /* all that are under way */
     struct forward *spare;
     struct stickies stickies;
     struct given_up given_up;

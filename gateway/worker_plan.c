@@ -121,16 +121,16 @@ static void table_follow(struct gateway_worker *own)
     }
 }
 
-/* -- the worker's life */
+/* -- the worker's epoch */
 
 /* Who waits for something of this lease may look. */
-static void worker_closed(struct closer *closer, struct bytes lease)
+static void worker_closed(struct intent_closer *closer, struct bytes lease)
 {
     struct gateway_worker *own = container_of(closer, struct gateway_worker, closer);
 
     for (struct forward *f = own->waiting, *next; f != NULL; f = next) {
         next = f->next;
-        if (bytes_equal(f->gate.lease, lease)) {
+        if (bytes_equal(f->fenced.lease, lease)) {
             forward_wake(f);
         }
     }
@@ -146,11 +146,11 @@ void gateway_worker_open(struct worker *worker)
     if (worker->index == 0) {
         own->gateway->id = record_daemon_id(worker->service);
         own->gateway->incarnation = record_daemon_incarnation(worker->service);
-        own->takeover = takeover_new(own);
-        own->doubt = doubt_new(own);
+        own->recovery = recovery_new(own);
+        own->unreported = unreported_new(own);
     }
     own->clock = alarm_clock_new(worker->loop);
-    closer_init(&own->closer, worker->loop, &own->record.line, &own->gateway->intents);
+    intent_closer_init(&own->closer, worker->loop, &own->record.line, &own->gateway->intents);
     own->closer.closed = worker_closed;
     table_follow(own);
 }
@@ -159,11 +159,11 @@ void gateway_worker_close(struct worker *worker)
 {
     struct gateway_worker *own = gateway_worker_from(worker);
 
-    if (own->takeover != NULL) {
-        takeover_stop(own->takeover);
-        doubt_stop(own->doubt);
+    if (own->recovery != NULL) {
+        recovery_stop(own->recovery);
+        unreported_stop(own->unreported);
     }
-    closer_stop(&own->closer);
+    intent_closer_stop(&own->closer);
     table_leave(own);
     record_worker_close(worker);
 }
@@ -183,8 +183,8 @@ void gateway_worker_free(struct worker *worker)
     alarm_clock_free(own->clock);
     stickies_free(own);
     if (worker->index == 0) {
-        takeover_free(own->takeover);
-        doubt_free(own->doubt);
+        recovery_free(own->recovery);
+        unreported_free(own->unreported);
     }
     free(own);
 }
@@ -197,9 +197,9 @@ void gateway_worker_tick(struct worker *worker)
     table_follow(own);
     unused_free(own);
     given_up_tick(own);
-    if (own->takeover != NULL) {
-        takeover_tick(own->takeover);
-        doubt_tick(own->doubt);
+    if (own->recovery != NULL) {
+        recovery_tick(own->recovery);
+        unreported_tick(own->unreported);
         metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_IN_DOUBT, own->gateway->in_doubt.count);
     }
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORWARDING, own->forwards);
@@ -212,5 +212,5 @@ bool gateway_worker_drain(struct worker *worker)
     struct gateway_worker *own = gateway_worker_from(worker);
 
     forward_drain(own);
-    return own->forwards == 0 && own->stickies.count == 0 && closer_is_idle(&own->closer);
+    return own->forwards == 0 && own->stickies.count == 0 && intent_closer_is_idle(&own->closer);
 }

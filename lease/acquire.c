@@ -18,11 +18,11 @@ enum { AGAIN_MS = 5, PATIENCE_MS = 500 };
 struct acquire {
     struct lease_call lease;
     struct lease_ask ask;
-    struct terms terms;
+    struct acquire_options acquire_options;
     struct waiter *waiter; /* NULL: he does not want to wait */
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
-    char packed[TERMS_SIZE];
+    char packed[ACQUIRE_OPTIONS_SIZE];
     struct loop_timer again;
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
@@ -47,18 +47,18 @@ enum step acquire_start(struct http_request *req)
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse_detail(req, wrong.problem, wrong.detail);
     }
-    bad = terms_read(&a->terms, &a->ask, req);
+    bad = acquire_options_read(&a->acquire_options, &a->ask, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
     lease_ask_defaults(&a->ask);
     token_hold_name(a->hold);
-    return acquire_wait(a) ? acquire_ask(a) : acquire_no_desk(req);
+    return acquire_wait(a) ? acquire_ask(a) : acquire_no_inbox(req);
 }
 
-enum step acquire_no_desk(struct http_request *req)
+enum step acquire_no_inbox(struct http_request *req)
 {
-    enum problem problem = record_line_problem(record_line_of(req));
+    enum problem problem = member_line_problem(member_line_of(req));
 
     if (problem != PROBLEM_NONE) {
         return http_refuse(req, problem);
@@ -98,11 +98,13 @@ static bool acquire_wait(struct acquire *a)
 static enum step acquire_ask(struct acquire *a)
 {
     struct lease_call *lease = &a->lease;
-    struct bytes desk = a->waiter != NULL ? desk_key(lease_worker_of(lease->req)->desk) : BYTES("");
+    struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(lease->req)->inbox) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
 
     acquire_args(lease, &a->ask, acquire_lease_id(a), a->hold, a->ttl);
-    lease_call_arg(lease, 9, terms_write(&a->terms, &a->ask, desk, wid, NULL, a->packed, sizeof(a->packed)));
+    lease_call_arg(
+        lease, 9,
+        acquire_options_write(&a->acquire_options, &a->ask, inbox, wid, NULL, a->packed, sizeof(a->packed)));
     return acquire_run(a);
 }
 
@@ -131,19 +133,19 @@ void acquire_args(struct lease_call *lease, const struct lease_ask *ask, struct 
 
 void acquire_token_known(const struct http_request *req, const struct grant *grant)
 {
-    life_granted(record_line_of(req)->life, keys_stripe_of(grant->lease), grant->token.epoch,
-                 grant->token.number);
+    epoch_granted(member_line_of(req)->store_epoch, keys_stripe_of(grant->lease), grant->token.epoch,
+                  grant->token.number);
 }
 
 bool acquire_token_came_again(const struct http_request *req, const struct grant *grant)
 {
-    struct life *life = record_line_of(req)->life;
-    uint64_t most = life_granted_most(life, keys_stripe_of(grant->lease), grant->token.epoch);
+    struct epoch *store_epoch = member_line_of(req)->store_epoch;
+    uint64_t most = epoch_granted_most(store_epoch, keys_stripe_of(grant->lease), grant->token.epoch);
     bool again = worker_of(req)->service->settings.threads == 1 && most >= (uint64_t)grant->token.number;
 
     acquire_token_known(req, grant);
     if (again) {
-        life_want_pulse(life);
+        epoch_want_pulse(store_epoch);
     }
     return again;
 }
@@ -217,7 +219,7 @@ static void acquire_again(struct loop_timer *timer)
 bool acquire_is_patient(const struct http_request *req, uint64_t *until_ms, struct loop_timer *again,
                         void (*rings)(struct loop_timer *timer))
 {
-    life_want_pulse(record_line_of(req)->life);
+    epoch_want_pulse(member_line_of(req)->store_epoch);
     if (*until_ms == 0) {
         *until_ms = loop_now_ms() + PATIENCE_MS;
     }
@@ -285,7 +287,7 @@ static enum step acquire_answer(struct store_call *call, enum store_outcome outc
                                 const struct store_reply *reply)
 {
     struct acquire *a = container_of(call, struct acquire, lease.record.store);
-    enum problem bad = record_problem(&a->lease.record, outcome, reply);
+    enum problem bad = member_problem(&a->lease.record, outcome, reply);
 
     if (bad == PROBLEM_NONE && store_reply_is(reply, "queued") && a->waiter != NULL) {
         return wait_begin(a->waiter, a->lease.req);

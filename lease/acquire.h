@@ -12,7 +12,7 @@
 
 /* wait_new() has given NULL: nobody can wait here, for the reason for which nobody could be granted anything,
  * or because this service is finding its way to the store. */
-enum step acquire_no_desk(struct http_request *req);
+enum step acquire_no_inbox(struct http_request *req);
 
 /* Arguments 3 to 7 of either script: lease_id, hold, holder, ttl, meta. ttl gets its text; all outlive the
  * call. */

@@ -18,18 +18,18 @@ struct packed {
 
 /* -- what the headers say */
 
-static void key_digest(struct terms_key *key, const struct http_request *req)
+static void key_digest(struct acquire_options_key *key, const struct http_request *req)
 {
     const char method = (char)http_method(req); /* at most 127 */
     const struct bytes parts[] = {{&method, 1}, http_path(req), http_query(req), http_body(req)};
     char text[DIGEST_TEXT + 1];
 
     digest_text(parts, sizeof(parts) / sizeof(parts[0]), text);
-    memcpy(key->digest, text, TERMS_DIGEST);
-    key->digest[TERMS_DIGEST] = '\0';
+    memcpy(key->digest, text, ACQUIRE_OPTIONS_DIGEST);
+    key->digest[ACQUIRE_OPTIONS_DIGEST] = '\0';
 }
 
-const char *terms_key_read(struct terms_key *key, const struct http_request *req)
+const char *acquire_options_key_read(struct acquire_options_key *key, const struct http_request *req)
 {
     unsigned count = 0;
 
@@ -44,7 +44,7 @@ const char *terms_key_read(struct terms_key *key, const struct http_request *req
     return NULL;
 }
 
-const char *terms_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1])
+const char *acquire_options_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1])
 {
     unsigned count = 0;
     struct bytes secret = http_header(req, "Session-Secret", &count);
@@ -52,30 +52,31 @@ const char *terms_secret_read(const struct http_request *req, char digest[DIGEST
     if (count == 0) {
         return "The header Session-Secret is missing: send the session_secret that came with the session.";
     }
-    if (count > 1 || secret.len < TERMS_SECRET_MIN || secret.len > TERMS_SECRET_MAX ||
+    if (count > 1 || secret.len < ACQUIRE_OPTIONS_SECRET_MIN || secret.len > ACQUIRE_OPTIONS_SECRET_MAX ||
         !ascii_is_word(secret, BYTES("_-"))) {
         return "The header Session-Secret must come once, with 22 to 64 characters of A-Z a-z 0-9 _ -.";
     }
-    digest_secret(bytes_of(life_store(record_line_of(req)->life)), secret, digest);
+    digest_secret(bytes_of(epoch_store(member_line_of(req)->store_epoch)), secret, digest);
     return NULL;
 }
 
-const char *terms_read(struct terms *terms, const struct lease_ask *ask, const struct http_request *req)
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_ask *ask,
+                                 const struct http_request *req)
 {
-    const char *wrong = terms_key_read(&terms->key, req);
+    const char *wrong = acquire_options_key_read(&acquire_options->key, req);
     unsigned count = 0;
 
     if (wrong != NULL) {
         return wrong;
     }
-    if (terms->key.key.len > 0 && ask->lease_id_len == 0) {
+    if (acquire_options->key.key.len > 0 && ask->lease_id_len == 0) {
         return "An acquire with an Idempotency-Key needs a lease_id of yours in its body.";
     }
     if (ask->keep_place_ms > 0 && ask->lease_id_len == 0) {
         return "The member keep_place_ms needs a lease_id of yours: by it the place is found again.";
     }
     if (ask->session_len > 0) {
-        return terms_secret_read(req, terms->secret);
+        return acquire_options_secret_read(req, acquire_options->secret);
     }
     http_header(req, "Session-Secret", &count);
     return count > 0 ? "The header Session-Secret came without the member session." : NULL;
@@ -142,9 +143,10 @@ static void put_names(struct packed *out, const struct ask_names *names)
 
 static void put_session(struct packed *out, const struct lease_ask *ask, struct bytes secret)
 {
-    char key[TERMS_SESSION_KEY_SIZE];
+    char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE];
 
-    put_text(out, "session", terms_session_key(key, (struct bytes){ask->session, ask->session_len}));
+    put_text(out, "session",
+             acquire_options_session_key(key, (struct bytes){ask->session, ask->session_len}));
     put_text(out, "secret", secret);
 }
 
@@ -170,19 +172,20 @@ static void put_asked(struct packed *out, const struct lease_ask *ask, struct by
     }
 }
 
-struct bytes terms_write(const struct terms *terms, const struct lease_ask *ask, struct bytes desk,
-                         uint64_t wid, const struct ask_names *names, char *buf, size_t size)
+struct bytes acquire_options_write(const struct acquire_options *acquire_options, const struct lease_ask *ask,
+                                   struct bytes inbox, uint64_t wid, const struct ask_names *names, char *buf,
+                                   size_t size)
 {
     struct packed out = {buf, 0, size};
     char text[24];
 
-    put_asked(&out, ask, bytes_of(terms->secret));
-    if (terms->key.key.len > 0) {
-        put_text(&out, "key", terms->key.key);
-        put_text(&out, "digest", bytes_of(terms->key.digest));
+    put_asked(&out, ask, bytes_of(acquire_options->secret));
+    if (acquire_options->key.key.len > 0) {
+        put_text(&out, "key", acquire_options->key.key);
+        put_text(&out, "digest", bytes_of(acquire_options->key.digest));
     }
     if (wid != 0) {
-        put_text(&out, "desk", desk);
+        put_text(&out, "desk", inbox);
         snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
         put_text(&out, "wid", bytes_of(text));
     }
@@ -199,23 +202,23 @@ struct bytes terms_write(const struct terms *terms, const struct lease_ask *ask,
     return (struct bytes){buf, out.len};
 }
 
-struct bytes terms_session_key(char buf[TERMS_SESSION_KEY_SIZE], struct bytes id)
+struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id)
 {
     char stripe[KEYS_STRIPE_SIZE];
 
     assert(id.len <= ASK_SESSION_MAX);
     keys_stripe(stripe, keys_stripe_of(id));
-    int len = snprintf(buf, TERMS_SESSION_KEY_SIZE, "%s:s:%.*s", stripe, (int)id.len, id.at);
+    int len = snprintf(buf, ACQUIRE_OPTIONS_SESSION_KEY_SIZE, "%s:s:%.*s", stripe, (int)id.len, id.at);
 
     return (struct bytes){buf, (size_t)len};
 }
 
 struct bytes grant_may(const struct worker *worker)
 {
-    return record_may_grant(record_line_of_worker(worker));
+    return record_may_grant(member_line_of_worker(worker));
 }
 
 struct bytes grant_may_new(const struct worker *worker)
 {
-    return life_is_crowded(record_line_of_worker(worker)->life) ? BYTES("full") : grant_may(worker);
+    return epoch_is_crowded(member_line_of_worker(worker)->store_epoch) ? BYTES("full") : grant_may(worker);
 }

@@ -2,8 +2,8 @@
  * (scripts/lib/grant.lua).
  *
  * Read from the body (ask.h) and from two headers, Session-Secret and Idempotency-Key. */
-#ifndef PAWL_LEASE_TERMS_H
-#define PAWL_LEASE_TERMS_H
+#ifndef PAWL_LEASE_ACQUIRE_OPTIONS_H
+#define PAWL_LEASE_ACQUIRE_OPTIONS_H
 
 #include "lease/request.h"
 #include "shared/member/call.h"
@@ -11,43 +11,46 @@
 #include "shared/token/random.h"
 
 enum {
-    TERMS_DIGEST = 24,
-    TERMS_SECRET_MIN = 22,
-    TERMS_SECRET_MAX = 64,
-    TERMS_SESSION_KEY_SIZE = 16 + ASK_SESSION_MAX,
+    ACQUIRE_OPTIONS_DIGEST = 24,
+    ACQUIRE_OPTIONS_SECRET_MIN = 22,
+    ACQUIRE_OPTIONS_SECRET_MAX = 64,
+    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + ASK_SESSION_MAX,
     /* Enough for the JSON of every ask, also with a backslash in front of each character of the key. */
-    TERMS_SIZE = 720,
+    ACQUIRE_OPTIONS_SIZE = 720,
     /* ... and for that of the most names that an all-or-none may have. */
-    TERMS_ALL_SIZE = TERMS_SIZE + 8 + ASK_NAMES_MAX * (NAME_MAX_BYTES + 24)
+    ACQUIRE_OPTIONS_ALL_SIZE = ACQUIRE_OPTIONS_SIZE + 8 + ASK_NAMES_MAX * (NAME_MAX_BYTES + 24)
 };
 
 /* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query and body. */
-struct terms_key {
+struct acquire_options_key {
     struct bytes key; /* empty: none. In the request's header */
-    char digest[TERMS_DIGEST + 1];
+    char digest[ACQUIRE_OPTIONS_DIGEST + 1];
 };
 
-struct terms {
-    struct terms_key key;
+struct acquire_options {
+    struct acquire_options_key key;
     char secret[DIGEST_SECRET + 1]; /* of the session, its digest; without one not read */
 };
 
 /* NULL, or what is wrong with the header: 400. */
-const char *terms_key_read(struct terms_key *key, const struct http_request *req);
+const char *acquire_options_key_read(struct acquire_options_key *key, const struct http_request *req);
 /* The Session-Secret header, 22 to 64 characters of A-Z a-z 0-9 _ -: its digest, as that of a lease_id
  * (operation.h), for a call that was filled before. NULL, or what is wrong with it: 400. */
-const char *terms_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1]);
+const char *acquire_options_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1]);
 /* Both headers of an acquire. NULL, or what is wrong: 400; also an Idempotency-Key without a lease_id of the
  * client's or a place to be kept without one, a session without its secret, a secret without a session. */
-const char *terms_read(struct terms *terms, const struct lease_ask *ask, const struct http_request *req);
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_ask *ask,
+                                 const struct http_request *req);
 
-/* Writes the JSON and a NUL; "" when nothing of it is asked. desk, wid: who waits where; wid 0: nobody.
- * names: of an all-or-none, NULL for one lease. size is at least TERMS_SIZE, with names TERMS_ALL_SIZE. */
-struct bytes terms_write(const struct terms *terms, const struct lease_ask *ask, struct bytes desk,
-                         uint64_t wid, const struct ask_names *names, char *buf, size_t size);
+/* Writes the JSON and a NUL; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody.
+ * names: of an all-or-none, NULL for one lease. size is at least ACQUIRE_OPTIONS_SIZE, with names
+ * ACQUIRE_OPTIONS_ALL_SIZE. */
+struct bytes acquire_options_write(const struct acquire_options *acquire_options, const struct lease_ask *ask,
+                                   struct bytes inbox, uint64_t wid, const struct ask_names *names, char *buf,
+                                   size_t size);
 
 /* Key of the record of a session, "pawl:{SS}:s:ID", in the stripe of its id (keys_stripe_of()); and a NUL. */
-struct bytes terms_session_key(char buf[TERMS_SESSION_KEY_SIZE], struct bytes id);
+struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id);
 
 /* "grant" or "hold-off" (record_may_grant()): handed to every script that may grant or hand on. */
 struct bytes grant_may(const struct worker *worker);

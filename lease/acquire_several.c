@@ -19,7 +19,7 @@
 struct all {
     struct lease_call lease; /* of the first */
     struct lease_ask ask;
-    struct terms terms;
+    struct acquire_options acquire_options;
     struct waiter *waiter; /* NULL: he does not want to wait */
     struct turn_call turn;
     char hold[TOKEN_HOLD_MIN + 1];
@@ -50,13 +50,13 @@ enum step all_start(struct http_request *req)
     a->lease.req = req;
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
     bad = a->ask.reentrant ? "Several leases are not entered again. Leave the member reentrant out."
-                           : terms_read(&a->terms, &a->ask, req);
+                           : acquire_options_read(&a->acquire_options, &a->ask, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
     lease_ask_defaults(&a->ask);
     token_hold_name(a->hold);
-    return all_wait(a, &names) ? all_ask(a, &names) : acquire_no_desk(req);
+    return all_wait(a, &names) ? all_ask(a, &names) : acquire_no_inbox(req);
 }
 
 static struct bytes all_lease_id(const struct all *a)
@@ -69,15 +69,17 @@ static struct bytes all_lease_id(const struct all *a)
 static struct bytes all_pack(struct all *a, const struct ask_names *names)
 {
     struct json_out *room = http_json(a->lease.req);
-    struct bytes desk = a->waiter != NULL ? desk_key(lease_worker_of(a->lease.req)->desk) : BYTES("");
+    struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(a->lease.req)->inbox) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
 
     json_out_reset(room);
-    json_out_reserve(room, TERMS_ALL_SIZE);
-    return terms_write(&a->terms, &a->ask, desk, wid, names, room->at, TERMS_ALL_SIZE);
+    json_out_reserve(room, ACQUIRE_OPTIONS_ALL_SIZE);
+    return acquire_options_write(&a->acquire_options, &a->ask, inbox, wid, names, room->at,
+                                 ACQUIRE_OPTIONS_ALL_SIZE);
 }
 
-/* The list [[stripe, name], ...]: what terms_write() writes last, and no name has a bracket in it. */
+/* The list [[stripe, name], ...]: what acquire_options_write() writes last, and no name has a bracket in it.
+ */
 static struct bytes all_list(struct bytes packed)
 {
     const char *end = packed.at + packed.len - 1, *at = end;
@@ -301,7 +303,7 @@ static enum step all_answer(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
     struct all *a = container_of(call, struct all, lease.record.store);
-    enum problem bad = record_problem(&a->lease.record, outcome, reply);
+    enum problem bad = member_problem(&a->lease.record, outcome, reply);
     const struct store_reply *list = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
 
     turn_done(&lease_worker_of(a->lease.req)->turn, store_network_us(worker_of(a->lease.req)->store));

@@ -66,15 +66,15 @@ static enum step force_release_failed(struct force_release *f, enum problem bad)
 
 static enum step force_release_again(struct force_release *f)
 {
-    enum problem bad = record_line_problem(record_line_of(f->lease.req));
+    enum problem bad = member_line_problem(member_line_of(f->lease.req));
 
     return f->steps < STEPS_MAX && bad == PROBLEM_NONE ? force_release_ask(f) : force_release_failed(f, bad);
 }
 
-static void force_release_hand_on(const struct force_release *f, struct bytes more)
+static void force_release_handoff(const struct force_release *f, struct bytes more)
 {
     if (more.len > 0) {
-        hand_on_more(lease_worker_of(f->lease.req)->hand_on, f->lease.name);
+        handoff_more(lease_worker_of(f->lease.req)->handoff, f->lease.name);
     }
 }
 
@@ -93,7 +93,7 @@ static enum step force_release_moved_on(struct force_release *f, const struct st
 {
     struct json_out *json;
 
-    force_release_hand_on(f, store_reply_text(reply, 3));
+    force_release_handoff(f, store_reply_text(reply, 3));
     json = http_problem_begin(f->lease.req, PROBLEM_TOKEN_MOVED_ON, NULL);
     json_text(json, "lease", f->lease.name);
     json_int(json, "token", store_reply_integer(reply, 2));
@@ -104,7 +104,7 @@ static enum step force_release_answer(struct store_call *call, enum store_outcom
                                       const struct store_reply *reply)
 {
     struct force_release *f = container_of(call, struct force_release, lease.record.store);
-    enum problem bad = record_problem(&f->lease.record, outcome, reply);
+    enum problem bad = member_problem(&f->lease.record, outcome, reply);
     int64_t token;
 
     if (bad != PROBLEM_NONE) {
@@ -122,6 +122,6 @@ static enum step force_release_answer(struct store_call *call, enum store_outcom
     if (bytes_are(store_reply_text(reply, 2), "rest")) {
         return force_release_again(f);
     }
-    force_release_hand_on(f, store_reply_text(reply, 2));
+    force_release_handoff(f, store_reply_text(reply, 2));
     return force_release_done(f);
 }

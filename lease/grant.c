@@ -45,7 +45,7 @@ struct bytes grant_write(struct http_request *req, const struct grant *grant, ch
     struct json_out *json = http_json(req);
     struct token_claim claim = {.token = grant->token,
                                 .lease = grant->lease,
-                                .store = bytes_of(life_store(record_line_of(req)->life)),
+                                .store = bytes_of(epoch_store(member_line_of(req)->store_epoch)),
                                 .mode = grant->mode,
                                 .hold = grant->hold};
     struct bytes fencing_token = {header, token_sign(worker_of(req)->keys, &claim, header)};

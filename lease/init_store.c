@@ -117,7 +117,7 @@ static int init_store_run(struct init_store *init, struct service *service, stru
 }
 
 /* The epoch begins at the Unix time, so that a store that is lost with everything around it does not
- * begin again below the tokens of its former life. */
+ * begin again below the tokens of its former epoch. */
 static int init_store_ask(struct init_store *init, const struct service *service, struct store *store)
 {
     char why[STATE_WHY_MAX];

@@ -16,13 +16,13 @@
 enum { LIST_ARGS = 5 };
 
 struct list {
-    struct record_call call;
+    struct member_call call;
     struct http_request *req;
     struct page page;
     char prefix[NAME_MAX_BYTES + 1], state[16];
     char keys[LEASE_KEYS][KEYS_STRIPE_SIZE];
     char left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
-    struct bytes argv[LEASE_KEYS + LIST_ARGS + RECORD_ARGS];
+    struct bytes argv[LEASE_KEYS + LIST_ARGS + MEMBER_ARGS];
 };
 
 static enum step list_ask(struct list *l);
@@ -109,7 +109,7 @@ static enum step list_ask(struct list *l)
     l->argv[5] = bytes_of(l->left);
     l->argv[6] = bytes_of(l->state);
     l->call.store.done = list_answer;
-    bad = record_run(record_line_of(l->req), &l->call, l->page.stripe, &script_list, LEASE_KEYS,
+    bad = member_run(member_line_of(l->req), &l->call, l->page.stripe, &script_list, LEASE_KEYS,
                      LEASE_KEYS + LIST_ARGS, l->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(l->req, bad);
 }
@@ -130,7 +130,7 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
                              const struct store_reply *reply)
 {
     struct list *l = container_of(call, struct list, call.store);
-    enum problem bad = record_problem(&l->call, outcome, reply);
+    enum problem bad = member_problem(&l->call, outcome, reply);
     struct bytes after;
 
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "listed")) {

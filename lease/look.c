@@ -64,7 +64,7 @@ static enum step look_answer(struct store_call *call, enum store_outcome outcome
                              const struct store_reply *reply)
 {
     struct lease_call *lease = container_of(call, struct lease_call, record.store);
-    enum problem bad = record_problem(&lease->record, outcome, reply);
+    enum problem bad = member_problem(&lease->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(lease->req, bad);

@@ -56,8 +56,8 @@ int main(int argc, char **argv)
 {
     static const struct record_plan record = {
         .role = MEMBER_LEASE,
-        .pulse = &script_pulse,
-        .leave = &script_farewell,
+        .pulse = &script_heartbeat,
+        .leave = &script_member_leave,
         .admit = &script_admit,
         .sweep_look = &script_due,
         .sweep = &script_sweep,

@@ -9,7 +9,7 @@ void lease_call_fill(struct lease_call *call, const struct worker *worker, struc
     assert(name.len > 0 && name.len <= sizeof(call->name_text));
     memcpy(call->name_text, name.at, name.len);
     call->name = (struct bytes){call->name_text, name.len};
-    call->store = bytes_of(life_store(record_line_of_worker(worker)->life));
+    call->store = bytes_of(epoch_store(member_line_of_worker(worker)->store_epoch));
     call->stripe_number = keys_stripe_of(name);
     call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
     call->argv[1] = keys_due(call->due, call->stripe_number);
@@ -46,13 +46,13 @@ void lease_call_id(struct lease_call *call, struct bytes lease_id)
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
                          store_done_fn *done)
 {
-    struct record_line *line = record_line_of(call->req);
+    struct member_line *line = member_line_of(call->req);
     enum problem bad;
 
     assert(args <= LEASE_ARGS_MAX);
     call->record.store.done = done;
     bad = call->store.len == 0 ? record_unknown_problem(line)
-                               : record_run(line, &call->record, call->stripe_number, script, LEASE_KEYS,
+                               : member_run(line, &call->record, call->stripe_number, script, LEASE_KEYS,
                                             LEASE_KEYS + args, call->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
 }
@@ -93,7 +93,7 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
     case TOKEN_GOOD: break;
     }
-    problem = record_store_problem(record_line_of(call->req), claim.store);
+    problem = record_store_problem(member_line_of(call->req), claim.store);
     if (problem != PROBLEM_NONE) {
         return problem;
     }
@@ -150,8 +150,8 @@ enum step lease_keys_full_answer(struct http_request *req)
 
 enum step lease_held_off_answer(struct http_request *req, const struct store_reply *reply)
 {
-    struct life *life = record_line_of(req)->life;
-    char detail[LIFE_DETAIL_SIZE];
+    struct epoch *store_epoch = member_line_of(req)->store_epoch;
+    char detail[EPOCH_DETAIL_SIZE];
 
     if (store_reply_is(reply, "exhausted")) {
         return http_refuse(req, PROBLEM_TOKEN_EXHAUSTED);
@@ -159,9 +159,9 @@ enum step lease_held_off_answer(struct http_request *req, const struct store_rep
     if (store_reply_is(reply, "ceiling")) {
         return http_refuse(req, PROBLEM_FLOOR_REACHED);
     }
-    if (life_has_lost_its_floor(life) && life_trouble(life, detail)) {
+    if (epoch_has_lost_its_floor(store_epoch) && epoch_trouble(store_epoch, detail)) {
         return http_refuse_detail(req, PROBLEM_FLOOR_REACHED, detail);
     }
-    return http_refuse(req, store_unsafe(record_line_of(req)->store) != NULL ? PROBLEM_STORE_UNSAFE
+    return http_refuse(req, store_unsafe(member_line_of(req)->store) != NULL ? PROBLEM_STORE_UNSAFE
                                                                              : PROBLEM_STORE_FULL);
 }

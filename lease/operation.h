@@ -17,14 +17,14 @@
 enum { LEASE_KEYS = 2, LEASE_ARGS_MAX = 9, LEASE_NUMBER_SIZE = 24 };
 
 struct lease_call {
-    struct record_call record;
+    struct member_call record;
     struct http_request *req; /* NULL without one */
     unsigned stripe_number;
     struct bytes name;  /* in name_text */
     struct bytes store; /* its id, which digests of secrets are keyed with; empty: not known, it is refused */
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], name_text[NAME_MAX_BYTES];
     char remember[LEASE_NUMBER_SIZE], lease_id[DIGEST_SECRET + 1];
-    struct bytes argv[LEASE_KEYS + LEASE_ARGS_MAX + RECORD_ARGS];
+    struct bytes argv[LEASE_KEYS + LEASE_ARGS_MAX + MEMBER_ARGS];
 };
 
 /* Fills the keys and the first two arguments that every script on a lease has: the name, and --remember. name
@@ -86,7 +86,7 @@ enum {
     COUNT_WAIT_TIMED_OUT,
     COUNT_WAIT_GONE, /* the client has left */
     COUNT_WAIT_SUPERSEDED,
-    COUNT_WAIT_SENT_AWAY, /* the desk has closed */
+    COUNT_WAIT_SENT_AWAY, /* the inbox has closed */
     COUNT_WAITING,        /* gauge: queue/inbox.c */
     COUNT_SESSION_OPENED,
     COUNT_SESSION_RENEWED,

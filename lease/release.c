@@ -11,9 +11,9 @@
 struct release {
     struct lease_call lease;
     struct bytes lease_id, hold, how_many;
-    struct terms_key key;
-    char desk[DESK_KEY_SIZE]; /* where the lease may be handed on in the release's own step */
-    bool names_desk;
+    struct acquire_options_key key;
+    char inbox[INBOX_KEY_SIZE]; /* where the lease may be handed on in the release's own step */
+    bool names_inbox;
     uint64_t sent_us;
 };
 
@@ -42,7 +42,7 @@ enum step release_start(struct http_request *req)
 
     bad = bad != NULL ? bad : how_many_read(req, &r->how_many);
     bad = bad != NULL ? bad : lease_id_read(req, &r->lease_id);
-    bad = bad != NULL ? bad : terms_key_read(&r->key, req);
+    bad = bad != NULL ? bad : acquire_options_key_read(&r->key, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
@@ -56,7 +56,7 @@ enum step release_start(struct http_request *req)
 static enum step release_ask(struct release *r)
 {
     struct lease_call *lease = &r->lease;
-    struct desk *desk = lease_worker_of(lease->req)->desk;
+    struct inbox *inbox = lease_worker_of(lease->req)->inbox;
     enum step step;
 
     lease_call_id(lease, r->lease_id);
@@ -65,17 +65,17 @@ static enum step release_ask(struct release *r)
     lease_call_arg(lease, 6, r->how_many);
     lease_call_arg(lease, 7, r->key.key);
     lease_call_arg(lease, 8, bytes_of(r->key.digest));
-    r->names_desk = desk_release_begins(desk, lease->stripe_number, r->desk);
-    lease_call_arg(lease, 9, bytes_of(r->desk));
+    r->names_inbox = inbox_release_begins(inbox, lease->stripe_number, r->inbox);
+    lease_call_arg(lease, 9, bytes_of(r->inbox));
     r->sent_us = loop_now_us();
     step = lease_call_run(lease, &script_release, 9, release_answer);
-    if (step == ANSWERED && r->names_desk) {
-        desk_release_ended(desk, lease->stripe_number, true);
+    if (step == ANSWERED && r->names_inbox) {
+        inbox_release_ended(inbox, lease->stripe_number, true);
     }
     return step;
 }
 
-/* {"released", seq, more, desk, message}, or {"handed", ...}: most who wait stand at the desk where the
+/* {"released", seq, more, inbox, message}, or {"handed", ...}: most who wait stand at the inbox where the
  * holder releases. */
 static enum step release_done(struct release *r, const struct store_reply *reply)
 {
@@ -87,10 +87,10 @@ static enum step release_done(struct release *r, const struct store_reply *reply
     if (handed) {
         wait_handed(worker_of(req), r->lease.name, reply, r->sent_us);
     } else {
-        desk_hear(own->desk, store_reply_text(reply, 3), store_reply_text(reply, 4));
+        inbox_hear(own->inbox, store_reply_text(reply, 3), store_reply_text(reply, 4));
     }
     if (store_reply_text(reply, handed ? WAIT_HANDED_MORE : 2).len > 0) {
-        hand_on_more(own->hand_on, r->lease.name);
+        handoff_more(own->handoff, r->lease.name);
     }
     return http_answer(req, 204);
 }
@@ -110,11 +110,11 @@ static enum step release_answer(struct store_call *call, enum store_outcome outc
 {
     struct release *r = container_of(call, struct release, lease.record.store);
     struct http_request *req = r->lease.req;
-    enum problem bad = record_problem(&r->lease.record, outcome, reply);
+    enum problem bad = member_problem(&r->lease.record, outcome, reply);
 
-    if (r->names_desk) {
-        desk_release_ended(lease_worker_of(req)->desk, r->lease.stripe_number,
-                           bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL);
+    if (r->names_inbox) {
+        inbox_release_ended(lease_worker_of(req)->inbox, r->lease.stripe_number,
+                            bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL);
     }
     if (bad != PROBLEM_NONE) {
         return http_refuse(req, bad);

@@ -30,17 +30,17 @@ struct sample {
 
 struct remember {
     struct worker *worker;
-    struct record_line *line;
+    struct member_line *line;
     struct loop_timer timer;
-    struct record_call call;
+    struct member_call call;
     uint64_t most;
     bool running, stopped;
     unsigned stripe;
     int64_t keep_ms, rank; /* of early_ask */
     unsigned count;
     struct sample samples[SAMPLE_MOST];
-    char keys[LEASE_KEYS][KEYS_STRIPE_SIZE], number[4][RECORD_NUMBER_SIZE];
-    struct bytes argv[LEASE_KEYS + 4 + RECORD_ARGS];
+    char keys[LEASE_KEYS][KEYS_STRIPE_SIZE], number[4][MEMBER_NUMBER_SIZE];
+    struct bytes argv[LEASE_KEYS + 4 + MEMBER_ARGS];
 };
 
 static void remember_tick(struct loop_timer *timer);
@@ -50,7 +50,7 @@ static void remember_judge(struct remember *remember);
 static void early_ask(struct remember *remember);
 static store_done_fn early_answer;
 
-struct remember *remember_new(struct worker *worker, struct record_line *line)
+struct remember *remember_new(struct worker *worker, struct member_line *line)
 {
     struct remember *remember = must_have(calloc(1, sizeof(*remember)));
 
@@ -82,7 +82,7 @@ static void remember_tell(struct remember *remember, uint64_t bytes, bool crowde
                                  LOG_I("remember_max", (int64_t)remember->most), LOG_END};
 
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_REMEMBERED, bytes);
-    if (life_set_crowded(remember->line->life, crowded)) {
+    if (epoch_set_crowded(remember->line->store_epoch, crowded)) {
         log_event(&worker->service->log, crowded ? LOG_WARNING : LOG_INFO,
                   crowded ? "remember-full" : "remember-full-no-more", fields);
     }
@@ -96,7 +96,7 @@ static void remember_tick(struct loop_timer *timer)
     if (remember->running) {
         return;
     }
-    life_memory(remember->line->life, &used, &allowed);
+    epoch_memory(remember->line->store_epoch, &used, &allowed);
     if (used < remember->most) {
         remember_tell(remember, 0, false);
         return;
@@ -119,7 +119,7 @@ static void sample_ask(struct remember *remember)
     args[1] = number_put(remember, 1, (int64_t)remember->worker->service->settings.remember_ms);
     args[2] = number_put(remember, 2, SAMPLE_STRIPES);
     remember->call.store.done = sample_answer;
-    remember->running = record_run(remember->line, &remember->call, remember->stripe, &script_remembered, 1,
+    remember->running = member_run(remember->line, &remember->call, remember->stripe, &script_remembered, 1,
                                    4, remember->argv) == PROBLEM_NONE;
 }
 
@@ -128,7 +128,7 @@ static enum step sample_answer(struct store_call *call, enum store_outcome outco
                                const struct store_reply *reply)
 {
     struct remember *remember = container_of(call, struct remember, call.store);
-    const struct store_reply *found = record_problem(&remember->call, outcome, reply) == PROBLEM_NONE
+    const struct store_reply *found = member_problem(&remember->call, outcome, reply) == PROBLEM_NONE
                                           ? store_reply_list(reply, 2)
                                           : NULL;
 
@@ -192,7 +192,7 @@ static void early_ask(struct remember *remember)
     args[2] = number_put(remember, 2, remember->keep_ms);
     args[3] = number_put(remember, 3, remember->rank);
     remember->call.store.done = early_answer;
-    remember->running = record_run(remember->line, &remember->call, remember->stripe, &script_sweep_early,
+    remember->running = member_run(remember->line, &remember->call, remember->stripe, &script_sweep_early,
                                    LEASE_KEYS, LEASE_KEYS + 4, remember->argv) == PROBLEM_NONE;
 }
 
@@ -203,7 +203,7 @@ static enum step early_answer(struct store_call *call, enum store_outcome outcom
     struct remember *remember = container_of(call, struct remember, call.store);
 
     remember->running = false;
-    if (record_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped) {
+    if (member_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped) {
         return ANSWERED;
     }
     metric_add(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORGOTTEN,

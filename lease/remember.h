@@ -11,7 +11,7 @@
 
 struct remember;
 
-struct remember *remember_new(struct worker *worker, struct record_line *line);
+struct remember *remember_new(struct worker *worker, struct member_line *line);
 /* No new call begins; one in flight ends with the store. */
 void remember_stop(struct remember *remember);
 void remember_free(struct remember *remember);

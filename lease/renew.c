@@ -57,7 +57,7 @@ static enum step renew_answer(struct store_call *call, enum store_outcome outcom
                               const struct store_reply *reply)
 {
     struct renew *r = container_of(call, struct renew, lease.record.store);
-    enum problem bad = record_problem(&r->lease.record, outcome, reply);
+    enum problem bad = member_problem(&r->lease.record, outcome, reply);
     struct grant grant;
 
     if (bad != PROBLEM_NONE) {

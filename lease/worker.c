@@ -22,9 +22,9 @@ void lease_worker_open(struct worker *worker)
     struct lease_worker *own = must_have(calloc(1, sizeof(*own)));
 
     record_worker_begin(worker, &own->record);
-    own->desk = desk_new(worker, &own->record.line);
-    own->feed = feed_new(worker, service_store_options(worker->service));
-    own->hand_on = hand_on_new(worker, &own->record.line);
+    own->inbox = inbox_new(worker, &own->record.line);
+    own->event_hub = event_hub_new(worker, service_store_options(worker->service));
+    own->handoff = handoff_new(worker, &own->record.line);
     own->remember = worker->index == 0 ? remember_new(worker, &own->record.line) : NULL;
     turn_init(&own->turn, worker->loop,
               worker->index > 0 ? &lease_worker_from(&worker->service->workers[0])->turn.own : NULL);
@@ -37,8 +37,8 @@ void lease_worker_close(struct worker *worker)
     if (own->remember != NULL) {
         remember_stop(own->remember);
     }
-    hand_on_stop(own->hand_on);
-    feed_stop(own->feed);
+    handoff_stop(own->handoff);
+    event_hub_stop(own->event_hub);
     record_worker_close(worker);
 }
 
@@ -48,29 +48,29 @@ void lease_worker_free(struct worker *worker)
     struct lease_worker *own = lease_worker_from(worker);
 
     remember_free(own->remember);
-    hand_on_free(own->hand_on);
-    feed_free(own->feed);
-    desk_free(own->desk);
+    handoff_free(own->handoff);
+    event_hub_free(own->event_hub);
+    inbox_free(own->inbox);
     turn_free(&own->turn);
     free(own);
 }
 
 void lease_worker_alarm(struct worker *worker, int64_t in_ms)
 {
-    hand_on_alarm(lease_worker_from(worker)->hand_on, in_ms);
+    handoff_alarm(lease_worker_from(worker)->handoff, in_ms);
 }
 
 void lease_worker_tick(struct worker *worker)
 {
     record_worker_tick(worker);
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAITING,
-               desk_count(lease_worker_from(worker)->desk));
+               inbox_count(lease_worker_from(worker)->inbox));
 }
 
-static bool all_desks_are_open(const struct service *service)
+static bool all_inboxes_are_open(const struct service *service)
 {
     for (unsigned i = 0; i < service->settings.threads; i++) {
-        if (!desk_is_open(lease_worker_from(&service->workers[i])->desk)) {
+        if (!inbox_is_open(lease_worker_from(&service->workers[i])->inbox)) {
             return false;
         }
     }
@@ -84,16 +84,16 @@ bool lease_worker_settled(const struct service *service)
     if (!record_daemon_settled(service)) {
         return false;
     }
-    /* Who is not let in has no desk, and it is known why. */
-    return record_line_problem(record_line_of_worker(&service->workers[0])) != PROBLEM_NONE ||
-           run[0] == '\0' || all_desks_are_open(service);
+    /* Who is not let in has no inbox, and it is known why. */
+    return member_line_problem(member_line_of_worker(&service->workers[0])) != PROBLEM_NONE ||
+           run[0] == '\0' || all_inboxes_are_open(service);
 }
 
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
     const char *check = record_worker_ready(worker, problem, detail);
 
-    if (check != NULL || desk_is_open(lease_worker_from(worker)->desk)) {
+    if (check != NULL || inbox_is_open(lease_worker_from(worker)->inbox)) {
         return check;
     }
     *problem = PROBLEM_STORE_UNAVAILABLE;
@@ -107,7 +107,7 @@ bool lease_worker_drain(struct worker *worker)
 {
     struct lease_worker *own = lease_worker_from(worker);
 
-    desk_drain(own->desk);
-    feed_drain(own->feed);
-    return desk_is_shut(own->desk) && desk_count(own->desk) == 0;
+    inbox_drain(own->inbox);
+    event_hub_drain(own->event_hub);
+    return inbox_is_shut(own->inbox) && inbox_count(own->inbox) == 0;
 }

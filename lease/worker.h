@@ -14,9 +14,9 @@
 
 struct lease_worker {
     struct record_worker record; /* worker->extra */
-    struct desk *desk;
-    struct feed *feed;
-    struct hand_on *hand_on; /* of every worker: leases that a script has left "more" to do on; the first one
+    struct inbox *inbox;
+    struct event_hub *event_hub;
+    struct handoff *handoff; /* of every worker: leases that a script has left "more" to do on; the first one
                               * also looks at the alarms */
     struct remember *remember; /* of the first worker; NULL */
     struct turn turn;          /* for the scripts on several leases */
@@ -36,7 +36,7 @@ void lease_worker_alarm(struct worker *worker, int64_t in_ms);
 void lease_worker_tick(struct worker *worker);
 bool lease_worker_settled(const struct service *service);
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
-/* Whoever waits is sent away (503 draining), whoever listens too; true when that is done and the desk is
+/* Whoever waits is sent away (503 draining), whoever listens too; true when that is done and the inbox is
  * shut. */
 bool lease_worker_drain(struct worker *worker);
 

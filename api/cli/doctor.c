@@ -44,7 +44,7 @@ struct finding {
 struct doctor {
     /* flags */
     const char *lease_url, *gateway_url, *keys_file;
-    struct store_desk desk;
+    struct store_inbox inbox;
     bool probe, trace;
     enum output output;
     /* what was found */
@@ -59,7 +59,7 @@ struct service {
 
 static int doctor_read(struct doctor *d, int argc, char **argv)
 {
-    struct option flags[STORE_DESK_FLAGS + OWN_FLAGS + 1] = {
+    struct option flags[STORE_INBOX_FLAGS + OWN_FLAGS + 1] = {
         flag_output(&d->output, "text|json"),
         flag_trace(&d->trace),
         flag_lease_url(&d->lease_url),
@@ -84,7 +84,7 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
         .flags = flags,
     };
 
-    store_desk_flags(&d->desk, flags + OWN_FLAGS);
+    store_inbox_flags(&d->inbox, flags + OWN_FLAGS);
     return flags_read(&usage, argc, argv, NULL, NULL);
 }
 
@@ -269,7 +269,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
 static void tell_store(struct doctor *doctor, const struct store_facts *facts)
 {
     struct store_verdict verdict = {0};
-    const char *advice = store_advice(doctor->desk.store);
+    const char *advice = store_advice(doctor->inbox.store);
 
     store_verdict_make(facts, &verdict);
     for (unsigned i = 0; i < verdict.count; i++) {
@@ -294,17 +294,17 @@ static int doctor_store(struct doctor *doctor)
     int64_t before_ms;
     int status;
 
-    if (doctor->desk.redis == NULL) {
+    if (doctor->inbox.redis == NULL) {
         found(
             doctor, SKIPPED, "", "redis",
             "Say where it is: --redis URL, with --redis-password-file FILE if it has one; or set PAWL_REDIS.",
             "Redis itself was not looked at");
         return CLI_GO_ON;
     }
-    status = store_desk_open(&doctor->desk);
+    status = store_inbox_open(&doctor->inbox);
     before_ms = wall_ms();
     if (status == CLI_GO_ON) {
-        status = store_facts_read(&doctor->desk, &facts);
+        status = store_facts_read(&doctor->inbox, &facts);
     }
     if (status == CLI_GO_ON) {
         int64_t after_ms = wall_ms();
@@ -315,18 +315,18 @@ static int doctor_store(struct doctor *doctor)
                           after_ms, 0);
         }
     }
-    misled = doctor->desk.store != NULL ? store_misled(doctor->desk.store) : NULL;
+    misled = doctor->inbox.store != NULL ? store_misled(doctor->inbox.store) : NULL;
     if (misled != NULL) {
-        store_not_ready(doctor->desk.store, &detail);
+        store_not_ready(doctor->inbox.store, &detail);
         found(doctor, PROBLEM, "", "redis", misled, "%s", detail);
     } else if (status == CLI_UNREACHABLE) {
         found(doctor, PROBLEM, "", "redis",
               "Start Redis, or say where it is: --redis URL; its user and password are in PAWL_REDIS or "
               "--redis-password-file.",
-              "%s cannot be reached, or does not let us in", doctor->desk.redis);
+              "%s cannot be reached, or does not let us in", doctor->inbox.redis);
     }
     store_facts_done(&facts);
-    store_desk_close(&doctor->desk);
+    store_inbox_close(&doctor->inbox);
     return misled != NULL || status == CLI_UNREACHABLE ? CLI_GO_ON : status;
 }
 

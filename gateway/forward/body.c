@@ -96,8 +96,8 @@ void forward_body_drop(struct forward *f)
 
 static enum step take_refuse(struct forward *f, enum problem problem, const char *why)
 {
-    http_note_why(f->gate.req, why);
-    return forward_over(f, gate_fail(&f->gate, problem));
+    http_note_why(f->fenced.req, why);
+    return forward_over(f, fenced_fail(&f->fenced, problem));
 }
 
 /* Certainly nothing was sent. */
@@ -108,10 +108,10 @@ static enum step take_fails(struct forward *f)
     return take_refuse(f, PROBLEM_OVERLOADED, errno == EDQUOT ? "--max-body-disk is reached" : why);
 }
 
-static size_t take_piece(struct http_intake *intake, struct bytes piece)
+static size_t take_piece(struct http_body_reader *body_reader, struct bytes piece)
 {
-    struct forward *f = container_of(intake, struct forward, intake);
-    uint64_t max = f->route->max_body, len = http_body(f->gate.req).len + f->file_len + piece.len;
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->file_len + piece.len;
 
     if (max > 0 && len > max) {
         take_refuse(f, PROBLEM_TOO_LARGE, "max_body of the route");
@@ -121,14 +121,14 @@ static size_t take_piece(struct http_intake *intake, struct bytes piece)
     return piece.len;
 }
 
-static void take_whole(struct http_intake *intake)
+static void take_whole(struct http_body_reader *body_reader)
 {
-    forward_admit(container_of(intake, struct forward, intake));
+    forward_admit(container_of(body_reader, struct forward, body_reader));
 }
 
-static void take_broken(struct http_intake *intake)
+static void take_broken(struct http_body_reader *body_reader)
 {
-    struct forward *f = container_of(intake, struct forward, intake);
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
 
     take_refuse(f, PROBLEM_REQUEST_TIMEOUT, "its body did not come whole");
 }
@@ -136,15 +136,15 @@ static void take_broken(struct http_intake *intake)
 enum step forward_take_body(struct forward *f)
 {
     forward_enter(f, FORWARD_TAKING);
-    if (http_body_announced(f->gate.req) > (int64_t)f->own->gateway->service->settings.body_disk_max) {
+    if (http_body_announced(f->fenced.req) > (int64_t)f->own->gateway->service->settings.body_disk_max) {
         return take_refuse(f, PROBLEM_TOO_LARGE, "--max-body-disk");
     }
     if (!body_open(f)) {
         return take_fails(f);
     }
-    f->intake = (struct http_intake){
+    f->body_reader = (struct http_body_reader){
         .piece = take_piece, .whole = take_whole, .broken = take_broken, .keeps = true};
-    http_body_take(f->gate.req, &f->intake);
+    http_body_take(f->fenced.req, &f->body_reader);
     return SUSPENDED;
 }
 
@@ -152,10 +152,10 @@ enum step forward_take_body(struct forward *f)
 
 int64_t forward_body_length(const struct forward *f)
 {
-    if (f->body_fd >= 0 || http_body_is_whole(f->gate.req)) {
-        return (int64_t)(http_body(f->gate.req).len + f->file_len);
+    if (f->body_fd >= 0 || http_body_is_whole(f->fenced.req)) {
+        return (int64_t)(http_body(f->fenced.req).len + f->file_len);
     }
-    return http_body_announced(f->gate.req);
+    return http_body_announced(f->fenced.req);
 }
 
 /* The time for the answer has not begun. */
@@ -203,9 +203,9 @@ static void stream_cut(struct forward *f, enum problem problem, const char *why)
     }
 }
 
-static size_t stream_piece(struct http_intake *intake, struct bytes piece)
+static size_t stream_piece(struct http_body_reader *body_reader, struct bytes piece)
 {
-    struct forward *f = container_of(intake, struct forward, intake);
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
     size_t taken;
 
     if (f->call.link == NULL) {
@@ -221,9 +221,9 @@ static size_t stream_piece(struct http_intake *intake, struct bytes piece)
     return taken;
 }
 
-static void stream_whole(struct http_intake *intake)
+static void stream_whole(struct http_body_reader *body_reader)
 {
-    struct forward *f = container_of(intake, struct forward, intake);
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
 
     f->takes_body = false;
     if (f->call.link != NULL) {
@@ -232,22 +232,23 @@ static void stream_whole(struct http_intake *intake)
     }
 }
 
-static void stream_broken(struct http_intake *intake)
+static void stream_broken(struct http_body_reader *body_reader)
 {
-    stream_cut(container_of(intake, struct forward, intake), PROBLEM_REQUEST_TIMEOUT,
+    stream_cut(container_of(body_reader, struct forward, body_reader), PROBLEM_REQUEST_TIMEOUT,
                "the request's body did not come whole");
 }
 
 void forward_stream(struct forward *f)
 {
-    f->intake = (struct http_intake){.piece = stream_piece, .whole = stream_whole, .broken = stream_broken};
-    f->body_given = http_body(f->gate.req).len;
+    f->body_reader = (struct http_body_reader){
+        .piece = stream_piece, .whole = stream_whole, .broken = stream_broken};
+    f->body_given = http_body(f->fenced.req).len;
     f->takes_body = f->was_streamed = true;
-    http_body_take(f->gate.req, &f->intake);
+    http_body_take(f->fenced.req, &f->body_reader);
 }
 
 bool forward_never_applied(const struct forward *f)
 {
     return f->route->body == ROUTE_BODY_NEVER_APPLIED && f->state == FORWARD_SENDING && f->takes_body &&
-           (int64_t)f->body_given != http_body_announced(f->gate.req);
+           (int64_t)f->body_given != http_body_announced(f->fenced.req);
 }

@@ -36,7 +36,7 @@
 #ifndef PAWL_GATEWAY_FORWARD_H
 #define PAWL_GATEWAY_FORWARD_H
 
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/intent/intents.h"
 #include "gateway/route/route.h"
 #include "gateway/upstream/upstream.h"

@@ -23,10 +23,10 @@ enum {
 };
 
 struct forward {
-    struct gate_call gate; /* gate.req is NULL when the client has its answer */
+    struct fenced_call fenced; /* gate.req is NULL when the client has its answer */
     struct upstream_call call;
-    struct http_intake intake;
-    struct http_outlet outlet;
+    struct http_body_reader body_reader;
+    struct http_response_writer response_writer;
     struct alarm alarm;
     struct gateway_worker *own;
     struct table_use *use;

@@ -92,7 +92,7 @@ static bool request_field_passes(const struct forward *f, struct bytes name, uns
     if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0) {
         return false;
     }
-    return route_passes_request(f->route, name) && !connection_names(f->gate.req, name);
+    return route_passes_request(f->route, name) && !connection_names(f->fenced.req, name);
 }
 
 static bool text_skip(struct bytes *text, struct bytes begin)
@@ -112,11 +112,11 @@ static bool put_uri(const struct forward *f, struct head_text *text, struct byte
     struct route_match match;
     const char *why;
 
-    if (is_absolute && !text_skip(&uri, http_header(f->gate.req, "Host", NULL))) {
+    if (is_absolute && !text_skip(&uri, http_header(f->fenced.req, "Host", NULL))) {
         return false;
     }
     if (route_find(f->use->table, uri, &match, &why) != ROUTE_FOUND || match.route != f->route ||
-        !bytes_equal((struct bytes){match.lease, match.lease_len}, f->gate.lease)) {
+        !bytes_equal((struct bytes){match.lease, match.lease_len}, f->fenced.lease)) {
         return false;
     }
     if (is_absolute) {
@@ -177,11 +177,11 @@ bool forward_head_leads_elsewhere(const struct forward *f)
 {
     struct bytes name, value;
 
-    for (unsigned i = 0; i < http_field_count(f->gate.req); i++) {
+    for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
         char space[FORWARD_HEAD_MAX];
         struct head_text text = {space, 0, sizeof(space), false};
 
-        http_field_at(f->gate.req, i, &name, &value);
+        http_field_at(f->fenced.req, i, &name, &value);
         if ((names_equal(name, BYTES("Destination")) || names_equal(name, BYTES("If")) ||
              names_equal(name, BYTES("Lock-Token"))) &&
             !put_target(f, &text, name, value)) {
@@ -195,10 +195,10 @@ static void put_passed(struct forward *f, struct head_text *text)
 {
     struct bytes name, value;
 
-    for (unsigned i = 0; i < http_field_count(f->gate.req); i++) {
+    for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
         unsigned kinds;
 
-        http_field_at(f->gate.req, i, &name, &value);
+        http_field_at(f->fenced.req, i, &name, &value);
         kinds = field_kinds(name);
         if (!request_field_passes(f, name, kinds)) {
             continue;
@@ -218,8 +218,8 @@ static void put_passed(struct forward *f, struct head_text *text)
 static void put_forwarded(struct forward *f, struct head_text *text)
 {
     char address[HTTP_ADDRESS_SIZE], line[HTTP_ADDRESS_SIZE + 320];
-    const char *client = http_client_address(f->gate.req, address);
-    struct bytes host = http_header(f->gate.req, "Host", NULL);
+    const char *client = http_client_address(f->fenced.req, address);
+    struct bytes host = http_header(f->fenced.req, "Host", NULL);
     bool is_v6 = strchr(client, ':') != NULL;
     int len;
 
@@ -236,7 +236,7 @@ static void put_forwarded(struct forward *f, struct head_text *text)
     put_field(text, BYTES("X-Forwarded-Proto"), BYTES("http"));
 }
 
-static void put_condition(struct forward *f, struct head_text *text)
+static void put_precondition(struct forward *f, struct head_text *text)
 {
     if (!f->is_write || f->route->aid != ROUTE_AID_IF_MATCH || f->state == FORWARD_LOOKING) {
         return;
@@ -253,7 +253,7 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
 {
     struct head_text head = {fields, 0, FORWARD_HEAD_MAX, false};
     struct head_text where = {target, 0, FORWARD_HEAD_MAX, false};
-    struct bytes query = http_query(f->gate.req);
+    struct bytes query = http_query(f->fenced.req);
 
     put(&where, bytes_of(f->route->upstream->prefix));
     put(&where, (struct bytes){f->match.path, f->match.path_len});
@@ -264,9 +264,9 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
     put_field(&head, BYTES("Host"), bytes_of(f->route->upstream->authority));
     put_passed(f, &head);
     put_forwarded(f, &head);
-    put_condition(f, &head);
+    put_precondition(f, &head);
     if (f->is_fenced && f->state != FORWARD_LOOKING) {
-        put_field(&head, BYTES("Fencing-Token"), http_header(f->gate.req, "Fencing-Token", NULL));
+        put_field(&head, BYTES("Fencing-Token"), http_header(f->fenced.req, "Fencing-Token", NULL));
     }
     put_field(&head, BYTES("Pawl-Request-Id"), bytes_of(f->request_id));
     *fields_len = head.len;
@@ -301,12 +301,12 @@ static bool answer_field_passes(const struct forward *f, const struct upstream_h
 
 bool forward_head_tell(struct forward *f, const struct upstream_head *head)
 {
-    http_reply_foreign(f->gate.req); /* how it may be cached is the upstream's to say */
+    http_reply_foreign(f->fenced.req); /* how it may be cached is the upstream's to say */
     for (unsigned i = 0; i < head->field_count; i++) {
         const struct answer_field *field = &head->fields[i];
 
         if (answer_field_passes(f, head, field->name) &&
-            !http_reply_field(f->gate.req, field->name, field->value)) {
+            !http_reply_field(f->fenced.req, field->name, field->value)) {
             return false;
         }
     }

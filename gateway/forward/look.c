@@ -17,7 +17,7 @@ static enum step look_begin(struct forward *f);
 
 static enum step look_failed(struct forward *f, const char *detail)
 {
-    return forward_over(f, gate_fail_detail(&f->gate, PROBLEM_UPSTREAM_UNAVAILABLE, detail));
+    return forward_over(f, fenced_fail_detail(&f->fenced, PROBLEM_UPSTREAM_UNAVAILABLE, detail));
 }
 
 enum step forward_look(struct forward *f)
@@ -68,21 +68,21 @@ static enum step look_begin(struct forward *f)
 static bool is_expected(const struct forward *f)
 {
     unsigned matches = 0, others = 0;
-    struct bytes match = http_header(f->gate.req, "If-Match", &matches);
-    struct bytes none = http_header(f->gate.req, "If-None-Match", &others);
+    struct bytes match = http_header(f->fenced.req, "If-Match", &matches);
+    struct bytes none = http_header(f->fenced.req, "If-None-Match", &others);
     struct bytes etag = {f->etag, f->etag_len};
     bool is_there = f->etag_len > 0;
 
-    if (matches > 0 && !(is_there && (bytes_are(match, "*") || condition_lists(match, etag)))) {
+    if (matches > 0 && !(is_there && (bytes_are(match, "*") || precondition_lists(match, etag)))) {
         return false;
     }
-    return others == 0 || !is_there || !(bytes_are(none, "*") || condition_lists(none, etag));
+    return others == 0 || !is_there || !(bytes_are(none, "*") || precondition_lists(none, etag));
 }
 
 static bool is_strong(const struct forward *f)
 {
     return f->etag_len >= 2 && f->etag[0] == '"' &&
-           condition_is_tag_list((struct bytes){f->etag, f->etag_len});
+           precondition_is_tag_list((struct bytes){f->etag, f->etag_len});
 }
 
 static void look_ended(struct upstream_call *call, enum upstream_end end, const char *why)
@@ -101,7 +101,7 @@ static void look_ended(struct upstream_call *call, enum upstream_end end, const 
                     "Nothing was changed: the upstream did not say which version is there (a strong ETag), "
                     "so that a write could not be bound to it. Tell the operator: this route says if_match.");
     } else if (!is_expected(f)) {
-        forward_over(f, gate_refuse(&f->gate, PROBLEM_ETAG_MISMATCH));
+        forward_over(f, fenced_refuse(&f->fenced, PROBLEM_ETAG_MISMATCH));
     } else {
         forward_ask(f);
     }

@@ -66,10 +66,10 @@ static void probe_ended(struct upstream_call *call, enum upstream_end end, const
 
     (void)why;
     if (end == UPSTREAM_WHOLE && f->is_shown) {
-        struct intent *intent = intent_new(&f->own->gateway->intents, keys_stripe_of(f->gate.lease), text);
+        struct intent *intent = intent_new(&f->own->gateway->intents, keys_stripe_of(f->fenced.lease), text);
 
         intent_end(&f->own->closer, intent, INTENT_CLOSE);
-        intents_drop_unknown(&f->own->gateway->intents, keys_stripe_of(f->gate.lease), text);
+        intents_drop_unknown(&f->own->gateway->intents, keys_stripe_of(f->fenced.lease), text);
         f->until_ms = loop_now_ms() + f->route->timeout_ms;
     }
     forward_ask(f);

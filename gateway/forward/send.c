@@ -24,7 +24,7 @@ static void send_room(struct upstream_call *call)
     if (f->body_fd >= 0) {
         forward_put(f);
     } else if (f->takes_body) {
-        http_intake_more(&f->intake);
+        http_body_reader_more(&f->body_reader);
     }
 }
 
@@ -38,7 +38,7 @@ static struct upstream_pool *pool_of(const struct forward *f)
 static enum step send_too_long(struct forward *f)
 {
     forward_intent_end(f, INTENT_CLOSE);
-    return forward_over(f, http_refuse_detail(f->gate.req, PROBLEM_HEADER_TOO_LARGE,
+    return forward_over(f, http_refuse_detail(f->fenced.req, PROBLEM_HEADER_TOO_LARGE,
                                               "With what a gateway adds the headers are too long to be "
                                               "forwarded. Send fewer or shorter ones."));
 }
@@ -52,15 +52,15 @@ static size_t send_piece(struct upstream_call *call, struct bytes piece)
     }
     forward_alarm(f, f->route->timeout_ms);
     if (f->is_streamed) {
-        return http_outlet_write(&f->outlet, piece);
+        return http_response_writer_write(&f->response_writer, piece);
     }
-    json_out_append(http_json(f->gate.req), piece);
+    json_out_append(http_json(f->fenced.req), piece);
     return piece.len;
 }
 
 enum step forward_send(struct forward *f)
 {
-    struct http_request *req = f->gate.req;
+    struct http_request *req = f->fenced.req;
     bool is_whole = f->body_fd < 0 && http_body_is_whole(req);
     char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
     struct upstream_request request = {
@@ -99,17 +99,17 @@ enum step forward_send(struct forward *f)
 
 /* -- the answer */
 
-static void outlet_room(struct http_outlet *outlet)
+static void response_writer_room(struct http_response_writer *response_writer)
 {
-    upstream_more(&container_of(outlet, struct forward, outlet)->call);
+    upstream_more(&container_of(response_writer, struct forward, response_writer)->call);
 }
 
 /* The client has gone; the end of the write is still to be learned. */
-static void outlet_gone(struct http_outlet *outlet)
+static void response_writer_gone(struct http_response_writer *response_writer)
 {
-    struct forward *f = container_of(outlet, struct forward, outlet);
+    struct forward *f = container_of(response_writer, struct forward, response_writer);
 
-    http_outlet_end(outlet, HTTP_OUTLET_CUT);
+    http_response_writer_end(response_writer, HTTP_RESPONSE_WRITER_CUT);
     f->is_streamed = false;
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, f->route->timeout_ms);
@@ -126,17 +126,18 @@ static bool is_overtaken(const struct forward *f, unsigned status)
 {
     unsigned own = 0;
 
-    http_header(f->gate.req, "If-Match", &own);
+    http_header(f->fenced.req, "If-Match", &own);
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH && status == 412 && own == 0 &&
            !f->was_streamed && f->looks < LOOKS_MAX;
 }
 
 static void answer_stream(struct forward *f, const struct upstream_head *head)
 {
-    f->outlet = (struct http_outlet){.room = outlet_room, .gone = outlet_gone};
+    f->response_writer = (struct http_response_writer){.room = response_writer_room,
+                                                       .gone = response_writer_gone};
     f->is_streamed = true;
-    http_outlet_begin(f->gate.req, &f->outlet, head->status, head->length);
-    f->gate.req = NULL;
+    http_response_writer_begin(f->fenced.req, &f->response_writer, head->status, head->length);
+    f->fenced.req = NULL;
     f->takes_body = false; /* what has not come of the request's body by now never goes on */
 }
 
@@ -160,7 +161,7 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
         return;
     }
     if (f->is_fenced) {
-        gate_accept(&f->gate, f->mark, forward_guarantee(f));
+        fenced_accept(&f->fenced, f->mark, forward_guarantee(f));
     }
     if (!forward_head_tell(f, head)) {
         f->is_unsure = true; /* it ended, but how cannot be passed on */
@@ -207,8 +208,8 @@ static enum step tell_unknown(struct forward *f)
         "decide; until its end is known, newer holders may have to wait.",
         why_of(f));
     /* No Idempotency-Key is kept of what is forwarded: the same again might be applied twice. */
-    http_note_why(f->gate.req, why_of(f));
-    return gate_fail_final(&f->gate, PROBLEM_OUTCOME_UNKNOWN, detail);
+    http_note_why(f->fenced.req, why_of(f));
+    return fenced_fail_final(&f->fenced, PROBLEM_OUTCOME_UNKNOWN, detail);
 }
 
 /* Certainly nothing was changed; that may rest on the word of the upstream's owner. */
@@ -218,11 +219,11 @@ static enum step tell_nothing(struct forward *f)
     char detail[DETAIL_SIZE];
 
     snprintf(detail, sizeof(detail), "%s (%s)", problem_info(problem)->detail, why_of(f));
-    http_note_why(f->gate.req, why_of(f));
+    http_note_why(f->fenced.req, why_of(f));
     if (forward_never_applied(f)) {
-        f->gate.assumes = forward_guarantee(f);
+        f->fenced.assumes = forward_guarantee(f);
     }
-    return gate_fail_detail(&f->gate, problem, detail);
+    return fenced_fail_detail(&f->fenced, problem, detail);
 }
 
 static enum step answer_failed(struct forward *f, enum upstream_end end)
@@ -230,14 +231,14 @@ static enum step answer_failed(struct forward *f, enum upstream_end end)
     bool is_nothing = end == UPSTREAM_NOT_SENT || !f->is_write || forward_never_applied(f);
 
     if (f->state == FORWARD_TELLING) {
-        http_reply_forget(f->gate.req);
+        http_reply_forget(f->fenced.req);
     }
     return forward_over(f, is_nothing ? tell_nothing(f) : tell_unknown(f));
 }
 
 static enum step answer_whole(struct forward *f)
 {
-    struct http_request *req = f->gate.req;
+    struct http_request *req = f->fenced.req;
 
     if (f->is_unsure) {
         return answer_failed(f, UPSTREAM_UNKNOWN);
@@ -248,7 +249,8 @@ static enum step answer_whole(struct forward *f)
 
 static void stream_end(struct forward *f, enum upstream_end end)
 {
-    http_outlet_end(&f->outlet, end == UPSTREAM_WHOLE ? HTTP_OUTLET_WHOLE : HTTP_OUTLET_CUT);
+    http_response_writer_end(&f->response_writer,
+                             end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE : HTTP_RESPONSE_WRITER_CUT);
     f->is_streamed = false;
     forward_over(f, ANSWERED);
 }
@@ -284,15 +286,15 @@ void forward_late(struct forward *f)
         return;
     }
     if (f->is_streamed) {
-        http_outlet_end(&f->outlet, HTTP_OUTLET_CUT);
+        http_response_writer_end(&f->response_writer, HTTP_RESPONSE_WRITER_CUT);
         f->is_streamed = false;
     } else {
         if (f->state == FORWARD_TELLING) {
-            http_reply_forget(f->gate.req);
+            http_reply_forget(f->fenced.req);
         }
         tell_unknown(f);
         f->why = NULL;
-        f->gate.req = NULL;
+        f->fenced.req = NULL;
     }
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, f->route->timeout_ms);

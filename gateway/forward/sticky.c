@@ -67,7 +67,7 @@ void sticky_end(struct sticky *sticky)
 {
     sticky->is_over = true;
     if (sticky->under_way == 0) {
-        closer_hurry(&sticky->own->closer); /* somebody waits for it */
+        intent_closer_hurry(&sticky->own->closer); /* somebody waits for it */
         sticky_close(sticky);
     }
 }
@@ -146,41 +146,43 @@ void stickies_free(struct gateway_worker *own)
             free(one);
         }
     }
-    if (own->stickies.ear != NULL) {
-        store_ear_close(own->stickies.ear);
+    if (own->stickies.subscriber != NULL) {
+        store_subscriber_close(own->stickies.subscriber);
     }
 }
 
 /* -- who waits asks (turn.lua, routes_adopt.lua) */
 
-static void ear_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
+static void subscriber_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
-    struct stickies *stickies = container_of(owner, struct stickies, ear_owner);
+    struct stickies *stickies = container_of(owner, struct stickies, subscriber_owner);
 
     (void)channel;
     lease_end(container_of(stickies, struct gateway_worker, stickies), message);
 }
 
-static void ear_listens(struct store_ear_owner *owner, struct bytes channel)
+static void subscriber_listens(struct store_subscriber_owner *owner, struct bytes channel)
 {
     (void)owner;
     (void)channel;
 }
 
-static void ear_deaf(struct store_ear_owner *owner)
+static void subscriber_deaf(struct store_subscriber_owner *owner)
 {
     (void)owner;
 }
 
-static void ear_open(struct gateway_worker *own)
+static void subscriber_open(struct gateway_worker *own)
 {
     struct store_options options = service_store_options(own->worker->service);
     char channel[CHANNEL_SIZE];
 
     snprintf(channel, sizeof(channel), "pawl:{store}:i:%s", own->gateway->id);
-    own->stickies.ear_owner = (struct store_ear_owner){ear_heard, ear_listens, ear_deaf};
-    own->stickies.ear = store_ear_open(own->worker->loop, &options, &own->stickies.ear_owner);
-    store_ear_subscribe(own->stickies.ear, bytes_of(channel));
+    own->stickies.subscriber_owner = (struct store_subscriber_owner){subscriber_heard, subscriber_listens,
+                                                                     subscriber_deaf};
+    own->stickies.subscriber = store_subscriber_open(own->worker->loop, &options,
+                                                     &own->stickies.subscriber_owner);
+    store_subscriber_subscribe(own->stickies.subscriber, bytes_of(channel));
 }
 
 /* -- by which intent does a write go? */
@@ -205,26 +207,26 @@ static bool may_stay(const struct forward *f)
 /* Where the worker notes that it has sent a write with this token. */
 static struct token *seen_place(const struct forward *f)
 {
-    unsigned place = (unsigned)(f->gate.claim.token.number % STICKY_SEEN_MAX);
+    unsigned place = (unsigned)(f->fenced.claim.token.number % STICKY_SEEN_MAX);
 
-    return &f->own->stickies.seen[keys_stripe_of(f->gate.lease)][place];
+    return &f->own->stickies.seen[keys_stripe_of(f->fenced.lease)][place];
 }
 
 static bool is_usable(const struct sticky *sticky, const struct forward *f)
 {
-    return may_stay(f) && !sticky->is_over && is_same_token(sticky->token, f->gate.claim.token) &&
+    return may_stay(f) && !sticky->is_over && is_same_token(sticky->token, f->fenced.claim.token) &&
            bytes_are(intent_part(sticky_text(sticky), INTENT_POLICY), f->route->unknown_text);
 }
 
 /* NULL: by none that is open. Those that it would wait for are to be closed. */
 static struct sticky *sticky_find(const struct forward *f)
 {
-    struct token token = f->gate.claim.token;
+    struct token token = f->fenced.claim.token;
 
-    for (struct sticky *one = f->own->stickies.first[keys_stripe_of(f->gate.lease)], *next; one != NULL;
+    for (struct sticky *one = f->own->stickies.first[keys_stripe_of(f->fenced.lease)], *next; one != NULL;
          one = next) {
         next = one->next;
-        if (!is_of(one, f->gate.lease)) {
+        if (!is_of(one, f->fenced.lease)) {
             continue;
         }
         if (is_usable(one, f)) {
@@ -240,25 +242,25 @@ static struct sticky *sticky_find(const struct forward *f)
 void sticky_take(struct forward *f)
 {
     f->sticky = sticky_find(f);
-    f->opens = f->sticky == NULL && may_stay(f) && is_same_token(*seen_place(f), f->gate.claim.token);
+    f->opens = f->sticky == NULL && may_stay(f) && is_same_token(*seen_place(f), f->fenced.claim.token);
     if (f->sticky != NULL) {
         f->sticky->under_way++;
     } else {
-        closer_poke(&f->own->closer); /* who has just made room need not be waited for */
+        intent_closer_poke(&f->own->closer); /* who has just made room need not be waited for */
     }
 }
 
 static void sticky_open(struct forward *f)
 {
     struct gateway_worker *own = f->own;
-    struct sticky **list = &own->stickies.first[keys_stripe_of(f->gate.lease)];
+    struct sticky **list = &own->stickies.first[keys_stripe_of(f->fenced.lease)];
     struct sticky *sticky = must_have(calloc(1, sizeof(*sticky)));
 
     /* Another may be open by now, of a write that asked at the same time. */
     sticky->is_over = sticky_find(f) != NULL;
     sticky->own = own;
     sticky->intent = f->intent;
-    sticky->token = f->gate.claim.token;
+    sticky->token = f->fenced.claim.token;
     sticky->under_way = 1;
     sticky->alarm.rings = sticky_rings;
     sticky->at = list;
@@ -270,8 +272,8 @@ static void sticky_open(struct forward *f)
     own->stickies.count++;
     f->intent = NULL;
     f->sticky = sticky;
-    if (own->stickies.ear == NULL) {
-        ear_open(own);
+    if (own->stickies.subscriber == NULL) {
+        subscriber_open(own);
     }
 }
 
@@ -280,6 +282,6 @@ void sticky_recorded(struct forward *f)
     if (f->opens) {
         sticky_open(f);
     } else if (may_stay(f)) {
-        *seen_place(f) = f->gate.claim.token;
+        *seen_place(f) = f->fenced.claim.token;
     }
 }

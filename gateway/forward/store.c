@@ -42,57 +42,57 @@ static const char *kind_of(const struct forward *f)
 
 static const struct store_script *ask_fill(struct forward *f)
 {
-    struct gate_call *gate = &f->gate;
+    struct fenced_call *fenced = &f->fenced;
 
-    gate->keys = gate->args = 0;
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_fence(gate);
-    gate_add(gate, bytes_of(f->route->check_text));
-    gate_add(gate, bytes_of(f->use->table->hash));
+    fenced->keys = fenced->args = 0;
+    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_add_fence(fenced);
+    fenced_add(fenced, bytes_of(f->route->check_text));
+    fenced_add(fenced, bytes_of(f->use->table->hash));
     if (!f->is_write) {
-        gate_add(gate, bytes_of(f->route->unknown_text));
+        fenced_add(fenced, bytes_of(f->route->unknown_text));
         return &script_intent_read;
     }
     if (f->sticky != NULL) {
-        gate_add(gate, sticky_text(f->sticky));
+        fenced_add(fenced, sticky_text(f->sticky));
         return &script_intent_check;
     }
-    gate_add(gate, bytes_of(kind_of(f)));
-    gate_add(gate, bytes_of(f->own->gateway->id));
-    gate_add(gate, bytes_of(f->own->gateway->incarnation));
-    gate_add(gate, bytes_of(f->id));
-    gate_add(gate, bytes_of(f->route->unknown_text));
+    fenced_add(fenced, bytes_of(kind_of(f)));
+    fenced_add(fenced, bytes_of(f->own->gateway->id));
+    fenced_add(fenced, bytes_of(f->own->gateway->incarnation));
+    fenced_add(fenced, bytes_of(f->id));
+    fenced_add(fenced, bytes_of(f->route->unknown_text));
     if (f->queued_len == 0) {
-        if (life_is_full(f->own->record.line.life)) {
-            gate_add(gate, BYTES("full"));
+        if (epoch_is_full(f->own->record.line.store_epoch)) {
+            fenced_add(fenced, BYTES("full"));
         }
         return &script_intent_admit;
     }
-    gate_add(gate, (struct bytes){f->queued, f->queued_len});
+    fenced_add(fenced, (struct bytes){f->queued, f->queued_len});
     return &script_intent_promote;
 }
 
 enum step forward_away(struct forward *f, enum problem problem)
 {
     forward_withdraw(f);
-    return forward_over(f, gate_fail(&f->gate, problem));
+    return forward_over(f, fenced_fail(&f->fenced, problem));
 }
 
 /* Into the list before the store can know of it (intents.h): reconcile.c closes what is not there. */
 static void admission_begin(struct forward *f)
 {
     char text[INTENT_TEXT_MAX];
-    int len = snprintf(text, sizeof(text), "%.*s %s %s %s", (int)f->gate.lease.len, f->gate.lease.at,
+    int len = snprintf(text, sizeof(text), "%.*s %s %s %s", (int)f->fenced.lease.len, f->fenced.lease.at,
                        f->own->gateway->id, f->own->gateway->incarnation, f->id);
 
     assert(len > 0 && (size_t)len < sizeof(text));
-    f->intent = intent_ask(&f->own->gateway->intents, keys_stripe_of(f->gate.lease),
+    f->intent = intent_ask(&f->own->gateway->intents, keys_stripe_of(f->fenced.lease),
                            (struct bytes){text, (size_t)len});
 }
 
 enum step forward_ask(struct forward *f)
 {
-    struct gate_call *gate = &f->gate;
+    struct fenced_call *fenced = &f->fenced;
     const struct store_script *script;
     enum problem bad;
 
@@ -111,9 +111,9 @@ enum step forward_ask(struct forward *f)
         admission_begin(f);
     }
     f->asked_ms = loop_now_ms();
-    gate->record.store.done = ask_answer;
-    bad = record_run(&f->own->record.line, &gate->record, keys_stripe_of(gate->lease), script, gate->keys,
-                     gate->keys + gate->args, gate->argv);
+    fenced->record.store.done = ask_answer;
+    bad = member_run(&f->own->record.line, &fenced->record, keys_stripe_of(fenced->lease), script,
+                     fenced->keys, fenced->keys + fenced->args, fenced->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : forward_away(f, bad);
 }
 
@@ -123,7 +123,7 @@ static void admission_end(struct forward *f, enum intent_word word)
 {
     intent_end(&f->own->closer, f->intent, word);
     f->intent = NULL;
-    closer_hurry(&f->own->closer);
+    intent_closer_hurry(&f->own->closer);
 }
 
 /* Certainly nothing of it is recorded. */
@@ -184,7 +184,7 @@ static enum step forward_admitted(struct forward *f, const struct store_reply *r
 
     f->mark = store_reply_integer(reply, 2);
     f->queued_len = 0;
-    gate_let_through(&f->gate);
+    fenced_let_through(&f->fenced);
     if (f->intent != NULL) {
         if (text.len == 0 || text.len > INTENT_TEXT_MAX) {
             admission_forget(f);
@@ -192,10 +192,10 @@ static enum step forward_admitted(struct forward *f, const struct store_reply *r
         }
         intent_recorded(&f->own->gateway->intents, f->intent, text);
     }
-    /* A new life has begun since: what is open has been told to it, perhaps without this one. Only when it is
-     * in the list can that be known (recover.c tells the list when the life has changed). Or an operator may
-     * have removed it by now (given_up.h). */
-    if (f->is_write && (f->gate.record.epoch != life_epoch(f->own->record.line.life) ||
+    /* A new epoch has begun since: what is open has been told to it, perhaps without this one. Only when it
+     * is in the list can that be known (recover.c tells the list when the epoch has changed). Or an operator
+     * may have removed it by now (given_up.h). */
+    if (f->is_write && (f->fenced.record.epoch != epoch_number(f->own->record.line.store_epoch) ||
                         loop_now_ms() - f->asked_ms >= GIVEN_UP_SEND_MS)) {
         forward_intent_end(f, INTENT_CLOSE);
         return forward_away(f, PROBLEM_STORE_UNAVAILABLE);
@@ -218,8 +218,8 @@ static void doubtful_keep(struct forward *f, const struct store_reply *reply, si
 static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
-    struct forward *f = container_of(call, struct forward, gate.record.store);
-    enum problem bad = record_problem(&f->gate.record, outcome, reply);
+    struct forward *f = container_of(call, struct forward, fenced.record.store);
+    enum problem bad = member_problem(&f->fenced.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return ask_failed(f, bad);
@@ -237,13 +237,13 @@ static enum step ask_answer(struct store_call *call, enum store_outcome outcome,
     }
     if (store_reply_is(reply, "refused")) {
         admission_drop(f); /* the script has taken it out */
-        return forward_over(f, gate_refuse_reply(&f->gate, reply));
+        return forward_over(f, fenced_refuse_reply(&f->fenced, reply));
     }
     if (store_reply_is(reply, "cancelled")) {
         admission_drop(f);
         return forward_over(f, store_reply_text(reply, 2).len > 0 /* else the token is good */
-                                   ? gate_refuse_reply(&f->gate, reply)
-                                   : gate_fail_final(&f->gate, PROBLEM_IN_DOUBT, cancelled));
+                                   ? fenced_refuse_reply(&f->fenced, reply)
+                                   : fenced_fail_final(&f->fenced, PROBLEM_IN_DOUBT, cancelled));
     }
     if (store_reply_is(reply, "routes-differ")) {
         atomic_store(&f->own->gateway->routes_differed, true);
@@ -318,12 +318,12 @@ void forward_wake(struct forward *f)
 
 enum step forward_in_doubt(struct forward *f)
 {
-    char detail[DOUBT_DETAIL_SIZE];
+    char detail[UNREPORTED_DETAIL_SIZE];
 
     if (f->doubtful[0] == '\0') {
         return forward_away(f, PROBLEM_IN_DOUBT);
     }
-    doubt_detail(detail, "Nothing was sent on. ", bytes_of(f->doubtful));
+    unreported_detail(detail, "Nothing was sent on. ", bytes_of(f->doubtful));
     forward_withdraw(f);
-    return forward_over(f, gate_fail_detail(&f->gate, PROBLEM_IN_DOUBT, detail));
+    return forward_over(f, fenced_fail_detail(&f->fenced, PROBLEM_IN_DOUBT, detail));
 }

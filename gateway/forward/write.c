@@ -156,7 +156,7 @@ const char *forward_guarantee(struct forward *f)
 
 struct bytes forward_method(const struct forward *f)
 {
-    return http_method_text(f->gate.req);
+    return http_method_text(f->fenced.req);
 }
 
 static void forward_rings(struct alarm *alarm)
@@ -206,14 +206,14 @@ enum step forward_start(struct http_request *req)
     }
     f = forward_take(own);
     f->use = table_use_take(own);
-    f->gate.req = req;
+    f->fenced.req = req;
     f->alarm.rings = forward_rings;
     return forward_route(f);
 }
 
 static enum step forward_route(struct forward *f)
 {
-    struct http_request *req = f->gate.req;
+    struct http_request *req = f->fenced.req;
     const char *why = NULL;
 
     switch (route_find(f->use->table, http_path(req), &f->match, &why)) {
@@ -223,11 +223,11 @@ static enum step forward_route(struct forward *f)
     case ROUTE_FOUND: break;
     }
     f->route = f->match.route;
-    f->gate.lease = (struct bytes){f->match.lease, f->match.lease_len};
-    f->gate.resource = (struct bytes){f->match.path, f->match.path_len};
-    http_note_lease(req, f->gate.lease);
-    f->gate.store = bytes_of(f->route->store);
-    f->gate.by_mark = f->route->check == ROUTE_MARK;
+    f->fenced.lease = (struct bytes){f->match.lease, f->match.lease_len};
+    f->fenced.resource = (struct bytes){f->match.path, f->match.path_len};
+    http_note_lease(req, f->fenced.lease);
+    f->fenced.store = bytes_of(f->route->store);
+    f->fenced.by_mark = f->route->check == ROUTE_MARK;
     f->is_write = !route_reads(f->route, http_method_text(req));
     f->is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
@@ -260,7 +260,7 @@ void forward_number(struct forward *f)
 static bool is_open_read(const struct route *route, const struct http_request *req)
 {
     return route_reads(route, http_method_text(req)) && route->reads == ROUTE_READS_OPEN &&
-           !gate_has_token(req);
+           !fenced_has_token(req);
 }
 
 static enum step forward_begin(struct forward *f)
@@ -268,13 +268,13 @@ static enum step forward_begin(struct forward *f)
     enum problem bad;
 
     forward_number(f);
-    f->is_fenced = !is_open_read(f->route, f->gate.req);
-    bad = f->is_fenced ? gate_read_token(&f->gate) : PROBLEM_NONE;
+    f->is_fenced = !is_open_read(f->route, f->fenced.req);
+    bad = f->is_fenced ? fenced_read_token(&f->fenced) : PROBLEM_NONE;
     if (bad != PROBLEM_NONE) {
-        return forward_over(f, gate_refuse(&f->gate, bad));
+        return forward_over(f, fenced_refuse(&f->fenced, bad));
     }
     /* A read without a token holds nobody up; and nobody without one fills the disk. */
-    if (f->is_fenced && !http_body_is_whole(f->gate.req) && f->route->body == ROUTE_BODY_WHOLE) {
+    if (f->is_fenced && !http_body_is_whole(f->fenced.req) && f->route->body == ROUTE_BODY_WHOLE) {
         return forward_take_body(f);
     }
     return forward_admit(f);
@@ -292,7 +292,7 @@ enum step forward_admit(struct forward *f)
 bool forward_refuses(struct http_request *req)
 {
     const struct gateway_worker *own = gateway_worker_of(req);
-    struct gate_call gate = {.req = req};
+    struct fenced_call fenced = {.req = req};
     struct route_match match;
     const char *why;
 
@@ -303,9 +303,9 @@ bool forward_refuses(struct http_request *req)
     if (match.route->max_body > 0 && http_body_announced(req) > (int64_t)match.route->max_body) {
         return true;
     }
-    gate.lease = (struct bytes){match.lease, match.lease_len};
-    gate.store = bytes_of(match.route->store);
-    return !is_open_read(match.route, req) && gate_read_token(&gate) != PROBLEM_NONE;
+    fenced.lease = (struct bytes){match.lease, match.lease_len};
+    fenced.store = bytes_of(match.route->store);
+    return !is_open_read(match.route, req) && fenced_read_token(&fenced) != PROBLEM_NONE;
 }
 
 /* -- the end of the process */
@@ -313,7 +313,7 @@ bool forward_refuses(struct http_request *req)
 static void drain_one(struct forward *f, bool is_last)
 {
     switch (f->state) {
-    case FORWARD_TAKING: forward_over(f, gate_fail(&f->gate, PROBLEM_DRAINING)); break;
+    case FORWARD_TAKING: forward_over(f, fenced_fail(&f->fenced, PROBLEM_DRAINING)); break;
     case FORWARD_QUEUED: forward_away(f, PROBLEM_DRAINING); break;
     case FORWARD_LATE:
     case FORWARD_LOOKING:

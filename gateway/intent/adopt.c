@@ -4,7 +4,7 @@
  *   routes_start   tell                     200 | 404
  *   adopt_start    run routes_adopt.lua     404, or suspended
  *   adopt_answer   tell                     200 | 409 | 503 | 504 */
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/worker.h"
 #include "scripts.h"
 
@@ -32,19 +32,19 @@ enum step routes_start(struct http_request *req)
 
 enum step adopt_start(struct http_request *req)
 {
-    struct gate_call *gate = HTTP_SCRATCH(req, struct gate_call);
+    struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
     const struct table_use *use = gateway_worker_of(req)->use;
     enum problem bad;
 
     if (use == NULL) {
         return routes_none(req);
     }
-    gate->req = req;
-    gate_add_key(gate, keys_stripe(gate->stripe, 0));
-    gate_add(gate, bytes_of(use->table->hash));
-    gate->record.store.done = adopt_answer;
-    bad = record_run(record_line_of(req), &gate->record, 0, &script_routes_adopt, gate->keys,
-                     gate->keys + gate->args, gate->argv);
+    fenced->req = req;
+    fenced_add_key(fenced, keys_stripe(fenced->stripe, 0));
+    fenced_add(fenced, bytes_of(use->table->hash));
+    fenced->record.store.done = adopt_answer;
+    bad = member_run(member_line_of(req), &fenced->record, 0, &script_routes_adopt, fenced->keys,
+                     fenced->keys + fenced->args, fenced->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(req, bad);
 }
 
@@ -52,24 +52,24 @@ enum step adopt_start(struct http_request *req)
 static enum step adopt_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct gate_call *gate = container_of(call, struct gate_call, record.store);
-    enum problem bad = record_problem(&gate->record, outcome, reply);
+    struct fenced_call *fenced = container_of(call, struct fenced_call, record.store);
+    enum problem bad = member_problem(&fenced->record, outcome, reply);
     struct json_out *json;
 
     if (bad != PROBLEM_NONE) {
-        return http_refuse(gate->req, bad);
+        return http_refuse(fenced->req, bad);
     }
     if (store_reply_is(reply, "open")) {
-        json = http_problem_begin(gate->req, PROBLEM_INTENTS_OPEN, NULL);
+        json = http_problem_begin(fenced->req, PROBLEM_INTENTS_OPEN, NULL);
         json_int(json, "intents", store_reply_integer(reply, 2));
         json_int(json, "gateways_in_doubt", store_reply_integer(reply, 3));
-        return http_problem_end(gate->req, 0);
+        return http_problem_end(fenced->req, 0);
     }
     if (!store_reply_is(reply, "adopted")) {
-        return http_refuse(gate->req, PROBLEM_INTERNAL);
+        return http_refuse(fenced->req, PROBLEM_INTERNAL);
     }
-    json = http_json_begin(gate->req);
-    json_text(json, "hash", gate->argv[gate->keys]);
+    json = http_json_begin(fenced->req);
+    json_text(json, "hash", fenced->argv[fenced->keys]);
     json_text(json, "before", store_reply_text(reply, 2));
-    return http_json_end(gate->req, 200);
+    return http_json_end(fenced->req, 200);
 }

@@ -6,12 +6,12 @@
  *   look_ask       run gateway_look.lua: does it live?               409, or suspended
  *   whose_ask      not known: run intent_whose.lua on each stripe    404, or suspended
  *   dead_ask       run intent_takeover.lua, stripe after stripe
- *   doubt_ask      run doubt_dead.lua
- *   settle_ask     settled: doubt_leave.lua for each of those, SETTLED_MAX at a time, then doubt_ask again
- *                                                                    200 | 503 | 504 */
+ *   doubt_ask      run unreported_dead.lua
+ *   settle_ask     settled: unreported_leave.lua for each of those, SETTLED_MAX at a time, then doubt_ask
+ * again 200 | 503 | 504 */
 #include <stdio.h>
 
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/worker.h"
 #include "scripts.h"
 #include "shared/text/ascii.h"
@@ -19,17 +19,17 @@
 enum { SETTLED_MAX = 64 };
 
 struct dead {
-    struct gate_call gate;
+    struct fenced_call fenced;
     char id[MEMBER_ID_CHARS + 1], incarnation[MEMBER_ID_CHARS + 1];
     char seen[MEMBER_ID_CHARS + 1]; /* who was looked at: an incarnation that joins later is not meant */
     bool is_settled, is_forced;
     bool begun; /* something may have been changed */
     unsigned stripe;
-    int64_t epoch; /* of the life in which it was looked at: what a later one puts in doubt is not meant */
+    int64_t epoch; /* of the epoch in which it was looked at: what a later one puts in doubt is not meant */
     int64_t intents;
     size_t from_len;
     char from[INTENT_TEXT_MAX]; /* where a stripe goes on */
-    size_t in_doubt;            /* of its incarnations that are meant, as doubt_dead.lua told last */
+    size_t in_doubt;            /* of its incarnations that are meant, as unreported_dead.lua told last */
     unsigned doubts, settled;   /* of these, the ones that are named below, and are settled */
     char doubt[SETTLED_MAX][MEMBER_ID_CHARS + 1];
 };
@@ -85,18 +85,18 @@ static const char *dead_read(struct dead *d, struct http_request *req)
 /* This very process lives: its incarnation, or "" when another gateway is meant. */
 static struct bytes living(const struct dead *d)
 {
-    const struct gateway *gateway = gateway_of(worker_of(d->gate.req)->service);
+    const struct gateway *gateway = gateway_of(worker_of(d->fenced.req)->service);
 
     return strcmp(d->id, gateway->id) == 0 ? bytes_of(gateway->incarnation) : BYTES("");
 }
 
 static enum step lives_tell(struct dead *d, struct bytes incarnation, int64_t pulse_ms, const char *detail)
 {
-    struct json_out *json = http_problem_begin(d->gate.req, PROBLEM_GATEWAY_LIVES, detail);
+    struct json_out *json = http_problem_begin(d->fenced.req, PROBLEM_GATEWAY_LIVES, detail);
 
     json_text(json, "incarnation", incarnation);
     json_int(json, "pulse_ms", pulse_ms);
-    return http_problem_end(d->gate.req, 0);
+    return http_problem_end(d->fenced.req, 0);
 }
 
 enum step dead_start(struct http_request *req)
@@ -104,7 +104,7 @@ enum step dead_start(struct http_request *req)
     struct dead *d = HTTP_SCRATCH(req, struct dead);
     const char *wrong = dead_read(d, req);
 
-    d->gate.req = req;
+    d->fenced.req = req;
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
@@ -121,34 +121,34 @@ static enum step dead_refuse(struct dead *d, enum problem bad)
 {
     bool begun = d->begun;
 
-    return http_refuse(d->gate.req, begun && bad != PROBLEM_INTERNAL ? PROBLEM_OUTCOME_UNKNOWN : bad);
+    return http_refuse(d->fenced.req, begun && bad != PROBLEM_INTERNAL ? PROBLEM_OUTCOME_UNKNOWN : bad);
 }
 
 static enum step dead_run(struct dead *d, const struct store_script *script, unsigned stripe,
                           store_done_fn *done)
 {
-    struct gate_call *gate = &d->gate;
+    struct fenced_call *fenced = &d->fenced;
     enum problem bad;
 
-    gate->record.store.done = done;
-    bad = record_run(record_line_of(gate->req), &gate->record, stripe, script, gate->keys,
-                     gate->keys + gate->args, gate->argv);
+    fenced->record.store.done = done;
+    bad = member_run(member_line_of(fenced->req), &fenced->record, stripe, script, fenced->keys,
+                     fenced->keys + fenced->args, fenced->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : dead_refuse(d, bad);
 }
 
 static void dead_keys(struct dead *d, unsigned stripe)
 {
-    d->gate.keys = d->gate.args = 0;
-    gate_add_key(&d->gate, keys_stripe(d->gate.stripe, stripe));
-    gate_add(&d->gate, bytes_of(d->id));
-    gate_add(&d->gate, living(d));
+    d->fenced.keys = d->fenced.args = 0;
+    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, stripe));
+    fenced_add(&d->fenced, bytes_of(d->id));
+    fenced_add(&d->fenced, living(d));
 }
 
 /* NONE, or what ends it; false also when it is another answer than this word. */
 static enum problem dead_told(struct dead *d, enum store_outcome outcome, const struct store_reply *reply,
                               const char *word)
 {
-    enum problem bad = record_problem(&d->gate.record, outcome, reply);
+    enum problem bad = member_problem(&d->fenced.record, outcome, reply);
 
     return bad != PROBLEM_NONE || store_reply_is(reply, word) ? bad : PROBLEM_INTERNAL;
 }
@@ -157,11 +157,11 @@ static enum problem dead_told(struct dead *d, enum store_outcome outcome, const 
 
 static enum step look_ask(struct dead *d)
 {
-    d->gate.keys = d->gate.args = 0;
-    gate_add_key(&d->gate, keys_stripe(d->gate.stripe, 0));
-    gate_add(&d->gate, bytes_of(d->id));
-    gate_add(&d->gate, bytes_of(d->incarnation));
-    gate_add(&d->gate, living(d));
+    d->fenced.keys = d->fenced.args = 0;
+    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, 0));
+    fenced_add(&d->fenced, bytes_of(d->id));
+    fenced_add(&d->fenced, bytes_of(d->incarnation));
+    fenced_add(&d->fenced, living(d));
     return dead_run(d, &script_gateway_look, 0, look_answer);
 }
 
@@ -177,13 +177,13 @@ static void seen_take(struct dead *d, struct bytes incarnation)
 static enum step look_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, gate.record.store);
-    enum problem bad = record_problem(&d->gate.record, outcome, reply);
+    struct dead *d = container_of(call, struct dead, fenced.record.store);
+    enum problem bad = member_problem(&d->fenced.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return dead_refuse(d, bad);
     }
-    d->epoch = d->gate.record.epoch;
+    d->epoch = d->fenced.record.epoch;
     seen_take(d, store_reply_text(reply, 3));
     if (store_reply_is(reply, "unknown")) {
         return whose_ask(d);
@@ -197,12 +197,12 @@ static enum step look_answer(struct store_call *call, enum store_outcome outcome
 
 static enum step whose_ask(struct dead *d)
 {
-    d->gate.keys = d->gate.args = 0;
-    gate_add_key(&d->gate, keys_stripe(d->gate.stripe, d->stripe));
-    gate_add(&d->gate, bytes_of(d->id));
-    gate_add(&d->gate, bytes_of(d->incarnation));
-    gate_add(&d->gate, (struct bytes){d->from, d->from_len});
-    gate_add(&d->gate, BYTES("1000"));
+    d->fenced.keys = d->fenced.args = 0;
+    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, d->stripe));
+    fenced_add(&d->fenced, bytes_of(d->id));
+    fenced_add(&d->fenced, bytes_of(d->incarnation));
+    fenced_add(&d->fenced, (struct bytes){d->from, d->from_len});
+    fenced_add(&d->fenced, BYTES("1000"));
     return dead_run(d, &script_intent_whose, d->stripe, whose_answer);
 }
 
@@ -217,7 +217,7 @@ static void from_take(struct dead *d, struct bytes from)
 static enum step whose_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, gate.record.store);
+    struct dead *d = container_of(call, struct dead, fenced.record.store);
     enum problem bad = dead_told(d, outcome, reply, "whose");
 
     if (bad != PROBLEM_NONE) {
@@ -232,7 +232,7 @@ static enum step whose_answer(struct store_call *call, enum store_outcome outcom
     if (d->stripe < STRIPES) {
         return whose_ask(d);
     }
-    return http_refuse_detail(d->gate.req, PROBLEM_NOT_FOUND,
+    return http_refuse_detail(d->fenced.req, PROBLEM_NOT_FOUND,
                               "Nothing was changed: no gateway with this id (or no such incarnation of it) "
                               "is a member of the store, has a write open, or is in doubt. The ids are in "
                               "GET /v1/intents and GET /v1/gateways/doubt (pawl resolve), and in pawl store "
@@ -244,13 +244,13 @@ static enum step whose_answer(struct store_call *call, enum store_outcome outcom
 static enum step dead_ask(struct dead *d)
 {
     dead_keys(d, d->stripe);
-    gate_add(&d->gate, (struct bytes){d->from, d->from_len});
-    gate_add(&d->gate, BYTES("100"));
+    fenced_add(&d->fenced, (struct bytes){d->from, d->from_len});
+    fenced_add(&d->fenced, BYTES("100"));
     if (d->incarnation[0] != '\0') {
-        gate_add(&d->gate, bytes_of(d->incarnation));
+        fenced_add(&d->fenced, bytes_of(d->incarnation));
     } else {
-        gate_add(&d->gate, BYTES("seen"));
-        gate_add(&d->gate, bytes_of(d->seen));
+        fenced_add(&d->fenced, BYTES("seen"));
+        fenced_add(&d->fenced, bytes_of(d->seen));
     }
     return dead_run(d, &script_intent_takeover, d->stripe, dead_answer);
 }
@@ -258,7 +258,7 @@ static enum step dead_ask(struct dead *d)
 static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, gate.record.store);
+    struct dead *d = container_of(call, struct dead, fenced.record.store);
     enum problem bad = dead_told(d, outcome, reply, "taken");
     const struct store_reply *texts;
 
@@ -279,15 +279,15 @@ static enum step dead_answer(struct store_call *call, enum store_outcome outcome
 static enum step doubt_ask(struct dead *d)
 {
     dead_keys(d, 0);
-    gate_add(&d->gate, d->incarnation[0] != '\0' ? BYTES("these") : BYTES("all"));
-    gate_add(&d->gate, bytes_of(d->incarnation[0] != '\0' ? d->incarnation : d->seen));
-    return dead_run(d, &script_doubt_dead, 0, doubt_answer);
+    fenced_add(&d->fenced, d->incarnation[0] != '\0' ? BYTES("these") : BYTES("all"));
+    fenced_add(&d->fenced, bytes_of(d->incarnation[0] != '\0' ? d->incarnation : d->seen));
+    return dead_run(d, &script_unreported_dead, 0, doubt_answer);
 }
 
 static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, gate.record.store);
+    struct dead *d = container_of(call, struct dead, fenced.record.store);
     enum problem bad = dead_told(d, outcome, reply, "dead");
     const struct store_reply *dead = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
     size_t before = d->in_doubt;
@@ -315,11 +315,11 @@ static enum step doubt_answer(struct store_call *call, enum store_outcome outcom
 
 static enum step dead_tell(struct dead *d)
 {
-    struct json_out *json = http_json_begin(d->gate.req);
+    struct json_out *json = http_json_begin(d->fenced.req);
 
     json_int(json, "intents", d->intents);
     json_int(json, "in_doubt", (int64_t)d->in_doubt);
-    return http_json_end(d->gate.req, 200);
+    return http_json_end(d->fenced.req, 200);
 }
 
 static enum step settle_ask(struct dead *d)
@@ -330,21 +330,21 @@ static enum step settle_ask(struct dead *d)
     if (d->settled == d->doubts) {
         return doubt_ask(d); /* what is left? */
     }
-    d->gate.keys = d->gate.args = 0;
-    gate_add_key(&d->gate, keys_stripe(d->gate.stripe, 0));
-    gate_add(&d->gate, bytes_of(d->id));
-    gate_add(&d->gate, bytes_of(d->doubt[d->settled]));
-    gate_add(&d->gate, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
-    snprintf(d->gate.number[0], GATE_NUMBER_SIZE, "%lld", (long long)d->epoch);
-    gate_add(&d->gate, bytes_of(d->gate.number[0]));
-    gate_add(&d->gate, BYTES("0"));
-    return dead_run(d, &script_doubt_leave, 0, settle_answer);
+    d->fenced.keys = d->fenced.args = 0;
+    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, 0));
+    fenced_add(&d->fenced, bytes_of(d->id));
+    fenced_add(&d->fenced, bytes_of(d->doubt[d->settled]));
+    fenced_add(&d->fenced, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
+    snprintf(d->fenced.number[0], FENCED_NUMBER_SIZE, "%lld", (long long)d->epoch);
+    fenced_add(&d->fenced, bytes_of(d->fenced.number[0]));
+    fenced_add(&d->fenced, BYTES("0"));
+    return dead_run(d, &script_unreported_leave, 0, settle_answer);
 }
 
 static enum step settle_answer(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, gate.record.store);
+    struct dead *d = container_of(call, struct dead, fenced.record.store);
     enum problem bad = dead_told(d, outcome, reply, "left");
 
     if (bad != PROBLEM_NONE) {

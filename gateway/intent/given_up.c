@@ -40,7 +40,7 @@ static enum step given_up_answer(struct store_call *call, enum store_outcome out
                                  const struct store_reply *reply)
 {
     struct given_up *given_up = container_of(call, struct given_up, call.store);
-    enum problem bad = record_problem(&given_up->call, outcome, reply);
+    enum problem bad = member_problem(&given_up->call, outcome, reply);
     const struct store_reply *ids = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
 
     given_up->in_flight = false;
@@ -65,7 +65,7 @@ void given_up_tick(struct gateway_worker *own)
 
     if (given_up->in_flight || (!has_news && now_ms - given_up->asked_ms < GIVEN_UP_LOOK_MS) ||
         !has_older(own, now_ms, has_news ? 0 : GIVEN_UP_LOOK_MS) ||
-        record_line_problem(&own->record.line) != PROBLEM_NONE) {
+        member_line_problem(&own->record.line) != PROBLEM_NONE) {
         return;
     }
     given_up->own = own;
@@ -75,7 +75,7 @@ void given_up_tick(struct gateway_worker *own)
     given_up->argv[0] = keys_stripe(given_up->key, own->worker->index % STRIPES);
     given_up->argv[1] = bytes_of(gateway->id);
     given_up->argv[2] = bytes_of(gateway->incarnation);
-    given_up->in_flight = record_run(&own->record.line, &given_up->call, own->worker->index % STRIPES,
+    given_up->in_flight = member_run(&own->record.line, &given_up->call, own->worker->index % STRIPES,
                                      &script_intent_given_up, 1, GIVEN_UP_ARGS,
                                      given_up->argv) == PROBLEM_NONE;
 }

@@ -1,9 +1,9 @@
 /* intent_closer.c - how intents are closed in the store.
  *
  *   intent_end    into the closer's line
- *   closer_poke   at the end of the turn: are there enough for a call, or is it time?
- *   closer_run    intent_close.lua for as many as one call takes
- *   closer_told   done: forgotten, or kept as unknown; else the same again a little later
+ *   intent_closer_poke   at the end of the turn: are there enough for a call, or is it time?
+ *   intent_closer_run    intent_close.lua for as many as one call takes
+ *   intent_closer_told   done: forgotten, or kept as unknown; else the same again a little later
  *
  * No word overtakes the admission that it is about. A "close" or "settle" names a text that the admission's
  * answer has brought; a "forget" is asked for when the admission's call has ended: UNKNOWN, so its link is
@@ -25,24 +25,24 @@ enum { GATHER_MS = 2, CLOSE_AGAIN_MS = 50, FORGET_AGAIN_MS = 3000 };
 
 /* A call under way. */
 struct closing {
-    struct closer *closer;
-    struct record_call call;
+    struct intent_closer *closer;
+    struct member_call call;
     unsigned count, keys;
     struct intent *intents[CLOSE_MAX];
     char stripes[CLOSE_MAX][KEYS_STRIPE_SIZE];
     char texts[CLOSE_MAX][INTENT_TEXT_MAX + 16];
-    struct bytes argv[2 * CLOSE_MAX + RECORD_ARGS];
+    struct bytes argv[2 * CLOSE_MAX + MEMBER_ARGS];
 };
 
-static bool closer_run(struct closer *closer);
-static store_done_fn closer_told;
+static bool intent_closer_run(struct intent_closer *closer);
+static store_done_fn intent_closer_told;
 
-void closer_hurry(struct closer *closer)
+void intent_closer_hurry(struct intent_closer *closer)
 {
     closer->hurries = true;
 }
 
-static void closer_line_up(struct closer *closer, struct intent *intent)
+static void intent_closer_line_up(struct intent_closer *closer, struct intent *intent)
 {
     intent->after = NULL;
     *closer->end = intent;
@@ -50,22 +50,22 @@ static void closer_line_up(struct closer *closer, struct intent *intent)
     closer->waiting++;
 }
 
-void intent_end(struct closer *closer, struct intent *intent, enum intent_word word)
+void intent_end(struct intent_closer *closer, struct intent *intent, enum intent_word word)
 {
     intent_set_word(closer->intents, intent, word);
-    closer_line_up(closer, intent);
+    intent_closer_line_up(closer, intent);
     loop_again(closer->loop); /* if our hook has had its go in this turn */
 }
 
 /* -- the closer */
 
-static void closer_hook(struct loop_hook *hook)
+static void intent_closer_hook(struct loop_hook *hook)
 {
-    closer_poke(container_of(hook, struct closer, hook));
+    intent_closer_poke(container_of(hook, struct intent_closer, hook));
 }
 
 /* Those whose time has come. */
-static void forget_again(struct closer *closer)
+static void forget_again(struct intent_closer *closer)
 {
     uint64_t now_ms = loop_now_ms();
 
@@ -76,14 +76,14 @@ static void forget_again(struct closer *closer)
         if (closer->later == NULL) {
             closer->later_end = &closer->later;
         }
-        closer_line_up(closer, intent);
+        intent_closer_line_up(closer, intent);
     }
     if (closer->later != NULL) {
         loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
     }
 }
 
-static void forget_later(struct closer *closer, struct intent *intent)
+static void forget_later(struct intent_closer *closer, struct intent *intent)
 {
     intent->is_second = true;
     intent->due_ms = loop_now_ms() + FORGET_AGAIN_MS;
@@ -96,47 +96,48 @@ static void forget_later(struct closer *closer, struct intent *intent)
 }
 
 /* Nothing is asked before that. */
-static void closer_rest(struct closer *closer)
+static void intent_closer_rest(struct intent_closer *closer)
 {
     closer->rests = true;
     loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
 }
 
-static void closer_tick(struct loop_timer *timer)
+static void intent_closer_tick(struct loop_timer *timer)
 {
-    struct closer *closer = container_of(timer, struct closer, timer);
+    struct intent_closer *closer = container_of(timer, struct intent_closer, timer);
 
     closer->gathers = closer->rests = false;
     forget_again(closer);
-    while (closer->waiting > 0 && closer_run(closer)) {
+    while (closer->waiting > 0 && intent_closer_run(closer)) {
     }
 }
 
-void closer_init(struct closer *closer, struct loop *loop, struct record_line *line, struct intents *intents)
+void intent_closer_init(struct intent_closer *closer, struct loop *loop, struct member_line *line,
+                        struct intents *intents)
 {
-    *closer = (struct closer){.intents = intents, .line = line, .loop = loop};
+    *closer = (struct intent_closer){.intents = intents, .line = line, .loop = loop};
     closer->end = &closer->first;
     closer->later_end = &closer->later;
-    loop_timer_init(loop, &closer->timer, closer_tick);
-    loop_hook_add(loop, &closer->hook, closer_hook);
+    loop_timer_init(loop, &closer->timer, intent_closer_tick);
+    loop_hook_add(loop, &closer->hook, intent_closer_hook);
 }
 
-void closer_stop(struct closer *closer)
+void intent_closer_stop(struct intent_closer *closer)
 {
     loop_timer_done(&closer->timer);
     loop_hook_remove(closer->loop, &closer->hook);
     closer->stopped = true;
 }
 
-bool closer_is_idle(const struct closer *closer)
+bool intent_closer_is_idle(const struct intent_closer *closer)
 {
     return closer->waiting == 0 && closer->later == NULL && closer->in_flight == 0;
 }
 
-void closer_poke(struct closer *closer)
+void intent_closer_poke(struct intent_closer *closer)
 {
     while (!closer->rests && (closer->waiting >= CLOSE_MAX || (closer->hurries && closer->waiting > 0)) &&
-           closer_run(closer)) {
+           intent_closer_run(closer)) {
     }
     closer->hurries = false;
     if (closer->waiting > 0 && !closer->rests && !closer->gathers) {
@@ -172,7 +173,7 @@ static unsigned stripe_place(struct closing *closing, unsigned stripe)
     return closing->keys++;
 }
 
-static struct intent *line_take(struct closer *closer)
+static struct intent *line_take(struct intent_closer *closer)
 {
     struct intent *intent = closer->first;
 
@@ -184,7 +185,7 @@ static struct intent *line_take(struct closer *closer)
     return intent;
 }
 
-static struct closing *closing_new(struct closer *closer)
+static struct closing *closing_new(struct intent_closer *closer)
 {
     struct closing *closing = must_have(malloc(sizeof(*closing)));
     unsigned places[CLOSE_MAX];
@@ -209,7 +210,7 @@ static struct closing *closing_new(struct closer *closer)
 /* Its intents go into the line again, in front. */
 static void closing_back(struct closing *closing)
 {
-    struct closer *closer = closing->closer;
+    struct intent_closer *closer = closing->closer;
 
     for (unsigned i = closing->count; i > 0; i--) {
         struct intent *intent = closing->intents[i - 1];
@@ -224,17 +225,17 @@ static void closing_back(struct closing *closing)
     free(closing);
 }
 
-static bool closer_ask(struct closer *closer)
+static bool intent_closer_ask(struct intent_closer *closer)
 {
     struct closing *closing;
 
-    if (record_line_problem(closer->line) != PROBLEM_NONE) {
+    if (member_line_problem(closer->line) != PROBLEM_NONE) {
         return false;
     }
     closing = closing_new(closer);
     assert(closing->count > 0); /* who calls has looked */
-    closing->call.store.done = closer_told;
-    if (record_run(closer->line, &closing->call, closing->intents[0]->stripe, &script_intent_close,
+    closing->call.store.done = intent_closer_told;
+    if (member_run(closer->line, &closing->call, closing->intents[0]->stripe, &script_intent_close,
                    closing->keys, closing->keys + closing->count, closing->argv) != PROBLEM_NONE) {
         closing_back(closing);
         return false;
@@ -244,18 +245,18 @@ static bool closer_ask(struct closer *closer)
 }
 
 /* Whether a call is under way. */
-static bool closer_run(struct closer *closer)
+static bool intent_closer_run(struct intent_closer *closer)
 {
     atomic_fetch_add(&closer->intents->closing, 1);
-    if (!atomic_load(&closer->intents->again) && closer_ask(closer)) {
+    if (!atomic_load(&closer->intents->again) && intent_closer_ask(closer)) {
         return true;
     }
     atomic_fetch_sub(&closer->intents->closing, 1);
-    closer_rest(closer);
+    intent_closer_rest(closer);
     return false;
 }
 
-static void one_told(struct closer *closer, struct intent *intent)
+static void one_told(struct intent_closer *closer, struct intent *intent)
 {
     enum intent_word word = intent->word;
     char name[NAME_MAX_BYTES];
@@ -276,12 +277,12 @@ static void one_told(struct closer *closer, struct intent *intent)
     }
 }
 
-static enum step closer_told(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step intent_closer_told(struct store_call *call, enum store_outcome outcome,
+                                    const struct store_reply *reply)
 {
     struct closing *closing = container_of(call, struct closing, call.store);
-    struct closer *closer = closing->closer;
-    enum problem bad = record_problem(&closing->call, outcome, reply);
+    struct intent_closer *closer = closing->closer;
+    enum problem bad = member_problem(&closing->call, outcome, reply);
 
     closer->in_flight--;
     atomic_fetch_sub(&closer->intents->closing, 1);
@@ -289,13 +290,13 @@ static enum step closer_told(struct store_call *call, enum store_outcome outcome
         free(closing); /* they are the list's */
     } else if (bad != PROBLEM_NONE || !store_reply_is(reply, "closed")) {
         closing_back(closing);
-        closer_rest(closer);
+        intent_closer_rest(closer);
     } else {
         for (unsigned i = 0; i < closing->count; i++) {
             one_told(closer, closing->intents[i]);
         }
         free(closing);
-        closer_poke(closer);
+        intent_closer_poke(closer);
     }
     return ANSWERED;
 }

@@ -12,13 +12,13 @@
 
 enum { CLOSE_MAX = 32 };
 
-struct closer {
+struct intent_closer {
     struct intents *intents;
-    struct record_line *line;
+    struct member_line *line;
     struct loop *loop;
     /* Called when intents of a lease have been closed in the store: who waits for it may look. May be NULL.
      */
-    void (*closed)(struct closer *closer, struct bytes lease);
+    void (*closed)(struct intent_closer *closer, struct bytes lease);
     struct loop_timer timer; /* to go on */
     struct loop_hook hook;   /* all of a turn go out together */
     struct intent *first, **end;
@@ -30,17 +30,18 @@ struct closer {
     bool hurries; /* at the end of this turn */
 };
 
-void closer_init(struct closer *closer, struct loop *loop, struct record_line *line, struct intents *intents);
+void intent_closer_init(struct intent_closer *closer, struct loop *loop, struct member_line *line,
+                        struct intents *intents);
 /* Nothing is tried again; what is open stays open in the store. */
-void closer_stop(struct closer *closer);
+void intent_closer_stop(struct intent_closer *closer);
 /* Whether all that was given to it is done. */
-bool closer_is_idle(const struct closer *closer);
+bool intent_closer_is_idle(const struct intent_closer *closer);
 
 /* Its end; it is the closer's from now on. */
-void intent_end(struct closer *closer, struct intent *intent, enum intent_word word);
+void intent_end(struct intent_closer *closer, struct intent *intent, enum intent_word word);
 /* What was ended in this turn is closed at its end, alone if need be: somebody who waited has gone. */
-void closer_hurry(struct closer *closer);
+void intent_closer_hurry(struct intent_closer *closer);
 /* At the end of a turn; or now, so that what is hurried is in front of what is asked next. */
-void closer_poke(struct closer *closer);
+void intent_closer_poke(struct intent_closer *closer);
 
 #endif

@@ -6,8 +6,8 @@
  * closed late keeps others waiting, and harms nobody. One whose end will never be known stays in this list,
  * for as long as the process lives: a store that has lost it gets it again (intent_again.lua).
  *
- * One struct intents for each process, shared by its threads; one struct closer (intent_closer.h) for each
- * worker.
+ * One struct intents for each process, shared by its threads; one struct intent_closer (intent_closer.h) for
+ * each worker.
  */
 #ifndef PAWL_GATEWAY_INTENTS_H
 #define PAWL_GATEWAY_INTENTS_H

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/intent/intents.h"
 #include "scripts.h"
 #include "shared/http/page.h"
@@ -22,10 +22,10 @@
 enum { ID_SIZE = 24, BEHIND_MAX = 256 };
 
 struct list {
-    struct gate_call gate;
+    struct fenced_call fenced;
     struct page page;
     bool is_all;
-    char behind[BEHIND_MAX + 1], left[GATE_NUMBER_SIZE];
+    char behind[BEHIND_MAX + 1], left[FENCED_NUMBER_SIZE];
 };
 
 static enum step list_start(struct list *l);
@@ -47,7 +47,7 @@ enum step intents_all_start(struct http_request *req)
 {
     struct list *l = HTTP_SCRATCH(req, struct list);
 
-    l->gate.req = req;
+    l->fenced.req = req;
     l->is_all = true;
     return list_start(l);
 }
@@ -55,22 +55,22 @@ enum step intents_all_start(struct http_request *req)
 enum step intents_start(struct http_request *req)
 {
     struct list *l = HTTP_SCRATCH(req, struct list);
-    const char *wrong = gate_init_lease(&l->gate, req, http_path_part(req, 0));
+    const char *wrong = fenced_init_lease(&l->fenced, req, http_path_part(req, 0));
 
     return wrong != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong) : list_start(l);
 }
 
 static enum step list_start(struct list *l)
 {
-    struct http_request *req = l->gate.req;
+    struct http_request *req = l->fenced.req;
     const char *detail;
     enum problem bad;
     struct json_out *json;
 
     l->page.kind = &list_kind;
     l->page.keys = worker_of(req)->keys;
-    l->page.stripe = l->is_all ? 0 : keys_stripe_of(l->gate.lease);
-    snprintf(l->page.of, sizeof(l->page.of), "%.*s", NAME_MAX_BYTES, l->is_all ? "" : l->gate.text);
+    l->page.stripe = l->is_all ? 0 : keys_stripe_of(l->fenced.lease);
+    snprintf(l->page.of, sizeof(l->page.of), "%.*s", NAME_MAX_BYTES, l->is_all ? "" : l->fenced.text);
     bad = page_read(&l->page, req, &detail);
     if (bad != PROBLEM_NONE) {
         return http_refuse_detail(req, bad, detail);
@@ -78,7 +78,7 @@ static enum step list_start(struct list *l)
     l->page.end = l->is_all ? STRIPES : l->page.stripe + 1;
     json = http_json_begin(req);
     if (!l->is_all) {
-        json_text(json, "lease", l->gate.lease);
+        json_text(json, "lease", l->fenced.lease);
     }
     json_list(json, "items");
     return list_ask(l);
@@ -89,7 +89,7 @@ static enum step list_start(struct list *l)
 /* What begins nothing and ends nothing: a list has no verdict, and of all there is no lease to name. */
 static enum step list_fail(struct list *l, enum problem bad)
 {
-    return l->is_all ? http_refuse(l->gate.req, bad) : gate_fail(&l->gate, bad);
+    return l->is_all ? http_refuse(l->fenced.req, bad) : fenced_fail(&l->fenced, bad);
 }
 
 /* In a cursor the parts have no space between them, which a query would have to encode. */
@@ -103,19 +103,19 @@ static void text_exchange(char *to, struct bytes text, char from, char with)
 
 static enum step list_ask(struct list *l)
 {
-    struct gate_call *gate = &l->gate;
+    struct fenced_call *fenced = &l->fenced;
     enum problem bad;
 
-    gate->keys = gate->args = 0;
-    gate_add_key(gate, keys_stripe(gate->stripe, l->page.stripe));
-    gate_add(gate, gate->lease);
+    fenced->keys = fenced->args = 0;
+    fenced_add_key(fenced, keys_stripe(fenced->stripe, l->page.stripe));
+    fenced_add(fenced, fenced->lease);
     text_exchange(l->behind, bytes_of(l->page.after), '~', ' ');
-    gate_add(gate, bytes_of(l->behind));
+    fenced_add(fenced, bytes_of(l->behind));
     snprintf(l->left, sizeof(l->left), "%u", l->page.limit - l->page.found);
-    gate_add(gate, bytes_of(l->left));
-    gate->record.store.done = list_answer;
-    bad = record_run(record_line_of(gate->req), &gate->record, l->page.stripe, &script_intent_list,
-                     gate->keys, gate->keys + gate->args, gate->argv);
+    fenced_add(fenced, bytes_of(l->left));
+    fenced->record.store.done = list_answer;
+    bad = member_run(member_line_of(fenced->req), &fenced->record, l->page.stripe, &script_intent_list,
+                     fenced->keys, fenced->keys + fenced->args, fenced->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : list_fail(l, bad);
 }
 
@@ -177,7 +177,7 @@ static void requests_put(struct json_out *json, struct bytes text)
 
 static void intent_put(struct list *l, struct bytes text)
 {
-    struct json_out *json = http_json(l->gate.req);
+    struct json_out *json = http_json(l->fenced.req);
     char id[ID_SIZE];
     int len = snprintf(id, sizeof(id), "%" PRId64, number_of(intent_part(text, INTENT_SEQ)));
 
@@ -201,8 +201,8 @@ static void intent_put(struct list *l, struct bytes text)
 static enum step list_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct list *l = container_of(call, struct list, gate.record.store);
-    enum problem bad = record_problem(&l->gate.record, outcome, reply);
+    struct list *l = container_of(call, struct list, fenced.record.store);
+    enum problem bad = member_problem(&l->fenced.record, outcome, reply);
     const struct store_reply *texts = bad == PROBLEM_NONE ? store_reply_list(reply, 3) : NULL;
     struct bytes behind;
 
@@ -218,22 +218,22 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
         return list_fail(l, PROBLEM_INTERNAL);
     }
     text_exchange(l->page.after, behind, ' ', '~');
-    return page_is_whole(&l->page) ? page_answer(&l->page, l->gate.req) : list_ask(l);
+    return page_is_whole(&l->page) ? page_answer(&l->page, l->fenced.req) : list_ask(l);
 }
 
 /* -- who is in doubt */
 
 enum step doubt_start(struct http_request *req)
 {
-    struct gate_call *gate = HTTP_SCRATCH(req, struct gate_call);
+    struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
     enum problem bad;
 
-    gate->req = req;
-    gate_add_key(gate, keys_stripe(gate->stripe, 0));
-    gate_add(gate, BYTES("1000"));
-    gate->record.store.done = doubt_answer;
-    bad = record_run(record_line_of(req), &gate->record, 0, &script_gateways_in_doubt, gate->keys,
-                     gate->keys + gate->args, gate->argv);
+    fenced->req = req;
+    fenced_add_key(fenced, keys_stripe(fenced->stripe, 0));
+    fenced_add(fenced, BYTES("1000"));
+    fenced->record.store.done = doubt_answer;
+    bad = member_run(member_line_of(req), &fenced->record, 0, &script_gateways_in_doubt, fenced->keys,
+                     fenced->keys + fenced->args, fenced->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(req, bad);
 }
 
@@ -241,15 +241,15 @@ enum step doubt_start(struct http_request *req)
 static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct gate_call *gate = container_of(call, struct gate_call, record.store);
-    enum problem bad = record_problem(&gate->record, outcome, reply);
+    struct fenced_call *fenced = container_of(call, struct fenced_call, record.store);
+    enum problem bad = member_problem(&fenced->record, outcome, reply);
     const struct store_reply *list = bad == PROBLEM_NONE ? store_reply_list(reply, 3) : NULL;
     struct json_out *json;
 
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
-        return http_refuse(gate->req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
+        return http_refuse(fenced->req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
     }
-    json = http_json_begin(gate->req);
+    json = http_json_begin(fenced->req);
     json_int(json, "in_doubt", store_reply_integer(reply, 2));
     json_list(json, "gateways");
     for (size_t i = 0; list != NULL && i < store_reply_count(list); i++) {
@@ -268,5 +268,5 @@ static enum step doubt_answer(struct store_call *call, enum store_outcome outcom
         json_object_end(json);
     }
     json_list_end(json);
-    return http_json_end(gate->req, 200);
+    return http_json_end(fenced->req, 200);
 }

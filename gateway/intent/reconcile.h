@@ -10,27 +10,27 @@
  *     never sent; or store.c, when the store said that it was refused, or the call was not sent.
  *   - what was sent, and has no known end, is never taken out (INTENT_UNKNOWN), nor what is being closed.
  * What is queued is in the list as INTENT_ASKED, also while it is being promoted. */
-#ifndef PAWL_GATEWAY_STRAYS_H
-#define PAWL_GATEWAY_STRAYS_H
+#ifndef PAWL_GATEWAY_RECONCILE_H
+#define PAWL_GATEWAY_RECONCILE_H
 
 #include "gateway/worker.h"
 
-enum { STRAYS_PAGE_ARGS = 3 };
+enum { RECONCILE_PAGE_ARGS = 3 };
 
-struct strays {
+struct reconcile {
     struct gateway_worker *own;
     /* All stripes were looked at, and what was found is the closer's; or a call failed. Never from inside
-     * strays_begin(). */
-    void (*ended)(struct strays *strays, bool good);
-    struct record_call call;
+     * reconcile_begin(). */
+    void (*ended)(struct reconcile *reconcile, bool good);
+    struct member_call call;
     unsigned stripe, found;
     char key[KEYS_STRIPE_SIZE];
     size_t from_len; /* where a stripe goes on */
     char from[INTENT_TEXT_MAX];
-    struct bytes argv[1 + STRAYS_PAGE_ARGS + RECORD_ARGS];
+    struct bytes argv[1 + RECONCILE_PAGE_ARGS + MEMBER_ARGS];
 };
 
 /* own and ended are set. False: no call can be made now; ended is not called. */
-bool strays_begin(struct strays *strays);
+bool reconcile_begin(struct reconcile *reconcile);
 
 #endif

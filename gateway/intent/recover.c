@@ -1,11 +1,11 @@
 /* recover.c - what this gateway owes the store at the beginning of each of its lives there.
  *
- *   takeover_tick    is this a life that we have not looked at?
- *   doubt_ask        doubt_look.lua: may the store have lost what is open here?
+ *   recovery_tick    is this an epoch that we have not looked at?
+ *   unreported_ask        unreported_look.lua: may the store have lost what is open here?
  *   again_ask        intent_again.lua: all that is open here, some at a time
- *   takeover_take    recovery_dead.c: those of the dead
+ *   recovery_take    recovery_dead.c: those of the dead
  *   stray_ask        reconcile.c: what has ended here, and is open again in a store that was set back
- *   leave_ask        doubt_leave.lua: that was all */
+ *   leave_ask        unreported_leave.lua: that was all */
 #include "gateway/intent/recovery_internal.h"
 
 #include <assert.h>
@@ -23,137 +23,137 @@
 enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500 };
 _Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
 
-static void doubt_ask(struct takeover *takeover);
-static store_done_fn doubt_answer;
-static void again_ask(struct takeover *takeover);
+static void unreported_ask(struct recovery *recovery);
+static store_done_fn unreported_answer;
+static void again_ask(struct recovery *recovery);
 static store_done_fn again_answer;
-static void stray_ask(struct takeover *takeover);
-static void strays_ended(struct strays *strays, bool good);
-static void leave_ask(struct takeover *takeover);
+static void stray_ask(struct recovery *recovery);
+static void reconcile_ended(struct reconcile *reconcile, bool good);
+static void leave_ask(struct recovery *recovery);
 static store_done_fn leave_answer;
-static void takeover_sweep(struct takeover *takeover);
+static void recovery_sweep(struct recovery *recovery);
 
-bool takeover_allows(enum takeover_state from, enum takeover_state to)
+bool recovery_allows(enum recovery_state from, enum recovery_state to)
 {
-    static const bool arrows[TAKEOVER_STATES][TAKEOVER_STATES] = {
-        [TAKEOVER_IDLE] = {[TAKEOVER_AGAIN] = true, [TAKEOVER_TAKING] = true},
-        [TAKEOVER_AGAIN] = {[TAKEOVER_TAKING] = true, [TAKEOVER_IDLE] = true},
-        [TAKEOVER_TAKING] = {[TAKEOVER_LEAVING] = true, [TAKEOVER_CLOSING] = true, [TAKEOVER_IDLE] = true},
-        [TAKEOVER_CLOSING] = {[TAKEOVER_LEAVING] = true, [TAKEOVER_IDLE] = true},
-        [TAKEOVER_LEAVING] = {[TAKEOVER_IDLE] = true},
+    static const bool arrows[RECOVERY_STATES][RECOVERY_STATES] = {
+        [RECOVERY_IDLE] = {[RECOVERY_AGAIN] = true, [RECOVERY_TAKING] = true},
+        [RECOVERY_AGAIN] = {[RECOVERY_TAKING] = true, [RECOVERY_IDLE] = true},
+        [RECOVERY_TAKING] = {[RECOVERY_LEAVING] = true, [RECOVERY_CLOSING] = true, [RECOVERY_IDLE] = true},
+        [RECOVERY_CLOSING] = {[RECOVERY_LEAVING] = true, [RECOVERY_IDLE] = true},
+        [RECOVERY_LEAVING] = {[RECOVERY_IDLE] = true},
     };
 
     return arrows[from][to];
 }
 
-static void takeover_enter(struct takeover *takeover, enum takeover_state next)
+static void recovery_enter(struct recovery *recovery, enum recovery_state next)
 {
-    assert(takeover_allows(takeover->state, next));
-    takeover->state = next;
-    atomic_store(&takeover->own->gateway->intents.again, next == TAKEOVER_AGAIN || takeover->quiet_ms > 0);
+    assert(recovery_allows(recovery->state, next));
+    recovery->state = next;
+    atomic_store(&recovery->own->gateway->intents.again, next == RECOVERY_AGAIN || recovery->quiet_ms > 0);
 }
 
-struct takeover *takeover_new(struct gateway_worker *own)
+struct recovery *recovery_new(struct gateway_worker *own)
 {
-    struct takeover *takeover = must_have(calloc(1, sizeof(*takeover)));
+    struct recovery *recovery = must_have(calloc(1, sizeof(*recovery)));
     const struct gateway *gateway = own->gateway;
 
-    takeover->own = own;
-    takeover->strays = (struct strays){.own = own, .ended = strays_ended};
-    if (!incarnations_begin(&takeover->dead, record_daemon_state_dir(gateway->service),
+    recovery->own = own;
+    recovery->reconcile = (struct reconcile){.own = own, .ended = reconcile_ended};
+    if (!incarnations_begin(&recovery->dead, record_daemon_state_dir(gateway->service),
                             gateway->incarnation)) {
         struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
 
         log_event(&gateway->service->log, LOG_WARNING, "incarnations-not-written", fields);
     }
-    return takeover;
+    return recovery;
 }
 
-void takeover_stop(struct takeover *takeover)
+void recovery_stop(struct recovery *recovery)
 {
-    takeover->stopped = true;
+    recovery->stopped = true;
 }
 
-void takeover_free(struct takeover *takeover)
+void recovery_free(struct recovery *recovery)
 {
-    free(takeover);
+    free(recovery);
 }
 
 /* From the beginning, at the next tick. */
-static void takeover_fail(struct takeover *takeover)
+static void recovery_fail(struct recovery *recovery)
 {
-    if (takeover->state == TAKEOVER_AGAIN && !takeover->waits) {
-        takeover->quiet_ms = loop_now_ms() + QUIET_MS;
+    if (recovery->state == RECOVERY_AGAIN && !recovery->waits) {
+        recovery->quiet_ms = loop_now_ms() + QUIET_MS;
     }
-    if (takeover->state != TAKEOVER_IDLE) {
-        takeover_enter(takeover, TAKEOVER_IDLE);
+    if (recovery->state != RECOVERY_IDLE) {
+        recovery_enter(recovery, RECOVERY_IDLE);
     }
-    takeover->is_done = takeover->waits = false;
+    recovery->is_done = recovery->waits = false;
 }
 
-void takeover_tick(struct takeover *takeover)
+void recovery_tick(struct recovery *recovery)
 {
-    struct record_line *line = &takeover->own->record.line;
-    int64_t epoch = life_epoch(line->life);
+    struct member_line *line = &recovery->own->record.line;
+    int64_t epoch = epoch_number(line->store_epoch);
 
-    if (takeover->in_flight || takeover->stopped || record_line_problem(line) != PROBLEM_NONE ||
-        loop_now_ms() < takeover->quiet_ms) {
+    if (recovery->in_flight || recovery->stopped || member_line_problem(line) != PROBLEM_NONE ||
+        loop_now_ms() < recovery->quiet_ms) {
         return;
     }
-    takeover->quiet_ms = 0;
-    if (takeover->epoch != epoch || (takeover->state != TAKEOVER_IDLE && !takeover->waits)) {
-        takeover_fail(takeover);
+    recovery->quiet_ms = 0;
+    if (recovery->epoch != epoch || (recovery->state != RECOVERY_IDLE && !recovery->waits)) {
+        recovery_fail(recovery);
     }
-    if (takeover->waits) {
-        again_ask(takeover);
+    if (recovery->waits) {
+        again_ask(recovery);
         return;
     }
-    if (takeover->is_done) {
-        if (takeover->again_ms != 0 && loop_now_ms() >= takeover->again_ms) {
-            takeover_sweep(takeover);
+    if (recovery->is_done) {
+        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms) {
+            recovery_sweep(recovery);
         }
         return;
     }
-    if (takeover->epoch != epoch) {
-        snprintf(takeover->roll, sizeof(takeover->roll), "0");
+    if (recovery->epoch != epoch) {
+        snprintf(recovery->roll, sizeof(recovery->roll), "0");
     }
-    takeover->epoch = epoch;
-    takeover_enter(takeover, TAKEOVER_AGAIN);
-    intents_again(&takeover->own->gateway->intents);
-    doubt_ask(takeover);
+    recovery->epoch = epoch;
+    recovery_enter(recovery, RECOVERY_AGAIN);
+    intents_again(&recovery->own->gateway->intents);
+    unreported_ask(recovery);
 }
 
-void takeover_run(struct takeover *takeover, unsigned stripe, const struct store_script *script,
+void recovery_run(struct recovery *recovery, unsigned stripe, const struct store_script *script,
                   unsigned args, store_done_fn *done)
 {
-    takeover->call.store.done = done;
-    takeover->in_flight = record_run(&takeover->own->record.line, &takeover->call, stripe, script, 1,
-                                     1 + args, takeover->argv) == PROBLEM_NONE;
-    if (!takeover->in_flight) {
-        takeover_fail(takeover);
+    recovery->call.store.done = done;
+    recovery->in_flight = member_run(&recovery->own->record.line, &recovery->call, stripe, script, 1,
+                                     1 + args, recovery->argv) == PROBLEM_NONE;
+    if (!recovery->in_flight) {
+        recovery_fail(recovery);
     }
 }
 
-void takeover_own(struct takeover *takeover, unsigned stripe)
+void recovery_own(struct recovery *recovery, unsigned stripe)
 {
-    const struct gateway *gateway = takeover->own->gateway;
+    const struct gateway *gateway = recovery->own->gateway;
 
-    takeover->argv[0] = keys_stripe(takeover->key, stripe);
-    takeover->argv[1] = bytes_of(gateway->id);
-    takeover->argv[2] = bytes_of(gateway->incarnation);
+    recovery->argv[0] = keys_stripe(recovery->key, stripe);
+    recovery->argv[1] = bytes_of(gateway->id);
+    recovery->argv[2] = bytes_of(gateway->incarnation);
 }
 
-bool takeover_told(struct takeover *takeover, enum store_outcome outcome, const struct store_reply *reply,
+bool recovery_told(struct recovery *recovery, enum store_outcome outcome, const struct store_reply *reply,
                    const char *word)
 {
-    enum problem bad = record_problem(&takeover->call, outcome, reply);
+    enum problem bad = member_problem(&recovery->call, outcome, reply);
 
-    takeover->in_flight = false;
-    if (takeover->stopped) {
+    recovery->in_flight = false;
+    if (recovery->stopped) {
         return false;
     }
-    if (bad != PROBLEM_NONE || !store_reply_is(reply, word) || takeover->call.epoch != takeover->epoch) {
-        takeover_fail(takeover);
+    if (bad != PROBLEM_NONE || !store_reply_is(reply, word) || recovery->call.epoch != recovery->epoch) {
+        recovery_fail(recovery);
         return false;
     }
     return true;
@@ -162,150 +162,150 @@ bool takeover_told(struct takeover *takeover, enum store_outcome outcome, const 
 /* -- again */
 
 /* Not without need: what an operator has resolved since would come back. */
-static void doubt_ask(struct takeover *takeover)
+static void unreported_ask(struct recovery *recovery)
 {
-    takeover_own(takeover, 0);
-    takeover_run(takeover, 0, &script_doubt_look, 2, doubt_answer);
+    recovery_own(recovery, 0);
+    recovery_run(recovery, 0, &script_unreported_look, 2, unreported_answer);
 }
 
-static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static enum step unreported_answer(struct store_call *call, enum store_outcome outcome,
+                                   const struct store_reply *reply)
 {
-    struct takeover *takeover = container_of(call, struct takeover, call.store);
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
 
-    if (!takeover_told(takeover, outcome, reply, "doubt")) {
+    if (!recovery_told(recovery, outcome, reply, "doubt")) {
         return ANSWERED;
     }
-    takeover->was_in_doubt = store_reply_integer(reply, 2) == 1;
-    takeover->lost_unseen |= takeover->was_in_doubt && !takeover->has_taken;
-    if (takeover->was_in_doubt) {
-        again_ask(takeover);
+    recovery->was_in_doubt = store_reply_integer(reply, 2) == 1;
+    recovery->lost_unseen |= recovery->was_in_doubt && !recovery->has_taken;
+    if (recovery->was_in_doubt) {
+        again_ask(recovery);
     } else {
-        takeover_sweep(takeover);
+        recovery_sweep(recovery);
     }
     return ANSWERED;
 }
 
-static void again_ask(struct takeover *takeover)
+static void again_ask(struct recovery *recovery)
 {
-    struct intents *intents = &takeover->own->gateway->intents;
+    struct intents *intents = &recovery->own->gateway->intents;
     unsigned count;
 
-    takeover->waits = atomic_load(&intents->closing) > 0;
-    if (takeover->waits) {
+    recovery->waits = atomic_load(&intents->closing) > 0;
+    if (recovery->waits) {
         return;
     }
-    count = intents_copy(intents, takeover->batch, AGAIN_MAX);
+    count = intents_copy(intents, recovery->batch, AGAIN_MAX);
     if (count == 0) {
-        takeover_sweep(takeover);
+        recovery_sweep(recovery);
         return;
     }
-    takeover->argv[0] = keys_stripe(takeover->key, takeover->batch[0].stripe);
+    recovery->argv[0] = keys_stripe(recovery->key, recovery->batch[0].stripe);
     for (unsigned i = 0; i < count; i++) {
-        takeover->argv[1 + i] = (struct bytes){takeover->batch[i].text, takeover->batch[i].len};
+        recovery->argv[1 + i] = (struct bytes){recovery->batch[i].text, recovery->batch[i].len};
     }
-    takeover_run(takeover, takeover->batch[0].stripe, &script_intent_again, count, again_answer);
+    recovery_run(recovery, recovery->batch[0].stripe, &script_intent_again, count, again_answer);
 }
 
 static enum step again_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct takeover *takeover = container_of(call, struct takeover, call.store);
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
 
-    if (takeover_told(takeover, outcome, reply, "recorded")) {
-        again_ask(takeover);
+    if (recovery_told(recovery, outcome, reply, "recorded")) {
+        again_ask(recovery);
     }
     return ANSWERED;
 }
 
 /* -- taking */
 
-static void taken_log(const struct takeover *takeover)
+static void taken_log(const struct recovery *recovery)
 {
-    struct log_field fields[] = {LOG_I("intents", (int64_t)takeover->taken), LOG_END};
+    struct log_field fields[] = {LOG_I("intents", (int64_t)recovery->taken), LOG_END};
 
-    if (takeover->taken > 0) {
-        log_event(&takeover->own->gateway->service->log, LOG_WARNING, "intents-of-the-dead", fields);
+    if (recovery->taken > 0) {
+        log_event(&recovery->own->gateway->service->log, LOG_WARNING, "intents-of-the-dead", fields);
     }
 }
 
-static void takeover_finish(struct takeover *takeover)
+static void recovery_finish(struct recovery *recovery)
 {
-    taken_log(takeover);
-    takeover->again_ms = takeover->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
-    takeover->is_done = true;
-    takeover_enter(takeover, TAKEOVER_IDLE);
+    taken_log(recovery);
+    recovery->again_ms = recovery->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
+    recovery->is_done = true;
+    recovery_enter(recovery, RECOVERY_IDLE);
 }
 
-static void takeover_sweep(struct takeover *takeover)
+static void recovery_sweep(struct recovery *recovery)
 {
-    takeover->again_ms = 0;
-    takeover->stripe = takeover->taken = 0;
-    takeover->from_len = 0;
-    takeover_enter(takeover, TAKEOVER_TAKING);
-    if (!takeover->dead.has_former) {
-        takeover_taken(takeover);
+    recovery->again_ms = 0;
+    recovery->stripe = recovery->taken = 0;
+    recovery->from_len = 0;
+    recovery_enter(recovery, RECOVERY_TAKING);
+    if (!recovery->dead.has_former) {
+        recovery_taken(recovery);
         return;
     }
-    takeover_take(takeover);
+    recovery_take(recovery);
 }
 
-void takeover_taken(struct takeover *takeover)
+void recovery_taken(struct recovery *recovery)
 {
-    stray_ask(takeover);
+    stray_ask(recovery);
 }
 
 /* -- leaving doubt */
 
-static void stray_ask(struct takeover *takeover)
+static void stray_ask(struct recovery *recovery)
 {
-    if (!takeover->was_in_doubt) {
-        leave_ask(takeover);
+    if (!recovery->was_in_doubt) {
+        leave_ask(recovery);
         return;
     }
-    takeover_enter(takeover, TAKEOVER_CLOSING);
-    takeover->in_flight = strays_begin(&takeover->strays);
-    if (!takeover->in_flight) {
-        takeover_fail(takeover);
+    recovery_enter(recovery, RECOVERY_CLOSING);
+    recovery->in_flight = reconcile_begin(&recovery->reconcile);
+    if (!recovery->in_flight) {
+        recovery_fail(recovery);
     }
 }
 
-static void strays_ended(struct strays *strays, bool good)
+static void reconcile_ended(struct reconcile *reconcile, bool good)
 {
-    struct takeover *takeover = container_of(strays, struct takeover, strays);
+    struct recovery *recovery = container_of(reconcile, struct recovery, reconcile);
 
-    takeover->in_flight = false;
-    if (takeover->stopped) {
+    recovery->in_flight = false;
+    if (recovery->stopped) {
         return;
     }
     if (good) {
-        leave_ask(takeover);
+        leave_ask(recovery);
     } else {
-        takeover_fail(takeover);
+        recovery_fail(recovery);
     }
 }
 
-static void leave_ask(struct takeover *takeover)
+static void leave_ask(struct recovery *recovery)
 {
-    const struct route_table *table = atomic_load(&takeover->own->gateway->table);
+    const struct route_table *table = atomic_load(&recovery->own->gateway->table);
 
-    takeover_enter(takeover, TAKEOVER_LEAVING);
-    takeover_own(takeover, 0);
-    takeover->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
-    snprintf(takeover->life, sizeof(takeover->life), "%lld", (long long)takeover->epoch);
-    takeover->argv[4] = bytes_of(takeover->life);
-    takeover->argv[5] = bytes_of(takeover->roll);
-    takeover_run(takeover, 0, &script_doubt_leave, 5, leave_answer);
+    recovery_enter(recovery, RECOVERY_LEAVING);
+    recovery_own(recovery, 0);
+    recovery->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
+    snprintf(recovery->store_epoch, sizeof(recovery->store_epoch), "%lld", (long long)recovery->epoch);
+    recovery->argv[4] = bytes_of(recovery->store_epoch);
+    recovery->argv[5] = bytes_of(recovery->roll);
+    recovery_run(recovery, 0, &script_unreported_leave, 5, leave_answer);
 }
 
 static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct takeover *takeover = container_of(call, struct takeover, call.store);
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
 
-    if (takeover_told(takeover, outcome, reply, "left")) {
-        takeover->lost_unseen = false;
-        takeover_finish(takeover);
+    if (recovery_told(recovery, outcome, reply, "left")) {
+        recovery->lost_unseen = false;
+        recovery_finish(recovery);
     }
     return ANSWERED;
 }

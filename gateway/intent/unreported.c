@@ -1,8 +1,8 @@
 /* unreported.c - who has yet to say what it had sent to upstreams, since a store has lost something.
  *
- *   doubt_tick   is it time to look?
- *   doubt_ask    gateways_in_doubt.lua
- *   doubt_told   for readyz and the metrics; the log has it once for each life */
+ *   unreported_tick   is it time to look?
+ *   unreported_ask    gateways_in_doubt.lua
+ *   unreported_told   for readyz and the metrics; the log has it once for each epoch */
 #include "gateway/intent/unreported.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "shared/text/memory.h"
 
 /* LOG_AFTER_MS: gateways that live say it in a fraction of that, and nobody needs to know.
- * CALM_MS: a gateway may enter former incarnations of its own at any time (doubt_dead.lua). */
+ * CALM_MS: a gateway may enter former incarnations of its own at any time (unreported_dead.lua). */
 enum {
     LOOK_MS = 1000,
     CALM_MS = 5000,
@@ -21,58 +21,59 @@ enum {
     NAMES_MAX = 4,
     NAMES_SIZE = NAMES_MAX * 80,
     STORES_MAX = 64, /* of `mark` routes, that are looked at */
-    DOUBT_ARGS = 5
+    UNREPORTED_ARGS = 5
 };
 
-struct doubt {
+struct unreported {
     struct gateway_worker *own;
-    int64_t epoch;   /* of the life that was looked at; 0: none */
+    int64_t epoch;   /* of the epoch that was looked at; 0: none */
     uint64_t due_ms; /* when to look again */
     uint64_t since_ms;
     bool in_flight, stopped, is_logged, differs; /* differs: as it was last logged */
-    struct record_call call;
+    struct member_call call;
     char key[KEYS_STRIPE_SIZE], stores[STORES_MAX * ROUTE_STORE_SIZE];
-    struct bytes argv[1 + DOUBT_ARGS + RECORD_ARGS];
+    struct bytes argv[1 + UNREPORTED_ARGS + MEMBER_ARGS];
 };
 
-static void doubt_ask(struct doubt *doubt);
-static store_done_fn doubt_told;
+static void unreported_ask(struct unreported *unreported);
+static store_done_fn unreported_told;
 
-struct doubt *doubt_new(struct gateway_worker *own)
+struct unreported *unreported_new(struct gateway_worker *own)
 {
-    struct doubt *doubt = must_have(calloc(1, sizeof(*doubt)));
+    struct unreported *unreported = must_have(calloc(1, sizeof(*unreported)));
 
-    doubt->own = own;
-    return doubt;
+    unreported->own = own;
+    return unreported;
 }
 
-void doubt_stop(struct doubt *doubt)
+void unreported_stop(struct unreported *unreported)
 {
-    doubt->stopped = true;
+    unreported->stopped = true;
 }
 
-void doubt_free(struct doubt *doubt)
+void unreported_free(struct unreported *unreported)
 {
-    free(doubt);
+    free(unreported);
 }
 
-void doubt_tick(struct doubt *doubt)
+void unreported_tick(struct unreported *unreported)
 {
-    struct record_line *line = &doubt->own->record.line;
-    int64_t epoch = life_epoch(line->life);
-    bool is_new = epoch != doubt->epoch;
-    bool is_due = is_new || loop_now_ms() >= doubt->due_ms ||
-                  (!doubt->differs && atomic_load(&doubt->own->gateway->routes_differed));
+    struct member_line *line = &unreported->own->record.line;
+    int64_t epoch = epoch_number(line->store_epoch);
+    bool is_new = epoch != unreported->epoch;
+    bool is_due = is_new || loop_now_ms() >= unreported->due_ms ||
+                  (!unreported->differs && atomic_load(&unreported->own->gateway->routes_differed));
 
-    if (doubt->in_flight || doubt->stopped || !is_due || record_line_problem(line) != PROBLEM_NONE) {
+    if (unreported->in_flight || unreported->stopped || !is_due ||
+        member_line_problem(line) != PROBLEM_NONE) {
         return;
     }
-    atomic_store(&doubt->own->gateway->routes_differed, false);
+    atomic_store(&unreported->own->gateway->routes_differed, false);
     if (is_new) {
-        doubt->is_logged = false;
-        doubt->since_ms = loop_now_ms();
+        unreported->is_logged = false;
+        unreported->since_ms = loop_now_ms();
     }
-    doubt_ask(doubt);
+    unreported_ask(unreported);
 }
 
 /* "": it has none. */
@@ -84,43 +85,44 @@ static const char *own_routes(const struct gateway *gateway)
 }
 
 /* Whose tokens its routes take by `mark`, each once. */
-static struct bytes own_stores(struct doubt *doubt)
+static struct bytes own_stores(struct unreported *unreported)
 {
-    const struct route_table *table = atomic_load(&doubt->own->gateway->table);
+    const struct route_table *table = atomic_load(&unreported->own->gateway->table);
     size_t len = 0;
 
-    doubt->stores[0] = '\0';
+    unreported->stores[0] = '\0';
     for (unsigned i = 0; table != NULL && i < table->count; i++) {
         const char *store = table->routes[i].store;
 
-        if (store[0] != '\0' && strstr(doubt->stores, store) == NULL &&
-            len + ROUTE_STORE_SIZE < sizeof(doubt->stores)) {
-            len += (size_t)snprintf(doubt->stores + len, sizeof(doubt->stores) - len, "%s%s",
+        if (store[0] != '\0' && strstr(unreported->stores, store) == NULL &&
+            len + ROUTE_STORE_SIZE < sizeof(unreported->stores)) {
+            len += (size_t)snprintf(unreported->stores + len, sizeof(unreported->stores) - len, "%s%s",
                                     len > 0 ? " " : "", store);
         }
     }
-    return (struct bytes){doubt->stores, len};
+    return (struct bytes){unreported->stores, len};
 }
 
-static void doubt_ask(struct doubt *doubt)
+static void unreported_ask(struct unreported *unreported)
 {
-    const struct gateway *gateway = doubt->own->gateway;
+    const struct gateway *gateway = unreported->own->gateway;
 
-    doubt->call.store.done = doubt_told;
-    doubt->argv[0] = keys_stripe(doubt->key, 0);
-    doubt->argv[1] = BYTES("4");
-    doubt->argv[2] = bytes_of(gateway->id);
-    doubt->argv[3] = bytes_of(gateway->incarnation);
-    doubt->argv[4] = bytes_of(own_routes(gateway)); /* a table that was replaced is kept */
-    doubt->argv[5] = own_stores(doubt);
-    doubt->in_flight = record_run(&doubt->own->record.line, &doubt->call, 0, &script_gateways_in_doubt, 1,
-                                  1 + DOUBT_ARGS, doubt->argv) == PROBLEM_NONE;
+    unreported->call.store.done = unreported_told;
+    unreported->argv[0] = keys_stripe(unreported->key, 0);
+    unreported->argv[1] = BYTES("4");
+    unreported->argv[2] = bytes_of(gateway->id);
+    unreported->argv[3] = bytes_of(gateway->incarnation);
+    unreported->argv[4] = bytes_of(own_routes(gateway)); /* a table that was replaced is kept */
+    unreported->argv[5] = own_stores(unreported);
+    unreported->in_flight = member_run(&unreported->own->record.line, &unreported->call, 0,
+                                       &script_gateways_in_doubt, 1, 1 + UNREPORTED_ARGS,
+                                       unreported->argv) == PROBLEM_NONE;
 }
 
-static void doubt_log(struct doubt *doubt, const struct store_reply *list)
+static void unreported_log(struct unreported *unreported, const struct store_reply *list)
 {
-    struct log *log = &doubt->own->gateway->service->log;
-    int64_t count = doubt->own->gateway->in_doubt.count;
+    struct log *log = &unreported->own->gateway->service->log;
+    int64_t count = unreported->own->gateway->in_doubt.count;
     char names[NAMES_SIZE] = "";
     size_t len = 0;
 
@@ -136,14 +138,14 @@ static void doubt_log(struct doubt *doubt, const struct store_reply *list)
     struct log_field fields[] = {LOG_I("incarnations", count), LOG_T("who", bytes_of(names)),
                                  LOG_T("do", BYTES("pawl store status")), LOG_END};
     log_event(log, LOG_WARNING, "in-doubt", fields);
-    doubt->is_logged = true;
+    unreported->is_logged = true;
 }
 
 /* For the other threads: how many, and the first of them. */
-static void doubt_publish(struct doubt *doubt, int64_t count, const struct store_reply *list,
-                          struct bytes routes, struct bytes marks)
+static void unreported_publish(struct unreported *unreported, int64_t count, const struct store_reply *list,
+                               struct bytes routes, struct bytes marks)
 {
-    struct gateway_doubt *told = &doubt->own->gateway->in_doubt;
+    struct gateway_doubt *told = &unreported->own->gateway->in_doubt;
     const struct store_reply *first = list != NULL && store_reply_count(list) > 0 ? store_reply_list(list, 0)
                                                                                   : NULL;
     struct bytes gateway = first != NULL ? store_reply_text(first, 0) : BYTES("");
@@ -165,59 +167,60 @@ static bool routes_differ(const struct gateway *gateway, const char *served)
     return own[0] != '\0' && served[0] != '\0' && strcmp(own, served) != 0;
 }
 
-static void routes_log(struct doubt *doubt)
+static void routes_log(struct unreported *unreported)
 {
-    struct gateway *gateway = doubt->own->gateway;
+    struct gateway *gateway = unreported->own->gateway;
     bool differs = routes_differ(gateway, gateway->in_doubt.routes);
     struct log_field fields[] = {LOG_T("served", bytes_of(gateway->in_doubt.routes)),
                                  LOG_T("own", bytes_of(own_routes(gateway))), LOG_END};
 
-    if (differs != doubt->differs) {
-        doubt->differs = differs;
+    if (differs != unreported->differs) {
+        unreported->differs = differs;
         log_event(&gateway->service->log, differs ? LOG_WARNING : LOG_INFO,
                   differs ? "routes-differ" : "routes-differ-no-more", fields);
     }
 }
 
 /* {"doubt", seq, how many, {{gateway, incarnation, state, since}, ...}, routes, marks lost} */
-static enum step doubt_told(struct store_call *call, enum store_outcome outcome,
-                            const struct store_reply *reply)
+static enum step unreported_told(struct store_call *call, enum store_outcome outcome,
+                                 const struct store_reply *reply)
 {
-    struct doubt *doubt = container_of(call, struct doubt, call.store);
-    enum problem bad = record_problem(&doubt->call, outcome, reply);
+    struct unreported *unreported = container_of(call, struct unreported, call.store);
+    enum problem bad = member_problem(&unreported->call, outcome, reply);
 
-    doubt->in_flight = false;
-    if (doubt->stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
+    unreported->in_flight = false;
+    if (unreported->stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
         return ANSWERED; /* the next tick asks again */
     }
-    doubt->epoch = doubt->call.epoch;
-    doubt_publish(doubt, store_reply_integer(reply, 2), store_reply_list(reply, 3),
-                  store_reply_text(reply, 4), store_reply_text(reply, 5));
-    routes_log(doubt);
-    doubt->due_ms = loop_now_ms() +
-                    (doubt->own->gateway->in_doubt.count > 0 || doubt->differs ? LOOK_MS : CALM_MS);
-    if (doubt->own->gateway->in_doubt.count == 0) {
-        if (doubt->is_logged) {
-            log_event(&doubt->own->gateway->service->log, LOG_INFO, "in-doubt-no-more",
+    unreported->epoch = unreported->call.epoch;
+    unreported_publish(unreported, store_reply_integer(reply, 2), store_reply_list(reply, 3),
+                       store_reply_text(reply, 4), store_reply_text(reply, 5));
+    routes_log(unreported);
+    unreported->due_ms = loop_now_ms() + (unreported->own->gateway->in_doubt.count > 0 || unreported->differs
+                                              ? LOOK_MS
+                                              : CALM_MS);
+    if (unreported->own->gateway->in_doubt.count == 0) {
+        if (unreported->is_logged) {
+            log_event(&unreported->own->gateway->service->log, LOG_INFO, "in-doubt-no-more",
                       (struct log_field[]){LOG_END});
-            doubt->is_logged = false;
+            unreported->is_logged = false;
         }
-    } else if (!doubt->is_logged && loop_now_ms() >= doubt->since_ms + LOG_AFTER_MS) {
-        doubt_log(doubt, store_reply_list(reply, 3));
+    } else if (!unreported->is_logged && loop_now_ms() >= unreported->since_ms + LOG_AFTER_MS) {
+        unreported_log(unreported, store_reply_list(reply, 3));
     }
     return ANSWERED;
 }
 
 /* -- what is told */
 
-void doubt_detail(char detail[DOUBT_DETAIL_SIZE], const char *begin, struct bytes who)
+void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, struct bytes who)
 {
     const char *space = memchr(who.at, ' ', who.len);
     size_t len = space != NULL ? (size_t)(space - who.at) : who.len;
     struct bytes incarnation = {who.at + len + (space != NULL), who.len - len - (space != NULL)};
 
     snprintf(
-        detail, DOUBT_DETAIL_SIZE,
+        detail, UNREPORTED_DETAIL_SIZE,
         "%sThe store has lost data, and incarnation %.*s of gateway %.*s has yet to say what it had sent on. "
         "If it runs, it tells the store by itself, as soon as it reaches it. If it is dead: pawl resolve "
         "--gateway %.*s --incarnation %.*s --dead, and with --settled when nothing that it had sent is "
@@ -226,7 +229,7 @@ void doubt_detail(char detail[DOUBT_DETAIL_SIZE], const char *begin, struct byte
         incarnation.at);
 }
 
-const char *doubt_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
+const char *unreported_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
 {
     const struct gateway *gateway = gateway_of(worker->service);
     struct gateway_doubt *told = &gateway_of(worker->service)->in_doubt;
@@ -251,7 +254,7 @@ const char *doubt_lacking(struct worker *worker, const char **member, char detai
     }
     if (count > 0) {
         snprintf(begin, sizeof(begin), "Ordered routes answer 503 in-doubt (%u: pawl store status). ", count);
-        doubt_detail(detail, begin, bytes_of(first));
+        unreported_detail(detail, begin, bytes_of(first));
         return "in-doubt";
     }
     if (marks[0] == '\0') {

@@ -6,18 +6,18 @@
  *   check_answer  tell                                   200 | 403 | 503 | 504
  *
  * What is promised is only "admitted": the check and the deed are two steps. */
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "scripts.h"
 
-static enum step check_ask(struct gate_call *gate);
+static enum step check_ask(struct fenced_call *fenced);
 static store_done_fn check_answer;
 
 /* A proxy may append the path and the query of the request that it asks about (Envoy does): only its very
  * own member means something, and a stranger who sends it changes the number of a refusal, never the
  * verdict. */
-static enum gate_status statuses_wanted(const struct http_request *req)
+static enum fenced_status statuses_wanted(const struct http_request *req)
 {
-    return bytes_are(http_query(req), "deny=native") ? GATE_NATIVE : GATE_FORWARD_AUTH;
+    return bytes_are(http_query(req), "deny=native") ? FENCED_NATIVE : FENCED_FORWARD_AUTH;
 }
 
 static struct bytes first_segment(struct bytes path)
@@ -29,46 +29,47 @@ static struct bytes first_segment(struct bytes path)
 
 enum step check_start(struct http_request *req)
 {
-    struct gate_call *gate = HTTP_SCRATCH(req, struct gate_call);
-    const char *wrong = gate_init_lease(gate, req, first_segment(http_path_part(req, 0)));
+    struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
+    const char *wrong = fenced_init_lease(fenced, req, first_segment(http_path_part(req, 0)));
     enum problem bad;
 
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
-    gate->statuses = statuses_wanted(req);
-    bad = gate_read_token(gate);
-    return bad != PROBLEM_NONE ? gate_refuse(gate, bad) : check_ask(gate);
+    fenced->statuses = statuses_wanted(req);
+    bad = fenced_read_token(fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(fenced, bad) : check_ask(fenced);
 }
 
-static enum step check_ask(struct gate_call *gate)
+static enum step check_ask(struct fenced_call *fenced)
 {
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_fence(gate);
-    return gate_run(gate, &script_check, check_answer);
+    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_add_fence(fenced);
+    return fenced_run(fenced, &script_check, check_answer);
 }
 
-static enum step check_accepted(struct gate_call *gate, int64_t mark)
+static enum step check_accepted(struct fenced_call *fenced, int64_t mark)
 {
-    char text[GATE_NUMBER_SIZE];
+    char text[FENCED_NUMBER_SIZE];
 
-    gate_accept(gate, mark, "admitted");
-    http_reply_header(gate->req, "Fencing-Token-Verified", bytes_of_number(text, gate->claim.token.number));
-    worker_count(worker_of(gate->req), COUNT_CHECKED);
-    return http_answer(gate->req, 200);
+    fenced_accept(fenced, mark, "admitted");
+    http_reply_header(fenced->req, "Fencing-Token-Verified",
+                      bytes_of_number(text, fenced->claim.token.number));
+    worker_count(worker_of(fenced->req), COUNT_CHECKED);
+    return http_answer(fenced->req, 200);
 }
 
 static enum step check_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct gate_call *gate = container_of(call, struct gate_call, record.store);
-    enum problem bad = record_problem(&gate->record, outcome, reply);
+    struct fenced_call *fenced = container_of(call, struct fenced_call, record.store);
+    enum problem bad = member_problem(&fenced->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
-        return gate_fail(gate, bad);
+        return fenced_fail(fenced, bad);
     }
     if (store_reply_is(reply, "accepted")) {
-        return check_accepted(gate, store_reply_integer(reply, 2));
+        return check_accepted(fenced, store_reply_integer(reply, 2));
     }
-    return gate_refuse_stored(gate, reply);
+    return fenced_refuse_stored(fenced, reply);
 }

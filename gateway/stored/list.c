@@ -9,7 +9,7 @@
  * it has in hexadecimal digits: a key may have any character. */
 #include <stdio.h>
 
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "scripts.h"
 #include "shared/http/page.h"
 #include "shared/text/ascii.h"
@@ -17,9 +17,9 @@
 enum { ETAG_MAX = 64 };
 
 struct resources {
-    struct gate_call gate; /* text: the key after which to go on, or "" */
-    struct page page;      /* of: the prefix */
-    char left[GATE_NUMBER_SIZE];
+    struct fenced_call fenced; /* text: the key after which to go on, or "" */
+    struct page page;          /* of: the prefix */
+    char left[FENCED_NUMBER_SIZE];
 };
 
 _Static_assert(PAGE_AFTER_MAX >= 2 * RESOURCE_KEY_MAX_BYTES && (int)PAGE_OF_MAX >= RESOURCE_KEY_MAX_BYTES,
@@ -40,7 +40,7 @@ static const struct page_kind resources_kind = {
 
 static enum problem resources_read(struct resources *r, const char **detail)
 {
-    struct http_request *req = r->gate.req;
+    struct http_request *req = r->fenced.req;
     const char *slash;
 
     *detail = resources_kind.wrong_query;
@@ -64,9 +64,9 @@ static void after_take(struct resources *r)
 
     for (size_t i = 0; i < len; i++) {
         const char *digits = r->page.after + 2 * i;
-        r->gate.text[i] = (char)(ascii_hex_value(digits[0]) * 16 + ascii_hex_value(digits[1]));
+        r->fenced.text[i] = (char)(ascii_hex_value(digits[0]) * 16 + ascii_hex_value(digits[1]));
     }
-    r->gate.text[len] = '\0';
+    r->fenced.text[len] = '\0';
 }
 
 enum step resources_start(struct http_request *req)
@@ -75,7 +75,7 @@ enum step resources_start(struct http_request *req)
     const char *detail;
     enum problem bad;
 
-    r->gate.req = req;
+    r->fenced.req = req;
     bad = resources_read(r, &detail);
     if (bad != PROBLEM_NONE) {
         return http_refuse_detail(req, bad, detail);
@@ -87,21 +87,21 @@ enum step resources_start(struct http_request *req)
 
 static enum step resources_ask(struct resources *r)
 {
-    struct gate_call *gate = &r->gate;
+    struct fenced_call *fenced = &r->fenced;
     enum problem bad;
 
-    gate->keys = gate->args = 0;
-    snprintf(gate->resource_key, sizeof(gate->resource_key), "pawl:{%02x}:r:", r->page.stripe);
-    gate_add_key(gate, keys_stripe(gate->stripe, r->page.stripe));
-    gate_add_key(gate, bytes_of(gate->resource_key));
-    gate_add(gate, bytes_of(r->page.of));
-    gate_add(gate, bytes_of(r->gate.text));
+    fenced->keys = fenced->args = 0;
+    snprintf(fenced->resource_key, sizeof(fenced->resource_key), "pawl:{%02x}:r:", r->page.stripe);
+    fenced_add_key(fenced, keys_stripe(fenced->stripe, r->page.stripe));
+    fenced_add_key(fenced, bytes_of(fenced->resource_key));
+    fenced_add(fenced, bytes_of(r->page.of));
+    fenced_add(fenced, bytes_of(r->fenced.text));
     snprintf(r->left, sizeof(r->left), "%u", r->page.limit - r->page.found);
-    gate_add(gate, bytes_of(r->left));
-    gate->record.store.done = resources_answer;
-    bad = record_run(record_line_of(gate->req), &gate->record, r->page.stripe, &script_resource_list,
-                     gate->keys, gate->keys + gate->args, gate->argv);
-    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(gate->req, bad);
+    fenced_add(fenced, bytes_of(r->left));
+    fenced->record.store.done = resources_answer;
+    bad = member_run(member_line_of(fenced->req), &fenced->record, r->page.stripe, &script_resource_list,
+                     fenced->keys, fenced->keys + fenced->args, fenced->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(fenced->req, bad);
 }
 
 /* {key, bytes, ETag, Content-Type} */
@@ -124,16 +124,16 @@ static void resource_put(struct json_out *json, const struct store_reply *one)
 static enum step resources_answer(struct store_call *call, enum store_outcome outcome,
                                   const struct store_reply *reply)
 {
-    struct resources *r = container_of(call, struct resources, gate.record.store);
-    enum problem bad = record_problem(&r->gate.record, outcome, reply);
+    struct resources *r = container_of(call, struct resources, fenced.record.store);
+    enum problem bad = member_problem(&r->fenced.record, outcome, reply);
     const struct store_reply *items = bad == PROBLEM_NONE ? store_reply_list(reply, 3) : NULL;
     struct bytes after;
 
     if (bad != PROBLEM_NONE || items == NULL || store_reply_text(reply, 2).len > RESOURCE_KEY_MAX_BYTES) {
-        return http_refuse(r->gate.req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
+        return http_refuse(r->fenced.req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
     }
     for (size_t i = 0; i < store_reply_count(items); i++) {
-        resource_put(http_json(r->gate.req), store_reply_list(items, i));
+        resource_put(http_json(r->fenced.req), store_reply_list(items, i));
         r->page.found++;
     }
     after = store_reply_text(reply, 2);
@@ -142,5 +142,5 @@ static enum step resources_answer(struct store_call *call, enum store_outcome ou
         snprintf(r->page.after + 2 * i, 3, "%02x", (unsigned char)after.at[i]);
     }
     after_take(r);
-    return page_is_whole(&r->page) ? page_answer(&r->page, r->gate.req) : resources_ask(r);
+    return page_is_whole(&r->page) ? page_answer(&r->page, r->fenced.req) : resources_ask(r);
 }

@@ -8,15 +8,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/precondition.h"
 #include "scripts.h"
 
 enum { ETAG_MAX = 64 };
 
 struct reading {
-    struct gate_call gate;
-    struct condition condition;
+    struct fenced_call fenced;
+    struct precondition precondition;
 };
 
 static enum step read_ask(struct reading *r);
@@ -26,46 +26,46 @@ static store_done_fn read_answer;
 enum step read_start(struct http_request *req)
 {
     struct reading *r = HTTP_SCRATCH(req, struct reading);
-    const char *wrong = gate_init_resource(&r->gate, req, http_path_part(req, 0));
+    const char *wrong = fenced_init_resource(&r->fenced, req, http_path_part(req, 0));
     enum problem bad;
 
-    wrong = wrong != NULL ? wrong : condition_read(&r->condition, req);
+    wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
-    if (!gate_has_token(req)) {
+    if (!fenced_has_token(req)) {
         return read_ask(r);
     }
-    bad = gate_read_token(&r->gate);
-    return bad != PROBLEM_NONE ? gate_refuse(&r->gate, bad) : read_ask_fenced(r);
+    bad = fenced_read_token(&r->fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : read_ask_fenced(r);
 }
 
 static enum step read_ask(struct reading *r)
 {
-    struct gate_call *gate = &r->gate;
+    struct fenced_call *fenced = &r->fenced;
 
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_resource_key(gate));
-    gate_add(gate, gate->lease);
-    gate_add(gate, r->condition.if_none_match);
-    return gate_run(gate, &script_read, read_answer);
+    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_add_key(fenced, fenced_resource_key(fenced));
+    fenced_add(fenced, fenced->lease);
+    fenced_add(fenced, r->precondition.if_none_match);
+    return fenced_run(fenced, &script_read, read_answer);
 }
 
 static enum step read_ask_fenced(struct reading *r)
 {
-    struct gate_call *gate = &r->gate;
+    struct fenced_call *fenced = &r->fenced;
 
-    gate_add_key(gate, gate_stripe(gate));
-    gate_add_key(gate, gate_resource_key(gate));
-    gate_add_fence(gate);
-    gate_add(gate, r->condition.if_none_match);
-    return gate_run(gate, &script_read_fenced, read_answer);
+    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_add_key(fenced, fenced_resource_key(fenced));
+    fenced_add_fence(fenced);
+    fenced_add(fenced, r->precondition.if_none_match);
+    return fenced_run(fenced, &script_read_fenced, read_answer);
 }
 
 /* What every answer about a version says of it. */
 static void read_headers(struct reading *r, const struct store_reply *reply)
 {
-    struct http_request *req = r->gate.req;
+    struct http_request *req = r->fenced.req;
     int64_t mark = store_reply_integer(reply, 2);
     struct bytes tag = store_reply_text(reply, 3);
     char text[ETAG_MAX];
@@ -76,15 +76,15 @@ static void read_headers(struct reading *r, const struct store_reply *reply)
         len = snprintf(text, sizeof(text), "\"%.*s\"", (int)tag.len, tag.at);
         http_reply_header(req, "ETag", (struct bytes){text, (size_t)len});
     }
-    if (r->gate.claimed) {
-        gate_accept(&r->gate, mark, "committed");
+    if (r->fenced.claimed) {
+        fenced_accept(&r->fenced, mark, "committed");
     }
-    worker_count(worker_of(req), r->gate.claimed ? COUNT_READ_FENCED : COUNT_READ);
+    worker_count(worker_of(req), r->fenced.claimed ? COUNT_READ_FENCED : COUNT_READ);
 }
 
 static enum step read_found(struct reading *r, const struct store_reply *reply)
 {
-    struct http_request *req = r->gate.req;
+    struct http_request *req = r->fenced.req;
     struct bytes encoding = store_reply_text(reply, 5);
 
     read_headers(r, reply);
@@ -102,22 +102,22 @@ static enum step read_found(struct reading *r, const struct store_reply *reply)
 static enum step read_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct reading *r = container_of(call, struct reading, gate.record.store);
-    enum problem bad = record_problem(&r->gate.record, outcome, reply);
+    struct reading *r = container_of(call, struct reading, fenced.record.store);
+    enum problem bad = member_problem(&r->fenced.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
-        return gate_fail(&r->gate, bad);
+        return fenced_fail(&r->fenced, bad);
     }
     if (store_reply_is(reply, "found")) {
         return read_found(r, reply);
     }
     if (store_reply_is(reply, "unchanged")) {
         read_headers(r, reply);
-        return http_answer(r->gate.req, 304);
+        return http_answer(r->fenced.req, 304);
     }
     if (store_reply_is(reply, "missing")) {
         read_headers(r, reply);
-        return http_refuse_detail(r->gate.req, PROBLEM_NOT_FOUND, "There is no resource under this key.");
+        return http_refuse_detail(r->fenced.req, PROBLEM_NOT_FOUND, "There is no resource under this key.");
     }
-    return gate_refuse_stored(&r->gate, reply);
+    return fenced_refuse_stored(&r->fenced, reply);
 }

@@ -3,13 +3,13 @@
  *   remove_start   the request itself, then the token     400 | 403 | 428, or go on
  *   remove_ask     run remove.lua                         suspended
  *   remove_answer  tell                                   204 | 403 | 404 | 412 | 422 | 503 | 504 */
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/precondition.h"
 #include "scripts.h"
 
 struct removal {
-    struct gate_call gate;
-    struct condition condition;
+    struct fenced_call fenced;
+    struct precondition precondition;
 };
 
 static enum step remove_ask(struct removal *r);
@@ -18,43 +18,43 @@ static store_done_fn remove_answer;
 enum step remove_start(struct http_request *req)
 {
     struct removal *r = HTTP_SCRATCH(req, struct removal);
-    const char *wrong = gate_init_resource(&r->gate, req, http_path_part(req, 0));
+    const char *wrong = fenced_init_resource(&r->fenced, req, http_path_part(req, 0));
     enum problem bad;
 
-    wrong = wrong != NULL ? wrong : condition_read(&r->condition, req);
+    wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
-    bad = gate_read_token(&r->gate);
-    return bad != PROBLEM_NONE ? gate_refuse(&r->gate, bad) : remove_ask(r);
+    bad = fenced_read_token(&r->fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : remove_ask(r);
 }
 
 static enum step remove_ask(struct removal *r)
 {
-    struct gate_call *gate = &r->gate;
+    struct fenced_call *fenced = &r->fenced;
     struct bytes none = {"", 0};
 
-    condition_digest(&r->condition, BYTES("DELETE"), none, none, none);
-    condition_add(&r->condition, gate);
-    gate_add_remember(gate);
-    return gate_run(gate, &script_remove, remove_answer);
+    precondition_digest(&r->precondition, BYTES("DELETE"), none, none, none);
+    precondition_add(&r->precondition, fenced);
+    fenced_add_remember(fenced);
+    return fenced_run(fenced, &script_remove, remove_answer);
 }
 
 static enum step remove_done(struct removal *r, int64_t mark, unsigned row)
 {
-    gate_accept(&r->gate, mark, "committed");
-    worker_count(worker_of(r->gate.req), row);
-    return http_answer(r->gate.req, 204);
+    fenced_accept(&r->fenced, mark, "committed");
+    worker_count(worker_of(r->fenced.req), row);
+    return http_answer(r->fenced.req, 204);
 }
 
 static enum step remove_answer(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
-    struct removal *r = container_of(call, struct removal, gate.record.store);
-    enum problem bad = record_problem(&r->gate.record, outcome, reply);
+    struct removal *r = container_of(call, struct removal, fenced.record.store);
+    enum problem bad = member_problem(&r->fenced.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
-        return gate_fail(&r->gate, bad);
+        return fenced_fail(&r->fenced, bad);
     }
     if (store_reply_is(reply, "removed")) {
         return remove_done(r, store_reply_integer(reply, 2), COUNT_REMOVED);
@@ -63,9 +63,9 @@ static enum step remove_answer(struct store_call *call, enum store_outcome outco
         return remove_done(r, store_reply_integer(reply, 4), COUNT_REPEATED);
     }
     if (store_reply_is(reply, "missing")) {
-        gate_accept(&r->gate, store_reply_integer(reply, 2), "committed");
-        return http_refuse_detail(r->gate.req, PROBLEM_NOT_FOUND,
+        fenced_accept(&r->fenced, store_reply_integer(reply, 2), "committed");
+        return http_refuse_detail(r->fenced.req, PROBLEM_NOT_FOUND,
                                   "There is no such resource; nothing was deleted.");
     }
-    return gate_refuse_stored(&r->gate, reply);
+    return fenced_refuse_stored(&r->fenced, reply);
 }

@@ -3,7 +3,7 @@
  *   write_start   the request itself, then the token     400 | 403 | 428, or go on
  *   write_ask     run write.lua                          suspended
  *   write_answer  tell                                   201 | 204 | 403 | 412 | 422 | 503 | 504 */
-#include "gateway/gate.h"
+#include "gateway/fenced_call.h"
 #include "gateway/precondition.h"
 #include "scripts.h"
 #include "shared/token/random.h"
@@ -11,8 +11,8 @@
 enum { ETAG_CHARS = 16, TYPE_MAX = 256 };
 
 struct write {
-    struct gate_call gate;
-    struct condition condition;
+    struct fenced_call fenced;
+    struct precondition precondition;
     struct bytes type, encoding;
     char etag[ETAG_CHARS + 1];
 };
@@ -24,21 +24,21 @@ static const char *headers_read(struct write *w)
 {
     unsigned types = 0, encodings = 0;
 
-    w->type = http_header(w->gate.req, "Content-Type", &types);
-    w->encoding = http_header(w->gate.req, "Content-Encoding", &encodings);
+    w->type = http_header(w->fenced.req, "Content-Type", &types);
+    w->encoding = http_header(w->fenced.req, "Content-Encoding", &encodings);
     if (types > 1 || encodings > 1) {
         return "The headers Content-Type and Content-Encoding may come once each.";
     }
     if (w->type.len == 0) {
         w->type = BYTES("application/octet-stream");
     }
-    return condition_read(&w->condition, w->gate.req);
+    return precondition_read(&w->precondition, w->fenced.req);
 }
 
 enum step write_start(struct http_request *req)
 {
     struct write *w = HTTP_SCRATCH(req, struct write);
-    const char *wrong = gate_init_resource(&w->gate, req, http_path_part(req, 0));
+    const char *wrong = fenced_init_resource(&w->fenced, req, http_path_part(req, 0));
     enum problem bad;
 
     wrong = wrong != NULL ? wrong : headers_read(w);
@@ -49,26 +49,26 @@ enum step write_start(struct http_request *req)
         return http_refuse_detail(req, PROBLEM_OUT_OF_RANGE,
                                   "The headers Content-Type and Content-Encoding may have 256 bytes each.");
     }
-    bad = gate_read_token(&w->gate);
-    return bad != PROBLEM_NONE ? gate_refuse(&w->gate, bad) : write_ask(w);
+    bad = fenced_read_token(&w->fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : write_ask(w);
 }
 
 static enum step write_ask(struct write *w)
 {
-    struct gate_call *gate = &w->gate;
-    struct bytes body = http_body(gate->req);
+    struct fenced_call *fenced = &w->fenced;
+    struct bytes body = http_body(fenced->req);
 
-    condition_digest(&w->condition, BYTES("PUT"), w->type, w->encoding, body);
+    precondition_digest(&w->precondition, BYTES("PUT"), w->type, w->encoding, body);
     random_text(w->etag, ETAG_CHARS);
-    condition_add(&w->condition, gate);
-    gate_add(gate, (struct bytes){w->etag, ETAG_CHARS});
-    gate_add(gate, w->type);
-    gate_add(gate, w->encoding);
-    gate_add(gate, body);
-    if (life_is_full(record_line_of(gate->req)->life)) {
-        gate_add(gate, BYTES("full"));
+    precondition_add(&w->precondition, fenced);
+    fenced_add(fenced, (struct bytes){w->etag, ETAG_CHARS});
+    fenced_add(fenced, w->type);
+    fenced_add(fenced, w->encoding);
+    fenced_add(fenced, body);
+    if (epoch_is_full(member_line_of(fenced->req)->store_epoch)) {
+        fenced_add(fenced, BYTES("full"));
     }
-    return gate_run(gate, &script_write, write_answer);
+    return fenced_run(fenced, &script_write, write_answer);
 }
 
 /* {"written" | "repeated", seq, status, ETag, mark} */
@@ -78,27 +78,27 @@ static enum step write_done(struct write *w, const struct store_reply *reply)
     struct bytes text = store_reply_text(reply, 3);
 
     if (text.len != ETAG_CHARS) {
-        return gate_fail(&w->gate, PROBLEM_INTERNAL);
+        return fenced_fail(&w->fenced, PROBLEM_INTERNAL);
     }
     memcpy(etag + 1, text.at, ETAG_CHARS);
     etag[ETAG_CHARS + 1] = '"';
-    gate_accept(&w->gate, store_reply_integer(reply, 4), "committed");
-    http_reply_header(w->gate.req, "ETag", (struct bytes){etag, ETAG_CHARS + 2});
-    worker_count(worker_of(w->gate.req), store_reply_is(reply, "written") ? COUNT_WRITTEN : COUNT_REPEATED);
-    return http_answer(w->gate.req, (unsigned)store_reply_integer(reply, 2));
+    fenced_accept(&w->fenced, store_reply_integer(reply, 4), "committed");
+    http_reply_header(w->fenced.req, "ETag", (struct bytes){etag, ETAG_CHARS + 2});
+    worker_count(worker_of(w->fenced.req), store_reply_is(reply, "written") ? COUNT_WRITTEN : COUNT_REPEATED);
+    return http_answer(w->fenced.req, (unsigned)store_reply_integer(reply, 2));
 }
 
 static enum step write_answer(struct store_call *call, enum store_outcome outcome,
                               const struct store_reply *reply)
 {
-    struct write *w = container_of(call, struct write, gate.record.store);
-    enum problem bad = record_problem(&w->gate.record, outcome, reply);
+    struct write *w = container_of(call, struct write, fenced.record.store);
+    enum problem bad = member_problem(&w->fenced.record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
-        return gate_fail(&w->gate, bad);
+        return fenced_fail(&w->fenced, bad);
     }
     if (store_reply_is(reply, "written") || store_reply_is(reply, "repeated")) {
         return write_done(w, reply);
     }
-    return gate_refuse_stored(&w->gate, reply);
+    return fenced_refuse_stored(&w->fenced, reply);
 }

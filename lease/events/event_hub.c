@@ -1,12 +1,12 @@
 /* event_hub.c - what happens to leases, as it happens.
  *
- *   feed_heard     a message: to those who listen to its lease, then to those who listen to all
+ *   event_hub_heard     a message: to those who listen to its lease, then to those who listen to all
  *   channel_round  what was gathered: to a few of its listeners after the other
- *   feed_listens   Redis has confirmed a channel: the store is to publish, then its listeners are told
- *   feed_stands    the store publishes: the listeners of what Redis has confirmed are told
- *   feed_missed    all who listened are told, and what was kept is forgotten
- *   feed_off       the same, and all who wait to listen, too
- *   feed_deaf      the same as feed_missed(); nothing is confirmed any more
+ *   event_hub_listens   Redis has confirmed a channel: the store is to publish, then its listeners are told
+ *   event_hub_stands    the store publishes: the listeners of what Redis has confirmed are told
+ *   event_hub_missed    all who listened are told, and what was kept is forgotten
+ *   event_hub_off       the same, and all who wait to listen, too
+ *   event_hub_deaf      the same as event_hub_missed(); nothing is confirmed any more
  *
  * A channel for each lease that somebody listens to, and a pattern for all of them. Redis tells what fits
  * both twice, one right behind the other (pubsubPublishMessageInternal of 7.0: to the channel's subscribers,
@@ -34,11 +34,11 @@ enum {
 
 /* One that is listened to; prev and next: all of them but that of all leases. A round hands text out up to
  * end; who begins to gather meanwhile has a place behind that. */
-struct feed_channel {
-    struct feed *feed;
-    struct feed_channel *prev, *next;
-    struct feed_listener *fresh, *gathering; /* those who get item(), and text() */
-    struct feed_listener *at;                /* who is next in the round that is under way; NULL: none is */
+struct event_channel {
+    struct event_hub *event_hub;
+    struct event_channel *prev, *next;
+    struct event_listener *fresh, *gathering; /* those who get item(), and text() */
+    struct event_listener *at;                /* who is next in the round that is under way; NULL: none is */
     struct json_out gathered[EVENTS_FORMS];
     uint64_t begin[EVENTS_FORMS],
         end[EVENTS_FORMS]; /* of gathered, and of the round, counted from the first byte */
@@ -56,17 +56,17 @@ struct kept {
     struct bytes lease, message; /* behind the struct */
 };
 
-struct feed {
+struct event_hub {
     struct worker *worker;
-    struct store_ear *ear;
-    struct store_ear_owner owner;
+    struct store_subscriber *subscriber;
+    struct store_subscriber_owner owner;
     struct listen listen;
     void *tree; /* of the channels, by name; tsearch(3) */
-    struct feed_channel *channels;
-    struct feed_channel all;
+    struct event_channel *channels;
+    struct event_channel all;
     struct loop_timer linger;
     unsigned linger_ms;
-    struct kept **ring; /* FEED_KEPT of them while all leases are listened to, else NULL */
+    struct kept **ring; /* EVENT_HUB_KEPT of them while all leases are listened to, else NULL */
     unsigned oldest, kept;
     unsigned listeners;
     bool is_off;         /* as the store said last */
@@ -74,30 +74,30 @@ struct feed {
     size_t last_len;
 };
 
-static void feed_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message);
-static void feed_listens(struct store_ear_owner *owner, struct bytes channel);
-static void feed_deaf(struct store_ear_owner *owner);
-static void feed_stands(struct listen *listen);
-static void feed_missed(struct listen *listen);
-static void feed_off(struct listen *listen);
-static void feed_linger_over(struct loop_timer *timer);
-static void channel_listens(struct feed_channel *one);
+static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
+static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes channel);
+static void event_hub_deaf(struct store_subscriber_owner *owner);
+static void event_hub_stands(struct listen *listen);
+static void event_hub_missed(struct listen *listen);
+static void event_hub_off(struct listen *listen);
+static void event_hub_linger_over(struct loop_timer *timer);
+static void channel_listens(struct event_channel *one);
 static void channel_round(struct loop_timer *timer);
 
-static void channel_init(struct feed *feed, struct feed_channel *channel, struct bytes name)
+static void channel_init(struct event_hub *event_hub, struct event_channel *channel, struct bytes name)
 {
     int len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
 
     assert((size_t)len < sizeof(channel->text));
     channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
-    channel->feed = feed;
-    loop_timer_init(feed->worker->loop, &channel->timer, channel_round);
+    channel->event_hub = event_hub;
+    loop_timer_init(event_hub->worker->loop, &channel->timer, channel_round);
     for (unsigned i = 0; i < EVENTS_FORMS; i++) {
         json_out_init(&channel->gathered[i]);
     }
 }
 
-static void channel_done(struct feed_channel *channel)
+static void channel_done(struct event_channel *channel)
 {
     loop_timer_done(&channel->timer);
     for (unsigned i = 0; i < EVENTS_FORMS; i++) {
@@ -105,58 +105,59 @@ static void channel_done(struct feed_channel *channel)
     }
 }
 
-struct feed *feed_new(struct worker *worker, struct store_options options)
+struct event_hub *event_hub_new(struct worker *worker, struct store_options options)
 {
-    struct feed *feed = must_have(calloc(1, sizeof(*feed)));
+    struct event_hub *event_hub = must_have(calloc(1, sizeof(*event_hub)));
 
-    feed->worker = worker;
-    feed->owner = (struct store_ear_owner){feed_heard, feed_listens, feed_deaf};
-    feed->linger_ms = FEED_LINGER_MS;
-    channel_init(feed, &feed->all, BYTES("*"));
-    loop_timer_init(worker->loop, &feed->linger, feed_linger_over);
-    feed->listen = (struct listen){.stands = feed_stands, .missed = feed_missed, .off = feed_off};
-    listen_init(&feed->listen, worker->loop, record_line_of_worker(worker));
-    feed->ear = store_ear_open(worker->loop, &options, &feed->owner);
-    return feed;
+    event_hub->worker = worker;
+    event_hub->owner = (struct store_subscriber_owner){event_hub_heard, event_hub_listens, event_hub_deaf};
+    event_hub->linger_ms = EVENT_HUB_LINGER_MS;
+    channel_init(event_hub, &event_hub->all, BYTES("*"));
+    loop_timer_init(worker->loop, &event_hub->linger, event_hub_linger_over);
+    event_hub->listen = (struct listen){
+        .stands = event_hub_stands, .missed = event_hub_missed, .off = event_hub_off};
+    listen_init(&event_hub->listen, worker->loop, member_line_of_worker(worker));
+    event_hub->subscriber = store_subscriber_open(worker->loop, &options, &event_hub->owner);
+    return event_hub;
 }
 
-void feed_linger(struct feed *feed, unsigned linger_ms)
+void event_hub_linger(struct event_hub *event_hub, unsigned linger_ms)
 {
-    feed->linger_ms = linger_ms;
+    event_hub->linger_ms = linger_ms;
 }
 
 /* -- what is kept for those who come back */
 
-static void ring_empty(struct feed *feed)
+static void ring_empty(struct event_hub *event_hub)
 {
-    for (; feed->kept > 0; feed->kept--) {
-        free(feed->ring[feed->oldest]);
-        feed->oldest = (feed->oldest + 1) % FEED_KEPT;
+    for (; event_hub->kept > 0; event_hub->kept--) {
+        free(event_hub->ring[event_hub->oldest]);
+        event_hub->oldest = (event_hub->oldest + 1) % EVENT_HUB_KEPT;
     }
 }
 
-static void ring_drop(struct feed *feed)
+static void ring_drop(struct event_hub *event_hub)
 {
-    ring_empty(feed);
-    free(feed->ring);
-    feed->ring = NULL;
+    ring_empty(event_hub);
+    free(event_hub->ring);
+    event_hub->ring = NULL;
 }
 
-static void ring_add(struct feed *feed, struct bytes lease, struct bytes message)
+static void ring_add(struct event_hub *event_hub, struct bytes lease, struct bytes message)
 {
     struct kept *one = must_have(malloc(sizeof(*one) + lease.len + message.len));
     char *at = (char *)(one + 1);
 
-    if (feed->kept == FEED_KEPT) {
-        free(feed->ring[feed->oldest]);
-        feed->oldest = (feed->oldest + 1) % FEED_KEPT;
-        feed->kept--;
+    if (event_hub->kept == EVENT_HUB_KEPT) {
+        free(event_hub->ring[event_hub->oldest]);
+        event_hub->oldest = (event_hub->oldest + 1) % EVENT_HUB_KEPT;
+        event_hub->kept--;
     }
     memcpy(at, lease.at, lease.len);
     memcpy(at + lease.len, message.at, message.len);
     *one = (struct kept){{at, lease.len}, {at + lease.len, message.len}};
-    feed->ring[(feed->oldest + feed->kept) % FEED_KEPT] = one;
-    feed->kept++;
+    event_hub->ring[(event_hub->oldest + event_hub->kept) % EVENT_HUB_KEPT] = one;
+    event_hub->kept++;
 }
 
 static struct bytes item_of(struct bytes message)
@@ -173,29 +174,29 @@ static bool has_id(struct bytes message, struct bytes id)
 }
 
 /* How many were kept before it and with it; 0: it is not there. */
-static unsigned ring_find(const struct feed *feed, struct bytes id)
+static unsigned ring_find(const struct event_hub *event_hub, struct bytes id)
 {
-    for (unsigned i = feed->kept; i > 0; i--) {
-        if (has_id(feed->ring[(feed->oldest + i - 1) % FEED_KEPT]->message, id)) {
+    for (unsigned i = event_hub->kept; i > 0; i--) {
+        if (has_id(event_hub->ring[(event_hub->oldest + i - 1) % EVENT_HUB_KEPT]->message, id)) {
             return i;
         }
     }
     return 0;
 }
 
-bool feed_has(const struct feed *feed, struct bytes id)
+bool event_hub_has(const struct event_hub *event_hub, struct bytes id)
 {
-    return ring_find(feed, id) > 0;
+    return ring_find(event_hub, id) > 0;
 }
 
-void feed_replay(const struct feed *feed, struct bytes id, struct feed_listener *listener,
-                 bool (*item)(struct feed_listener *listener, struct bytes lease, struct bytes item))
+void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct event_listener *listener,
+                      bool (*item)(struct event_listener *listener, struct bytes lease, struct bytes item))
 {
-    unsigned begin = ring_find(feed, id);
+    unsigned begin = ring_find(event_hub, id);
 
     assert(begin > 0);
-    for (unsigned i = begin; i < feed->kept; i++) {
-        const struct kept *one = feed->ring[(feed->oldest + i) % FEED_KEPT];
+    for (unsigned i = begin; i < event_hub->kept; i++) {
+        const struct kept *one = event_hub->ring[(event_hub->oldest + i) % EVENT_HUB_KEPT];
 
         if (!item(listener, one->lease, item_of(one->message))) {
             return;
@@ -207,94 +208,95 @@ void feed_replay(const struct feed *feed, struct bytes id, struct feed_listener 
 
 static int compare(const void *a, const void *b)
 {
-    struct bytes one = ((const struct feed_channel *)a)->name, other = ((const struct feed_channel *)b)->name;
+    struct bytes one = ((const struct event_channel *)a)->name,
+                 other = ((const struct event_channel *)b)->name;
     size_t len = one.len < other.len ? one.len : other.len;
     int order = memcmp(one.at, other.at, len);
 
     return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
 }
 
-static struct feed_channel *channel_find(const struct feed *feed, struct bytes name)
+static struct event_channel *channel_find(const struct event_hub *event_hub, struct bytes name)
 {
-    struct feed_channel wanted = {.name = name};
-    struct feed_channel *const *found = tfind(&wanted, &feed->tree, compare);
+    struct event_channel wanted = {.name = name};
+    struct event_channel *const *found = tfind(&wanted, &event_hub->tree, compare);
 
     return found != NULL ? *found : NULL;
 }
 
-static struct feed_channel *channel_add(struct feed *feed, struct bytes name)
+static struct event_channel *channel_add(struct event_hub *event_hub, struct bytes name)
 {
-    struct feed_channel *channel = channel_find(feed, name);
+    struct event_channel *channel = channel_find(event_hub, name);
 
     if (channel != NULL) {
         return channel;
     }
     channel = must_have(calloc(1, sizeof(*channel)));
-    channel_init(feed, channel, name);
-    must_have(tsearch(channel, &feed->tree, compare));
-    channel->next = feed->channels;
+    channel_init(event_hub, channel, name);
+    must_have(tsearch(channel, &event_hub->tree, compare));
+    channel->next = event_hub->channels;
     if (channel->next != NULL) {
         channel->next->prev = channel;
     }
-    feed->channels = channel;
+    event_hub->channels = channel;
     return channel;
 }
 
-static void channel_subscribe(struct feed *feed, struct feed_channel *channel)
+static void channel_subscribe(struct event_hub *event_hub, struct event_channel *channel)
 {
     if (!channel->subscribed) {
         channel->subscribed = true;
-        store_ear_subscribe(feed->ear, bytes_of(channel->text));
+        store_subscriber_subscribe(event_hub->subscriber, bytes_of(channel->text));
     }
 }
 
-static void channel_unsubscribe(struct feed *feed, struct feed_channel *channel)
+static void channel_unsubscribe(struct event_hub *event_hub, struct event_channel *channel)
 {
     channel->subscribed = channel->confirmed = channel->listens = false;
-    store_ear_unsubscribe(feed->ear, bytes_of(channel->text));
+    store_subscriber_unsubscribe(event_hub->subscriber, bytes_of(channel->text));
 }
 
-static void feed_leave_if_silent(struct feed *feed)
+static void event_hub_leave_if_silent(struct event_hub *event_hub)
 {
-    if (feed->channels == NULL && !feed->all.subscribed) {
-        listen_leave(&feed->listen);
+    if (event_hub->channels == NULL && !event_hub->all.subscribed) {
+        listen_leave(&event_hub->listen);
     }
 }
 
 /* Nobody listens to it any more. */
-static void channel_leave(struct feed *feed, struct feed_channel *channel)
+static void channel_leave(struct event_hub *event_hub, struct event_channel *channel)
 {
-    if (channel == &feed->all) {
-        loop_timer_arm(&feed->linger, feed->linger_ms, 0);
+    if (channel == &event_hub->all) {
+        loop_timer_arm(&event_hub->linger, event_hub->linger_ms, 0);
         return;
     }
-    channel_unsubscribe(feed, channel);
-    tdelete(channel, &feed->tree, compare);
-    *(channel->prev != NULL ? &channel->prev->next : &feed->channels) = channel->next;
+    channel_unsubscribe(event_hub, channel);
+    tdelete(channel, &event_hub->tree, compare);
+    *(channel->prev != NULL ? &channel->prev->next : &event_hub->channels) = channel->next;
     if (channel->next != NULL) {
         channel->next->prev = channel->prev;
     }
     channel_done(channel);
     free(channel);
-    feed_leave_if_silent(feed);
+    event_hub_leave_if_silent(event_hub);
 }
 
-static void feed_linger_over(struct loop_timer *timer)
+static void event_hub_linger_over(struct loop_timer *timer)
 {
-    struct feed *feed = container_of(timer, struct feed, linger);
+    struct event_hub *event_hub = container_of(timer, struct event_hub, linger);
 
-    channel_unsubscribe(feed, &feed->all);
-    ring_drop(feed);
-    feed_leave_if_silent(feed);
+    channel_unsubscribe(event_hub, &event_hub->all);
+    ring_drop(event_hub);
+    event_hub_leave_if_silent(event_hub);
 }
 
-static void count_listeners(struct feed *feed, unsigned listeners)
+static void count_listeners(struct event_hub *event_hub, unsigned listeners)
 {
-    feed->listeners = listeners;
-    metric_set(feed->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
+    event_hub->listeners = listeners;
+    metric_set(event_hub->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
 }
 
-static void listener_put(struct feed_listener *listener, struct feed_listener **first)
+static void listener_put(struct event_listener *listener, struct event_listener **first)
 {
     listener->prev = NULL;
     listener->next = *first;
@@ -304,31 +306,31 @@ static void listener_put(struct feed_listener *listener, struct feed_listener **
     *first = listener;
 }
 
-bool feed_listen(struct feed *feed, struct feed_listener *listener, struct bytes lease)
+bool event_hub_listen(struct event_hub *event_hub, struct event_listener *listener, struct bytes lease)
 {
-    struct feed_channel *channel = lease.len > 0 ? channel_add(feed, lease) : &feed->all;
+    struct event_channel *channel = lease.len > 0 ? channel_add(event_hub, lease) : &event_hub->all;
 
-    if (channel == &feed->all) {
-        loop_timer_disarm(&feed->linger);
-        if (feed->ring == NULL) {
-            feed->ring = must_have(calloc(FEED_KEPT, sizeof(struct kept *)));
+    if (channel == &event_hub->all) {
+        loop_timer_disarm(&event_hub->linger);
+        if (event_hub->ring == NULL) {
+            event_hub->ring = must_have(calloc(EVENT_HUB_KEPT, sizeof(struct kept *)));
         }
     }
-    channel_subscribe(feed, channel);
+    channel_subscribe(event_hub, channel);
     listener->channel = channel;
     listener->gathers = false;
     listener_put(listener, &channel->fresh);
-    count_listeners(feed, feed->listeners + 1);
+    count_listeners(event_hub, event_hub->listeners + 1);
     if (channel->confirmed && !channel->listens) {
-        listen_want(&feed->listen); /* nothing was noted when it was last asked */
+        listen_want(&event_hub->listen); /* nothing was noted when it was last asked */
     }
     return channel->listens;
 }
 
-static void listener_take(struct feed_listener *listener)
+static void listener_take(struct event_listener *listener)
 {
-    struct feed_channel *channel = listener->channel;
-    struct feed_listener **first = listener->gathers ? &channel->gathering : &channel->fresh;
+    struct event_channel *channel = listener->channel;
+    struct event_listener **first = listener->gathers ? &channel->gathering : &channel->fresh;
 
     *(listener->prev != NULL ? &listener->prev->next : first) = listener->next;
     if (listener->next != NULL) {
@@ -338,9 +340,9 @@ static void listener_take(struct feed_listener *listener)
     channel->readers[listener->form] -= listener->gathers;
 }
 
-void feed_gather(struct feed_listener *listener)
+void event_hub_gather(struct event_listener *listener)
 {
-    struct feed_channel *channel = listener->channel;
+    struct event_channel *channel = listener->channel;
     unsigned form = listener->form;
 
     listener_take(listener);
@@ -350,29 +352,29 @@ void feed_gather(struct feed_listener *listener)
     listener_put(listener, &channel->gathering);
 }
 
-static void channel_leave_if_empty(struct feed_channel *channel)
+static void channel_leave_if_empty(struct event_channel *channel)
 {
     if (!channel->in_round && channel->fresh == NULL && channel->gathering == NULL) {
-        channel_leave(channel->feed, channel);
+        channel_leave(channel->event_hub, channel);
     }
 }
 
-void feed_forget(struct feed *feed, struct feed_listener *listener)
+void event_hub_forget(struct event_hub *event_hub, struct event_listener *listener)
 {
-    struct feed_channel *channel = listener->channel;
+    struct event_channel *channel = listener->channel;
 
     listener_take(listener);
     listener->channel = NULL;
-    count_listeners(feed, feed->listeners - 1);
+    count_listeners(event_hub, event_hub->listeners - 1);
     channel_leave_if_empty(channel);
 }
 
 /* -- what is gathered */
 
 /* Whether the items of the last second have been few, this one counted. */
-static bool channel_is_calm(struct feed_channel *channel)
+static bool channel_is_calm(struct event_channel *channel)
 {
-    uint64_t now_us = loop_now_us(), second_us = 1000000, each_us = second_us / FEED_AT_ONCE;
+    uint64_t now_us = loop_now_us(), second_us = 1000000, each_us = second_us / EVENT_HUB_AT_ONCE;
 
     if (channel->earliest_us + second_us < now_us) {
         channel->earliest_us = now_us - second_us;
@@ -381,18 +383,18 @@ static bool channel_is_calm(struct feed_channel *channel)
     return channel->earliest_us <= now_us;
 }
 
-static bool channel_has_much(const struct feed_channel *channel)
+static bool channel_has_much(const struct event_channel *channel)
 {
-    return channel->gathered[EVENTS_SSE].len + channel->gathered[EVENTS_NDJSON].len >= FEED_GATHER_BYTES;
+    return channel->gathered[EVENTS_SSE].len + channel->gathered[EVENTS_NDJSON].len >= EVENT_HUB_GATHER_BYTES;
 }
 
-static void channel_arm(struct feed_channel *channel, uint64_t delay_ms)
+static void channel_arm(struct event_channel *channel, uint64_t delay_ms)
 {
     channel->armed = true;
     loop_timer_arm(&channel->timer, delay_ms, 0);
 }
 
-static void channel_gather(struct feed_channel *channel, struct bytes lease, struct bytes packed)
+static void channel_gather(struct event_channel *channel, struct bytes lease, struct bytes packed)
 {
     bool is_calm = channel_is_calm(channel);
     struct history_item item;
@@ -406,14 +408,14 @@ static void channel_gather(struct feed_channel *channel, struct bytes lease, str
         }
     }
     if (channel->at == NULL && (is_calm || channel_has_much(channel))) {
-        channel_arm(channel, channel_has_much(channel) ? 0 : FEED_SOON_MS);
+        channel_arm(channel, channel_has_much(channel) ? 0 : EVENT_HUB_SOON_MS);
     } else if (!channel->armed) {
-        channel_arm(channel, FEED_GATHER_MS);
+        channel_arm(channel, EVENT_HUB_GATHER_MS);
     }
 }
 
 /* What it has not been told yet, up to end; false: it is no more. */
-static bool listener_tell(struct feed_channel *channel, struct feed_listener *listener, uint64_t end)
+static bool listener_tell(struct event_channel *channel, struct event_listener *listener, uint64_t end)
 {
     const char *text = channel->gathered[listener->form].at;
     uint64_t begin = channel->begin[listener->form], from = listener->from;
@@ -425,7 +427,7 @@ static bool listener_tell(struct feed_channel *channel, struct feed_listener *li
     return listener->text(listener, (struct bytes){text + (from - begin), (size_t)(end - from)});
 }
 
-static void channel_round_begin(struct feed_channel *channel)
+static void channel_round_begin(struct event_channel *channel)
 {
     for (unsigned form = 0; form < EVENTS_FORMS; form++) {
         channel->end[form] = channel->begin[form] + channel->gathered[form].len;
@@ -434,7 +436,7 @@ static void channel_round_begin(struct feed_channel *channel)
 }
 
 /* Everybody has been told what was gathered before it: it is forgotten. */
-static void channel_round_end(struct feed_channel *channel)
+static void channel_round_end(struct event_channel *channel)
 {
     bool more = false;
 
@@ -452,13 +454,13 @@ static void channel_round_end(struct feed_channel *channel)
         more = more || left > 0;
     }
     if (more) {
-        channel_arm(channel, channel_has_much(channel) ? 0 : FEED_GATHER_MS);
+        channel_arm(channel, channel_has_much(channel) ? 0 : EVENT_HUB_GATHER_MS);
     }
 }
 
 static void channel_round(struct loop_timer *timer)
 {
-    struct feed_channel *channel = container_of(timer, struct feed_channel, timer);
+    struct event_channel *channel = container_of(timer, struct event_channel, timer);
     bool was_empty = channel->fresh == NULL && channel->gathering == NULL;
 
     channel->armed = false;
@@ -466,8 +468,8 @@ static void channel_round(struct loop_timer *timer)
         channel_round_begin(channel);
     }
     channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
-    for (unsigned i = 0; i < FEED_SLICE && channel->at != NULL; i++) {
-        struct feed_listener *listener = channel->at;
+    for (unsigned i = 0; i < EVENT_HUB_SLICE && channel->at != NULL; i++) {
+        struct event_listener *listener = channel->at;
         channel->at = listener->next;
         listener_tell(channel, listener, channel->end[listener->form]);
     }
@@ -483,15 +485,15 @@ static void channel_round(struct loop_timer *timer)
 }
 
 /* With the last of them the channel goes. Who gathers is told what there is before. */
-static void channel_lost(struct feed_channel *channel)
+static void channel_lost(struct event_channel *channel)
 {
-    struct feed_listener *gathering = channel->gathering, *next;
+    struct event_listener *gathering = channel->gathering, *next;
 
-    for (struct feed_listener *listener = channel->fresh; listener != NULL; listener = next) {
+    for (struct event_listener *listener = channel->fresh; listener != NULL; listener = next) {
         next = listener->next;
         listener->lost(listener);
     }
-    for (struct feed_listener *listener = gathering; listener != NULL; listener = next) {
+    for (struct event_listener *listener = gathering; listener != NULL; listener = next) {
         unsigned form = listener->form;
         next = listener->next;
         if (listener_tell(channel, listener, channel->begin[form] + channel->gathered[form].len)) {
@@ -500,160 +502,161 @@ static void channel_lost(struct feed_channel *channel)
     }
 }
 
-void feed_drain(struct feed *feed)
+void event_hub_drain(struct event_hub *event_hub)
 {
-    while (feed->channels != NULL) {
-        channel_lost(feed->channels);
+    while (event_hub->channels != NULL) {
+        channel_lost(event_hub->channels);
     }
-    channel_lost(&feed->all);
-    assert(feed->listeners == 0);
+    channel_lost(&event_hub->all);
+    assert(event_hub->listeners == 0);
 }
 
-void feed_stop(struct feed *feed)
+void event_hub_stop(struct event_hub *event_hub)
 {
-    listen_stop(&feed->listen);
+    listen_stop(&event_hub->listen);
 }
 
-void feed_free(struct feed *feed)
+void event_hub_free(struct event_hub *event_hub)
 {
-    feed_drain(feed);
-    store_ear_close(feed->ear);
-    loop_timer_done(&feed->linger);
-    ring_drop(feed);
-    channel_done(&feed->all);
-    free(feed);
+    event_hub_drain(event_hub);
+    store_subscriber_close(event_hub->subscriber);
+    loop_timer_done(&event_hub->linger);
+    ring_drop(event_hub);
+    channel_done(&event_hub->all);
+    free(event_hub);
 }
 
-/* -- what the ear says */
+/* -- what the subscriber says */
 
 /* Whether it is the last message once more; and remembers it. */
-static bool is_heard_again(struct feed *feed, struct bytes lease, struct bytes message)
+static bool is_heard_again(struct event_hub *event_hub, struct bytes lease, struct bytes message)
 {
     size_t len = lease.len + message.len;
 
-    if (len == feed->last_len && memcmp(feed->last, lease.at, lease.len) == 0 &&
-        memcmp(feed->last + lease.len, message.at, message.len) == 0) {
+    if (len == event_hub->last_len && memcmp(event_hub->last, lease.at, lease.len) == 0 &&
+        memcmp(event_hub->last + lease.len, message.at, message.len) == 0) {
         return true;
     }
-    feed->last_len = 0;
-    if (len <= sizeof(feed->last)) {
-        memcpy(feed->last, lease.at, lease.len);
-        memcpy(feed->last + lease.len, message.at, message.len);
-        feed->last_len = len;
+    event_hub->last_len = 0;
+    if (len <= sizeof(event_hub->last)) {
+        memcpy(event_hub->last, lease.at, lease.len);
+        memcpy(event_hub->last + lease.len, message.at, message.len);
+        event_hub->last_len = len;
     }
     return false;
 }
 
 /* Gathered first: who begins to gather now has been told this one. */
-static void channel_tell(struct feed_channel *channel, struct bytes lease, struct bytes item)
+static void channel_tell(struct event_channel *channel, struct bytes lease, struct bytes item)
 {
     channel_gather(channel, lease, item);
-    for (struct feed_listener *listener = channel->fresh, *next; listener != NULL; listener = next) {
+    for (struct event_listener *listener = channel->fresh, *next; listener != NULL; listener = next) {
         next = listener->next;
         listener->item(listener, lease, item);
     }
 }
 
-static void feed_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
+static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
-    struct feed *feed = container_of(owner, struct feed, owner);
+    struct event_hub *event_hub = container_of(owner, struct event_hub, owner);
     struct bytes lease = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
-    struct feed_channel *one;
+    struct event_channel *one;
 
     if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN ||
-        is_heard_again(feed, lease, message)) {
+        is_heard_again(event_hub, lease, message)) {
         return;
     }
-    one = channel_find(feed, lease);
+    one = channel_find(event_hub, lease);
     if (one != NULL && one->listens) {
         channel_tell(one, lease, item_of(message));
     }
-    if (feed->all.listens) {
-        ring_add(feed, lease, message);
-        channel_tell(&feed->all, lease, item_of(message));
+    if (event_hub->all.listens) {
+        ring_add(event_hub, lease, message);
+        channel_tell(&event_hub->all, lease, item_of(message));
     }
 }
 
-static void feed_listens(struct store_ear_owner *owner, struct bytes channel)
+static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes channel)
 {
-    struct feed *feed = container_of(owner, struct feed, owner);
+    struct event_hub *event_hub = container_of(owner, struct event_hub, owner);
     struct bytes name = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
-    struct feed_channel *one = bytes_equal(name, feed->all.name) ? &feed->all : channel_find(feed, name);
+    struct event_channel *one = bytes_equal(name, event_hub->all.name) ? &event_hub->all
+                                                                       : channel_find(event_hub, name);
 
     one->confirmed = true;
-    if (listen_want(&feed->listen)) {
+    if (listen_want(&event_hub->listen)) {
         channel_listens(one);
     }
 }
 
-static void channel_listens(struct feed_channel *one)
+static void channel_listens(struct event_channel *one)
 {
     one->listens = true;
-    for (struct feed_listener *listener = one->fresh, *next; listener != NULL; listener = next) {
+    for (struct event_listener *listener = one->fresh, *next; listener != NULL; listener = next) {
         next = listener->next;
         listener->listens(listener);
     }
 }
 
-static void feed_stands(struct listen *listen)
+static void event_hub_stands(struct listen *listen)
 {
-    struct feed *feed = container_of(listen, struct feed, listen);
+    struct event_hub *event_hub = container_of(listen, struct event_hub, listen);
 
-    feed->is_off = false;
-    for (struct feed_channel *channel = feed->channels, *next; channel != NULL; channel = next) {
+    event_hub->is_off = false;
+    for (struct event_channel *channel = event_hub->channels, *next; channel != NULL; channel = next) {
         next = channel->next;
         if (channel->confirmed && !channel->listens) {
             channel_listens(channel);
         }
     }
-    if (feed->all.confirmed && !feed->all.listens) {
-        channel_listens(&feed->all);
+    if (event_hub->all.confirmed && !event_hub->all.listens) {
+        channel_listens(&event_hub->all);
     }
 }
 
-static void feed_deaf(struct store_ear_owner *owner)
+static void event_hub_deaf(struct store_subscriber_owner *owner)
 {
-    struct feed *feed = container_of(owner, struct feed, owner);
+    struct event_hub *event_hub = container_of(owner, struct event_hub, owner);
 
-    feed->all.confirmed = false;
-    for (struct feed_channel *channel = feed->channels; channel != NULL; channel = channel->next) {
+    event_hub->all.confirmed = false;
+    for (struct event_channel *channel = event_hub->channels; channel != NULL; channel = channel->next) {
         channel->confirmed = false;
     }
-    listen_forget(&feed->listen);
-    feed_missed(&feed->listen);
+    listen_forget(&event_hub->listen);
+    event_hub_missed(&event_hub->listen);
 }
 
 /* Those who wait for a channel to be listened to have missed nothing: they go on waiting. */
-static void feed_missed(struct listen *listen)
+static void event_hub_missed(struct listen *listen)
 {
-    struct feed *feed = container_of(listen, struct feed, listen);
+    struct event_hub *event_hub = container_of(listen, struct event_hub, listen);
 
-    ring_empty(feed);
-    feed->last_len = 0;
-    for (struct feed_channel *channel = feed->channels, *next; channel != NULL; channel = next) {
+    ring_empty(event_hub);
+    event_hub->last_len = 0;
+    for (struct event_channel *channel = event_hub->channels, *next; channel != NULL; channel = next) {
         next = channel->next;
         if (channel->listens) {
             channel->listens = false;
             channel_lost(channel);
         }
     }
-    if (feed->all.listens) {
-        feed->all.listens = false;
-        channel_lost(&feed->all);
+    if (event_hub->all.listens) {
+        event_hub->all.listens = false;
+        channel_lost(&event_hub->all);
     }
 }
 
-bool feed_is_off(const struct feed *feed)
+bool event_hub_is_off(const struct event_hub *event_hub)
 {
-    return feed->is_off;
+    return event_hub->is_off;
 }
 
-static void feed_off(struct listen *listen)
+static void event_hub_off(struct listen *listen)
 {
-    struct feed *feed = container_of(listen, struct feed, listen);
+    struct event_hub *event_hub = container_of(listen, struct event_hub, listen);
 
-    feed->is_off = true;
-    ring_empty(feed);
-    feed_drain(feed);
-    feed->all.listens = false;
+    event_hub->is_off = true;
+    ring_empty(event_hub);
+    event_hub_drain(event_hub);
+    event_hub->all.listens = false;
 }

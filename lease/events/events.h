@@ -27,11 +27,11 @@ void events_put_item(struct json_out *text, enum events_form form, struct bytes 
                      const struct history_item *item);
 /* One item or several. false: the client has gone, or is too slow: it is told so, if it ever reads again. */
 bool events_write_text(struct http_stream *stream, enum events_form form, struct bytes text);
-/* A sign of life. */
+/* A sign of epoch. */
 bool events_write_alive(struct http_stream *stream, enum events_form form);
 
 /* What a request goes through: stream.c has the drawing. */
-enum events_state { EVENTS_EAR, EVENTS_STORE, EVENTS_STREAM, EVENTS_DONE, EVENTS_STATES };
+enum events_state { EVENTS_SUBSCRIBER, EVENTS_STORE, EVENTS_STREAM, EVENTS_DONE, EVENTS_STATES };
 bool events_allows(enum events_state from, enum events_state to);
 
 #endif

@@ -41,7 +41,7 @@ static enum step history_answer(struct store_call *call, enum store_outcome outc
                                 const struct store_reply *reply)
 {
     struct lease_call *lease = container_of(call, struct lease_call, record.store);
-    enum problem bad = record_problem(&lease->record, outcome, reply);
+    enum problem bad = member_problem(&lease->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(lease->req, bad);
@@ -50,7 +50,7 @@ static enum step history_answer(struct store_call *call, enum store_outcome outc
         return http_refuse(lease->req, store_reply_is(reply, "off") ? PROBLEM_HISTORY_OFF : PROBLEM_INTERNAL);
     }
     if (store_reply_text(reply, 2).len > 0) {
-        hand_on_more(lease_worker_of(lease->req)->hand_on, lease->name);
+        handoff_more(lease_worker_of(lease->req)->handoff, lease->name);
     }
     return history_tell(lease, store_reply_list(reply, 3));
 }

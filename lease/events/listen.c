@@ -13,7 +13,7 @@ static void listen_again(struct loop_timer *timer);
 static enum step listen_answer(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply);
 
-void listen_init(struct listen *listen, struct loop *loop, struct record_line *line)
+void listen_init(struct listen *listen, struct loop *loop, struct member_line *line)
 {
     listen->line = line;
     loop_timer_init(loop, &listen->timer, listen_again);
@@ -54,7 +54,7 @@ static void listen_ask(struct listen *listen)
 {
     listen->call.store.done = listen_answer;
     listen->is_stale = false;
-    listen->asked = record_run(listen->line, &listen->call, 0, &script_listen, 1, 2, listen->argv) ==
+    listen->asked = member_run(listen->line, &listen->call, 0, &script_listen, 1, 2, listen->argv) ==
                     PROBLEM_NONE;
     if (!listen->asked) {
         loop_timer_arm(&listen->timer, LISTEN_RETRY_MS, 0);
@@ -93,7 +93,7 @@ static enum step listen_answer(struct store_call *call, enum store_outcome outco
                                const struct store_reply *reply)
 {
     struct listen *listen = container_of(call, struct listen, call.store);
-    enum problem bad = record_problem(&listen->call, outcome, reply);
+    enum problem bad = member_problem(&listen->call, outcome, reply);
 
     listen->asked = false;
     if (!listen->wanted) {

@@ -26,17 +26,17 @@ struct listen {
     /* The store notes nothing: it does not stand, and is not asked again before somebody wants it. */
     void (*off)(struct listen *listen);
     /* its own */
-    struct record_line *line;
-    struct record_call call;
+    struct member_line *line;
+    struct member_call call;
     struct loop_timer timer;
     bool wanted, asked, is_stopped, is_stale; /* is_stale: what was asked is of before listen_forget() */
     int64_t until;                            /* store time; 0: it does not stand */
     char noted[LISTEN_NOTED_SIZE];            /* as the store says it: what, and since when */
-    char stripe[KEYS_STRIPE_SIZE], ms[RECORD_NUMBER_SIZE];
-    struct bytes argv[2 + RECORD_ARGS];
+    char stripe[KEYS_STRIPE_SIZE], ms[MEMBER_NUMBER_SIZE];
+    struct bytes argv[2 + MEMBER_ARGS];
 };
 
-void listen_init(struct listen *listen, struct loop *loop, struct record_line *line);
+void listen_init(struct listen *listen, struct loop *loop, struct member_line *line);
 /* No call is made any more; one that is under way still ends. */
 void listen_stop(struct listen *listen);
 

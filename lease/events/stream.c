@@ -1,25 +1,26 @@
 /* stream.c - GET /v1/events: what happens to one lease, or to all, as it happens.
  *
  *   events_start    read the ask                                     400 | 410, or go on
- *   events_listen   the ear                                          suspended, or go on | 503
+ *   events_listen   the subscriber                                          suspended, or go on | 503
  *   events_ask      of one lease: what was before (history.lua)      suspended
  *   events_answer   begin the stream with what was missed            200 | 410 | 503 | 504
  *   events_heard    go on with what happens; of one lease until it is behind what is told, then
  *   events_text     the same, written once for many
  *   events_end      the client has gone, is too slow, or something may have been missed
  *
- *   EAR     --one lease: the ear listens-->                   STORE   history.lua
- *   EAR     --all leases: the ear listens-->                  STREAM  200
+ *   EAR     --one lease: the subscriber listens-->                   STORE   history.lua
+ *   EAR     --all leases: the subscriber listens-->                  STREAM  200
  *   EAR     --not in time, or the service is to end-->        DONE    503
  *   EAR     --the store notes nothing-->                      DONE    404
  *   STORE   --what was before is known-->                     STREAM  200
  *   STORE   --it is not, or `since` is too old-->             DONE    410 | 503 | 504
  *   STREAM  --the client has gone or does not read-->         DONE
- *   STREAM  --the ear is deaf, or the service is to end-->    DONE    the client comes back with
+ *   STREAM  --the subscriber is deaf, or the service is to end-->    DONE    the client comes back with
  * Last-Event-ID
  *
- * One lease: what the store has is asked for when the ear listens, so nothing lies between the two, and what
- * is in both is known by its id: those of one lease rise. What is heard before the answer is kept until then.
+ * One lease: what the store has is asked for when the subscriber listens, so nothing lies between the two,
+ * and what is in both is known by its id: those of one lease rise. What is heard before the answer is kept
+ * until then.
  *
  * `since` must be proven, so that nothing is ever skipped in silence. Of one lease: it is an item that is
  * kept, or the newest that was dropped, of either list (grants and ends; refusals), and neither list has
@@ -40,9 +41,9 @@
 enum { ALIVE_MS = 15 * 1000, EARLY_MAX = 64 * 1024 };
 
 struct listening {
-    struct feed_listener ear;
+    struct event_listener subscriber;
     struct http_stream stream;
-    struct alarm alarm; /* EAR: it is not heard in time; STREAM: a sign of life */
+    struct alarm alarm; /* EAR: it is not heard in time; STREAM: a sign of epoch */
     enum events_state state;
     struct worker *worker;
     struct http_request *req; /* until the stream has begun */
@@ -64,18 +65,18 @@ static enum step events_ask(struct listening *l);
 static store_done_fn events_answer;
 static bool events_begin(struct listening *l, struct bytes last);
 static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed);
-static bool events_again(struct feed_listener *ear, struct bytes lease, struct bytes packed);
-static void events_heard(struct feed_listener *ear, struct bytes lease, struct bytes packed);
-static bool events_text(struct feed_listener *ear, struct bytes text);
-static void events_listens(struct feed_listener *ear);
-static void events_lost(struct feed_listener *ear);
+static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed);
+static void events_heard(struct event_listener *subscriber, struct bytes lease, struct bytes packed);
+static bool events_text(struct event_listener *subscriber, struct bytes text);
+static void events_listens(struct event_listener *subscriber);
+static void events_lost(struct event_listener *subscriber);
 static void events_gone(struct http_stream *stream);
 static void events_alarm(struct alarm *alarm);
 
 bool events_allows(enum events_state from, enum events_state to)
 {
     static const bool arrows[EVENTS_STATES][EVENTS_STATES] = {
-        [EVENTS_EAR] = {[EVENTS_STORE] = true, [EVENTS_STREAM] = true, [EVENTS_DONE] = true},
+        [EVENTS_SUBSCRIBER] = {[EVENTS_STORE] = true, [EVENTS_STREAM] = true, [EVENTS_DONE] = true},
         [EVENTS_STORE] = {[EVENTS_STREAM] = true, [EVENTS_DONE] = true},
         [EVENTS_STREAM] = {[EVENTS_DONE] = true},
     };
@@ -96,15 +97,15 @@ static void events_enter(struct listening *l, enum events_state next)
     assert(events_allows(before, next));
     own(l)->events_walked[before] |= (unsigned char)(1u << next);
     l->state = next;
-    alarm_clear(desk_clock(own(l)->desk), &l->alarm);
+    alarm_clear(inbox_clock(own(l)->inbox), &l->alarm);
     if (next == EVENTS_STREAM) {
-        alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + ALIVE_MS);
+        alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
     }
     if (next != EVENTS_DONE) {
         return;
     }
     if (!l->forgotten) {
-        feed_forget(own(l)->feed, &l->ear);
+        event_hub_forget(own(l)->event_hub, &l->subscriber);
     }
     if (before == EVENTS_STREAM) {
         http_stream_end(&l->stream);
@@ -133,18 +134,19 @@ enum step events_start(struct http_request *req)
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
-    if (name[0] == '\0' && since[0] != '\0' && !feed_has(lease_worker_from(worker)->feed, bytes_of(since))) {
+    if (name[0] == '\0' && since[0] != '\0' &&
+        !event_hub_has(lease_worker_from(worker)->event_hub, bytes_of(since))) {
         return http_refuse(req, PROBLEM_CURSOR_EXPIRED);
     }
     l = calloc(1, sizeof(*l)); /* it outlives the request, which a stream ends when it begins */
     if (l == NULL) {
         return http_refuse(req, PROBLEM_OVERLOADED);
     }
-    l->ear = (struct feed_listener){.item = events_heard,
-                                    .text = events_text,
-                                    .listens = events_listens,
-                                    .lost = events_lost,
-                                    .form = events_form_read(req)};
+    l->subscriber = (struct event_listener){.item = events_heard,
+                                            .text = events_text,
+                                            .listens = events_listens,
+                                            .lost = events_lost,
+                                            .form = events_form_read(req)};
     l->stream.gone = events_gone;
     l->alarm.rings = events_alarm;
     l->worker = worker;
@@ -160,16 +162,16 @@ static enum step events_listen(struct listening *l)
 {
     uint64_t timeout_ms = l->worker->service->settings.store_timeout_ms;
 
-    if (feed_listen(own(l)->feed, &l->ear, l->lease)) {
+    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease)) {
         return events_ask(l);
     }
-    alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + timeout_ms);
+    alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + timeout_ms);
     return SUSPENDED;
 }
 
-static void events_listens(struct feed_listener *ear)
+static void events_listens(struct event_listener *subscriber)
 {
-    struct listening *l = container_of(ear, struct listening, ear);
+    struct listening *l = container_of(subscriber, struct listening, subscriber);
 
     events_ask(l);
 }
@@ -184,9 +186,9 @@ static enum step events_ask(struct listening *l)
 
     if (l->lease.len == 0) {
         if (events_begin(l, (struct bytes){NULL, 0})) {
-            feed_gather(&l->ear);
+            event_hub_gather(&l->subscriber);
             if (l->since[0] != '\0') {
-                feed_replay(own(l)->feed, bytes_of(l->since), &l->ear, events_again);
+                event_hub_replay(own(l)->event_hub, bytes_of(l->since), &l->subscriber, events_again);
             }
         }
         return ANSWERED;
@@ -196,7 +198,7 @@ static enum step events_ask(struct listening *l)
     lease_call_fill(lease, l->worker, l->lease);
     lease_call_arg(lease, 3, grant_may(l->worker));
     lease->record.store.done = events_answer;
-    bad = record_run(record_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
+    bad = member_run(member_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
                      LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
     if (bad != PROBLEM_NONE) {
         return events_refuse(l, bad);
@@ -280,7 +282,7 @@ static enum step events_answer(struct store_call *call, enum store_outcome outco
 {
     struct events_call *ask = container_of(call, struct events_call, lease.record.store);
     struct listening *l = ask->listening;
-    enum problem bad = record_problem(&ask->lease.record, outcome, reply);
+    enum problem bad = member_problem(&ask->lease.record, outcome, reply);
     const struct store_reply *items = store_reply_list(reply, 3);
     char id[HISTORY_ID_SIZE];
     struct bytes last = {NULL, 0};
@@ -292,7 +294,7 @@ static enum step events_answer(struct store_call *call, enum store_outcome outco
         return events_refuse(l, bad != PROBLEM_NONE ? bad : PROBLEM_STORE_UNAVAILABLE);
     }
     if (store_reply_text(reply, 2).len > 0) {
-        hand_on_more(own(l)->hand_on, l->lease);
+        handoff_more(own(l)->handoff, l->lease);
     }
     if (l->since[0] == '\0') {
         last = begin_now(l, items, id);
@@ -323,10 +325,10 @@ static bool events_begin(struct listening *l, struct bytes last)
     struct http_request *req = l->req;
 
     l->req = NULL;
-    http_reply_header(req, "Content-Type", events_type(l->ear.form));
+    http_reply_header(req, "Content-Type", events_type(l->subscriber.form));
     http_stream_begin(req, &l->stream, 200);
     events_enter(l, EVENTS_STREAM);
-    return events_go_on(l, events_write_begin(&l->stream, l->ear.form, last));
+    return events_go_on(l, events_write_begin(&l->stream, l->subscriber.form, last));
 }
 
 static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed)
@@ -343,28 +345,28 @@ static bool events_tell(struct listening *l, struct bytes lease, struct bytes pa
         l->has_last = true;
     }
     json_out_init(&text);
-    events_put_item(&text, l->ear.form, lease, &item);
-    taken = events_write_text(&l->stream, l->ear.form, json_out_bytes(&text));
+    events_put_item(&text, l->subscriber.form, lease, &item);
+    taken = events_write_text(&l->stream, l->subscriber.form, json_out_bytes(&text));
     json_out_done(&text);
     return events_go_on(l, taken);
 }
 
-static bool events_text(struct feed_listener *ear, struct bytes text)
+static bool events_text(struct event_listener *subscriber, struct bytes text)
 {
-    struct listening *l = container_of(ear, struct listening, ear);
+    struct listening *l = container_of(subscriber, struct listening, subscriber);
 
-    return events_go_on(l, events_write_text(&l->stream, ear->form, text));
+    return events_go_on(l, events_write_text(&l->stream, subscriber->form, text));
 }
 
-static bool events_again(struct feed_listener *ear, struct bytes lease, struct bytes packed)
+static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed)
 {
-    return events_tell(container_of(ear, struct listening, ear), lease, packed);
+    return events_tell(container_of(subscriber, struct listening, subscriber), lease, packed);
 }
 
 /* The feed has no more to do with it, and the store still has to answer. */
 static void events_forget(struct listening *l)
 {
-    feed_forget(own(l)->feed, &l->ear);
+    event_hub_forget(own(l)->event_hub, &l->subscriber);
     l->forgotten = true;
 }
 
@@ -377,13 +379,13 @@ static void events_follow(struct listening *l, struct bytes lease, struct bytes 
 
     if (events_tell(l, lease, packed) && l->has_last &&
         (!had_last || history_id_compare(&l->last, &last) > 0)) {
-        feed_gather(&l->ear);
+        event_hub_gather(&l->subscriber);
     }
 }
 
-static void events_heard(struct feed_listener *ear, struct bytes lease, struct bytes packed)
+static void events_heard(struct event_listener *subscriber, struct bytes lease, struct bytes packed)
 {
-    struct listening *l = container_of(ear, struct listening, ear);
+    struct listening *l = container_of(subscriber, struct listening, subscriber);
 
     if (l->state == EVENTS_STREAM) {
         events_follow(l, lease, packed);
@@ -395,16 +397,16 @@ static void events_heard(struct feed_listener *ear, struct bytes lease, struct b
     }
 }
 
-static void events_lost(struct feed_listener *ear)
+static void events_lost(struct event_listener *subscriber)
 {
-    struct listening *l = container_of(ear, struct listening, ear);
+    struct listening *l = container_of(subscriber, struct listening, subscriber);
     bool draining = atomic_load(&l->worker->service->draining);
-    enum problem why = draining                    ? PROBLEM_DRAINING
-                       : feed_is_off(own(l)->feed) ? PROBLEM_HISTORY_OFF
-                                                   : PROBLEM_STORE_UNAVAILABLE;
+    enum problem why = draining                              ? PROBLEM_DRAINING
+                       : event_hub_is_off(own(l)->event_hub) ? PROBLEM_HISTORY_OFF
+                                                             : PROBLEM_STORE_UNAVAILABLE;
 
     switch (l->state) {
-    case EVENTS_EAR: events_refuse(l, why); return;
+    case EVENTS_SUBSCRIBER: events_refuse(l, why); return;
     case EVENTS_STORE: events_forget(l); return;
     case EVENTS_STREAM: events_enter(l, EVENTS_DONE); return;
     case EVENTS_DONE:
@@ -421,9 +423,9 @@ static void events_alarm(struct alarm *alarm)
 {
     struct listening *l = container_of(alarm, struct listening, alarm);
 
-    if (l->state == EVENTS_EAR) {
+    if (l->state == EVENTS_SUBSCRIBER) {
         events_refuse(l, PROBLEM_STORE_UNAVAILABLE);
-    } else if (events_go_on(l, events_write_alive(&l->stream, l->ear.form))) {
-        alarm_set(desk_clock(own(l)->desk), &l->alarm, loop_now_ms() + ALIVE_MS);
+    } else if (events_go_on(l, events_write_alive(&l->stream, l->subscriber.form))) {
+        alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
     }
 }

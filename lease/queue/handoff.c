@@ -1,10 +1,10 @@
 /* handoff.c - leases in whose lines somebody waits are looked at when it is time.
  *
- *   hand_on_alarm   every 50 ms: when does the next alarm ring?
- *   hand_on_tick    it rings
+ *   handoff_alarm   every 50 ms: when does the next alarm ring?
+ *   handoff_tick    it rings
  *   look_ask        run alarm.lua: which ones?
  *   look_answer     put their names into the list
- *   jobs_start      run hand_on.lua for some of them at a time
+ *   jobs_start      run handoff.lua for some of them at a time
  *   job_answer      "more": the same again; else the next of the list
  *
  * Whatever fails stays in the store's alarms, and is found when the next alarm is asked for. */
@@ -22,203 +22,203 @@ enum { JOBS = 8, LOOK_KEYS = 2, LOOK_MOST = 80 };
 
 #define NEVER UINT64_MAX
 
-struct hand_on_name {
-    struct hand_on_name *next;
+struct handoff_name {
+    struct handoff_name *next;
     size_t len;
     char text[];
 };
 
-struct hand_on_job {
+struct handoff_job {
     struct lease_call lease;
-    struct hand_on *owner;
+    struct handoff *owner;
     bool running;
 };
 
-struct hand_on {
+struct handoff {
     struct worker *worker;
-    struct record_line *line;
+    struct member_line *line;
     struct loop_timer timer;
-    struct record_call call;
+    struct member_call call;
     bool looking, stopped;
     uint64_t look_at_ms; /* the next look */
-    char stripe[KEYS_STRIPE_SIZE], most[RECORD_NUMBER_SIZE];
-    struct bytes argv[LOOK_KEYS + 1 + RECORD_ARGS];
-    struct hand_on_name *first, **end;
+    char stripe[KEYS_STRIPE_SIZE], most[MEMBER_NUMBER_SIZE];
+    struct bytes argv[LOOK_KEYS + 1 + MEMBER_ARGS];
+    struct handoff_name *first, **end;
     unsigned running;
-    struct hand_on_job jobs[JOBS];
+    struct handoff_job jobs[JOBS];
 };
 
-static void hand_on_tick(struct loop_timer *timer);
-static void look_ask(struct hand_on *hand_on);
+static void handoff_tick(struct loop_timer *timer);
+static void look_ask(struct handoff *handoff);
 static store_done_fn look_answer;
-static void jobs_start(struct hand_on *hand_on);
+static void jobs_start(struct handoff *handoff);
 static store_done_fn job_answer;
 
-struct hand_on *hand_on_new(struct worker *worker, struct record_line *line)
+struct handoff *handoff_new(struct worker *worker, struct member_line *line)
 {
-    struct hand_on *hand_on = must_have(calloc(1, sizeof(*hand_on)));
+    struct handoff *handoff = must_have(calloc(1, sizeof(*handoff)));
 
-    hand_on->worker = worker;
-    hand_on->line = line;
-    hand_on->look_at_ms = NEVER;
-    hand_on->end = &hand_on->first;
-    hand_on->argv[0] = keys_stripe(hand_on->stripe, 0); /* whichever: nothing of it is read */
-    hand_on->argv[1] = BYTES("pawl:{store}:alarm");
-    snprintf(hand_on->most, sizeof(hand_on->most), "%d", LOOK_MOST);
-    hand_on->argv[LOOK_KEYS] = bytes_of(hand_on->most);
+    handoff->worker = worker;
+    handoff->line = line;
+    handoff->look_at_ms = NEVER;
+    handoff->end = &handoff->first;
+    handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* whichever: nothing of it is read */
+    handoff->argv[1] = BYTES("pawl:{store}:alarm");
+    snprintf(handoff->most, sizeof(handoff->most), "%d", LOOK_MOST);
+    handoff->argv[LOOK_KEYS] = bytes_of(handoff->most);
     for (unsigned i = 0; i < JOBS; i++) {
-        hand_on->jobs[i].owner = hand_on;
+        handoff->jobs[i].owner = handoff;
     }
-    loop_timer_init(worker->loop, &hand_on->timer, hand_on_tick);
-    return hand_on;
+    loop_timer_init(worker->loop, &handoff->timer, handoff_tick);
+    return handoff;
 }
 
-static void names_forget(struct hand_on *hand_on)
+static void names_forget(struct handoff *handoff)
 {
-    while (hand_on->first != NULL) {
-        struct hand_on_name *next = hand_on->first->next;
+    while (handoff->first != NULL) {
+        struct handoff_name *next = handoff->first->next;
 
-        free(hand_on->first);
-        hand_on->first = next;
+        free(handoff->first);
+        handoff->first = next;
     }
-    hand_on->end = &hand_on->first;
+    handoff->end = &handoff->first;
 }
 
-void hand_on_stop(struct hand_on *hand_on)
+void handoff_stop(struct handoff *handoff)
 {
-    loop_timer_done(&hand_on->timer);
-    names_forget(hand_on);
-    hand_on->stopped = true;
+    loop_timer_done(&handoff->timer);
+    names_forget(handoff);
+    handoff->stopped = true;
 }
 
-void hand_on_free(struct hand_on *hand_on)
+void handoff_free(struct handoff *handoff)
 {
-    free(hand_on);
+    free(handoff);
 }
 
-static void name_add(struct hand_on *hand_on, struct bytes name)
+static void name_add(struct handoff *handoff, struct bytes name)
 {
-    struct hand_on_name *one = must_have(calloc(1, sizeof(*one) + name.len));
+    struct handoff_name *one = must_have(calloc(1, sizeof(*one) + name.len));
 
     memcpy(one->text, name.at, name.len);
     one->len = name.len;
-    *hand_on->end = one;
-    hand_on->end = &one->next;
+    *handoff->end = one;
+    handoff->end = &one->next;
 }
 
-void hand_on_more(struct hand_on *hand_on, struct bytes name)
+void handoff_more(struct handoff *handoff, struct bytes name)
 {
-    name_add(hand_on, name);
-    jobs_start(hand_on);
+    name_add(handoff, name);
+    jobs_start(handoff);
 }
 
 /* -- which ones */
 
-void hand_on_alarm(struct hand_on *hand_on, int64_t in_ms)
+void handoff_alarm(struct handoff *handoff, int64_t in_ms)
 {
-    hand_on->look_at_ms = in_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)in_ms;
-    jobs_start(hand_on);
+    handoff->look_at_ms = in_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)in_ms;
+    jobs_start(handoff);
 }
 
-static void hand_on_tick(struct loop_timer *timer)
+static void handoff_tick(struct loop_timer *timer)
 {
-    struct hand_on *hand_on = container_of(timer, struct hand_on, timer);
+    struct handoff *handoff = container_of(timer, struct handoff, timer);
 
-    hand_on->look_at_ms = NEVER;
-    look_ask(hand_on);
-    jobs_start(hand_on);
+    handoff->look_at_ms = NEVER;
+    look_ask(handoff);
+    jobs_start(handoff);
 }
 
-static void look_ask(struct hand_on *hand_on)
+static void look_ask(struct handoff *handoff)
 {
-    hand_on->call.store.done = look_answer;
-    hand_on->looking = record_run(hand_on->line, &hand_on->call, 0, &script_alarm, LOOK_KEYS, LOOK_KEYS + 1,
-                                  hand_on->argv) == PROBLEM_NONE;
+    handoff->call.store.done = look_answer;
+    handoff->looking = member_run(handoff->line, &handoff->call, 0, &script_alarm, LOOK_KEYS, LOOK_KEYS + 1,
+                                  handoff->argv) == PROBLEM_NONE;
 }
 
 static enum step look_answer(struct store_call *call, enum store_outcome outcome,
                              const struct store_reply *reply)
 {
-    struct hand_on *hand_on = container_of(call, struct hand_on, call.store);
+    struct handoff *handoff = container_of(call, struct handoff, call.store);
     const struct store_reply *names;
     int64_t next_ms;
 
-    hand_on->looking = false;
-    if (record_problem(&hand_on->call, outcome, reply) == PROBLEM_NONE) {
+    handoff->looking = false;
+    if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
         names = store_reply_list(reply, 3);
         next_ms = store_reply_integer(reply, 2);
-        hand_on->look_at_ms = next_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)next_ms;
+        handoff->look_at_ms = next_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)next_ms;
         for (size_t i = 0; names != NULL && i < store_reply_count(names); i++) {
-            name_add(hand_on, store_reply_text(names, i));
+            name_add(handoff, store_reply_text(names, i));
         }
     }
-    jobs_start(hand_on);
+    jobs_start(handoff);
     return ANSWERED;
 }
 
 /* -- one after the other, some at a time */
 
-static bool job_run(struct hand_on_job *job)
+static bool job_run(struct handoff_job *job)
 {
-    struct hand_on *hand_on = job->owner;
+    struct handoff *handoff = job->owner;
 
-    lease_call_arg(&job->lease, 3, grant_may(hand_on->worker));
+    lease_call_arg(&job->lease, 3, grant_may(handoff->worker));
     job->lease.record.store.done = job_answer;
-    job->running = record_run(hand_on->line, &job->lease.record, job->lease.stripe_number, &script_hand_on,
+    job->running = member_run(handoff->line, &job->lease.record, job->lease.stripe_number, &script_handoff,
                               LEASE_KEYS, LEASE_KEYS + 3, job->lease.argv) == PROBLEM_NONE;
-    hand_on->running += job->running;
+    handoff->running += job->running;
     return job->running;
 }
 
-static bool job_take(struct hand_on_job *job)
+static bool job_take(struct handoff_job *job)
 {
-    struct hand_on *hand_on = job->owner;
-    struct hand_on_name *one = hand_on->first;
+    struct handoff *handoff = job->owner;
+    struct handoff_name *one = handoff->first;
 
-    lease_call_fill(&job->lease, hand_on->worker, (struct bytes){one->text, one->len});
-    hand_on->first = one->next;
-    if (hand_on->first == NULL) {
-        hand_on->end = &hand_on->first;
+    lease_call_fill(&job->lease, handoff->worker, (struct bytes){one->text, one->len});
+    handoff->first = one->next;
+    if (handoff->first == NULL) {
+        handoff->end = &handoff->first;
     }
     free(one);
     return job_run(job);
 }
 
 /* The next look is when all are done: what is not yet done is still due. */
-static void jobs_start(struct hand_on *hand_on)
+static void jobs_start(struct handoff *handoff)
 {
     uint64_t now_ms = loop_now_ms();
 
-    if (hand_on->stopped) {
-        names_forget(hand_on);
+    if (handoff->stopped) {
+        names_forget(handoff);
         return;
     }
-    for (unsigned i = 0; i < JOBS && hand_on->first != NULL; i++) {
-        if (!hand_on->jobs[i].running && !job_take(&hand_on->jobs[i])) {
-            names_forget(hand_on);
+    for (unsigned i = 0; i < JOBS && handoff->first != NULL; i++) {
+        if (!handoff->jobs[i].running && !job_take(&handoff->jobs[i])) {
+            names_forget(handoff);
         }
     }
-    if (hand_on->look_at_ms == NEVER) {
-        loop_timer_disarm(&hand_on->timer);
-    } else if (hand_on->running == 0 && !hand_on->looking) {
-        loop_timer_arm(&hand_on->timer, hand_on->look_at_ms > now_ms ? hand_on->look_at_ms - now_ms : 1, 0);
+    if (handoff->look_at_ms == NEVER) {
+        loop_timer_disarm(&handoff->timer);
+    } else if (handoff->running == 0 && !handoff->looking) {
+        loop_timer_arm(&handoff->timer, handoff->look_at_ms > now_ms ? handoff->look_at_ms - now_ms : 1, 0);
     }
 }
 
 static enum step job_answer(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
-    struct hand_on_job *job = container_of(call, struct hand_on_job, lease.record.store);
-    struct hand_on *hand_on = job->owner;
-    enum problem bad = record_problem(&job->lease.record, outcome, reply);
+    struct handoff_job *job = container_of(call, struct handoff_job, lease.record.store);
+    struct handoff *handoff = job->owner;
+    enum problem bad = member_problem(&job->lease.record, outcome, reply);
 
     job->running = false;
-    hand_on->running--;
+    handoff->running--;
     if (bad != PROBLEM_NONE) {
-        hand_on->look_at_ms = NEVER;
-    } else if (!hand_on->stopped && bytes_are(store_reply_text(reply, 2), "more")) {
+        handoff->look_at_ms = NEVER;
+    } else if (!handoff->stopped && bytes_are(store_reply_text(reply, 2), "more")) {
         job_run(job);
     }
-    jobs_start(hand_on);
+    jobs_start(handoff);
     return ANSWERED;
 }

@@ -1,10 +1,10 @@
-/* inbox.c - where clients wait: one desk for each worker.
+/* inbox.c - where clients wait: one inbox for each worker.
  *
- *   desk_look      several times a second: opens, beats, notices that the link is another
- *   desk_ask       run beat.lua
- *   desk_answer    OPEN | CLOSED | SHUT
- *   desk_heard     a message: tell the one who waits
- *   desk_tell      the desk has closed: tell all who were there, some in each turn
+ *   inbox_look      several times a second: opens, beats, notices that the link is another
+ *   inbox_ask       run inbox_heartbeat.lua
+ *   inbox_answer    OPEN | CLOSED | SHUT
+ *   inbox_heard     a message: tell the one who waits
+ *   inbox_tell      the inbox has closed: tell all who were there, some in each turn
  *
  * A wid is SLOT_BITS of the place in the table of slots, and above them a number that only rises: so what is
  * told late, to one who has left, finds nobody. */
@@ -25,390 +25,391 @@ enum {
     LOOK_MS = 250, /* while open */
     LOOK_CLOSED_MS = 20,
     TELL_MOST = 256,    /* in one turn: an answer takes some 8 KiB while it is written */
-    LAST_WORDS_MS = 20, /* what was handed on before the store closed the desk has been heard by then */
-    BEAT_KEYS = 3
+    LAST_WORDS_MS = 20, /* what was handed on before the store closed the inbox has been heard by then */
+    HEARTBEAT_KEYS = 3
 };
 
-struct desk_slot {
-    struct desk_place *place; /* NULL: free */
+struct inbox_slot {
+    struct inbox_place *place; /* NULL: free */
     uint32_t next_free;
 };
 
-struct desk {
+struct inbox {
     struct worker *worker;
-    struct record_line *line;
-    struct store_ear *ear;
-    struct store_ear_owner ear_owner;
+    struct member_line *line;
+    struct store_subscriber *subscriber;
+    struct store_subscriber_owner subscriber_owner;
     struct alarm_clock *clock;
     struct loop_timer look, tell;
-    enum desk_state state;
+    enum inbox_state state;
     bool drained, listens, asked, used; /* listens: to its channel; used: its id was sent to the store */
-    struct record_call call;
+    struct member_call call;
     int64_t epoch;
     uint64_t asked_ms, beaten_ms, link; /* beaten: when the last beat that was taken was sent */
     unsigned stripe_number;
-    char id[DESK_ID_CHARS + 1], key[DESK_KEY_SIZE], stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE];
-    struct bytes argv[BEAT_KEYS + 2 + RECORD_ARGS];
-    struct desk_slot *slots;
+    char id[INBOX_ID_CHARS + 1], key[INBOX_KEY_SIZE], stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE];
+    struct bytes argv[HEARTBEAT_KEYS + 2 + MEMBER_ARGS];
+    struct inbox_slot *slots;
     uint32_t slot_count, slot_free;
     unsigned places;
     unsigned releases_under_way;
-    unsigned releases[STRIPES];        /* of them, by stripe; they have named this desk or the one before */
-    bool is_unheard[STRIPES];          /* the reply of one was lost, and not all who were here know it */
-    uint64_t number;                   /* of the last place that was taken */
-    uint64_t tell_until;               /* places up to this number are told that the desk has closed */
-    uint32_t tell_from;                /* the next slot of them */
-    unsigned char walked[DESK_STATES]; /* bit t of element f: went from f to t */
+    unsigned releases[STRIPES];         /* of them, by stripe; they have named this inbox or the one before */
+    bool is_unheard[STRIPES];           /* the reply of one was lost, and not all who were here know it */
+    uint64_t number;                    /* of the last place that was taken */
+    uint64_t tell_until;                /* places up to this number are told that the inbox has closed */
+    uint32_t tell_from;                 /* the next slot of them */
+    unsigned char walked[INBOX_STATES]; /* bit t of element f: went from f to t */
 };
 
-static void desk_look(struct loop_timer *timer);
-static void desk_ask(struct desk *desk, const char *what, enum desk_state next);
-static store_done_fn desk_answer;
-static void desk_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message);
-static void desk_listens(struct store_ear_owner *owner, struct bytes channel);
-static void desk_deaf(struct store_ear_owner *owner);
-static void desk_tell(struct loop_timer *timer);
+static void inbox_look(struct loop_timer *timer);
+static void inbox_ask(struct inbox *inbox, const char *what, enum inbox_state next);
+static store_done_fn inbox_answer;
+static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
+static void inbox_listens(struct store_subscriber_owner *owner, struct bytes channel);
+static void inbox_deaf(struct store_subscriber_owner *owner);
+static void inbox_tell(struct loop_timer *timer);
 
-bool desk_allows(enum desk_state from, enum desk_state to)
+bool inbox_allows(enum inbox_state from, enum inbox_state to)
 {
-    static const bool arrows[DESK_STATES][DESK_STATES] = {
-        [DESK_CLOSED] = {[DESK_OPENING] = true, [DESK_SHUT] = true},
-        [DESK_OPENING] = {[DESK_OPEN] = true, [DESK_CLOSED] = true},
-        [DESK_OPEN] = {[DESK_CLOSED] = true, [DESK_CLOSING] = true},
-        [DESK_CLOSING] = {[DESK_SHUT] = true},
+    static const bool arrows[INBOX_STATES][INBOX_STATES] = {
+        [INBOX_CLOSED] = {[INBOX_OPENING] = true, [INBOX_SHUT] = true},
+        [INBOX_OPENING] = {[INBOX_OPEN] = true, [INBOX_CLOSED] = true},
+        [INBOX_OPEN] = {[INBOX_CLOSED] = true, [INBOX_CLOSING] = true},
+        [INBOX_CLOSING] = {[INBOX_SHUT] = true},
     };
 
     return arrows[from][to];
 }
 
-bool desk_has_gone(const struct desk *desk, enum desk_state from, enum desk_state to)
+bool inbox_has_gone(const struct inbox *inbox, enum inbox_state from, enum inbox_state to)
 {
-    return desk->walked[from] >> to & 1;
+    return inbox->walked[from] >> to & 1;
 }
 
 /* The only place where the state changes. */
-static void desk_enter_state(struct desk *desk, enum desk_state next)
+static void inbox_enter_state(struct inbox *inbox, enum inbox_state next)
 {
-    bool was_open = desk->state == DESK_OPEN || desk->state == DESK_CLOSING;
+    bool was_open = inbox->state == INBOX_OPEN || inbox->state == INBOX_CLOSING;
 
-    assert(desk_allows(desk->state, next));
-    desk->walked[desk->state] |= (unsigned char)(1u << next);
-    desk->state = next;
-    if (was_open && next != DESK_CLOSING) {
-        desk->tell_until = desk->number;
-        desk->tell_from = 0;
-        loop_timer_arm(&desk->tell, next == DESK_SHUT ? LAST_WORDS_MS : 0, 0);
+    assert(inbox_allows(inbox->state, next));
+    inbox->walked[inbox->state] |= (unsigned char)(1u << next);
+    inbox->state = next;
+    if (was_open && next != INBOX_CLOSING) {
+        inbox->tell_until = inbox->number;
+        inbox->tell_from = 0;
+        loop_timer_arm(&inbox->tell, next == INBOX_SHUT ? LAST_WORDS_MS : 0, 0);
     }
-    loop_timer_arm(&desk->look, next == DESK_OPEN && !desk->drained ? LOOK_MS : LOOK_CLOSED_MS, 0);
+    loop_timer_arm(&inbox->look, next == INBOX_OPEN && !inbox->drained ? LOOK_MS : LOOK_CLOSED_MS, 0);
 }
 
-struct desk *desk_new(struct worker *worker, struct record_line *line)
+struct inbox *inbox_new(struct worker *worker, struct member_line *line)
 {
-    struct desk *desk = must_have(calloc(1, sizeof(*desk)));
+    struct inbox *inbox = must_have(calloc(1, sizeof(*inbox)));
     struct store_options options = service_store_options(worker->service);
 
-    desk->worker = worker;
-    desk->line = line;
-    desk->used = true; /* there is no id yet */
-    desk->slot_free = UINT32_MAX;
-    desk->clock = alarm_clock_new(worker->loop);
-    desk->ear_owner = (struct store_ear_owner){desk_heard, desk_listens, desk_deaf};
-    desk->ear = store_ear_open(worker->loop, &options, &desk->ear_owner);
-    loop_timer_init(worker->loop, &desk->tell, desk_tell);
-    loop_timer_init(worker->loop, &desk->look, desk_look);
-    loop_timer_arm(&desk->look, 0, 0);
-    return desk;
+    inbox->worker = worker;
+    inbox->line = line;
+    inbox->used = true; /* there is no id yet */
+    inbox->slot_free = UINT32_MAX;
+    inbox->clock = alarm_clock_new(worker->loop);
+    inbox->subscriber_owner = (struct store_subscriber_owner){inbox_heard, inbox_listens, inbox_deaf};
+    inbox->subscriber = store_subscriber_open(worker->loop, &options, &inbox->subscriber_owner);
+    loop_timer_init(worker->loop, &inbox->tell, inbox_tell);
+    loop_timer_init(worker->loop, &inbox->look, inbox_look);
+    loop_timer_arm(&inbox->look, 0, 0);
+    return inbox;
 }
 
-void desk_free(struct desk *desk)
+void inbox_free(struct inbox *inbox)
 {
-    assert(desk->places == 0);
-    loop_timer_done(&desk->look);
-    loop_timer_done(&desk->tell);
-    store_ear_close(desk->ear);
-    alarm_clock_free(desk->clock);
-    free(desk->slots);
-    free(desk);
+    assert(inbox->places == 0);
+    loop_timer_done(&inbox->look);
+    loop_timer_done(&inbox->tell);
+    store_subscriber_close(inbox->subscriber);
+    alarm_clock_free(inbox->clock);
+    free(inbox->slots);
+    free(inbox);
 }
 
-bool desk_is_open(const struct desk *desk)
+bool inbox_is_open(const struct inbox *inbox)
 {
-    return desk->state == DESK_OPEN && !desk->drained;
+    return inbox->state == INBOX_OPEN && !inbox->drained;
 }
 
-void desk_drain(struct desk *desk)
+void inbox_drain(struct inbox *inbox)
 {
-    if (!desk->drained) {
-        desk->drained = true;
-        loop_timer_arm(&desk->look, 0, 0);
+    if (!inbox->drained) {
+        inbox->drained = true;
+        loop_timer_arm(&inbox->look, 0, 0);
     }
 }
 
-bool desk_is_shut(const struct desk *desk)
+bool inbox_is_shut(const struct inbox *inbox)
 {
-    return desk->state == DESK_SHUT && desk->tell_from >= desk->slot_count;
+    return inbox->state == INBOX_SHUT && inbox->tell_from >= inbox->slot_count;
 }
 
-unsigned desk_count(const struct desk *desk)
+unsigned inbox_count(const struct inbox *inbox)
 {
-    return desk->places;
+    return inbox->places;
 }
 
-struct bytes desk_key(const struct desk *desk)
+struct bytes inbox_key(const struct inbox *inbox)
 {
-    return bytes_of(desk->key);
+    return bytes_of(inbox->key);
 }
 
-struct alarm_clock *desk_clock(struct desk *desk)
+struct alarm_clock *inbox_clock(struct inbox *inbox)
 {
-    return desk->clock;
+    return inbox->clock;
 }
 
 /* -- opening and beating */
 
-static void desk_take_id(struct desk *desk)
+static void inbox_take_id(struct inbox *inbox)
 {
-    if (desk->key[0] != '\0') {
-        store_ear_unsubscribe(desk->ear, desk_key(desk));
+    if (inbox->key[0] != '\0') {
+        store_subscriber_unsubscribe(inbox->subscriber, inbox_key(inbox));
     }
-    random_text(desk->id, DESK_ID_CHARS);
-    desk->stripe_number = keys_stripe_of(bytes_of(desk->id));
-    desk->argv[0] = keys_stripe(desk->stripe, desk->stripe_number);
-    desk->argv[1] = keys_due(desk->due, desk->stripe_number);
-    snprintf(desk->key, sizeof(desk->key), "%s:d:%s", desk->stripe, desk->id);
-    desk->argv[2] = desk_key(desk);
-    desk->argv[BEAT_KEYS] = bytes_of(desk->id);
-    desk->listens = desk->used = false;
-    store_ear_subscribe(desk->ear, desk_key(desk));
+    random_text(inbox->id, INBOX_ID_CHARS);
+    inbox->stripe_number = keys_stripe_of(bytes_of(inbox->id));
+    inbox->argv[0] = keys_stripe(inbox->stripe, inbox->stripe_number);
+    inbox->argv[1] = keys_due(inbox->due, inbox->stripe_number);
+    snprintf(inbox->key, sizeof(inbox->key), "%s:d:%s", inbox->stripe, inbox->id);
+    inbox->argv[2] = inbox_key(inbox);
+    inbox->argv[HEARTBEAT_KEYS] = bytes_of(inbox->id);
+    inbox->listens = inbox->used = false;
+    store_subscriber_subscribe(inbox->subscriber, inbox_key(inbox));
 }
 
-/* And the life: one may end and another begin while the link stands. All holds may be over then, long before
+/* And the epoch: one may end and another begin while the link stands. All holds may be over then, long before
  * any alarm rings, and who left meanwhile was refused and still stands in line. */
-static bool link_is_the_same(const struct desk *desk)
+static bool link_is_the_same(const struct inbox *inbox)
 {
-    return store_link_stands(desk->line->store) && store_link_number(desk->line->store) == desk->link &&
-           life_epoch(desk->line->life) == desk->epoch;
+    return store_link_stands(inbox->line->store) && store_link_number(inbox->line->store) == inbox->link &&
+           epoch_number(inbox->line->store_epoch) == inbox->epoch;
 }
 
-static void desk_look_open(struct desk *desk)
+static void inbox_look_open(struct inbox *inbox)
 {
     uint64_t now_ms = loop_now_ms();
 
-    if (!link_is_the_same(desk) || now_ms - desk->beaten_ms > DESK_SILENT_MS) {
-        desk_enter_state(desk, DESK_CLOSED);
+    if (!link_is_the_same(inbox) || now_ms - inbox->beaten_ms > INBOX_SILENT_MS) {
+        inbox_enter_state(inbox, INBOX_CLOSED);
         return;
     }
-    loop_timer_arm(&desk->look, desk->drained ? LOOK_CLOSED_MS : LOOK_MS, 0);
-    if (desk->drained && !desk->asked) {
-        desk_ask(desk, "close", DESK_CLOSING);
-    } else if (!desk->asked && now_ms + LOOK_MS / 2 >= desk->asked_ms + DESK_BEAT_MS) {
-        desk_ask(desk, "beat", DESK_OPEN);
+    loop_timer_arm(&inbox->look, inbox->drained ? LOOK_CLOSED_MS : LOOK_MS, 0);
+    if (inbox->drained && !inbox->asked) {
+        inbox_ask(inbox, "close", INBOX_CLOSING);
+    } else if (!inbox->asked && now_ms + LOOK_MS / 2 >= inbox->asked_ms + INBOX_HEARTBEAT_MS) {
+        inbox_ask(inbox, "beat", INBOX_OPEN);
     }
 }
 
-static void desk_look_closed(struct desk *desk)
+static void inbox_look_closed(struct inbox *inbox)
 {
-    loop_timer_arm(&desk->look, LOOK_CLOSED_MS, 0);
-    if (desk->asked || desk->releases_under_way > 0) {
+    loop_timer_arm(&inbox->look, LOOK_CLOSED_MS, 0);
+    if (inbox->asked || inbox->releases_under_way > 0) {
         return; /* a beat of before: its keys are still in use; a release that is sent again would come later
-                 * than what is asked from the next desk, and its answer name a place that is not there any
+                 * than what is asked from the next inbox, and its answer name a place that is not there any
                  * more */
     }
-    if (desk->drained) {
-        desk_enter_state(desk, DESK_SHUT);
+    if (inbox->drained) {
+        inbox_enter_state(inbox, INBOX_SHUT);
         return;
     }
-    if (desk->used) {
-        desk_take_id(desk);
+    if (inbox->used) {
+        inbox_take_id(inbox);
     }
-    if (desk->listens) {
-        desk_ask(desk, "open", DESK_OPENING);
+    if (inbox->listens) {
+        inbox_ask(inbox, "open", INBOX_OPENING);
     }
 }
 
 /* The other states wait for an answer, or for nothing any more. */
-static void desk_look(struct loop_timer *timer)
+static void inbox_look(struct loop_timer *timer)
 {
-    struct desk *desk = container_of(timer, struct desk, look);
+    struct inbox *inbox = container_of(timer, struct inbox, look);
 
-    if (desk->state == DESK_OPEN) {
-        desk_look_open(desk);
-    } else if (desk->state == DESK_CLOSED) {
-        desk_look_closed(desk);
+    if (inbox->state == INBOX_OPEN) {
+        inbox_look_open(inbox);
+    } else if (inbox->state == INBOX_CLOSED) {
+        inbox_look_closed(inbox);
     }
 }
 
 /* next: the state when the call is under way. */
-static void desk_ask(struct desk *desk, const char *what, enum desk_state next)
+static void inbox_ask(struct inbox *inbox, const char *what, enum inbox_state next)
 {
-    desk->argv[BEAT_KEYS + 1] = bytes_of(what);
-    desk->call.store.done = desk_answer;
-    if (record_run(desk->line, &desk->call, desk->stripe_number, &script_beat, BEAT_KEYS, BEAT_KEYS + 2,
-                   desk->argv) != PROBLEM_NONE) {
+    inbox->argv[HEARTBEAT_KEYS + 1] = bytes_of(what);
+    inbox->call.store.done = inbox_answer;
+    if (member_run(inbox->line, &inbox->call, inbox->stripe_number, &script_inbox_heartbeat, HEARTBEAT_KEYS,
+                   HEARTBEAT_KEYS + 2, inbox->argv) != PROBLEM_NONE) {
         return; /* the next look tries again */
     }
-    desk->asked = desk->used = true;
-    desk->asked_ms = loop_now_ms();
-    if (next == DESK_OPENING) {
-        desk->link = store_link_number(desk->line->store);
-        desk->epoch = life_epoch(desk->line->life);
+    inbox->asked = inbox->used = true;
+    inbox->asked_ms = loop_now_ms();
+    if (next == INBOX_OPENING) {
+        inbox->link = store_link_number(inbox->line->store);
+        inbox->epoch = epoch_number(inbox->line->store_epoch);
     }
-    if (next != desk->state) {
-        desk_enter_state(desk, next);
+    if (next != inbox->state) {
+        inbox_enter_state(inbox, next);
     }
 }
 
-static enum step desk_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step inbox_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
 {
-    struct desk *desk = container_of(call, struct desk, call.store);
-    enum problem bad = record_problem(&desk->call, outcome, reply);
+    struct inbox *inbox = container_of(call, struct inbox, call.store);
+    enum problem bad = member_problem(&inbox->call, outcome, reply);
     bool taken = bad == PROBLEM_NONE && store_reply_is(reply, "beats");
     bool not_sent = bad != PROBLEM_NONE && bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL;
 
-    desk->asked = false;
+    inbox->asked = false;
     if (taken) {
-        desk->beaten_ms = desk->asked_ms;
+        inbox->beaten_ms = inbox->asked_ms;
     }
-    if (desk->state == DESK_OPENING) {
-        desk_enter_state(desk, taken && desk->listens && link_is_the_same(desk) ? DESK_OPEN : DESK_CLOSED);
-    } else if (desk->state == DESK_OPEN && !taken && !not_sent) {
-        desk_enter_state(desk, DESK_CLOSED); /* those who wait there may have been passed over */
-    } else if (desk->state == DESK_CLOSING) {
-        desk_enter_state(desk, DESK_SHUT);
+    if (inbox->state == INBOX_OPENING) {
+        inbox_enter_state(inbox,
+                          taken && inbox->listens && link_is_the_same(inbox) ? INBOX_OPEN : INBOX_CLOSED);
+    } else if (inbox->state == INBOX_OPEN && !taken && !not_sent) {
+        inbox_enter_state(inbox, INBOX_CLOSED); /* those who wait there may have been passed over */
+    } else if (inbox->state == INBOX_CLOSING) {
+        inbox_enter_state(inbox, INBOX_SHUT);
     }
     return ANSWERED;
 }
 
-/* -- the ear */
+/* -- the subscriber */
 
-static void desk_listens(struct store_ear_owner *owner, struct bytes channel)
+static void inbox_listens(struct store_subscriber_owner *owner, struct bytes channel)
 {
-    struct desk *desk = container_of(owner, struct desk, ear_owner);
+    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
 
-    desk->listens = desk->listens || bytes_equal(channel, desk_key(desk));
+    inbox->listens = inbox->listens || bytes_equal(channel, inbox_key(inbox));
 }
 
-static void desk_deaf(struct store_ear_owner *owner)
+static void inbox_deaf(struct store_subscriber_owner *owner)
 {
-    struct desk *desk = container_of(owner, struct desk, ear_owner);
+    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
 
-    desk->listens = false;
-    if (desk->state == DESK_OPEN) {
-        desk_enter_state(desk, DESK_CLOSED);
+    inbox->listens = false;
+    if (inbox->state == INBOX_OPEN) {
+        inbox_enter_state(inbox, INBOX_CLOSED);
     }
 }
 
 /* -- releases that may grant the lease to who waits here */
 
-bool desk_release_begins(struct desk *desk, unsigned stripe, char key[DESK_KEY_SIZE])
+bool inbox_release_begins(struct inbox *inbox, unsigned stripe, char key[INBOX_KEY_SIZE])
 {
-    bool may = desk_is_open(desk) && link_is_the_same(desk);
+    bool may = inbox_is_open(inbox) && link_is_the_same(inbox);
 
-    snprintf(key, DESK_KEY_SIZE, "%s", may ? desk->key : "");
-    desk->releases[stripe] += may;
-    desk->releases_under_way += may;
+    snprintf(key, INBOX_KEY_SIZE, "%s", may ? inbox->key : "");
+    inbox->releases[stripe] += may;
+    inbox->releases_under_way += may;
     return may;
 }
 
-void desk_release_ended(struct desk *desk, unsigned stripe, bool is_heard)
+void inbox_release_ended(struct inbox *inbox, unsigned stripe, bool is_heard)
 {
-    desk->releases[stripe]--;
-    desk->releases_under_way--;
+    inbox->releases[stripe]--;
+    inbox->releases_under_way--;
     if (is_heard) {
         return;
     }
-    desk->is_unheard[stripe] = true;
-    if (desk->state == DESK_OPEN) {
-        desk_enter_state(desk, DESK_CLOSED);
+    inbox->is_unheard[stripe] = true;
+    if (inbox->state == INBOX_OPEN) {
+        inbox_enter_state(inbox, INBOX_CLOSED);
     }
 }
 
-bool desk_has_perhaps_granted(const struct desk *desk, unsigned stripe)
+bool inbox_has_perhaps_granted(const struct inbox *inbox, unsigned stripe)
 {
-    return desk->releases[stripe] > 0 || desk->is_unheard[stripe];
+    return inbox->releases[stripe] > 0 || inbox->is_unheard[stripe];
 }
 
-struct desk_place *desk_place_of(const struct desk *desk, uint64_t wid)
+struct inbox_place *inbox_place_of(const struct inbox *inbox, uint64_t wid)
 {
     uint32_t slot = wid & (SLOTS_MAX - 1);
-    struct desk_place *place = slot < desk->slot_count ? desk->slots[slot].place : NULL;
+    struct inbox_place *place = slot < inbox->slot_count ? inbox->slots[slot].place : NULL;
 
     return place != NULL && place->wid == wid ? place : NULL;
 }
 
-static void desk_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
+static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
-    desk_hear(container_of(owner, struct desk, ear_owner), channel, message);
+    inbox_hear(container_of(owner, struct inbox, subscriber_owner), channel, message);
 }
 
-void desk_hear(struct desk *desk, struct bytes channel, struct bytes message)
+void inbox_hear(struct inbox *inbox, struct bytes channel, struct bytes message)
 {
     uint64_t wid = 0;
-    enum desk_news news = desk_message_read(message, &wid);
-    struct desk_place *place = news != DESK_NO_NEWS ? desk_place_of(desk, wid) : NULL;
+    enum inbox_news news = inbox_message_read(message, &wid);
+    struct inbox_place *place = news != INBOX_NO_NEWS ? inbox_place_of(inbox, wid) : NULL;
 
-    if (desk->state != DESK_CLOSED && desk->state != DESK_OPENING && place != NULL &&
-        bytes_equal(channel, desk_key(desk))) {
+    if (inbox->state != INBOX_CLOSED && inbox->state != INBOX_OPENING && place != NULL &&
+        bytes_equal(channel, inbox_key(inbox))) {
         place->told(place, news);
     }
 }
 
 /* -- those who wait */
 
-static void slots_grow(struct desk *desk)
+static void slots_grow(struct inbox *inbox)
 {
-    uint32_t count = desk->slot_count == 0 ? SLOTS_FIRST : desk->slot_count * 2;
+    uint32_t count = inbox->slot_count == 0 ? SLOTS_FIRST : inbox->slot_count * 2;
 
     assert(count <= SLOTS_MAX);
-    desk->slots = must_have(realloc(desk->slots, count * sizeof(*desk->slots)));
-    for (uint32_t i = count; i > desk->slot_count; i--) {
-        desk->slots[i - 1] = (struct desk_slot){NULL, desk->slot_free};
-        desk->slot_free = i - 1;
+    inbox->slots = must_have(realloc(inbox->slots, count * sizeof(*inbox->slots)));
+    for (uint32_t i = count; i > inbox->slot_count; i--) {
+        inbox->slots[i - 1] = (struct inbox_slot){NULL, inbox->slot_free};
+        inbox->slot_free = i - 1;
     }
-    desk->slot_count = count;
+    inbox->slot_count = count;
 }
 
-void desk_enter(struct desk *desk, struct desk_place *place)
+void inbox_enter(struct inbox *inbox, struct inbox_place *place)
 {
     uint32_t slot;
 
-    assert(desk_is_open(desk));
-    if (desk->slot_free == UINT32_MAX) {
-        slots_grow(desk);
+    assert(inbox_is_open(inbox));
+    if (inbox->slot_free == UINT32_MAX) {
+        slots_grow(inbox);
     }
-    slot = desk->slot_free;
-    desk->slot_free = desk->slots[slot].next_free;
-    desk->slots[slot].place = place;
-    place->wid = ++desk->number << SLOT_BITS | slot;
-    desk->places++;
+    slot = inbox->slot_free;
+    inbox->slot_free = inbox->slots[slot].next_free;
+    inbox->slots[slot].place = place;
+    place->wid = ++inbox->number << SLOT_BITS | slot;
+    inbox->places++;
 }
 
-void desk_leave(struct desk *desk, struct desk_place *place)
+void inbox_leave(struct inbox *inbox, struct inbox_place *place)
 {
     uint32_t slot = place->wid & (SLOTS_MAX - 1);
 
-    assert(desk_place_of(desk, place->wid) == place);
-    desk->slots[slot] = (struct desk_slot){NULL, desk->slot_free};
-    desk->slot_free = slot;
-    desk->places--;
+    assert(inbox_place_of(inbox, place->wid) == place);
+    inbox->slots[slot] = (struct inbox_slot){NULL, inbox->slot_free};
+    inbox->slot_free = slot;
+    inbox->places--;
 }
 
-static void desk_tell(struct loop_timer *timer)
+static void inbox_tell(struct loop_timer *timer)
 {
-    struct desk *desk = container_of(timer, struct desk, tell);
+    struct inbox *inbox = container_of(timer, struct inbox, tell);
 
-    for (unsigned told = 0; told < TELL_MOST && desk->tell_from < desk->slot_count; desk->tell_from++) {
-        struct desk_place *place = desk->slots[desk->tell_from].place;
+    for (unsigned told = 0; told < TELL_MOST && inbox->tell_from < inbox->slot_count; inbox->tell_from++) {
+        struct inbox_place *place = inbox->slots[inbox->tell_from].place;
 
-        if (place != NULL && place->wid >> SLOT_BITS <= desk->tell_until) {
+        if (place != NULL && place->wid >> SLOT_BITS <= inbox->tell_until) {
             told++;
-            place->told(place, DESK_HAS_CLOSED);
+            place->told(place, INBOX_HAS_CLOSED);
         }
     }
-    if (desk->tell_from < desk->slot_count) {
-        loop_timer_arm(&desk->tell, 0, 0);
+    if (inbox->tell_from < inbox->slot_count) {
+        loop_timer_arm(&inbox->tell, 0, 0);
     } else {
-        memset(desk->is_unheard, 0, sizeof(desk->is_unheard));
+        memset(inbox->is_unheard, 0, sizeof(inbox->is_unheard));
     }
 }

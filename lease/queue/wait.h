@@ -7,16 +7,16 @@
  *   QUEUED    --its time is up-->                           LEAVING     leave.lua "late"
  *   QUEUED    --its client has gone-->                      RETURNING   leave.lua "gone"
  *   QUEUED    --told: superseded, session-lost-->           DONE        409 superseded, 410 session-lost
- *   QUEUED    --the desk has closed-->                      DONE        503 store-unavailable, or draining
- *   QUEUED    --the desk has closed, a release perhaps granted--> AGAIN
+ *   QUEUED    --the inbox has closed-->                      DONE        503 store-unavailable, or draining
+ *   QUEUED    --the inbox has closed, a release perhaps granted--> AGAIN
  *   QUEUED    --a release here has granted it the lease-->  DONE        201
  *   QUEUED    --that, but its client has gone-->            RETURNING   leave.lua "gone"
- *   AGAIN     --the desk is open: again.lua: queued-->      QUEUED
+ *   AGAIN     --the inbox is open: again.lua: queued-->      QUEUED
  *   AGAIN     --claimed-->                                  DONE        201
  *   AGAIN     --its client has gone-->                      RETURNING   leave.lua "gone"
  *   AGAIN     --the service is stopping-->                  LEAVING     leave.lua "late"
  *   AGAIN     --superseded, lost-->                         DONE        409 superseded; 409 hold-over or 503
- *   AGAIN     --no answer, or no desk for 3 s-->            DONE        504
+ *   AGAIN     --no answer, or no inbox for 3 s-->            DONE        504
  *   CLAIMING  --claimed-->                                  DONE        201
  *   CLAIMING  --claimed, but its client has gone-->         RETURNING   leave.lua "gone"
  *   CLAIMING  --superseded, lost-->                         DONE        409 superseded; 409 hold-over or 503
@@ -32,7 +32,7 @@
  * a client that counts from there loses nothing and gains nothing.
  *
  * One to whom a release may have granted the lease, or may yet, never gets 503: who gets it is out of the
- * line, or stands at a desk that no release names any more. What is offered to it goes on after 3 s; what a
+ * line, or stands at an inbox that no release names any more. What is offered to it goes on after 3 s; what a
  * release grants to one that has got 504 meanwhile, or has gone, is given back. */
 #ifndef PAWL_LEASE_WAIT_H
 #define PAWL_LEASE_WAIT_H
@@ -65,9 +65,9 @@ struct wait_kind {
                          const struct store_reply *reply, int64_t waited_ms);
 };
 
-/* Takes a place at the worker's desk, before acquire.lua is run; NULL while the desk is not open: 503. */
+/* Takes a place at the worker's inbox, before acquire.lua is run; NULL while the inbox is not open: 503. */
 struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind, const struct wait_ask *ask);
-/* What the script is told of it: the desk's key and this number. */
+/* What the script is told of it: the inbox's key and this number. */
 uint64_t wait_wid(const struct waiter *waiter);
 /* It does not wait: acquire.lua has said something else than "queued". */
 void wait_drop(struct waiter *waiter);
@@ -91,7 +91,7 @@ enum wait_state {
 };
 bool wait_allows(enum wait_state from, enum wait_state to);
 
-/* One who waits may take this much memory here, all counted: the struct, its place at the desk, its alarm;
+/* One who waits may take this much memory here, all counted: the struct, its place at the inbox, its alarm;
  * beside the texts of what is waited for. */
 enum { WAIT_BYTES_MAX = 160 };
 

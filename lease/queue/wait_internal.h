@@ -10,7 +10,7 @@
 
 /* Thousands wait at once: nothing is kept that can be made again. */
 struct waiter {
-    struct desk_place place;
+    struct inbox_place place;
     struct alarm alarm;
     struct http_parked parked;
     struct worker *worker;
@@ -19,8 +19,8 @@ struct waiter {
     uint32_t wait_ms, extra_len;
     uint16_t keep_ms;
     unsigned char state, mode, name_len, lease_id_len, hold_len;
-    unsigned char early; /* enum desk_news: what was told while acquire.lua or again.lua was under way */
-    unsigned char looks; /* for how often it has looked for a desk to ask again from */
+    unsigned char early; /* enum inbox_news: what was told while acquire.lua or again.lua was under way */
+    unsigned char looks; /* for how often it has looked for an inbox to ask again from */
     char texts[];        /* name, lease_id, hold, extra */
 };
 
@@ -34,7 +34,7 @@ struct wait_ask wait_ask_of(const struct waiter *waiter);
 void *wait_memory(size_t size);
 
 /* What befalls one who waits: waiter.c. */
-void wait_told(struct desk_place *place, enum desk_news news);
+void wait_told(struct inbox_place *place, enum inbox_news news);
 void wait_late(struct alarm *alarm);
 void wait_gone(struct http_parked *parked);
 

@@ -1,13 +1,13 @@
 /* waiter.c - a client that waits in line for a lease: from "queued" to its answer.
  *
- *   wait_new       takes a place at the desk                          503, or go on
+ *   wait_new       takes a place at the inbox                          503, or go on
  *   wait_begin     it is queued: park the request                     suspended
  *   wait_told, wait_handed, wait_late, wait_gone: what happens to one in line      201 | 409 | 410 | 503, or
  *   wait_claim     run claim.lua
  *   wait_claimed   tell the holder                                    201 | 409 | 503 | 504
  *   wait_leave     run leave.lua
  *   wait_left      tell who waited for nothing, or claim after all    409 | 503 | 504
- *   wait_look      it has perhaps been granted the lease: run again.lua when the desk is open
+ *   wait_look      it has perhaps been granted the lease: run again.lua when the inbox is open
  *   wait_found     tell the holder, or it waits on                    201 | 409 | 503 | 504 */
 #include <assert.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 /* When thousands leave at once, because a client's machine has gone or all waited equally long, they leave in
  * turns: what others ask of the store must not wait behind all of them until its deadline. */
 enum { LEAVING_MAX = 256, LATER_MS = 5, LATER_SPREAD_MS = 512 };
-enum { LOOK_MS = 50, LOOKS_MAX = DESK_SILENT_MS / LOOK_MS };
+enum { LOOK_MS = 50, LOOKS_MAX = INBOX_SILENT_MS / LOOK_MS };
 
 /* Only while something is asked of the store. */
 struct wait_call {
@@ -32,8 +32,8 @@ struct wait_call {
     const struct store_script *script;
     unsigned args;
     int64_t waited_ms;
-    char desk[DESK_KEY_SIZE], wid[LEASE_NUMBER_SIZE]; /* of again.lua */
-    char keep[LEASE_NUMBER_SIZE];                     /* of leave.lua */
+    char inbox[INBOX_KEY_SIZE], wid[LEASE_NUMBER_SIZE]; /* of again.lua */
+    char keep[LEASE_NUMBER_SIZE];                       /* of leave.lua */
 };
 
 static enum step wait_claim(struct waiter *waiter, struct http_request *req);
@@ -69,13 +69,13 @@ static void wait_enter(struct waiter *waiter, enum wait_state next)
     assert(wait_allows(waiter->state, next));
     wait_worker(waiter)->walked[waiter->state] |= (unsigned char)(1u << next);
     waiter->state = (unsigned char)next;
-    alarm_clear(desk_clock(wait_worker(waiter)->desk), &waiter->alarm);
+    alarm_clear(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm);
 }
 
 void wait_drop(struct waiter *waiter)
 {
     wait_enter(waiter, WAIT_DONE);
-    desk_leave(wait_worker(waiter)->desk, &waiter->place);
+    inbox_leave(wait_worker(waiter)->inbox, &waiter->place);
     free(waiter);
 }
 
@@ -138,11 +138,11 @@ static enum step wait_to_nobody(struct waiter *waiter)
 
 /* -- in line */
 
-/* Only a release that names the desk grants without an offer, and only a lease alone. */
+/* Only a release that names the inbox grants without an offer, and only a lease alone. */
 static bool wait_is_perhaps_granted(const struct waiter *waiter)
 {
     return !waiter->kind->in_turn &&
-           desk_has_perhaps_granted(wait_worker(waiter)->desk, keys_stripe_of(wait_ask_of(waiter).name));
+           inbox_has_perhaps_granted(wait_worker(waiter)->inbox, keys_stripe_of(wait_ask_of(waiter).name));
 }
 
 static enum step wait_again(struct waiter *waiter)
@@ -152,22 +152,22 @@ static enum step wait_again(struct waiter *waiter)
     }
     wait_enter(waiter, WAIT_AGAIN);
     waiter->looks = 0;
-    alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, loop_now_ms());
+    alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, loop_now_ms());
     return SUSPENDED;
 }
 
-static enum step wait_act(struct waiter *waiter, struct http_request *req, enum desk_news news)
+static enum step wait_act(struct waiter *waiter, struct http_request *req, enum inbox_news news)
 {
     switch (news) {
-    case DESK_GRANTED: return wait_claim(waiter, req);
-    case DESK_SUPERSEDED: return wait_refuse(waiter, req, PROBLEM_SUPERSEDED);
-    case DESK_SESSION_LOST: return wait_refuse(waiter, req, PROBLEM_SESSION_LOST);
-    case DESK_HAS_CLOSED:
+    case INBOX_GRANTED: return wait_claim(waiter, req);
+    case INBOX_SUPERSEDED: return wait_refuse(waiter, req, PROBLEM_SUPERSEDED);
+    case INBOX_SESSION_LOST: return wait_refuse(waiter, req, PROBLEM_SESSION_LOST);
+    case INBOX_HAS_CLOSED:
         if (wait_is_perhaps_granted(waiter)) {
             return wait_again(waiter);
         }
         return wait_sent_away(waiter, req);
-    case DESK_NO_NEWS: break;
+    case INBOX_NO_NEWS: break;
     }
     abort();
 }
@@ -180,10 +180,10 @@ static uint64_t wait_late_ms(const struct waiter *waiter)
 enum step wait_begin(struct waiter *waiter, struct http_request *req)
 {
     worker_count(waiter->worker, COUNT_WAIT_QUEUED);
-    if (waiter->early == DESK_NO_NEWS) {
+    if (waiter->early == INBOX_NO_NEWS) {
         wait_enter(waiter, WAIT_QUEUED);
-        alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, wait_late_ms(waiter));
-    } else if (wait_act(waiter, req, (enum desk_news)waiter->early) == ANSWERED) {
+        alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
+    } else if (wait_act(waiter, req, (enum inbox_news)waiter->early) == ANSWERED) {
         return ANSWERED;
     }
     http_park(req, &waiter->parked);
@@ -191,15 +191,15 @@ enum step wait_begin(struct waiter *waiter, struct http_request *req)
 }
 
 /* While a script is under way its answer will say the same. What was granted early can still be claimed when
- * the desk has closed since. */
-void wait_told(struct desk_place *place, enum desk_news news)
+ * the inbox has closed since. */
+void wait_told(struct inbox_place *place, enum inbox_news news)
 {
     struct waiter *waiter = container_of(place, struct waiter, place);
 
     if (waiter->state == WAIT_QUEUED) {
         wait_act(waiter, NULL, news);
     } else if ((waiter->state == WAIT_ASKING || waiter->state == WAIT_AGAIN) &&
-               (news != DESK_HAS_CLOSED || waiter->early == DESK_NO_NEWS)) {
+               (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS)) {
         waiter->early = (unsigned char)news;
     }
 }
@@ -211,7 +211,7 @@ static bool wait_leaves_later(struct waiter *waiter)
     if (own->leaving < LEAVING_MAX) {
         return false;
     }
-    alarm_set(desk_clock(own->desk), &waiter->alarm,
+    alarm_set(inbox_clock(own->inbox), &waiter->alarm,
               loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
     return true;
 }
@@ -246,7 +246,7 @@ static enum problem wait_send(struct wait_call *call)
 
     lease_call_arg(&call->lease, 5, grant_may(waiter->worker));
     call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
-    bad = record_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
+    bad = member_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
                      call->script, LEASE_KEYS, LEASE_KEYS + call->args, call->lease.argv);
     if (bad != PROBLEM_NONE) {
         free(call);
@@ -289,9 +289,9 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
         lease_call_arg(&call->lease, ++call->args, ask.extra);
     }
     if (waiter->state == WAIT_AGAIN) {
-        snprintf(call->desk, sizeof(call->desk), "%s", desk_key(wait_worker(waiter)->desk).at);
+        snprintf(call->inbox, sizeof(call->inbox), "%s", inbox_key(wait_worker(waiter)->inbox).at);
         snprintf(call->wid, sizeof(call->wid), "%" PRIu64, wait_wid(waiter));
-        lease_call_arg(&call->lease, ++call->args, bytes_of(call->desk));
+        lease_call_arg(&call->lease, ++call->args, bytes_of(call->inbox));
         lease_call_arg(&call->lease, ++call->args, bytes_of(call->wid));
     }
     call->waiter = waiter;
@@ -308,7 +308,7 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
 static enum problem wait_call_end(struct wait_call *call, enum store_outcome outcome,
                                   const struct store_reply *reply)
 {
-    enum problem bad = record_problem(&call->lease.record, outcome, reply);
+    enum problem bad = member_problem(&call->lease.record, outcome, reply);
 
     if (call->waiter->kind->in_turn) {
         turn_done(&wait_worker(call->waiter)->turn, store_network_us(call->waiter->worker->store));
@@ -434,7 +434,7 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     wait_worker(waiter)->leaving--;
     if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
         bytes_are(store_reply_text(reply, 2), "more")) {
-        hand_on_more(wait_worker(waiter)->hand_on, wait_ask_of(waiter).name);
+        handoff_more(wait_worker(waiter)->handoff, wait_ask_of(waiter).name);
     }
     if (bad != PROBLEM_NONE) {
         return wait_unheard(waiter);
@@ -467,9 +467,9 @@ static enum step give_back_done(struct store_call *call, enum store_outcome outc
 {
     struct give_back *back = container_of(call, struct give_back, lease.record.store);
 
-    if (record_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
+    if (member_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
         bytes_are(store_reply_text(reply, 2), "more")) {
-        hand_on_more(lease_worker_from(back->worker)->hand_on, back->lease.name);
+        handoff_more(lease_worker_from(back->worker)->handoff, back->lease.name);
     }
     free(back);
     return ANSWERED;
@@ -491,7 +491,7 @@ static void give_back(struct worker *worker, struct bytes name, const struct sto
     lease_call_arg(&back->lease, 7,
                    bytes_of_number(back->keep, store_reply_integer(reply, WAIT_HANDED_KEEP)));
     back->lease.record.store.done = give_back_done;
-    if (record_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
+    if (member_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
                    &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE) {
         free(back);
     }
@@ -500,14 +500,14 @@ static void give_back(struct worker *worker, struct bytes name, const struct sto
 /* While a call of it is under way, that will say the same. */
 void wait_handed(struct worker *worker, struct bytes name, const struct store_reply *reply, uint64_t sent_us)
 {
-    struct desk_place *place = desk_place_of(lease_worker_from(worker)->desk,
-                                             desk_wid_read(store_reply_text(reply, WAIT_HANDED_WID)));
+    struct inbox_place *place = inbox_place_of(lease_worker_from(worker)->inbox,
+                                               inbox_wid_read(store_reply_text(reply, WAIT_HANDED_WID)));
     struct waiter *waiter = place != NULL ? container_of(place, struct waiter, place) : NULL;
 
     if (waiter == NULL) {
         give_back(worker, name, reply);
     } else if (waiter->state != WAIT_QUEUED) {
-        wait_told(place, DESK_GRANTED);
+        wait_told(place, INBOX_GRANTED);
     } else if (http_parked_is_gone(&waiter->parked)) {
         wait_leave(waiter, WAIT_RETURNING);
     } else {
@@ -518,11 +518,11 @@ void wait_handed(struct worker *worker, struct bytes name, const struct store_re
 
 static void wait_ask_again(struct waiter *waiter)
 {
-    struct desk *desk = wait_worker(waiter)->desk;
+    struct inbox *inbox = wait_worker(waiter)->inbox;
 
-    desk_leave(desk, &waiter->place); /* messages to the desk of before find it no more */
-    desk_enter(desk, &waiter->place);
-    waiter->early = DESK_NO_NEWS;
+    inbox_leave(inbox, &waiter->place); /* messages to the inbox of before find it no more */
+    inbox_enter(inbox, &waiter->place);
+    waiter->early = INBOX_NO_NEWS;
     if (wait_run(waiter, &script_again, NULL, wait_found) == PROBLEM_NONE) {
         wait_worker(waiter)->leaving++;
     } else {
@@ -533,11 +533,11 @@ static void wait_ask_again(struct waiter *waiter)
 static void wait_look(struct waiter *waiter)
 {
     struct lease_worker *own = wait_worker(waiter);
-    bool draining = atomic_load(&waiter->worker->service->draining), is_open = desk_is_open(own->desk);
+    bool draining = atomic_load(&waiter->worker->service->draining), is_open = inbox_is_open(own->inbox);
 
     if (own->leaving >= LEAVING_MAX || (!is_open && !draining && waiter->looks < LOOKS_MAX)) {
         waiter->looks++;
-        alarm_set(desk_clock(own->desk), &waiter->alarm, loop_now_ms() + LOOK_MS);
+        alarm_set(inbox_clock(own->inbox), &waiter->alarm, loop_now_ms() + LOOK_MS);
     } else if (http_parked_is_gone(&waiter->parked)) {
         wait_leave(waiter, WAIT_RETURNING);
     } else if (is_open) {
@@ -565,12 +565,12 @@ static enum step wait_found(struct store_call *call, enum store_outcome outcome,
         return wait_has(waiter, reply, waited_ms);
     }
     wait_enter(waiter, WAIT_QUEUED);
-    if (waiter->early != DESK_NO_NEWS) {
-        return wait_act(waiter, NULL, (enum desk_news)waiter->early);
+    if (waiter->early != INBOX_NO_NEWS) {
+        return wait_act(waiter, NULL, (enum inbox_news)waiter->early);
     }
     if (http_parked_is_gone(&waiter->parked)) {
         return wait_leave(waiter, WAIT_RETURNING);
     }
-    alarm_set(desk_clock(wait_worker(waiter)->desk), &waiter->alarm, wait_late_ms(waiter));
+    alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
     return SUSPENDED;
 }

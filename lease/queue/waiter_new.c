@@ -42,11 +42,11 @@ struct wait_ask wait_ask_of(const struct waiter *waiter)
 
 struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind, const struct wait_ask *ask)
 {
-    struct desk *desk = lease_worker_from(worker)->desk;
+    struct inbox *inbox = lease_worker_from(worker)->inbox;
     size_t texts = ask->name.len + ask->lease_id.len + ask->hold.len + ask->extra.len;
     struct waiter *waiter;
 
-    if (!desk_is_open(desk)) {
+    if (!inbox_is_open(inbox)) {
         return NULL;
     }
     waiter = wait_memory(sizeof(*waiter) + texts);
@@ -64,7 +64,7 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind, con
     waiter->hold_len = (unsigned char)ask->hold.len;
     waiter->extra_len = (uint32_t)ask->extra.len;
     text_put(text_put(text_put(text_put(waiter->texts, ask->name), ask->lease_id), ask->hold), ask->extra);
-    desk_enter(desk, &waiter->place);
+    inbox_enter(inbox, &waiter->place);
     return waiter;
 }
 

@@ -5,7 +5,7 @@
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[4]  the token that is expected, or ""   ARGV[5]  the reason, or ""
 --   returns  {"forced", seq, more, highest token that was ended or 0: none held}; more: "more" when
---              hand_on.lua has something left to do; "rest" when some still hold: to be sent again
+--              handoff.lua has something left to do; "rest" when some still hold: to be sent again
 --            {"moved-on", seq, last token or 0, more}: nobody holds with the token that is expected; nothing
 --              was done
 local FORCED_MAX = 250

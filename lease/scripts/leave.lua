@@ -7,7 +7,7 @@
 --            told of; "late": it stands, to be claimed
 --   ARGV[7]  keep_place_ms of its request
 --   returns  {"left", seq, more, token, holder or "", expires in ms, "", kept}: it does not wait any more and has
---              nothing; who holds; more: "more" when hand_on.lua has something left to do; kept: for how long
+--              nothing; who holds; more: "more" when handoff.lua has something left to do; kept: for how long
 --              its lease_id finds its place again
 --            {"granted", seq}: it was handed on to him before ("late" only)
 --            {"superseded", seq}: another request with this lease_id waits in his place, has claimed it, or

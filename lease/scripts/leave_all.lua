@@ -8,7 +8,7 @@
 --            told of; "late": they stand, to be claimed
 --   ARGV[7]  all of them as JSON: [[key of the stripe, name], ...]
 --   returns  {"left", seq, more, token, holder or "", expires in ms, name}: it does not wait any more and has
---              nothing; who holds one of them, and which; more: "more" when hand_on.lua has something left to
+--              nothing; who holds one of them, and which; more: "more" when handoff.lua has something left to
 --              do on the first
 --            {"granted", seq}: they were handed on to him before ("late" only)
 --            {"superseded", seq}: another request with this lease_id waits in his place, or has claimed one

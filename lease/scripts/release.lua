@@ -10,7 +10,7 @@
 --   ARGV[9]  desk of the worker that sends it, or "": who is first in line there is granted in this step
 --            (lib/line.lua)
 --   returns  {"released", seq, more, desk, message}: free of it, now, or before and this is the same request
---              again; more: "more" when hand_on.lua has something left to do; desk, message: what the desk to
+--              again; more: "more" when handoff.lua has something left to do; desk, message: what the desk to
 --              which it was handed on is told as well, or none
 --            {"handed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta or "", mode, more,
 --             wid, lease_id, keep_place_ms}: released, and granted to who waits as wid at the desk of ARGV[9]

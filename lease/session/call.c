@@ -8,11 +8,11 @@
 void session_call_fill(struct session_call *call, struct http_request *req, struct bytes id)
 {
     uint64_t remember_ms = worker_of(req)->service->settings.remember_ms;
-    struct bytes key = terms_session_key(call->key, id);
+    struct bytes key = acquire_options_session_key(call->key, id);
     int len = snprintf(call->remember, sizeof(call->remember), "%" PRIu64, remember_ms);
 
     call->req = req;
-    call->store = bytes_of(life_store(record_line_of(req)->life));
+    call->store = bytes_of(epoch_store(member_line_of(req)->store_epoch));
     call->id = (struct bytes){key.at + key.len - id.len, id.len};
     call->stripe_number = keys_stripe_of(id);
     call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
@@ -42,12 +42,12 @@ void session_call_arg(struct session_call *call, unsigned i, struct bytes value)
 enum step session_call_run(struct session_call *call, const struct store_script *script, unsigned args,
                            store_done_fn *done)
 {
-    struct record_line *line = record_line_of(call->req);
+    struct member_line *line = member_line_of(call->req);
     enum problem bad;
 
     call->record.store.done = done;
     bad = call->store.len == 0 ? record_unknown_problem(line)
-                               : record_run(line, &call->record, call->stripe_number, script, SESSION_KEYS,
+                               : member_run(line, &call->record, call->stripe_number, script, SESSION_KEYS,
                                             SESSION_KEYS + args, call->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
 }

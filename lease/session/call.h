@@ -11,14 +11,14 @@
 enum { SESSION_KEYS = 3, SESSION_ARGS_MAX = 6, SESSION_TEXT_SIZE = 23 };
 
 struct session_call {
-    struct record_call record;
+    struct member_call record;
     struct http_request *req;
     unsigned stripe_number;
     struct bytes id;    /* in key */
     struct bytes store; /* its id; empty: not known, the call is refused */
-    char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], key[TERMS_SESSION_KEY_SIZE];
+    char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE];
     char remember[LEASE_NUMBER_SIZE], secret[DIGEST_SECRET + 1]; /* its digest */
-    struct bytes argv[SESSION_KEYS + SESSION_ARGS_MAX + RECORD_ARGS];
+    struct bytes argv[SESSION_KEYS + SESSION_ARGS_MAX + MEMBER_ARGS];
 };
 
 /* Fills the keys and the first two arguments that every script on a session has: the id, and --remember. id

@@ -26,7 +26,7 @@ enum step session_end_start(struct http_request *req)
     struct session_end *e = HTTP_SCRATCH(req, struct session_end);
     const char *bad = session_call_init(&e->session, req);
 
-    bad = bad != NULL ? bad : terms_secret_read(req, e->session.secret);
+    bad = bad != NULL ? bad : acquire_options_secret_read(req, e->session.secret);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
@@ -51,7 +51,7 @@ static enum step session_end_answer(struct store_call *call, enum store_outcome 
                                     const struct store_reply *reply)
 {
     struct session_end *e = container_of(call, struct session_end, session.record.store);
-    enum problem bad = record_problem(&e->session.record, outcome, reply);
+    enum problem bad = member_problem(&e->session.record, outcome, reply);
     bool more = bad == PROBLEM_NONE && bytes_are(store_reply_text(reply, 2), "more");
 
     if (e->steps == 0 && bad != PROBLEM_NONE) {
@@ -61,6 +61,6 @@ static enum step session_end_answer(struct store_call *call, enum store_outcome 
         return session_refuse(&e->session, reply);
     }
     e->steps++;
-    more = more && record_line_problem(record_line_of(e->session.req)) == PROBLEM_NONE;
+    more = more && member_line_problem(member_line_of(e->session.req)) == PROBLEM_NONE;
     return more && e->steps < STEPS_MAX ? session_end_ask(e) : session_end_done(e);
 }

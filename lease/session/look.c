@@ -22,7 +22,7 @@ static enum step session_look_answer(struct store_call *call, enum store_outcome
                                      const struct store_reply *reply)
 {
     struct session_call *session = container_of(call, struct session_call, record.store);
-    enum problem bad = record_problem(&session->record, outcome, reply);
+    enum problem bad = member_problem(&session->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(session->req, bad);

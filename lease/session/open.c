@@ -40,7 +40,7 @@ static enum step session_open_ask(struct session_open *o)
     struct session_call *session = &o->session;
     int len = snprintf(o->ttl, sizeof(o->ttl), "%" PRId64, o->ask.ttl_ms);
 
-    if (life_is_full(record_line_of(session->req)->life)) {
+    if (epoch_is_full(member_line_of(session->req)->store_epoch)) {
         return http_refuse(session->req, PROBLEM_STORE_FULL);
     }
     digest_secret(session->store, bytes_of(o->secret), session->secret);
@@ -56,7 +56,7 @@ static enum step session_open_answer(struct store_call *call, enum store_outcome
 {
     struct session_open *o = container_of(call, struct session_open, session.record.store);
     struct http_request *req = o->session.req;
-    enum problem bad = record_problem(&o->session.record, outcome, reply);
+    enum problem bad = member_problem(&o->session.record, outcome, reply);
     struct json_out *json;
 
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "opened")) {

@@ -14,7 +14,7 @@ enum step session_renew_start(struct http_request *req)
     struct session_call *session = HTTP_SCRATCH(req, struct session_call);
     const char *bad = session_call_init(session, req);
 
-    bad = bad != NULL ? bad : terms_secret_read(req, session->secret);
+    bad = bad != NULL ? bad : acquire_options_secret_read(req, session->secret);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
@@ -31,7 +31,7 @@ static enum step session_renew_answer(struct store_call *call, enum store_outcom
                                       const struct store_reply *reply)
 {
     struct session_call *session = container_of(call, struct session_call, record.store);
-    enum problem bad = record_problem(&session->record, outcome, reply);
+    enum problem bad = member_problem(&session->record, outcome, reply);
 
     if (bad != PROBLEM_NONE) {
         return http_refuse(session->req, bad);

@@ -47,8 +47,8 @@ static void rest_set(struct http_request *req, enum http_rest rest)
 static void rest_break(struct http_request *req)
 {
     rest_set(req, REST_BROKEN);
-    if (req->intake != NULL) {
-        http_told_add(req->server, &req->told);
+    if (req->body_reader != NULL) {
+        http_deferred_add(req->server, &req->told);
     }
 }
 
@@ -67,16 +67,16 @@ int64_t http_body_announced(const struct http_request *req)
     return req->length == LENGTH_CHUNKED ? -1 : (int64_t)req->announced;
 }
 
-void http_intake_leave(struct http_request *req)
+void http_body_reader_leave(struct http_request *req)
 {
-    req->intake = NULL;
-    http_told_remove(&req->told);
+    req->body_reader = NULL;
+    http_deferred_remove(&req->told);
 }
 
 /* -- pieces */
 
 /* Nobody takes them now: the client is not read from. */
-static void intake_keep(struct http_request *req, struct bytes piece)
+static void body_reader_keep(struct http_request *req, struct bytes piece)
 {
     json_out_append(&req->unshown, piece);
     if (!req->suspended) {
@@ -85,14 +85,14 @@ static void intake_keep(struct http_request *req, struct bytes piece)
     }
 }
 
-static void intake_go_on(struct http_request *req)
+static void body_reader_go_on(struct http_request *req)
 {
     http_request_resume(req);
     http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
 }
 
 /* Who drips does not get more time with each drop. */
-static void intake_time(struct http_request *req)
+static void body_reader_time(struct http_request *req)
 {
     struct http_deadline *deadline = &req->conn->deadline;
 
@@ -103,7 +103,7 @@ static void intake_time(struct http_request *req)
 }
 
 /* In a run of libmicrohttpd. */
-static enum MHD_Result intake_show(struct http_request *req, struct bytes piece)
+static enum MHD_Result body_reader_show(struct http_request *req, struct bytes piece)
 {
     size_t taken = 0;
 
@@ -111,7 +111,7 @@ static enum MHD_Result intake_show(struct http_request *req, struct bytes piece)
         req->server->shown++;
         req->again = false;
         req->in_handler = true;
-        taken = req->intake->piece(req->intake, piece);
+        taken = req->body_reader->piece(req->body_reader, piece);
         req->in_handler = false;
     }
     if (req->state == STATE_ANSWERED) {
@@ -119,25 +119,25 @@ static enum MHD_Result intake_show(struct http_request *req, struct bytes piece)
     }
     assert(taken <= piece.len);
     if (taken == piece.len) {
-        intake_time(req);
+        body_reader_time(req);
         return MHD_YES;
     }
     rest_set(req, REST_FULL);
-    intake_keep(req, (struct bytes){piece.at + taken, piece.len - taken});
+    body_reader_keep(req, (struct bytes){piece.at + taken, piece.len - taken});
     if (req->again) {
-        http_told_add(req->server, &req->told);
+        http_deferred_add(req->server, &req->told);
     }
     return MHD_YES;
 }
 
 /* Between two runs: what was kept. */
-static void intake_show_kept(struct http_request *req)
+static void body_reader_show_kept(struct http_request *req)
 {
     struct json_out *unshown = &req->unshown;
     size_t taken;
 
     req->again = false;
-    taken = req->intake->piece(req->intake, (struct bytes){unshown->at, unshown->len});
+    taken = req->body_reader->piece(req->body_reader, (struct bytes){unshown->at, unshown->len});
     if (req->state != STATE_RUNNING) {
         return;
     }
@@ -149,42 +149,42 @@ static void intake_show_kept(struct http_request *req)
     }
     unshown->len = 0;
     rest_set(req, REST_READING);
-    intake_go_on(req);
+    body_reader_go_on(req);
 }
 
-static void intake_told(struct http_told *told)
+static void body_reader_told(struct http_deferred *told)
 {
     struct http_request *req = container_of(told, struct http_request, told);
-    struct http_intake *intake = req->intake;
+    struct http_body_reader *body_reader = req->body_reader;
 
     if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
-        http_intake_leave(req);
-        intake->broken(intake);
+        http_body_reader_leave(req);
+        body_reader->broken(body_reader);
     } else if (req->rest == REST_FULL) {
-        intake_show_kept(req);
+        body_reader_show_kept(req);
     }
 }
 
 /* -- what libmicrohttpd tells */
 
-enum MHD_Result http_intake_begin(struct http_request *req, struct bytes piece)
+enum MHD_Result http_body_reader_begin(struct http_request *req, struct bytes piece)
 {
     rest_set(req, REST_HELD);
-    req->told.tell = intake_told;
+    req->told.tell = body_reader_told;
     return http_enter_run(req, piece);
 }
 
-enum MHD_Result http_intake_held(struct http_request *req, struct bytes piece)
+enum MHD_Result http_body_reader_held(struct http_request *req, struct bytes piece)
 {
     if (req->rest == REST_READING) {
-        return intake_show(req, piece);
+        return body_reader_show(req, piece);
     }
-    intake_keep(req, piece);
+    body_reader_keep(req, piece);
     return MHD_YES;
 }
 
 /* A suspended connection is not to be closed from inside of the handler: that it is broken ends it. */
-static enum MHD_Result intake_too_long(struct http_request *req)
+static enum MHD_Result body_reader_too_long(struct http_request *req)
 {
     http_raw_say(req, PROBLEM_TOO_LARGE);
     rest_break(req);
@@ -195,43 +195,43 @@ static enum MHD_Result intake_too_long(struct http_request *req)
     return MHD_NO;
 }
 
-static enum MHD_Result intake_end(struct http_request *req)
+static enum MHD_Result body_reader_end(struct http_request *req)
 {
     struct http_conn *conn = req->conn;
-    struct http_intake *intake = req->intake;
+    struct http_body_reader *body_reader = req->body_reader;
 
     if (req->rest != REST_READING) {
         return MHD_NO; /* broken, just before it would have been whole */
     }
     rest_set(req, REST_NONE);
     http_clock_set(req->server, &conn->deadline, PHASE_NONE);
-    http_intake_leave(req);
+    http_body_reader_leave(req);
     req->in_handler = true;
-    intake->whole(intake);
+    body_reader->whole(body_reader);
     return http_enter_leave(conn, req);
 }
 
 /* libmicrohttpd goes on from chunk to chunk, suspended or not (0.9.75, process_request_body). */
-enum MHD_Result http_intake_enter(struct http_request *req, struct bytes piece)
+enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes piece)
 {
     req->server->moved++;
     if (piece.len == 0) {
-        return intake_end(req);
+        return body_reader_end(req);
     }
     if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
         return MHD_YES;
     }
     req->received += piece.len;
     if (req->received > req->body_max) {
-        return intake_too_long(req);
+        return body_reader_too_long(req);
     }
-    return http_intake_held(req, piece);
+    return http_body_reader_held(req, piece);
 }
 
 /* -- the client goes */
 
 /* What the kernel has still counts. Whether that is all of a chunked body only reading it tells. */
-static bool intake_is_lost(const struct http_request *req)
+static bool body_reader_is_lost(const struct http_request *req)
 {
     struct pollfd end = {.fd = req->conn->fd};
     int waiting = 0;
@@ -243,21 +243,21 @@ static bool intake_is_lost(const struct http_request *req)
            (uint64_t)waiting + req->conn->unread.len < req->announced - req->received;
 }
 
-void http_intake_hung(struct http_request *req)
+void http_body_reader_hung(struct http_request *req)
 {
-    if (req->suspended && req->rest != REST_BROKEN && intake_is_lost(req)) {
+    if (req->suspended && req->rest != REST_BROKEN && body_reader_is_lost(req)) {
         rest_break(req);
     }
 }
 
-void http_intake_silent(struct http_request *req)
+void http_body_reader_silent(struct http_request *req)
 {
     rest_set(req, REST_SILENT);
     http_request_suspend(req);
-    http_told_add(req->server, &req->told);
+    http_deferred_add(req->server, &req->told);
 }
 
-void http_intake_closed(struct http_request *req)
+void http_body_reader_closed(struct http_request *req)
 {
     if (req->rest != REST_NONE && req->rest != REST_BROKEN) {
         rest_break(req);
@@ -266,31 +266,31 @@ void http_intake_closed(struct http_request *req)
 
 /* -- what the owner does */
 
-void http_body_take(struct http_request *req, struct http_intake *intake)
+void http_body_take(struct http_request *req, struct http_body_reader *body_reader)
 {
-    assert(req->state == STATE_RUNNING && req->intake == NULL);
+    assert(req->state == STATE_RUNNING && req->body_reader == NULL);
     assert(req->rest == REST_HELD || req->rest == REST_BROKEN);
-    req->intake = intake;
-    intake->req = req;
+    req->body_reader = body_reader;
+    body_reader->req = req;
     if (req->rest == REST_BROKEN) {
-        http_told_add(req->server, &req->told);
+        http_deferred_add(req->server, &req->told);
     } else if (!req->suspended) {
         rest_set(req, REST_READING); /* the handler is still to return */
     } else if (req->unshown.len > 0) {
         rest_set(req, REST_FULL);
-        http_told_add(req->server, &req->told);
+        http_deferred_add(req->server, &req->told);
     } else {
         rest_set(req, REST_READING);
-        intake_go_on(req);
+        body_reader_go_on(req);
     }
 }
 
-void http_intake_more(struct http_intake *intake)
+void http_body_reader_more(struct http_body_reader *body_reader)
 {
-    struct http_request *req = intake->req;
+    struct http_request *req = body_reader->req;
 
     req->again = true;
     if (req->rest == REST_FULL) {
-        http_told_add(req->server, &req->told);
+        http_deferred_add(req->server, &req->told);
     }
 }

@@ -86,7 +86,7 @@ static void clock_expire(struct http_server *server, struct http_deadline *deadl
         if (http_body_is_whole(conn->req)) {
             http_raw_timeout(conn);
         } else {
-            http_intake_silent(conn->req);
+            http_body_reader_silent(conn->req);
         }
         return;
     case PHASE_TAKE: http_flow_look(conn); return;

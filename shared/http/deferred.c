@@ -3,24 +3,24 @@
  * off the list before it is told, and the list is looked at anew. */
 #include "shared/http/http_internal.h"
 
-void http_told_add(struct http_server *server, struct http_told *told)
+void http_deferred_add(struct http_server *server, struct http_deferred *told)
 {
-    struct http_hangup *hangup = &server->hangup;
+    struct http_disconnect *disconnect = &server->disconnect;
 
-    hangup->look = true;
+    disconnect->look = true;
     loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
     if (told->at != NULL) {
         return;
     }
-    told->next = hangup->to_tell;
-    told->at = &hangup->to_tell;
+    told->next = disconnect->to_tell;
+    told->at = &disconnect->to_tell;
     if (told->next != NULL) {
         told->next->at = &told->next;
     }
-    hangup->to_tell = told;
+    disconnect->to_tell = told;
 }
 
-void http_told_remove(struct http_told *told)
+void http_deferred_remove(struct http_deferred *told)
 {
     if (told->at == NULL) {
         return;
@@ -34,10 +34,10 @@ void http_told_remove(struct http_told *told)
 
 void http_tell_all(struct http_server *server)
 {
-    struct http_told *told;
+    struct http_deferred *told;
 
-    while ((told = server->hangup.to_tell) != NULL) {
-        http_told_remove(told);
+    while ((told = server->disconnect.to_tell) != NULL) {
+        http_deferred_remove(told);
         told->tell(told);
         loop_again(server->loop); /* their calls to the store are to go out in this turn */
     }

@@ -22,49 +22,49 @@
 
 enum { EVENTS_MAX = 64, AGAIN_MS = 20 };
 
-static void hangup_told(struct loop_watch *watch, int events);
+static void disconnect_told(struct loop_watch *watch, int events);
 
-static void hangup_again(struct loop_timer *timer)
+static void disconnect_again(struct loop_timer *timer)
 {
-    container_of(timer, struct http_hangup, timer)->look = true;
+    container_of(timer, struct http_disconnect, timer)->look = true;
 }
 
-void http_hangup_init(struct http_server *server)
+void http_disconnect_init(struct http_server *server)
 {
-    struct http_hangup *hangup = &server->hangup;
+    struct http_disconnect *disconnect = &server->disconnect;
 
-    hangup->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (hangup->epoll_fd < 0) {
+    disconnect->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (disconnect->epoll_fd < 0) {
         fprintf(stderr, "pawl: epoll_create1 fails\n");
         abort();
     }
-    hangup->first = NULL;
-    hangup->to_tell = NULL;
-    hangup->look = false;
-    loop_watch_init(server->loop, &hangup->watch, hangup->epoll_fd, hangup_told, LOOP_READ);
-    loop_timer_init(server->loop, &hangup->timer, hangup_again);
+    disconnect->first = NULL;
+    disconnect->to_tell = NULL;
+    disconnect->look = false;
+    loop_watch_init(server->loop, &disconnect->watch, disconnect->epoll_fd, disconnect_told, LOOP_READ);
+    loop_timer_init(server->loop, &disconnect->timer, disconnect_again);
 }
 
-void http_hangup_done(struct http_server *server)
+void http_disconnect_done(struct http_server *server)
 {
-    loop_timer_done(&server->hangup.timer);
-    loop_watch_done(&server->hangup.watch);
-    close(server->hangup.epoll_fd);
+    loop_timer_done(&server->disconnect.timer);
+    loop_watch_done(&server->disconnect.watch);
+    close(server->disconnect.epoll_fd);
 }
 
-void http_hangup_watch(struct http_conn *conn)
+void http_disconnect_watch(struct http_conn *conn)
 {
     /* Once: every shutdown() would be told here too. */
     struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = conn};
 
     /* Without it only the time-outs end the connection: no reason to refuse it. */
-    (void)epoll_ctl(conn->server->hangup.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
+    (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
 }
 
 /* The descriptor would not leave the set by being closed: a lingering close has a copy of it (raw.c). */
-void http_hangup_forget(struct http_conn *conn)
+void http_disconnect_forget(struct http_conn *conn)
 {
-    (void)epoll_ctl(conn->server->hangup.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
     if (conn->hung_at == NULL) {
         return;
     }
@@ -75,48 +75,48 @@ void http_hangup_forget(struct http_conn *conn)
     conn->hung_at = NULL;
 }
 
-static void hangup_add(struct http_hangup *hangup, struct http_conn *conn)
+static void disconnect_add(struct http_disconnect *disconnect, struct http_conn *conn)
 {
     if (conn->hung_at != NULL) {
         return;
     }
-    conn->hung_next = hangup->first;
-    conn->hung_at = &hangup->first;
+    conn->hung_next = disconnect->first;
+    conn->hung_at = &disconnect->first;
     if (conn->hung_next != NULL) {
         conn->hung_next->hung_at = &conn->hung_next;
     }
-    hangup->first = conn;
+    disconnect->first = conn;
 }
 
-static void hangup_told(struct loop_watch *watch, int events)
+static void disconnect_told(struct loop_watch *watch, int events)
 {
-    struct http_hangup *hangup = container_of(watch, struct http_hangup, watch);
+    struct http_disconnect *disconnect = container_of(watch, struct http_disconnect, watch);
     struct epoll_event told[EVENTS_MAX];
     int count = EVENTS_MAX;
 
     (void)events;
     while (count == EVENTS_MAX) {
-        count = epoll_wait(hangup->epoll_fd, told, EVENTS_MAX, 0);
+        count = epoll_wait(disconnect->epoll_fd, told, EVENTS_MAX, 0);
         for (int i = 0; i < count; i++) {
             struct http_conn *conn = told[i].data.ptr;
 
-            hangup_add(hangup, conn);
+            disconnect_add(disconnect, conn);
             if (conn->kept != NULL) {
-                http_hangup_tell(conn->kept);
+                http_disconnect_tell(conn->kept);
             }
         }
     }
-    hangup->look = true;
+    disconnect->look = true;
 }
 
 /* After libmicrohttpd has run: what it had been told of it has read by now. */
-static void hangup_poke(struct http_hangup *hangup)
+static void disconnect_poke(struct http_disconnect *disconnect)
 {
     bool again = false;
 
-    for (struct http_conn *conn = hangup->first; conn != NULL; conn = conn->hung_next) {
+    for (struct http_conn *conn = disconnect->first; conn != NULL; conn = conn->hung_next) {
         if (conn->req != NULL && conn->req->rest != REST_NONE) {
-            http_intake_hung(conn->req);
+            http_body_reader_hung(conn->req);
         }
         if (conn->kept == NULL) { /* else it is not looked at; a resumed one is, with or without an edge */
             shutdown(conn->fd, SHUT_RD);
@@ -124,27 +124,27 @@ static void hangup_poke(struct http_hangup *hangup)
         }
     }
     if (again) {
-        loop_timer_arm(&hangup->timer, AGAIN_MS, 0);
+        loop_timer_arm(&disconnect->timer, AGAIN_MS, 0);
     }
 }
 
 /* -- those who wait */
 
-void http_hangup_tell(struct http_kept *kept)
+void http_disconnect_tell(struct http_kept *kept)
 {
     if (!kept->is_gone) {
         kept->is_gone = true;
-        http_told_add(kept->server, &kept->told);
+        http_deferred_add(kept->server, &kept->told);
     }
 }
 
-void http_hangup_look(struct http_server *server)
+void http_disconnect_look(struct http_server *server)
 {
-    struct http_hangup *hangup = &server->hangup;
+    struct http_disconnect *disconnect = &server->disconnect;
 
-    if (hangup->look) {
-        hangup->look = false;
-        hangup_poke(hangup);
+    if (disconnect->look) {
+        disconnect->look = false;
+        disconnect_poke(disconnect);
         http_tell_all(server);
     }
 }

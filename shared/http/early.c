@@ -31,7 +31,7 @@ void http_early_answer(struct http_request *req)
 {
     struct http_flow *flow = http_flow_new(req, req->status);
 
-    flow->is_outlet = true;
+    flow->is_response_writer = true;
     flow->no_body = req->method == HTTP_HEAD || req->status == MHD_HTTP_NO_CONTENT ||
                     req->status == MHD_HTTP_NOT_MODIFIED;
     flow->length = (int64_t)req->reply.len;
@@ -84,7 +84,7 @@ static void early_leave(struct http_flow *flow)
     flow->kept->conn = NULL;
     http_clock_set(server, &conn->deadline, PHASE_OVER);
     MHD_resume_connection(conn->mhd);
-    server->hangup.look = server->hangup.look || conn->hung_at != NULL;
+    server->disconnect.look = server->disconnect.look || conn->hung_at != NULL;
     server->must_run = true;
     loop_again(server->loop);
     http_flow_release(flow);
@@ -93,7 +93,7 @@ static void early_leave(struct http_flow *flow)
 void http_early_drop(struct http_flow *flow)
 {
     shutdown(flow->kept->conn->fd, SHUT_RDWR);
-    http_hangup_tell(flow->kept);
+    http_disconnect_tell(flow->kept);
     early_leave(flow);
 }
 
@@ -123,7 +123,7 @@ static void early_wait(struct http_flow *flow, int events)
     } else if (flow->watched) {
         loop_watch_set(&flow->watch, events);
     }
-    if (flow->is_outlet) {
+    if (flow->is_response_writer) {
         http_clock_set(conn->server, &conn->deadline, events != 0 ? PHASE_TAKE : PHASE_NONE);
     }
 }
@@ -186,7 +186,7 @@ enum MHD_Result http_early_queue(struct http_request *req)
         MHD_suspend_connection(conn->mhd);
     }
     flow->begun = true;
-    if (!flow->is_outlet) {
+    if (!flow->is_response_writer) {
         http_socket_hurry(conn->fd);
         http_clock_set(conn->server, &conn->deadline, flow->end == FLOW_OPEN ? PHASE_NONE : PHASE_SEND);
     }

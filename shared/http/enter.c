@@ -129,7 +129,7 @@ static enum MHD_Result enter_streamed(struct http_request *req, struct bytes pie
         return MHD_NO;
     }
     if (rest.len > 0 || (req->body_len == HTTP_BODY_HELD_BYTES && req->announced > req->received)) {
-        return http_intake_begin(req, rest);
+        return http_body_reader_begin(req, rest);
     }
     return MHD_YES;
 }
@@ -247,7 +247,7 @@ enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest)
     assert(conn->req == NULL ? step == SUSPENDED : (step == ANSWERED) == (req->state == STATE_ANSWERED));
     if (step == SUSPENDED && conn->req != NULL && !http_body_is_whole(req)) {
         req->in_handler = false;
-        return http_intake_held(req, rest);
+        return http_body_reader_held(req, rest);
     }
     return http_enter_leave(conn, req);
 }
@@ -282,7 +282,7 @@ enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *u
         }
         req->server->moved++;
         return req->route->body == HTTP_BODY_STREAMED ? enter_streamed(req, piece) : enter_body(req, piece);
-    case STATE_RUNNING: return http_body_is_whole(req) ? enter_wait(req) : http_intake_enter(req, piece);
+    case STATE_RUNNING: return http_body_is_whole(req) ? enter_wait(req) : http_body_reader_enter(req, piece);
     case STATE_ANSWERED: http_request_unpoll(req); return http_reply_queue(req);
     case STATE_PARKED:
     case STATE_SENDING:

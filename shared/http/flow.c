@@ -15,14 +15,14 @@
 
 /* libmicrohttpd's buffer for bodies that are not chunked; the chunks get as much as the connection's memory
  * has room for. */
-enum { OUTLET_BLOCK_BYTES = 32768 };
+enum { RESPONSE_WRITER_BLOCK_BYTES = 32768 };
 
 void http_flow_release(struct http_flow *flow)
 {
     if (--flow->holds > 0) {
         return;
     }
-    http_told_remove(&flow->room);
+    http_deferred_remove(&flow->room);
     flow->kept->server->open--;
     http_kept_free(flow->kept);
     json_out_done(&flow->unsent);
@@ -39,9 +39,9 @@ static size_t flow_left(const struct http_flow *flow)
 void http_flow_moved(struct http_flow *flow)
 {
     flow->moved = true;
-    if (flow->wants_room && flow_left(flow) <= HTTP_OUTLET_UNSENT_MAX / 2) {
+    if (flow->wants_room && flow_left(flow) <= HTTP_RESPONSE_WRITER_UNSENT_MAX / 2) {
         flow->wants_room = false;
-        http_told_add(flow->kept->server, &flow->room);
+        http_deferred_add(flow->kept->server, &flow->room);
     }
 }
 
@@ -133,7 +133,7 @@ enum step http_flow_start(struct http_request *req)
 static struct MHD_Response *flow_response(struct http_flow *flow)
 {
     uint64_t length = flow->length >= 0 ? (uint64_t)flow->length : MHD_SIZE_UNKNOWN;
-    size_t block = OUTLET_BLOCK_BYTES;
+    size_t block = RESPONSE_WRITER_BLOCK_BYTES;
     struct MHD_Response *response;
 
     if (length < block) {
@@ -185,25 +185,25 @@ void http_flow_closed(struct http_kept *kept, enum MHD_RequestTerminationCode co
     struct http_flow *flow = kept->flow;
 
     if (kept->conn->hung_at != NULL) {
-        kept->server->hangup.look = true;
+        kept->server->disconnect.look = true;
     }
     kept->conn->kept = NULL;
     kept->conn = NULL;
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK || !flow_is_done(flow)) {
-        http_hangup_tell(kept);
+        http_disconnect_tell(kept);
     }
     http_flow_release(flow);
 }
 
-void http_flow_told(struct http_told *told)
+void http_flow_told(struct http_deferred *told)
 {
     struct http_flow *flow = container_of(told, struct http_kept, told)->flow;
 
     if (flow->stream != NULL && flow->stream->gone != NULL) {
         flow->stream->gone(flow->stream);
-    } else if (flow->outlet != NULL) {
-        http_told_remove(&flow->room);
-        flow->outlet->gone(flow->outlet);
+    } else if (flow->response_writer != NULL) {
+        http_deferred_remove(&flow->room);
+        flow->response_writer->gone(flow->response_writer);
     }
 }
 
@@ -224,9 +224,9 @@ static void flow_tell_owner(const struct http_flow *flow)
 void http_flow_leave(struct http_flow *flow)
 {
     flow->stream = NULL;
-    flow->outlet = NULL;
+    flow->response_writer = NULL;
     flow->wants_room = false;
-    http_told_remove(&flow->room);
+    http_deferred_remove(&flow->room);
     flow->kept->server->running--;
     flow_tell_owner(flow);
     http_flow_release(flow);
@@ -239,7 +239,8 @@ void http_flow_append(struct http_flow *flow, struct bytes piece)
     size_t left = flow_left(flow);
 
     /* Moved at most as often as it has been sent, or when it would grow beyond what may wait. */
-    if (flow->sent > left || (flow->is_outlet && flow->unsent.len + piece.len > HTTP_OUTLET_UNSENT_MAX)) {
+    if (flow->sent > left ||
+        (flow->is_response_writer && flow->unsent.len + piece.len > HTTP_RESPONSE_WRITER_UNSENT_MAX)) {
         memmove(flow->unsent.at, flow->unsent.at + flow->sent, left);
         flow->unsent.len = left;
         flow->sent = 0;

@@ -13,16 +13,16 @@ enum http_flow_end { FLOW_OPEN, FLOW_WHOLE, FLOW_CUT };
 struct http_flow {
     struct http_kept *kept;
     struct http_stream *stream; /* one of these two, as long as its owner has not ended it */
-    struct http_outlet *outlet;
+    struct http_response_writer *response_writer;
     struct json_out unsent; /* a plain buffer, of which the first `sent` bytes have gone */
     size_t sent;
-    struct http_told room; /* of an outlet */
+    struct http_deferred room; /* of an outlet */
     struct loop_watch watch;
     int64_t length, left; /* of the body, and what its owner has not written of it; -1: not known */
     unsigned status, holds, idle_looks;
     int queued; /* what the kernel had for the client at the last look */
     enum http_flow_end end;
-    bool is_outlet;
+    bool is_response_writer;
     bool no_body;     /* of the answer: HEAD, 204, 304 */
     bool until_close; /* only the end of the connection tells the client where the body ends */
     bool waits;       /* suspended in libmicrohttpd: there was nothing to send */
@@ -51,7 +51,7 @@ void http_flow_closed(struct http_kept *kept, enum MHD_RequestTerminationCode co
 void http_flow_moved(struct http_flow *flow);
 /* From time to time: does the client take anything? */
 void http_flow_look(struct http_conn *conn);
-void http_flow_told(struct http_told *told);
+void http_flow_told(struct http_deferred *told);
 
 /* early.c: makes the request's answer a flow that is written past libmicrohttpd. */
 void http_early_answer(struct http_request *req);

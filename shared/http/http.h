@@ -97,7 +97,7 @@ struct bytes http_method_text(const struct http_request *req);
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
-/* 16 characters, unique for each request of this process's life; for logs and "instance". */
+/* 16 characters, unique for each request of this process's epoch; for logs and "instance". */
 const char *http_request_id(const struct http_request *req);
 /* The target as it came, without the query. */
 struct bytes http_path(const struct http_request *req);
@@ -213,17 +213,17 @@ void http_stream_end(struct http_stream *stream);
  * the connection is closed behind the answer, and what still comes is read and forgotten for a little while.
  */
 enum { HTTP_BODY_HELD_BYTES = 65536, HTTP_BODY_TIMED_BYTES = 1 << 20 };
-struct http_intake {
+struct http_body_reader {
     /* The next piece, valid during the call; returns how many of its bytes were taken. If not all, the client
-     * is not read from until http_intake_more(), and the rest is shown again then. Never from inside a call
-     * of this module (http_server_drain() excepted, as for handlers). */
-    size_t (*piece)(struct http_intake *intake, struct bytes piece);
+     * is not read from until http_body_reader_more(), and the rest is shown again then. Never from inside a
+     * call of this module (http_server_drain() excepted, as for handlers). */
+    size_t (*piece)(struct http_body_reader *body_reader, struct bytes piece);
     /* Called once: the body is whole, or it never will be (the client has gone, has not sent the next
      * HTTP_BODY_TIMED_BYTES within body_timeout_ms, broke the chunking, sent more than body_max). The request
      * is still to be ended, once and at any later time; after a body that broke, that goes nowhere, but to a
      * client that was only too slow. */
-    void (*whole)(struct http_intake *intake);
-    void (*broken)(struct http_intake *intake);
+    void (*whole)(struct http_body_reader *body_reader);
+    void (*broken)(struct http_body_reader *body_reader);
     bool keeps; /* nothing is done with it before it is whole: that it was refused may be told */
     struct http_request *req; /* the server's own */
 };
@@ -236,34 +236,35 @@ int64_t http_body_announced(const struct http_request *req);
  * broken was called, or the request is ended: then neither is called any more. A client that goes while its
  * owner has no room is noticed, save in a chunked body: there, only a reset; its end when all that came was
  * taken. */
-void http_body_take(struct http_request *req, struct http_intake *intake);
-void http_intake_more(struct http_intake *intake);
+void http_body_take(struct http_request *req, struct http_body_reader *body_reader);
+void http_body_reader_more(struct http_body_reader *body_reader);
 
 /* -- answers whose body comes in pieces, with back-pressure; the connection is kept, if all went well. */
-struct http_outlet {
-    /* After http_outlet_write() took less than all: there is room again. */
-    void (*room)(struct http_outlet *outlet);
+struct http_response_writer {
+    /* After http_response_writer_write() took less than all: there is room again. */
+    void (*room)(struct http_response_writer *response_writer);
     /* The client has gone (as in struct http_stream: it has closed its side), or takes nothing for
-     * send_timeout_ms (a quarter more at most). http_outlet_end() is still to be called; WHOLE, if all had
-     * been written before, still reaches a client that has closed its side only. Neither is called from
-     * inside a call of this module, nor after http_outlet_end(). */
-    void (*gone)(struct http_outlet *outlet);
+     * send_timeout_ms (a quarter more at most). http_response_writer_end() is still to be called; WHOLE, if
+     * all had been written before, still reaches a client that has closed its side only. Neither is called
+     * from inside a call of this module, nor after http_response_writer_end(). */
+    void (*gone)(struct http_response_writer *response_writer);
     struct http_flow *flow; /* the server's own */
 };
 /* The request is ended well, as by http_answer(), and not to be touched any more. length: of the whole body,
  * or -1: not known, sent chunked. For HEAD nothing is to be written; the length is told. The owner keeps the
- * struct until http_outlet_end(). */
-enum { HTTP_OUTLET_UNSENT_MAX = 65536 };
-enum step http_outlet_begin(struct http_request *req, struct http_outlet *outlet, unsigned status,
-                            int64_t length);
-/* Copied; returns how much was taken: at most HTTP_OUTLET_UNSENT_MAX bytes wait for the client; 0 after
- * `gone`. More than `length` in all is a mistake (asserted), but for answers without a body, where it is
- * forgotten. */
-size_t http_outlet_write(struct http_outlet *outlet, struct bytes piece);
+ * struct until http_response_writer_end(). */
+enum { HTTP_RESPONSE_WRITER_UNSENT_MAX = 65536 };
+enum step http_response_writer_begin(struct http_request *req, struct http_response_writer *response_writer,
+                                     unsigned status, int64_t length);
+/* Copied; returns how much was taken: at most HTTP_RESPONSE_WRITER_UNSENT_MAX bytes wait for the client; 0
+ * after `gone`. More than `length` in all is a mistake (asserted), but for answers without a body, where it
+ * is forgotten. */
+size_t http_response_writer_write(struct http_response_writer *response_writer, struct bytes piece);
 /* The body is whole; or it is not and never will be: then the connection is cut, so that the client sees it.
  * Fewer bytes than `length` are never whole. */
-enum http_outlet_end { HTTP_OUTLET_WHOLE, HTTP_OUTLET_CUT };
-void http_outlet_end(struct http_outlet *outlet, enum http_outlet_end end);
+enum http_response_writer_end { HTTP_RESPONSE_WRITER_WHOLE, HTTP_RESPONSE_WRITER_CUT };
+void http_response_writer_end(struct http_response_writer *response_writer,
+                              enum http_response_writer_end end);
 
 /* -- the server. */
 enum http_limit { HTTP_LIMIT_ALL, HTTP_LIMIT_ADDRESS };

@@ -98,14 +98,14 @@ void http_clock_done(struct http_server *server);
 void http_clock_set(struct http_server *server, struct http_deadline *deadline, enum http_phase phase);
 
 /* -- what is told to an owner at the end of a turn, never from inside a call of this module */
-struct http_told {
-    struct http_told *next, **at; /* at NULL: nothing is to be told */
-    void (*tell)(struct http_told *told);
+struct http_deferred {
+    struct http_deferred *next, **at; /* at NULL: nothing is to be told */
+    void (*tell)(struct http_deferred *told);
 };
 
 /* Nothing, if it is to be told already. */
-void http_told_add(struct http_server *server, struct http_told *told);
-void http_told_remove(struct http_told *told);
+void http_deferred_add(struct http_server *server, struct http_deferred *told);
+void http_deferred_remove(struct http_deferred *told);
 void http_tell_all(struct http_server *server);
 
 /* -- a connection, from accept to close */
@@ -227,12 +227,12 @@ struct http_request {
 
     /* the rest of a body that is longer than what is held */
     enum http_rest rest;
-    bool again; /* http_intake_more() was called from inside of piece() */
-    struct http_intake *intake;
+    bool again; /* http_body_reader_more() was called from inside of piece() */
+    struct http_body_reader *body_reader;
     uint64_t received;       /* of the whole body */
     uint64_t timed;          /* of it, when the time for the next part began */
     struct json_out unshown; /* a plain buffer: what libmicrohttpd has read and the owner did not take */
-    struct http_told told;
+    struct http_deferred told;
 
     /* answered */
     struct http_flow *flow; /* the answer comes in pieces */
@@ -268,7 +268,7 @@ struct http_kept {
     const struct http_route *route;
     struct http_parked *parked; /* one of these two is NULL */
     struct http_flow *flow;
-    struct http_told told; /* that the client has gone */
+    struct http_deferred told; /* that the client has gone */
     uint64_t started_us;
     enum http_method method;
     uint16_t path_len;
@@ -279,23 +279,23 @@ struct http_kept {
 };
 
 /* -- clients that have closed their side */
-struct http_hangup {
+struct http_disconnect {
     int epoll_fd;
     struct loop_watch watch;
     struct loop_timer timer;
     struct http_conn *first;
-    struct http_told *to_tell;
+    struct http_deferred *to_tell;
     bool look; /* at the end of this turn */
 };
 
-void http_hangup_init(struct http_server *server);
-void http_hangup_done(struct http_server *server);
-void http_hangup_watch(struct http_conn *conn);
-void http_hangup_forget(struct http_conn *conn);
+void http_disconnect_init(struct http_server *server);
+void http_disconnect_done(struct http_server *server);
+void http_disconnect_watch(struct http_conn *conn);
+void http_disconnect_forget(struct http_conn *conn);
 /* At the end of a turn. */
-void http_hangup_look(struct http_server *server);
+void http_disconnect_look(struct http_server *server);
 /* Its owner will be told at the end of a turn, once. */
-void http_hangup_tell(struct http_kept *kept);
+void http_disconnect_tell(struct http_kept *kept);
 
 struct http_server {
     struct http_options options;
@@ -308,7 +308,7 @@ struct http_server {
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
     struct loop_hook hook;
     struct http_clock clock;
-    struct http_hangup hangup;
+    struct http_disconnect disconnect;
     bool draining;
     unsigned connections, running, open, polled, lingering;
     size_t body_memory;
@@ -388,17 +388,17 @@ size_t http_chunks_feed(struct http_chunks *chunks, struct bytes block);
 
 /* body_reader.c: the held part is there; piece: what libmicrohttpd has read behind it. */
 bool http_rest_may(enum http_rest from, enum http_rest to);
-enum MHD_Result http_intake_begin(struct http_request *req, struct bytes piece);
+enum MHD_Result http_body_reader_begin(struct http_request *req, struct bytes piece);
 /* After the handler. */
-enum MHD_Result http_intake_held(struct http_request *req, struct bytes piece);
+enum MHD_Result http_body_reader_held(struct http_request *req, struct bytes piece);
 /* The next piece has been read, or (empty) the whole body. */
-enum MHD_Result http_intake_enter(struct http_request *req, struct bytes piece);
+enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes piece);
 /* The client has closed its side, or was silent for too long, or libmicrohttpd has closed the connection. */
-void http_intake_hung(struct http_request *req);
-void http_intake_silent(struct http_request *req);
-void http_intake_closed(struct http_request *req);
+void http_body_reader_hung(struct http_request *req);
+void http_body_reader_silent(struct http_request *req);
+void http_body_reader_closed(struct http_request *req);
 /* The request has been ended: nobody is told anything any more. */
-void http_intake_leave(struct http_request *req);
+void http_body_reader_leave(struct http_request *req);
 
 /* reply.c: gives the answer to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_request *req);
@@ -450,8 +450,8 @@ void http_linger_begin(struct http_conn *conn);
 void http_linger_end(struct http_deadline *deadline);
 
 /* request_pool.c */
-void http_spare_init(struct http_server *server);
-void http_spare_done(struct http_server *server);
+void http_request_pool_init(struct http_server *server);
+void http_request_pool_done(struct http_server *server);
 struct http_request *http_request_new(struct http_conn *conn);
 /* One without an id; conn may be NULL. */
 struct http_request *http_request_take(struct http_server *server, struct http_conn *conn);

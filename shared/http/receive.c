@@ -78,7 +78,7 @@ static ssize_t refuse(struct http_request *req, enum problem problem, const char
     if (req->state <= STATE_BODY) {
         (void)http_raw_refuse(req, problem, detail);
     } else {
-        if (req->intake != NULL && req->intake->keeps) {
+        if (req->body_reader != NULL && req->body_reader->keeps) {
             http_raw_say(req, problem);
         }
         http_linger_begin(req->conn);

@@ -277,7 +277,7 @@ enum step http_answer(struct http_request *req, unsigned status)
     if (status == MHD_HTTP_NO_CONTENT || status == MHD_HTTP_NOT_MODIFIED) {
         reply_header_forget(req, "Content-Type");
     }
-    http_intake_leave(req);
+    http_body_reader_leave(req);
     http_state_set(req, STATE_ANSWERED);
     req->status = status;
     server->running--;

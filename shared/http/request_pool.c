@@ -89,12 +89,12 @@ static void spare_trim(struct loop_timer *timer)
     }
 }
 
-void http_spare_init(struct http_server *server)
+void http_request_pool_init(struct http_server *server)
 {
     loop_timer_init(server->loop, &server->trim, spare_trim);
 }
 
-void http_spare_done(struct http_server *server)
+void http_request_pool_done(struct http_server *server)
 {
     struct http_request *req;
 
@@ -152,7 +152,7 @@ void http_request_free(struct http_request *req)
 {
     struct http_server *server = req->server;
 
-    http_intake_leave(req);
+    http_body_reader_leave(req);
     if (req->head != req->inline_bytes) {
         free(req->head);
     }

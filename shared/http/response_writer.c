@@ -6,57 +6,57 @@
 
 #include "shared/http/flow.h"
 
-static void outlet_room(struct http_told *told)
+static void response_writer_room(struct http_deferred *told)
 {
     struct http_flow *flow = container_of(told, struct http_flow, room);
 
-    flow->outlet->room(flow->outlet);
+    flow->response_writer->room(flow->response_writer);
 }
 
 /* Its client has gone, and its owner knows. */
-static bool outlet_is_gone(const struct http_flow *flow)
+static bool response_writer_is_gone(const struct http_flow *flow)
 {
     return flow->kept->is_gone && flow->kept->told.at == NULL;
 }
 
-enum step http_outlet_begin(struct http_request *req, struct http_outlet *outlet, unsigned status,
-                            int64_t length)
+enum step http_response_writer_begin(struct http_request *req, struct http_response_writer *response_writer,
+                                     unsigned status, int64_t length)
 {
     struct http_conn *conn = req->conn;
     bool early = http_reply_is_early(req);
     struct http_flow *flow;
 
     assert(req->state == STATE_RUNNING && !req->reply_overflow && length >= -1);
-    http_intake_leave(req);
+    http_body_reader_leave(req);
     flow = http_flow_new(req, status);
     flow->holds++;
-    flow->outlet = outlet;
-    flow->is_outlet = true;
-    flow->room.tell = outlet_room;
+    flow->response_writer = response_writer;
+    flow->is_response_writer = true;
+    flow->room.tell = response_writer_room;
     flow->length = status == MHD_HTTP_NO_CONTENT ? 0 : length;
     flow->left = flow->length;
     flow->no_body = req->method == HTTP_HEAD || status == MHD_HTTP_NO_CONTENT ||
                     status == MHD_HTTP_NOT_MODIFIED;
     flow->until_close = length < 0 && req->is_1_0;
-    outlet->flow = flow;
+    response_writer->flow = flow;
     http_state_set(req, STATE_ANSWERED);
     req->status = status;
     if (early) {
         http_early_flow(req);
     }
     if (conn == NULL || conn->hung_at != NULL) {
-        http_hangup_tell(flow->kept);
+        http_disconnect_tell(flow->kept);
     }
     return http_flow_start(req);
 }
 
-size_t http_outlet_write(struct http_outlet *outlet, struct bytes piece)
+size_t http_response_writer_write(struct http_response_writer *response_writer, struct bytes piece)
 {
-    struct http_flow *flow = outlet->flow;
+    struct http_flow *flow = response_writer->flow;
     size_t left = flow->unsent.len - flow->sent;
-    size_t room = left < HTTP_OUTLET_UNSENT_MAX ? HTTP_OUTLET_UNSENT_MAX - left : 0;
+    size_t room = left < HTTP_RESPONSE_WRITER_UNSENT_MAX ? HTTP_RESPONSE_WRITER_UNSENT_MAX - left : 0;
 
-    if (outlet_is_gone(flow)) {
+    if (response_writer_is_gone(flow)) {
         return 0;
     }
     if (flow->no_body || flow->kept->conn == NULL) {
@@ -77,13 +77,13 @@ size_t http_outlet_write(struct http_outlet *outlet, struct bytes piece)
     return piece.len;
 }
 
-void http_outlet_end(struct http_outlet *outlet, enum http_outlet_end end)
+void http_response_writer_end(struct http_response_writer *response_writer, enum http_response_writer_end end)
 {
-    struct http_flow *flow = outlet->flow;
+    struct http_flow *flow = response_writer->flow;
 
-    assert(flow->outlet == outlet);
-    outlet->flow = NULL;
-    flow->end = end == HTTP_OUTLET_CUT || (flow->left > 0 && !flow->no_body) ? FLOW_CUT : FLOW_WHOLE;
+    assert(flow->response_writer == response_writer);
+    response_writer->flow = NULL;
+    flow->end = end == HTTP_RESPONSE_WRITER_CUT || (flow->left > 0 && !flow->no_body) ? FLOW_CUT : FLOW_WHOLE;
     http_flow_wake(flow);
     http_flow_leave(flow);
 }

@@ -46,7 +46,7 @@ static void request_completed(struct http_request *req)
     req->conn = NULL;
     http_request_unpoll(req);
     if (req->state == STATE_RUNNING) {
-        http_intake_closed(req);
+        http_body_reader_closed(req);
         return; /* the client has left; the continuation will come */
     }
     if (req->state == STATE_SENDING && req->queued_run == server->run && server->in_run) {
@@ -123,7 +123,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         *context = conn;
         server->connections++;
         conn_know(conn);
-        http_hangup_watch(conn);
+        http_disconnect_watch(conn);
         http_recv_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
         return;
@@ -135,7 +135,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     }
     http_recv_forget(conn);
     http_peer_over(conn);
-    http_hangup_forget(conn);
+    http_disconnect_forget(conn);
     server->by_fd[conn->fd] = NULL;
     free(conn->client);
     free(conn);
@@ -160,7 +160,7 @@ static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, sock
     return MHD_NO;
 }
 
-/* -- the server's life */
+/* -- the server's epoch */
 
 static struct MHD_Daemon *daemon_start(struct http_server *server)
 {
@@ -215,8 +215,8 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     }
     random_text(server->id_prefix, ID_PREFIX_CHARS);
     http_clock_init(server);
-    http_hangup_init(server);
-    http_spare_init(server);
+    http_disconnect_init(server);
+    http_request_pool_init(server);
     server->daemon = daemon_start(server);
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
@@ -281,8 +281,8 @@ void http_server_free(struct http_server *server)
         http_linger_end(server->clock.first[PHASE_LINGER]);
     }
     http_clock_done(server);
-    http_hangup_done(server);
-    http_spare_done(server);
+    http_disconnect_done(server);
+    http_request_pool_done(server);
     free(server->by_fd);
     free(server);
 }
@@ -346,6 +346,6 @@ static void server_turn_end(struct loop_hook *hook)
             loop_again(server->loop); /* their calls to the store are to go out in this turn */
         }
     }
-    http_hangup_look(server);
+    http_disconnect_look(server);
     server_plan(server);
 }

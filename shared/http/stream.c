@@ -20,7 +20,7 @@ enum step http_stream_begin(struct http_request *req, struct http_stream *stream
     req->status = status;
     http_early_flow(req);
     if (conn == NULL || conn->hung_at != NULL || req->method == HTTP_HEAD) {
-        http_hangup_tell(flow->kept);
+        http_disconnect_tell(flow->kept);
     }
     return http_flow_start(req);
 }

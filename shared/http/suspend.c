@@ -8,7 +8,7 @@
 
 #include "shared/http/http_internal.h"
 
-static void parked_told(struct http_told *told)
+static void parked_told(struct http_deferred *told)
 {
     struct http_parked *parked = container_of(told, struct http_kept, told)->parked;
 
@@ -37,7 +37,7 @@ struct http_kept *http_kept_new(const struct http_request *req)
 
 void http_kept_free(struct http_kept *kept)
 {
-    http_told_remove(&kept->told);
+    http_deferred_remove(&kept->told);
     free(kept);
 }
 
@@ -71,7 +71,7 @@ static void park_connection(struct http_request *req, struct http_kept *kept)
     conn->req = NULL;
     conn->kept = kept;
     if (conn->hung_at != NULL) {
-        http_hangup_tell(kept);
+        http_disconnect_tell(kept);
     }
 }
 
@@ -86,7 +86,7 @@ void http_park(struct http_request *req, struct http_parked *parked)
     if (req->conn != NULL) {
         park_connection(req, kept);
     } else {
-        http_hangup_tell(kept); /* it has left while it was polled */
+        http_disconnect_tell(kept); /* it has left while it was polled */
     }
     http_request_free(req);
 }
@@ -101,7 +101,7 @@ struct http_request *http_unpark(struct http_parked *parked)
     req->suspended = kept->conn != NULL;
     if (kept->conn != NULL) {
         kept->conn->kept = NULL;
-        req->server->hangup.look = req->server->hangup.look || kept->conn->hung_at != NULL;
+        req->server->disconnect.look = req->server->disconnect.look || kept->conn->hung_at != NULL;
     }
     http_state_set(req, STATE_RUNNING);
     parked->kept = NULL;

@@ -1,4 +1,4 @@
-/* admit.c - a lease service asks the store to begin a new life (lease/scripts/admit.lua).
+/* admit.c - a lease service asks the store to begin a new epoch (lease/scripts/admit.lua).
  *
  *   member_admit    with everybody's reports, as they are by now      suspended
  *   admit_answered  admitted: a pulse; something missing: again at the next tick; a list to record: when it
@@ -58,7 +58,7 @@ static void doubts_record(struct member *member, const struct store_reply *list)
 {
     struct high_water wanted = member->options.keeper->recorded;
     const char *trouble = keeper_trouble(member->options.keeper);
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
 
     if (member_list_read(list, &wanted)) {
         keeper_want(member->options.keeper, &wanted);
@@ -81,7 +81,7 @@ static void doubts_record(struct member *member, const struct store_reply *list)
 
 static void unrecorded_tell(struct member *member, struct bytes whose)
 {
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
 
     admit_later(member);
     if (loop_now_ms() >= member->gated_ms + WAIT_FOR_DISKS_MS) {
@@ -100,7 +100,7 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
     struct bytes missing = store_reply_text(reply, 1);
     bool is_known = missing.len > 0 && !bytes_are(missing, "unknown");
     const char *whom = is_known ? missing.at : "a lease service that knows all the others";
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
 
     member->in_flight = false;
     if (outcome != STORE_DONE) {

@@ -3,40 +3,41 @@
 
 #include <string.h>
 
-void record_line_init(struct record_line *line, struct life *life, struct store *store)
+void member_line_init(struct member_line *line, struct epoch *store_epoch, struct store *store)
 {
-    *line = (struct record_line){.life = life, .store = store, .problem = PROBLEM_STORE_UNAVAILABLE};
+    *line = (struct member_line){
+        .store_epoch = store_epoch, .store = store, .problem = PROBLEM_STORE_UNAVAILABLE};
 }
 
-const char *record_line_run(struct record_line *line)
+const char *member_line_run(struct member_line *line)
 {
     uint64_t link = store_link_number(line->store);
 
     if (link != line->link) {
         line->link = link;
-        line->changes = life_changes(line->life) - 1; /* asked anew before the next call */
-        life_want_pulse(line->life);
+        line->changes = epoch_changes(line->store_epoch) - 1; /* asked anew before the next call */
+        epoch_want_pulse(line->store_epoch);
     }
     return store_run_id(line->store);
 }
 
-/* What was allowed stays so until the link or the life changes. */
-enum problem record_line_problem(struct record_line *line)
+/* What was allowed stays so until the link or the epoch changes. */
+enum problem member_line_problem(struct member_line *line)
 {
-    const char *run = record_line_run(line);
-    unsigned changes = life_changes(line->life);
+    const char *run = member_line_run(line);
+    unsigned changes = epoch_changes(line->store_epoch);
 
     if (changes != line->changes) {
-        line->epoch = life_stream(line->life, line->stream);
-        line->problem = life_allows(line->life, run, store_link_since_us(line->store));
+        line->epoch = epoch_stream(line->store_epoch, line->stream);
+        line->problem = epoch_allows(line->store_epoch, run, store_link_since_us(line->store));
         line->changes = changes;
     }
     return line->problem;
 }
 
-enum problem record_store_problem(struct record_line *line, struct bytes store)
+enum problem record_store_problem(struct member_line *line, struct bytes store)
 {
-    const char *own = life_store(line->life);
+    const char *own = epoch_store(line->store_epoch);
 
     if (own[0] == '\0') {
         return record_unknown_problem(line);
@@ -44,52 +45,52 @@ enum problem record_store_problem(struct record_line *line, struct bytes store)
     return bytes_are(store, own) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
 }
 
-enum problem record_unknown_problem(struct record_line *line)
+enum problem record_unknown_problem(struct member_line *line)
 {
-    enum problem problem = record_line_problem(line);
+    enum problem problem = member_line_problem(line);
 
     return problem != PROBLEM_NONE ? problem : PROBLEM_STORE_NOT_ADMITTED;
 }
 
-struct bytes record_may_grant(const struct record_line *line)
+struct bytes record_may_grant(const struct member_line *line)
 {
-    bool may = store_unsafe(line->store) == NULL && !life_has_lost_its_floor(line->life);
+    bool may = store_unsafe(line->store) == NULL && !epoch_has_lost_its_floor(line->store_epoch);
 
-    if (life_is_full(line->life)) {
+    if (epoch_is_full(line->store_epoch)) {
         return BYTES("full");
     }
     return may ? BYTES("grant") : BYTES("hold-off");
 }
 
-enum problem record_run(struct record_line *line, struct record_call *call, unsigned stripe,
+enum problem member_run(struct member_line *line, struct member_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
 {
-    enum problem problem = record_line_problem(line);
+    enum problem problem = member_line_problem(line);
     struct bytes *own = argv + args;
 
     if (problem != PROBLEM_NONE) {
         return problem;
     }
-    call->life = line->life;
+    call->store_epoch = line->store_epoch;
     call->stripe = stripe;
     call->epoch = line->epoch;
-    memcpy(call->stream, line->stream, sizeof(call->stream)); /* the call may outlive the life */
+    memcpy(call->stream, line->stream, sizeof(call->stream)); /* the call may outlive the epoch */
     own[0] = bytes_of(call->stream);
-    own[1] = bytes_of(life_identity(line->life));
+    own[1] = bytes_of(epoch_identity(line->store_epoch));
     own[2] = bytes_of_number(call->number[0], call->epoch);
-    own[3] = bytes_of_number(call->number[1], (int64_t)life_seen(line->life, stripe, call->epoch));
-    own[4] = bytes_of_number(call->number[2], life_now_ms(line->life));
-    store_run(line->store, &call->store, script, keys, args + RECORD_ARGS, argv);
+    own[3] = bytes_of_number(call->number[1], (int64_t)epoch_seen(line->store_epoch, stripe, call->epoch));
+    own[4] = bytes_of_number(call->number[2], epoch_now_ms(line->store_epoch));
+    store_run(line->store, &call->store, script, keys, args + MEMBER_ARGS, argv);
     return PROBLEM_NONE;
 }
 
-static enum problem call_refused(struct record_call *call, enum problem problem)
+static enum problem call_refused(struct member_call *call, enum problem problem)
 {
-    life_want_pulse(call->life);
+    epoch_want_pulse(call->store_epoch);
     return problem;
 }
 
-enum problem record_problem(struct record_call *call, enum store_outcome outcome,
+enum problem member_problem(struct member_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
     int64_t seq;
@@ -98,7 +99,7 @@ enum problem record_problem(struct record_call *call, enum store_outcome outcome
     case STORE_DONE: break;
     case STORE_NOT_SENT:
         if (call->store.refusal != NULL) {
-            life_want_pulse(call->life); /* which says it to everybody */
+            epoch_want_pulse(call->store_epoch); /* which says it to everybody */
         }
         return store_call_was_too_much(&call->store) ? PROBLEM_STORE_FULL : PROBLEM_STORE_UNAVAILABLE;
     case STORE_UNKNOWN: return PROBLEM_OUTCOME_UNKNOWN;
@@ -116,6 +117,6 @@ enum problem record_problem(struct record_call *call, enum store_outcome outcome
     if (seq < 0) {
         return PROBLEM_INTERNAL;
     }
-    life_saw(call->life, call->stripe, call->epoch, (uint64_t)seq);
+    epoch_saw(call->store_epoch, call->stripe, call->epoch, (uint64_t)seq);
     return PROBLEM_NONE;
 }

@@ -12,7 +12,7 @@ enum { WHO_SIZE = 192, HOST_SIZE = 65 };
 /* service->extra */
 struct record_daemon {
     struct service *service;
-    struct life *life;
+    struct epoch *store_epoch;
     struct keeper keeper;
     struct member member;
     struct sweep sweep;
@@ -51,8 +51,8 @@ int record_daemon_open(struct service *service)
 
     service->extra = daemon;
     daemon->service = service;
-    daemon->life = life_new();
-    life_set_memory_max(daemon->life, service->settings.store_memory_max);
+    daemon->store_epoch = epoch_new();
+    epoch_set_memory_max(daemon->store_epoch, service->settings.store_memory_max);
     if (wrong == NULL && keeper_open(&daemon->keeper, has_dir ? path : NULL, why)) {
         who_put(daemon);
         return -1;
@@ -68,7 +68,7 @@ void record_daemon_close(struct service *service)
 
     if (daemon != NULL) {
         keeper_close(&daemon->keeper);
-        life_free(daemon->life);
+        epoch_free(daemon->store_epoch);
         free(daemon);
     }
 }
@@ -80,7 +80,7 @@ static void daemon_wrote(struct keeper *keeper)
 {
     struct record_daemon *daemon = container_of(keeper, struct record_daemon, keeper);
 
-    life_want_pulse(daemon->life);
+    epoch_want_pulse(daemon->store_epoch);
 }
 
 static void daemon_event(struct member *member, enum log_level level, const char *event,
@@ -113,7 +113,7 @@ static void daemon_swept(struct sweep *sweep, int64_t ended)
     metric_add(first->metrics, (unsigned)SERVICE_METRICS + plan_of(daemon->service)->swept, (uint64_t)ended);
 }
 
-static void member_open(struct worker *worker, struct record_daemon *daemon, struct record_line *line)
+static void member_open(struct worker *worker, struct record_daemon *daemon, struct member_line *line)
 {
     const struct record_plan *plan = plan_of(worker->service);
     struct member_options options = {
@@ -154,7 +154,7 @@ void record_worker_begin(struct worker *worker, struct record_worker *own)
     struct record_daemon *daemon = worker->service->extra;
 
     worker->extra = own;
-    record_line_init(&own->line, daemon->life, worker->store);
+    member_line_init(&own->line, daemon->store_epoch, worker->store);
     if (worker->index == 0) {
         member_open(worker, daemon, &own->line);
     }
@@ -183,24 +183,25 @@ void record_worker_tick(struct worker *worker)
 
     if (worker->index == 0) {
         const char *trouble = keeper_trouble(&daemon->keeper);
-        life_set_trouble(daemon->life, trouble != NULL ? trouble : "", keeper_is_lost(&daemon->keeper));
+        epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "",
+                          keeper_is_lost(&daemon->keeper));
         return; /* the member tells of this line when no call of its own is under way */
     }
-    const char *run = record_line_run(&own->line);
-    life_line_tell(daemon->life, worker->index, run, store_counts(worker->store).in_flight == 0,
-                   store_unsafe(worker->store) != NULL);
+    const char *run = member_line_run(&own->line);
+    epoch_line_tell(daemon->store_epoch, worker->index, run, store_counts(worker->store).in_flight == 0,
+                    store_unsafe(worker->store) != NULL);
 }
 
-struct record_line *record_line_of_worker(const struct worker *worker)
+struct member_line *member_line_of_worker(const struct worker *worker)
 {
     struct record_worker *own = worker->extra;
 
     return &own->line;
 }
 
-struct record_line *record_line_of(const struct http_request *req)
+struct member_line *member_line_of(const struct http_request *req)
 {
-    return record_line_of_worker(worker_of(req));
+    return member_line_of_worker(worker_of(req));
 }
 
 const char *record_daemon_id(const struct service *service)
@@ -227,13 +228,13 @@ int record_daemon_state_dir(const struct service *service)
 /* -- how things stand */
 
 /* Links that came to stand after the last pulse wait for the next. */
-static bool lines_are_allowed(const struct service *service, struct life *life)
+static bool lines_are_allowed(const struct service *service, struct epoch *store_epoch)
 {
     for (unsigned i = 0; i < service->settings.threads; i++) {
         const struct store *store = service->workers[i].store;
 
-        if (life_allows(life, store_run_id(store), store_link_since_us(store)) != PROBLEM_NONE) {
-            life_want_pulse(life);
+        if (epoch_allows(store_epoch, store_run_id(store), store_link_since_us(store)) != PROBLEM_NONE) {
+            epoch_want_pulse(store_epoch);
             return false;
         }
     }
@@ -248,7 +249,7 @@ bool record_daemon_settled(const struct service *service)
         record_worker_tick(&service->workers[i]); /* their own ticks begin when they serve */
     }
     if (daemon->member.state == MEMBER_IN) {
-        return lines_are_allowed(service, daemon->life);
+        return lines_are_allowed(service, daemon->store_epoch);
     }
     return member_is_settled(&daemon->member);
 }
@@ -265,8 +266,8 @@ const char *record_worker_ready(struct worker *worker, enum problem *problem, ch
 {
     struct record_daemon *daemon = worker->service->extra;
     struct record_worker *own = worker->extra;
-    const struct store_refusal *refusal = life_refusal(daemon->life);
-    const char *check = life_check(daemon->life, problem, detail);
+    const struct store_refusal *refusal = epoch_refusal(daemon->store_epoch);
+    const char *check = epoch_check(daemon->store_epoch, problem, detail);
 
     if (refusal != NULL && refusal->what != NULL) {
         *problem = PROBLEM_STORE_UNAVAILABLE;
@@ -276,13 +277,13 @@ const char *record_worker_ready(struct worker *worker, enum problem *problem, ch
     if (check != NULL) {
         return check;
     }
-    *problem = record_line_problem(&own->line);
+    *problem = member_line_problem(&own->line);
     if (*problem != PROBLEM_NONE) {
         snprintf(detail, READY_DETAIL_SIZE,
                  "The connection to the store is a new one; it is being looked at.");
         return "store-connecting";
     }
-    if (life_trouble(daemon->life, detail)) {
+    if (epoch_trouble(daemon->store_epoch, detail)) {
         *problem = PROBLEM_FLOOR_REACHED;
         return "state-dir";
     }
@@ -293,6 +294,6 @@ void record_worker_memory(struct worker *worker, struct service_memory *memory)
 {
     const struct record_daemon *daemon = worker->service->extra;
 
-    life_memory(daemon->life, &memory->used, &memory->allowed);
-    memory->is_full = life_is_full(daemon->life) || life_is_crowded(daemon->life);
+    epoch_memory(daemon->store_epoch, &memory->used, &memory->allowed);
+    memory->is_full = epoch_is_full(daemon->store_epoch) || epoch_is_crowded(daemon->store_epoch);
 }

@@ -1,7 +1,7 @@
 /* daemon.h - what both daemons are to the store: the hooks of their service_plan, and how a request finds its
  * line.
  *
- * For the process: life, state directory, member. For each worker: a line to the store. On the first worker:
+ * For the process: epoch, state directory, member. For each worker: a line to the store. On the first worker:
  * the member and one sweep. */
 #ifndef PAWL_SHARED_RECORD_DAEMON_H
 #define PAWL_SHARED_RECORD_DAEMON_H
@@ -28,7 +28,7 @@ struct record_plan {
 /* What worker->extra points to. A daemon that has more for each worker embeds it and finds itself with
  * container_of. */
 struct record_worker {
-    struct record_line line;
+    struct member_line line;
 };
 
 /* service_plan: open, close, worker_open, worker_close, worker_free, worker_tick, settled, leave, ready,
@@ -53,7 +53,7 @@ const char *record_daemon_incarnation(const struct service *service);
 int record_daemon_state_dir(const struct service *service);
 
 /* The worker's line to the store; that of the worker that serves this request. */
-struct record_line *record_line_of_worker(const struct worker *worker);
-struct record_line *record_line_of(const struct http_request *req);
+struct member_line *member_line_of_worker(const struct worker *worker);
+struct member_line *member_line_of(const struct http_request *req);
 
 #endif

@@ -1,8 +1,8 @@
-/* epoch.c - what a process knows of the store's present life.
+/* epoch.c - what a process knows of the store's present epoch.
  *
  * The text and the reasons are behind a mutex and are looked at only when something has changed; numbers that
  * every call needs are atomics. What was seen in a stripe is one atomic word, the epoch's low bits above the
- * number, so that an answer that arrives late cannot raise what belongs to the next life. */
+ * number, so that an answer that arrives late cannot raise what belongs to the next epoch. */
 #include "shared/member/epoch.h"
 
 #include <pthread.h>
@@ -19,28 +19,28 @@ enum { SEQ_BITS = 48, FULL_PERCENT = 90, NOT_FULL_PERCENT = 88 };
 #define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
 
 /* What a worker has last told of its link. */
-struct life_line {
-    char run[LIFE_RUN_SIZE];
+struct epoch_line {
+    char run[EPOCH_RUN_SIZE];
     bool idle; /* has been since calls were last forbidden */
 };
 
-struct life {
+struct epoch {
     atomic_uint changes;
     _Atomic(int64_t) epoch, behind_us, let_through, ceiling, pulse_above;
     atomic_bool pulse_wanted;
     _Atomic(uint64_t) seen[STRIPES], granted[STRIPES];
     pthread_mutex_t lock; /* of all below; identity may be read without it once epoch is not 0 */
-    char identity[LIFE_IDENTITY_SIZE], run[LIFE_RUN_SIZE], stream[LIFE_STREAM_SIZE];
+    char identity[EPOCH_IDENTITY_SIZE], run[EPOCH_RUN_SIZE], stream[EPOCH_STREAM_SIZE];
     uint64_t confirmed_us;
     enum problem problem;
     const char *check;
-    char detail[LIFE_DETAIL_SIZE], trouble[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE], trouble[EPOCH_DETAIL_SIZE];
     bool doubtful;
     atomic_bool floor_is_lost, full, crowded;
     _Atomic(uint64_t) memory_used, memory_allowed;
     uint64_t memory_max;
     _Atomic(const struct store_refusal *) refusal;
-    struct life_line lines[LIFE_WORKERS_MAX];
+    struct epoch_line lines[EPOCH_WORKERS_MAX];
 };
 
 /* behind_us before any sample. */
@@ -48,23 +48,23 @@ struct life {
 /* More is no time: it would be more than 64 bits hold in microseconds. */
 #define STORE_MS_MAX (INT64_MAX / 2000)
 
-struct life *life_new(void)
+struct epoch *epoch_new(void)
 {
-    struct life *life = must_have(calloc(1, sizeof(*life)));
+    struct epoch *store_epoch = must_have(calloc(1, sizeof(*store_epoch)));
 
-    atomic_store(&life->behind_us, NO_SAMPLE);
-    atomic_store(&life->pulse_above, INT64_MAX);
-    pthread_mutex_init(&life->lock, NULL);
-    life->problem = PROBLEM_STORE_UNAVAILABLE;
-    life->check = "store-connecting";
-    snprintf(life->detail, sizeof(life->detail), "The store has not been asked yet.");
-    return life;
+    atomic_store(&store_epoch->behind_us, NO_SAMPLE);
+    atomic_store(&store_epoch->pulse_above, INT64_MAX);
+    pthread_mutex_init(&store_epoch->lock, NULL);
+    store_epoch->problem = PROBLEM_STORE_UNAVAILABLE;
+    store_epoch->check = "store-connecting";
+    snprintf(store_epoch->detail, sizeof(store_epoch->detail), "The store has not been asked yet.");
+    return store_epoch;
 }
 
-void life_free(struct life *life)
+void epoch_free(struct epoch *store_epoch)
 {
-    pthread_mutex_destroy(&life->lock);
-    free(life);
+    pthread_mutex_destroy(&store_epoch->lock);
+    free(store_epoch);
 }
 
 static void raise_to(_Atomic(int64_t) *number, int64_t value)
@@ -102,292 +102,294 @@ static void word_raise(_Atomic(uint64_t) *word, int64_t epoch, uint64_t number)
     }
 }
 
-uint64_t life_seen(const struct life *life, unsigned stripe, int64_t epoch)
+uint64_t epoch_seen(const struct epoch *store_epoch, unsigned stripe, int64_t epoch)
 {
-    return word_number(&life->seen[stripe], epoch);
+    return word_number(&store_epoch->seen[stripe], epoch);
 }
 
-void life_saw(struct life *life, unsigned stripe, int64_t epoch, uint64_t seq)
+void epoch_saw(struct epoch *store_epoch, unsigned stripe, int64_t epoch, uint64_t seq)
 {
-    word_raise(&life->seen[stripe], epoch, seq);
+    word_raise(&store_epoch->seen[stripe], epoch, seq);
 }
 
 /* -- told by the member */
 
 /* With the lock held: a worker that tells that it is idle because calls are forbidden must not be able to
  * take what it was allowed before for still true, and call once more. */
-static void has_changed(struct life *life)
+static void has_changed(struct epoch *store_epoch)
 {
-    atomic_fetch_add(&life->changes, 1);
+    atomic_fetch_add(&store_epoch->changes, 1);
 }
 
-void life_admit(struct life *life, const char *identity, const char *run, struct bytes stream, int64_t epoch,
-                const uint64_t seqs[STRIPES], uint64_t confirmed_us)
+void epoch_admit(struct epoch *store_epoch, const char *identity, const char *run, struct bytes stream,
+                 int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us)
 {
-    pthread_mutex_lock(&life->lock);
-    if (life->identity[0] == '\0') {
-        snprintf(life->identity, sizeof(life->identity), "%s", identity);
+    pthread_mutex_lock(&store_epoch->lock);
+    if (store_epoch->identity[0] == '\0') {
+        snprintf(store_epoch->identity, sizeof(store_epoch->identity), "%s", identity);
     }
-    snprintf(life->run, sizeof(life->run), "%s", run);
-    snprintf(life->stream, sizeof(life->stream), "master_replid:%.*s", (int)stream.len, stream.at);
+    snprintf(store_epoch->run, sizeof(store_epoch->run), "%s", run);
+    snprintf(store_epoch->stream, sizeof(store_epoch->stream), "master_replid:%.*s", (int)stream.len,
+             stream.at);
     for (unsigned i = 0; i < STRIPES; i++) {
-        atomic_store(&life->seen[i], seen_word(epoch, seqs[i]));
-        atomic_store(&life->granted[i], seen_word(epoch, 0));
+        atomic_store(&store_epoch->seen[i], seen_word(epoch, seqs[i]));
+        atomic_store(&store_epoch->granted[i], seen_word(epoch, 0));
     }
-    life->confirmed_us = confirmed_us;
-    life->problem = PROBLEM_NONE;
-    life->doubtful = false;
-    atomic_store(&life->epoch, epoch);
-    has_changed(life);
-    pthread_mutex_unlock(&life->lock);
+    store_epoch->confirmed_us = confirmed_us;
+    store_epoch->problem = PROBLEM_NONE;
+    store_epoch->doubtful = false;
+    atomic_store(&store_epoch->epoch, epoch);
+    has_changed(store_epoch);
+    pthread_mutex_unlock(&store_epoch->lock);
 }
 
-void life_confirm(struct life *life, const uint64_t seqs[STRIPES], uint64_t confirmed_us)
+void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us)
 {
-    int64_t epoch = atomic_load(&life->epoch);
+    int64_t epoch = atomic_load(&store_epoch->epoch);
 
     for (unsigned i = 0; i < STRIPES; i++) {
-        life_saw(life, i, epoch, seqs[i]);
+        epoch_saw(store_epoch, i, epoch, seqs[i]);
     }
-    pthread_mutex_lock(&life->lock);
-    life->confirmed_us = confirmed_us;
-    life->problem = PROBLEM_NONE;
-    has_changed(life);
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_lock(&store_epoch->lock);
+    store_epoch->confirmed_us = confirmed_us;
+    store_epoch->problem = PROBLEM_NONE;
+    has_changed(store_epoch);
+    pthread_mutex_unlock(&store_epoch->lock);
 }
 
-void life_suspend(struct life *life, enum problem problem, const char *check, const char *detail)
+void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *check, const char *detail)
 {
-    pthread_mutex_lock(&life->lock);
-    if (life->problem == PROBLEM_NONE) {
-        for (unsigned i = 0; i < LIFE_WORKERS_MAX; i++) {
-            life->lines[i].idle = false;
+    pthread_mutex_lock(&store_epoch->lock);
+    if (store_epoch->problem == PROBLEM_NONE) {
+        for (unsigned i = 0; i < EPOCH_WORKERS_MAX; i++) {
+            store_epoch->lines[i].idle = false;
         }
     }
-    life->problem = problem;
-    life->check = check;
-    snprintf(life->detail, sizeof(life->detail), "%s", detail);
-    has_changed(life);
-    pthread_mutex_unlock(&life->lock);
+    store_epoch->problem = problem;
+    store_epoch->check = check;
+    snprintf(store_epoch->detail, sizeof(store_epoch->detail), "%s", detail);
+    has_changed(store_epoch);
+    pthread_mutex_unlock(&store_epoch->lock);
 }
 
-void life_clock_sample(struct life *life, int64_t store_ms)
+void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms)
 {
     if (store_ms > 0 && store_ms <= STORE_MS_MAX) {
-        raise_to(&life->behind_us, store_ms * 1000 - (int64_t)loop_now_us());
+        raise_to(&store_epoch->behind_us, store_ms * 1000 - (int64_t)loop_now_us());
     }
 }
 
 /* -- for whoever calls */
 
-enum problem life_allows(struct life *life, const char *run, uint64_t stood_us)
+enum problem epoch_allows(struct epoch *store_epoch, const char *run, uint64_t stood_us)
 {
     enum problem problem;
 
-    pthread_mutex_lock(&life->lock);
-    problem = life->problem;
+    pthread_mutex_lock(&store_epoch->lock);
+    problem = store_epoch->problem;
     if (problem == PROBLEM_NONE && run[0] == '\0') {
         problem = PROBLEM_STORE_UNAVAILABLE;
-    } else if (problem == PROBLEM_NONE && (strcmp(run, life->run) != 0 || stood_us > life->confirmed_us)) {
+    } else if (problem == PROBLEM_NONE &&
+               (strcmp(run, store_epoch->run) != 0 || stood_us > store_epoch->confirmed_us)) {
         problem = PROBLEM_STORE_NOT_ADMITTED;
     }
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_unlock(&store_epoch->lock);
     return problem;
 }
 
-int64_t life_stream(struct life *life, char stream[LIFE_STREAM_SIZE])
+int64_t epoch_stream(struct epoch *store_epoch, char stream[EPOCH_STREAM_SIZE])
 {
-    pthread_mutex_lock(&life->lock);
-    int64_t epoch = atomic_load(&life->epoch);
-    memcpy(stream, life->stream, LIFE_STREAM_SIZE);
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_lock(&store_epoch->lock);
+    int64_t epoch = atomic_load(&store_epoch->epoch);
+    memcpy(stream, store_epoch->stream, EPOCH_STREAM_SIZE);
+    pthread_mutex_unlock(&store_epoch->lock);
     return epoch;
 }
 
-unsigned life_changes(const struct life *life)
+unsigned epoch_changes(const struct epoch *store_epoch)
 {
-    return atomic_load(&life->changes);
+    return atomic_load(&store_epoch->changes);
 }
 
-int64_t life_epoch(const struct life *life)
+int64_t epoch_number(const struct epoch *store_epoch)
 {
-    return atomic_load(&life->epoch);
+    return atomic_load(&store_epoch->epoch);
 }
 
-const char *life_identity(const struct life *life)
+const char *epoch_identity(const struct epoch *store_epoch)
 {
-    return life->identity;
+    return store_epoch->identity;
 }
 
-const char *life_store(const struct life *life)
+const char *epoch_store(const struct epoch *store_epoch)
 {
-    const char *colon = life_epoch(life) > 0 ? strchr(life->identity, ':') : NULL;
+    const char *colon = epoch_number(store_epoch) > 0 ? strchr(store_epoch->identity, ':') : NULL;
 
     return colon != NULL ? colon + 1 : "";
 }
 
-int64_t life_now_ms(const struct life *life)
+int64_t epoch_now_ms(const struct epoch *store_epoch)
 {
-    int64_t behind_us = atomic_load(&life->behind_us);
+    int64_t behind_us = atomic_load(&store_epoch->behind_us);
 
     return behind_us == NO_SAMPLE ? 0 : (behind_us + (int64_t)loop_now_us()) / 1000;
 }
 
-void life_let_through(struct life *life, int64_t token)
+void epoch_let_through(struct epoch *store_epoch, int64_t token)
 {
-    raise_to(&life->let_through, token);
+    raise_to(&store_epoch->let_through, token);
 }
 
-int64_t life_let_through_most(const struct life *life)
+int64_t epoch_let_through_most(const struct epoch *store_epoch)
 {
-    int64_t most = atomic_load(&life->let_through), ceiling = atomic_load(&life->ceiling);
+    int64_t most = atomic_load(&store_epoch->let_through), ceiling = atomic_load(&store_epoch->ceiling);
 
     return most < ceiling ? most : ceiling;
 }
 
-void life_want_pulse(struct life *life)
+void epoch_want_pulse(struct epoch *store_epoch)
 {
-    atomic_store(&life->pulse_wanted, true);
+    atomic_store(&store_epoch->pulse_wanted, true);
 }
 
-bool life_wants_pulse(struct life *life)
+bool epoch_wants_pulse(struct epoch *store_epoch)
 {
-    return atomic_exchange(&life->pulse_wanted, false);
+    return atomic_exchange(&store_epoch->pulse_wanted, false);
 }
 
-void life_set_ceiling(struct life *life, int64_t ceiling, int64_t ahead)
+void epoch_set_ceiling(struct epoch *store_epoch, int64_t ceiling, int64_t ahead)
 {
-    atomic_store(&life->ceiling, ceiling);
-    atomic_store(&life->pulse_above, ceiling - ahead);
+    atomic_store(&store_epoch->ceiling, ceiling);
+    atomic_store(&store_epoch->pulse_above, ceiling - ahead);
 }
 
 /* Once is enough: the answer to the pulse sets the next bound. */
-uint64_t life_granted_most(const struct life *life, unsigned stripe, int64_t epoch)
+uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, int64_t epoch)
 {
-    return word_number(&life->granted[stripe], epoch);
+    return word_number(&store_epoch->granted[stripe], epoch);
 }
 
-void life_granted(struct life *life, unsigned stripe, int64_t epoch, int64_t token)
+void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, int64_t token)
 {
-    word_raise(&life->granted[stripe], epoch, (uint64_t)token);
-    if (token > atomic_load(&life->pulse_above)) {
-        atomic_store(&life->pulse_above, INT64_MAX);
-        life_want_pulse(life);
+    word_raise(&store_epoch->granted[stripe], epoch, (uint64_t)token);
+    if (token > atomic_load(&store_epoch->pulse_above)) {
+        atomic_store(&store_epoch->pulse_above, INT64_MAX);
+        epoch_want_pulse(store_epoch);
     }
 }
 
-void life_line_tell(struct life *life, unsigned worker, const char *run, bool idle, bool unsafe)
+void epoch_line_tell(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe)
 {
-    struct life_line *line = &life->lines[worker];
+    struct epoch_line *line = &store_epoch->lines[worker];
 
-    pthread_mutex_lock(&life->lock);
+    pthread_mutex_lock(&store_epoch->lock);
     snprintf(line->run, sizeof(line->run), "%s", run);
-    line->idle = line->idle || (idle && life->problem != PROBLEM_NONE);
-    life->doubtful = life->doubtful || (unsafe && life->problem == PROBLEM_NONE);
-    pthread_mutex_unlock(&life->lock);
+    line->idle = line->idle || (idle && store_epoch->problem != PROBLEM_NONE);
+    store_epoch->doubtful = store_epoch->doubtful || (unsafe && store_epoch->problem == PROBLEM_NONE);
+    pthread_mutex_unlock(&store_epoch->lock);
 }
 
-bool life_is_settled(struct life *life, unsigned workers, const char *run)
+bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *run)
 {
     bool settled;
 
-    pthread_mutex_lock(&life->lock);
-    settled = life->problem != PROBLEM_NONE; /* what was told when calls were last forbidden is over */
+    pthread_mutex_lock(&store_epoch->lock);
+    settled = store_epoch->problem != PROBLEM_NONE; /* what was told when calls were last forbidden is over */
     for (unsigned i = 0; i < workers; i++) {
-        settled = settled && life->lines[i].idle && strcmp(life->lines[i].run, run) == 0;
+        settled = settled && store_epoch->lines[i].idle && strcmp(store_epoch->lines[i].run, run) == 0;
     }
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_unlock(&store_epoch->lock);
     return settled;
 }
 
-bool life_is_doubtful(struct life *life)
+bool epoch_is_doubtful(struct epoch *store_epoch)
 {
-    pthread_mutex_lock(&life->lock);
-    bool doubtful = life->doubtful;
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_lock(&store_epoch->lock);
+    bool doubtful = store_epoch->doubtful;
+    pthread_mutex_unlock(&store_epoch->lock);
     return doubtful;
 }
 
-void life_set_trouble(struct life *life, const char *trouble, bool lost)
+void epoch_set_trouble(struct epoch *store_epoch, const char *trouble, bool lost)
 {
-    pthread_mutex_lock(&life->lock);
-    snprintf(life->trouble, sizeof(life->trouble), "%s", trouble);
-    pthread_mutex_unlock(&life->lock);
-    atomic_store(&life->floor_is_lost, lost);
+    pthread_mutex_lock(&store_epoch->lock);
+    snprintf(store_epoch->trouble, sizeof(store_epoch->trouble), "%s", trouble);
+    pthread_mutex_unlock(&store_epoch->lock);
+    atomic_store(&store_epoch->floor_is_lost, lost);
 }
 
-bool life_has_lost_its_floor(struct life *life)
+bool epoch_has_lost_its_floor(struct epoch *store_epoch)
 {
-    return atomic_load(&life->floor_is_lost);
+    return atomic_load(&store_epoch->floor_is_lost);
 }
 
-bool life_trouble(struct life *life, char detail[LIFE_DETAIL_SIZE])
+bool epoch_trouble(struct epoch *store_epoch, char detail[EPOCH_DETAIL_SIZE])
 {
-    pthread_mutex_lock(&life->lock);
-    snprintf(detail, LIFE_DETAIL_SIZE, "%s", life->trouble);
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_lock(&store_epoch->lock);
+    snprintf(detail, EPOCH_DETAIL_SIZE, "%s", store_epoch->trouble);
+    pthread_mutex_unlock(&store_epoch->lock);
     return detail[0] != '\0';
 }
 
-void life_set_memory_max(struct life *life, uint64_t most)
+void epoch_set_memory_max(struct epoch *store_epoch, uint64_t most)
 {
-    life->memory_max = most;
-    life_set_memory(life, 0, 0);
+    store_epoch->memory_max = most;
+    epoch_set_memory(store_epoch, 0, 0);
 }
 
-bool life_set_memory(struct life *life, uint64_t used, uint64_t maxmemory)
+bool epoch_set_memory(struct epoch *store_epoch, uint64_t used, uint64_t maxmemory)
 {
-    bool is_lower = life->memory_max > 0 && (maxmemory == 0 || life->memory_max < maxmemory);
-    uint64_t allowed = is_lower ? life->memory_max : maxmemory;
-    bool was_full = atomic_load(&life->full);
+    bool is_lower = store_epoch->memory_max > 0 && (maxmemory == 0 || store_epoch->memory_max < maxmemory);
+    uint64_t allowed = is_lower ? store_epoch->memory_max : maxmemory;
+    bool was_full = atomic_load(&store_epoch->full);
     uint64_t bound = allowed / 100 * (was_full ? NOT_FULL_PERCENT : FULL_PERCENT);
     bool is_full = allowed > 0 && used >= bound;
 
-    atomic_store(&life->memory_used, used);
-    atomic_store(&life->memory_allowed, allowed);
-    atomic_store(&life->full, is_full);
+    atomic_store(&store_epoch->memory_used, used);
+    atomic_store(&store_epoch->memory_allowed, allowed);
+    atomic_store(&store_epoch->full, is_full);
     return is_full != was_full;
 }
 
-void life_memory(const struct life *life, uint64_t *used, uint64_t *allowed)
+void epoch_memory(const struct epoch *store_epoch, uint64_t *used, uint64_t *allowed)
 {
-    *used = atomic_load(&life->memory_used);
-    *allowed = atomic_load(&life->memory_allowed);
+    *used = atomic_load(&store_epoch->memory_used);
+    *allowed = atomic_load(&store_epoch->memory_allowed);
 }
 
-bool life_is_full(const struct life *life)
+bool epoch_is_full(const struct epoch *store_epoch)
 {
-    return atomic_load(&life->full);
+    return atomic_load(&store_epoch->full);
 }
 
-bool life_set_crowded(struct life *life, bool crowded)
+bool epoch_set_crowded(struct epoch *store_epoch, bool crowded)
 {
-    return atomic_exchange(&life->crowded, crowded) != crowded;
+    return atomic_exchange(&store_epoch->crowded, crowded) != crowded;
 }
 
-bool life_is_crowded(const struct life *life)
+bool epoch_is_crowded(const struct epoch *store_epoch)
 {
-    return atomic_load(&life->crowded);
+    return atomic_load(&store_epoch->crowded);
 }
 
-bool life_set_refusal(struct life *life, const struct store_refusal *refusal)
+bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal)
 {
-    return atomic_exchange(&life->refusal, refusal) != refusal;
+    return atomic_exchange(&store_epoch->refusal, refusal) != refusal;
 }
 
-const struct store_refusal *life_refusal(const struct life *life)
+const struct store_refusal *epoch_refusal(const struct epoch *store_epoch)
 {
-    return atomic_load(&life->refusal);
+    return atomic_load(&store_epoch->refusal);
 }
 
-const char *life_check(struct life *life, enum problem *problem, char detail[LIFE_DETAIL_SIZE])
+const char *epoch_check(struct epoch *store_epoch, enum problem *problem, char detail[EPOCH_DETAIL_SIZE])
 {
     const char *check;
 
-    pthread_mutex_lock(&life->lock);
-    check = life->problem != PROBLEM_NONE ? life->check : NULL;
-    *problem = life->problem;
-    snprintf(detail, LIFE_DETAIL_SIZE, "%s", life->detail);
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_lock(&store_epoch->lock);
+    check = store_epoch->problem != PROBLEM_NONE ? store_epoch->check : NULL;
+    *problem = store_epoch->problem;
+    snprintf(detail, EPOCH_DETAIL_SIZE, "%s", store_epoch->detail);
+    pthread_mutex_unlock(&store_epoch->lock);
     return check;
 }

@@ -1,13 +1,13 @@
-/* epoch.h - what a process knows of the store's present life. One for each process, shared by its threads.
+/* epoch.h - what a process knows of the store's present epoch. One for each process, shared by its threads.
  *
- * A life is the time of a store between two admissions (docs/decisions/0009). The process's member (member.h,
- * on the first worker's thread) learns from its pulses which life it is and whether this process is admitted
- * to it; every call to a stripe carries that with it (call.h), and every answer raises what was seen. All of
- * it is memory only: a process that starts anew has seen nothing.
+ * A epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
+ * (member.h, on the first worker's thread) learns from its pulses which epoch it is and whether this process
+ * is admitted to it; every call to a stripe carries that with it (call.h), and every answer raises what was
+ * seen. All of it is memory only: a process that starts anew has seen nothing.
  *
  * Any thread may call any function; none blocks for longer than it takes to copy a line of text. */
-#ifndef PAWL_SHARED_RECORD_LIFE_H
-#define PAWL_SHARED_RECORD_LIFE_H
+#ifndef PAWL_SHARED_MEMBER_EPOCH_H
+#define PAWL_SHARED_MEMBER_EPOCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,17 +18,17 @@
 #include "shared/token/keys.h"
 
 enum {
-    LIFE_IDENTITY_SIZE = 32,
-    LIFE_RUN_SIZE = 48,
-    LIFE_STREAM_SIZE = 56,
-    LIFE_DETAIL_SIZE = 512,
-    LIFE_WORKERS_MAX = 64
+    EPOCH_IDENTITY_SIZE = 32,
+    EPOCH_RUN_SIZE = 48,
+    EPOCH_STREAM_SIZE = 56,
+    EPOCH_DETAIL_SIZE = 512,
+    EPOCH_WORKERS_MAX = 64
 };
 
-struct life;
+struct epoch;
 
-struct life *life_new(void);
-void life_free(struct life *life);
+struct epoch *epoch_new(void);
+void epoch_free(struct epoch *store_epoch);
 
 /* -- told by the member */
 
@@ -36,88 +36,89 @@ void life_free(struct life *life);
  * (its master_replid): the scripts themselves compare that (stripe.lua). seqs: of the stripes, as the store
  * had them. The identity ("SCHEMA:ID") is taken once and never changes after. confirmed_us: when the pulse
  * that was answered so was sent (CLOCK_MONOTONIC); links that came to stand later wait for the next. */
-void life_admit(struct life *life, const char *identity, const char *run, struct bytes stream, int64_t epoch,
-                const uint64_t seqs[STRIPES], uint64_t confirmed_us);
-/* The same life, confirmed once more. */
-void life_confirm(struct life *life, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
+void epoch_admit(struct epoch *store_epoch, const char *identity, const char *run, struct bytes stream,
+                 int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
+/* The same epoch, confirmed once more. */
+void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
 /* No call may be made any more, and why: PROBLEM_STORE_NOT_ADMITTED or _NOT_OURS or _UNAVAILABLE. check: one
  * word for readyz, a static text; detail: a sentence for people, copied. What was seen stays. */
-void life_suspend(struct life *life, enum problem problem, const char *check, const char *detail);
+void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *check, const char *detail);
 /* A sample of the store's clock: it showed store_ms at some moment before now. The lower bound only rises;
  * what is no time at all is no sample. */
-void life_clock_sample(struct life *life, int64_t store_ms);
+void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms);
 
 /* -- for whoever calls */
 
 /* PROBLEM_NONE when calls may be made on a link to the Redis `run` ("": none stands) that has stood since
  * stood_us; else the problem. */
-enum problem life_allows(struct life *life, const char *run, uint64_t stood_us);
-/* Rises whenever what life_allows() says may have changed. */
-unsigned life_changes(const struct life *life);
-int64_t life_epoch(const struct life *life); /* 0: none */
-/* The same, with "master_replid:REPLID", which calls carry. To be asked before life_allows(): what that
+enum problem epoch_allows(struct epoch *store_epoch, const char *run, uint64_t stood_us);
+/* Rises whenever what epoch_allows() says may have changed. */
+unsigned epoch_changes(const struct epoch *store_epoch);
+int64_t epoch_number(const struct epoch *store_epoch); /* 0: none */
+/* The same, with "master_replid:REPLID", which calls carry. To be asked before epoch_allows(): what that
  * allows then is at worst refused by the store. */
-int64_t life_stream(struct life *life, char stream[LIFE_STREAM_SIZE]);
-const char *life_identity(const struct life *life); /* "" until the first life_admit(); then for ever */
-/* The same without the schema: what tokens name. "" until the first life_admit(). */
-const char *life_store(const struct life *life);
+int64_t epoch_stream(struct epoch *store_epoch, char stream[EPOCH_STREAM_SIZE]);
+const char *epoch_identity(
+    const struct epoch *store_epoch); /* "" until the first epoch_admit(); then for ever */
+/* The same without the schema: what tokens name. "" until the first epoch_admit(). */
+const char *epoch_store(const struct epoch *store_epoch);
 /* Highest sequence number seen in the stripe in this epoch. */
-uint64_t life_seen(const struct life *life, unsigned stripe, int64_t epoch);
-void life_saw(struct life *life, unsigned stripe, int64_t epoch, uint64_t seq);
+uint64_t epoch_seen(const struct epoch *store_epoch, unsigned stripe, int64_t epoch);
+void epoch_saw(struct epoch *store_epoch, unsigned stripe, int64_t epoch, uint64_t seq);
 /* The lower bound of the store's time, now; 0: none known. */
-int64_t life_now_ms(const struct life *life);
+int64_t epoch_now_ms(const struct epoch *store_epoch);
 
 /* The highest token that this process's gate has let through, as one that the store has granted: a floor of
  * its own kind, and so never told above the ceiling, whatever a record that was damaged may say. */
-void life_let_through(struct life *life, int64_t token);
-int64_t life_let_through_most(const struct life *life);
+void epoch_let_through(struct epoch *store_epoch, int64_t token);
+int64_t epoch_let_through_most(const struct epoch *store_epoch);
 
 /* A script refused what should have been possible, or a token came near the ceiling: the member shall pulse
- * at once. life_wants_pulse() takes the wish back. */
-void life_want_pulse(struct life *life);
-bool life_wants_pulse(struct life *life);
+ * at once. epoch_wants_pulse() takes the wish back. */
+void epoch_want_pulse(struct epoch *store_epoch);
+bool epoch_wants_pulse(struct epoch *store_epoch);
 /* The ceiling, as the last pulse told it: no token above it was granted. One above it less ahead, half of
  * what is reserved ahead, is a reason to pulse. */
-void life_set_ceiling(struct life *life, int64_t ceiling, int64_t ahead);
+void epoch_set_ceiling(struct epoch *store_epoch, int64_t ceiling, int64_t ahead);
 /* A token was granted in this stripe and epoch. */
-void life_granted(struct life *life, unsigned stripe, int64_t epoch, int64_t token);
+void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, int64_t token);
 /* The highest of them; 0: none. */
-uint64_t life_granted_most(const struct life *life, unsigned stripe, int64_t epoch);
+uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, int64_t epoch);
 
 /* Each worker tells the Redis that its link leads to ("" while none stands), and whether no call of its is in
- * flight. The life is settled for `run` when calls are forbidden and every worker has told so since they
+ * flight. The epoch is settled for `run` when calls are forbidden and every worker has told so since they
  * were: then nothing that was acknowledged before can still arrive, and what this process has seen is final.
  */
-void life_line_tell(struct life *life, unsigned worker, const char *run, bool idle, bool unsafe);
-bool life_is_settled(struct life *life, unsigned workers, const char *run);
-/* Whether a worker has found the store's settings unsafe while calls were made in this life. */
-bool life_is_doubtful(struct life *life);
+void epoch_line_tell(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe);
+bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *run);
+/* Whether a worker has found the store's settings unsafe while calls were made in this epoch. */
+bool epoch_is_doubtful(struct epoch *store_epoch);
 
 /* What is wrong with the state directory, "" if nothing is; lost: its floor is nowhere but in memory, so that
  * no token may be granted. */
-void life_set_trouble(struct life *life, const char *trouble, bool lost);
-bool life_has_lost_its_floor(struct life *life);
-bool life_trouble(struct life *life, char detail[LIFE_DETAIL_SIZE]);
+void epoch_set_trouble(struct epoch *store_epoch, const char *trouble, bool lost);
+bool epoch_has_lost_its_floor(struct epoch *store_epoch);
+bool epoch_trouble(struct epoch *store_epoch, char detail[EPOCH_DETAIL_SIZE]);
 
 /* The memory of the store: how much this process's own setting allows (0: no bound), once, before any other;
- * how much is in use and how much its own setting allows, as the last pulse told it. True: life_is_full() has
- * changed. */
-void life_set_memory_max(struct life *life, uint64_t most);
-bool life_set_memory(struct life *life, uint64_t used, uint64_t maxmemory);
+ * how much is in use and how much its own setting allows, as the last pulse told it. True: epoch_is_full()
+ * has changed. */
+void epoch_set_memory_max(struct epoch *store_epoch, uint64_t most);
+bool epoch_set_memory(struct epoch *store_epoch, uint64_t used, uint64_t maxmemory);
 /* In use, and the lower of both bounds (0: there is none). */
-void life_memory(const struct life *life, uint64_t *used, uint64_t *allowed);
+void epoch_memory(const struct epoch *store_epoch, uint64_t *used, uint64_t *allowed);
 /* From 90 % of that on, and until it is below 88 % again: nothing new is granted, opened, or written. */
-bool life_is_full(const struct life *life);
+bool epoch_is_full(const struct epoch *store_epoch);
 /* What is over and must be remembered is more than its bound (lease/remember.h): nothing new is granted.
  * True: it has changed. */
-bool life_set_crowded(struct life *life, bool crowded);
-bool life_is_crowded(const struct life *life);
+bool epoch_set_crowded(struct epoch *store_epoch, bool crowded);
+bool epoch_is_crowded(const struct epoch *store_epoch);
 /* Why Redis has refused the last pulse; NULL: it has not. What is told must never go away. True: it has
  * changed. */
-bool life_set_refusal(struct life *life, const struct store_refusal *refusal);
-const struct store_refusal *life_refusal(const struct life *life);
+bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal);
+const struct store_refusal *epoch_refusal(const struct epoch *store_epoch);
 
 /* Why calls are not allowed, for readyz: the check in one word, NULL when they are. */
-const char *life_check(struct life *life, enum problem *problem, char detail[LIFE_DETAIL_SIZE]);
+const char *epoch_check(struct epoch *store_epoch, enum problem *problem, char detail[EPOCH_DETAIL_SIZE]);
 
 #endif

@@ -22,13 +22,13 @@ static struct bytes number_put(struct member *member, unsigned slot, int64_t val
 
 /* One number for each stripe. */
 static struct bytes numbers_put(const struct member *member, char text[MEMBER_SEQS_SIZE],
-                                uint64_t (*of)(const struct life *, unsigned, int64_t))
+                                uint64_t (*of)(const struct epoch *, unsigned, int64_t))
 {
     size_t len = 0;
 
     for (unsigned i = 0; member->epoch > 0 && i < STRIPES; i++) {
         len += (size_t)snprintf(text + len, MEMBER_SEQS_SIZE - len, "%s%" PRIu64, i == 0 ? "" : " ",
-                                of(member->options.line->life, i, member->epoch));
+                                of(member->options.line->store_epoch, i, member->epoch));
     }
     return (struct bytes){text, len};
 }
@@ -36,7 +36,7 @@ static struct bytes numbers_put(const struct member *member, char text[MEMBER_SE
 /* The store that this process belongs to: what it has learned, else what its state directory says. */
 struct bytes member_identity(struct member *member)
 {
-    const char *known = life_identity(member->options.line->life);
+    const char *known = epoch_identity(member->options.line->store_epoch);
 
     if (known[0] != '\0' || member->options.keeper->recorded.store[0] == '\0') {
         return bytes_of(known);
@@ -54,7 +54,7 @@ static void refusal_take(struct member *member, const struct store_refusal *refu
     struct log_field fields[] = {LOG_T("check", bytes_of(refusal != NULL ? refusal->check : "")),
                                  LOG_T("detail", bytes_of(what)), LOG_END};
 
-    if (!life_set_refusal(member->options.line->life, refusal)) {
+    if (!epoch_set_refusal(member->options.line->store_epoch, refusal)) {
         return;
     }
     if (refusal != NULL) {
@@ -66,19 +66,19 @@ static void refusal_take(struct member *member, const struct store_refusal *refu
 
 static void memory_take(struct member *member, const struct store_reply *reply)
 {
-    struct life *life = member->options.line->life;
+    struct epoch *store_epoch = member->options.line->store_epoch;
     int64_t used = store_reply_integer(reply, REPLY_MEMORY),
             max = store_reply_integer(reply, REPLY_MEMORY + 1);
     uint64_t allowed, in_use;
 
-    if (used < 0 || max < 0 || !life_set_memory(life, (uint64_t)used, (uint64_t)max)) {
+    if (used < 0 || max < 0 || !epoch_set_memory(store_epoch, (uint64_t)used, (uint64_t)max)) {
         return;
     }
-    life_memory(life, &in_use, &allowed);
+    epoch_memory(store_epoch, &in_use, &allowed);
     struct log_field fields[] = {LOG_I("used_bytes", used), LOG_I("allowed_bytes", (int64_t)allowed),
                                  LOG_END};
-    member_log(member, life_is_full(life) ? LOG_WARNING : LOG_INFO,
-               life_is_full(life) ? "store-full" : "store-full-no-more", fields);
+    member_log(member, epoch_is_full(store_epoch) ? LOG_WARNING : LOG_INFO,
+               epoch_is_full(store_epoch) ? "store-full" : "store-full-no-more", fields);
 }
 
 /* -- in, or on the way in: what the store wants recorded */
@@ -136,8 +136,9 @@ static void tell_of_the_clock(struct member *member, int64_t corrected_ms)
 
 static void tell_of_being_in(struct member *member, int64_t epoch)
 {
-    struct log_field fields[] = {
-        LOG_I("epoch", epoch), LOG_T("store", bytes_of(life_identity(member->options.line->life))), LOG_END};
+    struct log_field fields[] = {LOG_I("epoch", epoch),
+                                 LOG_T("store", bytes_of(epoch_identity(member->options.line->store_epoch))),
+                                 LOG_END};
 
     member->told[0] = '\0';
     member_log(member, LOG_INFO, "store-admitted", fields);
@@ -145,26 +146,26 @@ static void tell_of_being_in(struct member *member, int64_t epoch)
 
 static void pulse_in(struct member *member, const struct store_reply *reply)
 {
-    struct life *life = member->options.line->life;
+    struct epoch *store_epoch = member->options.line->store_epoch;
     int64_t epoch = store_reply_integer(reply, 1);
     struct bytes identity = store_reply_text(reply, 2), stream = store_reply_text(reply, REPLY_STREAM);
     uint64_t seqs[STRIPES];
-    char text[LIFE_IDENTITY_SIZE];
+    char text[EPOCH_IDENTITY_SIZE];
     bool news = member->state != MEMBER_IN || epoch != member->epoch;
 
-    life_clock_sample(life, store_reply_integer(reply, 5));
+    epoch_clock_sample(store_epoch, store_reply_integer(reply, 5));
     seqs_take(store_reply_list(reply, REPLY_SEQS), seqs);
     snprintf(text, sizeof(text), "%.*s", (int)identity.len, identity.at);
     member->listed_epoch = epoch;
     if (epoch != member->epoch) {
         member->epoch = epoch;
-        life_admit(life, text, member->run, stream, epoch, seqs, member->asked_us);
+        epoch_admit(store_epoch, text, member->run, stream, epoch, seqs, member->asked_us);
     } else {
-        life_confirm(life, seqs, member->asked_us);
+        epoch_confirm(store_epoch, seqs, member->asked_us);
     }
     member->beats = store_reply_integer(reply, 7);
     member->ceiling = store_reply_integer(reply, 8);
-    life_set_ceiling(life, member->ceiling, member->options.block / 2);
+    epoch_set_ceiling(store_epoch, member->ceiling, member->options.block / 2);
     member_enter(member, MEMBER_IN);
     memory_take(member, reply);
     record(member, reply);
@@ -192,7 +193,7 @@ static void pulse_pending(struct member *member, const struct store_reply *reply
 static void mend(struct member *member)
 {
     const char *trouble = keeper_trouble(member->options.keeper);
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
 
     if (!keeper_is_settled(member->options.keeper) && trouble != NULL) {
         snprintf(detail, sizeof(detail), "%s", trouble);
@@ -201,7 +202,8 @@ static void mend(struct member *member)
     }
 }
 
-/* Nothing of a former life may still be under way when this process joins: asked again as soon as that is so.
+/* Nothing of a former epoch may still be under way when this process joins: asked again as soon as that is
+ * so.
  */
 static void pulse_unsettled(struct member *member)
 {
@@ -212,13 +214,13 @@ static void pulse_unsettled(struct member *member)
     mend(member);
 }
 
-/* -- nobody may act before a new life begins */
+/* -- nobody may act before a new epoch begins */
 
 static void pulse_gated(struct member *member, const struct store_reply *reply)
 {
     struct bytes gate = store_reply_text(reply, 2), why = store_reply_text(reply, 3);
     bool same = bytes_are(gate, member->gate);
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
 
     member_enter(member, MEMBER_GATED);
     if (!same) {
@@ -245,7 +247,7 @@ static void pulse_refused(struct member *member, const struct store_reply *reply
 {
     struct bytes identity = store_reply_text(reply, 1);
     const char *ours = member->options.keeper->recorded.store;
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
 
     member_enter(member, MEMBER_REFUSED);
     if (store_reply_is(reply, "empty")) {
@@ -296,10 +298,10 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
 
 void member_pulse(struct member *member)
 {
-    struct life *life = member->options.line->life;
+    struct epoch *store_epoch = member->options.line->store_epoch;
     const struct high_water *water = &member->options.keeper->recorded;
     /* A list that is being written just now would make the report of the one before a lie. */
-    bool settled = life_is_settled(life, member->options.workers, member->run) &&
+    bool settled = epoch_is_settled(store_epoch, member->options.workers, member->run) &&
                    keeper_is_settled(member->options.keeper);
     struct bytes *args = &member->argv[1];
 
@@ -315,16 +317,16 @@ void member_pulse(struct member *member)
     args[7] = number_put(member, 2, water->floor);
     args[8] = number_put(member, 3, water->roll);
     args[9] = number_put(member, 4, member->options.block);
-    args[10] = number_put(member, 5, life_now_ms(life));
+    args[10] = number_put(member, 5, epoch_now_ms(store_epoch));
     args[11] = bytes_of(member->options.who);
     args[12] = bytes_of(member->nonce);
-    args[13] = numbers_put(member, member->seqs, life_seen);
-    args[14] = number_put(member, 6, life_let_through_most(life));
-    args[15] = life_is_doubtful(life) ? BYTES("doubt") : BYTES("");
+    args[13] = numbers_put(member, member->seqs, epoch_seen);
+    args[14] = number_put(member, 6, epoch_let_through_most(store_epoch));
+    args[15] = epoch_is_doubtful(store_epoch) ? BYTES("doubt") : BYTES("");
     args[16] = member_list_print(water, member->list);
     args[18] = number_put(member, 7, water->epoch);
     args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
-                   ? numbers_put(member, member->granted, life_granted_most)
+                   ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
@@ -333,6 +335,6 @@ void member_pulse(struct member *member)
     member->pulsed_ms = loop_now_ms();
     member->in_flight = true;
     member->call.done = pulse_answered;
-    store_run(member->options.line->store, &member->call, member->options.pulse, 1, MEMBER_ARGS,
+    store_run(member->options.line->store, &member->call, member->options.pulse, 1, MEMBER_PULSE_ARGS,
               member->argv);
 }

@@ -39,8 +39,8 @@ static bool is_id(const char *at, size_t chars)
 
 static bool is_sound_one(const struct state_member *one, bool is_doubt)
 {
-    return (is_doubt ? one->role == MEMBER_DOUBT && is_number(one->life)
-                     : (unsigned)one->role < ROLES && one->life == 0) &&
+    return (is_doubt ? one->role == MEMBER_DOUBT && is_number(one->store_epoch)
+                     : (unsigned)one->role < ROLES && one->store_epoch == 0) &&
            is_id(one->id, MEMBER_ID_CHARS) && is_id(one->incarnation, MEMBER_ID_CHARS);
 }
 
@@ -79,7 +79,7 @@ bool high_water_is_sound(const struct high_water *water)
 static bool is_same_member(const struct state_member *a, const struct state_member *b)
 {
     return a->role == b->role && strcmp(a->id, b->id) == 0 && strcmp(a->incarnation, b->incarnation) == 0 &&
-           a->life == b->life;
+           a->store_epoch == b->store_epoch;
 }
 
 bool high_water_equal(const struct high_water *a, const struct high_water *b)
@@ -159,7 +159,7 @@ static bool take_doubt_line(struct bytes *rest, struct state_member *doubt)
     doubt->role = MEMBER_DOUBT;
     return bytes_take(rest, BYTES("doubt ")) && take_id(rest, doubt->id, MEMBER_ID_CHARS) &&
            bytes_take(rest, BYTES(" ")) && take_id(rest, doubt->incarnation, MEMBER_ID_CHARS) &&
-           take_number_line(rest, BYTES(" "), &doubt->life);
+           take_number_line(rest, BYTES(" "), &doubt->store_epoch);
 }
 
 static bool take_members(struct bytes *rest, struct high_water *water)
@@ -256,7 +256,7 @@ size_t high_water_print(const struct high_water *water, char *text, size_t size)
         const struct state_member *doubt = &water->doubts[i];
 
         len += (size_t)snprintf(text + len, size - len, "doubt %s %s %" PRId64 "\n", doubt->id,
-                                doubt->incarnation, doubt->life);
+                                doubt->incarnation, doubt->store_epoch);
     }
     checksum_line((struct bytes){text, len}, line);
     memcpy(text + len, line, CHECKSUM_LINE);

@@ -1,5 +1,5 @@
 /* list.c - the list of members and doubts, as the store tells it and as it is told: "lease ID
- * INCARNATION,gateway ...,doubt GATEWAY INCARNATION LIFE,...". */
+ * INCARNATION,gateway ...,doubt GATEWAY INCARNATION EPOCH,...". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct bytes member_list_print(const struct high_water *water, char text[MEMBER_
         const struct state_member *one = &water->doubts[i];
 
         len += (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, "%sdoubt %s %s %" PRId64,
-                                len == 0 ? "" : ",", one->id, one->incarnation, one->life);
+                                len == 0 ? "" : ",", one->id, one->incarnation, one->store_epoch);
     }
     return (struct bytes){text, len};
 }
@@ -43,14 +43,14 @@ static bool word_take(struct bytes *rest, char *word, size_t size)
 }
 
 /* At most 15 digits. */
-static bool life_take(struct bytes *rest, int64_t *life)
+static bool epoch_take(struct bytes *rest, int64_t *store_epoch)
 {
     char word[16];
 
     if (!word_take(rest, word, sizeof(word)) || strspn(word, "0123456789") != strlen(word)) {
         return false;
     }
-    *life = strtoll(word, NULL, 10);
+    *store_epoch = strtoll(word, NULL, 10);
     return true;
 }
 
@@ -71,7 +71,7 @@ static bool member_read(struct bytes text, struct state_member *one)
         one->role++;
     }
     return strcmp(role, roles[one->role]) == 0 &&
-           (one->role != MEMBER_DOUBT || life_take(&text, &one->life)) && text.len == 0;
+           (one->role != MEMBER_DOUBT || epoch_take(&text, &one->store_epoch)) && text.len == 0;
 }
 
 bool member_list_read(const struct store_reply *list, struct high_water *water)

@@ -36,7 +36,7 @@ static void member_tick(struct loop_timer *timer);
 static void member_tell_alarm(struct member *member, int64_t in_ms);
 static void member_watch(struct member *member);
 static store_done_fn look_took_stream, look_took_state, look_took_alarm, member_watched;
-static void member_say_farewell(struct member *member);
+static void member_depart(struct member *member);
 static store_done_fn member_parted;
 
 bool member_allows(enum member_state from, enum member_state to)
@@ -89,7 +89,7 @@ bool member_is_settled(const struct member *member)
 
 static bool link_is_away(struct member *member)
 {
-    const char *run = record_line_run(member->options.line);
+    const char *run = member_line_run(member->options.line);
 
     if (run[0] != '\0') {
         snprintf(member->run, sizeof(member->run), "%s", run);
@@ -112,12 +112,13 @@ static bool report_is_due(const struct member *member)
     bool wants = (member->state == MEMBER_GATED && !member->reported) || member->unsettled;
 
     return wants && keeper_is_settled(member->options.keeper) &&
-           life_is_settled(member->options.line->life, member->options.workers, member->run);
+           epoch_is_settled(member->options.line->store_epoch, member->options.workers, member->run);
 }
 
 static bool pulse_is_due(struct member *member)
 {
-    return member->options.line->link != member->asked_link || life_wants_pulse(member->options.line->life) ||
+    return member->options.line->link != member->asked_link ||
+           epoch_wants_pulse(member->options.line->store_epoch) ||
            loop_now_ms() >=
                member->pulsed_ms + (member->state == MEMBER_REFUSED ? REFUSED_PULSE_MS : PULSE_MS) ||
            report_is_due(member);
@@ -135,11 +136,11 @@ static void member_tick(struct loop_timer *timer)
         member->left = member->leave_wanted;
         return;
     }
-    life_line_tell(member->options.line->life, 0, member->run,
-                   store_counts(member->options.line->store).in_flight == 0,
-                   store_unsafe(member->options.line->store) != NULL);
+    epoch_line_tell(member->options.line->store_epoch, 0, member->run,
+                    store_counts(member->options.line->store).in_flight == 0,
+                    store_unsafe(member->options.line->store) != NULL);
     if (member->leave_wanted) {
-        member_say_farewell(member);
+        member_depart(member);
     } else if (pulse_is_due(member)) {
         member_tell_alarm(member, 0);
         member_pulse(member);
@@ -199,9 +200,9 @@ static enum step look_took_stream(struct store_call *call, enum store_outcome ou
 {
     struct member *member = container_of(call, struct member, aside[0]);
     struct bytes said = store_reply_text(reply, 0), master = BYTES("\nrole:master\r");
-    char stream[LIFE_STREAM_SIZE];
+    char stream[EPOCH_STREAM_SIZE];
 
-    (void)life_stream(member->options.line->life, stream);
+    (void)epoch_stream(member->options.line->store_epoch, stream);
     member->look.is_same = outcome == STORE_DONE && said.len > 0 && stream[0] != '\0' &&
                            memmem(said.at, said.len, master.at, master.len) != NULL &&
                            memmem(said.at, said.len, stream, strlen(stream)) != NULL;
@@ -225,7 +226,7 @@ static enum step look_took_alarm(struct store_call *call, enum store_outcome out
     int64_t at_ms = outcome == STORE_DONE ? store_reply_integer(reply, 1) : INT64_MIN;
 
     if (at_ms >= 0) {
-        int64_t in_ms = at_ms - life_now_ms(member->options.line->life);
+        int64_t in_ms = at_ms - epoch_now_ms(member->options.line->store_epoch);
 
         member->look.alarm_ms = in_ms > 0 ? in_ms : 0;
     }
@@ -296,7 +297,7 @@ bool member_has_left(const struct member *member)
     return member->left && keeper_is_idle(member->options.keeper);
 }
 
-static void member_say_farewell(struct member *member)
+static void member_depart(struct member *member)
 {
     if (member->state != MEMBER_IN && member->state != MEMBER_PENDING) {
         member->left = true;
@@ -320,7 +321,7 @@ static void member_say_farewell(struct member *member)
 
 /* What was there at the end: a store that is put back to before, while nobody is there to see it, shows less.
  */
-static void farewell_record(struct member *member, const struct store_reply *reply)
+static void leave_record(struct member *member, const struct store_reply *reply)
 {
     struct high_water wanted = member->options.keeper->recorded;
     int64_t floor = store_reply_integer(reply, 2);
@@ -340,7 +341,7 @@ static enum step member_parted(struct store_call *call, enum store_outcome outco
 
     /* If it did not get there, the store takes us for one that has crashed: that is safe. */
     if (outcome == STORE_DONE) {
-        farewell_record(member, reply);
+        leave_record(member, reply);
     }
     member->in_flight = false;
     member->left = true;
@@ -358,7 +359,7 @@ void member_log(struct member *member, enum log_level level, const char *event,
 
 void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail)
 {
-    life_suspend(member->options.line->life, problem, check, detail);
+    epoch_suspend(member->options.line->store_epoch, problem, check, detail);
     if (strcmp(member->told, detail) != 0) {
         struct log_field fields[] = {LOG_T("check", bytes_of(check)), LOG_T("detail", bytes_of(detail)),
                                      LOG_END};

@@ -3,14 +3,14 @@
  *
  *   AWAY     --the store said that we are in-->                       IN
  *   AWAY     --not yet in every state directory, or not vouched for--> PENDING
- *   AWAY     --nobody may act before a new life begins-->             GATED
+ *   AWAY     --nobody may act before a new epoch begins-->             GATED
  *   AWAY     --empty, another's, or we are somebody of the past-->    REFUSED
  *   PENDING  --recorded, vouched for-->                               IN
  *   PENDING  --gated-->                                               GATED
  *   PENDING  --refused-->                                             REFUSED
  *   PENDING  --the link broke-->                                      AWAY
  *   IN       --gated-->                                               GATED
- *   IN       --a new life in which we are not known yet-->            PENDING
+ *   IN       --a new epoch in which we are not known yet-->            PENDING
  *   IN       --refused-->                                             REFUSED
  *   IN       --the link broke-->                                      AWAY
  *   IN       --the daemon ends-->                                     LEFT
@@ -24,8 +24,8 @@
  *   REFUSED  --it is being recovered-->                               GATED
  *   REFUSED  --the link broke-->                                      AWAY
  *
- * Only in IN does the life (epoch.h) allow calls. Scripts: shared/member/scripts/pulse.lua,
- * farewell.lua; a lease service also has lease/scripts/admit.lua. The protocol: docs/decisions/0009. */
+ * Only in IN does the epoch (epoch.h) allow calls. Scripts: shared/member/scripts/heartbeat.lua,
+ * member_leave.lua; a lease service also has lease/scripts/admit.lua. The protocol: docs/decisions/0009. */
 #ifndef PAWL_SHARED_RECORD_MEMBER_H
 #define PAWL_SHARED_RECORD_MEMBER_H
 
@@ -44,7 +44,7 @@ enum member_state {
 };
 
 enum {
-    MEMBER_ARGS = 21,
+    MEMBER_PULSE_ARGS = 21,
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
     MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
@@ -55,7 +55,7 @@ struct member;
 struct member_options {
     enum member_role role;
     struct loop *loop;
-    struct record_line *line; /* the first worker's */
+    struct member_line *line; /* the first worker's */
     struct keeper *keeper;
     unsigned workers;
     int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
@@ -83,20 +83,20 @@ struct member {
         int64_t alarm_ms;
     } look;
     bool in_flight, leave_wanted, left;
-    char incarnation[MEMBER_ID_CHARS + 1], run[LIFE_RUN_SIZE];
+    char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
     uint64_t asked_link, asked_us, pulsed_ms;
     /* as the last pulse told it */
     int64_t epoch, beats, ceiling, goal, roll;
     int64_t listed_epoch; /* of our entry in the store, whether in or pending */
     char gate[MEMBER_ID_CHARS + 1];
     bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
-    uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new life before that */
+    uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new epoch before that */
     unsigned admit_wait_ms;
-    char told[LIFE_DETAIL_SIZE]; /* the last that was logged of why nothing happens: each is logged once */
+    char told[EPOCH_DETAIL_SIZE]; /* the last that was logged of why nothing happens: each is logged once */
     /* arguments in flight */
-    char number[8][MEMBER_TEXT_SIZE], identity[LIFE_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
+    char number[8][MEMBER_TEXT_SIZE], identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
     char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
-    struct bytes argv[MEMBER_ARGS];
+    struct bytes argv[MEMBER_PULSE_ARGS];
     /* bit t of element f: went from f to t; what the test of the drawing reads */
     unsigned char walked[MEMBER_STATES];
 };
@@ -124,7 +124,7 @@ struct bytes member_identity(struct member *member);
 struct bytes member_list_print(const struct high_water *water, char text[MEMBER_LIST_SIZE]);
 /* False: no list, too many, one that is malformed or there twice; water then has those in front of it. */
 bool member_list_read(const struct store_reply *list, struct high_water *water);
-/* admit.c: asks the store to begin a new life; whether it is time to. */
+/* admit.c: asks the store to begin a new epoch; whether it is time to. */
 bool member_may_admit(const struct member *member);
 void member_admit(struct member *member);
 void member_log(struct member *member, enum log_level level, const char *event,

@@ -38,7 +38,7 @@ enum member_role { MEMBER_LEASE, MEMBER_GATEWAY, MEMBER_DOUBT };
 struct state_member {
     enum member_role role;
     char id[MEMBER_ID_CHARS + 1], incarnation[MEMBER_ID_CHARS + 1];
-    int64_t life; /* of a doubt, 0 to HIGH_WATER_MAX: the life that began it; else 0 */
+    int64_t store_epoch; /* of a doubt, 0 to HIGH_WATER_MAX: the epoch that began it; else 0 */
 };
 
 /* A fresh id of a member, and a NUL; it does not begin with '-', which a command would take for a flag. */
@@ -125,7 +125,7 @@ void state_dir_close(struct state_dir *dir);
  *   epoch N
  *   roll N
  *   member lease ID INCARNATION      or "member gateway ..."; one line for each member
- *   doubt GATEWAY INCARNATION LIFE   one line for each
+ *   doubt GATEWAY INCARNATION EPOCH   one line for each
  *   checksum SUM                     digest_text() of all bytes in front of this line
  *
  * Each line ends with a line feed, numbers have no leading zeros; what is parsed is printed as the same

@@ -62,7 +62,7 @@ static void sweep_look(struct sweep *sweep)
     sweep->argv[2] = bytes_of(sweep->count);
     sweep->argv[3] = bytes_of(sweep->index);
     sweep->call.store.done = sweep_looked;
-    sweep->running = record_run(sweep->line, &sweep->call, sweep->first, sweep->look, 1, 4, sweep->argv) ==
+    sweep->running = member_run(sweep->line, &sweep->call, sweep->first, sweep->look, 1, 4, sweep->argv) ==
                      PROBLEM_NONE;
 }
 
@@ -71,7 +71,7 @@ static enum step sweep_looked(struct store_call *call, enum store_outcome outcom
 {
     struct sweep *sweep = container_of(call, struct sweep, call.store);
 
-    if (record_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
+    if (member_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
         const struct store_reply *found = store_reply_list(reply, 2);
 
         for (size_t i = 0; found != NULL && i < store_reply_count(found); i++) {
@@ -115,7 +115,7 @@ static void sweep_ask(struct sweep *sweep)
         sweep->argv[args++] = record_may_grant(sweep->line);
     }
     sweep->call.store.done = sweep_answer;
-    sweep->running = record_run(sweep->line, &sweep->call, sweep->stripe, sweep->script, SWEEP_KEYS, args,
+    sweep->running = member_run(sweep->line, &sweep->call, sweep->stripe, sweep->script, SWEEP_KEYS, args,
                                 sweep->argv) == PROBLEM_NONE;
     sweep->due = sweep->running ? sweep->due : 0;
 }
@@ -126,7 +126,7 @@ static enum step sweep_answer(struct store_call *call, enum store_outcome outcom
     struct sweep *sweep = container_of(call, struct sweep, call.store);
     bool has_more = false;
 
-    if (record_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
+    if (member_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
         if (sweep->swept != NULL && store_reply_count(reply) > 3) {
             sweep->swept(sweep, store_reply_integer(reply, 3));
         }

@@ -18,7 +18,7 @@ enum {
 };
 
 struct sweep {
-    struct record_line *line;
+    struct member_line *line;
     const struct store_script *look, *script; /* due.lua; and what runs on a stripe that it names */
     const char *index;                        /* "due" | "gone": second key */
     unsigned round_ms;                        /* in which all stripes are looked at; 0: SWEEP_ROUND_MS */
@@ -27,13 +27,13 @@ struct sweep {
     void (*swept)(struct sweep *sweep, int64_t ended);
     /* the sweep's own */
     struct loop_timer timer;
-    struct record_call call;
+    struct member_call call;
     unsigned first, stripe;      /* of the look; being swept */
     bool running, late, stopped; /* late: a tick came while it was running */
     uint64_t due;                /* bit i: first + i is to be swept */
     char keys[SWEEP_KEYS][KEYS_STRIPE_SIZE];
     char remember[24], step[8], number[8], count[8];
-    struct bytes argv[SWEEP_KEYS + 3 + RECORD_ARGS];
+    struct bytes argv[SWEEP_KEYS + 3 + MEMBER_ARGS];
 };
 
 /* The fields above the sweep's own are set by the caller. remember_ms is handed to the script as its second

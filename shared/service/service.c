@@ -1,4 +1,4 @@
-/* service.c - the life of a daemon: settings, sockets, store, threads, signals, the end. */
+/* service.c - the epoch of a daemon: settings, sockets, store, threads, signals, the end. */
 #include "shared/service/service.h"
 
 #include "shared/text/memory.h"

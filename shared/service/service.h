@@ -175,7 +175,7 @@ enum {
     SERVICE_METRICS = METRIC_PROBLEM_FIRST + (int)PROBLEM_COUNT - 1
 };
 
-/* The whole life of a daemon; the exit status (0, 64, 69, 70, 78). */
+/* The whole epoch of a daemon; the exit status (0, 64, 69, 70, 78). */
 int service_main(const struct service_plan *plan, int argc, char **argv);
 
 /* The worker that serves this request. */

@@ -1,4 +1,4 @@
-/* channel.c - the channels that an ear listens to, or wants to. */
+/* channel.c - the channels that a subscriber listens to, or wants to. */
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +10,18 @@ enum { BATCH_MAX = 64 }; /* channels in one SUBSCRIBE */
 
 static int compare(const void *a, const void *b)
 {
-    struct bytes one = ((const struct ear_channel *)a)->name, other = ((const struct ear_channel *)b)->name;
+    struct bytes one = ((const struct subscriber_channel *)a)->name,
+                 other = ((const struct subscriber_channel *)b)->name;
     size_t len = one.len < other.len ? one.len : other.len;
     int order = len > 0 ? memcmp(one.at, other.at, len) : 0;
 
     return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
 }
 
-struct ear_channel *channel_find(const struct ear_channels *channels, struct bytes name)
+struct subscriber_channel *channel_find(const struct subscriber_channels *channels, struct bytes name)
 {
-    struct ear_channel wanted = {.name = name};
-    struct ear_channel *const *found = tfind(&wanted, &channels->tree, compare);
+    struct subscriber_channel wanted = {.name = name};
+    struct subscriber_channel *const *found = tfind(&wanted, &channels->tree, compare);
 
     return found != NULL ? *found : NULL;
 }
@@ -34,9 +35,9 @@ static void *must_have(void *memory)
     return memory;
 }
 
-struct ear_channel *channel_add(struct ear_channels *channels, struct bytes name)
+struct subscriber_channel *channel_add(struct subscriber_channels *channels, struct bytes name)
 {
-    struct ear_channel *channel = channel_find(channels, name);
+    struct subscriber_channel *channel = channel_find(channels, name);
     char *at;
 
     if (channel != NULL) {
@@ -52,7 +53,7 @@ struct ear_channel *channel_add(struct ear_channels *channels, struct bytes name
     return channel;
 }
 
-void channel_remove(struct ear_channels *channels, struct ear_channel *channel)
+void channel_remove(struct subscriber_channels *channels, struct subscriber_channel *channel)
 {
     tdelete(channel, &channels->tree, compare);
     free(channel);
@@ -63,7 +64,7 @@ bool channel_is_pattern(struct bytes name)
     return name.len > 0 && name.at[name.len - 1] == '*';
 }
 
-void channel_put_subscribe(struct store_wire *wire, struct ear_channel *channel)
+void channel_put_subscribe(struct store_wire *wire, struct subscriber_channel *channel)
 {
     struct bytes word = channel_is_pattern(channel->name) ? BYTES("PSUBSCRIBE") : BYTES("SUBSCRIBE");
 
@@ -71,7 +72,7 @@ void channel_put_subscribe(struct store_wire *wire, struct ear_channel *channel)
     wire_put_command(wire, (struct bytes[]){word, channel->name}, 2);
 }
 
-void channel_put_unsubscribe(struct store_wire *wire, struct ear_channel *channel)
+void channel_put_unsubscribe(struct store_wire *wire, struct subscriber_channel *channel)
 {
     struct bytes word = channel_is_pattern(channel->name) ? BYTES("PUNSUBSCRIBE") : BYTES("UNSUBSCRIBE");
 
@@ -97,7 +98,7 @@ static void batch_put(struct batch *batch)
 
 static void subscribe_one(const void *node, VISIT visit, void *closure)
 {
-    struct ear_channel *channel = *(struct ear_channel *const *)node;
+    struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
     struct batch *batch = closure;
 
     if (visit != postorder && visit != leaf) {
@@ -114,7 +115,7 @@ static void subscribe_one(const void *node, VISIT visit, void *closure)
     }
 }
 
-void channels_begin_link(struct ear_channels *channels, struct store_wire *wire)
+void channels_begin_link(struct subscriber_channels *channels, struct store_wire *wire)
 {
     struct batch batch = {.wire = wire, .argv[0] = BYTES("SUBSCRIBE"), .argc = 1};
 
@@ -124,8 +125,8 @@ void channels_begin_link(struct ear_channels *channels, struct store_wire *wire)
 
 static void end_one(const void *node, VISIT visit, void *closure)
 {
-    struct ear_channel *channel = *(struct ear_channel *const *)node;
-    struct ear_channel **unwanted = closure;
+    struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
+    struct subscriber_channel **unwanted = closure;
 
     if (visit != postorder && visit != leaf) {
         return;
@@ -138,18 +139,18 @@ static void end_one(const void *node, VISIT visit, void *closure)
     }
 }
 
-void channels_end_link(struct ear_channels *channels)
+void channels_end_link(struct subscriber_channels *channels)
 {
-    struct ear_channel *unwanted = NULL;
+    struct subscriber_channel *unwanted = NULL;
 
     twalk_r(channels->tree, end_one, &unwanted);
-    for (struct ear_channel *next; unwanted != NULL; unwanted = next) {
+    for (struct subscriber_channel *next; unwanted != NULL; unwanted = next) {
         next = unwanted->next;
         channel_remove(channels, unwanted);
     }
 }
 
-void channels_free(struct ear_channels *channels)
+void channels_free(struct subscriber_channels *channels)
 {
     tdestroy(channels->tree, free);
     channels->tree = NULL;

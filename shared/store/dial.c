@@ -1,4 +1,4 @@
-/* dial.c - how a connection to Redis is made, and when again: of the link and of the ear. */
+/* dial.c - how a connection to Redis is made, and when again: of the link and of the subscriber. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,26 +11,27 @@
 #include "shared/store/store_internal.h"
 #include "shared/text/ascii.h"
 
-void house_new(struct store *store)
+void handshake_new(struct store *store)
 {
-    for (unsigned i = 0; i < HOUSE_CALLS; i++) {
-        store->link.house[i] = (struct house_call){.call.state = CALL_HOUSE,
-                                                   .kind = i < HOUSE_LOOK ? (enum house_kind)i : HOUSE_LOOK,
-                                                   .index = i < HOUSE_LOOK ? 0 : i - HOUSE_LOOK};
+    for (unsigned i = 0; i < HANDSHAKE_CALLS; i++) {
+        store->link.handshake[i] = (struct handshake_call){
+            .call.state = CALL_HANDSHAKE,
+            .kind = i < HANDSHAKE_LOOK ? (enum handshake_kind)i : HANDSHAKE_LOOK,
+            .index = i < HANDSHAKE_LOOK ? 0 : i - HANDSHAKE_LOOK};
     }
 }
 
 /* Nothing when sending the one before has shown that the link is broken. */
-static void house_send(struct store *store, struct house_call *house)
+static void handshake_send(struct store *store, struct handshake_call *handshake)
 {
     if (store->link.context == NULL) {
         return;
     }
-    house->call.deadline_ms = loop_now_ms() + store->timeout_ms;
-    link_send(store, &house->call);
+    handshake->call.deadline_ms = loop_now_ms() + store->timeout_ms;
+    link_send(store, &handshake->call);
 }
 
-void house_greet(struct store *store)
+void handshake_greet(struct store *store)
 {
     struct store_link *link = &store->link;
 
@@ -38,26 +39,26 @@ void house_greet(struct store *store)
     link->greeting_left = 2;
     if (dial_names_itself(&store->url, store->password)) {
         link->greeting_left++;
-        house_send(store, &link->house[HOUSE_AUTH]);
+        handshake_send(store, &link->handshake[HANDSHAKE_AUTH]);
     }
-    house_send(store, &link->house[HOUSE_RUN_ID]);
-    house_send(store, &link->house[HOUSE_ROLE]);
+    handshake_send(store, &link->handshake[HANDSHAKE_RUN_ID]);
+    handshake_send(store, &link->handshake[HANDSHAKE_ROLE]);
     if (store->url.db != 0) {
         link->greeting_left++;
-        house_send(store, &link->house[HOUSE_SELECT]);
+        handshake_send(store, &link->handshake[HANDSHAKE_SELECT]);
     }
     if (!store->sends_whole) {
         link->greeting_left++;
-        house_send(store, &link->house[HOUSE_LIBRARY]);
+        handshake_send(store, &link->handshake[HANDSHAKE_LIBRARY]);
     }
     if (!store->allow_unsafe) {
         link->greeting_left += SAFETY_LOOKS;
-        house_look(store);
+        handshake_look(store);
     }
 }
 
 /* Once, however many calls found out that it is missing. */
-void house_load(struct store *store)
+void handshake_load(struct store *store)
 {
     struct store_link *link = &store->link;
 
@@ -66,22 +67,22 @@ void house_load(struct store *store)
     }
     link->is_loading = true;
     link->greeting_left += link->state == LINK_GREETING;
-    house_send(store, &link->house[HOUSE_LOAD]);
+    handshake_send(store, &link->handshake[HANDSHAKE_LOAD]);
 }
 
-void house_look(struct store *store)
+void handshake_look(struct store *store)
 {
     if (store->safety.left > 0) {
         return;
     }
     safety_begin(&store->safety);
     for (unsigned i = 0; i < SAFETY_LOOKS; i++) {
-        house_send(store, &store->link.house[HOUSE_LOOK + i]);
+        handshake_send(store, &store->link.handshake[HANDSHAKE_LOOK + i]);
     }
 }
 
 /* The link broke: none of them will be answered. */
-void house_forget(struct store *store)
+void handshake_forget(struct store *store)
 {
     store->link.by_name = store->link.is_loading = false;
     store->link.greeting_left = 0;
@@ -96,21 +97,21 @@ static void put_select(struct store *store)
     wire_put_command(&store->link.wire, (struct bytes[]){BYTES("SELECT"), bytes_of(db)}, 2);
 }
 
-void house_put(struct store *store, const struct house_call *house)
+void handshake_put(struct store *store, const struct handshake_call *handshake)
 {
     struct bytes argv[5] = {0};
     unsigned argc;
 
-    switch (house->kind) {
-    case HOUSE_AUTH: dial_put_auth(&store->link.wire, &store->url, store->password); return;
-    case HOUSE_SELECT: put_select(store); return;
-    case HOUSE_RUN_ID:
-    case HOUSE_ROLE:
+    switch (handshake->kind) {
+    case HANDSHAKE_AUTH: dial_put_auth(&store->link.wire, &store->url, store->password); return;
+    case HANDSHAKE_SELECT: put_select(store); return;
+    case HANDSHAKE_RUN_ID:
+    case HANDSHAKE_ROLE:
         argv[0] = BYTES("INFO");
-        argv[1] = house->kind == HOUSE_ROLE ? BYTES("replication") : BYTES("server");
+        argv[1] = handshake->kind == HANDSHAKE_ROLE ? BYTES("replication") : BYTES("server");
         wire_put_command(&store->link.wire, argv, 2);
         return;
-    case HOUSE_LIBRARY:
+    case HANDSHAKE_LIBRARY:
         argv[0] = BYTES("FUNCTION");
         argv[1] = BYTES("LIST");
         argv[2] = BYTES("LIBRARYNAME");
@@ -118,7 +119,7 @@ void house_put(struct store *store, const struct house_call *house)
         argv[4] = BYTES("WITHCODE");
         wire_put_command(&store->link.wire, argv, 5);
         return;
-    case HOUSE_LOAD:
+    case HANDSHAKE_LOAD:
         argv[0] = BYTES("FUNCTION");
         argv[1] = BYTES("LOAD");
         argv[2] = BYTES(
@@ -126,43 +127,43 @@ void house_put(struct store *store, const struct house_call *house)
         argv[3] = (struct bytes){store->library->text, store->library->len};
         wire_put_command(&store->link.wire, argv, 4);
         return;
-    case HOUSE_LOOK:
-        argc = safety_command(house->index, argv);
+    case HANDSHAKE_LOOK:
+        argc = safety_command(handshake->index, argv);
         wire_put_command(&store->link.wire, argv, argc);
         return;
     }
     abort();
 }
 
-static const char *house_what(const struct house_call *house)
+static const char *handshake_what(const struct handshake_call *handshake)
 {
-    switch (house->kind) {
-    case HOUSE_AUTH: return "AUTH";
-    case HOUSE_SELECT: return "SELECT";
-    case HOUSE_RUN_ID: return "INFO server, which tells its run_id";
-    case HOUSE_ROLE: return "INFO replication, which tells its role";
-    case HOUSE_LIBRARY: return "FUNCTION LIST";
-    case HOUSE_LOAD: return "FUNCTION LOAD";
-    case HOUSE_LOOK: return "the look at its settings";
+    switch (handshake->kind) {
+    case HANDSHAKE_AUTH: return "AUTH";
+    case HANDSHAKE_SELECT: return "SELECT";
+    case HANDSHAKE_RUN_ID: return "INFO server, which tells its run_id";
+    case HANDSHAKE_ROLE: return "INFO replication, which tells its role";
+    case HANDSHAKE_LIBRARY: return "FUNCTION LIST";
+    case HANDSHAKE_LOAD: return "FUNCTION LOAD";
+    case HANDSHAKE_LOOK: return "the look at its settings";
     }
     abort();
 }
 
 /* Which check fails, told by the error's code. */
-static const char *house_check(const struct house_call *house, struct bytes code)
+static const char *handshake_check(const struct handshake_call *handshake, struct bytes code)
 {
     const struct store_refusal *refusal = reply_refusal(code);
 
-    if (house->kind == HOUSE_AUTH) {
+    if (handshake->kind == HANDSHAKE_AUTH) {
         return "store-auth";
     }
     return refusal != NULL ? refusal->check : "store-refused";
 }
 
-static void house_refused(struct store *store, const struct house_call *house, struct bytes error)
+static void handshake_refused(struct store *store, const struct handshake_call *handshake, struct bytes error)
 {
-    link_drop(store, house_check(house, reply_error_code(error)), "Redis refuses %s: %.*s", house_what(house),
-              (int)(error.len < 160 ? error.len : 160), error.at);
+    link_drop(store, handshake_check(handshake, reply_error_code(error)), "Redis refuses %s: %.*s",
+              handshake_what(handshake), (int)(error.len < 160 ? error.len : 160), error.at);
 }
 
 /* A run_id and a replid are so many hexadecimal digits. */
@@ -182,23 +183,24 @@ static bool is_hex(struct bytes text, size_t len)
 /* An error that ends a greeting. That a setting cannot be read is an answer too, unless a script is in the
  * way; and so is that the library cannot be loaded, for want of room, of a disk or of the right, or since
  * another library has a function of ours. A Redis that knows no functions says so to FUNCTION LIST. */
-static bool is_refusal(const struct store *store, const struct house_call *house, const redisReply *reply)
+static bool is_refusal(const struct store *store, const struct handshake_call *handshake,
+                       const redisReply *reply)
 {
     struct bytes error = {reply->str, reply->len}, code = reply_error_code(error);
 
     if (reply->type != REDIS_REPLY_ERROR || store->link.state != LINK_GREETING) {
         return false;
     }
-    switch (house->kind) {
-    case HOUSE_AUTH:
-    case HOUSE_RUN_ID: return false;
-    case HOUSE_LOOK: return bytes_are(code, "BUSY");
-    case HOUSE_LIBRARY:
-    case HOUSE_LOAD:
+    switch (handshake->kind) {
+    case HANDSHAKE_AUTH:
+    case HANDSHAKE_RUN_ID: return false;
+    case HANDSHAKE_LOOK: return bytes_are(code, "BUSY");
+    case HANDSHAKE_LIBRARY:
+    case HANDSHAKE_LOAD:
         return !reply_error_is_of_writes(error) && !bytes_are(code, "NOPERM") &&
-               !(house->kind == HOUSE_LOAD && bytes_are(code, "ERR"));
-    case HOUSE_ROLE:
-    case HOUSE_SELECT: return true;
+               !(handshake->kind == HANDSHAKE_LOAD && bytes_are(code, "ERR"));
+    case HANDSHAKE_ROLE:
+    case HANDSHAKE_SELECT: return true;
     }
     abort();
 }
@@ -235,7 +237,7 @@ static bool is_misled(struct store *store, const redisReply *reply)
     return check != NULL;
 }
 
-static bool take_run_id(struct store *store, const struct house_call *house, const redisReply *reply)
+static bool take_run_id(struct store *store, const struct handshake_call *handshake, const redisReply *reply)
 {
     struct store_link *link = &store->link;
     struct bytes run_id = reply_info_field(bulk_of(reply), "run_id");
@@ -244,11 +246,11 @@ static bool take_run_id(struct store *store, const struct house_call *house, con
         return false;
     }
     if (link->auth_refused[0] != '\0') {
-        house_refused(store, &link->house[HOUSE_AUTH], bytes_of(link->auth_refused));
+        handshake_refused(store, &link->handshake[HANDSHAKE_AUTH], bytes_of(link->auth_refused));
         return false;
     }
     if (reply->type == REDIS_REPLY_ERROR) {
-        house_refused(store, house, (struct bytes){reply->str, reply->len});
+        handshake_refused(store, handshake, (struct bytes){reply->str, reply->len});
         return false;
     }
     if (!is_hex(run_id, STORE_RUN_ID_LEN)) {
@@ -298,7 +300,7 @@ static void take_library(struct store *store, const redisReply *reply)
     store->link.by_name = code.len == store->library->len &&
                           memcmp(code.at, store->library->text, code.len) == 0;
     if (!store->link.by_name) {
-        house_load(store);
+        handshake_load(store);
     }
 }
 
@@ -312,21 +314,22 @@ static void take_load(struct store *store, const redisReply *reply)
     }
 }
 
-static bool house_take(struct store *store, const struct house_call *house, const redisReply *reply)
+static bool handshake_take(struct store *store, const struct handshake_call *handshake,
+                           const redisReply *reply)
 {
-    if (is_refusal(store, house, reply)) {
-        house_refused(store, house, (struct bytes){reply->str, reply->len});
+    if (is_refusal(store, handshake, reply)) {
+        handshake_refused(store, handshake, (struct bytes){reply->str, reply->len});
         return false;
     }
-    switch (house->kind) {
-    case HOUSE_AUTH: return take_auth(store, reply);
-    case HOUSE_RUN_ID: return take_run_id(store, house, reply);
-    case HOUSE_ROLE: return take_role(store, reply);
-    case HOUSE_SELECT: return true;
-    case HOUSE_LIBRARY: take_library(store, reply); return true;
-    case HOUSE_LOAD: take_load(store, reply); return true;
-    case HOUSE_LOOK:
-        safety_take(&store->safety, house->index, reply);
+    switch (handshake->kind) {
+    case HANDSHAKE_AUTH: return take_auth(store, reply);
+    case HANDSHAKE_RUN_ID: return take_run_id(store, handshake, reply);
+    case HANDSHAKE_ROLE: return take_role(store, reply);
+    case HANDSHAKE_SELECT: return true;
+    case HANDSHAKE_LIBRARY: take_library(store, reply); return true;
+    case HANDSHAKE_LOAD: take_load(store, reply); return true;
+    case HANDSHAKE_LOOK:
+        safety_take(&store->safety, handshake->index, reply);
         if (store->safety.left == 0) {
             store_looked(store);
         }
@@ -335,9 +338,9 @@ static bool house_take(struct store *store, const struct house_call *house, cons
     abort();
 }
 
-void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply)
+void handshake_answer(struct store *store, struct handshake_call *handshake, const struct redisReply *reply)
 {
-    if (!house_take(store, house, reply) || store->link.state != LINK_GREETING) {
+    if (!handshake_take(store, handshake, reply) || store->link.state != LINK_GREETING) {
         return;
     }
     assert(store->link.greeting_left > 0);

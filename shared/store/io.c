@@ -76,7 +76,7 @@ static void link_put(struct store *store, struct store_call *call)
     case CALL_READ_ONLY: wire_put_fcall(&link->wire, call); break;
     case CALL_WHOLE: wire_put_eval(&link->wire, call); break;
     case CALL_COMMAND: wire_put_command(&link->wire, call->argv, call->arg_count); break;
-    case CALL_HOUSE: house_put(store, container_of(call, struct house_call, call)); break;
+    case CALL_HANDSHAKE: handshake_put(store, container_of(call, struct handshake_call, call)); break;
     }
 }
 
@@ -151,8 +151,8 @@ static void link_take_reply(struct store *store, const redisReply *reply)
 
     if (call == NULL) {
         link_drop(store, "store-connecting", "it answers what was not asked");
-    } else if (call->state == CALL_HOUSE) {
-        house_answer(store, container_of(call, struct house_call, call), reply);
+    } else if (call->state == CALL_HANDSHAKE) {
+        handshake_answer(store, container_of(call, struct handshake_call, call), reply);
     } else if (call->batch > 1) {
         store_answer_batch(store, call, reply);
     } else {

@@ -70,7 +70,7 @@ static void link_enter(struct store *store, enum link_state next)
         return;
     case LINK_GREETING:
         link_arm(link, store->timeout_ms);
-        house_greet(store);
+        handshake_greet(store);
         return;
     case LINK_WAITING: link_arm(link, dial_pause_ms(&link->attempts)); return;
     case LINK_READY: link->ready_us = loop_now_us(); return;
@@ -88,7 +88,7 @@ void link_open(struct store *store)
     loop_timer_init(store->loop, &link->timer, link_timer_fired);
     link->check = "store-connecting";
     snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
-    house_new(store);
+    handshake_new(store);
     link_enter(store, LINK_CONNECTING);
 }
 
@@ -188,11 +188,11 @@ static void link_shut(struct store *store)
         link->context = NULL;
     }
     for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;) {
-        if (call->state != CALL_HOUSE) {
+        if (call->state != CALL_HANDSHAKE) {
             store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
         }
     }
-    house_forget(store);
+    handshake_forget(store);
     wire_reset(&link->wire);
     link->gathered = NULL;
     link->gathered_count = 0;

@@ -44,7 +44,7 @@ struct store_call *call_list_take(struct call_list *list)
     return call;
 }
 
-/* -- the store's life */
+/* -- the store's epoch */
 
 static void *must_have(void *memory)
 {
@@ -178,7 +178,7 @@ static bool share_a_key(const struct store_call *a, const struct store_call *b)
 static bool is_followed(const struct store *store, const struct store_call *call)
 {
     for (const struct store_call *one = store->link.flight.head; one != NULL; one = one->next) {
-        if (one->state != CALL_HOUSE && one->number > call->number && share_a_key(one, call)) {
+        if (one->state != CALL_HANDSHAKE && one->number > call->number && share_a_key(one, call)) {
             return true;
         }
     }
@@ -191,11 +191,11 @@ static bool store_finds_again(struct store *store, struct store_call *call)
 {
     store->counts.not_found++;
     if (call->state == CALL_READ_ONLY || is_followed(store, call)) {
-        house_load(store);
+        handshake_load(store);
         return false;
     }
     if (call->state != CALL_AGAIN) {
-        house_load(store);
+        handshake_load(store);
     }
     call->state = call->state != CALL_AGAIN ? CALL_AGAIN : CALL_WHOLE;
     return true;
@@ -357,10 +357,10 @@ static void store_look(struct loop_timer *timer)
     struct store *store = container_of(timer, struct store, look_timer);
 
     if (store->link.state == LINK_READY && !store->allow_unsafe) {
-        house_look(store);
+        handshake_look(store);
     }
     if (store->link.state == LINK_READY && !store->link.by_name && !store->sends_whole) {
-        house_load(store); /* there may be room, or the right, by now */
+        handshake_load(store); /* there may be room, or the right, by now */
     }
 }
 

@@ -174,33 +174,33 @@ bool store_unsafe_may_pass(const struct store *store);
  * whether a link has stood once. */
 bool store_checked(const struct store *store);
 
-/* -- messages (Redis Pub/Sub), on a connection of their own: an ear. It connects, names itself and comes back
- * by itself, as the store's link does, and asks for a sign of life every second: a link that says nothing for
- * the store's timeout is ended. What was said while it did not hear is lost, and nobody says so but the
- * number. */
-struct store_ear;
-struct store_ear_owner { /* the owner embeds it and finds itself with container_of */
+/* -- messages (Redis Pub/Sub), on a connection of their own: a subscriber. It connects, names itself and
+ * comes back by itself, as the store's link does, and asks for a sign of epoch every second: a link that says
+ * nothing for the store's timeout is ended. What was said while it did not hear is lost, and nobody says so
+ * but the number. */
+struct store_subscriber;
+struct store_subscriber_owner { /* the owner embeds it and finds itself with container_of */
     /* A message, in the order in which Redis sent them on this link. Both valid during the call only. */
-    void (*heard)(struct store_ear_owner *owner, struct bytes channel, struct bytes message);
+    void (*heard)(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
     /* Redis has confirmed the subscription, also again on a new link: what is published from then on is
-     * heard, as long as store_ear_number() stays. */
-    void (*listens)(struct store_ear_owner *owner, struct bytes channel);
+     * heard, as long as store_subscriber_number() stays. */
+    void (*listens)(struct store_subscriber_owner *owner, struct bytes channel);
     /* The link has ended: nothing is heard any more. Once for each link that had confirmed a subscription. */
-    void (*deaf)(struct store_ear_owner *owner);
+    void (*deaf)(struct store_subscriber_owner *owner);
 };
 
 /* Never fails; options as for store_open(), of which it takes url, password and timeout_ms. */
-struct store_ear *store_ear_open(struct loop *loop, const struct store_options *options,
-                                 struct store_ear_owner *owner);
+struct store_subscriber *store_subscriber_open(struct loop *loop, const struct store_options *options,
+                                               struct store_subscriber_owner *owner);
 /* No callback comes any more. Not from inside one. */
-void store_ear_close(struct store_ear *ear);
+void store_subscriber_close(struct store_subscriber *subscriber);
 /* Counted: as many unsubscribes as subscribes end it, and only the first one leads to listens(). The channel
  * is copied. A channel that ends in '*' is a pattern (PSUBSCRIBE); heard() then tells the channel that was
  * published to. */
-void store_ear_subscribe(struct store_ear *ear, struct bytes channel);
-void store_ear_unsubscribe(struct store_ear *ear, struct bytes channel);
+void store_subscriber_subscribe(struct store_subscriber *subscriber, struct bytes channel);
+void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct bytes channel);
 /* How many links have stood; it rises before the first listens() of a link. */
-uint64_t store_ear_number(const struct store_ear *ear);
+uint64_t store_subscriber_number(const struct store_subscriber *subscriber);
 
 /* For metrics; all since store_open(). in_flight: taken and not yet ended, now. */
 struct store_counts {

@@ -9,9 +9,9 @@
  *   safety.c         the settings that can lose locks
  *   url.c            where it is
  *   dial.c           how a connection is made, and when again
- *   subscriber.c     the ear's connection: a state machine
+ *   subscriber.c     the subscriber's connection: a state machine
  *   subscriber_io.c  messages in, subscriptions out
- *   channel.c        the channels that an ear listens to */
+ *   channel.c        the channels that a subscriber listens to */
 #ifndef PAWL_SHARED_STORE_REDIS_INTERNAL_H
 #define PAWL_SHARED_STORE_REDIS_INTERNAL_H
 
@@ -146,7 +146,7 @@ enum call_state {
     CALL_READ_ONLY, /* FCALL of what may not write, since Redis takes no write */
     CALL_WHOLE,     /* EVAL */
     CALL_COMMAND,   /* a command that changes nothing, without a script */
-    CALL_HOUSE
+    CALL_HANDSHAKE
 };
 
 struct call_list {
@@ -154,13 +154,21 @@ struct call_list {
 };
 
 /* One of the link's own commands: a call without a script. */
-enum house_kind { HOUSE_AUTH, HOUSE_RUN_ID, HOUSE_ROLE, HOUSE_SELECT, HOUSE_LIBRARY, HOUSE_LOAD, HOUSE_LOOK };
-struct house_call {
+enum handshake_kind {
+    HANDSHAKE_AUTH,
+    HANDSHAKE_RUN_ID,
+    HANDSHAKE_ROLE,
+    HANDSHAKE_SELECT,
+    HANDSHAKE_LIBRARY,
+    HANDSHAKE_LOAD,
+    HANDSHAKE_LOOK
+};
+struct handshake_call {
     struct store_call call;
-    enum house_kind kind;
+    enum handshake_kind kind;
     unsigned index; /* of the look's command */
 };
-enum { HOUSE_CALLS = HOUSE_LOOK + SAFETY_LOOKS };
+enum { HANDSHAKE_CALLS = HANDSHAKE_LOOK + SAFETY_LOOKS };
 
 struct store_link {
     enum link_state state;
@@ -182,7 +190,7 @@ struct store_link {
     size_t gathered_bytes;
     uint64_t alone_ms; /* calls whose deadline is before that are not batched */
     struct store_wire wire;
-    struct house_call house[HOUSE_CALLS]; /* by kind; the look's are the last */
+    struct handshake_call handshake[HANDSHAKE_CALLS]; /* by kind; the look's are the last */
     unsigned greeting_left;
     bool by_name, is_loading; /* whether Redis has the library: else calls are sent whole */
     char not_loaded[160];     /* why it has not */
@@ -249,44 +257,51 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* handshake.c */
-void house_new(struct store *store);
-void house_greet(struct store *store);
+void handshake_new(struct store *store);
+void handshake_greet(struct store *store);
 /* FUNCTION LOAD, unless it is under way. */
-void house_load(struct store *store);
-void house_look(struct store *store);
-void house_forget(struct store *store);
-void house_put(struct store *store, const struct house_call *house);
-void house_answer(struct store *store, struct house_call *house, const struct redisReply *reply);
+void handshake_load(struct store *store);
+void handshake_look(struct store *store);
+void handshake_forget(struct store *store);
+void handshake_put(struct store *store, const struct handshake_call *handshake);
+void handshake_answer(struct store *store, struct handshake_call *handshake, const struct redisReply *reply);
 
-/* -- the ear */
-enum ear_state { EAR_IDLE, EAR_CONNECTING, EAR_GREETING, EAR_STANDING, EAR_WAITING, EAR_STATES };
-
-/* What somebody subscribed to, or did until just now. */
-struct ear_channel {
-    struct bytes name;        /* its bytes lie behind the struct */
-    unsigned wanted;          /* subscribes without unsubscribe */
-    unsigned asked;           /* SUBSCRIBEs on this link that Redis has not confirmed yet */
-    bool listens;             /* Redis has confirmed the last of them */
-    struct ear_channel *next; /* channels_end_link()'s own */
+/* -- the subscriber */
+enum subscriber_state {
+    SUBSCRIBER_IDLE,
+    SUBSCRIBER_CONNECTING,
+    SUBSCRIBER_GREETING,
+    SUBSCRIBER_STANDING,
+    SUBSCRIBER_WAITING,
+    SUBSCRIBER_STATES
 };
 
-struct ear_channels {
+/* What somebody subscribed to, or did until just now. */
+struct subscriber_channel {
+    struct bytes name;               /* its bytes lie behind the struct */
+    unsigned wanted;                 /* subscribes without unsubscribe */
+    unsigned asked;                  /* SUBSCRIBEs on this link that Redis has not confirmed yet */
+    bool listens;                    /* Redis has confirmed the last of them */
+    struct subscriber_channel *next; /* channels_end_link()'s own */
+};
+
+struct subscriber_channels {
     void *tree; /* of tsearch(3) */
 };
 
-struct store_ear {
+struct store_subscriber {
     struct loop *loop;
-    struct store_ear_owner *owner;
+    struct store_subscriber_owner *owner;
     struct loop_hook turn_end;
     struct loop_watch watch;
     struct loop_timer
-        timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; STANDING: signs of life */
+        timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; STANDING: signs of epoch */
     struct redisContext *context;
     struct store_wire wire;
     struct store_url url;
     char *password; /* NULL: none */
-    struct ear_channels channels;
-    enum ear_state state;
+    struct subscriber_channels channels;
+    enum subscriber_state state;
     bool blocked; /* the kernel takes no more for now */
     bool told;    /* listens() was called on this link */
     bool in_callback;
@@ -294,38 +309,38 @@ struct store_ear {
     unsigned attempts; /* in a row, without a link that lasted */
     uint64_t number;   /* of times that it came to stand */
     uint64_t since_us, heard_ms, ask_at_ms;
-    unsigned char walked[EAR_STATES]; /* as in struct store_link */
+    unsigned char walked[SUBSCRIBER_STATES]; /* as in struct store_link */
 };
 
-bool ear_allows(enum ear_state from, enum ear_state to);
+bool subscriber_allows(enum subscriber_state from, enum subscriber_state to);
 /* Ends the link. */
-void ear_drop(struct store_ear *ear);
+void subscriber_drop(struct store_subscriber *subscriber);
 /* The socket is writable for the first time: connected, or refused. */
-void ear_connected(struct store_ear *ear);
+void subscriber_connected(struct store_subscriber *subscriber);
 /* The greeting is answered. */
-void ear_stands(struct store_ear *ear);
+void subscriber_stands(struct store_subscriber *subscriber);
 
 /* subscriber_io.c */
-void ear_io(struct loop_watch *watch, int events);
+void subscriber_io(struct loop_watch *watch, int events);
 /* Takes what has come. */
-void ear_read(struct store_ear *ear);
-void ear_flush(struct store_ear *ear);
+void subscriber_read(struct store_subscriber *subscriber);
+void subscriber_flush(struct store_subscriber *subscriber);
 
 /* channel.c */
 /* NULL: there is none. */
-struct ear_channel *channel_find(const struct ear_channels *channels, struct bytes name);
+struct subscriber_channel *channel_find(const struct subscriber_channels *channels, struct bytes name);
 /* The one there is, or a new one. */
-struct ear_channel *channel_add(struct ear_channels *channels, struct bytes name);
-void channel_remove(struct ear_channels *channels, struct ear_channel *channel);
+struct subscriber_channel *channel_add(struct subscriber_channels *channels, struct bytes name);
+void channel_remove(struct subscriber_channels *channels, struct subscriber_channel *channel);
 /* A name that ends in '*'. */
 bool channel_is_pattern(struct bytes name);
 /* SUBSCRIBE, or UNSUBSCRIBE, in its form for patterns where it is one. */
-void channel_put_subscribe(struct store_wire *wire, struct ear_channel *channel);
-void channel_put_unsubscribe(struct store_wire *wire, struct ear_channel *channel);
+void channel_put_subscribe(struct store_wire *wire, struct subscriber_channel *channel);
+void channel_put_unsubscribe(struct store_wire *wire, struct subscriber_channel *channel);
 /* SUBSCRIBE to all that is wanted. */
-void channels_begin_link(struct ear_channels *channels, struct store_wire *wire);
+void channels_begin_link(struct subscriber_channels *channels, struct store_wire *wire);
 /* Nothing is confirmed any more, and what is not wanted is forgotten. */
-void channels_end_link(struct ear_channels *channels);
-void channels_free(struct ear_channels *channels);
+void channels_end_link(struct subscriber_channels *channels);
+void channels_free(struct subscriber_channels *channels);
 
 #endif

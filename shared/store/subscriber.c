@@ -1,16 +1,16 @@
 /* subscriber.c - the connection that hears messages: a state machine.
  *
- *   IDLE        --store_ear_open-->                                   CONNECTING
+ *   IDLE        --store_subscriber_open-->                                   CONNECTING
  *   CONNECTING  --the socket stands-->                                GREETING
  *   CONNECTING  --refused, or over the deadline-->                    WAITING
  *   GREETING    --every command of the greeting answered-->           STANDING
  *   GREETING    --an error, the link broken, over the deadline-->     WAITING
  *   STANDING    --the link broken, an error, silent for too long-->   WAITING
  *   WAITING     --the pause is over-->                                CONNECTING
- *   CONNECTING  --store_ear_close-->                                  IDLE
- *   GREETING    --store_ear_close-->                                  IDLE
- *   STANDING    --store_ear_close-->                                  IDLE
- *   WAITING     --store_ear_close-->                                  IDLE
+ *   CONNECTING  --store_subscriber_close-->                                  IDLE
+ *   GREETING    --store_subscriber_close-->                                  IDLE
+ *   STANDING    --store_subscriber_close-->                                  IDLE
+ *   WAITING     --store_subscriber_close-->                                  IDLE
  *
  * The greeting is AUTH, where there is somebody to name, and a PING: a Redis that is loading, and takes
  * subscriptions all the same, refuses that. A database is not chosen: channels belong to none. Replies come
@@ -26,256 +26,261 @@
 #include "shared/store/store_internal.h"
 
 enum {
-    SIGN_MS = 1000,      /* a sign of life is asked for so often, */
+    SIGN_MS = 1000,      /* a sign of epoch is asked for so often, */
     SIGNS_IN_TIMEOUT = 3 /* and at least so often */
 };
 
-static void ear_turn_end(struct loop_hook *hook);
-static void ear_timer_fired(struct loop_timer *timer);
-static void ear_connect(struct store_ear *ear);
-static void ear_greet(struct store_ear *ear);
-static void ear_begin(struct store_ear *ear);
+static void subscriber_turn_end(struct loop_hook *hook);
+static void subscriber_timer_fired(struct loop_timer *timer);
+static void subscriber_connect(struct store_subscriber *subscriber);
+static void subscriber_greet(struct store_subscriber *subscriber);
+static void subscriber_begin(struct store_subscriber *subscriber);
 
-static const bool arrows[EAR_STATES][EAR_STATES] = {
-    [EAR_IDLE] = {[EAR_CONNECTING] = true},
-    [EAR_CONNECTING] = {[EAR_GREETING] = true, [EAR_WAITING] = true, [EAR_IDLE] = true},
-    [EAR_GREETING] = {[EAR_STANDING] = true, [EAR_WAITING] = true, [EAR_IDLE] = true},
-    [EAR_STANDING] = {[EAR_WAITING] = true, [EAR_IDLE] = true},
-    [EAR_WAITING] = {[EAR_CONNECTING] = true, [EAR_IDLE] = true},
+static const bool arrows[SUBSCRIBER_STATES][SUBSCRIBER_STATES] = {
+    [SUBSCRIBER_IDLE] = {[SUBSCRIBER_CONNECTING] = true},
+    [SUBSCRIBER_CONNECTING] =
+        {[SUBSCRIBER_GREETING] = true, [SUBSCRIBER_WAITING] = true, [SUBSCRIBER_IDLE] = true},
+    [SUBSCRIBER_GREETING] =
+        {[SUBSCRIBER_STANDING] = true, [SUBSCRIBER_WAITING] = true, [SUBSCRIBER_IDLE] = true},
+    [SUBSCRIBER_STANDING] = {[SUBSCRIBER_WAITING] = true, [SUBSCRIBER_IDLE] = true},
+    [SUBSCRIBER_WAITING] = {[SUBSCRIBER_CONNECTING] = true, [SUBSCRIBER_IDLE] = true},
 };
 
-bool ear_allows(enum ear_state from, enum ear_state to)
+bool subscriber_allows(enum subscriber_state from, enum subscriber_state to)
 {
     return arrows[from][to];
 }
 
 /* The only place where the state changes. */
-static void ear_enter(struct store_ear *ear, enum ear_state next)
+static void subscriber_enter(struct store_subscriber *subscriber, enum subscriber_state next)
 {
-    assert(ear_allows(ear->state, next));
-    ear->walked[ear->state] |= (unsigned char)(1u << next);
-    ear->state = next;
-    loop_timer_disarm(&ear->timer);
+    assert(subscriber_allows(subscriber->state, next));
+    subscriber->walked[subscriber->state] |= (unsigned char)(1u << next);
+    subscriber->state = next;
+    loop_timer_disarm(&subscriber->timer);
     switch (next) {
-    case EAR_CONNECTING:
-        loop_timer_arm(&ear->timer, ear->timeout_ms, 0);
-        ear_connect(ear);
+    case SUBSCRIBER_CONNECTING:
+        loop_timer_arm(&subscriber->timer, subscriber->timeout_ms, 0);
+        subscriber_connect(subscriber);
         return;
-    case EAR_GREETING:
-        loop_timer_arm(&ear->timer, ear->timeout_ms, 0);
-        ear_greet(ear);
+    case SUBSCRIBER_GREETING:
+        loop_timer_arm(&subscriber->timer, subscriber->timeout_ms, 0);
+        subscriber_greet(subscriber);
         return;
-    case EAR_STANDING: ear_begin(ear); return;
-    case EAR_WAITING: loop_timer_arm(&ear->timer, dial_pause_ms(&ear->attempts), 0); return;
-    case EAR_IDLE:
-    case EAR_STATES: return;
+    case SUBSCRIBER_STANDING: subscriber_begin(subscriber); return;
+    case SUBSCRIBER_WAITING:
+        loop_timer_arm(&subscriber->timer, dial_pause_ms(&subscriber->attempts), 0);
+        return;
+    case SUBSCRIBER_IDLE:
+    case SUBSCRIBER_STATES: return;
     }
 }
 
-/* -- its life */
+/* -- its epoch */
 
-struct store_ear *store_ear_open(struct loop *loop, const struct store_options *options,
-                                 struct store_ear_owner *owner)
+struct store_subscriber *store_subscriber_open(struct loop *loop, const struct store_options *options,
+                                               struct store_subscriber_owner *owner)
 {
-    struct store_ear *ear = calloc(1, sizeof(*ear));
+    struct store_subscriber *subscriber = calloc(1, sizeof(*subscriber));
     const char *bad;
 
-    if (ear == NULL) {
+    if (subscriber == NULL) {
         fprintf(stderr, "pawl: out of memory\n");
         abort();
     }
-    bad = store_url_read(options->url, &ear->url);
+    bad = store_url_read(options->url, &subscriber->url);
     assert(bad == NULL);
     (void)bad;
-    ear->loop = loop;
-    ear->owner = owner;
-    ear->timeout_ms = options->timeout_ms;
-    ear->password = dial_password(&ear->url, options->password);
-    loop_hook_add(loop, &ear->turn_end, ear_turn_end);
-    loop_timer_init(loop, &ear->timer, ear_timer_fired);
-    ear_enter(ear, EAR_CONNECTING);
-    return ear;
+    subscriber->loop = loop;
+    subscriber->owner = owner;
+    subscriber->timeout_ms = options->timeout_ms;
+    subscriber->password = dial_password(&subscriber->url, options->password);
+    loop_hook_add(loop, &subscriber->turn_end, subscriber_turn_end);
+    loop_timer_init(loop, &subscriber->timer, subscriber_timer_fired);
+    subscriber_enter(subscriber, SUBSCRIBER_CONNECTING);
+    return subscriber;
 }
 
-static void ear_shut(struct store_ear *ear)
+static void subscriber_shut(struct store_subscriber *subscriber)
 {
-    if (ear->context != NULL) {
-        loop_watch_done(&ear->watch);
-        redisFree(ear->context);
-        ear->context = NULL;
+    if (subscriber->context != NULL) {
+        loop_watch_done(&subscriber->watch);
+        redisFree(subscriber->context);
+        subscriber->context = NULL;
     }
-    channels_end_link(&ear->channels);
-    wire_reset(&ear->wire);
-    ear->blocked = false;
-    ear->told = false;
+    channels_end_link(&subscriber->channels);
+    wire_reset(&subscriber->wire);
+    subscriber->blocked = false;
+    subscriber->told = false;
 }
 
-void store_ear_close(struct store_ear *ear)
+void store_subscriber_close(struct store_subscriber *subscriber)
 {
-    assert(!ear->in_callback);
-    ear_shut(ear);
-    ear_enter(ear, EAR_IDLE);
-    loop_hook_remove(ear->loop, &ear->turn_end);
-    loop_timer_done(&ear->timer);
-    channels_free(&ear->channels);
-    dial_forget_password(ear->password);
-    free(ear);
+    assert(!subscriber->in_callback);
+    subscriber_shut(subscriber);
+    subscriber_enter(subscriber, SUBSCRIBER_IDLE);
+    loop_hook_remove(subscriber->loop, &subscriber->turn_end);
+    loop_timer_done(&subscriber->timer);
+    channels_free(&subscriber->channels);
+    dial_forget_password(subscriber->password);
+    free(subscriber);
 }
 
-void ear_drop(struct store_ear *ear)
+void subscriber_drop(struct store_subscriber *subscriber)
 {
-    bool told = ear->told;
+    bool told = subscriber->told;
 
-    if (ear->state == EAR_STANDING && dial_lasted(ear->since_us)) {
-        ear->attempts = 0;
+    if (subscriber->state == SUBSCRIBER_STANDING && dial_lasted(subscriber->since_us)) {
+        subscriber->attempts = 0;
     }
-    ear_shut(ear);
-    ear_enter(ear, EAR_WAITING);
+    subscriber_shut(subscriber);
+    subscriber_enter(subscriber, SUBSCRIBER_WAITING);
     if (told) {
-        ear->in_callback = true;
-        ear->owner->deaf(ear->owner);
-        ear->in_callback = false;
+        subscriber->in_callback = true;
+        subscriber->owner->deaf(subscriber->owner);
+        subscriber->in_callback = false;
     }
 }
 
-uint64_t store_ear_number(const struct store_ear *ear)
+uint64_t store_subscriber_number(const struct store_subscriber *subscriber)
 {
-    return ear->number;
+    return subscriber->number;
 }
 
 /* -- the way to a link that stands */
 
-static void ear_connect(struct store_ear *ear)
+static void subscriber_connect(struct store_subscriber *subscriber)
 {
     char why[DIAL_WHY_MAX];
 
-    ear->context = dial_begin(&ear->url, why);
-    if (ear->context == NULL) {
-        ear_drop(ear);
+    subscriber->context = dial_begin(&subscriber->url, why);
+    if (subscriber->context == NULL) {
+        subscriber_drop(subscriber);
         return;
     }
-    loop_watch_init(ear->loop, &ear->watch, ear->context->fd, ear_io, LOOP_WRITE);
+    loop_watch_init(subscriber->loop, &subscriber->watch, subscriber->context->fd, subscriber_io, LOOP_WRITE);
 }
 
-void ear_connected(struct store_ear *ear)
+void subscriber_connected(struct store_subscriber *subscriber)
 {
-    if (dial_end(ear->context) != NULL) {
-        ear_drop(ear);
+    if (dial_end(subscriber->context) != NULL) {
+        subscriber_drop(subscriber);
         return;
     }
-    loop_watch_set(&ear->watch, LOOP_READ);
-    ear_enter(ear, EAR_GREETING);
+    loop_watch_set(&subscriber->watch, LOOP_READ);
+    subscriber_enter(subscriber, SUBSCRIBER_GREETING);
 }
 
-static void ear_greet(struct store_ear *ear)
+static void subscriber_greet(struct store_subscriber *subscriber)
 {
-    ear->greeting_left = 1;
-    if (dial_names_itself(&ear->url, ear->password)) {
-        ear->greeting_left++;
-        dial_put_auth(&ear->wire, &ear->url, ear->password);
+    subscriber->greeting_left = 1;
+    if (dial_names_itself(&subscriber->url, subscriber->password)) {
+        subscriber->greeting_left++;
+        dial_put_auth(&subscriber->wire, &subscriber->url, subscriber->password);
     }
-    wire_put_command(&ear->wire, &BYTES("PING"), 1);
+    wire_put_command(&subscriber->wire, &BYTES("PING"), 1);
 }
 
-static uint64_t sign_period_ms(const struct store_ear *ear)
+static uint64_t sign_period_ms(const struct store_subscriber *subscriber)
 {
-    uint64_t most = ear->timeout_ms / SIGNS_IN_TIMEOUT + 1;
+    uint64_t most = subscriber->timeout_ms / SIGNS_IN_TIMEOUT + 1;
 
     return most < SIGN_MS ? most : SIGN_MS;
 }
 
-/* One timer for both: the next sign of life is to be asked for, or none has come for too long. */
-static void ear_arm(struct store_ear *ear)
+/* One timer for both: the next sign of epoch is to be asked for, or none has come for too long. */
+static void subscriber_arm(struct store_subscriber *subscriber)
 {
-    uint64_t now_ms = loop_now_ms(), late_ms = ear->heard_ms + ear->timeout_ms;
-    uint64_t next_ms = ear->ask_at_ms < late_ms ? ear->ask_at_ms : late_ms;
+    uint64_t now_ms = loop_now_ms(), late_ms = subscriber->heard_ms + subscriber->timeout_ms;
+    uint64_t next_ms = subscriber->ask_at_ms < late_ms ? subscriber->ask_at_ms : late_ms;
 
-    loop_timer_arm(&ear->timer, next_ms > now_ms ? next_ms - now_ms : 1, 0);
+    loop_timer_arm(&subscriber->timer, next_ms > now_ms ? next_ms - now_ms : 1, 0);
 }
 
-void ear_stands(struct store_ear *ear)
+void subscriber_stands(struct store_subscriber *subscriber)
 {
-    ear_enter(ear, EAR_STANDING);
+    subscriber_enter(subscriber, SUBSCRIBER_STANDING);
 }
 
-static void ear_begin(struct store_ear *ear)
+static void subscriber_begin(struct store_subscriber *subscriber)
 {
-    ear->number++;
-    ear->since_us = loop_now_us();
-    ear->heard_ms = loop_now_ms();
-    ear->ask_at_ms = ear->heard_ms + sign_period_ms(ear);
-    channels_begin_link(&ear->channels, &ear->wire);
-    loop_again(ear->loop);
-    ear_arm(ear);
+    subscriber->number++;
+    subscriber->since_us = loop_now_us();
+    subscriber->heard_ms = loop_now_ms();
+    subscriber->ask_at_ms = subscriber->heard_ms + sign_period_ms(subscriber);
+    channels_begin_link(&subscriber->channels, &subscriber->wire);
+    loop_again(subscriber->loop);
+    subscriber_arm(subscriber);
 }
 
 /* -- the timer */
 
 /* A process that was held up finds signs that have come in time. */
-static void ear_look_for_signs(struct store_ear *ear)
+static void subscriber_look_for_signs(struct store_subscriber *subscriber)
 {
-    if (loop_now_ms() >= ear->heard_ms + ear->timeout_ms) {
-        ear_read(ear);
+    if (loop_now_ms() >= subscriber->heard_ms + subscriber->timeout_ms) {
+        subscriber_read(subscriber);
     }
-    if (ear->state != EAR_STANDING) {
+    if (subscriber->state != SUBSCRIBER_STANDING) {
         return;
     }
     uint64_t now_ms = loop_now_ms();
-    if (now_ms >= ear->heard_ms + ear->timeout_ms) {
-        ear_drop(ear);
+    if (now_ms >= subscriber->heard_ms + subscriber->timeout_ms) {
+        subscriber_drop(subscriber);
         return;
     }
-    if (now_ms >= ear->ask_at_ms) {
-        ear->ask_at_ms = now_ms + sign_period_ms(ear);
-        wire_put_command(&ear->wire, &BYTES("PING"), 1);
+    if (now_ms >= subscriber->ask_at_ms) {
+        subscriber->ask_at_ms = now_ms + sign_period_ms(subscriber);
+        wire_put_command(&subscriber->wire, &BYTES("PING"), 1);
     }
-    ear_arm(ear);
+    subscriber_arm(subscriber);
 }
 
-static void ear_timer_fired(struct loop_timer *timer)
+static void subscriber_timer_fired(struct loop_timer *timer)
 {
-    struct store_ear *ear = container_of(timer, struct store_ear, timer);
+    struct store_subscriber *subscriber = container_of(timer, struct store_subscriber, timer);
 
-    switch (ear->state) {
-    case EAR_WAITING: ear_enter(ear, EAR_CONNECTING); return;
-    case EAR_CONNECTING:
-    case EAR_GREETING: ear_drop(ear); return;
-    case EAR_STANDING: ear_look_for_signs(ear); return;
-    case EAR_IDLE:
-    case EAR_STATES: return;
+    switch (subscriber->state) {
+    case SUBSCRIBER_WAITING: subscriber_enter(subscriber, SUBSCRIBER_CONNECTING); return;
+    case SUBSCRIBER_CONNECTING:
+    case SUBSCRIBER_GREETING: subscriber_drop(subscriber); return;
+    case SUBSCRIBER_STANDING: subscriber_look_for_signs(subscriber); return;
+    case SUBSCRIBER_IDLE:
+    case SUBSCRIBER_STATES: return;
     }
 }
 
-static void ear_turn_end(struct loop_hook *hook)
+static void subscriber_turn_end(struct loop_hook *hook)
 {
-    ear_flush(container_of(hook, struct store_ear, turn_end));
+    subscriber_flush(container_of(hook, struct store_subscriber, turn_end));
 }
 
 /* -- what is heard */
 
-void store_ear_subscribe(struct store_ear *ear, struct bytes name)
+void store_subscriber_subscribe(struct store_subscriber *subscriber, struct bytes name)
 {
-    struct ear_channel *channel = channel_add(&ear->channels, name);
+    struct subscriber_channel *channel = channel_add(&subscriber->channels, name);
 
-    if (++channel->wanted == 1 && ear->state == EAR_STANDING) {
-        channel_put_subscribe(&ear->wire, channel);
-        loop_again(ear->loop); /* if this is the end of the turn, and our hook has already had its go */
+    if (++channel->wanted == 1 && subscriber->state == SUBSCRIBER_STANDING) {
+        channel_put_subscribe(&subscriber->wire, channel);
+        loop_again(
+            subscriber->loop); /* if this is the end of the turn, and our hook has already had its go */
     }
 }
 
-void store_ear_unsubscribe(struct store_ear *ear, struct bytes name)
+void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct bytes name)
 {
-    struct ear_channel *channel = channel_find(&ear->channels, name);
+    struct subscriber_channel *channel = channel_find(&subscriber->channels, name);
 
     assert(channel != NULL && channel->wanted > 0);
     if (--channel->wanted > 0) {
         return;
     }
-    if (ear->state == EAR_STANDING) {
-        channel_put_unsubscribe(&ear->wire, channel);
-        loop_again(ear->loop);
+    if (subscriber->state == SUBSCRIBER_STANDING) {
+        channel_put_unsubscribe(&subscriber->wire, channel);
+        loop_again(subscriber->loop);
     }
     if (channel->asked == 0) {
-        channel_remove(&ear->channels, channel);
+        channel_remove(&subscriber->channels, channel);
     }
 }

@@ -1,4 +1,4 @@
-/* subscriber_io.c - the ear's two directions: messages in, subscriptions out. */
+/* subscriber_io.c - the subscriber's two directions: messages in, subscriptions out. */
 #include <hiredis/hiredis.h>
 
 #include "shared/store/store_internal.h"
@@ -19,10 +19,10 @@ static struct bytes text_of(const redisReply *reply)
 }
 
 /* The takers are false when it makes no sense. */
-static bool take_message(struct store_ear *ear, struct bytes subscribed, struct bytes channel,
+static bool take_message(struct store_subscriber *subscriber, struct bytes subscribed, struct bytes channel,
                          struct bytes message)
 {
-    const struct ear_channel *known = channel_find(&ear->channels, subscribed);
+    const struct subscriber_channel *known = channel_find(&subscriber->channels, subscribed);
 
     if (channel.at == NULL || message.at == NULL || message.len > MESSAGE_MAX) {
         return false;
@@ -30,15 +30,15 @@ static bool take_message(struct store_ear *ear, struct bytes subscribed, struct 
     if (known == NULL || !known->listens) {
         return true; /* still from before it was unsubscribed from */
     }
-    ear->in_callback = true;
-    ear->owner->heard(ear->owner, channel, message);
-    ear->in_callback = false;
+    subscriber->in_callback = true;
+    subscriber->owner->heard(subscriber->owner, channel, message);
+    subscriber->in_callback = false;
     return true;
 }
 
-static bool take_confirmation(struct store_ear *ear, struct bytes name)
+static bool take_confirmation(struct store_subscriber *subscriber, struct bytes name)
 {
-    struct ear_channel *channel = channel_find(&ear->channels, name);
+    struct subscriber_channel *channel = channel_find(&subscriber->channels, name);
 
     if (channel == NULL || channel->asked == 0) {
         return false;
@@ -47,19 +47,19 @@ static bool take_confirmation(struct store_ear *ear, struct bytes name)
         return true;
     }
     if (channel->wanted == 0) {
-        channel_remove(&ear->channels, channel);
+        channel_remove(&subscriber->channels, channel);
         return true;
     }
     channel->listens = true;
-    ear->told = true;
-    ear->in_callback = true;
-    ear->owner->listens(ear->owner, name);
-    ear->in_callback = false;
+    subscriber->told = true;
+    subscriber->in_callback = true;
+    subscriber->owner->listens(subscriber->owner, name);
+    subscriber->in_callback = false;
     return true;
 }
 
 /* RESP2 tells messages and confirmations apart by their first word only. */
-static bool take_push(struct store_ear *ear, const redisReply *reply)
+static bool take_push(struct store_subscriber *subscriber, const redisReply *reply)
 {
     struct bytes part[4] = {{NULL, 0}};
 
@@ -70,36 +70,37 @@ static bool take_push(struct store_ear *ear, const redisReply *reply)
         part[i] = text_of(reply->element[i]);
     }
     if (bytes_are(part[0], "message")) {
-        return take_message(ear, part[1], part[1], part[2]);
+        return take_message(subscriber, part[1], part[1], part[2]);
     }
     if (bytes_are(part[0], "pmessage")) {
-        return take_message(ear, part[1], part[2], part[3]);
+        return take_message(subscriber, part[1], part[2], part[3]);
     }
     if (bytes_are(part[0], "subscribe") || bytes_are(part[0], "psubscribe")) {
-        return take_confirmation(ear, part[1]);
+        return take_confirmation(subscriber, part[1]);
     }
     return bytes_are(part[0], "unsubscribe") || bytes_are(part[0], "punsubscribe") ||
            bytes_are(part[0], "pong");
 }
 
-static bool ear_take(struct store_ear *ear, const redisReply *reply)
+static bool subscriber_take(struct store_subscriber *subscriber, const redisReply *reply)
 {
-    if (ear->state == EAR_GREETING) {
+    if (subscriber->state == SUBSCRIBER_GREETING) {
         if (reply->type != REDIS_REPLY_STATUS) {
             return false;
         }
-        if (--ear->greeting_left == 0) {
-            ear_stands(ear);
+        if (--subscriber->greeting_left == 0) {
+            subscriber_stands(subscriber);
         }
         return true;
     }
-    return reply->type == REDIS_REPLY_ARRAY ? take_push(ear, reply) : bytes_are(text_of(reply), "PONG");
+    return reply->type == REDIS_REPLY_ARRAY ? take_push(subscriber, reply)
+                                            : bytes_are(text_of(reply), "PONG");
 }
 
 /* Whether the link still stands. */
-static bool ear_take_all(struct store_ear *ear)
+static bool subscriber_take_all(struct store_subscriber *subscriber)
 {
-    redisReader *reader = ear->context->reader;
+    redisReader *reader = subscriber->context->reader;
 
     for (;;) {
         void *reply = NULL;
@@ -108,33 +109,33 @@ static bool ear_take_all(struct store_ear *ear)
         if (good && reply == NULL && reader->len - reader->pos <= MESSAGE_MAX) {
             return true;
         }
-        good = good && reply != NULL && ear_take(ear, reply);
+        good = good && reply != NULL && subscriber_take(subscriber, reply);
         if (reply != NULL) {
             freeReplyObject(reply);
         }
         if (!good) {
-            ear_drop(ear);
+            subscriber_drop(subscriber);
             return false;
         }
     }
 }
 
-void ear_read(struct store_ear *ear)
+void subscriber_read(struct store_subscriber *subscriber)
 {
     size_t got = READ_SIZE;
 
     for (unsigned i = 0; got == READ_SIZE && i < READS_MAX; i++) {
-        size_t before = ear->context->reader->len;
+        size_t before = subscriber->context->reader->len;
 
-        if (redisBufferRead(ear->context) != REDIS_OK) {
-            ear_drop(ear);
+        if (redisBufferRead(subscriber->context) != REDIS_OK) {
+            subscriber_drop(subscriber);
             return;
         }
-        got = ear->context->reader->len - before;
+        got = subscriber->context->reader->len - before;
         if (got > 0) {
-            ear->heard_ms = loop_now_ms();
+            subscriber->heard_ms = loop_now_ms();
         }
-        if (!ear_take_all(ear)) {
+        if (!subscriber_take_all(subscriber)) {
             return;
         }
     }
@@ -142,39 +143,39 @@ void ear_read(struct store_ear *ear)
 
 /* -- what goes */
 
-static void ear_write(struct store_ear *ear)
+static void subscriber_write(struct store_subscriber *subscriber)
 {
-    enum wire_end end = wire_flush(&ear->wire, ear->context->fd);
+    enum wire_end end = wire_flush(&subscriber->wire, subscriber->context->fd);
 
     if (end == WIRE_BROKEN) {
-        ear_drop(ear);
-    } else if (ear->blocked != (end == WIRE_BLOCKED)) {
-        ear->blocked = end == WIRE_BLOCKED;
-        loop_watch_set(&ear->watch, ear->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
+        subscriber_drop(subscriber);
+    } else if (subscriber->blocked != (end == WIRE_BLOCKED)) {
+        subscriber->blocked = end == WIRE_BLOCKED;
+        loop_watch_set(&subscriber->watch, subscriber->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
     }
 }
 
-void ear_flush(struct store_ear *ear)
+void subscriber_flush(struct store_subscriber *subscriber)
 {
-    bool open = ear->state == EAR_STANDING || ear->state == EAR_GREETING;
+    bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
 
-    if (open && !ear->blocked && wire_waiting(&ear->wire) > 0) {
-        ear_write(ear);
+    if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0) {
+        subscriber_write(subscriber);
     }
 }
 
-void ear_io(struct loop_watch *watch, int events)
+void subscriber_io(struct loop_watch *watch, int events)
 {
-    struct store_ear *ear = container_of(watch, struct store_ear, watch);
+    struct store_subscriber *subscriber = container_of(watch, struct store_subscriber, watch);
 
-    if (ear->state == EAR_CONNECTING) {
-        ear_connected(ear);
+    if (subscriber->state == SUBSCRIBER_CONNECTING) {
+        subscriber_connected(subscriber);
         return;
     }
     if (events & (LOOP_READ | LOOP_HANGUP)) {
-        ear_read(ear);
+        subscriber_read(subscriber);
     }
-    if (events & LOOP_WRITE && ear->context != NULL) {
-        ear_write(ear);
+    if (events & LOOP_WRITE && subscriber->context != NULL) {
+        subscriber_write(subscriber);
     }
 }

@@ -14,7 +14,7 @@
  *   pawl:{SS}:k:NAME/LEASE_ID  hash  Idempotency-Keys of a hold -> what each has done
  *   pawl:{SS}:e:NAME           list  history: grants and ends (shared/member/scripts/lib/history.lua)
  *   pawl:{SS}:f:NAME           list  history: refusals, by the gateway
- *   pawl:{SS}:d:ID             hash  a desk, where clients wait (lease/scripts/beat.lua)
+ *   pawl:{SS}:d:ID             hash  an inbox, where clients wait (lease/scripts/inbox_heartbeat.lua)
  *   pawl:{SS}:s:ID             hash  a session
  *   pawl:{SS}:y:ID             hash  its leases: NAME/LEASE_ID -> "", or how it was lost
  *   pawl:{SS}:r:KEY            hash  a stored resource (gateway/scripts/lib/version.lua)
@@ -32,8 +32,8 @@
  *   pawl:{store}:doubt         hash  gateways that may have sent what the store has lost
  *   pawl:{store}:marks         hash  below what no token of another store passes since a loss
  *
- * The stripe: seq rises with every changing script; counter the last token; life, which is alike in all
- * stripes, as a rule: "ID EPOCH ALIVE CLOCK CEILING". ID: "SCHEMA:ID" of the store; EPOCH of the life,
+ * The stripe: seq rises with every changing script; counter the last token; epoch, which is alike in all
+ * stripes, as a rule: "ID EPOCH ALIVE CLOCK CEILING". ID: "SCHEMA:ID" of the store; EPOCH of the epoch,
  * negative while nobody has admitted it; holds of an epoch below ALIVE are over (docs/decisions/0009);
  * CLOCK: ms added to Redis' TIME; no token above CEILING is granted. l:NAME is one lease, h:NAME/LEASE_ID
  * one of its many holds: each one text (shared/member/scripts/lib/hold.lua). listen: what of the history is
@@ -41,7 +41,7 @@
  *
  * In the due index stand names of leases, and ":d:ID", ":s:ID", ":k:NAME/LEASE_ID" (lease/scripts/sweep.lua).
  *
- * Channels: the key of a desk, by which it is told; pawl:e:NAME for each item of a lease's history;
+ * Channels: the key of an inbox, by which it is told; pawl:e:NAME for each item of a lease's history;
  * pawl:{store}:i:GATEWAY, by which it is asked to close intents (gateway/forward/sticky.h). */
 #ifndef PAWL_SHARED_RECORD_KEYS_H
 #define PAWL_SHARED_RECORD_KEYS_H

@@ -15,7 +15,7 @@
 #define TTL_PAIR_MS "30000"
 #define TTL_HELD_MS "86400000"
 
-enum { LIFE_ARGS = 4, STRIPE_SIZE = 16, KEY_SIZE = 64 };
+enum { EPOCH_ARGS = 4, STRIPE_SIZE = 16, KEY_SIZE = 64 };
 
 static const char *ttl_of(enum job_kind kind)
 {
@@ -106,8 +106,8 @@ static void resp_add(struct request *req, struct bytes text)
     request_add(req, BYTES("\r\n"));
 }
 
-/* As every call ends (the record_run() of then), from somebody who has seen nothing yet. */
-static void resp_add_life(struct request *req, const struct job_scripts *scripts)
+/* As every call ends (the member_run() of then), from somebody who has seen nothing yet. */
+static void resp_add_epoch(struct request *req, const struct job_scripts *scripts)
 {
     resp_add(req, bytes_of(scripts->identity));
     resp_add(req, bytes_of(scripts->epoch));
@@ -137,7 +137,7 @@ static void resp_evalsha(struct request *req, const struct job_scripts *scripts,
     while (args[arg_count])
         arg_count++;
     snprintf(number, sizeof(number), "%u", key_count);
-    request_addf(req, "*%u\r\n", 3 + key_count + arg_count + LIFE_ARGS);
+    request_addf(req, "*%u\r\n", 3 + key_count + arg_count + EPOCH_ARGS);
     resp_add(req, BYTES("EVALSHA"));
     resp_add(req, bytes_of(sha));
     resp_add(req, bytes_of(number));
@@ -145,7 +145,7 @@ static void resp_evalsha(struct request *req, const struct job_scripts *scripts,
         resp_add(req, bytes_of(keys[i]));
     for (unsigned i = 0; i < arg_count; i++)
         resp_add(req, bytes_of(args[i]));
-    resp_add_life(req, scripts);
+    resp_add_epoch(req, scripts);
 }
 
 static const char *const lease_keys[] = {KEY_STRIPE, KEY_DUE, KEY_LEASE, NULL};

@@ -150,7 +150,7 @@ class LongLine:
         self.keys = [stripe, stripe + ":due"]
         self.desk = desk + ":d:DESK"
         self.beat = [desk, desk + ":due", self.desk]
-        self.run("beat", "DESK", "open", keys=self.beat)
+        self.run("inbox_heartbeat", "DESK", "open", keys=self.beat)
         self.run("acquire", name, 1000, "holder" * 4, "hold-0123456", "h", 86400000, "", "grant", "")
 
     def run(self, script, *args, keys=None):

@@ -12,8 +12,8 @@ enum plan { PLAN_WAIT, PLAN_TAKE, PLAN_ANSWER, PLAN_REFUSE, PLAN_BEGIN, PLAN_WHO
 
 struct flow_seat {
     struct http_request *req;
-    struct http_intake intake;
-    struct http_outlet outlet;
+    struct http_body_reader body_reader;
+    struct http_response_writer response_writer;
     struct http_parked parked;
     enum plan plan;
     unsigned status;
@@ -56,9 +56,9 @@ static inline struct flow_seat *flow_seat_of(const struct http_request *req)
 
 static inline enum step flow_do(struct flow_seat *seat, enum plan plan);
 
-static inline size_t flow_piece(struct http_intake *intake, struct bytes piece)
+static inline size_t flow_piece(struct http_body_reader *body_reader, struct bytes piece)
 {
-    struct flow_seat *seat = container_of(intake, struct flow_seat, intake);
+    struct flow_seat *seat = container_of(body_reader, struct flow_seat, body_reader);
     size_t taken = piece.len < seat->room ? piece.len : seat->room;
 
     CHECK(!waiting.inside && piece.len > 0 && seat->whole + seat->broken == 0);
@@ -69,44 +69,45 @@ static inline size_t flow_piece(struct http_intake *intake, struct bytes piece)
     if (seat->asks) {
         seat->asks = false;
         seat->room = SIZE_MAX;
-        http_intake_more(intake);
+        http_body_reader_more(body_reader);
     }
     flow_do(seat, seat->on_piece);
     return taken;
 }
 
-static inline void flow_whole(struct http_intake *intake)
+static inline void flow_whole(struct http_body_reader *body_reader)
 {
-    struct flow_seat *seat = container_of(intake, struct flow_seat, intake);
+    struct flow_seat *seat = container_of(body_reader, struct flow_seat, body_reader);
 
     CHECK(!waiting.inside && http_body_is_whole(seat->req));
     seat->whole++;
     flow_do(seat, seat->on_whole);
 }
 
-static inline void flow_broken(struct http_intake *intake)
+static inline void flow_broken(struct http_body_reader *body_reader)
 {
     CHECK(!waiting.inside);
-    container_of(intake, struct flow_seat, intake)->broken++;
+    container_of(body_reader, struct flow_seat, body_reader)->broken++;
 }
 
-static inline void flow_room(struct http_outlet *outlet)
+static inline void flow_room(struct http_response_writer *response_writer)
 {
     CHECK(!waiting.inside);
-    container_of(outlet, struct flow_seat, outlet)->roomed++;
+    container_of(response_writer, struct flow_seat, response_writer)->roomed++;
 }
 
-static inline void flow_gone(struct http_outlet *outlet)
+static inline void flow_gone(struct http_response_writer *response_writer)
 {
     CHECK(!waiting.inside);
-    container_of(outlet, struct flow_seat, outlet)->gone++;
+    container_of(response_writer, struct flow_seat, response_writer)->gone++;
 }
 
 static inline void flow_take(struct flow_seat *seat)
 {
     waiting.inside = true;
-    seat->intake = (struct http_intake){.piece = flow_piece, .whole = flow_whole, .broken = flow_broken};
-    http_body_take(seat->req, &seat->intake);
+    seat->body_reader = (struct http_body_reader){
+        .piece = flow_piece, .whole = flow_whole, .broken = flow_broken};
+    http_body_take(seat->req, &seat->body_reader);
     waiting.inside = false;
 }
 
@@ -114,7 +115,7 @@ static inline void flow_more(struct flow_seat *seat, size_t room)
 {
     seat->room = room;
     waiting.inside = true;
-    http_intake_more(&seat->intake);
+    http_body_reader_more(&seat->body_reader);
     waiting.inside = false;
 }
 
@@ -124,10 +125,10 @@ static inline enum step flow_begin(struct flow_seat *seat)
     enum step step;
 
     seat->req = NULL;
-    seat->outlet = (struct http_outlet){.room = flow_room, .gone = flow_gone};
+    seat->response_writer = (struct http_response_writer){.room = flow_room, .gone = flow_gone};
     waiting.inside = true;
     http_reply_header(req, "X-Own", BYTES("1"));
-    step = http_outlet_begin(req, &seat->outlet, seat->status, seat->length);
+    step = http_response_writer_begin(req, &seat->response_writer, seat->status, seat->length);
     waiting.inside = false;
     return step;
 }
@@ -141,16 +142,16 @@ static inline size_t flow_write(struct flow_seat *seat, size_t len)
     len = len < sizeof(piece) ? len : sizeof(piece);
     pattern_fill(piece, seat->written, len);
     waiting.inside = true;
-    taken = http_outlet_write(&seat->outlet, (struct bytes){piece, len});
+    taken = http_response_writer_write(&seat->response_writer, (struct bytes){piece, len});
     waiting.inside = false;
     seat->written += taken;
     return taken;
 }
 
-static inline void flow_end(struct flow_seat *seat, enum http_outlet_end end)
+static inline void flow_end(struct flow_seat *seat, enum http_response_writer_end end)
 {
     waiting.inside = true;
-    http_outlet_end(&seat->outlet, end);
+    http_response_writer_end(&seat->response_writer, end);
     waiting.inside = false;
 }
 
@@ -179,7 +180,7 @@ static inline enum step flow_do(struct flow_seat *seat, enum plan plan)
     case PLAN_WHOLE:
         step = flow_begin(seat);
         flow_write(seat, (size_t)(seat->length >= 0 ? seat->length : 1000));
-        flow_end(seat, HTTP_OUTLET_WHOLE);
+        flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
         return step;
     }
     abort();
@@ -348,7 +349,7 @@ static inline void check_flows_over(void)
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
     CHECK_INT(waiting.http->body_memory, 0);
-    CHECK(waiting.http->hangup.to_tell == NULL && waiting.http->hangup.first == NULL);
+    CHECK(waiting.http->disconnect.to_tell == NULL && waiting.http->disconnect.first == NULL);
     memset(flow_seats, 0, sizeof(flow_seats));
 }
 

@@ -43,14 +43,14 @@ static struct waiting waiting;
 
 /* -- turns */
 
-#define UNTIL(condition)                                                                                     \
+#define UNTIL(precondition)                                                                                  \
     do {                                                                                                     \
         uint64_t deadline_ms_ = loop_now_ms() + SEAT_WAIT_MS;                                                \
         bool held_;                                                                                          \
-        while (!(held_ = (condition)) && loop_now_ms() < deadline_ms_) {                                     \
+        while (!(held_ = (precondition)) && loop_now_ms() < deadline_ms_) {                                  \
             waited_turn(waiting.loop, 1);                                                                    \
         }                                                                                                    \
-        check_true(held_, #condition, __FILE__, __LINE__);                                                   \
+        check_true(held_, #precondition, __FILE__, __LINE__);                                                \
     } while (0)
 
 /* How many turns the loop makes by itself. */
@@ -318,7 +318,7 @@ static inline void check_all_gone(void)
     UNTIL(http_server_open_requests(waiting.http) == 0 && http_server_connections(waiting.http) == 0);
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
-    CHECK(waiting.http->hangup.to_tell == NULL && waiting.http->hangup.first == NULL);
+    CHECK(waiting.http->disconnect.to_tell == NULL && waiting.http->disconnect.first == NULL);
     memset(waiting.seats, 0, sizeof(waiting.seats));
 }
 

@@ -21,7 +21,7 @@ struct instance {
     struct worker worker;
     struct metric rows[SERVICE_METRICS + LEASE_COUNTS];
     char url[64], state_dir[64], relay_url[64];
-    struct relay relay; /* between the second instance's store and Redis; its ear hears without */
+    struct relay relay; /* between the second instance's store and Redis; its subscriber hears without */
     unsigned port;
     bool held_up; /* its loop does not turn */
 };
@@ -33,13 +33,13 @@ struct lease_world {
 };
 
 /* Turns all loops that are not held up until the condition holds. */
-#define LEASE_WAIT(world_, condition)                                                                        \
+#define LEASE_WAIT(world_, precondition)                                                                     \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + LEASE_WORLD_MS;                                                  \
-        while (!(condition) && loop_now_ms() < till_ms_) {                                                   \
+        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
             lease_world_turn(world_);                                                                        \
         }                                                                                                    \
-        CHECK(condition);                                                                                    \
+        CHECK(precondition);                                                                                 \
     } while (0)
 
 static inline void lease_world_turn(struct lease_world *world)
@@ -73,8 +73,8 @@ static inline void instance_worker_free(struct worker *worker)
 static inline const struct service_plan *lease_plan(void)
 {
     static const struct record_plan record = {.role = MEMBER_LEASE,
-                                              .pulse = &script_pulse,
-                                              .leave = &script_farewell,
+                                              .pulse = &script_heartbeat,
+                                              .leave = &script_member_leave,
                                               .admit = &script_admit,
                                               .sweep_look = &script_due,
                                               .sweep = &script_sweep,
@@ -162,7 +162,7 @@ static inline void instance_worker_begin(struct instance *instance)
     instance_worker_open(worker);
 }
 
-/* One more instance, which has a desk and listens. */
+/* One more instance, which has an inbox and listens. */
 static inline struct instance *instance_open(struct lease_world *world, unsigned timeout_ms)
 {
     struct instance *instance = &world->instance[world->count++];
@@ -205,9 +205,9 @@ static inline struct instance *instance_open(struct lease_world *world, unsigned
     return instance;
 }
 
-static inline struct desk *instance_desk(const struct instance *instance)
+static inline struct inbox *instance_inbox(const struct instance *instance)
 {
-    return lease_worker_from(&instance->worker)->desk;
+    return lease_worker_from(&instance->worker)->inbox;
 }
 
 static inline void instance_close(struct instance *instance)

@@ -20,13 +20,13 @@ struct party {
     bool here, held_up;
     struct loop *loop;
     struct store *store;
-    struct life *life;
-    struct record_line line;
+    struct epoch *store_epoch;
+    struct member_line line;
     struct keeper keeper;
     struct member member;
     char dir[64];
     unsigned told[EVENTS];
-    char detail[LIFE_DETAIL_SIZE]; /* of the last event that had one */
+    char detail[EPOCH_DETAIL_SIZE]; /* of the last event that had one */
     char proof[16], not_asked[64];
 };
 
@@ -72,7 +72,7 @@ static inline void party_event(struct member *member, enum log_level level, cons
 
 static inline void party_wrote(struct keeper *keeper)
 {
-    life_want_pulse(container_of(keeper, struct party, keeper)->life);
+    epoch_want_pulse(container_of(keeper, struct party, keeper)->store_epoch);
 }
 
 static inline struct store *party_store(struct stage *stage, struct loop *loop, bool allow_unsafe)
@@ -97,10 +97,10 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
     struct party *party = &stage->party[i];
     char why[STATE_WHY_MAX];
 
-    *party = (struct party){.stage = stage, .here = true, .loop = loop_new(), .life = life_new()};
+    *party = (struct party){.stage = stage, .here = true, .loop = loop_new(), .store_epoch = epoch_new()};
     snprintf(party->dir, sizeof(party->dir), "%s/%s", stage->redis.dir, plan.dir != NULL ? plan.dir : "");
     party->store = party_store(stage, party->loop, false);
-    record_line_init(&party->line, party->life, party->store);
+    member_line_init(&party->line, party->store_epoch, party->store);
     if (!CHECK(keeper_open(&party->keeper, plan.dir != NULL ? party->dir : NULL, why))) {
         printf("# %s\n", why);
         abort();
@@ -114,8 +114,8 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
         .workers = plan.workers != 0 ? plan.workers : 1,
         .block = plan.block != 0 ? plan.block : 1,
         .who = "a test",
-        .pulse = &script_pulse,
-        .leave = &script_farewell,
+        .pulse = &script_heartbeat,
+        .leave = &script_member_leave,
         .admit = plan.role == MEMBER_LEASE ? &script_admit : NULL,
         .event = party_event,
     };
@@ -133,7 +133,7 @@ static inline void party_close(struct party *party)
     loop_jobs_wait(party->loop);
     store_close(party->store);
     keeper_close(&party->keeper);
-    life_free(party->life);
+    epoch_free(party->store_epoch);
     loop_free(party->loop);
     party->here = false;
 }
@@ -147,13 +147,13 @@ static inline void stage_turn(struct stage *stage)
     }
 }
 
-#define UNTIL(stage, condition)                                                                              \
+#define UNTIL(stage, precondition)                                                                           \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + STAGE_MS;                                                        \
-        while (!(condition) && loop_now_ms() < till_ms_) {                                                   \
+        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
             stage_turn(stage);                                                                               \
         }                                                                                                    \
-        CHECK(condition);                                                                                    \
+        CHECK(precondition);                                                                                 \
     } while (0)
 
 /* -- the stage */
@@ -268,8 +268,8 @@ static inline const char *member_field(struct party *party, const char *field)
 
 /* An acquire of the lease "x" by a party, without HTTP. */
 struct acquiring {
-    struct record_call record;
-    struct bytes argv[GRANT_KEYS + GRANT_ARGS + RECORD_ARGS];
+    struct member_call record;
+    struct bytes argv[GRANT_KEYS + GRANT_ARGS + MEMBER_ARGS];
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], lease[16], lease_id[32];
     enum problem problem;
     bool ended;
@@ -284,11 +284,11 @@ static inline enum step acquiring_done(struct store_call *call, enum store_outco
     struct acquiring *a = container_of(call, struct acquiring, record.store);
     struct bytes word = store_reply_text(reply, 0);
 
-    a->problem = record_problem(&a->record, outcome, reply);
+    a->problem = member_problem(&a->record, outcome, reply);
     a->ended = true;
     a->seq = store_reply_integer(reply, 1);
     a->token = store_reply_integer(reply, 2);
-    a->seen = life_seen(a->record.life, a->record.stripe, a->record.epoch);
+    a->seen = epoch_seen(a->record.store_epoch, a->record.stripe, a->record.epoch);
     snprintf(a->word, sizeof(a->word), "%.*s", (int)word.len, word.len > 0 ? word.at : "");
     return ANSWERED;
 }
@@ -314,7 +314,7 @@ static inline void acquire_begin(struct party *party, struct acquiring *a, const
     args[7] = BYTES("grant");
     args[8] = BYTES("");
     a->record.store.done = acquiring_done;
-    a->problem = record_run(&party->line, &a->record, stripe, &script_acquire, GRANT_KEYS,
+    a->problem = member_run(&party->line, &a->record, stripe, &script_acquire, GRANT_KEYS,
                             GRANT_KEYS + GRANT_ARGS, a->argv);
     a->ended = a->problem != PROBLEM_NONE;
 }

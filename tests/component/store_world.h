@@ -307,13 +307,13 @@ struct probe {
     void (*then)(struct probe *probe, const struct store_reply *reply);
 };
 
-#define WAIT(world, condition, wait_ms)                                                                      \
+#define WAIT(world, precondition, wait_ms)                                                                   \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + (wait_ms);                                                       \
-        while (!(condition) && loop_now_ms() < till_ms_) {                                                   \
+        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
             waited_turn((world)->loop, 2);                                                                   \
         }                                                                                                    \
-        CHECK(condition);                                                                                    \
+        CHECK(precondition);                                                                                 \
     } while (0)
 
 static inline bool world_ready(const struct world *world)

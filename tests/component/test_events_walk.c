@@ -5,7 +5,7 @@
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
-enum { ARROWS = 6, TIMEOUT_MS = 2000, SHORT_MS = 200, EARLY_BYTES = 64 * 1024, MANY = FEED_KEPT + 50 };
+enum { ARROWS = 6, TIMEOUT_MS = 2000, SHORT_MS = 200, EARLY_BYTES = 64 * 1024, MANY = EVENT_HUB_KEPT + 50 };
 
 static unsigned events_walked[EVENTS_STATES];
 
@@ -107,7 +107,7 @@ static void listen_and_stop(struct lease_world *world, struct asked *first, stru
     listen_well(first, two, "?lease=busy");
     loop_watch_set(&two->relay.watch[!way], 0);
     listen_to(asked, two, query);
-    LEASE_WAIT(world, has_walked(two, EVENTS_EAR, EVENTS_STORE) && listening(two) == 2);
+    LEASE_WAIT(world, has_walked(two, EVENTS_SUBSCRIBER, EVENTS_STORE) && listening(two) == 2);
 }
 
 TEST_WALK(what_is_heard_before_the_store_has_answered_is_told_behind_it, 2)
@@ -175,15 +175,15 @@ TEST(whoever_is_not_heard_in_time_is_told_so)
     uint64_t began_ms = waited_ms();
     asked_is(&asked, 503, "store-unavailable");
     CHECK(waited_ms() - began_ms < 2 * 3 * SHORT_MS + 200);
-    CHECK(has_walked(one, EVENTS_EAR, EVENTS_DONE));
+    CHECK(has_walked(one, EVENTS_SUBSCRIBER, EVENTS_DONE));
     kill(world->redis.pid, SIGCONT);
-    LEASE_WAIT(world, desk_is_open(instance_desk(one)));
+    LEASE_WAIT(world, inbox_is_open(instance_inbox(one)));
     listen_well(&asked, one, "?lease=a");
     leave(&asked);
     world_end(world);
 }
 
-TEST_WALK(whoever_listens_when_the_ear_is_deaf_is_cut_off_and_who_only_wants_to_is_not, 1)
+TEST_WALK(whoever_listens_when_the_subscriber_is_deaf_is_cut_off_and_who_only_wants_to_is_not, 1)
 {
     struct instance *one = &world->instance[0];
     struct asked asked, late;
@@ -202,7 +202,7 @@ TEST_WALK(whoever_listens_when_the_ear_is_deaf_is_cut_off_and_who_only_wants_to_
           asked_says(&late, "store")); /* as soon as the store takes calls again */
     close(late.fd);
     LEASE_WAIT(world, listening(one) == 0);
-    LEASE_WAIT(world, desk_is_open(instance_desk(one)));
+    LEASE_WAIT(world, inbox_is_open(instance_inbox(one)));
 }
 
 TEST_WALK(when_the_service_ends_nobody_listens_whatever_he_waits_for, 1)
@@ -216,7 +216,7 @@ TEST_WALK(when_the_service_ends_nobody_listens_whatever_he_waits_for, 1)
     listen_to(&waits, one, "?lease=b");
     LEASE_WAIT(world, listening(one) == 3);
     atomic_store(&one->service.draining, true);
-    feed_drain(lease_worker_from(&one->worker)->feed);
+    event_hub_drain(lease_worker_from(&one->worker)->event_hub);
     CHECK_INT(listening(one), 0);
     asked_is(&waits, 503, "draining");
     LEASE_WAIT(world, told(&streams, "\r\n0\r\n\r\n") == 1);
@@ -241,27 +241,27 @@ TEST_WALK(an_id_that_cannot_be_proven_is_refused_and_nobody_listens, 1)
 
 TEST_WALK(the_last_items_are_kept_for_those_who_come_back_and_not_for_ever, 1)
 {
-    struct feed *feed = lease_worker_from(&world->instance[0].worker)->feed;
+    struct event_hub *event_hub = lease_worker_from(&world->instance[0].worker)->event_hub;
     struct asked asked;
 
-    feed_linger(feed, SHORT_MS);
+    event_hub_linger(event_hub, SHORT_MS);
     listen_well(&asked, &world->instance[0], "");
-    CHECK(has_walked(&world->instance[0], EVENTS_EAR, EVENTS_STREAM));
+    CHECK(has_walked(&world->instance[0], EVENTS_SUBSCRIBER, EVENTS_STREAM));
     close(asked.fd); /* still listened for, for a while */
     LEASE_WAIT(world, listening(&world->instance[0]) == 0);
     for (unsigned i = 1; i <= 3; i++) {
         publish(world, "a", i, 1);
     }
-    LEASE_WAIT(world, feed_has(feed, BYTES("43.1.3.1")));
+    LEASE_WAIT(world, event_hub_has(event_hub, BYTES("43.1.3.1")));
     listen_to(&asked, &world->instance[0], "?since=43.1.1.1");
     LEASE_WAIT(world, told(&asked, "43.1.3.1") == 1);
     CHECK(told(&asked, "43.1.2.1") == 1 && told(&asked, "43.1.1.1") == 0);
     uint64_t till_ms = loop_now_ms() + 2 * SHORT_MS;
     LEASE_WAIT(world, loop_now_ms() >= till_ms); /* who came back in time is no reason to stop */
-    CHECK(feed_has(feed, BYTES("43.1.1.1")));
+    CHECK(event_hub_has(event_hub, BYTES("43.1.1.1")));
     CHECK_TEXT(bytes_of(redis_ask(&world->redis, "PUBSUB NUMPAT")), BYTES(":1"));
     leave(&asked);
-    LEASE_WAIT(world, !feed_has(feed, BYTES("43.1.3.1")));
+    LEASE_WAIT(world, !event_hub_has(event_hub, BYTES("43.1.3.1")));
     LEASE_WAIT(world, strcmp(redis_ask(&world->redis, "PUBSUB NUMPAT"), ":0") == 0);
     listen_to(&asked, &world->instance[0], "?since=43.1.3.1");
     asked_is(&asked, 410, "cursor-expired");
@@ -269,7 +269,7 @@ TEST_WALK(the_last_items_are_kept_for_those_who_come_back_and_not_for_ever, 1)
 
 TEST_WALK(no_more_than_so_many_items_are_kept, 1)
 {
-    struct feed *feed = lease_worker_from(&world->instance[0].worker)->feed;
+    struct event_hub *event_hub = lease_worker_from(&world->instance[0].worker)->event_hub;
     struct asked asked;
     char id[32];
 
@@ -278,9 +278,9 @@ TEST_WALK(no_more_than_so_many_items_are_kept, 1)
     redis_ask(&world->redis, "EVAL 'for i = 1, 10050 do redis.call(\"PUBLISH\", \"pawl:e:a\", "
                              "\"43 1.\" .. i .. \".1\\trefused\\t1\\t\\t5\\tx\") end' 0");
     snprintf(id, sizeof(id), "43.1.%u.1", (unsigned)MANY);
-    LEASE_WAIT(world, feed_has(feed, bytes_of(id)));
-    CHECK(feed_has(feed, BYTES("43.1.51.1")) && !feed_has(feed, BYTES("43.1.50.1")));
-    CHECK(!feed_has(feed, BYTES("43.1.51")) && !feed_has(feed, BYTES("44.1.51.1")));
+    LEASE_WAIT(world, event_hub_has(event_hub, bytes_of(id)));
+    CHECK(event_hub_has(event_hub, BYTES("43.1.51.1")) && !event_hub_has(event_hub, BYTES("43.1.50.1")));
+    CHECK(!event_hub_has(event_hub, BYTES("43.1.51")) && !event_hub_has(event_hub, BYTES("44.1.51.1")));
 }
 
 /* -- items and ids */

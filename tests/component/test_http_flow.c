@@ -558,7 +558,7 @@ TEST(an_early_answer_may_come_in_pieces)
             UNTIL(seat->roomed > 0 || written == BIG || (client_len(&c), false));
             seat->roomed = 0;
         }
-        flow_end(seat, HTTP_OUTLET_WHOLE);
+        flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
         client_drain(&c);
         CHECK_INT(seat->gone, 0);
         if (i % 3 == 1) {
@@ -586,7 +586,8 @@ TEST(an_early_answer_that_is_cut_is_seen_to_be)
         CHECK(client_pattern(&c, 0, HELD, 0));
         UNTIL(seat->handled == 1);
         flow_write(seat, 3000);
-        flow_end(seat, i == 0 ? HTTP_OUTLET_WHOLE : HTTP_OUTLET_CUT); /* fewer than announced are not whole */
+        flow_end(seat, i == 0 ? HTTP_RESPONSE_WRITER_WHOLE
+                              : HTTP_RESPONSE_WRITER_CUT); /* fewer than announced are not whole */
         client_drain(&c);
         CHECK(!client_got(&c, "\r\n0\r\n\r\n"));
         CHECK(i != 2 || c.reset);
@@ -614,7 +615,7 @@ TEST(a_client_that_goes_from_an_early_answer_is_told_of)
         CHECK(waited_ms() - from_ms < (i < 2 ? NOTICE_MS : 3 * SEND_MS));
         CHECK(i < 2 || loop_now_ms() - begun_ms >= SEND_MS - 1);
         CHECK_INT(flow_write(seat, 10), 0);
-        flow_end(seat, HTTP_OUTLET_CUT);
+        flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
         if (i == 2) {
             client_close(&c);
         }
@@ -632,11 +633,11 @@ static void check_answer(struct flow_seat *seat, struct client *c, size_t len)
         size_t now = flow_write(seat, len - written);
 
         written += now;
-        CHECK(now <= HTTP_OUTLET_UNSENT_MAX);
+        CHECK(now <= HTTP_RESPONSE_WRITER_UNSENT_MAX);
         UNTIL(written == len || seat->roomed > 0 || (client_len(c), false));
         seat->roomed = 0;
     }
-    flow_end(seat, HTTP_OUTLET_WHOLE);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
     client_text(c, GET("/next"));
     UNTIL(client_got(c, "\"path\":\"/next\""));
     CHECK_INT(seat->gone, 0);
@@ -715,7 +716,7 @@ TEST(answers_without_a_body_have_none_and_the_connection_is_kept)
         CHECK_INT(client_find(&c, 12, "HTTP/1.1 200 "), client_find(&c, 0, "\r\n\r\n") + 4);
         CHECK_INT(flow_write(seat, 10), 10); /* and forgotten */
         CHECK_INT(http_server_open_requests(waiting.http), 1);
-        flow_end(seat, HTTP_OUTLET_WHOLE);
+        flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
         CHECK_INT(seat->gone, 0);
         client_close(&c);
         check_flows_over();
@@ -728,7 +729,7 @@ TEST_FLOW(for_head_an_unknown_length_is_told_by_silence, PLAN_BEGIN)
     client_drain(c);
     CHECK_INT(client_body_len(c), 0); /* nor a last chunk */
     CHECK(!client_got(c, "Content-Length"));
-    flow_end(seat, HTTP_OUTLET_WHOLE);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
 }
 
 TEST(a_client_of_http_1_0_is_served_too)
@@ -788,7 +789,7 @@ TEST(a_reader_that_is_slow_holds_the_writer_back)
         CHECK_INT(seat->gone, 0);
         UNTIL(seat->roomed == 1 || (client_len(&c), c.len = 0, false));
         CHECK(flow_write(seat, 100000) > 0);
-        flow_end(seat, HTTP_OUTLET_CUT);
+        flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
         client_close(&c);
         check_flows_over();
     }
@@ -807,7 +808,7 @@ TEST_FLOW(a_client_that_stops_reading_is_gone, PLAN_BEGIN)
     CHECK(waited_ms() - from_ms < 3 * SEND_MS);
     turns_in_ms(30);
     CHECK(seat->gone == 1 && flow_write(seat, 1) == 0);
-    flow_end(seat, HTTP_OUTLET_CUT);
+    flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
     UNTIL(http_server_open_requests(waiting.http) == 0);
 }
 
@@ -815,18 +816,18 @@ TEST_FLOW(a_client_that_stops_reading_is_gone, PLAN_BEGIN)
 TEST(a_client_that_cannot_be_watched_is_told_of_when_its_connection_is_closed)
 {
     struct flow_seat *seat = flow_prepare(1, PLAN_BEGIN);
-    int epoll_fd = waiting.http->hangup.epoll_fd;
+    int epoll_fd = waiting.http->disconnect.epoll_fd;
     struct client c;
 
-    waiting.http->hangup.epoll_fd = -1;
+    waiting.http->disconnect.epoll_fd = -1;
     client_open_small(&c, waiting.port, SMALL_BYTES);
     client_text(&c, GET("/flow/1"));
     UNTIL(seat->handled == 1);
-    waiting.http->hangup.epoll_fd = epoll_fd;
+    waiting.http->disconnect.epoll_fd = epoll_fd;
     fill(seat);
     client_reset(&c);
     UNTIL(seat->gone == 1);
-    flow_end(seat, HTTP_OUTLET_CUT);
+    flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
     check_flows_over();
 }
 
@@ -868,7 +869,7 @@ TEST(a_client_that_goes_while_it_takes_is_told_of_once)
         turns_in_ms(25);
         CHECK_INT(seat->gone, 1);
         CHECK_INT(http_server_open_requests(waiting.http), 1);
-        flow_end(seat, HTTP_OUTLET_CUT);
+        flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
         if (i % 3 == 2) {
             client_close(&c);
         }
@@ -886,7 +887,7 @@ TEST(nobody_is_told_after_the_end)
     UNTIL(seat->handled == 1);
     fill(seat);
     client_close(&c);
-    flow_end(seat, HTTP_OUTLET_WHOLE);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(http_server_connections(waiting.http) == 0);
     CHECK_INT(seat->gone, 0);
     check_flows_over();
@@ -901,7 +902,7 @@ TEST_FLOW(who_has_ended_is_not_told_of_room, PLAN_BEGIN)
     UNTIL(seat->handled == 1);
     fill(seat);
     roomed = seat->roomed;
-    flow_end(seat, HTTP_OUTLET_WHOLE);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(client_got(c, "\r\n0\r\n\r\n"));
     chunks_are(c, seat->written);
     CHECK_INT(seat->roomed, roomed);
@@ -927,14 +928,14 @@ TEST(an_answer_for_a_client_that_has_left_is_gone_from_the_beginning)
     UNTIL(seat->req != NULL);
     client_reset(&c);
     if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->hangup.first != NULL);
+        UNTIL(waiting.http->disconnect.first != NULL);
     } else {
         UNTIL(http_server_connections(waiting.http) == 0);
     }
     flow_begin(seat);
     CHECK_INT(seat->gone, 0);
     UNTIL(seat->gone == 1);
-    flow_end(seat, HTTP_OUTLET_CUT);
+    flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
     check_flows_over();
 }
 
@@ -949,7 +950,7 @@ TEST(an_answer_that_is_cut_is_seen_to_be)
         UNTIL(seat->handled == 1);
         CHECK_INT(flow_write(seat, 4999), 4999);
         UNTIL(client_got(&c, "\r\n\r\n") && client_body_len(&c) >= 4999);
-        flow_end(seat, i == 2 ? HTTP_OUTLET_WHOLE : HTTP_OUTLET_CUT);
+        flow_end(seat, i == 2 ? HTTP_RESPONSE_WRITER_WHOLE : HTTP_RESPONSE_WRITER_CUT);
         client_drain(&c);
         CHECK(!client_got(&c, "\r\n0\r\n\r\n") && !client_got(&c, "/next"));
         CHECK(i < 3 || c.reset); /* a mere end would look whole */
@@ -1031,7 +1032,7 @@ TEST_FLOW(the_head_of_an_answer_may_come_from_elsewhere, PLAN_WAIT)
     CHECK(!http_reply_field(seat->req, BYTES("X"), BYTES("a\r\nb")));
     CHECK(!http_reply_field(seat->req, BYTES("X"), BYTES("a\0b")));
     flow_begin(seat);
-    flow_end(seat, HTTP_OUTLET_WHOLE);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(client_got(c, "0\r\n\r\n"));
     CHECK(client_got(c, "X-Own: 1\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n"));
     CHECK(!client_got(c, "X-Empty") && !client_got(c, "Cache-Control") && !client_got(c, "Gone"));
@@ -1106,9 +1107,9 @@ TEST(an_answer_under_way_is_finished_while_the_server_is_drained)
         UNTIL(seat->roomed > 0 || seat->written == LONG_BYTES || (client_len(&c), false));
         seat->roomed = 0;
     }
-    flow_end(seat, HTTP_OUTLET_WHOLE);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
     CHECK_INT(flow_write(early, 3000), 3000);
-    flow_end(early, HTTP_OUTLET_WHOLE);
+    flow_end(early, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(http_server_open_requests(waiting.http) == 0);
     CHECK_INT(client_wait(&c), 200);
     CHECK(c.body.len == LONG_BYTES && pattern_is(c.body.at, 0, LONG_BYTES));

@@ -250,7 +250,7 @@ TEST(a_request_that_was_unparked_is_not_told_of)
 TEST_SEAT(a_client_that_had_gone_before_a_handler_parked_is_told_of, GET("/later/1") GET("/park/2"))
 {
     shutdown(c->fd, SHUT_WR);
-    UNTIL(waiting.http->hangup.first != NULL);
+    UNTIL(waiting.http->disconnect.first != NULL);
     CHECK(waiting.seats[2].parked.kept == NULL); /* the first holds up the second */
     seat_answer(seat->req);
     check_told_once(&waiting.seats[2]);
@@ -259,7 +259,7 @@ TEST_SEAT(a_client_that_had_gone_before_a_handler_parked_is_told_of, GET("/later
 TEST_SEAT(a_client_that_had_gone_before_a_continuation_parked_is_told_of, GET("/later/1"))
 {
     client_close(c);
-    UNTIL(waiting.http->hangup.first != NULL);
+    UNTIL(waiting.http->disconnect.first != NULL);
     seat_take(seat, seat->req);
     CHECK_INT(seat->gone, 0); /* later, not from inside */
     check_told_once(seat);
@@ -271,7 +271,7 @@ TEST_SEAT(a_connection_that_was_closed_before_a_continuation_parked_is_told_of, 
 {
     client_reset(c);
     if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->hangup.first != NULL);
+        UNTIL(waiting.http->disconnect.first != NULL);
     } else {
         UNTIL(http_server_connections(waiting.http) == 0);
     }

@@ -262,7 +262,7 @@ TEST_SEAT(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning, GET("/
     setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     client_close(c);
     if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->hangup.first != NULL);
+        UNTIL(waiting.http->disconnect.first != NULL);
     } else {
         UNTIL(http_server_connections(waiting.http) == 0);
     }

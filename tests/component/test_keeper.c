@@ -53,13 +53,13 @@ struct place {
     struct high_water on_disk; /* when it was told that a write has ended well */
 };
 
-#define WAIT(place, condition)                                                                               \
+#define WAIT(place, precondition)                                                                            \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + DEADLINE_MS;                                                     \
-        while (!(condition) && loop_now_ms() < till_ms_) {                                                   \
+        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
             loop_turn((place)->loop, 2);                                                                     \
         }                                                                                                    \
-        CHECK(condition);                                                                                    \
+        CHECK(precondition);                                                                                 \
     } while (0)
 
 static void place_wrote(struct keeper *keeper)
@@ -219,7 +219,7 @@ TEST_PLACE(what_is_recorded_already_is_not_written_again)
         snprintf(same.members[i].id, sizeof(same.members[i].id), "%s", i == 0 ? ID_A : ID_B);
         snprintf(same.members[i].incarnation, sizeof(same.members[i].incarnation), "%s",
                  i == 0 ? ID_A : ID_B);
-        same.members[i].life = 0;
+        same.members[i].store_epoch = 0;
     }
     keeper_want(&place->keeper, &same);
     CHECK(keeper_is_idle(&place->keeper));

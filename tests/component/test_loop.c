@@ -255,7 +255,7 @@ TEST_LOOP(watch_that_begins_with_no_events_is_silent_until_it_is_set)
     pair_close(fds);
 }
 
-TEST_LOOP(peer_that_leaves_is_told_as_hangup_though_nothing_is_read)
+TEST_LOOP(peer_that_leaves_is_told_as_disconnect_though_nothing_is_read)
 {
     struct counted_watch watch = {0};
     int fds[2];
@@ -694,18 +694,18 @@ static void signal_count(struct loop_signal *signal)
 
 TEST_LOOP(signal_is_caught_on_the_loop)
 {
-    struct counted_signal hangup = {0}, user = {0};
+    struct counted_signal disconnect = {0}, user = {0};
 
-    loop_signal_init(loop, &hangup.signal, SIGHUP, signal_count);
+    loop_signal_init(loop, &disconnect.signal, SIGHUP, signal_count);
     loop_signal_init(loop, &user.signal, SIGUSR1, signal_count);
     CHECK_INT(kill(getpid(), SIGHUP), 0);
-    CHECK_INT(hangup.caught, 0); /* later, from the loop, not from the handler */
-    CHECK(turn_until(loop, &hangup.caught, 1));
+    CHECK_INT(disconnect.caught, 0); /* later, from the loop, not from the handler */
+    CHECK(turn_until(loop, &disconnect.caught, 1));
     CHECK_INT(user.caught, 0);
     CHECK_INT(kill(getpid(), SIGUSR1), 0);
     CHECK(turn_until(loop, &user.caught, 1));
-    CHECK_INT(hangup.caught, 1);
-    loop_signal_done(&hangup.signal);
+    CHECK_INT(disconnect.caught, 1);
+    loop_signal_done(&disconnect.signal);
     loop_signal_done(&user.signal);
 }
 
@@ -745,7 +745,7 @@ int main(void)
     RUN(readable_descriptor_is_told_until_it_is_read);
     RUN(only_what_was_asked_for_is_told);
     RUN(watch_that_begins_with_no_events_is_silent_until_it_is_set);
-    RUN(peer_that_leaves_is_told_as_hangup_though_nothing_is_read);
+    RUN(peer_that_leaves_is_told_as_disconnect_though_nothing_is_read);
     RUN(error_on_a_descriptor_is_told_as_what_was_asked_for);
     RUN(watch_may_end_itself_and_the_descriptor_stays_open);
     RUN(hooks_run_once_a_turn_in_the_order_of_their_registration);

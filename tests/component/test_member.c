@@ -49,10 +49,10 @@ static void damage(struct stage *stage)
 static void check_refused(struct party *party, enum problem wanted, const char *wanted_check)
 {
     enum problem problem;
-    char detail[LIFE_DETAIL_SIZE];
+    char detail[EPOCH_DETAIL_SIZE];
     struct acquiring a;
     uint64_t calls = store_counts(party->store).calls;
-    const char *check = life_check(party->life, &problem, detail);
+    const char *check = epoch_check(party->store_epoch, &problem, detail);
 
     CHECK_TEXT(bytes_of(check != NULL ? check : "none"), bytes_of(wanted_check));
     CHECK_INT(problem, wanted);
@@ -67,8 +67,8 @@ static void check_refused(struct party *party, enum problem wanted, const char *
 TEST_MEMBER(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor_ahead)
 {
     CHECK(went(lease, MEMBER_AWAY, MEMBER_IN));
-    CHECK_INT(life_epoch(lease->life), FIRST_EPOCH);
-    CHECK_TEXT(bytes_of(life_identity(lease->life)), BYTES(KEYS_SCHEMA ":" STORE_ID));
+    CHECK_INT(epoch_number(lease->store_epoch), FIRST_EPOCH);
+    CHECK_TEXT(bytes_of(epoch_identity(lease->store_epoch)), BYTES(KEYS_SCHEMA ":" STORE_ID));
     CHECK_INT(lease->keeper.recorded.member_count, 1);
     CHECK_TEXT(bytes_of(lease->keeper.recorded.members[0].incarnation), bytes_of(lease->member.incarnation));
     CHECK(lease->keeper.recorded.floor >= lease->member.ceiling);
@@ -76,7 +76,7 @@ TEST_MEMBER(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor
     CHECK(member_is_settled(&lease->member));
     CHECK_INT(lease->told[TOLD_ADMITTED], 1);
     CHECK_INT(lease->told[TOLD_SUSPENDED], 0);
-    CHECK(life_now_ms(lease->life) > 1600000000000);
+    CHECK(epoch_now_ms(lease->store_epoch) > 1600000000000);
     struct acquiring a = acquire_once(lease, "x");
     CHECK_INT(a.problem, PROBLEM_NONE);
     CHECK_TEXT(bytes_of(a.word), BYTES("granted"));
@@ -106,7 +106,7 @@ TEST_MEMBER(a_stripe_that_is_behind_what_was_seen_is_refused_and_its_holds_end)
     CHECK_TEXT(bytes_of(redis_ask(&stage->redis, command)), BYTES(":0"));
     a = acquire_once(lease, "x");
     CHECK_INT(a.problem, PROBLEM_STORE_NOT_ADMITTED);
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     CHECK(went(lease, MEMBER_IN, MEMBER_GATED) && went(lease, MEMBER_GATED, MEMBER_IN));
     CHECK_TEXT(bytes_of(lease->proof), BYTES("incomplete"));
     CHECK_INT(lease->told[TOLD_BEGUN], 1);
@@ -130,7 +130,7 @@ TEST_MEMBER(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete
     UNTIL(stage, lease->member.state == MEMBER_IN);
     CHECK(went(lease, MEMBER_IN, MEMBER_AWAY) && went(lease, MEMBER_AWAY, MEMBER_GATED) &&
           went(lease, MEMBER_GATED, MEMBER_IN));
-    CHECK(life_epoch(lease->life) > FIRST_EPOCH);
+    CHECK(epoch_number(lease->store_epoch) > FIRST_EPOCH);
     CHECK_TEXT(bytes_of(lease->proof), BYTES("complete"));
     CHECK_TEXT(bytes_of(store_field(stage, "how")), BYTES("complete"));
     a = acquire_once(lease, "x");
@@ -144,7 +144,7 @@ TEST_MEMBER(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete
 static bool look_notices(struct stage *stage, struct party *lease, const char *before, const char *seen)
 {
     UNTIL(stage, lease->member.state == MEMBER_IN && loop_now_ms() > lease->member.pulsed_ms + 200);
-    int64_t epoch = life_epoch(lease->life);
+    int64_t epoch = epoch_number(lease->store_epoch);
 
     redis_ask(&stage->redis, before);
     redis_ask(&stage->redis, seen);
@@ -152,7 +152,7 @@ static bool look_notices(struct stage *stage, struct party *lease, const char *b
     UNTIL(stage, lease->detail[0] != '\0');
     bool looked = strstr(lease->detail, "has begun a new replication stream") != NULL;
     redis_ask(&stage->redis, "REPLICAOF NO ONE");
-    UNTIL(stage, life_epoch(lease->life) > epoch);
+    UNTIL(stage, epoch_number(lease->store_epoch) > epoch);
     CHECK_TEXT(bytes_of(lease->proof), BYTES("complete"));
     return looked;
 }
@@ -188,7 +188,7 @@ TEST_MEMBER(the_look_tells_when_the_next_alarm_rings)
     alarm_in_ms = 0;
     UNTIL(stage, alarm_in_ms == -1);
     snprintf(command, sizeof(command), "ZADD pawl:{store}:alarm %lld x",
-             (long long)life_now_ms(lease->life) + 60000);
+             (long long)epoch_now_ms(lease->store_epoch) + 60000);
     redis_ask(&stage->redis, command);
     UNTIL(stage, alarm_in_ms > 0);
     CHECK(alarm_in_ms > 40000 && alarm_in_ms <= 60000);
@@ -201,14 +201,14 @@ TEST_MEMBER(a_setting_that_was_unsafe_meanwhile_makes_the_next_restart_count_as_
 {
     store_look_every(lease->store, 20);
     redis_ask(&stage->redis, "CONFIG SET appendfsync everysec");
-    UNTIL(stage, life_is_doubtful(lease->life));
+    UNTIL(stage, epoch_is_doubtful(lease->store_epoch));
     redis_ask(&stage->redis, "CONFIG SET appendfsync always");
     UNTIL(stage, store_unsafe(lease->store) == NULL);
     redis_kill(&stage->redis);
     redis_run(&stage->redis, NULL);
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     CHECK_TEXT(bytes_of(lease->proof), BYTES("incomplete"));
-    CHECK(!life_is_doubtful(lease->life));
+    CHECK(!epoch_is_doubtful(lease->store_epoch));
 }
 
 TEST(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle)
@@ -220,30 +220,30 @@ TEST(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle)
     stage_open(&stage, NULL);
     stage_init_store(&stage, 1000);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 2});
-    life_line_tell(lease->life, 1, "", true, false);
+    epoch_line_tell(lease->store_epoch, 1, "", true, false);
     calls = store_counts(lease->store).done;
     UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_PENDING); /* nor does anybody join before that */
     CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("out"));
-    life_line_tell(lease->life, 1, lease->member.run, true, false);
+    epoch_line_tell(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
     damage(&stage);
     UNTIL(&stage, lease->member.state == MEMBER_GATED);
     for (unsigned i = 0; i < 3; i++) {
-        life_line_tell(lease->life, 1, lease->member.run, false, false); /* a call is in flight */
+        epoch_line_tell(lease->store_epoch, 1, lease->member.run, false, false); /* a call is in flight */
         calls = store_counts(lease->store).done;
         UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
         CHECK(!lease->member.reported);
         CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     }
     CHECK_INT(lease->member.state, MEMBER_GATED);
-    life_line_tell(lease->life, 1, "another-run", true, false);
+    epoch_line_tell(lease->store_epoch, 1, "another-run", true, false);
     calls = store_counts(lease->store).done;
     UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_GATED);
-    life_line_tell(lease->life, 1, lease->member.run, true, false);
+    epoch_line_tell(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
-    CHECK(life_epoch(lease->life) > FIRST_EPOCH);
+    CHECK(epoch_number(lease->store_epoch) > FIRST_EPOCH);
     stage_close(&stage);
 }
 
@@ -259,7 +259,7 @@ TEST_MEMBER(nothing_is_reported_while_it_is_not_certain_what_the_disk_says)
     CHECK(lease->member.state == MEMBER_GATED && !lease->member.reported);
     CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     atomic_store(&dirs_fail, false);
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     UNTIL(stage, keeper_is_settled(&lease->keeper));
 }
 
@@ -279,7 +279,7 @@ TEST_MEMBER(a_gateway_waits_until_the_lease_service_has_recorded_it)
     UNTIL(stage, gateway->member.state == MEMBER_IN);
     CHECK_INT(lease->keeper.recorded.member_count, 2);
     CHECK(went(gateway, MEMBER_AWAY, MEMBER_PENDING) && went(gateway, MEMBER_PENDING, MEMBER_IN));
-    CHECK_INT(life_epoch(gateway->life), FIRST_EPOCH);
+    CHECK_INT(epoch_number(gateway->store_epoch), FIRST_EPOCH);
 }
 
 TEST_MEMBER(who_waits_or_is_shut_out_does_not_pulse_more_often_than_every_second)
@@ -326,10 +326,10 @@ TEST_MEMBER(a_gateway_that_comes_while_the_store_is_gated_joins_as_newcomers_do)
     lease->held_up = false;
     UNTIL(stage, gateway->member.state == MEMBER_IN);
     CHECK(went(gateway, MEMBER_AWAY, MEMBER_GATED) && went(gateway, MEMBER_GATED, MEMBER_PENDING));
-    CHECK_INT(life_epoch(gateway->life), life_epoch(lease->life));
+    CHECK_INT(epoch_number(gateway->store_epoch), epoch_number(lease->store_epoch));
 }
 
-TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_life_as_a_newcomer)
+TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_epoch_as_a_newcomer)
 {
     struct party *gateway;
 
@@ -338,11 +338,11 @@ TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_life_as_a_newcomer)
     gateway->held_up = true;
     redis_kill(&stage->redis);
     redis_run(&stage->redis, NULL);
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     CHECK_TEXT(bytes_of(lease->proof), BYTES("incomplete"));
     CHECK_TEXT(bytes_of(lease->not_asked), bytes_of(gateway->keeper.recorded.member));
     gateway->held_up = false;
-    UNTIL(stage, gateway->member.state == MEMBER_IN && life_epoch(gateway->life) > FIRST_EPOCH);
+    UNTIL(stage, gateway->member.state == MEMBER_IN && epoch_number(gateway->store_epoch) > FIRST_EPOCH);
 }
 
 TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
@@ -367,7 +367,7 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     CHECK(atomic_load(&dirs_failed) - failed <=
           10); /* 50 ms after the first, 2 s in the end; and each pulse */
     atomic_store(&dirs_fail, false);
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     UNTIL(stage, keeper_is_settled(&lease->keeper));
     CHECK_INT(lease->keeper.recorded.doubt_count, 1);
     CHECK_TEXT(bytes_of(lease->keeper.recorded.doubts[0].id), bytes_of(gateway->keeper.recorded.member));
@@ -381,10 +381,10 @@ TEST_MEMBER(a_doubt_that_cannot_be_read_is_named_and_nothing_is_admitted_until_i
     check_refused(lease, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted");
     CHECK_INT(lease->told[TOLD_BEGUN], 0);
     redis_ask(&stage->redis, "DEL pawl:{store}:doubt");
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
 }
 
-TEST_MEMBER(who_slept_through_a_whole_gating_is_pending_in_the_new_life)
+TEST_MEMBER(who_slept_through_a_whole_gating_is_pending_in_the_new_epoch)
 {
     struct party *gateway;
     struct acquiring a;
@@ -393,14 +393,14 @@ TEST_MEMBER(who_slept_through_a_whole_gating_is_pending_in_the_new_life)
     UNTIL(stage, gateway->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2);
     gateway->held_up = true;
     damage(stage);
-    UNTIL(stage, lease->member.state == MEMBER_IN && life_epoch(lease->life) > FIRST_EPOCH);
+    UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     CHECK_INT(gateway->member.state, MEMBER_IN);
     acquire_begin(gateway, &a, "x"); /* it does not know yet */
     CHECK(!a.ended);
     gateway->held_up = false;
     UNTIL(stage, a.ended);
     CHECK_INT(a.problem, PROBLEM_STORE_NOT_ADMITTED);
-    UNTIL(stage, gateway->member.state == MEMBER_IN && life_epoch(gateway->life) > FIRST_EPOCH);
+    UNTIL(stage, gateway->member.state == MEMBER_IN && epoch_number(gateway->store_epoch) > FIRST_EPOCH);
     CHECK(went(gateway, MEMBER_IN, MEMBER_PENDING));
     CHECK_INT(acquire_once(gateway, "x").problem, PROBLEM_NONE);
 }
@@ -430,7 +430,7 @@ TEST_MEMBER(without_the_floor_of_another_lease_service_nobody_admits_and_that_is
     check_refused(lease, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted");
     other = party_open(stage, 1, lease_plan("b"));
     UNTIL(stage, lease->member.state == MEMBER_IN && other->member.state == MEMBER_IN);
-    CHECK_INT(life_epoch(lease->life), life_epoch(other->life));
+    CHECK_INT(epoch_number(lease->store_epoch), epoch_number(other->store_epoch));
     CHECK_INT(lease->told[TOLD_BEGUN] + other->told[TOLD_BEGUN], 1);
     const char *proof = lease->told[TOLD_BEGUN] > 0 ? lease->proof : other->proof;
     CHECK_TEXT(bytes_of(proof), BYTES("incomplete")); /* what it remembered is gone */
@@ -462,7 +462,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
         if (keys_stripe_of(bytes_of(name)) == 0) {
             struct acquiring a = acquire_once(lease, name);
             CHECK_INT(a.problem, PROBLEM_NONE);
-            life_granted(lease->life, 0, lease->member.epoch, a.token);
+            epoch_granted(lease->store_epoch, 0, lease->member.epoch, a.token);
         }
     }
     CHECK(lease->keeper.recorded.floor > 8);
@@ -507,7 +507,7 @@ TEST_MEMBER(a_store_that_comes_back_is_taken_up_again)
     CHECK(strstr(gateway->detail, "empty") != NULL);
     redis_ask(&stage->redis, "SWAPDB 0 1");
     UNTIL(stage, lease->member.state == MEMBER_IN && gateway->member.state == MEMBER_IN);
-    CHECK_INT(life_epoch(lease->life), FIRST_EPOCH); /* nothing was lost */
+    CHECK_INT(epoch_number(lease->store_epoch), FIRST_EPOCH); /* nothing was lost */
     CHECK(went(lease, MEMBER_REFUSED, MEMBER_IN) && went(gateway, MEMBER_REFUSED, MEMBER_PENDING));
     redis_ask(&stage->redis, "SWAPDB 0 1");
     UNTIL(stage, lease->member.state == MEMBER_REFUSED && gateway->member.state == MEMBER_REFUSED);
@@ -571,12 +571,12 @@ TEST_MEMBER(a_member_that_was_forgotten_is_refused)
 TEST_MEMBER(a_store_whose_clock_went_back_is_corrected_and_that_is_told)
 {
     char command[64];
-    int64_t ahead_ms = life_now_ms(lease->life) + 3600000;
+    int64_t ahead_ms = epoch_now_ms(lease->store_epoch) + 3600000;
 
     snprintf(command, sizeof(command), "HSET pawl:{store} time %lld", (long long)ahead_ms);
     redis_ask(&stage->redis, command);
     UNTIL(stage, lease->told[TOLD_CLOCK] > 0);
-    CHECK(life_now_ms(lease->life) >= ahead_ms);
+    CHECK(epoch_now_ms(lease->store_epoch) >= ahead_ms);
     CHECK(strtoll(store_field(stage, "clock"), NULL, 10) > 3500000);
     snprintf(command, sizeof(command), " %.20s ", store_field(stage, "clock"));
     CHECK(strstr(record_field(stage, "pawl:{ff}", "life"), command) != NULL);
@@ -629,7 +629,7 @@ TEST_MEMBER(the_last_lease_service_stays_listed_when_it_leaves_and_finds_its_pla
     party_close(lease);
     lease = party_open(stage, 0, lease_plan("a"));
     UNTIL(stage, lease->member.state == MEMBER_IN);
-    CHECK_INT(life_epoch(lease->life), FIRST_EPOCH);
+    CHECK_INT(epoch_number(lease->store_epoch), FIRST_EPOCH);
 }
 
 TEST_MEMBER(who_is_shut_out_or_cannot_reach_the_store_leaves_without_a_word)

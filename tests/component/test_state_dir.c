@@ -355,7 +355,7 @@ TEST(every_content_comes_back_as_it_was)
     memcpy(water.doubts, water.members, sizeof(water.doubts));
     for (water.doubt_count = 0; water.doubt_count < STATE_DOUBTS_MAX; water.doubt_count++) {
         water.doubts[water.doubt_count].role = MEMBER_DOUBT;
-        water.doubts[water.doubt_count].life = HIGH_WATER_MAX - water.doubt_count;
+        water.doubts[water.doubt_count].store_epoch = HIGH_WATER_MAX - water.doubt_count;
     }
     check_comes_back(&water);
 }
@@ -378,7 +378,7 @@ TEST(two_contents_are_equal_when_every_part_is)
     b[7].members[0].incarnation[0] = 'x';
     b[8].members[0].role = MEMBER_LEASE;
     b[9].doubt_count = 1;
-    b[10].members[0].life = 1;
+    b[10].members[0].store_epoch = 1;
     for (size_t i = 0; i < 11; i++)
         CHECK(!high_water_equal(&a, &b[i]) && !high_water_equal(&b[i], &a));
 }

@@ -25,7 +25,7 @@ static void world_end(struct lease_world *world)
             __atomic_fetch_or(&waits_walked[from],
                               lease_worker_from(&world->instance[i].worker)->walked[from], __ATOMIC_RELAXED);
         }
-        LEASE_WAIT(world, desk_count(instance_desk(&world->instance[i])) == 0);
+        LEASE_WAIT(world, inbox_count(instance_inbox(&world->instance[i])) == 0);
     }
     lease_world_close(world);
 }
@@ -42,15 +42,15 @@ static void history_has(struct lease_world *world, const char *lease, const char
     CHECK(strstr(redis_ask(&world->redis, command), wanted) != NULL);
 }
 
-/* Somebody at a desk whom nobody waits for. */
+/* Somebody at an inbox whom nobody waits for. */
 struct listener {
-    struct desk_place place;
+    struct inbox_place place;
     bool told;
 };
 
-static void listener_told(struct desk_place *place, enum desk_news news)
+static void listener_told(struct inbox_place *place, enum inbox_news news)
 {
-    container_of(place, struct listener, place)->told = news == DESK_GRANTED;
+    container_of(place, struct listener, place)->told = news == INBOX_GRANTED;
 }
 
 TEST_WALK(who_need_not_wait_is_granted_at_once, 1)
@@ -145,7 +145,7 @@ static bool is_unclaimed(struct lease_world *world, const char *lease)
     char command[KEYS_RESOURCE_SIZE + 16];
 
     snprintf(command, sizeof(command), "HGET pawl:{%02x} l:%s", keys_stripe_of(bytes_of(lease)), lease);
-    return strstr(redis_ask(&world->redis, command), "\tc=p") != NULL; /* the key of his desk */
+    return strstr(redis_ask(&world->redis, command), "\tc=p") != NULL; /* the key of his inbox */
 }
 
 /* It goes when the answer to the claim has arrived, and has not been read. */
@@ -189,19 +189,19 @@ TEST_WALK(of_two_who_wait_under_one_lease_id_the_second_has_the_place, 2)
     asked_is(&cat, 201, CAT);
 }
 
-/* Whatever was published before has been heard by the desk. */
+/* Whatever was published before has been heard by the inbox. */
 static void wait_heard(struct instance *instance)
 {
-    struct desk *desk = instance_desk(instance);
+    struct inbox *inbox = instance_inbox(instance);
     struct listener listener = {.place.told = listener_told};
     char command[160];
 
-    desk_enter(desk, &listener.place);
-    snprintf(command, sizeof(command), "PUBLISH %.*s \"granted %" PRIu64 "\"", (int)desk_key(desk).len,
-             desk_key(desk).at, listener.place.wid);
+    inbox_enter(inbox, &listener.place);
+    snprintf(command, sizeof(command), "PUBLISH %.*s \"granted %" PRIu64 "\"", (int)inbox_key(inbox).len,
+             inbox_key(inbox).at, listener.place.wid);
     redis_ask(&instance->world->redis, command);
     LEASE_WAIT(instance->world, listener.told);
-    desk_leave(desk, &listener.place);
+    inbox_leave(inbox, &listener.place);
 }
 
 /* The reply "queued" is held back until the message has come. */
@@ -239,7 +239,7 @@ TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_know
     asked_is(&second, 201, BOB);
 }
 
-TEST_WALK(that_the_desk_has_closed_is_not_lost_when_it_closes_before_it_is_known_that_he_waits, 2)
+TEST_WALK(that_the_inbox_has_closed_is_not_lost_when_it_closes_before_it_is_known_that_he_waits, 2)
 {
     struct instance *his = &world->instance[1];
     struct asked bob;
@@ -248,7 +248,7 @@ TEST_WALK(that_the_desk_has_closed_is_not_lost_when_it_closes_before_it_is_known
     loop_watch_set(&his->relay.watch[RELAY_UP], 0);
     asked_waits(&bob, his, "x", BOB, 10000);
     redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
-    LEASE_WAIT(world, desk_has_gone(instance_desk(his), DESK_OPEN, DESK_CLOSED));
+    LEASE_WAIT(world, inbox_has_gone(instance_inbox(his), INBOX_OPEN, INBOX_CLOSED));
     lease_world_turn(world);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&bob, 503, "Nothing was granted");
@@ -266,7 +266,7 @@ TEST_WALK(a_grant_that_is_none_is_not_announced, 2)
     asked_waits(&bob, his, "x", BOB, 10000);
     LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
     snprintf(command, sizeof(command), "PUBLISH %.*s \"granted 1048576\"",
-             (int)desk_key(instance_desk(his)).len, desk_key(instance_desk(his)).at);
+             (int)inbox_key(instance_inbox(his)).len, inbox_key(instance_inbox(his)).at);
     redis_ask(&world->redis, command);
     asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
     CHECK(has_walked(his, WAIT_QUEUED, WAIT_CLAIMING));
@@ -284,10 +284,11 @@ TEST_WALK(who_was_cut_off_from_the_store_is_told_that_nothing_was_granted_and_fi
     asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
     CHECK(asked_says(&bob, "Nothing was granted"));
     CHECK(has_walked(his, WAIT_QUEUED, WAIT_DONE));
-    LEASE_WAIT(world, desk_is_open(instance_desk(his)) && desk_is_open(instance_desk(&world->instance[0])));
+    LEASE_WAIT(world,
+               inbox_is_open(instance_inbox(his)) && inbox_is_open(instance_inbox(&world->instance[0])));
     asked_waits(&cat, his, "x", CAT, 10000);
     asked_acquire(&again, his, "x", BOB, 10000);
-    LEASE_WAIT(world, desk_count(instance_desk(his)) == 2);
+    LEASE_WAIT(world, inbox_count(instance_inbox(his)) == 2);
     CHECK_INT(lease_waiting(world, "x"), 2);
     lease_release(&world->instance[0], "x", ADA);
     asked_is(&again, 201, BOB);
@@ -295,7 +296,7 @@ TEST_WALK(who_was_cut_off_from_the_store_is_told_that_nothing_was_granted_and_fi
     asked_is(&cat, 201, CAT);
 }
 
-/* An instance that stood still past a hand-off finds out at the claim, or closes its desk by itself. */
+/* An instance that stood still past a hand-off finds out at the claim, or closes its inbox by itself. */
 TEST_WALK(a_grant_that_has_gone_on_is_not_announced, 2)
 {
     struct instance *his = &world->instance[1];
@@ -330,7 +331,7 @@ TEST_WALK(who_waits_when_the_service_is_drained_is_told_so_and_the_next_is_serve
     CHECK(waited_ms() - begun_ms < 1000);
 }
 
-/* -- a release at the desk where it waits */
+/* -- a release at the inbox where it waits */
 
 /* What Redis answers to the second instance is held back. */
 static void replies_hold(struct instance *his)
@@ -344,7 +345,7 @@ static void replies_pass(struct instance *his)
 }
 
 /* Ada holds, Bob waits where she releases; Cat behind him, if there is one. */
-static struct instance *line_at_one_desk(struct lease_world *world, struct asked *bob, struct asked *cat)
+static struct instance *line_at_one_inbox(struct lease_world *world, struct asked *bob, struct asked *cat)
 {
     struct instance *his = &world->instance[1];
 
@@ -368,7 +369,7 @@ static void release_unheard(struct instance *his, struct asked *release)
     LEASE_WAIT(world, lease_waiting(world, "x") == before - 1);
 }
 
-static void desk_goes_deaf(struct instance *his)
+static void inbox_goes_deaf(struct instance *his)
 {
     redis_ask(&his->world->redis, "CLIENT KILL TYPE pubsub");
     LEASE_WAIT(his->world, has_walked(his, WAIT_QUEUED, WAIT_AGAIN));
@@ -379,7 +380,7 @@ TEST_WALK(a_release_where_he_waits_grants_him_the_lease_in_its_own_step_and_wait
 {
     struct asked bob, release;
     uint64_t waits_ms = loop_now_ms(), released_ms, heard_ms;
-    struct instance *his = line_at_one_desk(world, &bob, NULL);
+    struct instance *his = line_at_one_inbox(world, &bob, NULL);
     long told_ms;
 
     released_ms = loop_now_ms();
@@ -397,7 +398,7 @@ TEST_WALK(a_release_where_he_waits_grants_him_the_lease_in_its_own_step_and_wait
 TEST_WALK(a_client_that_goes_before_it_is_told_of_what_a_release_granted_gives_it_back, 2)
 {
     struct asked bob, cat, release;
-    struct instance *his = line_at_one_desk(world, &bob, &cat);
+    struct instance *his = line_at_one_inbox(world, &bob, &cat);
 
     release_unheard(his, &release);
     relay_pass(&his->relay, RELAY_DOWN); /* the reply is there, but his loop has not turned since */
@@ -426,7 +427,7 @@ TEST_WALK(whose_time_is_up_while_the_release_that_grants_it_to_him_is_under_way_
 TEST_WALK(of_a_release_whose_reply_is_lost_all_are_asked_for_and_nobody_is_sent_away, 2)
 {
     struct asked bob, cat, release;
-    struct instance *his = line_at_one_desk(world, &bob, &cat);
+    struct instance *his = line_at_one_inbox(world, &bob, &cat);
 
     release_unheard(his, &release);
     relay_hang_up(&his->relay);
@@ -438,28 +439,28 @@ TEST_WALK(of_a_release_whose_reply_is_lost_all_are_asked_for_and_nobody_is_sent_
     asked_is(&cat, 201, CAT);
 }
 
-TEST_WALK(who_is_perhaps_granted_when_the_desk_closes_is_asked_for_and_nobody_else, 2)
+TEST_WALK(who_is_perhaps_granted_when_the_inbox_closes_is_asked_for_and_nobody_else, 2)
 {
     struct asked bob, other, release;
-    struct instance *his = line_at_one_desk(world, &bob, NULL);
+    struct instance *his = line_at_one_inbox(world, &bob, NULL);
 
     lease_take(his, "y", ADA);
     asked_waits(&other, his, "y", CAT, 60000);
     release_unheard(his, &release);
-    desk_goes_deaf(his);
+    inbox_goes_deaf(his);
     asked_is(&other, 503, "Nothing was granted");
     replies_pass(his);
     asked_is(&bob, 201, BOB);
     asked_is(&release, 204, "");
 }
 
-TEST_WALK(who_is_perhaps_granted_and_goes_gives_it_back_when_the_desk_is_open, 2)
+TEST_WALK(who_is_perhaps_granted_and_goes_gives_it_back_when_the_inbox_is_open, 2)
 {
     struct asked bob, cat, release;
-    struct instance *his = line_at_one_desk(world, &bob, &cat);
+    struct instance *his = line_at_one_inbox(world, &bob, &cat);
 
     release_unheard(his, &release);
-    desk_goes_deaf(his);
+    inbox_goes_deaf(his);
     close(bob.fd);
     replies_pass(his);
     asked_is(&cat, 201, CAT);
@@ -470,10 +471,10 @@ TEST_WALK(who_is_perhaps_granted_and_goes_gives_it_back_when_the_desk_is_open, 2
 TEST_WALK(who_is_perhaps_granted_when_the_service_is_stopped_leaves_and_gets_it, 2)
 {
     struct asked bob, release;
-    struct instance *his = line_at_one_desk(world, &bob, NULL);
+    struct instance *his = line_at_one_inbox(world, &bob, NULL);
 
     release_unheard(his, &release);
-    desk_goes_deaf(his);
+    inbox_goes_deaf(his);
     atomic_store(&his->service.draining, true);
     lease_worker_drain(&his->worker);
     LEASE_WAIT(world, has_walked(his, WAIT_AGAIN, WAIT_LEAVING));
@@ -485,7 +486,7 @@ TEST_WALK(who_is_perhaps_granted_when_the_service_is_stopped_leaves_and_gets_it,
 TEST_WALK(who_is_perhaps_granted_and_cannot_be_asked_for_is_told_that_nobody_knows, 2)
 {
     struct asked bob, release;
-    struct instance *his = line_at_one_desk(world, &bob, NULL);
+    struct instance *his = line_at_one_inbox(world, &bob, NULL);
 
     release_unheard(his, &release);
     redis_kill(&world->redis);
@@ -499,11 +500,11 @@ TEST_WALK(who_is_perhaps_granted_and_cannot_be_asked_for_is_told_that_nobody_kno
 TEST_WALK(a_token_that_comes_again_in_a_releases_step_is_not_announced, 2)
 {
     struct asked bob, release;
-    struct instance *his = line_at_one_desk(world, &bob, NULL);
-    struct life *life = lease_worker_from(&his->worker)->record.line.life;
+    struct instance *his = line_at_one_inbox(world, &bob, NULL);
+    struct epoch *store_epoch = lease_worker_from(&his->worker)->record.line.store_epoch;
 
     release_unheard(his, &release); /* before the next pulse can carry that number to the store */
-    life_granted(life, keys_stripe_of(BYTES("x")), life_epoch(life), 1000000);
+    epoch_granted(store_epoch, keys_stripe_of(BYTES("x")), epoch_number(store_epoch), 1000000);
     replies_pass(his);
     asked_is(&bob, 504, "\"code\":\"outcome-unknown\"");
     asked_is(&release, 204, "");
@@ -513,10 +514,10 @@ TEST_WALK(a_token_that_comes_again_in_a_releases_step_is_not_announced, 2)
 TEST_WALK(what_a_release_grants_to_one_who_waits_here_no_more_goes_on_at_once, 2)
 {
     struct asked bob, cat;
-    struct instance *his = line_at_one_desk(world, &bob, &cat);
-    struct waiter *waiter = (struct waiter *)(void *)desk_place_of(instance_desk(his), 1 << 20);
+    struct instance *his = line_at_one_inbox(world, &bob, &cat);
+    struct waiter *waiter = (struct waiter *)(void *)inbox_place_of(instance_inbox(his), 1 << 20);
 
-    waiter->place.told(&waiter->place, DESK_SUPERSEDED);
+    waiter->place.told(&waiter->place, INBOX_SUPERSEDED);
     asked_is(&bob, 409, "");
     lease_release(his, "x", ADA);
     asked_is(&cat, 201, CAT);

@@ -37,14 +37,14 @@ static uint64_t deadline_ms(void)
 }
 
 /* Turns until the condition holds. */
-#define UNTIL(world, condition)                                                                              \
+#define UNTIL(world, precondition)                                                                           \
     do {                                                                                                     \
         uint64_t give_up_ms = deadline_ms();                                                                 \
         bool holds = false;                                                                                  \
-        while (!(holds = (condition)) && loop_now_ms() < give_up_ms) {                                       \
+        while (!(holds = (precondition)) && loop_now_ms() < give_up_ms) {                                    \
             waited_turn((world)->loop, 1);                                                                   \
         }                                                                                                    \
-        check_true(holds, #condition, __FILE__, __LINE__);                                                   \
+        check_true(holds, #precondition, __FILE__, __LINE__);                                                \
     } while (0)
 
 static inline int listen_tcp(unsigned *port, int backlog)

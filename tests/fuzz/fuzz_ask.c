@@ -44,10 +44,12 @@ static void check_names(const struct ask_names *names)
 
 static void check_packed(const struct lease_ask *ask, const struct ask_names *names)
 {
-    static char buf[TERMS_ALL_SIZE];
-    struct terms terms = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"}, "0123456789012345678901"};
-    struct bytes packed = terms_write(&terms, ask, BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, buf,
-                                      names != NULL ? TERMS_ALL_SIZE : TERMS_SIZE);
+    static char buf[ACQUIRE_OPTIONS_ALL_SIZE];
+    struct acquire_options acquire_options = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"},
+                                              "0123456789012345678901"};
+    struct bytes packed = acquire_options_write(
+        &acquire_options, ask, BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, buf,
+        names != NULL ? ACQUIRE_OPTIONS_ALL_SIZE : ACQUIRE_OPTIONS_SIZE);
     const char *why;
     struct json *json = json_parse(packed, 3, &why);
     enum json_found found;

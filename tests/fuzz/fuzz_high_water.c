@@ -123,7 +123,7 @@ static void check_content(const unsigned char *data, size_t size)
         take_id(&source, water.doubts[i].incarnation, MEMBER_ID_CHARS);
         snprintf(water.doubts[i].incarnation, 5, "%04u", i);
         water.doubts[i].incarnation[4] = 'x';
-        water.doubts[i].life = take_number(&source);
+        water.doubts[i].store_epoch = take_number(&source);
     }
     len = high_water_print(&water, text, sizeof(text));
     assert(len > 0 && high_water_parse(text, len, &again) && high_water_equal(&water, &again));

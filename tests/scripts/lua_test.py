@@ -75,7 +75,7 @@ class Store:
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.redis = PrivateRedis(self.folder, ["--save", "", "--appendonly", "no"])
         atexit.register(self.redis.close)
-        # A desk that nobody listens at does not live (beat.lua). The messages stay in the socket until somebody reads.
+        # A desk that nobody listens at does not live (inbox_heartbeat.lua). The messages stay in the socket until somebody reads.
         self.ears = Connection(self.redis.path)
         self.ears("PSUBSCRIBE", "pawl:{*}:d:*")
         self.clock_file = pathlib.Path(self.folder) / "clock.lua"

@@ -4,7 +4,7 @@ import itertools
 
 from lua_test import IDENTITY, MEMBERS, RECORD, STRIPES, Lease, Resource, Store, check_equal, stripe_fields, text
 
-PULSE, LEAVE = (f"shared/member/scripts/{name}.lua" for name in ("pulse", "farewell"))
+PULSE, LEAVE = (f"shared/member/scripts/{name}.lua" for name in ("heartbeat", "member_leave"))
 ADMIT = "lease/scripts/admit.lua"
 SAVE = """local saved = {}
 for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do

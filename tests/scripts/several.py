@@ -59,7 +59,7 @@ def ring(store):
     due = text(store.redis("ZRANGEBYSCORE", ALARM, "-inf", int(store.redis("GET", "test:clock"))))
     for name in due:
         lease = Lease(store, name)
-        check_equal(lease.run("hand_on", "grant")[0], "handed-on", name)
+        check_equal(lease.run("handoff", "grant")[0], "handed-on", name)
     return due
 
 

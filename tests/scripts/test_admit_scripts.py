@@ -754,7 +754,7 @@ def a_directory_with_a_doubt_of_a_later_life_is_not_told_what_this_one_has_settl
 @test
 def a_doubt_that_is_settled_leaves_the_directories_after_the_store():
     a, b, gone = lost_once()
-    reply = LIFE.call("gateway/scripts/doubt_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"), 0)
+    reply = LIFE.call("gateway/scripts/unreported_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"), 0)
     check_equal((reply[2], list(on_disk(a))), (0, [gone]))
     all_in(a, b)
     check_equal((on_disk(a), on_disk(b)), ({}, {}))

@@ -691,7 +691,7 @@ def of_one_who_was_served_nothing_stays_in_a_line_where_others_wait():
     leases.acquire("id-x")
     wait(leases, "id-1", "1")
     wait(leases, "id-2", "2")
-    leases.leases[1].run("hand_on", "grant")
+    leases.leases[1].run("handoff", "grant")
     for lease in leases.leases:
         lease.release("id-x")
     fields = [sorted(text(STORE.redis("HKEYS", f"{one.stripe}:w:{one.name}"))) for one in leases.leases]
@@ -752,7 +752,7 @@ def no_script_runs_more_commands_for_a_hundred_than_take_some_milliseconds():
     for lease in leases.leases[1:]:
         lease.release("id-x")
     for lease in leases.leases[1:]:
-        count, _ = commands_of(lambda lease=lease: lease.run("hand_on", "grant"))
+        count, _ = commands_of(lambda lease=lease: lease.run("handoff", "grant"))
         check(count < 30, f"a look at who waits for ninety-nine others takes {count} commands")
     for word, step in (("released", lambda: leases.home.release("id-x")),
                        ("claimed", lambda: All(STORE, *names).claim("id-2")),

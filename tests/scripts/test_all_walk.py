@@ -175,7 +175,7 @@ class World:
         self.people = [one for one in self.people if one.desk != desk or one.state == "holds"]
         self.pass_time(1000)
         for lease in self.leases.values():
-            lease.run("hand_on", "grant")
+            lease.run("handoff", "grant")
         ring(self.store)
         for ear in self.ears:
             if ear.desk == desk:

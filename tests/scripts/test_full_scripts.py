@@ -73,7 +73,7 @@ class Scene:
 
     def beat(self):
         stripe = self.plain.stripe
-        return STORE.call("lease/scripts/beat.lua", [stripe, stripe + ":due", stripe + ":d:D9"], "D9", "open")
+        return STORE.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", stripe + ":d:D9"], "D9", "open")
 
     def swept(self):
         STORE.redis("CONFIG", "SET", "maxmemory", 0)
@@ -94,9 +94,9 @@ RUNS = {
     "release with a key": (lambda s: s.plain.release(key="key-2", digest="d"), "released"),
     "force_release": (lambda s: s.plain.run("force_release", "grant", "", "why"), "forced"),
     "claim": (lambda s: s.claim(), "claimed"),
-    "hand_on": (lambda s: s.waited.run("hand_on", "hold-off"), "handed-on"),
+    "handoff": (lambda s: s.waited.run("handoff", "hold-off"), "handed-on"),
     "leave": (lambda s: s.waited.run("leave", "id-w", hold_of("id-w"), "grant", "gone", 0), "left"),
-    "beat": (lambda s: s.beat(), "beats"),
+    "inbox_heartbeat": (lambda s: s.beat(), "beats"),
     "look": (lambda s: s.plain.look(), "looked"),
     "session_renew": (lambda s: s.session("renew", SECRET), "renewed"),
     "session_end": (lambda s: s.session("end", SECRET, "grant", 100), "ended"),
@@ -113,8 +113,8 @@ RUNS = {
     "intent_read": (lambda s: s.gateway.read(s.guarded, s.sender), "accepted"),
     "intent_again": (lambda s: s.again(), "recorded"),
     "intent_takeover": (lambda s: Gateway(STORE, incarnation="life-2").takeover(s.guarded.stripe), "taken"),
-    "doubt_dead": (lambda s: s.zero("doubt_dead", "gate-a", "", "lost", "life-0"), "dead"),
-    "doubt_leave": (lambda s: s.zero("doubt_leave", "gate-a", "life-1", "", EPOCH, 0), "left"),
+    "unreported_dead": (lambda s: s.zero("unreported_dead", "gate-a", "", "lost", "life-0"), "dead"),
+    "unreported_leave": (lambda s: s.zero("unreported_leave", "gate-a", "life-1", "", EPOCH, 0), "left"),
     "forget": (lambda s: STORE.call(script("forget"), [s.plain.stripe, s.plain.gone, s.plain.resources], 100), "forgot"),
     "acquire": (lambda s: s.free.acquire(), "OOM"),
     "acquire, and wait": (lambda s: s.plain.acquire("id-z", "hold-zzzzzzz", desk="d", wid="9"), "desk-gone"),
@@ -136,7 +136,7 @@ def what_keeps_and_gives_back_runs_on_a_full_redis_and_what_takes_more_is_refuse
 # Those that have no flags: they take more, or show, and change nothing but by the way.
 UNFLAGGED = {"acquire", "acquire_all", "session_open", "write", "intent_admit", "init_store",
              "look", "list", "history", "session_look", "alarm", "due", "remembered", "ready", "read", "resource_list", "mark",
-             "doubt_look", "gateway_look", "intent_given_up", "intent_list", "intent_whose", "scan", "status"}
+             "unreported_look", "gateway_look", "intent_given_up", "intent_list", "intent_whose", "scan", "status"}
 
 
 @test

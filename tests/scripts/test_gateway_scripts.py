@@ -364,7 +364,7 @@ def a_hold_of_a_session_is_over_in_the_very_moment_in_which_the_session_is_delet
 def queue_up(lease, lease_id, hold="hold-bbbbbbb"):
     """A waiter at a desk that lives; the holder that it will be when it is granted token 2."""
     desk = f"{lease.stripe}:d:D1"
-    STORE.call("lease/scripts/beat.lua", [lease.stripe, lease.due, desk], "D1", "open")
+    STORE.call("lease/scripts/inbox_heartbeat.lua", [lease.stripe, lease.due, desk], "D1", "open")
     check_equal(lease.acquire(lease_id, hold, lease_id, desk=desk, wid="1")[0], "queued", lease_id)
     return Holder(2, hold=hold)
 

@@ -750,7 +750,7 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
     check_equal(gate.read(lease, ada), ["wait", lease.seq(), 1, "store", "gate-b life-7"])
     for kind in "ka":
         sending(gate.admit(lease, ada, kind))
-    leave = lambda *who: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who, ROUTES, EPOCH, 0)
+    leave = lambda *who: STORE.call(script("unreported_leave"), ["pawl:{00}"], *who, ROUTES, EPOCH, 0)
     check_equal((leave("gate-b", "life-8"), leave("gate-b", "life-7")), (["left", 0, 1], ["left", 1, 0]))
     sending(gate.admit(lease, ada))
     check_equal(gate.read(lease, ada)[0], "accepted")
@@ -759,7 +759,7 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
 @test
 def what_ended_a_doubt_does_not_end_the_one_that_a_later_life_has_begun():
     begin()
-    leave = lambda epoch: STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-7", ROUTES, epoch, 0)
+    leave = lambda epoch: STORE.call(script("unreported_leave"), ["pawl:{00}"], "gate-b", "life-7", ROUTES, epoch, 0)
     for state in (f"open {EPOCH}", f"dead 5 0 {EPOCH}"):
         STORE.redis("HSET", DOUBT, "gate-b life-7", state)
         check_equal(STORE.unchanged_by(lambda: leave(EPOCH - 1))[2], 1)
@@ -769,7 +769,7 @@ def what_ended_a_doubt_does_not_end_the_one_that_a_later_life_has_begun():
 @test
 def a_gateway_learns_whether_the_store_may_have_lost_what_it_has_open():
     begin()
-    look = lambda who: STORE.unchanged_by(lambda: STORE.call(script("doubt_look"), ["pawl:{00}"], *who.split(" ")))[2]
+    look = lambda who: STORE.unchanged_by(lambda: STORE.call(script("unreported_look"), ["pawl:{00}"], *who.split(" ")))[2]
     check_equal(look("gate-b life-7"), 0)
     STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
     check_equal((look("gate-b life-7"), look("gate-b life-8"), look("gate-c life-7")), (1, 0, 0))
@@ -780,7 +780,7 @@ def a_gateway_learns_whether_the_store_may_have_lost_what_it_has_open():
 @test
 def who_leaves_doubt_with_another_table_than_the_store_has_makes_it_nobodys():
     gate, lease, ada = begin()
-    leave = lambda who, routes: STORE.call(script("doubt_leave"), ["pawl:{00}"], *who.split(" "), routes, EPOCH, 0)
+    leave = lambda who, routes: STORE.call(script("unreported_leave"), ["pawl:{00}"], *who.split(" "), routes, EPOCH, 0)
     for stored, told, left in (("", ROUTES, ROUTES), (ROUTES, ROUTES, ROUTES), (ROUTES, "", ROUTES), (ROUTES, "s" * 43, "?"),
                                ("?", ROUTES, "?")):
         STORE.redis("HSET", RECORD, "routes", stored)
@@ -820,7 +820,7 @@ def what_waits_stays_queued_while_somebody_is_in_doubt():
 def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     gate, lease, ada = begin()
     STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3", "gate-b life-8", "open 3", "gate-c life-7", "open 3")
-    mark_dead = lambda *args: STORE.call(script("doubt_dead"), ["pawl:{00}"], *args)[:3]
+    mark_dead = lambda *args: STORE.call(script("unreported_dead"), ["pawl:{00}"], *args)[:3]
     check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-9"), ["dead", 0, []])
     check_equal(mark_dead("gate-b", "life-9", "these", "life-6", "life-7"), ["dead", 1, ["life-7"]])
     check_equal(mark_dead("gate-b", "life-8", "all"), ["dead", 1, ["life-7"]])
@@ -829,7 +829,7 @@ def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]], "it was known before")
     STORE.at(NOW + 500)
     check_equal(gate.admit(lease, ada, unknown="g500")[4], "gate-b life-8")
-    STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-8", "", EPOCH, 0)
+    STORE.call(script("unreported_leave"), ["pawl:{00}"], "gate-b", "life-8", "", EPOCH, 0)
     STORE.at(NOW + 499)
     check_equal(gate.admit(lease, ada, unknown="g500")[0], "in-doubt")
     STORE.at(NOW + 500)
@@ -844,7 +844,7 @@ def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
 @test
 def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too():
     begin()
-    check_equal(STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "life-5", "life-9"),
+    check_equal(STORE.call(script("unreported_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "life-5", "life-9"),
                 ["dead", 1, ["life-3", "life-5"], int(STORE.redis("HGET", RECORD, "roll"))])
     check_equal(sorted(text(STORE.redis("HKEYS", DOUBT))), ["gate-b life-3", "gate-b life-5"])
 
@@ -853,7 +853,7 @@ def one_that_was_in_doubt_before_is_brought_back_to_a_store_that_lost_that_too()
 def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_are():
     begin()
     STORE.redis("HSET", DOUBT, "gate-b life-6", "dead 5 0 3")
-    dead = lambda *words: STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", *words)[:3]
+    dead = lambda *words: STORE.call(script("unreported_dead"), ["pawl:{00}"], "gate-b", "life-9", *words)[:3]
     lost = ("lost", "life-3", "open", "life-6", "life-7", "life-9")
     check_equal(dead(*lost), ["dead", 1, ["life-3"]])
     told = text(STORE.redis("HGETALL", DOUBT))
@@ -867,10 +867,10 @@ def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_a
 def who_has_brought_others_back_stays_in_doubt_until_the_state_directories_have_them():
     begin()
     STORE.redis("HSET", DOUBT, "gate-b life-9", f"open {EPOCH}")
-    dead = lambda: STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "open", "life-5")[3]
+    dead = lambda: STORE.call(script("unreported_dead"), ["pawl:{00}"], "gate-b", "life-9", "lost", "life-3", "open", "life-5")[3]
     roll = dead()
     check_equal((roll, dead()), (int(STORE.redis("HGET", RECORD, "roll")),) * 2, "as when the first reply was lost")
-    leave = lambda: STORE.call(script("doubt_leave"), ["pawl:{00}"], "gate-b", "life-9", "", EPOCH, roll)
+    leave = lambda: STORE.call(script("unreported_leave"), ["pawl:{00}"], "gate-b", "life-9", "", EPOCH, roll)
     check_equal(STORE.unchanged_by(leave)[0], "unrecorded", "no lease service lives")
     for member, at, recorded, told in (("lease-a", NOW, roll - 1, "unrecorded"), ("lease-b", NOW, roll, "unrecorded"),
                                        ("lease-a", NOW - 60000, roll - 1, "left")):
@@ -995,7 +995,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
                    "again": lambda: gate.again(lease, first), "takeover": lambda: gate.takeover(lease.stripe, "")}
         for name, args in (("intent_list", ("", "", 9)), ("intent_whose", ("gate-a", "", "", 9)),
                            ("gateway_look", ("gate-a", "", "")), ("gateways_in_doubt", (9,)), ("intent_resolve", (lease.name, "", "")), ("intent_given_up", ("gate-a", "life-1")), ("routes_adopt", ("new",)),
-                           ("doubt_leave", ("gate-b", "life-7")), ("doubt_dead", ("gate-b", "", "all"))):
+                           ("unreported_leave", ("gate-b", "life-7")), ("unreported_dead", ("gate-b", "", "all"))):
             actions[name] = lambda name=name, args=args: STORE.call(script(name), [lease.stripe], *args)
         for name, action in actions.items():
             check_equal((action(), STORE.dump()), (["not-ours"], before), f"{name} without {field}")
@@ -1007,7 +1007,7 @@ def a_script_of_a_former_life_records_nothing():
     with STORE.calling(epoch=EPOCH - 1):
         check_equal(gate.admit(lease, ada), ["not-admitted"])
         check_equal(gate.again(lease, "x"), ["not-admitted"])
-        check_equal(STORE.call(script("doubt_leave"), [lease.stripe], "gate-b", "life-7"), ["not-admitted"])
+        check_equal(STORE.call(script("unreported_leave"), [lease.stripe], "gate-b", "life-7"), ["not-admitted"])
     with STORE.calling(at_least=NOW - 2001):  # an admission that arrives too late
         check_equal(gate.admit(lease, ada), ["clock"])
     check_equal(texts_of(STORE, lease), [])

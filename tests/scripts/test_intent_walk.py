@@ -294,7 +294,7 @@ class Walk:
         reply, living = process.gate.takeover(self.stripe), process.gate.incarnation
         wanted = self.model.takeover(name, living)
         process.custody = {one: parse(one) for one in wanted}
-        doubtful = self.run("doubt_dead", name, living, "all")
+        doubtful = self.run("unreported_dead", name, living, "all")
         passed = self.model.now - self.model.leaps
         for flight in self.upstream.flights:
             grace = grace_of(flight.request.told.unknown)
@@ -328,7 +328,7 @@ class Walk:
         if not who or self.flies(gateway=who.split(" ")[0], dead_only=True):
             return "idle", "idle"
         del self.model.doubt[who]
-        return ["left", self.run("doubt_leave", *who.split(" "), "", self.epoch, 0)[2]], ["left", len(self.model.doubt)]
+        return ["left", self.run("unreported_leave", *who.split(" "), "", self.epoch, 0)[2]], ["left", len(self.model.doubt)]
 
     def lose(self, _):
         """The store has lost what is open, or a part of it, and begins a life that is not proven complete."""
@@ -365,10 +365,10 @@ class Walk:
             said += gate.again(self.leases[name], told)[2]
             wanted += self.model.again(Open(parts.name, (parts.epoch, parts.token), *parts[3:]))
         former = [one for one in process.former if self.flies(gateway=gate.name, dead_only=True)]
-        dead = self.run("doubt_dead", gate.name, gate.incarnation, "lost", *former)[2]
+        dead = self.run("unreported_dead", gate.name, gate.incarnation, "lost", *former)[2]
         check_equal(dead, self.model.lost(gate.name, former))
         del self.model.doubt[f"{gate.name} {gate.incarnation}"]
-        left = self.run("doubt_leave", gate.name, gate.incarnation, "", self.epoch, 0)[2]
+        left = self.run("unreported_leave", gate.name, gate.incarnation, "", self.epoch, 0)[2]
         return [said, left], [wanted, len(self.model.doubt)]
 
     # -- what must be so after each step

@@ -504,7 +504,7 @@ def a_record_that_this_release_has_not_written_ends_every_script_before_its_firs
         for script in (lease.acquire, lambda: lease.acquire("id-b"), lease.renew, lease.release, lease.look,
                        lambda: lease.run("claim", "id-a", "hold-aaaaaaa", "grant"),
                        lambda: lease.run("leave", "id-a", "hold-aaaaaaa", "grant", "gone", 0),
-                       lambda: lease.run("force_release", "grant", "", ""), lambda: lease.run("hand_on", "grant"),
+                       lambda: lease.run("force_release", "grant", "", ""), lambda: lease.run("handoff", "grant"),
                        lambda: lease.run("history", "grant"), lambda: at_the_gate.check(Holder(1))):
             check_equal(STORE.unchanged_by(script), ["not-ours"], what)
 
@@ -525,7 +525,7 @@ def a_record_that_this_release_has_not_written_is_in_nobodys_way():
         foreign = lease.record(meant)
         check_equal([name for name, *_ in lease.list()[3]], [other.name, free.name])
         STORE.at(NOW + 500)
-        for script in (lease.look, lease.acquire, lambda: lease.run("hand_on", "grant")):
+        for script in (lease.look, lease.acquire, lambda: lease.run("handoff", "grant")):
             check_equal(STORE.unchanged_by(script), ["not-ours"], "its own lease is none")
         STORE.at(NOW + 600)
         check_equal(lease.sweep()[2:], [2, 1])

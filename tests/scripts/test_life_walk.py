@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A random walk through everything that can happen to a store and its members, and what must hold at every step.
 
-    WALK_SEED=N WALK_STEPS=N tests/scripts/test_life_walk.py     another walk, or a longer one
+    WALK_SEED=N WALK_STEPS=N tests/scripts/test_epoch_walk.py     another walk, or a longer one
 
 What is acknowledged counts; a reply may be lost, what it did stays. The world knows what the store may have forgotten."""
 

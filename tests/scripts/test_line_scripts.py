@@ -45,7 +45,7 @@ def leave(lease, lease_id, how="late", hold=None, keep=0):
 
 
 def hand_on(lease, may="grant"):
-    return lease.run("hand_on", may)
+    return lease.run("handoff", may)
 
 
 def alarm_of(lease):
@@ -481,7 +481,7 @@ def a_place_outlives_its_desk_for_as_long_as_that_is_known_to_have_lived():
             desk_lives(STORE, OTHER_DESK)
             wait(lease, "id-b", "1", keep=4000), wait(lease, "id-c", "2", desk=OTHER_DESK)
             if how == "closed":
-                STORE.call("lease/scripts/beat.lua", [stripe, stripe + ":due", DESK], "desk-1", "close")
+                STORE.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", DESK], "desk-1", "close")
             at(ends_at + 4000 - 1 + late, OTHER_DESK)
             lease.release("id-a", desk=DESK)
             check_equal(holders(lease), wanted, f"{how}, {late}")
@@ -947,10 +947,10 @@ def a_desk_that_fell_silent_is_swept_away_and_one_that_lives_stays():
     for name in ("one", "two"):
         stripe = f"pawl:{{{stripe_of(name):02x}}}"
         desks.append((name, [stripe, stripe + ":due", f"{stripe}:d:{name}"]))
-        check_equal(STORE.call("lease/scripts/beat.lua", desks[-1][1], name, "open")[0], "beats")
+        check_equal(STORE.call("lease/scripts/inbox_heartbeat.lua", desks[-1][1], name, "open")[0], "beats")
 
     def beat(which, what="beat"):
-        return STORE.call("lease/scripts/beat.lua", desks[which][1], desks[which][0], what)[0]
+        return STORE.call("lease/scripts/inbox_heartbeat.lua", desks[which][1], desks[which][0], what)[0]
 
     for ms in range(3000, 60001, 3000):
         at(ms)
@@ -978,7 +978,7 @@ def alarms_that_are_due_are_told_in_order_and_when_the_next_one_is():
     STORE.redis("ZADD", ALARM, NOW - 5, "b", NOW, "a", NOW + 7, "c")
     check_equal(STORE.unchanged_by(alarm), ["alarms", 0, 7, ["b", "a"]])
     check_equal(alarm(1)[3], ["b"])
-    check_equal(Lease(STORE, "a").run("hand_on", "grant")[0], "handed-on")
+    check_equal(Lease(STORE, "a").run("handoff", "grant")[0], "handed-on")
     check_equal(sorted(STORE.dump()[ALARM]), ["b", "c"], "of a lease that nobody waits for")
 
 
@@ -1021,11 +1021,11 @@ def a_desk_that_nobody_listens_at_does_not_live():
     store.begin()
     stripe = f"pawl:{{{stripe_of('D9'):02x}}}"
     keys = [stripe, stripe + ":due", stripe + ":d:D9"]
-    check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "open")[0], "beats")
+    check_equal(store.call("lease/scripts/inbox_heartbeat.lua", keys, "D9", "open")[0], "beats")
     store.ears("PUNSUBSCRIBE", "pawl:{*}:d:*")
-    check_equal(store.call("lease/scripts/beat.lua", keys, "D9", "beat")[0], "late")
+    check_equal(store.call("lease/scripts/inbox_heartbeat.lua", keys, "D9", "beat")[0], "late")
     check_equal(text(store.redis("HGET", keys[2], "at")), str(NOW - DESK_MS - 1), "it lived until just now")
-    check_equal(store.call("lease/scripts/beat.lua", [stripe, stripe + ":due", keys[2] + "x"], "D9x", "open")[0], "late")
+    check_equal(store.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", keys[2] + "x"], "D9x", "open")[0], "late")
     check_equal(store.redis("EXISTS", keys[2] + "x"), 0)
 
 

@@ -59,7 +59,7 @@ class Walk:
 
     def beat(self, desk, what):
         stripe = desk[:9]
-        return self.store.call("lease/scripts/beat.lua", [stripe, stripe + ":due", desk], desk.split(":d:")[1], what)
+        return self.store.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", desk], desk.split(":d:")[1], what)
 
     def open_desk(self):
         name = f"desk-{self.unique()}"
@@ -194,7 +194,7 @@ class Walk:
     def ring(self, _):
         """All alarms that are due; afterwards nobody waits for what he could have."""
         for name in text(self.store.redis("ZRANGEBYSCORE", ALARM, "-inf", self.world.now)):
-            check_equal(self.leases[name].run("hand_on", "grant")[::2], ["handed-on", ""])
+            check_equal(self.leases[name].run("handoff", "grant")[::2], ["handed-on", ""])
             self.models[name].hand_on()
         for name, model in self.models.items():
             living = [terms for terms in model.line.values() if model.stands(terms)]

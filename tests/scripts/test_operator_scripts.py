@@ -146,7 +146,7 @@ def an_incarnation_that_joins_after_the_look_is_not_taken_for_dead():
     STORE.redis("HSET", DOUBT, "gate-a life-1", "open 3", "gate-a life-2", "open 3", "gate-a life-0", "open 3")
     for member, taken in (("life-2", ["life-0", "life-1"]), ("life-1", ["life-0", "life-1", "life-2"])):
         STORE.redis("HSET", f"{RECORD}:m:gate-a", "incarnation", member)
-        check_equal(STORE.call(script("doubt_dead"), ["pawl:{00}"], "gate-a", "", "all", "life-1")[2], taken)
+        check_equal(STORE.call(script("unreported_dead"), ["pawl:{00}"], "gate-a", "", "all", "life-1")[2], taken)
     check_equal(look(lease, "gate-z")[0::3], ["unknown", ""])
 
 

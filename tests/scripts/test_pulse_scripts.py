@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every reply and every branch of pulse.lua and farewell.lua."""
+"""Every reply and every branch of heartbeat.lua and member_leave.lua."""
 
 import re
 

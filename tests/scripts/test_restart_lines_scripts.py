@@ -75,7 +75,7 @@ class Desk:
         self.beat("open")
 
     def beat(self, word="beat"):
-        return LIFE.call("lease/scripts/beat.lua", self.keys, self.name, word)[0]
+        return LIFE.call("lease/scripts/inbox_heartbeat.lua", self.keys, self.name, word)[0]
 
     def queue(self, lease, lease_id, wid="1", **terms):
         check_equal(acquire(lease, lease_id, desk=self.keys[2], wid=wid, **terms)[0], "queued", lease_id)
@@ -208,7 +208,7 @@ def one_who_waits_for_all_who_share_to_go_need_not_wait_for_those_of_before():
     reply = acquire(lease, "bob", desk=desk.keys[2], wid="1")
     check(reply[0] in ("granted", "queued"), reply)
     for _ in range(6):
-        if lease.run("hand_on", "grant")[2] != "more":
+        if lease.run("handoff", "grant")[2] != "more":
             break
     check_equal([name for _, name in holders(lease)], ["bob"])
 
@@ -293,7 +293,7 @@ def those_who_waited_before_are_handed_on_to_if_their_desk_lives_and_else_passed
         LIFE.at(NOW + 3001)
         if lives:
             desk.beat("open")
-        check_equal(lease.run("hand_on", "grant")[0], "handed-on")
+        check_equal(lease.run("handoff", "grant")[0], "handed-on")
         check_equal(line_of(lease), [])
         check_equal(holders(lease), [[101, "bob"]] if lives else [])
 

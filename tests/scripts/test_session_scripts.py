@@ -81,7 +81,7 @@ def desk_lives():
 
 
 def hand_on(lease):
-    return lease.run("hand_on", "grant")
+    return lease.run("handoff", "grant")
 
 
 def at(now):

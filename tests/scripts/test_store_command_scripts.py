@@ -57,7 +57,7 @@ def begin(floor=BLOCK):
 
 
 class Service:
-    """What a process does with the scripts of its own, as shared/member/scripts/pulse.lua says."""
+    """What a process does with the scripts of its own, as shared/member/scripts/heartbeat.lua says."""
 
     all = {}
 
@@ -68,7 +68,7 @@ class Service:
         Service.all[member] = self
 
     def pulse(self):
-        reply = store.run("shared/member/scripts/pulse.lua", [RECORD], ID, self.run, self.id, self.role, self.incarnation,
+        reply = store.run("shared/member/scripts/heartbeat.lua", [RECORD], ID, self.run, self.id, self.role, self.incarnation,
                           self.epoch, self.beats, self.floor, self.roll, BLOCK, 0, f"pawl-{self.role} {self.id}",
                           "gate-" + self.id, self.seqs, self.passed, "", ",".join(self.listed), "settled", 0, "")
         if reply[0] in ("in", "pending"):

@@ -63,7 +63,7 @@
         exit(check_all());                                                                                   \
     }
 
-#define CHECK(condition) check_true((condition), #condition, __FILE__, __LINE__)
+#define CHECK(precondition) check_true((precondition), #precondition, __FILE__, __LINE__)
 /* Integers of any type, got first; shown in decimal. */
 #define CHECK_INT(got, wanted) check_int((intmax_t)(got), (intmax_t)(wanted), #got, __FILE__, __LINE__)
 /* Two struct bytes, got first; shown with everything unprintable escaped. */

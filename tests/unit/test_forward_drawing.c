@@ -1,11 +1,11 @@
 /* test_forward_drawing.c - the machines of forwarded requests and of the takeover: what the headers draw is
- * what the code allows. Where they go is asserted at each step (forward_enter(), takeover_enter()). */
+ * what the code allows. Where they go is asserted at each step (forward_enter(), recovery_enter()). */
 #include "gateway/forward/forward.h"
 #include "gateway/intent/recovery.h"
 #include "tests/unit/check.h"
 #include "tests/unit/drawing.h"
 
-enum { FORWARD_ARROWS = 26, TAKEOVER_ARROWS = 10 };
+enum { FORWARD_ARROWS = 26, RECOVERY_ARROWS = 10 };
 
 TEST(the_drawing_of_a_forwarded_request_is_its_table)
 {
@@ -16,12 +16,12 @@ TEST(the_drawing_of_a_forwarded_request_is_its_table)
               FORWARD_ARROWS);
 }
 
-TEST(the_drawing_of_the_takeover_is_its_table)
+TEST(the_drawing_of_the_recovery_is_its_table)
 {
-    static const char *const names[TAKEOVER_STATES] = {"IDLE", "AGAIN", "LEAVING", "TAKING", "CLOSING"};
+    static const char *const names[RECOVERY_STATES] = {"IDLE", "AGAIN", "LEAVING", "TAKING", "CLOSING"};
 
-    CHECK_INT(drawing_check("gateway/intent/recovery.h", names, TAKEOVER_STATES, takeover_allows, NULL),
-              TAKEOVER_ARROWS);
+    CHECK_INT(drawing_check("gateway/intent/recovery.h", names, RECOVERY_STATES, recovery_allows, NULL),
+              RECOVERY_ARROWS);
 }
 
 CHECK_MAIN

@@ -88,7 +88,7 @@ static void *show_run(void *user)
     return NULL;
 }
 
-/* -- its life */
+/* -- its epoch */
 
 static bool show_start(struct run_show *show)
 {

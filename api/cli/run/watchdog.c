@@ -159,7 +159,7 @@ static void watchdog_hear(struct watchdog *dog)
     }
 }
 
-/* -- its life */
+/* -- its epoch */
 
 static void watchdog_set_timer(const struct watchdog *dog, int64_t now_ms)
 {

@@ -2,7 +2,7 @@
  * which of the commands of pawl store is meant.
  *
  *   ..._read         flags                       64, or go on
- *   store_desk_open                              69 | 78, or go on
+ *   store_inbox_open                              69 | 78, or go on
  *   ..._ask          run the script              69, or go on
  *   ..._answer       say what came of it         0 | 1 | 78 */
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "shared/token/token.h"
 
 struct status {
-    struct store_desk desk;
+    struct store_inbox inbox;
     enum output output;
     struct store_facts facts;
     struct store_verdict verdict;
@@ -26,7 +26,7 @@ struct status {
 
 static int status_read(struct status *s, int argc, char **argv)
 {
-    struct option flags[STORE_DESK_FLAGS + 2] = {{0}};
+    struct option flags[STORE_INBOX_FLAGS + 2] = {{0}};
     const struct usage usage = {
         .name = "store status",
         .arguments = "",
@@ -42,8 +42,8 @@ static int status_read(struct status *s, int argc, char **argv)
         .flags = flags,
     };
 
-    store_desk_flags(&s->desk, flags);
-    flags[STORE_DESK_FLAGS] = flag_output_object(&s->output);
+    store_inbox_flags(&s->inbox, flags);
+    flags[STORE_INBOX_FLAGS] = flag_output_object(&s->output);
     return flags_read(&usage, argc, argv, NULL, NULL);
 }
 
@@ -52,25 +52,25 @@ static int store_status(int argc, char **argv)
     struct status s = {.output = OUTPUT_TEXT};
     int status = status_read(&s, argc, argv);
 
-    s.desk.output = s.output;
+    s.inbox.output = s.output;
     if (status == CLI_GO_ON)
-        status = store_desk_open(&s.desk);
+        status = store_inbox_open(&s.inbox);
     if (status == CLI_GO_ON)
-        status = store_facts_read(&s.desk, &s.facts);
+        status = store_facts_read(&s.inbox, &s.facts);
     if (status == CLI_GO_ON) {
         store_verdict_make(&s.facts, &s.verdict);
         status = s.verdict.status;
         (s.output == OUTPUT_JSON ? store_show_json : store_show_text)(&s.facts, &s.verdict);
     }
     store_facts_done(&s.facts);
-    store_desk_close(&s.desk);
+    store_inbox_close(&s.inbox);
     return status;
 }
 
 /* -- what runs one script */
 
 struct asking {
-    struct store_desk desk;
+    struct store_inbox inbox;
     struct store_ask ask;
     const char *word;    /* of forget, the member; of history, the mode, "": it is only said */
     const char *of, *at; /* of marks, as force, epoch and token */
@@ -85,10 +85,10 @@ static int asking_run(int argc, char **argv, int (*read)(struct asking *asking, 
     int status = read(&asking, argc, argv);
 
     if (status == CLI_GO_ON)
-        status = store_desk_open(&asking.desk);
+        status = store_inbox_open(&asking.inbox);
     if (status == CLI_GO_ON)
         status = ask(&asking);
-    store_desk_close(&asking.desk);
+    store_inbox_close(&asking.inbox);
     return status;
 }
 
@@ -115,7 +115,7 @@ static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
 
 static int forget_read(struct asking *f, int argc, char **argv)
 {
-    struct option flags[STORE_DESK_FLAGS + 1] = {{0}};
+    struct option flags[STORE_INBOX_FLAGS + 1] = {{0}};
     const struct usage usage = {
         .name = "store forget",
         .arguments = "ID",
@@ -131,7 +131,7 @@ static int forget_read(struct asking *f, int argc, char **argv)
         .arguments_max = 1,
     };
 
-    store_desk_flags(&f->desk, flags);
+    store_inbox_flags(&f->inbox, flags);
     return word_read(f, &usage, argc, argv);
 }
 
@@ -140,7 +140,7 @@ static int forget_ask(struct asking *f)
     const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(f->word)};
 
     f->ask.take = forget_answer;
-    return store_desk_ask(&f->desk, &f->ask, &script_forget_member, 1, 2, argv);
+    return store_inbox_ask(&f->inbox, &f->ask, &script_forget_member, 1, 2, argv);
 }
 
 static int forget_refuse(const struct asking *f, const struct store_reply *reply)
@@ -217,8 +217,8 @@ static bool at_read(struct asking *m)
 
 static int marks_read(struct asking *m, int argc, char **argv)
 {
-    struct option flags[STORE_DESK_FLAGS + 4] = {
-        [STORE_DESK_FLAGS] = FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &m->of),
+    struct option flags[STORE_INBOX_FLAGS + 4] = {
+        [STORE_INBOX_FLAGS] = FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &m->of),
         FLAG_TEXT("at", "EPOCH.TOKEN", "nothing below this is let through", &m->at),
         FLAG_ON("force", "also below what was named before", &m->force),
     };
@@ -240,7 +240,7 @@ static int marks_read(struct asking *m, int argc, char **argv)
     };
     int status;
 
-    store_desk_flags(&m->desk, flags);
+    store_inbox_flags(&m->inbox, flags);
     status = flags_read(&usage, argc, argv, NULL, NULL);
     if (status != CLI_GO_ON)
         return status;
@@ -283,7 +283,7 @@ static int marks_ask(struct asking *m)
                                  bytes_of(m->token), bytes_of(m->force ? "force" : "")};
 
     m->ask.take = marks_answer;
-    return store_desk_ask(&m->desk, &m->ask, &script_marks, 1, 5, argv);
+    return store_inbox_ask(&m->inbox, &m->ask, &script_marks, 1, 5, argv);
 }
 
 static int store_marks(int argc, char **argv)
@@ -307,7 +307,7 @@ enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 
 static int history_read(struct asking *h, int argc, char **argv)
 {
-    struct option flags[STORE_DESK_FLAGS + 1] = {{0}};
+    struct option flags[STORE_INBOX_FLAGS + 1] = {{0}};
     const struct usage usage = {
         .name = "store history",
         .arguments = "[all|ends|off]",
@@ -324,7 +324,7 @@ static int history_read(struct asking *h, int argc, char **argv)
     };
     int status;
 
-    store_desk_flags(&h->desk, flags);
+    store_inbox_flags(&h->inbox, flags);
     status = word_read(h, &usage, argc, argv);
     if (status != CLI_GO_ON)
         return status;
@@ -341,7 +341,7 @@ static int history_ask(struct asking *h)
 
     h->ask.take = history_answer;
     h->ask.reads = h->word[0] == '\0';
-    return store_desk_ask(&h->desk, &h->ask, &script_set_history, 1, 2, argv);
+    return store_inbox_ask(&h->inbox, &h->ask, &script_set_history, 1, 2, argv);
 }
 
 static int history_answer(struct store_ask *ask, const struct store_reply *reply)

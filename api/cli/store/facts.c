@@ -76,7 +76,7 @@ static int scan_take(struct store_ask *ask, const struct store_reply *reply)
     return CLI_GO_ON;
 }
 
-static int scan(struct store_desk *desk, struct store_facts *facts, const char *how)
+static int scan(struct store_inbox *inbox, struct store_facts *facts, const char *how)
 {
     struct facts_ask all = {
         .ask = {.take = scan_take, .reads = strcmp(how, "look") == 0}, .facts = facts, .cursor = "0"};
@@ -88,16 +88,16 @@ static int scan(struct store_desk *desk, struct store_facts *facts, const char *
 
         memcpy(cursor, all.cursor, sizeof(cursor));
         argv[0] = bytes_of(cursor);
-        status = store_desk_ask(desk, &all.ask, &script_scan, 0, 2, argv);
+        status = store_inbox_ask(inbox, &all.ask, &script_scan, 0, 2, argv);
     } while (status == CLI_GO_ON && strcmp(all.cursor, "0") != 0);
     return status;
 }
 
-int store_facts_persist(struct store_desk *desk)
+int store_facts_persist(struct store_inbox *inbox)
 {
     struct store_facts unused = {0};
 
-    return scan(desk, &unused, "persist");
+    return scan(inbox, &unused, "persist");
 }
 
 /* -- the store */
@@ -208,36 +208,36 @@ static int writable_take(struct store_ask *ask, const struct store_reply *reply)
     return CLI_GO_ON;
 }
 
-int store_facts_refresh(struct store_desk *desk, struct store_facts *facts)
+int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
 {
     struct facts_ask ask = {.ask = {.take = facts_take, .reads = true}, .facts = facts};
     const struct bytes key = BYTES(RECORD_KEY);
-    const char *unsafe = store_unsafe(desk->store);
+    const char *unsafe = store_unsafe(inbox->store);
 
     copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
     struct store_ask writable = {.take = writable_take, .reads = true, .may_be_refused = true};
-    int status = store_desk_ask(desk, &ask.ask, &script_status, 1, 1, &key);
+    int status = store_inbox_ask(inbox, &ask.ask, &script_status, 1, 1, &key);
 
     if (status == CLI_GO_ON)
-        status = store_desk_ask(desk, &writable, &script_writable, 1, 1, &key);
+        status = store_inbox_ask(inbox, &writable, &script_writable, 1, 1, &key);
     facts->refusal = writable.call.refusal;
     return status;
 }
 
 /* -- this machine */
 
-static void facts_take_machine(const struct store_desk *desk, struct machine_facts *machine)
+static void facts_take_machine(const struct store_inbox *inbox, struct machine_facts *machine)
 {
     struct high_water water = {0};
-    const char *bad = state_dir_path(desk->state_dir, machine->path);
+    const char *bad = state_dir_path(inbox->state_dir, machine->path);
 
     if (bad != NULL) {
-        machine->found = desk->state_dir != NULL ? STATE_FAILED : STATE_FRESH;
+        machine->found = inbox->state_dir != NULL ? STATE_FAILED : STATE_FRESH;
         machine->path[0] = '\0';
         copy(bytes_of(bad), machine->why, sizeof(machine->why));
         return;
     }
-    machine->found = state_dir_peek(desk->state_dir, &water, machine->why);
+    machine->found = state_dir_peek(inbox->state_dir, &water, machine->why);
     if (machine->found != STATE_OPEN)
         return;
     memcpy(machine->member, water.member, sizeof(machine->member));
@@ -249,16 +249,16 @@ static void facts_take_machine(const struct store_desk *desk, struct machine_fac
 
 /* -- all of it */
 
-int store_facts_read(struct store_desk *desk, struct store_facts *facts)
+int store_facts_read(struct store_inbox *inbox, struct store_facts *facts)
 {
-    int status = scan(desk, facts, "look");
+    int status = scan(inbox, facts, "look");
 
-    facts_take_machine(desk, &facts->machine);
+    facts_take_machine(inbox, &facts->machine);
     if (status == CLI_GO_ON && facts->wrong_key[0] != '\0') {
         facts->kind = FACT_WRONG_KEY; /* a script that looks into it would fail */
         return CLI_GO_ON;
     }
-    return status == CLI_GO_ON ? store_facts_refresh(desk, facts) : status;
+    return status == CLI_GO_ON ? store_facts_refresh(inbox, facts) : status;
 }
 
 void store_facts_done(struct store_facts *facts)

@@ -85,13 +85,13 @@ struct store_facts {
  */
 
 /* Everything: the keys, the store, its settings, the state directory. */
-int store_facts_read(struct store_desk *desk, struct store_facts *facts);
+int store_facts_read(struct store_inbox *inbox, struct store_facts *facts);
 /* The store alone, once more. */
-int store_facts_refresh(struct store_desk *desk, struct store_facts *facts);
+int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts);
 void store_facts_done(struct store_facts *facts);
 
 /* Takes the TTL from all keys of ours. */
-int store_facts_persist(struct store_desk *desk);
+int store_facts_persist(struct store_inbox *inbox);
 
 /* The store's id without its schema; "" when there is none. */
 const char *store_facts_id(const struct store_facts *facts);

@@ -1,7 +1,7 @@
-/* recover.c - pawl store recover: begin a new life of a store that has lost everything.
+/* recover.c - pawl store recover: begin a new epoch of a store that has lost everything.
  *
  *   recover_read      flags                                     64 | 78, or go on
- *   store_desk_open                                             69 | 78, or go on
+ *   store_inbox_open                                             69 | 78, or go on
  *   store_facts_read  all that is known                         69, or go on
  *   recover_empty     without --floor                           0 | 1 | 78
  *   recover_floor     with it, or --new-id                      0 | 1 | 78 */
@@ -32,7 +32,7 @@ struct recover_seen {
 };
 
 struct recover {
-    struct store_desk desk;
+    struct store_inbox inbox;
     const char *store_id; /* NULL: not given */
     bool force, yes, new_id;
     uint64_t wait_ms;
@@ -113,8 +113,8 @@ static int recover_check(struct recover *r, const struct recover_texts *texts)
 static int recover_read(struct recover *r, int argc, char **argv)
 {
     struct recover_texts texts = {0};
-    struct option flags[STORE_DESK_FLAGS + 8] = {
-        [STORE_DESK_FLAGS] = FLAG_TEXT("floor", "N", "no token above N was ever granted", &texts.floor),
+    struct option flags[STORE_INBOX_FLAGS + 8] = {
+        [STORE_INBOX_FLAGS] = FLAG_TEXT("floor", "N", "no token above N was ever granted", &texts.floor),
         FLAG_TEXT("seen", "TOKEN", "a token that was; repeatable; N must not be below", &texts.seen),
         FLAG_TEXT("store-id", "ID", "of the store (default: as the state directory says)", &r->store_id),
         FLAG_MS("wait", "DUR", "without --floor: for the lease services (default 10s)", &r->wait_ms),
@@ -144,7 +144,7 @@ static int recover_read(struct recover *r, int argc, char **argv)
     };
     int status;
 
-    store_desk_flags(&r->desk, flags);
+    store_inbox_flags(&r->inbox, flags);
     status = seen_collect(r, flags, argc, argv);
     if (status == CLI_GO_ON)
         status = flags_read(&usage, argc, argv, NULL, NULL);
@@ -167,7 +167,7 @@ static void recover_identity(char buf[RECOVER_IDENTITY_SIZE], const char *id)
 }
 
 /* Not below any epoch that this machine has heard of, nor below the Unix time in seconds: a store that is
- * lost with everything around it does not begin again below the tokens of its former life. */
+ * lost with everything around it does not begin again below the tokens of its former epoch. */
 static int64_t recover_epoch(const struct recover *r)
 {
     int64_t epoch = (int64_t)time(NULL);
@@ -235,7 +235,7 @@ static int empty_make(struct recover *r)
     argv[2] = bytes_of(epoch);
     argv[3] = bytes_of(gate);
     r->ask.take = empty_made;
-    status = store_desk_ask(&r->desk, &r->ask, &script_skeleton, 1, 4, argv);
+    status = store_inbox_ask(&r->inbox, &r->ask, &script_skeleton, 1, 4, argv);
     if (status == CLI_GO_ON)
         printf("store %s is made anew, and gated until the lease services have told their floors\n",
                recover_wanted_id(r));
@@ -245,12 +245,12 @@ static int empty_make(struct recover *r)
 static int empty_wait(struct recover *r)
 {
     uint64_t deadline_ms = cli_now_ms() + r->wait_ms;
-    int status = store_facts_refresh(&r->desk, &r->facts);
+    int status = store_facts_refresh(&r->inbox, &r->facts);
 
     fflush(stdout);
     while (status == CLI_GO_ON && !store_facts_is_admitted(&r->facts) && cli_now_ms() < deadline_ms) {
-        loop_turn(r->desk.loop, LOOK_AGAIN_MS);
-        status = store_facts_refresh(&r->desk, &r->facts);
+        loop_turn(r->inbox.loop, LOOK_AGAIN_MS);
+        status = store_facts_refresh(&r->inbox, &r->facts);
     }
     if (status != CLI_GO_ON)
         return status;
@@ -472,8 +472,8 @@ static int floor_ask(struct recover *r)
     argv[4] = bytes_of(epoch);
     argv[5] = bytes_of(r->new_id ? "new-id" : r->force ? "force" : "");
     r->ask.take = floor_answer;
-    status = store_desk_ask(&r->desk, &r->ask, &script_recover, 1, 6, argv);
-    return status == CLI_OK ? (store_facts_persist(&r->desk) == CLI_GO_ON ? CLI_OK : CLI_UNREACHABLE)
+    status = store_inbox_ask(&r->inbox, &r->ask, &script_recover, 1, 6, argv);
+    return status == CLI_OK ? (store_facts_persist(&r->inbox) == CLI_GO_ON ? CLI_OK : CLI_UNREACHABLE)
                             : status;
 }
 
@@ -500,12 +500,12 @@ int cli_store_recover(int argc, char **argv)
     int status = recover_read(&r, argc, argv);
 
     if (status == CLI_GO_ON)
-        status = store_desk_open(&r.desk);
+        status = store_inbox_open(&r.inbox);
     if (status == CLI_GO_ON)
-        status = store_facts_read(&r.desk, &r.facts);
+        status = store_facts_read(&r.inbox, &r.facts);
     if (status == CLI_GO_ON)
         status = r.floor > 0 || r.new_id ? recover_floor(&r) : recover_empty(&r);
     store_facts_done(&r.facts);
-    store_desk_close(&r.desk);
+    store_inbox_close(&r.inbox);
     return status;
 }

@@ -73,7 +73,7 @@ static bool state_is(const struct member_fact *member, const char *state)
     return strcmp(member->state, state) == 0;
 }
 
-/* Lease services that take part in this life, alive or not. */
+/* Lease services that take part in this epoch, alive or not. */
 static unsigned leases_add(const struct store_facts *facts, char *buf)
 {
     unsigned count = 0;

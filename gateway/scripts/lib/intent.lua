@@ -23,7 +23,7 @@
 -- it by its first four parts and by whose it is.
 --
 --   pawl:{store}: routes, the hash of the route table that all gateways serve ("" or absent: none yet);
---     leaps, by how many ms the store's clock has leapt forward (shared/member/scripts/pulse.lua): a grace
+--     leaps, by how many ms the store's clock has leapt forward (shared/member/scripts/heartbeat.lua): a grace
 --     counts time that has passed, and in a leap none may have
 --   pawl:{store}:doubt, a hash: "GATEWAY INCARNATION" -> "open LIFE" | "dead AT LEAPS LIFE": who may have
 --     sent what a store that was not proven complete has forgotten, and has not said yet that all is recorded

@@ -5,7 +5,7 @@
 --   pawl:{SS}:p:NAME  zset  lease_id -> store time until which its place is kept, of those whose connection is
 --                           over
 --   pawl:{SS}:d:ID    hash  a desk: one worker of one lease service, where waiters' clients stand
---                           (desk.lua)
+--                           (inbox.lua)
 --   pawl:{store}:alarm zset NAME -> store time at which a lease in whose line somebody waits must be looked
 --                           at: all services watch it
 --

@@ -50,7 +50,7 @@ function several.give_back(leases, holds, count)
     end
 end
 
--- The last of a script: ends what is over, and hands on what is free. "more" when hand_on.lua has something
+-- The last of a script: ends what is over, and hands on what is free. "more" when handoff.lua has something
 -- left to do on the first; on the others alarms say so.
 function several.close(leases, may_grant)
     local more, set = '', {}

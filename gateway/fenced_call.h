@@ -1,4 +1,4 @@
-/* gate.h - what every request at the gate has: a resource or a lease, a token, one call to the store.
+/* fenced_call.h - what every request at the gate has: a resource or a lease, a token, one call to the store.
  *
  * The order of the fence (docs/contract.md, "The check"): token-required, malformed-token, bad-signature,
  * wrong-store, wrong-lease are found here, without the store; wrong-mode, unissued-token, stale-token,
@@ -14,15 +14,15 @@
 #include "shared/token/keys.h"
 #include "shared/token/name.h"
 
-enum { GATE_KEYS_MAX = 3, GATE_ARGS_MAX = 15, GATE_FENCE_ARGS = 5, GATE_NUMBER_SIZE = 24 };
+enum { FENCED_KEYS_MAX = 3, FENCED_ARGS_MAX = 15, FENCED_FENCE_ARGS = 5, FENCED_NUMBER_SIZE = 24 };
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
-enum gate_status { GATE_NATIVE, GATE_FORWARD_AUTH };
+enum fenced_status { FENCED_NATIVE, FENCED_FORWARD_AUTH };
 
-struct gate_call {
-    struct record_call record;
+struct fenced_call {
+    struct member_call record;
     struct http_request *req;
-    enum gate_status statuses;
+    enum fenced_status statuses;
     struct bytes lease, resource; /* resource is empty for the check endpoint */
     struct bytes store;           /* whose tokens are taken; empty: those of the gateway's own */
     bool by_mark; /* the check `mark`: what it lets through says nothing of what the store has granted */
@@ -32,51 +32,51 @@ struct gate_call {
     char text[RESOURCE_KEY_MAX_BYTES + 1];
     char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
     char resource_key[KEYS_RESOURCE_SIZE];
-    char number[3][GATE_NUMBER_SIZE];
+    char number[3][FENCED_NUMBER_SIZE];
     unsigned keys, args;
-    struct bytes argv[GATE_KEYS_MAX + GATE_ARGS_MAX + RECORD_ARGS];
+    struct bytes argv[FENCED_KEYS_MAX + FENCED_ARGS_MAX + MEMBER_ARGS];
 };
 
 /* Reads the key of a resource, or the name of a lease, from raw path text. NULL, or what is wrong with
  * it: 400. */
-const char *gate_init_resource(struct gate_call *gate, struct http_request *req, struct bytes raw);
-const char *gate_init_lease(struct gate_call *gate, struct http_request *req, struct bytes raw);
+const char *fenced_init_resource(struct fenced_call *fenced, struct http_request *req, struct bytes raw);
+const char *fenced_init_lease(struct fenced_call *fenced, struct http_request *req, struct bytes raw);
 
 /* The Fencing-Token: PROBLEM_NONE, TOKEN_REQUIRED, MALFORMED_TOKEN, BAD_SIGNATURE, WRONG_STORE or
  * WRONG_LEASE; a 503 while this gateway does not know its own store. */
-enum problem gate_read_token(struct gate_call *gate);
-bool gate_has_token(const struct http_request *req);
+enum problem fenced_read_token(struct fenced_call *fenced);
+bool fenced_has_token(const struct http_request *req);
 
-/* Building the call: keys first, then arguments. gate_add_fence() adds the five that every fenced script
+/* Building the call: keys first, then arguments. fenced_add_fence() adds the five that every fenced script
  * begins with; the mode that the header states is among them, but what the hold may do the store decides. */
-void gate_add_key(struct gate_call *gate, struct bytes key);
-void gate_add(struct gate_call *gate, struct bytes argument);
-void gate_add_fence(struct gate_call *gate);
-void gate_add_remember(struct gate_call *gate);
-enum step gate_run(struct gate_call *gate, const struct store_script *script, store_done_fn *done);
+void fenced_add_key(struct fenced_call *fenced, struct bytes key);
+void fenced_add(struct fenced_call *fenced, struct bytes argument);
+void fenced_add_fence(struct fenced_call *fenced);
+void fenced_add_remember(struct fenced_call *fenced);
+enum step fenced_run(struct fenced_call *fenced, const struct store_script *script, store_done_fn *done);
 /* The keys of the parts of the store that this request may touch. */
-struct bytes gate_stripe(struct gate_call *gate);
-struct bytes gate_gone(struct gate_call *gate);
-struct bytes gate_resource_key(struct gate_call *gate);
+struct bytes fenced_stripe(struct fenced_call *fenced);
+struct bytes fenced_gone(struct fenced_call *fenced);
+struct bytes fenced_resource_key(struct fenced_call *fenced);
 
 /* Ends the request: the fence refused before the store was asked. */
-enum step gate_refuse(struct gate_call *gate, enum problem problem);
+enum step fenced_refuse(struct fenced_call *fenced, enum problem problem);
 /* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder}. */
-enum step gate_refuse_reply(struct gate_call *gate, const struct store_reply *reply);
+enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_reply *reply);
 /* Ends the request as a script on a stored resource refuses it: the same, or the token was good, but
  * {"key-reused" | "full", seq, mark} or {"mismatch", seq, ..., mark}. Any other word is 500. */
-enum step gate_refuse_stored(struct gate_call *gate, const struct store_reply *reply);
+enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_reply *reply);
 /* Ends the request: the store gave no answer, or one that nobody expects. */
-enum step gate_fail(struct gate_call *gate, enum problem problem);
+enum step fenced_fail(struct fenced_call *fenced, enum problem problem);
 /* The same with a detail of its own (NULL: the problem's). */
-enum step gate_fail_detail(struct gate_call *gate, enum problem problem, const char *detail);
+enum step fenced_fail_detail(struct fenced_call *fenced, enum problem problem, const char *detail);
 /* The same, and to send the request again as it is would not be safe: not retryable, whatever the problem
  * says. */
-enum step gate_fail_final(struct gate_call *gate, enum problem problem, const char *detail);
+enum step fenced_fail_final(struct fenced_call *fenced, enum problem problem, const char *detail);
 /* The store's script let the token through: that it was granted must not be forgotten. */
-void gate_let_through(const struct gate_call *gate);
+void fenced_let_through(const struct fenced_call *fenced);
 /* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
-void gate_accept(struct gate_call *gate, int64_t mark, const char *guarantee);
+void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarantee);
 
 /* The plan's metric rows. */
 enum {
@@ -91,7 +91,7 @@ enum {
     COUNT_FORWARDING,
     COUNT_INTENTS,
     COUNT_IN_DOUBT,
-    GATE_COUNTS
+    FENCED_COUNTS
 };
 
 enum step write_start(struct http_request *req);

@@ -1,4 +1,4 @@
--- beat.lua - a desk says that it lives: whoever waits there may be handed a lease (lib/line.lua).
+-- inbox_heartbeat.lua - a desk says that it lives: whoever waits there may be handed a lease (lib/line.lua).
 -- flags: allow-oom
 --   KEYS[1]  stripe of the desk   KEYS[2]  due index   KEYS[3]  desk
 --   ARGV[1]  its id   ARGV[2]  "open" | "beat" | "close"

@@ -1,4 +1,4 @@
--- pulse.lua - a process makes itself known to the store, or once more; sees whether the store has lost
+-- heartbeat.lua - a process makes itself known to the store, or once more; sees whether the store has lost
 -- anything; joins, takes its place, or leaves its report for the one that admits.
 -- on: store
 -- flags: allow-oom

@@ -1,72 +1,73 @@
-/* test_terms.c - what few ask of an acquire, as the JSON that the scripts read. */
+/* test_acquire_options.c - what few ask of an acquire, as the JSON that the scripts read. */
 #include "lease/acquire_options.h"
 
 #include "shared/text/json.h"
 #include "shared/token/keys.h"
 #include "tests/unit/check.h"
 
-static char buf[TERMS_ALL_SIZE];
+static char buf[ACQUIRE_OPTIONS_ALL_SIZE];
 
-static struct bytes written(const struct terms *terms, const struct lease_ask *ask, struct bytes desk,
-                            uint64_t wid)
+static struct bytes written(const struct acquire_options *acquire_options, const struct lease_ask *ask,
+                            struct bytes inbox, uint64_t wid)
 {
-    return terms_write(terms, ask, desk, wid, NULL, buf, TERMS_SIZE);
+    return acquire_options_write(acquire_options, ask, inbox, wid, NULL, buf, ACQUIRE_OPTIONS_SIZE);
 }
 
 TEST(nothing_in_particular_is_an_empty_text)
 {
-    struct terms terms = {0};
+    struct acquire_options acquire_options = {0};
     struct lease_ask ask = {.ttl_ms = 500, .ttl_stated = true, .wait_ms = 5};
 
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES(""));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES(""));
     CHECK(buf[0] == '\0');
 }
 
 TEST(each_thing_asked_for_is_a_member)
 {
-    struct terms terms = {0};
+    struct acquire_options acquire_options = {0};
     struct lease_ask ask = {.mode = TOKEN_SHARED};
 
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"mode\":\"shared\"}"));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES("{\"mode\":\"shared\"}"));
     ask = (struct lease_ask){.mode = TOKEN_PERMITS, .permits = 3};
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"mode\":\"permits\",\"permits\":3}"));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES("{\"mode\":\"permits\",\"permits\":3}"));
     ask = (struct lease_ask){.lock_delay_ms = 250};
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"delay\":250}"));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES("{\"delay\":250}"));
     ask = (struct lease_ask){.reentrant = true, .ttl_ms = 30000};
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"reentrant\":true}"));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES("{\"reentrant\":true}"));
     ask.ttl_stated = true;
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES("{\"reentrant\":true,\"own_ttl\":true}"));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES("{\"reentrant\":true,\"own_ttl\":true}"));
 }
 
 /* As a number a double would take it, and Lua's JSON has only those. */
 TEST(who_waits_is_named_by_a_text)
 {
-    struct terms terms = {0};
+    struct acquire_options acquire_options = {0};
     struct lease_ask ask = {0};
 
-    CHECK_TEXT(written(&terms, &ask, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
                BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\"}"));
     ask.keep_place_ms = 60000;
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), BYTES(""));
-    CHECK_TEXT(written(&terms, &ask, BYTES("d"), 1), BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"keep\":60000}"));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), BYTES(""));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES("d"), 1),
+               BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"keep\":60000}"));
 }
 
 TEST(a_session_is_named_by_the_key_of_its_record)
 {
-    struct terms terms = {.secret = "0123456789012345678901"};
+    struct acquire_options acquire_options = {.secret = "0123456789012345678901"};
     struct lease_ask ask = {.session = "ssssssssssssssss", .session_len = 16};
-    char key[TERMS_SESSION_KEY_SIZE], wanted[128];
+    char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], wanted[128];
     struct bytes id = {ask.session, ask.session_len};
 
     snprintf(key, sizeof(key), "pawl:{%02x}:s:ssssssssssssssss", keys_stripe_of(id));
     snprintf(wanted, sizeof(wanted), "{\"session\":\"%s\",\"secret\":\"0123456789012345678901\"}", key);
-    CHECK_TEXT(written(&terms, &ask, BYTES(""), 0), bytes_of(wanted));
+    CHECK_TEXT(written(&acquire_options, &ask, BYTES(""), 0), bytes_of(wanted));
 }
 
 TEST(the_names_of_several_come_with_their_stripes)
 {
     static struct ask_names names;
-    struct terms terms = {0};
+    struct acquire_options acquire_options = {0};
     struct lease_ask ask = {.mode = TOKEN_SHARED};
     char wanted[128];
 
@@ -76,7 +77,8 @@ TEST(the_names_of_several_come_with_their_stripes)
     snprintf(wanted, sizeof(wanted),
              "{\"mode\":\"shared\",\"all\":[[\"pawl:{%02x}\",\"a\"],[\"pawl:{%02x}\",\"b\"]]}",
              keys_stripe_of(BYTES("a")), keys_stripe_of(BYTES("b")));
-    CHECK_TEXT(terms_write(&terms, &ask, BYTES(""), 0, &names, buf, sizeof(buf)), bytes_of(wanted));
+    CHECK_TEXT(acquire_options_write(&acquire_options, &ask, BYTES(""), 0, &names, buf, sizeof(buf)),
+               bytes_of(wanted));
 }
 
 /* Everything at its longest; and an Idempotency-Key that is nothing but what must be escaped. */
@@ -92,8 +94,9 @@ TEST(the_most_that_can_be_asked_fits_and_reads_back)
                             .ttl_stated = true,
                             .ttl_ms = 86400000,
                             .session_len = ASK_SESSION_MAX};
-    struct terms terms = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"}, "ssssssssssssssssssssss"};
-    const struct bytes desk = BYTES("pawl:{00}:d:0123456789012345678901234567");
+    struct acquire_options acquire_options = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"},
+                                              "ssssssssssssssssssssss"};
+    const struct bytes inbox = BYTES("pawl:{00}:d:0123456789012345678901234567");
     const char *why;
     struct json *json;
     struct bytes read;
@@ -106,13 +109,13 @@ TEST(the_most_that_can_be_asked_fits_and_reads_back)
     for (unsigned i = 0; i < names.count; i++) {
         names.name[i] = (struct bytes){long_name, sizeof(long_name)};
     }
-    read = written(&terms, &ask, desk, UINT64_MAX);
-    CHECK(read.len < TERMS_SIZE);
-    read = terms_write(&terms, &ask, desk, UINT64_MAX, &names, buf, sizeof(buf));
+    read = written(&acquire_options, &ask, inbox, UINT64_MAX);
+    CHECK(read.len < ACQUIRE_OPTIONS_SIZE);
+    read = acquire_options_write(&acquire_options, &ask, inbox, UINT64_MAX, &names, buf, sizeof(buf));
     json = json_parse(read, 4, &why);
     if (CHECK(json != NULL)) {
         CHECK_INT(json_get_text(json, "key", &read), JSON_FOUND);
-        CHECK_TEXT(read, terms.key.key);
+        CHECK_TEXT(read, acquire_options.key.key);
         CHECK_INT(json_list_count(json, "all", &(enum json_found){JSON_ABSENT}), ASK_NAMES_MAX);
     }
     json_free(json);

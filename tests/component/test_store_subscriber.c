@@ -1,21 +1,21 @@
-/* test_store_ear.c - messages of a real Redis: in order, none from before the confirmation, and an end of
- * hearing that is told, once. */
+/* test_store_subscriber.c - messages of a real Redis: in order, none from before the confirmation, and an end
+ * of hearing that is told, once. */
 #include "tests/component/store_relay.h"
 #include "tests/unit/drawing.h"
 
 enum { SHORT_MS = 150, TIMEOUT_MS = 1000, MANY = 5000, LOG_MAX = 4000, LARGEST = 16 * 1024, CUT_BYTES = 84 };
 
-/* Every arrow that an ear of these tests has gone: f to t is bit t of element f. */
-static unsigned walked[EAR_STATES];
+/* Every arrow that a subscriber of these tests has gone: f to t is bit t of element f. */
+static unsigned walked[SUBSCRIBER_STATES];
 
 struct listener {
-    struct store_ear_owner owner;
+    struct store_subscriber_owner owner;
     struct loop *loop;
-    struct store_ear *ear;
+    struct store_subscriber *subscriber;
     unsigned heard, listens, deaf, inside;
     uint64_t number_at_listens;
     size_t longest;
-    bool calling; /* inside a call of the ear's */
+    bool calling; /* inside a call of the subscriber's */
     char log[LOG_MAX + 1];
     void (*then)(struct listener *listener, struct bytes channel);
 };
@@ -29,7 +29,7 @@ static void note(struct listener *listener, struct bytes what, struct bytes chan
     listener->inside += listener->calling;
 }
 
-static void on_heard(struct store_ear_owner *owner, struct bytes channel, struct bytes message)
+static void on_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
     struct listener *listener = container_of(owner, struct listener, owner);
 
@@ -41,19 +41,19 @@ static void on_heard(struct store_ear_owner *owner, struct bytes channel, struct
     }
 }
 
-static void on_listens(struct store_ear_owner *owner, struct bytes channel)
+static void on_listens(struct store_subscriber_owner *owner, struct bytes channel)
 {
     struct listener *listener = container_of(owner, struct listener, owner);
 
     listener->listens++;
-    listener->number_at_listens = store_ear_number(listener->ear);
+    listener->number_at_listens = store_subscriber_number(listener->subscriber);
     note(listener, BYTES("+"), channel, BYTES(""));
     if (listener->then != NULL) {
         listener->then(listener, channel);
     }
 }
 
-static void on_deaf(struct store_ear_owner *owner)
+static void on_deaf(struct store_subscriber_owner *owner)
 {
     struct listener *listener = container_of(owner, struct listener, owner);
 
@@ -69,7 +69,7 @@ static void listener_open_url(struct listener *listener, const char *url, const 
 {
     *listener = (struct listener){
         .owner = {on_heard, on_listens, on_deaf}, .loop = loop_new(), .calling = true};
-    listener->ear = store_ear_open(
+    listener->subscriber = store_subscriber_open(
         listener->loop, &(struct store_options){.url = url, .password = password, .timeout_ms = timeout_ms},
         &listener->owner);
     listener->calling = false;
@@ -77,20 +77,20 @@ static void listener_open_url(struct listener *listener, const char *url, const 
 
 static void listener_close(struct listener *listener)
 {
-    enum ear_state last = listener->ear->state;
+    enum subscriber_state last = listener->subscriber->state;
 
-    for (unsigned i = 0; i < EAR_STATES; i++) {
-        walked[i] |= listener->ear->walked[i];
+    for (unsigned i = 0; i < SUBSCRIBER_STATES; i++) {
+        walked[i] |= listener->subscriber->walked[i];
     }
-    walked[last] |= 1u << EAR_IDLE;
+    walked[last] |= 1u << SUBSCRIBER_IDLE;
     listener->calling = true;
-    store_ear_close(listener->ear);
+    store_subscriber_close(listener->subscriber);
     loop_free(listener->loop);
     CHECK_INT(listener->inside, 0);
 }
 
-/* A test with an ear at a Redis of its own. */
-#define TEST_EAR(sentence, timeout_ms)                                                                       \
+/* A test with a subscriber at a Redis of its own. */
+#define TEST_SUBSCRIBER(sentence, timeout_ms)                                                                \
     static void sentence##_on(struct redis *redis, struct listener *listener);                               \
     TEST_REDIS(sentence)                                                                                     \
     {                                                                                                        \
@@ -105,7 +105,7 @@ static void listener_close(struct listener *listener)
 static void subscribe(struct listener *listener, const char *channel)
 {
     listener->calling = true;
-    store_ear_subscribe(listener->ear, bytes_of(channel));
+    store_subscriber_subscribe(listener->subscriber, bytes_of(channel));
     listener->calling = false;
 }
 
@@ -118,7 +118,7 @@ static void listen_to(struct listener *listener, const char *channel)
 static void unsubscribe(struct listener *listener, const char *channel)
 {
     listener->calling = true;
-    store_ear_unsubscribe(listener->ear, bytes_of(channel));
+    store_subscriber_unsubscribe(listener->subscriber, bytes_of(channel));
     listener->calling = false;
 }
 
@@ -148,7 +148,7 @@ static void catch_up(struct listener *listener, struct redis *redis, const char 
 
 /* -- what is heard */
 
-TEST_EAR(what_is_published_after_the_confirmation_is_heard_in_order, TIMEOUT_MS)
+TEST_SUBSCRIBER(what_is_published_after_the_confirmation_is_heard_in_order, TIMEOUT_MS)
 {
     char message[16], wanted[32];
 
@@ -173,7 +173,7 @@ TEST_EAR(what_is_published_after_the_confirmation_is_heard_in_order, TIMEOUT_MS)
     check_log(listener, "=cone =ctwo ");
 }
 
-TEST_EAR(a_channel_is_listened_to_until_all_who_subscribed_have_gone, TIMEOUT_MS)
+TEST_SUBSCRIBER(a_channel_is_listened_to_until_all_who_subscribed_have_gone, TIMEOUT_MS)
 {
     subscribe(listener, "twice");
     subscribe(listener, "twice");
@@ -194,7 +194,7 @@ TEST_EAR(a_channel_is_listened_to_until_all_who_subscribed_have_gone, TIMEOUT_MS
     CHECK_INT(listener->listens, 2);
 }
 
-TEST_EAR(a_pattern_tells_the_channel_and_a_channel_of_it_is_told_twice_in_a_row, TIMEOUT_MS)
+TEST_SUBSCRIBER(a_pattern_tells_the_channel_and_a_channel_of_it_is_told_twice_in_a_row, TIMEOUT_MS)
 {
     subscribe(listener, "p:*");
     subscribe(listener, "p:a");
@@ -214,7 +214,7 @@ TEST_EAR(a_pattern_tells_the_channel_and_a_channel_of_it_is_told_twice_in_a_row,
     check_log(listener, "=p:amarker ");
 }
 
-TEST_EAR(nothing_is_heard_of_what_was_unsubscribed_from_a_moment_ago, TIMEOUT_MS)
+TEST_SUBSCRIBER(nothing_is_heard_of_what_was_unsubscribed_from_a_moment_ago, TIMEOUT_MS)
 {
     subscribe(listener, "c");
     subscribe(listener, "m");
@@ -237,9 +237,9 @@ TEST_EAR(nothing_is_heard_of_what_was_unsubscribed_from_a_moment_ago, TIMEOUT_MS
     check_log(listener, "+c =cafter ");
 }
 
-TEST_EAR(only_the_last_of_several_subscriptions_is_taken_for_confirmed, TIMEOUT_MS)
+TEST_SUBSCRIBER(only_the_last_of_several_subscriptions_is_taken_for_confirmed, TIMEOUT_MS)
 {
-    WAIT(listener, store_ear_number(listener->ear) == 1, 2000);
+    WAIT(listener, store_subscriber_number(listener->subscriber) == 1, 2000);
     for (unsigned i = 0; i < 3; i++) {
         subscribe(listener, "c");
         unsubscribe(listener, "c");
@@ -252,20 +252,20 @@ TEST_EAR(only_the_last_of_several_subscriptions_is_taken_for_confirmed, TIMEOUT_
     check_log(listener, "+c +z ");
     CHECK_INT(publish(redis, "c", "x"), 1);
     CHECK_INT(publish(redis, "m", "x"), 0);
-    CHECK(channel_find(&listener->ear->channels, BYTES("m")) == NULL);
+    CHECK(channel_find(&listener->subscriber->channels, BYTES("m")) == NULL);
 }
 
 static void change_others(struct listener *listener, struct bytes channel)
 {
     if (channel.at == NULL) {
-        store_ear_subscribe(listener->ear, BYTES("of-the-deaf"));
+        store_subscriber_subscribe(listener->subscriber, BYTES("of-the-deaf"));
     } else if (bytes_are(channel, "first")) {
-        store_ear_unsubscribe(listener->ear, channel);
-        store_ear_subscribe(listener->ear, BYTES("second"));
+        store_subscriber_unsubscribe(listener->subscriber, channel);
+        store_subscriber_subscribe(listener->subscriber, BYTES("second"));
     }
 }
 
-TEST_EAR(whoever_is_called_may_subscribe_and_unsubscribe, TIMEOUT_MS)
+TEST_SUBSCRIBER(whoever_is_called_may_subscribe_and_unsubscribe, TIMEOUT_MS)
 {
     listener->then = change_others;
     subscribe(listener, "first");
@@ -277,7 +277,7 @@ TEST_EAR(whoever_is_called_may_subscribe_and_unsubscribe, TIMEOUT_MS)
     check_log(listener, "+first +second - +of-the-deaf +second ");
 }
 
-TEST_EAR(thousands_of_channels_are_listened_to_and_again_on_a_new_link, 3000)
+TEST_SUBSCRIBER(thousands_of_channels_are_listened_to_and_again_on_a_new_link, 3000)
 {
     char name[32];
 
@@ -305,45 +305,47 @@ TEST_EAR(thousands_of_channels_are_listened_to_and_again_on_a_new_link, 3000)
         unsubscribe(listener, name);
     }
     WAIT(listener, publish(redis, name, "x") == 0, 2000);
-    CHECK(listener->ear->channels.tree == NULL);
+    CHECK(listener->subscriber->channels.tree == NULL);
     CHECK_INT(listener->deaf, 1);
 }
 
 /* -- the end of hearing */
 
-TEST_EAR(a_killed_redis_makes_it_deaf_once_and_the_next_is_listened_to, TIMEOUT_MS)
+TEST_SUBSCRIBER(a_killed_redis_makes_it_deaf_once_and_the_next_is_listened_to, TIMEOUT_MS)
 {
     listen_to(listener, "c");
     redis_kill(redis);
     WAIT(listener, listener->deaf == 1, 2000);
-    WAIT(listener, listener->ear->attempts >= 4, 2000); /* none of these was a link that had confirmed */
+    WAIT(listener, listener->subscriber->attempts >= 4,
+         2000); /* none of these was a link that had confirmed */
     redis_run(redis, NULL);
     WAIT(listener, listener->listens == 2, 3000);
-    CHECK_INT(store_ear_number(listener->ear), 2);
+    CHECK_INT(store_subscriber_number(listener->subscriber), 2);
     CHECK_INT(listener->number_at_listens, 2);
     catch_up(listener, redis, "c");
     check_log(listener, "+c - +c =cmarker ");
 }
 
-TEST_EAR(a_link_that_confirmed_nothing_ends_without_a_word, TIMEOUT_MS)
+TEST_SUBSCRIBER(a_link_that_confirmed_nothing_ends_without_a_word, TIMEOUT_MS)
 {
-    WAIT(listener, store_ear_number(listener->ear) == 1, 2000);
+    WAIT(listener, store_subscriber_number(listener->subscriber) == 1, 2000);
     redis_kill(redis);
-    WAIT(listener, listener->ear->state == EAR_WAITING, 2000);
+    WAIT(listener, listener->subscriber->state == SUBSCRIBER_WAITING, 2000);
     redis_run(redis, NULL);
-    WAIT(listener, store_ear_number(listener->ear) == 2, 3000);
+    WAIT(listener, store_subscriber_number(listener->subscriber) == 2, 3000);
     check_log(listener, "");
 }
 
-TEST_EAR(a_stopped_redis_makes_it_deaf_within_the_timeout, SHORT_MS)
+TEST_SUBSCRIBER(a_stopped_redis_makes_it_deaf_within_the_timeout, SHORT_MS)
 {
     listen_to(listener, "c");
     kill(redis->pid, SIGSTOP);
     uint64_t began_ms = waited_ms();
     WAIT(listener, listener->deaf == 1, 2000);
     CHECK(waited_ms() - began_ms <= SHORT_MS + 30);
-    WAIT(listener, listener->ear->state == EAR_GREETING, 2000);
-    WAIT(listener, listener->ear->state == EAR_WAITING, 2000); /* a greeting has its deadline too */
+    WAIT(listener, listener->subscriber->state == SUBSCRIBER_GREETING, 2000);
+    WAIT(listener, listener->subscriber->state == SUBSCRIBER_WAITING,
+         2000); /* a greeting has its deadline too */
     kill(redis->pid, SIGCONT);
     WAIT(listener, listener->listens == 2, 3000);
     check_log(listener, "+c - +c ");
@@ -363,14 +365,16 @@ static bool stands_in_silence(struct redis *redis, bool subscribed)
     while (loop_now_ms() < till_ms) {
         loop_turn(listener.loop, 10);
     }
-    stands = store_ear_number(listener.ear) == 1 && listener.ear->state == EAR_STANDING &&
+    stands = store_subscriber_number(listener.subscriber) == 1 &&
+             listener.subscriber->state == SUBSCRIBER_STANDING &&
              strcmp(listener.log, subscribed ? "+c " : "") == 0;
     listener_close(&listener);
     return stands;
 }
 
-/* Redis may itself be held up on a machine that does much else; an ear that ends by itself ends each time. */
-TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_life)
+/* Redis may itself be held up on a machine that does much else; a subscriber that ends by itself ends each
+ * time. */
+TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_epoch)
 {
     for (unsigned subscribed = 0; subscribed < 2; subscribed++) { /* PING is answered in another form */
         CHECK(stands_in_silence(redis, subscribed) || stands_in_silence(redis, subscribed) ||
@@ -378,7 +382,7 @@ TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_life)
     }
 }
 
-TEST_EAR(what_came_while_the_process_was_held_up_is_heard, SHORT_MS)
+TEST_SUBSCRIBER(what_came_while_the_process_was_held_up_is_heard, SHORT_MS)
 {
     listen_to(listener, "c");
     CHECK_INT(publish(redis, "c", "meanwhile"), 1);
@@ -387,10 +391,10 @@ TEST_EAR(what_came_while_the_process_was_held_up_is_heard, SHORT_MS)
     }
     WAIT(listener, listener->heard == 1, 1000);
     check_log(listener, "+c =cmeanwhile ");
-    CHECK_INT(listener->ear->state, EAR_STANDING);
+    CHECK_INT(listener->subscriber->state, SUBSCRIBER_STANDING);
 }
 
-TEST_EAR(a_message_that_is_too_large_ends_the_link, TIMEOUT_MS)
+TEST_SUBSCRIBER(a_message_that_is_too_large_ends_the_link, TIMEOUT_MS)
 {
     static const char eval[] = "EVAL 'redis.call(\"PUBLISH\", \"c\", string.rep(\"x\", %u))' 0";
     char command[128];
@@ -419,7 +423,7 @@ TEST_REDIS(a_message_that_will_be_too_large_is_not_waited_for)
 
     relay_open(&relay, listener.loop, redis);
     snprintf(url, sizeof(url), "unix://%s", relay.path);
-    listener.ear = store_ear_open(
+    listener.subscriber = store_subscriber_open(
         listener.loop, &(struct store_options){.url = url, .timeout_ms = TIMEOUT_MS}, &listener.owner);
     listen_to(&listener, "c");
     relay.replace = "$16000\r\n";
@@ -428,7 +432,7 @@ TEST_REDIS(a_message_that_will_be_too_large_is_not_waited_for)
     redis_ask(redis, eval);
     WAIT(&listener, listener.deaf == 1, 2000);
     CHECK_INT(listener.heard, 0);
-    store_ear_close(listener.ear);
+    store_subscriber_close(listener.subscriber);
     relay_close(&relay);
     loop_free(listener.loop);
 }
@@ -449,18 +453,18 @@ TEST_REDIS(a_link_cut_anywhere_is_made_anew_and_hears)
             relay.cut_after[way] = after;
             listener.log[0] = '\0';
             listener.listens = listener.deaf = listener.heard = 0;
-            listener.ear = store_ear_open(
+            listener.subscriber = store_subscriber_open(
                 listener.loop, &(struct store_options){.url = url, .timeout_ms = SHORT_MS}, &listener.owner);
             subscribe(&listener, "c");
             subscribe(&listener, "d*");
-            while (relay.cuts == cuts) { /* signs of life come and go until it is */
+            while (relay.cuts == cuts) { /* signs of epoch come and go until it is */
                 loop_turn(listener.loop, 20);
             }
-            WAIT(&listener, listener.listens >= 2 && listener.ear->state == EAR_STANDING, 3000);
+            WAIT(&listener, listener.listens >= 2 && listener.subscriber->state == SUBSCRIBER_STANDING, 3000);
             listener.heard = 0;
             WAIT(&listener, listener.heard > 0 || publish(redis, "c", "marker") == 0, 1000);
             CHECK(listener.deaf <= 1);
-            store_ear_close(listener.ear);
+            store_subscriber_close(listener.subscriber);
         }
     }
     relay_close(&relay);
@@ -478,7 +482,7 @@ static void check_ended_by(const char *replace, const char *with)
     redis_start(&redis, NULL);
     relay_open(&relay, listener.loop, &redis);
     snprintf(url, sizeof(url), "unix://%s", relay.path);
-    listener.ear = store_ear_open(
+    listener.subscriber = store_subscriber_open(
         listener.loop, &(struct store_options){.url = url, .timeout_ms = TIMEOUT_MS}, &listener.owner);
     listen_to(&listener, "channel");
     relay.replace = replace;
@@ -488,7 +492,7 @@ static void check_ended_by(const char *replace, const char *with)
     relay.replace = NULL;
     WAIT(&listener, listener.listens == 2, 2000);
     check_log(&listener, "+channel - +channel ");
-    store_ear_close(listener.ear);
+    store_subscriber_close(listener.subscriber);
     relay_close(&relay);
     loop_free(listener.loop);
     redis_stop(&redis);
@@ -514,11 +518,11 @@ static bool listens_at(const char *url, const char *password)
     listener_open_url(&listener, url, password, TIMEOUT_MS);
     subscribe(&listener, "c");
     for (uint64_t till_ms = loop_now_ms() + 2000;
-         listener.listens == 0 && listener.ear->attempts < 3 && loop_now_ms() < till_ms;) {
+         listener.listens == 0 && listener.subscriber->attempts < 3 && loop_now_ms() < till_ms;) {
         loop_turn(listener.loop, 2);
     }
     bool listens = listener.listens == 1;
-    CHECK_INT(store_ear_number(listener.ear), listens);
+    CHECK_INT(store_subscriber_number(listener.subscriber), listens);
     listener_close(&listener);
     return listens;
 }
@@ -568,7 +572,7 @@ TEST_REDIS(a_channel_that_redis_forbids_is_not_taken_for_listened_to)
     snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis->port);
     listener_open_url(&listener, url, NULL, TIMEOUT_MS);
     subscribe(&listener, "c");
-    WAIT(&listener, store_ear_number(listener.ear) >= 2, 2000); /* it tries again */
+    WAIT(&listener, store_subscriber_number(listener.subscriber) >= 2, 2000); /* it tries again */
     check_log(&listener, "");
     redis_does(redis, "ACL SETUSER pawl &c");
     WAIT(&listener, listener.listens == 1, 2000);
@@ -577,21 +581,22 @@ TEST_REDIS(a_channel_that_redis_forbids_is_not_taken_for_listened_to)
 
 /* -- the drawing */
 
-static const char *const state_names[EAR_STATES] = {
-    [EAR_IDLE] = "IDLE",         [EAR_CONNECTING] = "CONNECTING", [EAR_GREETING] = "GREETING",
-    [EAR_STANDING] = "STANDING", [EAR_WAITING] = "WAITING",
+static const char *const state_names[SUBSCRIBER_STATES] = {
+    [SUBSCRIBER_IDLE] = "IDLE",         [SUBSCRIBER_CONNECTING] = "CONNECTING",
+    [SUBSCRIBER_GREETING] = "GREETING", [SUBSCRIBER_STANDING] = "STANDING",
+    [SUBSCRIBER_WAITING] = "WAITING",
 };
 
-static void close_at_once(const char *url, enum ear_state state)
+static void close_at_once(const char *url, enum subscriber_state state)
 {
     struct listener listener;
 
     listener_open_url(&listener, url, NULL, TIMEOUT_MS);
     subscribe(&listener, "c");
-    if (state != EAR_CONNECTING) {
-        WAIT(&listener, listener.ear->state == state, 2000);
+    if (state != SUBSCRIBER_CONNECTING) {
+        WAIT(&listener, listener.subscriber->state == state, 2000);
     }
-    CHECK_INT(listener.ear->state, state); /* from where closing goes to IDLE */
+    CHECK_INT(listener.subscriber->state, state); /* from where closing goes to IDLE */
     unsubscribe(&listener, "c");
     subscribe(&listener, "c");
     listener_close(&listener);
@@ -603,13 +608,15 @@ TEST(it_may_be_closed_at_any_moment_and_drawing_table_and_what_it_does_agree)
     struct redis redis;
 
     redis_start(&redis, NULL);
-    close_at_once(redis.url, EAR_CONNECTING);
-    close_at_once(redis.url, EAR_STANDING);
+    close_at_once(redis.url, SUBSCRIBER_CONNECTING);
+    close_at_once(redis.url, SUBSCRIBER_STANDING);
     kill(redis.pid, SIGSTOP);
-    close_at_once(redis.url, EAR_GREETING);
-    close_at_once("unix:///nowhere/at/all", EAR_WAITING);
+    close_at_once(redis.url, SUBSCRIBER_GREETING);
+    close_at_once("unix:///nowhere/at/all", SUBSCRIBER_WAITING);
     redis_stop(&redis);
-    CHECK_INT(drawing_check("shared/store/subscriber.c", state_names, EAR_STATES, ear_allows, walked), 11);
+    CHECK_INT(
+        drawing_check("shared/store/subscriber.c", state_names, SUBSCRIBER_STATES, subscriber_allows, walked),
+        11);
 }
 
 CHECK_MAIN

@@ -1,4 +1,4 @@
--- farewell.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
+-- member_leave.lua - a process ends in an orderly way: what it saw need not be asked of it any more.
 -- on: store
 -- flags: allow-oom
 --   KEYS[1]  pawl:{store}

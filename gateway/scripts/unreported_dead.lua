@@ -1,4 +1,4 @@
--- doubt_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a store may
+-- unreported_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a store may
 -- have lost, nobody will record again. From now on a grace counts.
 -- flags: allow-oom
 --   KEYS[1]  stripe 0

@@ -1,4 +1,4 @@
--- hand_on.lua - look at a lease in whose line somebody waits: end what is over, and hand it on.
+-- handoff.lua - look at a lease in whose line somebody waits: end what is over, and hand it on.
 -- flags: allow-oom
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
