@@ -7,8 +7,8 @@
  *   whose_ask      not known: run intent_whose.lua on each stripe    404, or suspended
  *   dead_ask       run intent_takeover.lua, stripe after stripe
  *   doubt_ask      run unreported_dead.lua
- *   settle_ask     settled: unreported_leave.lua for each of those, SETTLED_MAX at a time, then doubt_ask
- * again 200 | 503 | 504 */
+ *   settle_ask     settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then doubt_ask
+ *                                                                    200 | 503 | 504 */
 #include <stdio.h>
 
 #include "gateway/fenced_call.h"

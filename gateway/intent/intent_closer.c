@@ -1,9 +1,9 @@
 /* intent_closer.c - how intents are closed in the store.
  *
  *   intent_end    into the closer's line
- *   intent_closer_poke   at the end of the turn: are there enough for a call, or is it time?
- *   intent_closer_run    intent_close.lua for as many as one call takes
- *   intent_closer_told   done: forgotten, or kept as unknown; else the same again a little later
+ *   intent_closer_poke at the end of the turn: are there enough for a call, or is it time?
+ *   intent_closer_run intent_close.lua for as many as one call takes
+ *   intent_closer_told done: forgotten, or kept as unknown; else the same again a little later
  *
  * No word overtakes the admission that it is about. A "close" or "settle" names a text that the admission's
  * answer has brought; a "forget" is asked for when the admission's call has ended: UNKNOWN, so its link is

@@ -1,8 +1,8 @@
 /* reconcile.c - what this process had closed, and a store that was set back has open again.
  *
- *   reconcile_begin   from the first stripe on
- *   reconcile_ask     intent_list.lua, a page of a stripe
- *   reconcile_told    those of ours that are not in the list of the process are closed */
+ *   reconcile_begin from the first stripe on
+ *   reconcile_ask  intent_list.lua, a page of a stripe
+ *   reconcile_told those of ours that are not in the list of the process are closed */
 #include "gateway/intent/reconcile.h"
 
 #include "scripts.h"

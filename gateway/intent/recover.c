@@ -1,7 +1,7 @@
 /* recover.c - what this gateway owes the store at the beginning of each of its lives there.
  *
  *   recovery_tick    is this an epoch that we have not looked at?
- *   unreported_ask        unreported_look.lua: may the store have lost what is open here?
+ *   unreported_ask   unreported_look.lua: may the store have lost what is open here?
  *   again_ask        intent_again.lua: all that is open here, some at a time
  *   recovery_take    recovery_dead.c: those of the dead
  *   stray_ask        reconcile.c: what has ended here, and is open again in a store that was set back

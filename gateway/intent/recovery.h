@@ -1,15 +1,17 @@
 /* recovery.h - what this gateway owes the store at the beginning of each of its lives there: one for each
  * process, on its first worker.
  *
- *   IDLE     --admitted to an epoch that we have not looked at-->  AGAIN
+ *   IDLE     --admitted to an epoch that we have not looked at--> AGAIN
  *   AGAIN    --all that is open here is recorded again-->        TAKING   intent_again.lua
- *   AGAIN    --a call failed, or another epoch began-->           IDLE     and from the beginning
+ *   AGAIN    --a call failed, or another epoch began-->          IDLE     and from the beginning
  *   TAKING   --all stripes looked at-->                          LEAVING  intent_takeover.lua,
- * unreported_dead.lua TAKING   --the same, in an epoch that was in doubt of us-->    CLOSING TAKING   --a
- * call failed, or another epoch began-->           IDLE     and from the beginning CLOSING  --what had ended
- * is closed once more-->             LEAVING  reconcile.h CLOSING  --a call failed, or another epoch began-->
- * IDLE     and from the beginning LEAVING  --the store knows that that was all, or failed-->   IDLE
- * unreported_leave.lua IDLE     --3 s later, once more-->                           TAKING
+ *                                                                         unreported_dead.lua
+ *   TAKING   --the same, in an epoch that was in doubt of us-->  CLOSING
+ *   TAKING   --a call failed, or another epoch began-->          IDLE     and from the beginning
+ *   CLOSING  --what had ended is closed once more-->             LEAVING  reconcile.h
+ *   CLOSING  --a call failed, or another epoch began-->          IDLE     and from the beginning
+ *   LEAVING  --the store knows that that was all, or failed-->   IDLE     unreported_leave.lua
+ *   IDLE     --3 s later, once more-->                           TAKING
  *
  * Again: a store that lost what it had must get the open intents of those who live before anybody is let
  * through (docs/guarantees.md).

@@ -1,8 +1,8 @@
 /* unreported.c - who has yet to say what it had sent to upstreams, since a store has lost something.
  *
- *   unreported_tick   is it time to look?
- *   unreported_ask    gateways_in_doubt.lua
- *   unreported_told   for readyz and the metrics; the log has it once for each epoch */
+ *   unreported_tick is it time to look?
+ *   unreported_ask gateways_in_doubt.lua
+ *   unreported_told for readyz and the metrics; the log has it once for each epoch */
 #include "gateway/intent/unreported.h"
 
 #include <stdio.h>

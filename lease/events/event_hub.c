@@ -1,12 +1,12 @@
 /* event_hub.c - what happens to leases, as it happens.
  *
- *   event_hub_heard     a message: to those who listen to its lease, then to those who listen to all
+ *   event_hub_heard a message: to those who listen to its lease, then to those who listen to all
  *   channel_round  what was gathered: to a few of its listeners after the other
- *   event_hub_listens   Redis has confirmed a channel: the store is to publish, then its listeners are told
- *   event_hub_stands    the store publishes: the listeners of what Redis has confirmed are told
- *   event_hub_missed    all who listened are told, and what was kept is forgotten
- *   event_hub_off       the same, and all who wait to listen, too
- *   event_hub_deaf      the same as event_hub_missed(); nothing is confirmed any more
+ *   event_hub_listens Redis has confirmed a channel: the store is to publish, then its listeners are told
+ *   event_hub_stands the store publishes: the listeners of what Redis has confirmed are told
+ *   event_hub_missed all who listened are told, and what was kept is forgotten
+ *   event_hub_off  the same, and all who wait to listen, too
+ *   event_hub_deaf the same as event_hub_missed(); nothing is confirmed any more
  *
  * A channel for each lease that somebody listens to, and a pattern for all of them. Redis tells what fits
  * both twice, one right behind the other (pubsubPublishMessageInternal of 7.0: to the channel's subscribers,

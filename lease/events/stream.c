@@ -1,26 +1,25 @@
 /* stream.c - GET /v1/events: what happens to one lease, or to all, as it happens.
  *
  *   events_start    read the ask                                     400 | 410, or go on
- *   events_listen   the subscriber                                          suspended, or go on | 503
+ *   events_listen   the subscriber                                   suspended, or go on | 503
  *   events_ask      of one lease: what was before (history.lua)      suspended
  *   events_answer   begin the stream with what was missed            200 | 410 | 503 | 504
  *   events_heard    go on with what happens; of one lease until it is behind what is told, then
  *   events_text     the same, written once for many
  *   events_end      the client has gone, is too slow, or something may have been missed
  *
- *   EAR     --one lease: the subscriber listens-->                   STORE   history.lua
- *   EAR     --all leases: the subscriber listens-->                  STREAM  200
+ *   EAR     --one lease: the subscriber listens-->            STORE   history.lua
+ *   EAR     --all leases: the subscriber listens-->           STREAM  200
  *   EAR     --not in time, or the service is to end-->        DONE    503
  *   EAR     --the store notes nothing-->                      DONE    404
  *   STORE   --what was before is known-->                     STREAM  200
  *   STORE   --it is not, or `since` is too old-->             DONE    410 | 503 | 504
  *   STREAM  --the client has gone or does not read-->         DONE
- *   STREAM  --the subscriber is deaf, or the service is to end-->    DONE    the client comes back with
- * Last-Event-ID
+ *   STREAM  --the subscriber is deaf, or the service is to end--> DONE  (Last-Event-ID: it returns)
  *
- * One lease: what the store has is asked for when the subscriber listens, so nothing lies between the two,
- * and what is in both is known by its id: those of one lease rise. What is heard before the answer is kept
- * until then.
+ * One lease: what the store has is asked for when the subscriber listens, so nothing lies between
+ * the two, and what is in both is known by its id: those of one lease rise. What is heard before the answer
+ * is kept until then.
  *
  * `since` must be proven, so that nothing is ever skipped in silence. Of one lease: it is an item that is
  * kept, or the newest that was dropped, of either list (grants and ends; refusals), and neither list has

@@ -1,10 +1,10 @@
 /* inbox.c - where clients wait: one inbox for each worker.
  *
- *   inbox_look      several times a second: opens, beats, notices that the link is another
- *   inbox_ask       run inbox_heartbeat.lua
- *   inbox_answer    OPEN | CLOSED | SHUT
- *   inbox_heard     a message: tell the one who waits
- *   inbox_tell      the inbox has closed: tell all who were there, some in each turn
+ *   inbox_look     several times a second: opens, beats, notices that the link is another
+ *   inbox_ask      run inbox_heartbeat.lua
+ *   inbox_answer   OPEN | CLOSED | SHUT
+ *   inbox_heard    a message: tell the one who waits
+ *   inbox_tell     the inbox has closed: tell all who were there, some in each turn
  *
  * A wid is SLOT_BITS of the place in the table of slots, and above them a number that only rises: so what is
  * told late, to one who has left, finds nobody. */

@@ -1,13 +1,15 @@
 /* inbox.h - where clients wait: one inbox for each worker. What is handed on to somebody who waits here is
  * told to the inbox by a message of Redis (docs/decisions/0013).
  *
- *   CLOSED   --the subscriber listens, the line to the store stands-->        OPENING   inbox_heartbeat.lua
- * "open" OPENING  --the store has it-->                                     OPEN OPENING  --not so, unknown,
- * the subscriber or the link broke meanwhile--> CLOSED OPEN     --the subscriber is deaf, the link is another
- * or none-->         CLOSED OPEN     --a beat is late or unknown, or none taken for 3 s-->     CLOSED OPEN
- * --the reply of a release is lost-->                       CLOSED OPEN     --drained--> CLOSING
- * inbox_heartbeat.lua "close" CLOSED   --drained-->                                              SHUT CLOSING
- * --answered, however-->                                    SHUT
+ *   CLOSED   --the subscriber listens, the line to the store stands--> OPENING   inbox_heartbeat.lua "open"
+ *   OPENING  --the store has it-->                                     OPEN
+ *   OPENING  --not so, unknown, the subscriber or the link broke meanwhile--> CLOSED
+ *   OPEN     --the subscriber is deaf, the link is another or none-->  CLOSED
+ *   OPEN     --a beat is late or unknown, or none taken for 3 s-->     CLOSED
+ *   OPEN     --the reply of a release is lost-->                       CLOSED
+ *   OPEN     --drained-->                                              CLOSING   inbox_heartbeat.lua "close"
+ *   CLOSED   --drained-->                                              SHUT
+ *   CLOSING  --answered, however-->                                    SHUT
  *
  * An inbox that closes gets a new id when it opens again: nobody who stood there before is handed anything
  * that this process could claim, so all who wait are told at once that nothing was granted (503), except

@@ -7,16 +7,16 @@
  *   QUEUED    --its time is up-->                           LEAVING     leave.lua "late"
  *   QUEUED    --its client has gone-->                      RETURNING   leave.lua "gone"
  *   QUEUED    --told: superseded, session-lost-->           DONE        409 superseded, 410 session-lost
- *   QUEUED    --the inbox has closed-->                      DONE        503 store-unavailable, or draining
+ *   QUEUED    --the inbox has closed-->                     DONE        503 store-unavailable, or draining
  *   QUEUED    --the inbox has closed, a release perhaps granted--> AGAIN
  *   QUEUED    --a release here has granted it the lease-->  DONE        201
  *   QUEUED    --that, but its client has gone-->            RETURNING   leave.lua "gone"
- *   AGAIN     --the inbox is open: again.lua: queued-->      QUEUED
+ *   AGAIN     --the inbox is open: again.lua: queued-->     QUEUED
  *   AGAIN     --claimed-->                                  DONE        201
  *   AGAIN     --its client has gone-->                      RETURNING   leave.lua "gone"
  *   AGAIN     --the service is stopping-->                  LEAVING     leave.lua "late"
  *   AGAIN     --superseded, lost-->                         DONE        409 superseded; 409 hold-over or 503
- *   AGAIN     --no answer, or no inbox for 3 s-->            DONE        504
+ *   AGAIN     --no answer, or no inbox for 3 s-->           DONE        504
  *   CLAIMING  --claimed-->                                  DONE        201
  *   CLAIMING  --claimed, but its client has gone-->         RETURNING   leave.lua "gone"
  *   CLAIMING  --superseded, lost-->                         DONE        409 superseded; 409 hold-over or 503

@@ -1,6 +1,6 @@
 /* waiter.c - a client that waits in line for a lease: from "queued" to its answer.
  *
- *   wait_new       takes a place at the inbox                          503, or go on
+ *   wait_new       takes a place at the inbox                         503, or go on
  *   wait_begin     it is queued: park the request                     suspended
  *   wait_told, wait_handed, wait_late, wait_gone: what happens to one in line      201 | 409 | 410 | 503, or
  *   wait_claim     run claim.lua

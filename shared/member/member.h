@@ -3,14 +3,14 @@
  *
  *   AWAY     --the store said that we are in-->                       IN
  *   AWAY     --not yet in every state directory, or not vouched for--> PENDING
- *   AWAY     --nobody may act before a new epoch begins-->             GATED
+ *   AWAY     --nobody may act before a new epoch begins-->            GATED
  *   AWAY     --empty, another's, or we are somebody of the past-->    REFUSED
  *   PENDING  --recorded, vouched for-->                               IN
  *   PENDING  --gated-->                                               GATED
  *   PENDING  --refused-->                                             REFUSED
  *   PENDING  --the link broke-->                                      AWAY
  *   IN       --gated-->                                               GATED
- *   IN       --a new epoch in which we are not known yet-->            PENDING
+ *   IN       --a new epoch in which we are not known yet-->           PENDING
  *   IN       --refused-->                                             REFUSED
  *   IN       --the link broke-->                                      AWAY
  *   IN       --the daemon ends-->                                     LEFT

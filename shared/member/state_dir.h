@@ -125,7 +125,7 @@ void state_dir_close(struct state_dir *dir);
  *   epoch N
  *   roll N
  *   member lease ID INCARNATION      or "member gateway ..."; one line for each member
- *   doubt GATEWAY INCARNATION EPOCH   one line for each
+ *   doubt GATEWAY INCARNATION EPOCH  one line for each
  *   checksum SUM                     digest_text() of all bytes in front of this line
  *
  * Each line ends with a line feed, numbers have no leading zeros; what is parsed is printed as the same

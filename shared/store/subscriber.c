@@ -1,16 +1,16 @@
 /* subscriber.c - the connection that hears messages: a state machine.
  *
- *   IDLE        --store_subscriber_open-->                                   CONNECTING
+ *   IDLE        --store_subscriber_open-->                            CONNECTING
  *   CONNECTING  --the socket stands-->                                GREETING
  *   CONNECTING  --refused, or over the deadline-->                    WAITING
  *   GREETING    --every command of the greeting answered-->           STANDING
  *   GREETING    --an error, the link broken, over the deadline-->     WAITING
  *   STANDING    --the link broken, an error, silent for too long-->   WAITING
  *   WAITING     --the pause is over-->                                CONNECTING
- *   CONNECTING  --store_subscriber_close-->                                  IDLE
- *   GREETING    --store_subscriber_close-->                                  IDLE
- *   STANDING    --store_subscriber_close-->                                  IDLE
- *   WAITING     --store_subscriber_close-->                                  IDLE
+ *   CONNECTING  --store_subscriber_close-->                           IDLE
+ *   GREETING    --store_subscriber_close-->                           IDLE
+ *   STANDING    --store_subscriber_close-->                           IDLE
+ *   WAITING     --store_subscriber_close-->                           IDLE
  *
  * The greeting is AUTH, where there is somebody to name, and a PING: a Redis that is loading, and takes
  * subscriptions all the same, refuses that. A database is not chosen: channels belong to none. Replies come

@@ -2,7 +2,7 @@
  * which of the commands of pawl store is meant.
  *
  *   ..._read         flags                       64, or go on
- *   store_inbox_open                              69 | 78, or go on
+ *   store_inbox_open                             69 | 78, or go on
  *   ..._ask          run the script              69, or go on
  *   ..._answer       say what came of it         0 | 1 | 78 */
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* recover.c - pawl store recover: begin a new epoch of a store that has lost everything.
  *
  *   recover_read      flags                                     64 | 78, or go on
- *   store_inbox_open                                             69 | 78, or go on
+ *   store_inbox_open                                            69 | 78, or go on
  *   store_facts_read  all that is known                         69, or go on
  *   recover_empty     without --floor                           0 | 1 | 78
  *   recover_floor     with it, or --new-id                      0 | 1 | 78 */
