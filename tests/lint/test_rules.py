@@ -32,6 +32,24 @@ int good(int n)
     return n + 1; /* sprintf( and return are only words here */
 }
 """
+OPENAPI = """openapi: 3.1.0
+info:
+  license: {name: x}
+security: []
+paths:
+  /v1/a:
+    servers: []
+    get:
+      operationId: look
+    put:
+      operationId: renew
+components:
+  schema:
+    anyOf:
+      - one
+      - two
+x-elsewhere:
+"""
 HOLD = """-- hold.lua - the record.
 local function hold_table()
     return { held = 0, more = 0, text = 0 }
@@ -82,7 +100,7 @@ struct store_script {
 
 #endif
 """,
-    "api/openapi.yaml": "openapi: 3.1.0\n",
+    "api/openapi.yaml": OPENAPI,
     "tests/lint/size.txt": "# room lines\nshared 199\nlease 9\ngateway 9\ndeploy 199\ntests 19\n",
     "deploy/build/library.txt": "shared/member/scripts/lib/call.lua\nshared/member/scripts/lib/hold.lua\nshared/member/scripts/lib/time.lua\nlease/scripts/*.lua\ndo\n"
                                 "gateway/scripts/*.lua\nend\n",
@@ -153,6 +171,11 @@ FAULTS = (
     ("size", "a room that shrank, and nobody wrote it down", {"tests/lint/size.txt": "shared 199\nlease 900\ngateway 9\ndeploy 199\ntests 19\n"},
      "size.txt:2: lease has 2 lines, not 900"),
     ("size", "a file in no room", {"attic/bad.c": c("int bad;")}, "attic/bad.c:1: lies in no room"),
+    ("openapi", "an operation without an id", {"api/openapi.yaml": OPENAPI.replace("      operationId: renew\n", "")}, "put /v1/a has no operationId"),
+    ("openapi", "two operations with one id", {"api/openapi.yaml": OPENAPI.replace("Id: renew", "Id: look")}, "put /v1/a has no operationId"),
+    ("openapi", "a path of nobody's", {"api/openapi.yaml": OPENAPI.replace("    servers: []\n", "")}, "/v1/a does not say"),
+    ("openapi", "an anyOf of one", {"api/openapi.yaml": OPENAPI.replace("      - two\n", "")}, "an anyOf of one"),
+    ("openapi", "nothing of security", {"api/openapi.yaml": OPENAPI.replace("security: []\n", "")}, "says nothing of security"),
     ("arrows", "lease that includes gateway", {"gateway/x.h": h("x.h"), "lease/bad.c": c('#include "gateway/x.h"')},
      "bad.c:2: lease may not include gateway/x.h"),
     ("arrows", "gateway that includes lease", {"lease/x.h": h("x.h"), "gateway/bad.c": c('#include "lease/x.h"')},

@@ -25,6 +25,8 @@ FILE_NAME = re.compile(r"(?<![\w/.%\"'-])((?:[a-z][\w-]*/)*[a-zA-Z][\w-]*\.(?:c|
 THEIR_FILES = frozenset("""aof.c cJSON.c cjson/cJSON.h connection.c ctype.h evict.c functions.c hiredis.c lib/asyn-thread.c lib/easy.c
     multi.c net.c net/ipv4/af_inet.c net/ipv4/tcp.c net/ipv4/tcp_timer.c replication.c response.c script.c script_lua.c transfer.c
     unix/core.c unix/poll.c""".split())
+OPENAPI = "api/openapi.yaml"
+OPERATION = re.compile(r"    (get|put|post|delete|head|options|patch|trace):$")
 SIZES, SIZE_SLACK = "tests/lint/size.txt", 200
 PROGRAMS = ("*.py", "*/run", "deploy/*", ".ci/*", "tests/*", "*.sh")
 
@@ -192,5 +194,24 @@ def size(tree):
             yield f"{SIZES}:{number}: {room} has {found[room]} lines, not {most}"
 
 
+def openapi(tree):
+    """every operation of api/openapi.yaml has an id of its own, every path of one service says which, and no anyOf has one member"""
+    ids, path, text = {}, "", "".join(tree.read(one) for one in tree.files(OPENAPI))
+    if "\nsecurity:" not in text or "\n  license:" not in text:
+        yield f"{OPENAPI}:1: says nothing of security, or of a license"
+    lines = text[:text.find("\nx-elsewhere:")].splitlines()
+    for number, (line, following) in enumerate(zip(lines, lines[1:] + [""]), 1):
+        if match := re.match(r"  (/\S*):$", line):
+            path = match.group(1)
+            if path.startswith("/v1/") and not following.startswith("    servers:"):
+                yield f"{OPENAPI}:{number}: {path} does not say which service has it"
+        elif match := OPERATION.match(line):
+            name = following.removeprefix("      operationId: ")
+            if name == following or ids.setdefault(name, number) != number:
+                yield f"{OPENAPI}:{number}: {match.group(1)} {path} has no operationId, or that of another"
+    for match in re.finditer(r"\n( +)anyOf:\n\1  - [^\n]*\n(?!\1  [- ])", text):
+        yield f"{OPENAPI}:{line_of(text, match.start()) + 1}: an anyOf of one"
+
+
 RULES = (function_length, file_length, columns, head_comment, banned, returning_macro, sleeps, shell,
-         python, markers, named_files, size)
+         python, markers, named_files, size, openapi)
