@@ -36,7 +36,7 @@ void member_admit(struct member *member)
     member->argv[1] = member_identity(member);
     member->argv[2] = bytes_of(member->run);
     member->argv[3] = bytes_of(member->gate);
-    member->argv[4] = bytes_of(member->options.keeper->recorded.member);
+    member->argv[4] = bytes_of(member->options.state_file->recorded.member);
     member->argv[5] = waited ? BYTES("now") : BYTES("wait");
     member->in_flight = true;
     member->call.done = admit_answered;
@@ -56,12 +56,12 @@ static void tell_of_admission(struct member *member, const struct store_reply *r
 /* The gate opens when every state directory has it. Its roll stays: it is of the same members. */
 static void doubts_record(struct member *member, const struct store_reply *list)
 {
-    struct high_water wanted = member->options.keeper->recorded;
-    const char *trouble = keeper_trouble(member->options.keeper);
+    struct state_record wanted = member->options.state_file->recorded;
+    const char *trouble = state_file_trouble(member->options.state_file);
     char detail[EPOCH_DETAIL_SIZE];
 
     if (member_list_read(list, &wanted)) {
-        keeper_want(member->options.keeper, &wanted);
+        state_file_want(member->options.state_file, &wanted);
     } else if (list != NULL) {
         struct bytes bad = store_reply_text(list, wanted.member_count + wanted.doubt_count);
 

@@ -38,11 +38,11 @@ struct bytes member_identity(struct member *member)
 {
     const char *known = epoch_identity(member->options.line->store_epoch);
 
-    if (known[0] != '\0' || member->options.keeper->recorded.store[0] == '\0') {
+    if (known[0] != '\0' || member->options.state_file->recorded.store[0] == '\0') {
         return bytes_of(known);
     }
     snprintf(member->identity, sizeof(member->identity), KEYS_SCHEMA ":%s",
-             member->options.keeper->recorded.store);
+             member->options.state_file->recorded.store);
     return bytes_of(member->identity);
 }
 
@@ -83,29 +83,29 @@ static void memory_take(struct member *member, const struct store_reply *reply)
 
 /* -- in, or on the way in: what the store wants recorded */
 
-static void identity_take(struct high_water *water, const struct store_reply *reply)
+static void identity_take(struct state_record *record, const struct store_reply *reply)
 {
     struct bytes identity = store_reply_text(reply, 2);
 
-    snprintf(water->store, sizeof(water->store), "%.*s", (int)identity.len - 2, identity.at + 2);
+    snprintf(record->store, sizeof(record->store), "%.*s", (int)identity.len - 2, identity.at + 2);
 }
 
 /* With more members than a list can have the list stays as it is, and nobody new gets in; the floor is still
  * recorded, for those who are in. */
-static void list_take(struct high_water *water, int64_t roll, const struct store_reply *list)
+static void list_take(struct state_record *record, int64_t roll, const struct store_reply *list)
 {
-    struct high_water with_list = *water;
+    struct state_record with_list = *record;
 
     if (member_list_read(list, &with_list)) {
         with_list.roll = roll;
-        *water = with_list;
+        *record = with_list;
     }
 }
 
 /* What goes into the state directory: the list, and, for a lease service, a floor ahead. */
 static void record(struct member *member, const struct store_reply *reply)
 {
-    struct high_water wanted = member->options.keeper->recorded;
+    struct state_record wanted = member->options.state_file->recorded;
 
     member->roll = store_reply_integer(reply, 3);
     member->goal = store_reply_integer(reply, 4);
@@ -115,7 +115,7 @@ static void record(struct member *member, const struct store_reply *reply)
         wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
         list_take(&wanted, member->roll, store_reply_list(reply, REPLY_MEMBERS));
     }
-    keeper_want(member->options.keeper, &wanted);
+    state_file_want(member->options.state_file, &wanted);
 }
 
 static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
@@ -192,13 +192,13 @@ static void pulse_pending(struct member *member, const struct store_reply *reply
 /* A report, and joining, wait until it is certain what the state directory says. */
 static void mend(struct member *member)
 {
-    const char *trouble = keeper_trouble(member->options.keeper);
+    const char *trouble = state_file_trouble(member->options.state_file);
     char detail[EPOCH_DETAIL_SIZE];
 
-    if (!keeper_is_settled(member->options.keeper) && trouble != NULL) {
+    if (!state_file_is_settled(member->options.state_file) && trouble != NULL) {
         snprintf(detail, sizeof(detail), "%s", trouble);
         member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", detail);
-        keeper_mend(member->options.keeper);
+        state_file_mend(member->options.state_file);
     }
 }
 
@@ -246,7 +246,7 @@ static void pulse_gated(struct member *member, const struct store_reply *reply)
 static void pulse_refused(struct member *member, const struct store_reply *reply)
 {
     struct bytes identity = store_reply_text(reply, 1);
-    const char *ours = member->options.keeper->recorded.store;
+    const char *ours = member->options.state_file->recorded.store;
     char detail[EPOCH_DETAIL_SIZE];
 
     member_enter(member, MEMBER_REFUSED);
@@ -299,23 +299,23 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
 void member_pulse(struct member *member)
 {
     struct epoch *store_epoch = member->options.line->store_epoch;
-    const struct high_water *water = &member->options.keeper->recorded;
+    const struct state_record *record = &member->options.state_file->recorded;
     /* A list that is being written just now would make the report of the one before a lie. */
     bool settled = epoch_is_settled(store_epoch, member->options.workers, member->run) &&
-                   keeper_is_settled(member->options.keeper);
+                   state_file_is_settled(member->options.state_file);
     struct bytes *args = &member->argv[1];
 
     random_text(member->nonce, MEMBER_ID_CHARS);
     member->argv[0] = BYTES("pawl:{store}");
     args[0] = member_identity(member);
     args[1] = bytes_of(member->run);
-    args[2] = bytes_of(water->member);
+    args[2] = bytes_of(record->member);
     args[3] = member->options.role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway");
     args[4] = bytes_of(member->incarnation);
     args[5] = number_put(member, 0, member->epoch);
     args[6] = number_put(member, 1, member->beats);
-    args[7] = number_put(member, 2, water->floor);
-    args[8] = number_put(member, 3, water->roll);
+    args[7] = number_put(member, 2, record->floor);
+    args[8] = number_put(member, 3, record->roll);
     args[9] = number_put(member, 4, member->options.block);
     args[10] = number_put(member, 5, epoch_now_ms(store_epoch));
     args[11] = bytes_of(member->options.who);
@@ -323,8 +323,8 @@ void member_pulse(struct member *member)
     args[13] = numbers_put(member, member->seqs, epoch_seen);
     args[14] = number_put(member, 6, epoch_let_through_most(store_epoch));
     args[15] = epoch_is_doubtful(store_epoch) ? BYTES("doubt") : BYTES("");
-    args[16] = member_list_print(water, member->list);
-    args[18] = number_put(member, 7, water->epoch);
+    args[16] = member_list_print(record, member->list);
+    args[18] = number_put(member, 7, record->epoch);
     args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");

@@ -7,19 +7,19 @@
 
 #include "shared/member/member.h"
 
-struct bytes member_list_print(const struct high_water *water, char text[MEMBER_LIST_SIZE])
+struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE])
 {
     size_t len = 0;
 
     text[0] = '\0';
-    for (unsigned i = 0; i < water->member_count; i++) {
-        const struct state_member *one = &water->members[i];
+    for (unsigned i = 0; i < record->member_count; i++) {
+        const struct state_member *one = &record->members[i];
 
         len += (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, "%s%s %s %s", len == 0 ? "" : ",",
                                 one->role == MEMBER_LEASE ? "lease" : "gateway", one->id, one->incarnation);
     }
-    for (unsigned i = 0; i < water->doubt_count; i++) {
-        const struct state_member *one = &water->doubts[i];
+    for (unsigned i = 0; i < record->doubt_count; i++) {
+        const struct state_member *one = &record->doubts[i];
 
         len += (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, "%sdoubt %s %s %" PRId64,
                                 len == 0 ? "" : ",", one->id, one->incarnation, one->store_epoch);
@@ -74,26 +74,26 @@ static bool member_read(struct bytes text, struct state_member *one)
            (one->role != MEMBER_DOUBT || epoch_take(&text, &one->store_epoch)) && text.len == 0;
 }
 
-bool member_list_read(const struct store_reply *list, struct high_water *water)
+bool member_list_read(const struct store_reply *list, struct state_record *record)
 {
     size_t count = list != NULL ? store_reply_count(list) : 0;
 
-    memset(water->members, 0, sizeof(water->members));
-    memset(water->doubts, 0, sizeof(water->doubts));
-    water->member_count = water->doubt_count = 0;
+    memset(record->members, 0, sizeof(record->members));
+    memset(record->doubts, 0, sizeof(record->doubts));
+    record->member_count = record->doubt_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct state_member one;
 
         if (!member_read(store_reply_text(list, i), &one)) {
             return false;
         }
-        if (one.role == MEMBER_DOUBT && water->doubt_count < STATE_DOUBTS_MAX) {
-            water->doubts[water->doubt_count++] = one;
-        } else if (one.role != MEMBER_DOUBT && water->member_count < STATE_MEMBERS_MAX) {
-            water->members[water->member_count++] = one;
+        if (one.role == MEMBER_DOUBT && record->doubt_count < STATE_DOUBTS_MAX) {
+            record->doubts[record->doubt_count++] = one;
+        } else if (one.role != MEMBER_DOUBT && record->member_count < STATE_MEMBERS_MAX) {
+            record->members[record->member_count++] = one;
         } else {
             return false;
         }
     }
-    return list != NULL && high_water_is_sound(water);
+    return list != NULL && state_record_is_sound(record);
 }

@@ -70,7 +70,7 @@ void member_start(struct member *member, const struct member_options *options)
     memset(member, 0, sizeof(*member));
     member->options = *options;
     random_text(member->incarnation, MEMBER_ID_CHARS);
-    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->keeper->recorded.member);
+    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
     loop_timer_init(options->loop, &member->timer, member_tick);
     tick_arm(member);
 }
@@ -111,7 +111,7 @@ static bool report_is_due(const struct member *member)
 {
     bool wants = (member->state == MEMBER_GATED && !member->reported) || member->unsettled;
 
-    return wants && keeper_is_settled(member->options.keeper) &&
+    return wants && state_file_is_settled(member->options.state_file) &&
            epoch_is_settled(member->options.line->store_epoch, member->options.workers, member->run);
 }
 
@@ -294,7 +294,7 @@ void member_leave(struct member *member)
 
 bool member_has_left(const struct member *member)
 {
-    return member->left && keeper_is_idle(member->options.keeper);
+    return member->left && !member->options.state_file->is_busy;
 }
 
 static void member_depart(struct member *member)
@@ -310,7 +310,7 @@ static void member_depart(struct member *member)
     snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);
-    member->argv[2] = bytes_of(member->options.keeper->recorded.member);
+    member->argv[2] = bytes_of(member->options.state_file->recorded.member);
     member->argv[3] = bytes_of(member->incarnation);
     member->argv[4] = bytes_of(member->number[0]);
     member->argv[5] = bytes_of(member->run);
@@ -323,14 +323,14 @@ static void member_depart(struct member *member)
  */
 static void leave_record(struct member *member, const struct store_reply *reply)
 {
-    struct high_water wanted = member->options.keeper->recorded;
+    struct state_record wanted = member->options.state_file->recorded;
     int64_t floor = store_reply_integer(reply, 2);
 
     wanted.roll = store_reply_integer(reply, 1);
     wanted.floor = floor > wanted.floor ? floor : wanted.floor;
     if (member->options.role == MEMBER_LEASE && wanted.roll > 0 &&
         member_list_read(store_reply_list(reply, 3), &wanted)) {
-        keeper_want(member->options.keeper, &wanted);
+        state_file_want(member->options.state_file, &wanted);
     }
 }
 

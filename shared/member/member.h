@@ -30,7 +30,7 @@
 #define PAWL_SHARED_RECORD_MEMBER_H
 
 #include "shared/member/call.h"
-#include "shared/member/keeper.h"
+#include "shared/member/state_file.h"
 #include "shared/service/log.h"
 
 enum member_state {
@@ -56,7 +56,7 @@ struct member_options {
     enum member_role role;
     struct loop *loop;
     struct member_line *line; /* the first worker's */
-    struct keeper *keeper;
+    struct state_file *state_file;
     unsigned workers;
     int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
     const char *who; /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
@@ -101,7 +101,7 @@ struct member {
     unsigned char walked[MEMBER_STATES];
 };
 
-/* Begins; the options are copied. The keeper has been opened. */
+/* Begins; the options are copied. The state file has been opened. */
 void member_start(struct member *member, const struct member_options *options);
 /* Whether it is known where the process stands: in, or not to be for a reason that waiting will not mend
  * soon. Readiness is said after that, or after a time-out. */
@@ -121,9 +121,9 @@ void member_enter(struct member *member, enum member_state next);
 void member_pulse(struct member *member);
 struct bytes member_identity(struct member *member);
 /* list.c: the list of members and doubts as text for the store, and from its reply. */
-struct bytes member_list_print(const struct high_water *water, char text[MEMBER_LIST_SIZE]);
-/* False: no list, too many, one that is malformed or there twice; water then has those in front of it. */
-bool member_list_read(const struct store_reply *list, struct high_water *water);
+struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE]);
+/* False: no list, too many, one that is malformed or there twice; record then has those in front of it. */
+bool member_list_read(const struct store_reply *list, struct state_record *record);
 /* admit.c: asks the store to begin a new epoch; whether it is time to. */
 bool member_may_admit(const struct member *member);
 void member_admit(struct member *member);
