@@ -374,7 +374,7 @@ static bool stands_in_silence(struct redis *redis, bool subscribed)
 
 /* Redis may itself be held up on a machine that does much else; a subscriber that ends by itself ends each
  * time. */
-TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_epoch)
+TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_life)
 {
     for (unsigned subscribed = 0; subscribed < 2; subscribed++) { /* PING is answered in another form */
         CHECK(stands_in_silence(redis, subscribed) || stands_in_silence(redis, subscribed) ||
@@ -457,7 +457,7 @@ TEST_REDIS(a_link_cut_anywhere_is_made_anew_and_hears)
                 listener.loop, &(struct store_options){.url = url, .timeout_ms = SHORT_MS}, &listener.owner);
             subscribe(&listener, "c");
             subscribe(&listener, "d*");
-            while (relay.cuts == cuts) { /* signs of epoch come and go until it is */
+            while (relay.cuts == cuts) { /* signs of life come and go until it is */
                 loop_turn(listener.loop, 20);
             }
             WAIT(&listener, listener.listens >= 2 && listener.subscriber->state == SUBSCRIBER_STANDING, 3000);
