@@ -1,5 +1,5 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
-#include "shared/member/daemon.h"
+#include "shared/member/member_internal.h"
 
 #include "shared/text/memory.h"
 
@@ -82,7 +82,7 @@ void record_daemon_close(struct service *service)
 
 /* -- the workers */
 
-/* What was recorded is told to the store at once: somebody may be waiting for it. */
+/* What was recorded goes to the store at once: others may be waiting for it. */
 static void daemon_wrote(struct state_file *file)
 {
     struct record_daemon *daemon = container_of(file, struct record_daemon, state_file);
@@ -191,11 +191,11 @@ void record_worker_tick(struct worker *worker)
     if (worker->index == 0) {
         const char *trouble = state_file_trouble(&daemon->state_file);
         epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "", daemon->state_file.is_lost);
-        return; /* the member tells of this line when no call of its own is under way */
+        return; /* the member reports this line when no call of its own is under way */
     }
     const char *run = member_line_run(&own->line);
-    epoch_line_tell(daemon->store_epoch, worker->index, run, store_counts(worker->store).in_flight == 0,
-                    store_unsafe(worker->store) != NULL);
+    epoch_line_report(daemon->store_epoch, worker->index, run, store_counts(worker->store).in_flight == 0,
+                      store_unsafe(worker->store) != NULL);
 }
 
 struct member_line *member_line_of_worker(const struct worker *worker)

@@ -6,9 +6,16 @@
  *   sweep_go_on    the next of them; none left: the next stripes when their tick has come, else the next tick
  *   sweep_ask      run the script                                  suspended
  *   sweep_answer   full step: the same stripe again; else go on */
-#include "shared/member/sweep.h"
+#include "shared/member/member_internal.h"
 
 #include <stdio.h>
+
+enum {
+    SWEEP_STEP = 100,
+    SWEEP_ROUND_MS = 5120,
+    SWEEP_LOOK = 64, /* stripes at a look: 0.2 to 0.4 ms in Redis */
+    SWEEP_LOOKS = STRIPES / SWEEP_LOOK
+};
 
 _Static_assert(SWEEP_LOOK <= 64 && STRIPES % SWEEP_LOOK == 0, "a bit for each stripe of a look");
 

@@ -4,7 +4,7 @@
 #define PAWL_TESTS_MEMBER_WORLD_H
 
 #include "scripts.h"
-#include "shared/member/member.h"
+#include "shared/member/member_internal.h"
 #include "shared/token/random.h"
 #include "tests/component/store_world.h"
 

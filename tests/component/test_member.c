@@ -221,28 +221,28 @@ TEST(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle)
     stage_open(&stage, NULL);
     stage_init_store(&stage, 1000);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 2});
-    epoch_line_tell(lease->store_epoch, 1, "", true, false);
+    epoch_line_report(lease->store_epoch, 1, "", true, false);
     calls = store_counts(lease->store).done;
     UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_PENDING); /* nor does anybody join before that */
     CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("out"));
-    epoch_line_tell(lease->store_epoch, 1, lease->member.run, true, false);
+    epoch_line_report(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
     damage(&stage);
     UNTIL(&stage, lease->member.state == MEMBER_GATED);
     for (unsigned i = 0; i < 3; i++) {
-        epoch_line_tell(lease->store_epoch, 1, lease->member.run, false, false); /* a call is in flight */
+        epoch_line_report(lease->store_epoch, 1, lease->member.run, false, false); /* a call is in flight */
         calls = store_counts(lease->store).done;
         UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
         CHECK(!lease->member.reported);
         CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     }
     CHECK_INT(lease->member.state, MEMBER_GATED);
-    epoch_line_tell(lease->store_epoch, 1, "another-run", true, false);
+    epoch_line_report(lease->store_epoch, 1, "another-run", true, false);
     calls = store_counts(lease->store).done;
     UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_GATED);
-    epoch_line_tell(lease->store_epoch, 1, lease->member.run, true, false);
+    epoch_line_report(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
     CHECK(epoch_number(lease->store_epoch) > FIRST_EPOCH);
     stage_close(&stage);
@@ -693,7 +693,7 @@ static const char *const state_names[MEMBER_STATES] = {
 TEST(the_drawing_the_table_and_where_members_went_agree)
 {
     CHECK_INT(
-        drawing_check("shared/member/member.h", state_names, MEMBER_STATES, member_allows, member_walked),
+        drawing_check("shared/member/membership.c", state_names, MEMBER_STATES, member_allows, member_walked),
         ARROWS);
 }
 

@@ -1,5 +1,5 @@
 /* test_member_list.c - the list of members: as it is told, it is read again; nothing malformed is taken. */
-#include "shared/member/member.h"
+#include "shared/member/member_internal.h"
 #include "tests/component/store_world.h"
 
 #define ID_A "aaaaaaaaaaaaaaaa"
