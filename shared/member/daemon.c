@@ -141,19 +141,9 @@ static void member_open(struct worker *worker, struct record_daemon *daemon, str
 
     state_file_start(&daemon->state_file, worker->loop, daemon_wrote);
     member_start(&daemon->member, &options);
-    daemon->sweep = (struct sweep){.line = line,
-                                   .look = plan->sweep_look,
-                                   .script = plan->sweep,
-                                   .index = plan->index,
-                                   .may_grant = plan->sweep_may_grant,
-                                   .round_ms = plan->sweep_round_ms,
-                                   .swept = plan->counts_swept ? daemon_swept : NULL};
+    daemon->sweep = (struct sweep){
+        .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
-}
-
-void record_worker_open(struct worker *worker)
-{
-    record_worker_begin(worker, must_have(calloc(1, sizeof(struct record_worker))));
 }
 
 void record_worker_begin(struct worker *worker, struct record_worker *own)
@@ -176,11 +166,6 @@ void record_worker_close(struct worker *worker)
         member_stop(&daemon->member);
         loop_jobs_wait(worker->loop);
     }
-}
-
-void record_worker_free(struct worker *worker)
-{
-    free(worker->extra);
 }
 
 void record_worker_tick(struct worker *worker)

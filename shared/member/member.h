@@ -77,32 +77,28 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
 struct record_plan {
     enum member_role role;
     const struct store_script *pulse, *leave, *admit; /* admit: NULL for one that never admits */
-    const struct store_script *sweep_look, *sweep;
-    const char *index; /* of the sweep */
-    unsigned swept;    /* the plan's own metric row that counts what the sweep ended; ignored without one */
+    const struct store_script *sweep_look, *sweep;    /* due.lua; and what runs on a stripe that it names */
+    const char *index;                                /* of the sweep, "due" | "gone": second key */
+    unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
     bool counts_swept;
-    bool sweep_may_grant; /* the sweep's may_grant and round_ms */
-    unsigned sweep_round_ms;
+    bool sweep_may_grant;    /* the script hands on what it ends: it gets record_may_grant() */
+    unsigned sweep_round_ms; /* in which all stripes are looked at; 0: 5,120 */
     /* When the next alarm rings (member_options.alarm), for the first worker; NULL: not asked for. */
     void (*alarm)(struct worker *first, int64_t in_ms);
     void (*given_up)(struct worker *first, int64_t number); /* the same of member_options.given_up */
 };
 
-/* What worker->extra points to. A daemon that has more for each worker embeds it and finds itself with
- * container_of. */
+/* What worker->extra points to; the daemon embeds it, and finds itself with container_of. */
 struct record_worker {
     struct member_line line;
 };
 
-/* service_plan: open, close, worker_open, worker_close, worker_free, worker_tick, settled, leave, ready,
- * memory. */
+/* service_plan: open, close, worker_close, worker_tick, settled, leave, ready, memory; worker_open begins. */
 int record_daemon_open(struct service *service);
 void record_daemon_close(struct service *service);
-void record_worker_open(struct worker *worker);
-/* In place of it, with memory that is the daemon's, zeroed; it frees that itself. */
+/* own: zeroed, embedded in what worker->extra points to; it outlives the worker. */
 void record_worker_begin(struct worker *worker, struct record_worker *own);
 void record_worker_close(struct worker *worker);
-void record_worker_free(struct worker *worker);
 void record_worker_tick(struct worker *worker);
 bool record_daemon_settled(const struct service *service);
 bool record_daemon_leave(struct service *service);

@@ -117,10 +117,7 @@ enum { SWEEP_KEYS = 2 };
 
 struct sweep {
     struct member_line *line;
-    const struct store_script *look, *script; /* due.lua; and what runs on a stripe that it names */
-    const char *index;                        /* "due" | "gone": second key */
-    unsigned round_ms;                        /* in which all stripes are looked at; 0: 5,120 */
-    bool may_grant; /* the script hands on what it ends: it gets record_may_grant() */
+    const struct record_plan *plan;
     /* After each step, how many were removed or ended; may be NULL. */
     void (*swept)(struct sweep *sweep, int64_t ended);
     /* the sweep's own */

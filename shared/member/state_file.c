@@ -583,13 +583,11 @@ void state_file_none(struct state_file *file)
 {
     memset(file, 0, sizeof(*file));
     file->dir.fd = file->dir.lock_fd = -1;
-    file->is_fresh = true;
     member_id_make(file->recorded.member);
 }
 
 static enum state_open fresh_write(struct state_file *file, char why[STATE_WHY_MAX])
 {
-    file->is_fresh = true;
     member_id_make(file->recorded.member);
     return state_file_write(file, &file->recorded, why) ? STATE_FRESH : STATE_FAILED;
 }

@@ -96,7 +96,6 @@ struct state_dir {
 struct state_file {
     struct state_record recorded;
     struct state_dir dir; /* dir.fd -1: none */
-    bool is_fresh;        /* the directory was empty when it was opened */
     bool is_busy;         /* a write is under way */
     bool is_lost;         /* the directory is gone or was replaced: the floor is nowhere but in memory */
     /* Called on the loop's thread after a write has ended well. */

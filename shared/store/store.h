@@ -164,14 +164,13 @@ bool store_checked(const struct store *store);
 
 /* -- messages (Redis Pub/Sub), on a connection of their own: a subscriber. It connects, names itself and
  * comes back by itself, as the store's link does, and asks for a sign of life every second: a link that says
- * nothing for the store's timeout is ended. What was published while it did not hear is lost; only the number
- * shows it. */
+ * nothing for the store's timeout is ended. What was published between deaf() and listens() is lost. */
 struct store_subscriber;
 struct store_subscriber_owner { /* the owner embeds it and finds itself with container_of */
     /* A message, in the order in which Redis sent them on this link. Both valid during the call only. */
     void (*heard)(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
     /* Redis has confirmed the subscription, also again on a new link: what is published from then on is
-     * heard, as long as store_subscriber_number() stays. */
+     * heard, until deaf(). */
     void (*listens)(struct store_subscriber_owner *owner, struct bytes channel);
     /* The link has ended: nothing is heard any more. Once for each link that had confirmed a subscription. */
     void (*deaf)(struct store_subscriber_owner *owner);
@@ -187,8 +186,6 @@ void store_subscriber_close(struct store_subscriber *subscriber);
  * published to. */
 void store_subscriber_subscribe(struct store_subscriber *subscriber, struct bytes channel);
 void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct bytes channel);
-/* How many links have stood; it rises before the first listens() of a link. */
-uint64_t store_subscriber_number(const struct store_subscriber *subscriber);
 
 /* For metrics; all since store_open(). in_flight: taken and not yet ended, now. */
 struct store_counts {

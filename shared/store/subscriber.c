@@ -284,11 +284,6 @@ static void subscriber_drop(struct store_subscriber *subscriber)
     }
 }
 
-uint64_t store_subscriber_number(const struct store_subscriber *subscriber)
-{
-    return subscriber->number;
-}
-
 /* -- the way to a link that stands */
 
 static void subscriber_connect(struct store_subscriber *subscriber)

@@ -669,12 +669,12 @@ TEST_FRESH(a_directory_that_is_not_there_is_made_and_keeps_its_member_id)
 
     memcpy(blank.member, first.member, sizeof(blank.member));
     CHECK_INT(strlen(first.member), MEMBER_ID_CHARS);
-    CHECK(state_record_equal(&first, &blank) && place->file.is_fresh && place->why[0] == '\0');
+    CHECK(state_record_equal(&first, &blank) && place->why[0] == '\0');
     CHECK_INT(mode_of(place->state), 0700);
     CHECK_INT(mode_of(below(place->state, "high-water")), 0600);
     CHECK(state_file_is_there(&place->file));
     CHECK_INT(reopen(place), STATE_OPEN);
-    CHECK(state_record_equal(&place->file.recorded, &first) && !place->file.is_fresh);
+    CHECK(state_record_equal(&place->file.recorded, &first));
     CHECK(state_file_is_there(&place->file));
     state_file_close(&place->file);
     CHECK_INT(open_at(place, below(place->root, "t")), STATE_FRESH);
@@ -1232,7 +1232,7 @@ TEST(without_a_directory_what_is_wanted_is_recorded_at_once)
 
     state_file_none(&file);
     state_file_none(&other);
-    CHECK(file.is_fresh && file.dir.fd == -1);
+    CHECK_INT(file.dir.fd, -1);
     CHECK_INT(strlen(file.recorded.member), MEMBER_ID_CHARS);
     CHECK(strcmp(file.recorded.member, other.recorded.member) != 0);
     state_file_want(&file, &record);
