@@ -25,8 +25,8 @@
 enum { DIGITS_MAX = 15 };
 
 _Static_assert(STATE_NUMBER_MAX == 999999999999999, "DIGITS_MAX digits are the limit");
-_Static_assert(sizeof("member gateway  \n") - 1 + 2 * MEMBER_ID_CHARS <= 64, "every member line fits");
-_Static_assert(sizeof("doubt   \n") - 1 + 2 * MEMBER_ID_CHARS + DIGITS_MAX <= 64, "every doubt fits");
+_Static_assert(sizeof("member gateway  \n") - 1 + 2 * MEMBER_ID_CHARS <= STATE_LINE_MAX, "every member fits");
+_Static_assert(sizeof("doubt   \n") - 1 + 2 * MEMBER_ID_CHARS + DIGITS_MAX <= STATE_LINE_MAX, "and doubt");
 
 static const char lock_name[] = "lock", record_name[] = "high-water", new_name[] = "high-water.new";
 
@@ -103,9 +103,52 @@ bool state_record_equal(const struct state_record *a, const struct state_record 
            is_same_list(a->doubts, b->doubts, a->doubt_count);
 }
 
+static const char *const role_names[] = {
+    [MEMBER_LEASE] = "lease", [MEMBER_GATEWAY] = "gateway", [MEMBER_DOUBT] = "doubt"};
+
+size_t state_member_print(const struct state_member *one, char text[STATE_LINE_MAX])
+{
+    int len = snprintf(text, STATE_LINE_MAX, "%s %s %s", role_names[one->role], one->id, one->incarnation);
+
+    if (one->role == MEMBER_DOUBT) {
+        len += snprintf(text + len, STATE_LINE_MAX - (size_t)len, " %" PRId64, one->store_epoch);
+    }
+    return (size_t)len;
+}
+
+/* The next word of a text; "": there is none. */
+static const char *word_next(char **rest)
+{
+    return *rest != NULL ? strsep(rest, " ") : "";
+}
+
+/* Nothing but what would be printed again is taken, to the last byte. */
+bool state_member_parse(struct bytes text, struct state_member *one)
+{
+    char line[STATE_LINE_MAX], again[STATE_LINE_MAX], *rest = line;
+    const char *role;
+
+    if (text.len == 0 || text.len >= sizeof(line)) {
+        return false;
+    }
+    memset(one, 0, sizeof(*one));
+    memcpy(line, text.at, text.len);
+    line[text.len] = '\0';
+    role = word_next(&rest);
+    while (one->role < MEMBER_DOUBT && strcmp(role, role_names[one->role]) != 0) {
+        one->role++;
+    }
+    snprintf(one->id, sizeof(one->id), "%s", word_next(&rest));
+    snprintf(one->incarnation, sizeof(one->incarnation), "%s", word_next(&rest));
+    one->store_epoch = one->role == MEMBER_DOUBT ? strtoll(word_next(&rest), NULL, 10) : 0;
+    return is_number(one->store_epoch) && is_id(one->id, MEMBER_ID_CHARS) &&
+           is_id(one->incarnation, MEMBER_ID_CHARS) && state_member_print(one, again) == text.len &&
+           memcmp(again, text.at, text.len) == 0;
+}
+
 size_t state_record_print(const struct state_record *record, char text[STATE_TEXT_MAX])
 {
-    char sum[DIGEST_TEXT + 1];
+    char line[STATE_LINE_MAX], sum[DIGEST_TEXT + 1];
     struct bytes body = {text, 0};
 
     if (!state_record_is_sound(record)) {
@@ -117,63 +160,47 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
         record->doubt_count > 0 ? STATE_VERSION : 1, record->member,
         record->store[0] != '\0' ? record->store : "none", record->floor, record->epoch, record->roll);
     for (unsigned i = 0; i < record->member_count; i++) {
-        const struct state_member *member = &record->members[i];
-
-        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "member %s %s %s\n",
-                                     member->role == MEMBER_LEASE ? "lease" : "gateway", member->id,
-                                     member->incarnation);
+        state_member_print(&record->members[i], line);
+        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "member %s\n", line);
     }
     for (unsigned i = 0; i < record->doubt_count; i++) {
-        const struct state_member *doubt = &record->doubts[i];
-
-        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "doubt %s %s %" PRId64 "\n",
-                                     doubt->id, doubt->incarnation, doubt->store_epoch);
+        state_member_print(&record->doubts[i], line);
+        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", line);
     }
     digest_text(&body, 1, sum);
     return body.len + (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "checksum %s\n", sum);
 }
 
-static void id_take(char *id, size_t size, const char *word)
-{
-    snprintf(id, size, "%s", word);
-}
-
 /* Takes what the line may say; state_record_parse() finds out whether it was written in the one way. */
 static void line_read(char *line, struct state_record *record)
 {
-    const char *key = strsep(&line, " "), *word[3];
-    struct state_member one = {0};
-    int64_t number;
+    struct bytes member = bytes_of(line);
+    struct state_member one;
 
-    for (unsigned i = 0; i < 3; i++) {
-        word[i] = line != NULL ? strsep(&line, " ") : "";
-    }
-    number = strtoll(word[0], NULL, 10);
-    if (strcmp(key, "id") == 0) {
-        id_take(record->member, sizeof(record->member), word[0]);
-    } else if (strcmp(key, "store") == 0 && strcmp(word[0], "none") != 0) { /* too short for an id */
-        id_take(record->store, sizeof(record->store), word[0]);
-    } else if (strcmp(key, "floor") == 0) {
-        record->floor = number;
-    } else if (strcmp(key, "epoch") == 0) {
-        record->epoch = number;
-    } else if (strcmp(key, "roll") == 0) {
-        record->roll = number;
-    } else if (strcmp(key, "member") == 0 && record->member_count < STATE_MEMBERS_MAX) {
-        one.role = strcmp(word[0], "lease") == 0 ? MEMBER_LEASE : MEMBER_GATEWAY;
-        id_take(one.id, sizeof(one.id), word[1]);
-        id_take(one.incarnation, sizeof(one.incarnation), word[2]);
-        record->members[record->member_count++] = one;
-    } else if (strcmp(key, "doubt") == 0 && record->doubt_count < STATE_DOUBTS_MAX) {
-        one.role = MEMBER_DOUBT;
-        id_take(one.id, sizeof(one.id), word[0]);
-        id_take(one.incarnation, sizeof(one.incarnation), word[1]);
-        one.store_epoch = strtoll(word[2], NULL, 10);
+    if (state_member_parse(member, &one) && one.role == MEMBER_DOUBT &&
+        record->doubt_count < STATE_DOUBTS_MAX) {
         record->doubts[record->doubt_count++] = one;
+    } else if (bytes_take(&member, BYTES("member ")) && state_member_parse(member, &one) &&
+               record->member_count < STATE_MEMBERS_MAX) {
+        record->members[record->member_count++] = one;
+    } else {
+        const char *key = word_next(&line), *word = word_next(&line);
+        int64_t *number = strcmp(key, "floor") == 0   ? &record->floor
+                          : strcmp(key, "epoch") == 0 ? &record->epoch
+                          : strcmp(key, "roll") == 0  ? &record->roll
+                                                      : NULL;
+
+        if (number != NULL) {
+            *number = strtoll(word, NULL, 10);
+        } else if (strcmp(key, "id") == 0) {
+            snprintf(record->member, sizeof(record->member), "%s", word);
+        } else if (strcmp(key, "store") == 0 && strcmp(word, "none") != 0) { /* too short for an id */
+            snprintf(record->store, sizeof(record->store), "%s", word);
+        }
     }
 }
 
-/* Nothing but what would be printed again is taken, to the last byte, the checksum among them. */
+/* Likewise, with the checksum. */
 bool state_record_parse(const char *text, size_t len, struct state_record *record)
 {
     char lines[STATE_TEXT_MAX + 1], again[STATE_TEXT_MAX], *rest = lines;

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "shared/loop/loop.h"
+#include "shared/text/bytes.h"
 
 enum {
     MEMBER_ID_CHARS = 16,
@@ -30,7 +31,8 @@ enum {
     STATE_MEMBERS_MAX = 256,
     STATE_DOUBTS_MAX = 256, /* as DOUBTS_MAX in shared/member/scripts/lib/store.lua */
     STATE_VERSION = 2,
-    STATE_TEXT_MAX = 512 + (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX) * 64,
+    STATE_LINE_MAX = 64,
+    STATE_TEXT_MAX = 512 + (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX) * STATE_LINE_MAX,
     STATE_PATH_MAX = 1024,
     STATE_WHY_MAX = 1280
 };
@@ -70,6 +72,11 @@ struct state_record {
     unsigned doubt_count;
     struct state_member doubts[STATE_DOUBTS_MAX];
 };
+
+/* One of the list as "lease ID INCARNATION", "gateway ID INCARNATION" or "doubt ID INCARNATION EPOCH": what
+ * the file and the store have of it. Printed with a NUL; returns the length. false: it is none of these. */
+size_t state_member_print(const struct state_member *one, char text[STATE_LINE_MAX]);
+bool state_member_parse(struct bytes text, struct state_member *one);
 
 /* Whether every part is within its limits and nothing is listed twice. */
 bool state_record_is_sound(const struct state_record *record);
