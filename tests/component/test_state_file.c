@@ -483,65 +483,41 @@ static const char *const taken[] = {
     SECOND ID OF_STORE NUMBERS LEASE_A "doubt " ID_A " " INCARNATION " 999999999999999\n",
     DOUBTS "doubt " ID_A " " ID_B " 1\n"};
 
-/* Sealed, but otherwise written: MEMBERS, then DOUBTS, with this in place of that. */
+/* Sealed, but otherwise written: with one of these in place of that. */
 static const struct {
-    const char *that, *this;
-} members_spoilt[] = {{MEMBERS, ""},
-                      {MEMBERS, "\n"},
-                      {MEMBERS, FIRST},
-                      {MEMBERS, FIRST ID OF_STORE},
-                      {FIRST, ""},
-                      {OF_STORE, ""},
-                      {FIRST, "pawl high-water 0\n"},
-                      {FIRST, SECOND},
-                      {FIRST, "pawl high-water 01\n"},
-                      {FIRST, "pawl high-water\n"},
-                      {"pawl", "Pawl"},
-                      {"pawl", "\xef\xbb\xbfpawl"},
-                      {FIRST, FIRST "\n"},
-                      {ID OF_STORE, OF_STORE ID},
-                      {ID, ID ID},
-                      {OF_STORE, OF_STORE OF_STORE},
-                      {"roll 7\n", "roll 7\nroll 7\n"},
-                      {"roll 7\n", "roll 7\nceiling 7\n"},
-                      {NUMBERS, NUMBERS "\n"},
-                      {"roll 7\n" LEASE_A GATEWAY_B, "roll 7"},
-                      {GATEWAY_B, "# a comment\n"},
-                      {"epoch 2\nroll 7\n", "roll 7\nepoch 2\n"},
-                      {"34", "1000000000000000"},
-                      {"34", "99999999999999999999999999"},
-                      {"epoch 2", "epoch 1000000000000000"},
-                      {"roll 7", "roll 1000000000000000"},
-                      {"34", "034"},
-                      {"34", "00"},
-                      {"34", "-1"},
-                      {"34", "+1"},
-                      {"34", ""},
-                      {"34", " 34"},
-                      {"34", "34 "},
-                      {"34", "34\r"},
-                      {"34", "0x22"},
-                      {"\nstore", "q\nstore"},
-                      {"p\nstore", "\nstore"},
-                      {"op\nstore", ".p\nstore"},
-                      {"id " ID_A, "id none"},
-                      {STORE, ""},
-                      {STORE, "None"},
-                      {"_1\n", "_\n"},
-                      {"_1\n", "_12\n"},
-                      {"a_part", "a part"},
-                      {GATEWAY_B, LEASE_A},
-                      {GATEWAY_B, "member gateway " ID_A " " ID_B "\n"},
-                      {"lease ", ""},
-                      {"lease", "keeper"},
-                      {" " INCARNATION, ""},
-                      {" " INCARNATION, "  " INCARNATION},
-                      {INCARNATION, INCARNATION " 1"},
-                      {INCARNATION, "0123456789_-012!"},
-                      {GATEWAY_B, "member lease " ID_B " " INCARNATION}},
-  doubts_spoilt[] = {{SECOND, FIRST},    {DOUBT_A, ""},     {LEASE_A DOUBT_A, DOUBT_A LEASE_A},
-                     {LEASE_A, DOUBT_A}, {" 1\n", "\n"},    {" 1\n", " 1"},
-                     {" 1\n", " 1 2\n"}, {" 1\n", " 01\n"}, {" 1\n", " 1000000000000000\n"}};
+    const char *good, *that, *these[12];
+} spoilt[] = {
+    {MEMBERS, MEMBERS, {"", "\n", FIRST, FIRST ID OF_STORE}},
+    {MEMBERS,
+     FIRST,
+     {"", "pawl high-water 0\n", SECOND, "pawl high-water 01\n", "pawl high-water\n", FIRST "\n"}},
+    {MEMBERS, "pawl", {"Pawl", "\xef\xbb\xbfpawl"}},
+    {MEMBERS, ID OF_STORE, {ID, OF_STORE, OF_STORE ID, ID ID OF_STORE, ID OF_STORE OF_STORE}},
+    {MEMBERS,
+     NUMBERS,
+     {NUMBERS "roll 7\n", NUMBERS "ceiling 7\n", NUMBERS "\n", "floor 34\nroll 7\nepoch 2\n"}},
+    {MEMBERS,
+     "34",
+     {"1000000000000000", "99999999999999999999999999", "034", "00", "-1", "+1", "", " 34", "34 ", "34\r",
+      "0x22"}},
+    {MEMBERS, "epoch 2", {"epoch 1000000000000000"}},
+    {MEMBERS, "roll 7", {"roll 1000000000000000"}},
+    {MEMBERS, "7\n" LEASE_A GATEWAY_B, {"7"}},
+    {MEMBERS, "op\nstore", {"opq\nstore", "o\nstore", ".p\nstore"}},
+    {MEMBERS, ID, {"id none\n"}},
+    {MEMBERS,
+     STORE,
+     {"", "None", "none_is_a_part_of_this_", "none_is_a_part_of_this_12", "none_is_a part_of_this_1"}},
+    {MEMBERS,
+     GATEWAY_B,
+     {"# a comment\n", LEASE_A, "member gateway " ID_A " " ID_B "\n", "member lease " ID_B " " INCARNATION}},
+    {MEMBERS, "lease ", {"", "keeper "}},
+    {MEMBERS, " " INCARNATION, {"", "  " INCARNATION, " " INCARNATION " 1", " 0123456789_-012!"}},
+    {DOUBTS, SECOND, {FIRST}},
+    {DOUBTS, LEASE_A, {DOUBT_A}},
+    {DOUBTS, LEASE_A DOUBT_A, {LEASE_A, DOUBT_A LEASE_A}},
+    {DOUBTS, " 1\n", {"\n", " 1", " 1 2\n", " 01\n", " 1000000000000000\n"}},
+};
 
 static void check_spoilt(const char *good, const char *that, const char *this)
 {
@@ -561,11 +537,10 @@ TEST(what_is_sealed_but_otherwise_written_is_damaged)
             printf("# not taken: %s\n", taken[i]);
         }
     }
-    for (size_t i = 0; i < sizeof(members_spoilt) / sizeof(members_spoilt[0]); i++) {
-        check_spoilt(MEMBERS, members_spoilt[i].that, members_spoilt[i].this);
-    }
-    for (size_t i = 0; i < sizeof(doubts_spoilt) / sizeof(doubts_spoilt[0]); i++) {
-        check_spoilt(DOUBTS, doubts_spoilt[i].that, doubts_spoilt[i].this);
+    for (size_t i = 0; i < sizeof(spoilt) / sizeof(spoilt[0]); i++) {
+        for (size_t k = 0; spoilt[i].these[k] != NULL; k++) {
+            check_spoilt(spoilt[i].good, spoilt[i].that, spoilt[i].these[k]);
+        }
     }
     CHECK(!is_taken_sealed(BYTES(FIRST "id abcdefgh\0jklmnop\n" OF_STORE NUMBERS)));
     CHECK(!is_taken_sealed(BYTES(FIRST ID "store \0one_is_a_part_of_this_1\n" NUMBERS)));
