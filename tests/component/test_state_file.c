@@ -454,7 +454,7 @@ TEST_FRESH(two_contents_are_equal_when_every_part_is_and_what_is_not_sound_is_no
 
 TEST(a_text_with_one_bit_changed_or_cut_or_longer_is_damaged)
 {
-    struct state_record record = record_of(34), untouched = record_of(1), read = untouched;
+    struct state_record record = record_of(3), untouched = record_of(1), read = untouched;
     char text[STATE_TEXT_MAX + 2];
     size_t len = state_record_print(&record, text);
 
