@@ -16,18 +16,8 @@
 
 enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DB_MAX = 65535 };
 
-static const char tcp_scheme[] = "redis://";
-static const char unix_scheme[] = "unix://";
-
-static const char *read_tcp(struct bytes text, struct store_url *url);
-static const char *read_unix(struct bytes text, struct store_url *url);
-
-static bool begins_with(struct bytes text, const char *word)
-{
-    size_t len = strlen(word);
-
-    return text.len >= len && memcmp(text.at, word, len) == 0;
-}
+#define TCP_SCHEME BYTES("redis://")
+#define UNIX_SCHEME BYTES("unix://")
 
 static struct bytes from(struct bytes text, size_t at)
 {
@@ -88,23 +78,6 @@ static bool read_number(struct bytes text, unsigned max, unsigned *number)
         *number = *number * 10 + (unsigned)(text.at[i] - '0');
     }
     return *number <= max;
-}
-
-const char *store_url_read(const char *text, struct store_url *url)
-{
-    struct bytes all = bytes_of(text);
-
-    *url = (struct store_url){.port = PORT_DEFAULT};
-    if (begins_with(all, tcp_scheme)) {
-        return read_tcp(from(all, sizeof(tcp_scheme) - 1), url);
-    }
-    if (begins_with(all, unix_scheme)) {
-        return read_unix(from(all, sizeof(unix_scheme) - 1), url);
-    }
-    if (begins_with(all, "rediss://")) {
-        return "rediss:// (TLS) is not supported: use redis:// or unix://";
-    }
-    return "the store's url must begin with redis:// or unix://";
 }
 
 static const char *read_user(struct bytes text, struct store_url *url)
@@ -185,7 +158,6 @@ static const char *read_tcp(struct bytes text, struct store_url *url)
 
 static const char *read_unix(struct bytes text, struct store_url *url)
 {
-    static const char db_is[] = "?db=";
     size_t question = find(text, '?');
 
     if (text.len == 0 || text.at[0] != '/') {
@@ -199,26 +171,41 @@ static const char *read_unix(struct bytes text, struct store_url *url)
         return NULL;
     }
     text = from(text, question);
-    if (!begins_with(text, db_is) || !read_number(from(text, sizeof(db_is) - 1), DB_MAX, &url->db)) {
+    if (!bytes_take(&text, BYTES("?db=")) || !read_number(text, DB_MAX, &url->db)) {
         return "after the path in the store's url only ?db=N may stand";
     }
     return NULL;
+}
+
+const char *store_url_read(const char *text, struct store_url *url)
+{
+    struct bytes rest = bytes_of(text);
+
+    *url = (struct store_url){.port = PORT_DEFAULT};
+    if (bytes_take(&rest, TCP_SCHEME)) {
+        return read_tcp(rest, url);
+    }
+    if (bytes_take(&rest, UNIX_SCHEME)) {
+        return read_unix(rest, url);
+    }
+    if (bytes_take(&rest, BYTES("rediss://"))) {
+        return "rediss:// (TLS) is not supported: use redis:// or unix://";
+    }
+    return "the store's url must begin with redis:// or unix://";
 }
 
 /* Asked of malformed urls too, and then rather once too often: a password must not be shown because of a
  * typing error. */
 static bool may_have_password(struct bytes text)
 {
-    size_t at = find_last(text, '@');
+    size_t at;
 
-    if (begins_with(text, unix_scheme) || at == text.len) {
+    if (bytes_take(&text, UNIX_SCHEME)) {
         return false;
     }
-    if (begins_with(text, tcp_scheme)) {
-        text = from(text, sizeof(tcp_scheme) - 1);
-        at -= sizeof(tcp_scheme) - 1;
-    }
-    return find((struct bytes){text.at, at}, ':') < at;
+    bytes_take(&text, TCP_SCHEME);
+    at = find_last(text, '@');
+    return at < text.len && find((struct bytes){text.at, at}, ':') < at;
 }
 
 const char *store_url_check(const char *text, bool *has_password)
