@@ -1,6 +1,6 @@
 /* epoch.h - what a process knows of the store's present epoch. One for each process, shared by its threads.
  *
- * A epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
+ * An epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
  * (member.h, on the first worker's thread) learns from its pulses which epoch it is and whether this process
  * is admitted to it; every call to a stripe carries that with it (call.h), and every answer raises what was
  * seen. All of it is memory only: a process that starts anew has seen nothing.

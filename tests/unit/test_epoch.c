@@ -159,7 +159,7 @@ TEST_EPOCH(what_was_seen_only_rises_and_belongs_to_its_epoch)
     CHECK_INT(epoch_seen(store_epoch, 3, 8), 5);
 }
 
-TEST_EPOCH(a_epoch_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
+TEST_EPOCH(an_epoch_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
 {
     admit(store_epoch, 7);
     epoch_line_report(store_epoch, 0, RUN_A, true, false);
