@@ -359,21 +359,15 @@ static const char *handshake_what(const struct handshake_call *handshake)
     abort();
 }
 
-/* Which check fails, by the error's code. */
-static const char *handshake_check(const struct handshake_call *handshake, struct bytes code)
-{
-    const struct store_refusal *refusal = reply_refusal(code);
-
-    if (handshake->kind == HANDSHAKE_AUTH) {
-        return "store-auth";
-    }
-    return refusal != NULL ? refusal->check : "store-refused";
-}
-
 static void handshake_refused(struct store *store, const struct handshake_call *handshake, struct bytes error)
 {
-    link_drop(store, handshake_check(handshake, reply_error_code(error)), "Redis refuses %s: %.*s",
-              handshake_what(handshake), (int)(error.len < 160 ? error.len : 160), error.at);
+    const struct store_refusal *refusal = reply_refusal(reply_error_code(error));
+    const char *check = handshake->kind == HANDSHAKE_AUTH ? "store-auth"
+                        : refusal != NULL                 ? refusal->check
+                                                          : "store-refused";
+
+    link_drop(store, check, "Redis refuses %s: %.*s", handshake_what(handshake),
+              (int)(error.len < 160 ? error.len : 160), error.at);
 }
 
 /* A run_id and a replid are so many hexadecimal digits. */
