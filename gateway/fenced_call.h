@@ -8,7 +8,7 @@
 #define PAWL_GATEWAY_GATE_H
 
 #include "shared/http/http.h"
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 #include "shared/service/service.h"
 #include "shared/store/store.h"
 #include "shared/token/keys.h"

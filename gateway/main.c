@@ -8,7 +8,7 @@
 #include "gateway/route/route.h"
 #include "gateway/worker.h"
 #include "scripts.h"
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 
 #define DEEDS "pawl_gateway_operations_total"
 #define DEEDS_HELP "What the gate let through."

@@ -1,5 +1,5 @@
 /* worker.h - what a worker of pawl-gateway has beside that of every daemon on the store
- * (shared/member/daemon.h). */
+ * (shared/member/member.h). */
 #ifndef PAWL_GATEWAY_WORKER_H
 #define PAWL_GATEWAY_WORKER_H
 
@@ -7,7 +7,7 @@
 #include "gateway/route/route.h"
 #include "gateway/upstream/upstream.h"
 #include "shared/loop/alarm.h"
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 
 struct forward;
 struct recovery;

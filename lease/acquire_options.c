@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 #include "shared/text/ascii.h"
 #include "shared/token/keys.h"
 #include "shared/token/random.h"

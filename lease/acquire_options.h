@@ -6,7 +6,7 @@
 #define PAWL_LEASE_ACQUIRE_OPTIONS_H
 
 #include "lease/request.h"
-#include "shared/member/call.h"
+#include "shared/member/member.h"
 #include "shared/service/service.h"
 #include "shared/token/random.h"
 

@@ -1,7 +1,7 @@
 /* grant.c - what a holder is told of its hold. */
 #include "lease/grant.h"
 
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 
 /* Its name; false: it is none. */
 static bool mode_read(struct bytes name, enum token_mode *mode)

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "scripts.h"
-#include "shared/member/state_dir.h"
+#include "shared/member/state_file.h"
 #include "shared/token/keys.h"
 #include "shared/token/random.h"
 
@@ -22,9 +22,9 @@ enum { TURN_MS = 10, REFUSED = 1 };
 struct init_store {
     struct store_call call;
     const char *name;
-    int status; /* -1: not known yet */
-    struct state_dir dir;
-    struct high_water blank, water;
+    int status;             /* -1: not known yet */
+    struct state_file file; /* recorded stays as it was before */
+    struct state_record record;
     char identity[STORE_ID_CHARS + 3], epoch[24], floor[24];
     struct bytes argv[6];
 };
@@ -43,33 +43,33 @@ static int fail(const struct init_store *init, int status, const char *what)
 static int init_store_open(struct init_store *init, const struct service *service)
 {
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
-    const char *wrong = state_dir_path(service->settings.state_dir, path);
+    const char *wrong = state_path(service->settings.state_dir, path);
 
     if (wrong != NULL) {
         return fail(init, SERVICE_CONFIG, wrong);
     }
-    switch (state_dir_open(&init->dir, path, &init->blank, why)) {
+    switch (state_file_open(&init->file, path, why)) {
     case STATE_OPEN:
     case STATE_FRESH: break;
     case STATE_IN_USE:
     case STATE_DAMAGED:
     case STATE_FAILED: return fail(init, SERVICE_CONFIG, why);
     }
-    if (init->blank.store[0] == '\0') {
+    if (init->file.recorded.store[0] == '\0') {
         return -1;
     }
     fprintf(stderr,
             "%s: the state directory %s belongs to the store %s; nothing was created. If that store has lost "
             "its content: pawl "
             "store recover. If it is to be given up: delete the directory.\n",
-            init->name, path, init->blank.store);
+            init->name, path, init->file.recorded.store);
     return REFUSED;
 }
 
 int init_store(struct service *service)
 {
     struct init_store init = {
-        .name = service->plan->name, .status = -1, .dir = {.dir_fd = -1, .lock_fd = -1}};
+        .name = service->plan->name, .status = -1, .file.dir = {.fd = -1, .lock_fd = -1}};
     int status = init_store_open(&init, service);
 
     if (status < 0) {
@@ -80,7 +80,7 @@ int init_store(struct service *service)
         store_close(store);
         loop_free(loop);
     }
-    state_dir_close(&init.dir);
+    state_file_close(&init.file);
     return status;
 }
 
@@ -122,22 +122,22 @@ static int init_store_ask(struct init_store *init, const struct service *service
 {
     char why[STATE_WHY_MAX];
 
-    init->water = init->blank;
-    random_text(init->water.store, STORE_ID_CHARS);
-    init->water.epoch = (int64_t)time(NULL);
-    init->water.floor = service->settings
-                            .token_block; /* but no list: it may admit nothing before it has begun */
-    if (!state_dir_write(&init->dir, &init->water, why)) {
+    init->record = init->file.recorded;
+    random_text(init->record.store, STORE_ID_CHARS);
+    init->record.epoch = (int64_t)time(NULL);
+    init->record.floor = service->settings
+                             .token_block; /* but no list: it may admit nothing before it has begun */
+    if (!state_file_write(&init->file, &init->record, why)) {
         return fail(init, SERVICE_CONFIG, why);
     }
-    snprintf(init->identity, sizeof(init->identity), KEYS_SCHEMA ":%s", init->water.store);
-    snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)init->water.epoch);
-    snprintf(init->floor, sizeof(init->floor), "%lld", (long long)init->water.floor);
+    snprintf(init->identity, sizeof(init->identity), KEYS_SCHEMA ":%s", init->record.store);
+    snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)init->record.epoch);
+    snprintf(init->floor, sizeof(init->floor), "%lld", (long long)init->record.floor);
     init->argv[0] = BYTES("pawl:{store}");
     init->argv[1] = bytes_of(init->identity);
     init->argv[2] = bytes_of(init->epoch);
     init->argv[3] = bytes_of(store_run_id(store));
-    init->argv[4] = bytes_of(init->water.member);
+    init->argv[4] = bytes_of(init->record.member);
     init->argv[5] = bytes_of(init->floor);
     init->call.done = init_store_answer;
     store_run(store, &init->call, &script_init_store, 1, 6, init->argv);
@@ -148,7 +148,7 @@ static void take_back(struct init_store *init)
 {
     char why[STATE_WHY_MAX];
 
-    if (!state_dir_write(&init->dir, &init->blank, why)) {
+    if (!state_file_write(&init->file, &init->file.recorded, why)) {
         fail(init, REFUSED, why);
     }
 }
@@ -160,7 +160,7 @@ static enum step init_store_answer(struct store_call *call, enum store_outcome o
     struct bytes id;
 
     if (outcome == STORE_DONE && store_reply_is(reply, "created")) {
-        printf("store %s created, epoch %s\n", init->water.store, init->epoch);
+        printf("store %s created, epoch %s\n", init->record.store, init->epoch);
         init->status = SERVICE_OK;
     } else if (outcome == STORE_DONE && store_reply_is(reply, "exists")) {
         id = store_reply_text(reply, 1);

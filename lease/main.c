@@ -3,7 +3,7 @@
 #include "lease/operation.h"
 #include "lease/worker.h"
 #include "scripts.h"
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 
 enum { LEASE_SWEEP_MS = 2560 }; /* nobody waits longer than 3 s to see that a hold is over */
 

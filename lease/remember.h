@@ -7,7 +7,7 @@
 #ifndef PAWL_LEASE_REMEMBER_H
 #define PAWL_LEASE_REMEMBER_H
 
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 
 struct remember;
 

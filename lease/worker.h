@@ -1,5 +1,5 @@
 /* worker.h - what a worker of pawl-lease has beside that of every daemon on the store
- * (shared/member/daemon.h). */
+ * (shared/member/member.h). */
 #ifndef PAWL_LEASE_WORKER_H
 #define PAWL_LEASE_WORKER_H
 
@@ -10,7 +10,7 @@
 #include "lease/queue/turn.h"
 #include "lease/queue/wait.h"
 #include "lease/remember.h"
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 
 struct lease_worker {
     struct record_worker record; /* worker->extra */

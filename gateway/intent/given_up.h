@@ -6,7 +6,7 @@
 #ifndef PAWL_GATEWAY_GIVEN_UP_H
 #define PAWL_GATEWAY_GIVEN_UP_H
 
-#include "shared/member/daemon.h"
+#include "shared/member/member.h"
 #include "shared/token/keys.h"
 
 struct gateway_worker;

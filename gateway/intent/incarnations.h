@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "shared/member/state_dir.h"
+#include "shared/member/state_file.h"
 
 enum { INCARNATIONS_MAX = 64, BOOT_ID_CHARS = 36 };
 

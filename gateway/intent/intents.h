@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "shared/member/call.h"
+#include "shared/member/member.h"
 #include "shared/text/bytes.h"
 #include "shared/token/name.h"
 

@@ -12,7 +12,7 @@
 #define PAWL_LEASE_LISTEN_H
 
 #include "shared/loop/loop.h"
-#include "shared/member/call.h"
+#include "shared/member/member.h"
 #include "shared/token/keys.h"
 
 /* For how long it is said, how often, and how soon after it could not be. */

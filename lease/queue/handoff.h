@@ -6,7 +6,7 @@
 #ifndef PAWL_LEASE_HANDOFF_H
 #define PAWL_LEASE_HANDOFF_H
 
-#include "shared/member/call.h"
+#include "shared/member/member.h"
 #include "shared/service/service.h"
 
 struct handoff;

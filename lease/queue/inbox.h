@@ -21,7 +21,7 @@
 #define PAWL_LEASE_INBOX_H
 
 #include "shared/loop/alarm.h"
-#include "shared/member/call.h"
+#include "shared/member/member.h"
 #include "shared/service/service.h"
 #include "shared/store/store.h"
 

@@ -1,5 +1,5 @@
 /* call.c - a script on a stripe: what every such call carries and what every answer teaches. */
-#include "shared/member/call.h"
+#include "shared/member/member.h"
 
 #include <string.h>
 
@@ -99,7 +99,7 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     case STORE_DONE: break;
     case STORE_NOT_SENT:
         if (call->store.refusal != NULL) {
-            epoch_want_pulse(call->store_epoch); /* which says it to everybody */
+            epoch_want_pulse(call->store_epoch); /* which then says it to all workers */
         }
         return store_call_was_too_much(&call->store) ? PROBLEM_STORE_FULL : PROBLEM_STORE_UNAVAILABLE;
     case STORE_UNKNOWN: return PROBLEM_OUTCOME_UNKNOWN;

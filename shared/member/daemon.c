@@ -1,5 +1,5 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
-#include "shared/member/daemon.h"
+#include "shared/member/member_internal.h"
 
 #include "shared/text/memory.h"
 
@@ -13,7 +13,7 @@ enum { WHO_SIZE = 192, HOST_SIZE = 65 };
 struct record_daemon {
     struct service *service;
     struct epoch *store_epoch;
-    struct keeper keeper;
+    struct state_file state_file;
     struct member member;
     struct sweep sweep;
     char who[WHO_SIZE];
@@ -47,18 +47,25 @@ int record_daemon_open(struct service *service)
     struct record_daemon *daemon = must_have(calloc(1, sizeof(*daemon)));
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
     bool has_dir = wants_dir(service);
-    const char *wrong = has_dir ? state_dir_path(service->settings.state_dir, path) : NULL;
+    const char *wrong = has_dir ? state_path(service->settings.state_dir, path) : NULL;
 
     service->extra = daemon;
     daemon->service = service;
+    daemon->state_file.dir.fd = daemon->state_file.dir.lock_fd = -1;
     daemon->store_epoch = epoch_new();
     epoch_set_memory_max(daemon->store_epoch, service->settings.store_memory_max);
-    if (wrong == NULL && keeper_open(&daemon->keeper, has_dir ? path : NULL, why)) {
+    if (!has_dir) {
+        state_file_none(&daemon->state_file);
+    } else if (wrong == NULL) {
+        enum state_open end = state_file_open(&daemon->state_file, path, why);
+
+        wrong = end == STATE_OPEN || end == STATE_FRESH ? NULL : why;
+    }
+    if (wrong == NULL) {
         who_put(daemon);
         return -1;
     }
-    fprintf(stderr, "%s: %s\n", service->plan->name, wrong != NULL ? wrong : why);
-    daemon->keeper.dir.dir_fd = daemon->keeper.dir.lock_fd = -1;
+    fprintf(stderr, "%s: %s\n", service->plan->name, wrong);
     return SERVICE_CONFIG;
 }
 
@@ -67,7 +74,7 @@ void record_daemon_close(struct service *service)
     struct record_daemon *daemon = service->extra;
 
     if (daemon != NULL) {
-        keeper_close(&daemon->keeper);
+        state_file_close(&daemon->state_file);
         epoch_free(daemon->store_epoch);
         free(daemon);
     }
@@ -75,10 +82,10 @@ void record_daemon_close(struct service *service)
 
 /* -- the workers */
 
-/* What was recorded is told to the store at once: somebody may be waiting for it. */
-static void daemon_wrote(struct keeper *keeper)
+/* What was recorded goes to the store at once: others may be waiting for it. */
+static void daemon_wrote(struct state_file *file)
 {
-    struct record_daemon *daemon = container_of(keeper, struct record_daemon, keeper);
+    struct record_daemon *daemon = container_of(file, struct record_daemon, state_file);
 
     epoch_want_pulse(daemon->store_epoch);
 }
@@ -120,7 +127,7 @@ static void member_open(struct worker *worker, struct record_daemon *daemon, str
         .role = plan->role,
         .loop = worker->loop,
         .line = line,
-        .keeper = &daemon->keeper,
+        .state_file = &daemon->state_file,
         .workers = worker->service->settings.threads,
         .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
         .who = daemon->who,
@@ -132,21 +139,11 @@ static void member_open(struct worker *worker, struct record_daemon *daemon, str
         .event = daemon_event,
     };
 
-    keeper_start(&daemon->keeper, worker->loop, daemon_wrote);
+    state_file_start(&daemon->state_file, worker->loop, daemon_wrote);
     member_start(&daemon->member, &options);
-    daemon->sweep = (struct sweep){.line = line,
-                                   .look = plan->sweep_look,
-                                   .script = plan->sweep,
-                                   .index = plan->index,
-                                   .may_grant = plan->sweep_may_grant,
-                                   .round_ms = plan->sweep_round_ms,
-                                   .swept = plan->counts_swept ? daemon_swept : NULL};
+    daemon->sweep = (struct sweep){
+        .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
-}
-
-void record_worker_open(struct worker *worker)
-{
-    record_worker_begin(worker, must_have(calloc(1, sizeof(struct record_worker))));
 }
 
 void record_worker_begin(struct worker *worker, struct record_worker *own)
@@ -171,25 +168,19 @@ void record_worker_close(struct worker *worker)
     }
 }
 
-void record_worker_free(struct worker *worker)
-{
-    free(worker->extra);
-}
-
 void record_worker_tick(struct worker *worker)
 {
     struct record_daemon *daemon = worker->service->extra;
     struct record_worker *own = worker->extra;
 
     if (worker->index == 0) {
-        const char *trouble = keeper_trouble(&daemon->keeper);
-        epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "",
-                          keeper_is_lost(&daemon->keeper));
-        return; /* the member tells of this line when no call of its own is under way */
+        const char *trouble = state_file_trouble(&daemon->state_file);
+        epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "", daemon->state_file.is_lost);
+        return; /* the member reports this line when no call of its own is under way */
     }
     const char *run = member_line_run(&own->line);
-    epoch_line_tell(daemon->store_epoch, worker->index, run, store_counts(worker->store).in_flight == 0,
-                    store_unsafe(worker->store) != NULL);
+    epoch_line_report(daemon->store_epoch, worker->index, run, store_counts(worker->store).in_flight == 0,
+                      store_unsafe(worker->store) != NULL);
 }
 
 struct member_line *member_line_of_worker(const struct worker *worker)
@@ -208,7 +199,7 @@ const char *record_daemon_id(const struct service *service)
 {
     const struct record_daemon *daemon = service->extra;
 
-    return daemon->keeper.recorded.member;
+    return daemon->state_file.recorded.member;
 }
 
 const char *record_daemon_incarnation(const struct service *service)
@@ -222,7 +213,7 @@ int record_daemon_state_dir(const struct service *service)
 {
     const struct record_daemon *daemon = service->extra;
 
-    return daemon->keeper.has_dir ? daemon->keeper.dir.dir_fd : -1;
+    return daemon->state_file.dir.fd;
 }
 
 /* -- how things stand */

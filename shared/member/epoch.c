@@ -18,7 +18,7 @@ enum { SEQ_BITS = 48, FULL_PERCENT = 90, NOT_FULL_PERCENT = 88 };
 
 #define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
 
-/* What a worker has last told of its link. */
+/* What a worker has last reported of its link. */
 struct epoch_line {
     char run[EPOCH_RUN_SIZE];
     bool idle; /* has been since calls were last forbidden */
@@ -112,9 +112,9 @@ void epoch_saw(struct epoch *store_epoch, unsigned stripe, int64_t epoch, uint64
     word_raise(&store_epoch->seen[stripe], epoch, seq);
 }
 
-/* -- told by the member */
+/* -- learned by the member */
 
-/* With the lock held: a worker that tells that it is idle because calls are forbidden must not be able to
+/* With the lock held: a worker that reports that it is idle because calls are forbidden must not be able to
  * take what it was allowed before for still true, and call once more. */
 static void has_changed(struct epoch *store_epoch)
 {
@@ -179,7 +179,7 @@ void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms)
     }
 }
 
-/* -- for whoever calls */
+/* -- for calls */
 
 enum problem epoch_allows(struct epoch *store_epoch, const char *run, uint64_t stood_us)
 {
@@ -278,7 +278,7 @@ void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, in
     }
 }
 
-void epoch_line_tell(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe)
+void epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe)
 {
     struct epoch_line *line = &store_epoch->lines[worker];
 
@@ -294,7 +294,8 @@ bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *r
     bool settled;
 
     pthread_mutex_lock(&store_epoch->lock);
-    settled = store_epoch->problem != PROBLEM_NONE; /* what was told when calls were last forbidden is over */
+    settled = store_epoch->problem !=
+              PROBLEM_NONE; /* what was reported when calls were last forbidden is over */
     for (unsigned i = 0; i < workers; i++) {
         settled = settled && store_epoch->lines[i].idle && strcmp(store_epoch->lines[i].run, run) == 0;
     }

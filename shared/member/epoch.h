@@ -1,6 +1,6 @@
 /* epoch.h - what a process knows of the store's present epoch. One for each process, shared by its threads.
  *
- * A epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
+ * An epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
  * (member.h, on the first worker's thread) learns from its pulses which epoch it is and whether this process
  * is admitted to it; every call to a stripe carries that with it (call.h), and every answer raises what was
  * seen. All of it is memory only: a process that starts anew has seen nothing.
@@ -30,7 +30,7 @@ struct epoch;
 struct epoch *epoch_new(void);
 void epoch_free(struct epoch *store_epoch);
 
-/* -- told by the member */
+/* -- learned by the member */
 
 /* Admitted: calls may be made on links to the Redis `run`, as long as it goes on with the replication stream
  * (its master_replid): the scripts themselves compare that (stripe.lua). seqs: of the stripes, as the store
@@ -47,7 +47,7 @@ void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *
  * what is no time at all is no sample. */
 void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms);
 
-/* -- for whoever calls */
+/* -- for calls */
 
 /* PROBLEM_NONE when calls may be made on a link to the Redis `run` ("": none stands) that has stood since
  * stood_us; else the problem. */
@@ -69,7 +69,7 @@ void epoch_saw(struct epoch *store_epoch, unsigned stripe, int64_t epoch, uint64
 int64_t epoch_now_ms(const struct epoch *store_epoch);
 
 /* The highest token that this process's gate has let through, as one that the store has granted: a floor of
- * its own kind, and so never told above the ceiling, whatever a record that was damaged may say. */
+ * its own kind, and so never reported above the ceiling, whatever a record that was damaged may say. */
 void epoch_let_through(struct epoch *store_epoch, int64_t token);
 int64_t epoch_let_through_most(const struct epoch *store_epoch);
 
@@ -77,7 +77,7 @@ int64_t epoch_let_through_most(const struct epoch *store_epoch);
  * at once. epoch_wants_pulse() takes the wish back. */
 void epoch_want_pulse(struct epoch *store_epoch);
 bool epoch_wants_pulse(struct epoch *store_epoch);
-/* The ceiling, as the last pulse told it: no token above it was granted. One above it less ahead, half of
+/* The ceiling, as of the last pulse: no token above it was granted. One above it less ahead, half of
  * what is reserved ahead, is a reason to pulse. */
 void epoch_set_ceiling(struct epoch *store_epoch, int64_t ceiling, int64_t ahead);
 /* A token was granted in this stripe and epoch. */
@@ -85,11 +85,11 @@ void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, in
 /* The highest of them; 0: none. */
 uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, int64_t epoch);
 
-/* Each worker tells the Redis that its link leads to ("" while none stands), and whether no call of its is in
- * flight. The epoch is settled for `run` when calls are forbidden and every worker has told so since they
- * were: then nothing that was acknowledged before can still arrive, and what this process has seen is final.
- */
-void epoch_line_tell(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe);
+/* Each worker reports the Redis that its link leads to ("" while none stands), and whether no call of its is
+ * in flight. The epoch is settled for `run` when calls are forbidden and every worker has reported so since
+ * they were: then nothing that was acknowledged before can still arrive, and what this process has seen is
+ * final. */
+void epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe);
 bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *run);
 /* Whether a worker has found the store's settings unsafe while calls were made in this epoch. */
 bool epoch_is_doubtful(struct epoch *store_epoch);
@@ -101,7 +101,7 @@ bool epoch_has_lost_its_floor(struct epoch *store_epoch);
 bool epoch_trouble(struct epoch *store_epoch, char detail[EPOCH_DETAIL_SIZE]);
 
 /* The memory of the store: how much this process's own setting allows (0: no bound), once, before any other;
- * how much is in use and how much its own setting allows, as the last pulse told it. True: epoch_is_full()
+ * how much is in use and how much its own setting allows, as of the last pulse. True: epoch_is_full()
  * has changed. */
 void epoch_set_memory_max(struct epoch *store_epoch, uint64_t most);
 bool epoch_set_memory(struct epoch *store_epoch, uint64_t used, uint64_t maxmemory);
@@ -113,7 +113,7 @@ bool epoch_is_full(const struct epoch *store_epoch);
  * True: it has changed. */
 bool epoch_set_crowded(struct epoch *store_epoch, bool crowded);
 bool epoch_is_crowded(const struct epoch *store_epoch);
-/* Why Redis has refused the last pulse; NULL: it has not. What is told must never go away. True: it has
+/* Why Redis has refused the last pulse; NULL: it has not. The struct must never go away. True: it has
  * changed. */
 bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal);
 const struct store_refusal *epoch_refusal(const struct epoch *store_epoch);

@@ -1,17 +1,74 @@
-/* heartbeat.c - the pulse: makes this process known to the store, and learns where it stands.
+/* heartbeat.c - makes this process known to the store, and learns where it stands; admits the store.
  *
  *   member_pulse    what this process knows, as arguments                suspended
- *   pulse_answered  in | pending | gated | refused: each has its own function */
+ *   pulse_answered  in | pending | gated | refused: each has its own function
+ *   member_admit    asks for a new epoch (lease/scripts/admit.lua), with all reports as they are by now
+ *                                                                        suspended
+ *   admit_answered  admitted: a heartbeat; something missing: again at the next tick; a list to record: when
+ *                   it is on disk it is reported (daemon.c), and then again; a disk that cannot be written is
+ *                   asked for less and less often */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "shared/member/member.h"
+#include "shared/member/member_internal.h"
 #include "shared/token/keys.h"
 #include "shared/token/random.h"
 
 enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10, REPLY_MEMORY = 11, REPLY_STREAM = 13 };
+
+/* A link is back within 0.5 s of Redis, and a report comes at once after that. */
+enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000, AGAIN_MS = 50, AGAIN_MAX_MS = 2000 };
+
+static store_done_fn admit_answered;
+
+/* -- the list of members and doubts, as the store has it in its replies and arguments: "lease ID
+ * INCARNATION,gateway ...,doubt GATEWAY INCARNATION EPOCH,..." */
+
+static size_t list_put(char text[MEMBER_LIST_SIZE], size_t len, const struct state_member *list,
+                       unsigned count)
+{
+    char one[STATE_LINE_MAX];
+
+    for (unsigned i = 0; i < count; i++) {
+        state_member_print(&list[i], one);
+        len += (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, len == 0 ? "%s" : ",%s", one);
+    }
+    return len;
+}
+
+struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE])
+{
+    size_t len = list_put(text, 0, record->members, record->member_count);
+
+    return (struct bytes){text, list_put(text, len, record->doubts, record->doubt_count)};
+}
+
+bool member_list_read(const struct store_reply *list, struct state_record *record)
+{
+    size_t count = list != NULL ? store_reply_count(list) : 0;
+
+    memset(record->members, 0, sizeof(record->members));
+    memset(record->doubts, 0, sizeof(record->doubts));
+    record->member_count = record->doubt_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct state_member one;
+
+        if (!state_member_parse(store_reply_text(list, i), &one)) {
+            return false;
+        }
+        if (one.role == MEMBER_DOUBT && record->doubt_count < STATE_DOUBTS_MAX) {
+            record->doubts[record->doubt_count++] = one;
+        } else if (one.role != MEMBER_DOUBT && record->member_count < STATE_MEMBERS_MAX) {
+            record->members[record->member_count++] = one;
+        } else {
+            return false;
+        }
+    }
+    return list != NULL && state_record_is_sound(record);
+}
+
+/* -- arguments */
 
 static struct bytes number_put(struct member *member, unsigned slot, int64_t value)
 {
@@ -38,11 +95,11 @@ struct bytes member_identity(struct member *member)
 {
     const char *known = epoch_identity(member->options.line->store_epoch);
 
-    if (known[0] != '\0' || member->options.keeper->recorded.store[0] == '\0') {
+    if (known[0] != '\0' || member->options.state_file->recorded.store[0] == '\0') {
         return bytes_of(known);
     }
     snprintf(member->identity, sizeof(member->identity), KEYS_SCHEMA ":%s",
-             member->options.keeper->recorded.store);
+             member->options.state_file->recorded.store);
     return bytes_of(member->identity);
 }
 
@@ -83,29 +140,29 @@ static void memory_take(struct member *member, const struct store_reply *reply)
 
 /* -- in, or on the way in: what the store wants recorded */
 
-static void identity_take(struct high_water *water, const struct store_reply *reply)
+static void identity_take(struct state_record *record, const struct store_reply *reply)
 {
     struct bytes identity = store_reply_text(reply, 2);
 
-    snprintf(water->store, sizeof(water->store), "%.*s", (int)identity.len - 2, identity.at + 2);
+    snprintf(record->store, sizeof(record->store), "%.*s", (int)identity.len - 2, identity.at + 2);
 }
 
 /* With more members than a list can have the list stays as it is, and nobody new gets in; the floor is still
  * recorded, for those who are in. */
-static void list_take(struct high_water *water, int64_t roll, const struct store_reply *list)
+static void list_take(struct state_record *record, int64_t roll, const struct store_reply *list)
 {
-    struct high_water with_list = *water;
+    struct state_record with_list = *record;
 
     if (member_list_read(list, &with_list)) {
         with_list.roll = roll;
-        *water = with_list;
+        *record = with_list;
     }
 }
 
 /* What goes into the state directory: the list, and, for a lease service, a floor ahead. */
 static void record(struct member *member, const struct store_reply *reply)
 {
-    struct high_water wanted = member->options.keeper->recorded;
+    struct state_record wanted = member->options.state_file->recorded;
 
     member->roll = store_reply_integer(reply, 3);
     member->goal = store_reply_integer(reply, 4);
@@ -115,7 +172,7 @@ static void record(struct member *member, const struct store_reply *reply)
         wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
         list_take(&wanted, member->roll, store_reply_list(reply, REPLY_MEMBERS));
     }
-    keeper_want(member->options.keeper, &wanted);
+    state_file_want(member->options.state_file, &wanted);
 }
 
 static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
@@ -125,7 +182,7 @@ static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
     }
 }
 
-static void tell_of_the_clock(struct member *member, int64_t corrected_ms)
+static void log_clock(struct member *member, int64_t corrected_ms)
 {
     struct log_field fields[] = {LOG_I("corrected_ms", corrected_ms), LOG_END};
 
@@ -134,13 +191,13 @@ static void tell_of_the_clock(struct member *member, int64_t corrected_ms)
     }
 }
 
-static void tell_of_being_in(struct member *member, int64_t epoch)
+static void log_in(struct member *member, int64_t epoch)
 {
     struct log_field fields[] = {LOG_I("epoch", epoch),
                                  LOG_T("store", bytes_of(epoch_identity(member->options.line->store_epoch))),
                                  LOG_END};
 
-    member->told[0] = '\0';
+    member->logged[0] = '\0';
     member_log(member, LOG_INFO, "store-admitted", fields);
 }
 
@@ -169,9 +226,9 @@ static void pulse_in(struct member *member, const struct store_reply *reply)
     member_enter(member, MEMBER_IN);
     memory_take(member, reply);
     record(member, reply);
-    tell_of_the_clock(member, store_reply_integer(reply, 9));
+    log_clock(member, store_reply_integer(reply, 9));
     if (news) {
-        tell_of_being_in(member, epoch);
+        log_in(member, epoch);
     }
 }
 
@@ -192,13 +249,11 @@ static void pulse_pending(struct member *member, const struct store_reply *reply
 /* A report, and joining, wait until it is certain what the state directory says. */
 static void mend(struct member *member)
 {
-    const char *trouble = keeper_trouble(member->options.keeper);
-    char detail[EPOCH_DETAIL_SIZE];
+    const char *trouble = state_file_trouble(member->options.state_file);
 
-    if (!keeper_is_settled(member->options.keeper) && trouble != NULL) {
-        snprintf(detail, sizeof(detail), "%s", trouble);
-        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", detail);
-        keeper_mend(member->options.keeper);
+    if (!state_file_is_settled(member->options.state_file) && trouble != NULL) {
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", "%s", trouble);
+        state_file_mend(member->options.state_file);
     }
 }
 
@@ -214,13 +269,12 @@ static void pulse_unsettled(struct member *member)
     mend(member);
 }
 
-/* -- nobody may act before a new epoch begins */
+/* -- gated: no member may act before a new epoch begins */
 
 static void pulse_gated(struct member *member, const struct store_reply *reply)
 {
     struct bytes gate = store_reply_text(reply, 2), why = store_reply_text(reply, 3);
     bool same = bytes_are(gate, member->gate);
-    char detail[EPOCH_DETAIL_SIZE];
 
     member_enter(member, MEMBER_GATED);
     if (!same) {
@@ -228,11 +282,11 @@ static void pulse_gated(struct member *member, const struct store_reply *reply)
         member->gated_ms = loop_now_ms();
         member->reported = false;
         member->admit_ms = member->admit_wait_ms = 0;
-        snprintf(detail, sizeof(detail),
-                 "The store is closed (%.*s) until the lease services have admitted it. If that takes longer "
-                 "than a second or two, their /readyz and pawl store status say what they wait for.",
-                 (int)why.len, why.at);
-        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted", detail);
+        member_forbid(
+            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+            "The store is closed (%.*s) until the lease services have admitted it. If that takes longer "
+            "than a second or two, their /readyz and pawl store status say what they wait for.",
+            (int)why.len, why.at);
     }
     mend(member);
     member->reported = member->reported || member->settled_asked;
@@ -246,7 +300,7 @@ static void pulse_gated(struct member *member, const struct store_reply *reply)
 static void pulse_refused(struct member *member, const struct store_reply *reply)
 {
     struct bytes identity = store_reply_text(reply, 1);
-    const char *ours = member->options.keeper->recorded.store;
+    const char *ours = member->options.state_file->recorded.store;
     char detail[EPOCH_DETAIL_SIZE];
 
     member_enter(member, MEMBER_REFUSED);
@@ -267,7 +321,7 @@ static void pulse_refused(struct member *member, const struct store_reply *reply
                  "The operator has forgotten this member (pawl store forget). To join anew, delete its state "
                  "directory and start it again.");
     }
-    member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours", detail);
+    member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours", "%s", detail);
 }
 
 /* -- the pulse */
@@ -299,23 +353,23 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
 void member_pulse(struct member *member)
 {
     struct epoch *store_epoch = member->options.line->store_epoch;
-    const struct high_water *water = &member->options.keeper->recorded;
+    const struct state_record *record = &member->options.state_file->recorded;
     /* A list that is being written just now would make the report of the one before a lie. */
     bool settled = epoch_is_settled(store_epoch, member->options.workers, member->run) &&
-                   keeper_is_settled(member->options.keeper);
+                   state_file_is_settled(member->options.state_file);
     struct bytes *args = &member->argv[1];
 
     random_text(member->nonce, MEMBER_ID_CHARS);
     member->argv[0] = BYTES("pawl:{store}");
     args[0] = member_identity(member);
     args[1] = bytes_of(member->run);
-    args[2] = bytes_of(water->member);
+    args[2] = bytes_of(record->member);
     args[3] = member->options.role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway");
     args[4] = bytes_of(member->incarnation);
     args[5] = number_put(member, 0, member->epoch);
     args[6] = number_put(member, 1, member->beats);
-    args[7] = number_put(member, 2, water->floor);
-    args[8] = number_put(member, 3, water->roll);
+    args[7] = number_put(member, 2, record->floor);
+    args[8] = number_put(member, 3, record->roll);
     args[9] = number_put(member, 4, member->options.block);
     args[10] = number_put(member, 5, epoch_now_ms(store_epoch));
     args[11] = bytes_of(member->options.who);
@@ -323,8 +377,8 @@ void member_pulse(struct member *member)
     args[13] = numbers_put(member, member->seqs, epoch_seen);
     args[14] = number_put(member, 6, epoch_let_through_most(store_epoch));
     args[15] = epoch_is_doubtful(store_epoch) ? BYTES("doubt") : BYTES("");
-    args[16] = member_list_print(water, member->list);
-    args[18] = number_put(member, 7, water->epoch);
+    args[16] = member_list_print(record, member->list);
+    args[18] = number_put(member, 7, record->epoch);
     args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
@@ -337,4 +391,113 @@ void member_pulse(struct member *member)
     member->call.done = pulse_answered;
     store_run(member->options.line->store, &member->call, member->options.pulse, 1, MEMBER_PULSE_ARGS,
               member->argv);
+}
+
+/* -- admission */
+
+bool member_may_admit(const struct member *member)
+{
+    return member->state == MEMBER_GATED && member->reported && member->options.admit != NULL &&
+           loop_now_ms() >= member->admit_ms;
+}
+
+/* What keeps a disk from being written lasts. */
+static void admit_later(struct member *member)
+{
+    unsigned wait_ms = member->admit_wait_ms > 0 ? 2 * member->admit_wait_ms : AGAIN_MS;
+
+    member->admit_wait_ms = wait_ms < AGAIN_MAX_MS ? wait_ms : AGAIN_MAX_MS;
+    member->admit_ms = loop_now_ms() + member->admit_wait_ms;
+}
+
+void member_admit(struct member *member)
+{
+    bool waited = loop_now_ms() >= member->gated_ms + WAIT_FOR_MEMBERS_MS;
+
+    member->argv[0] = BYTES("pawl:{store}");
+    member->argv[1] = member_identity(member);
+    member->argv[2] = bytes_of(member->run);
+    member->argv[3] = bytes_of(member->gate);
+    member->argv[4] = bytes_of(member->options.state_file->recorded.member);
+    member->argv[5] = waited ? BYTES("now") : BYTES("wait");
+    member->in_flight = true;
+    member->call.done = admit_answered;
+    store_run(member->options.line->store, &member->call, member->options.admit, 1, 6, member->argv);
+}
+
+static void log_admission(struct member *member, const struct store_reply *reply)
+{
+    struct log_field fields[] = {LOG_I("epoch", store_reply_integer(reply, 1)),
+                                 LOG_T("proof", store_reply_text(reply, 2)),
+                                 LOG_I("counter", store_reply_integer(reply, 3)),
+                                 LOG_T("not_asked", store_reply_text(reply, 4)), LOG_END};
+
+    member_log(member, LOG_WARNING, "store-life-begun", fields);
+}
+
+/* The gate opens when every state directory has it. Its roll stays: it is of the same members. */
+static void doubts_record(struct member *member, const struct store_reply *list)
+{
+    struct state_record wanted = member->options.state_file->recorded;
+    const char *trouble = state_file_trouble(member->options.state_file);
+
+    if (member_list_read(list, &wanted)) {
+        state_file_want(member->options.state_file, &wanted);
+    } else if (list != NULL) {
+        struct bytes bad = store_reply_text(list, wanted.member_count + wanted.doubt_count);
+
+        member_forbid(
+            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+            "The store is not admitted, for this entry of its list of members and of gateways in doubt "
+            "cannot be read: \"%.*s\". Somebody has changed pawl:{store}:doubt or pawl:{store}:m:ID by "
+            "hand: put back what stood there.",
+            bad.len < 100 ? (int)bad.len : 100, bad.at);
+    }
+    if (trouble != NULL) {
+        member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", "%s", trouble);
+        admit_later(member);
+    }
+}
+
+static void unrecorded_forbid(struct member *member, struct bytes whose)
+{
+    admit_later(member);
+    if (loop_now_ms() >= member->gated_ms + WAIT_FOR_DISKS_MS) {
+        member_forbid(
+            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+            "The store is closed until lease service %.*s has written into its state directory which "
+            "gateways are in doubt; its /readyz says what keeps it from that.",
+            whose.len < 300 ? (int)whose.len : 300, whose.at);
+    }
+}
+
+static enum step admit_answered(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    struct member *member = container_of(call, struct member, call);
+    struct bytes missing = store_reply_text(reply, 1);
+    bool is_known = missing.len > 0 && !bytes_are(missing, "unknown");
+    const char *whom = is_known ? missing.at : "a lease service that knows all the others";
+
+    member->in_flight = false;
+    if (outcome != STORE_DONE) {
+        return ANSWERED;
+    }
+    if (store_reply_is(reply, "floors-missing")) {
+        member_forbid(
+            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+            "The store has begun a new life, which only all lease services together may admit: waiting "
+            "for %.*s. Start it; if its state directory is lost for good: pawl store recover --floor N.",
+            missing.len > 0 && missing.len < 300 ? (int)missing.len : 300, whom);
+    } else if (store_reply_is(reply, "record")) {
+        doubts_record(member, store_reply_list(reply, 1));
+    } else if (store_reply_is(reply, "unrecorded")) {
+        unrecorded_forbid(member, missing);
+    } else if (store_reply_is(reply, "admitted")) {
+        log_admission(member, reply);
+        member_pulse(member);
+    } else if (store_reply_is(reply, "moved")) {
+        member_pulse(member);
+    }
+    return ANSWERED;
 }

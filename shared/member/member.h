@@ -1,135 +1,118 @@
-/* member.h - this process as a member of the store: joins, pulses, reports, leaves. One for each process, on
- * its first worker's thread.
+/* member.h - a daemon as a member of its store: what it and its requests need of that.
  *
- *   AWAY     --the store said that we are in-->                       IN
- *   AWAY     --not yet in every state directory, or not vouched for--> PENDING
- *   AWAY     --nobody may act before a new epoch begins-->            GATED
- *   AWAY     --empty, another's, or we are somebody of the past-->    REFUSED
- *   PENDING  --recorded, vouched for-->                               IN
- *   PENDING  --gated-->                                               GATED
- *   PENDING  --refused-->                                             REFUSED
- *   PENDING  --the link broke-->                                      AWAY
- *   IN       --gated-->                                               GATED
- *   IN       --a new epoch in which we are not known yet-->           PENDING
- *   IN       --refused-->                                             REFUSED
- *   IN       --the link broke-->                                      AWAY
- *   IN       --the daemon ends-->                                     LEFT
- *   PENDING  --the daemon ends-->                                     LEFT
- *   GATED    --a lease service has admitted the store-->              IN
- *   GATED    --admitted, but we are new-->                            PENDING
- *   GATED    --refused-->                                             REFUSED
- *   GATED    --the link broke-->                                      AWAY
- *   REFUSED  --the store is ours again-->                             IN
- *   REFUSED  --the store is ours again, but we are new-->             PENDING
- *   REFUSED  --it is being recovered-->                               GATED
- *   REFUSED  --the link broke-->                                      AWAY
+ * For the process there is one epoch (epoch.h), one state directory (state_file.h) and one member, which
+ * joins, sends heartbeats, reports and leaves (membership.c: the drawing of its states); for each worker
+ * a line to the store. Member and sweep run on the first worker.
  *
- * Only in IN does the epoch (epoch.h) allow calls. Scripts: shared/member/scripts/heartbeat.lua,
- * member_leave.lua; a lease service also has lease/scripts/admit.lua. The protocol: docs/decisions/0009. */
-#ifndef PAWL_SHARED_RECORD_MEMBER_H
-#define PAWL_SHARED_RECORD_MEMBER_H
+ * A request runs a script on a stripe with member_run(). It adds the five arguments that
+ * shared/member/scripts/lib/stripe.lua wants, and refuses at once, without the store, while this process is
+ * not admitted to the store's present epoch or the link is not to the Redis that was admitted.
+ * member_problem() says what the end of the call means, and remembers the sequence number before anything is
+ * answered. */
+#ifndef PAWL_SHARED_MEMBER_H
+#define PAWL_SHARED_MEMBER_H
 
-#include "shared/member/call.h"
-#include "shared/member/keeper.h"
-#include "shared/service/log.h"
+#include "shared/member/epoch.h"
+#include "shared/member/state_file.h"
+#include "shared/service/service.h"
 
-enum member_state {
-    MEMBER_AWAY,
-    MEMBER_PENDING,
-    MEMBER_IN,
-    MEMBER_GATED,
-    MEMBER_REFUSED,
-    MEMBER_LEFT,
-    MEMBER_STATES
+/* -- calls */
+
+enum { MEMBER_ARGS = 5, MEMBER_NUMBER_SIZE = BYTES_NUMBER_SIZE };
+
+/* A worker's way to the store: its link, and whether that link may be used, as last asked of the epoch. */
+struct member_line {
+    struct epoch *store_epoch;
+    struct store *store;
+    /* the line's own */
+    uint64_t link;
+    unsigned changes;
+    enum problem problem;
+    int64_t epoch;
+    char stream[EPOCH_STREAM_SIZE];
 };
 
-enum {
-    MEMBER_PULSE_ARGS = 21,
-    MEMBER_TEXT_SIZE = 24,
-    MEMBER_SEQS_SIZE = STRIPES * 16,
-    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
+void member_line_init(struct member_line *line, struct epoch *store_epoch, struct store *store);
+/* Whether the worker's link stands, and to which Redis: "" while it does not. To be called in every turn of a
+ * pulse: notices when a link is a new one. */
+const char *member_line_run(struct member_line *line);
+
+/* PROBLEM_NONE when a call may be made on this line now; else what member_run() would say. */
+enum problem member_line_problem(struct member_line *line);
+
+/* Of a token that names this store: PROBLEM_NONE; WRONG_STORE; or, as long as this process does not know its
+ * own store, why it does not: a process that cannot know says of no token that it is another's. */
+enum problem record_store_problem(struct member_line *line, struct bytes store);
+/* Of one that does not know its own store: why. */
+enum problem record_unknown_problem(struct member_line *line);
+
+/* "grant", or "hold-off": while the store's settings can lose a lock, or this process's own floor is lost, no
+ * script may grant, nor hand on; or "full": nor let anybody in line, for the store is. An argument of every
+ * script that might. */
+struct bytes record_may_grant(const struct member_line *line);
+
+struct member_call {
+    struct store_call store; /* done is set by the caller */
+    struct epoch *store_epoch;
+    unsigned stripe;
+    int64_t epoch;
+    char stream[EPOCH_STREAM_SIZE], number[3][MEMBER_NUMBER_SIZE];
 };
 
-struct member;
+/* PROBLEM_NONE: the call is under way and ends as store_run() says; argv must have room for MEMBER_ARGS more
+ * behind its arg_count. Otherwise nothing was or will be sent: PROBLEM_STORE_NOT_ADMITTED, _NOT_OURS,
+ * _UNAVAILABLE: it certainly did not happen. */
+enum problem member_run(struct member_line *line, struct member_call *call, unsigned stripe,
+                        const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv);
 
-struct member_options {
+/* PROBLEM_NONE when the script ran on a stripe that is ours: then the first word of the reply says the rest.
+ * STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED: it certainly did not happen.
+ * OUTCOME_UNKNOWN: it may have happened. */
+enum problem member_problem(struct member_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply);
+
+/* -- daemons: the hooks of their service_plan */
+
+/* plan->own of both daemons. */
+struct record_plan {
     enum member_role role;
-    struct loop *loop;
-    struct member_line *line; /* the first worker's */
-    struct keeper *keeper;
-    unsigned workers;
-    int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
-    const char *who; /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
-    const struct store_script *pulse, *leave;
-    const struct store_script *admit; /* NULL: never admits (a gateway) */
-    /* When the next alarm of the store rings, in ms; -1: none is set; 0: now, or it is not known, since a
-     * pulse took the place of the look. Called at each look on the loop's thread; NULL: nobody asks. */
-    void (*alarm)(struct member *member, int64_t in_ms);
-    /* A number that is another one when somebody gives up what a gateway sends; as alarm. */
-    void (*given_up)(struct member *member, int64_t number);
-    /* What happened that deserves a line in the log; called on the loop's thread. */
-    void (*event)(struct member *member, enum log_level level, const char *event,
-                  const struct log_field *fields);
+    const struct store_script *pulse, *leave, *admit; /* admit: NULL for one that never admits */
+    const struct store_script *sweep_look, *sweep;    /* due.lua; and what runs on a stripe that it names */
+    const char *index;                                /* of the sweep, "due" | "gone": second key */
+    unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
+    bool counts_swept;
+    bool sweep_may_grant;    /* the script hands on what it ends: it gets record_may_grant() */
+    unsigned sweep_round_ms; /* in which all stripes are looked at; 0: 5,120 */
+    /* When the next alarm rings (member_options.alarm), for the first worker; NULL: not asked for. */
+    void (*alarm)(struct worker *first, int64_t in_ms);
+    void (*given_up)(struct worker *first, int64_t number); /* the same of member_options.given_up */
 };
 
-struct member {
-    struct member_options options;
-    enum member_state state;
-    struct loop_timer timer;
-    struct store_call call; /* one at a time, the last command of a look among them */
-    struct store_call aside[2];
-    struct { /* what the commands before the last have told */
-        bool is_same, is_in;
-        int64_t alarm_ms;
-    } look;
-    bool in_flight, leave_wanted, left;
-    char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
-    uint64_t asked_link, asked_us, pulsed_ms;
-    /* as the last pulse told it */
-    int64_t epoch, beats, ceiling, goal, roll;
-    int64_t listed_epoch; /* of our entry in the store, whether in or pending */
-    char gate[MEMBER_ID_CHARS + 1];
-    bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
-    uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new epoch before that */
-    unsigned admit_wait_ms;
-    char told[EPOCH_DETAIL_SIZE]; /* the last that was logged of why nothing happens: each is logged once */
-    /* arguments in flight */
-    char number[8][MEMBER_TEXT_SIZE], identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
-    char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
-    struct bytes argv[MEMBER_PULSE_ARGS];
-    /* bit t of element f: went from f to t; what the test of the drawing reads */
-    unsigned char walked[MEMBER_STATES];
+/* What worker->extra points to; the daemon embeds it, and finds itself with container_of. */
+struct record_worker {
+    struct member_line line;
 };
 
-/* Begins; the options are copied. The keeper has been opened. */
-void member_start(struct member *member, const struct member_options *options);
-/* Whether it is known where the process stands: in, or not to be for a reason that waiting will not mend
- * soon. Readiness is said after that, or after a time-out. */
-bool member_is_settled(const struct member *member);
-/* An orderly end: says so to the store, once no call is in flight. member_has_left(): it was answered, or
- * there is nobody to tell. */
-void member_leave(struct member *member);
-bool member_has_left(const struct member *member);
-void member_stop(struct member *member);
+/* service_plan: open, close, worker_close, worker_tick, settled, leave, ready, memory; worker_open begins. */
+int record_daemon_open(struct service *service);
+void record_daemon_close(struct service *service);
+/* own: zeroed, embedded in what worker->extra points to; it outlives the worker. */
+void record_worker_begin(struct worker *worker, struct record_worker *own);
+void record_worker_close(struct worker *worker);
+void record_worker_tick(struct worker *worker);
+bool record_daemon_settled(const struct service *service);
+bool record_daemon_leave(struct service *service);
+const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+void record_worker_memory(struct worker *worker, struct service_memory *memory);
 
-/* -- between the files of this module */
-bool member_allows(enum member_state from, enum member_state to);
-/* The only place where the state changes. */
-void member_enter(struct member *member, enum member_state next);
-/* heartbeat.c: asks; what the answer means. member_identity(): "SCHEMA:ID" of the store that this process
- * belongs to: as it has learned, else as its state directory says, else "". */
-void member_pulse(struct member *member);
-struct bytes member_identity(struct member *member);
-/* list.c: the list of members and doubts as text for the store, and from its reply. */
-struct bytes member_list_print(const struct high_water *water, char text[MEMBER_LIST_SIZE]);
-/* False: no list, too many, one that is malformed or there twice; water then has those in front of it. */
-bool member_list_read(const struct store_reply *list, struct high_water *water);
-/* admit.c: asks the store to begin a new epoch; whether it is time to. */
-bool member_may_admit(const struct member *member);
-void member_admit(struct member *member);
-void member_log(struct member *member, enum log_level level, const char *event,
-                const struct log_field *fields);
-/* No call of the process may go to a stripe: why, for the answers and for readyz. Logged when it is news. */
-void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail);
+/* How the store knows this process, once record_worker_begin() was called for its first worker: member id and
+ * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */
+const char *record_daemon_id(const struct service *service);
+const char *record_daemon_incarnation(const struct service *service);
+int record_daemon_state_dir(const struct service *service);
+
+/* The worker's line to the store; that of the worker that serves this request. */
+struct member_line *member_line_of_worker(const struct worker *worker);
+struct member_line *member_line_of(const struct http_request *req);
 
 #endif

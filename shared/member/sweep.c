@@ -6,9 +6,16 @@
  *   sweep_go_on    the next of them; none left: the next stripes when their tick has come, else the next tick
  *   sweep_ask      run the script                                  suspended
  *   sweep_answer   full step: the same stripe again; else go on */
-#include "shared/member/sweep.h"
+#include "shared/member/member_internal.h"
 
 #include <stdio.h>
+
+enum {
+    SWEEP_STEP = 100,
+    SWEEP_ROUND_MS = 5120,
+    SWEEP_LOOK = 64, /* stripes at a look: 0.2 to 0.4 ms in Redis */
+    SWEEP_LOOKS = STRIPES / SWEEP_LOOK
+};
 
 _Static_assert(SWEEP_LOOK <= 64 && STRIPES % SWEEP_LOOK == 0, "a bit for each stripe of a look");
 
@@ -22,7 +29,8 @@ static store_done_fn sweep_answer;
 
 void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms)
 {
-    unsigned look_ms = (sweep->round_ms > 0 ? sweep->round_ms : SWEEP_ROUND_MS) / SWEEP_LOOKS;
+    unsigned look_ms = (sweep->plan->sweep_round_ms > 0 ? sweep->plan->sweep_round_ms : SWEEP_ROUND_MS) /
+                       SWEEP_LOOKS;
 
     snprintf(sweep->remember, sizeof(sweep->remember), "%llu", (unsigned long long)remember_ms);
     snprintf(sweep->step, sizeof(sweep->step), "%d", SWEEP_STEP);
@@ -60,10 +68,10 @@ static void sweep_look(struct sweep *sweep)
     sweep->argv[0] = keys_stripe(sweep->keys[0], sweep->first);
     sweep->argv[1] = bytes_of(sweep->number);
     sweep->argv[2] = bytes_of(sweep->count);
-    sweep->argv[3] = bytes_of(sweep->index);
+    sweep->argv[3] = bytes_of(sweep->plan->index);
     sweep->call.store.done = sweep_looked;
-    sweep->running = member_run(sweep->line, &sweep->call, sweep->first, sweep->look, 1, 4, sweep->argv) ==
-                     PROBLEM_NONE;
+    sweep->running = member_run(sweep->line, &sweep->call, sweep->first, sweep->plan->sweep_look, 1, 4,
+                                sweep->argv) == PROBLEM_NONE;
 }
 
 static enum step sweep_looked(struct store_call *call, enum store_outcome outcome,
@@ -107,16 +115,16 @@ static void sweep_ask(struct sweep *sweep)
     unsigned args = SWEEP_KEYS + 2;
 
     sweep->argv[0] = keys_stripe(sweep->keys[0], sweep->stripe);
-    snprintf(sweep->keys[1], sizeof(sweep->keys[1]), "pawl:{%02x}:%s", sweep->stripe, sweep->index);
+    snprintf(sweep->keys[1], sizeof(sweep->keys[1]), "pawl:{%02x}:%s", sweep->stripe, sweep->plan->index);
     sweep->argv[1] = bytes_of(sweep->keys[1]);
     sweep->argv[SWEEP_KEYS] = bytes_of(sweep->step);
     sweep->argv[SWEEP_KEYS + 1] = bytes_of(sweep->remember);
-    if (sweep->may_grant) {
+    if (sweep->plan->sweep_may_grant) {
         sweep->argv[args++] = record_may_grant(sweep->line);
     }
     sweep->call.store.done = sweep_answer;
-    sweep->running = member_run(sweep->line, &sweep->call, sweep->stripe, sweep->script, SWEEP_KEYS, args,
-                                sweep->argv) == PROBLEM_NONE;
+    sweep->running = member_run(sweep->line, &sweep->call, sweep->stripe, sweep->plan->sweep, SWEEP_KEYS,
+                                args, sweep->argv) == PROBLEM_NONE;
     sweep->due = sweep->running ? sweep->due : 0;
 }
 

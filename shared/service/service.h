@@ -150,7 +150,7 @@ struct service {
     unsigned listen_port;
     char listen_given[HTTP_LISTEN_SIZE]; /* of a socket that was passed; "": none was */
     atomic_uint idle_workers;            /* that have answered their last request */
-    void *extra;                         /* what the daemon is to the store (shared/member/daemon.h) */
+    void *extra;                         /* what the daemon is to the store (shared/member/member.h) */
     void *more;                          /* the daemon's own beside that */
 };
 

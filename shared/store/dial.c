@@ -1,4 +1,4 @@
-/* dial.c - how a connection to Redis is made, and when again: of the link and of the subscriber. */
+/* dial.c - where Redis is, how a connection to it is made, and when again: for link and subscriber. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +9,216 @@
 #include <hiredis/hiredis.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/text/ascii.h"
+#include "shared/text/memory.h"
+
+/* -- redis://[user[:password]@]host[:port][/db] and unix:///path[?db=N] */
+
+enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DB_MAX = 65535 };
+
+#define TCP_SCHEME BYTES("redis://")
+#define UNIX_SCHEME BYTES("unix://")
+
+static struct bytes from(struct bytes text, size_t at)
+{
+    return (struct bytes){text.at + at, text.len - at};
+}
+
+/* Where the character is, or the length. */
+static size_t find(struct bytes text, char wanted)
+{
+    const char *at = text.len > 0 ? memchr(text.at, wanted, text.len) : NULL;
+
+    return at != NULL ? (size_t)(at - text.at) : text.len;
+}
+
+/* Where it is for the last time, or the length. */
+static size_t find_last(struct bytes text, char wanted)
+{
+    const char *at = text.len > 0 ? memrchr(text.at, wanted, text.len) : NULL;
+
+    return at != NULL ? (size_t)(at - text.at) : text.len;
+}
+
+/* Percent-decodes into a buffer of max + 1 bytes; false when it is malformed, too long, or has a control
+ * character. */
+static bool decode(struct bytes text, char *to, size_t max)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        int c = (unsigned char)text.at[i];
+
+        if (c == '%') {
+            int high = i + 2 < text.len ? ascii_hex_value(text.at[i + 1]) : -1;
+            int low = i + 2 < text.len ? ascii_hex_value(text.at[i + 2]) : -1;
+            c = high < 0 || low < 0 ? -1 : high * 16 + low;
+            i += 2;
+        }
+        if (c < 0x20 || c == 0x7f || len == max) {
+            return false;
+        }
+        to[len++] = (char)c;
+    }
+    to[len] = '\0';
+    return true;
+}
+
+/* Digits only, no zero in front; false also beyond the greatest. */
+static bool read_number(struct bytes text, unsigned max, unsigned *number)
+{
+    *number = 0;
+    if (text.len == 0 || text.len > 5 || (text.at[0] == '0' && text.len > 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (!ascii_is_digit(text.at[i])) {
+            return false;
+        }
+        *number = *number * 10 + (unsigned)(text.at[i] - '0');
+    }
+    return *number <= max;
+}
+
+static const char *read_user(struct bytes text, struct store_url *url)
+{
+    size_t colon = find(text, ':');
+
+    if (!decode((struct bytes){text.at, colon}, url->user, STORE_USER_MAX)) {
+        return "the user in the store's url is too long or wrongly percent-encoded";
+    }
+    if (colon < text.len && !decode(from(text, colon + 1), url->password, STORE_PASSWORD_MAX)) {
+        return "the password in the store's url is too long or wrongly percent-encoded";
+    }
+    return NULL;
+}
+
+/* A name, an IPv4 address, or an IPv6 address in brackets: nothing is decoded in it. */
+static bool read_host(struct bytes text, struct store_url *url)
+{
+    bool bracketed = text.len > 0 && text.at[0] == '[';
+
+    if (bracketed) {
+        if (text.len < 4 || text.at[text.len - 1] != ']') {
+            return false;
+        }
+        text = (struct bytes){text.at + 1, text.len - 2};
+    }
+    if (text.len == 0 || text.len > STORE_HOST_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool good = bracketed ? ascii_hex_value(c) >= 0 || c == ':' || c == '.'
+                              : ascii_is_alnum(c) || c == '-' || c == '.' || c == '_';
+        if (!good) {
+            return false;
+        }
+    }
+    memcpy(url->host, text.at, text.len);
+    url->host[text.len] = '\0';
+    return true;
+}
+
+static const char *read_host_and_port(struct bytes text, struct store_url *url)
+{
+    /* The colons inside the brackets of an IPv6 address are its own. */
+    size_t bracket = find(text, ']');
+    size_t colon = bracket < text.len ? bracket + 1 : find(text, ':');
+
+    if (!read_host((struct bytes){text.at, colon}, url)) {
+        return "the store's url needs a host: redis://host:port";
+    }
+    if (colon == text.len) {
+        return NULL;
+    }
+    if (text.at[colon] != ':' || !read_number(from(text, colon + 1), PORT_MAX, &url->port) ||
+        url->port == 0) {
+        return "the port in the store's url must be 1 to 65535";
+    }
+    return NULL;
+}
+
+static const char *read_tcp(struct bytes text, struct store_url *url)
+{
+    size_t slash = find(text, '/');
+    struct bytes place = {text.at, slash};
+    size_t at = find_last(place, '@');
+    const char *bad = NULL;
+
+    if (slash + 1 < text.len && !read_number(from(text, slash + 1), DB_MAX, &url->db)) {
+        return "the database in the store's url must be a number: redis://host:port/0";
+    }
+    if (at < place.len) {
+        bad = read_user((struct bytes){place.at, at}, url);
+        place = from(place, at + 1);
+    }
+    return bad != NULL ? bad : read_host_and_port(place, url);
+}
+
+static const char *read_unix(struct bytes text, struct store_url *url)
+{
+    size_t question = find(text, '?');
+
+    if (text.len == 0 || text.at[0] != '/') {
+        return "the path in the store's url must be absolute: unix:///path";
+    }
+    /* hiredis cuts a path that does not fit into sun_path, without a word (net.c of 0.14.1). */
+    if (!decode((struct bytes){text.at, question}, url->path, STORE_PATH_MAX)) {
+        return "the path in the store's url is longer than 107 bytes or wrongly percent-encoded";
+    }
+    if (question == text.len) {
+        return NULL;
+    }
+    text = from(text, question);
+    if (!bytes_take(&text, BYTES("?db=")) || !read_number(text, DB_MAX, &url->db)) {
+        return "after the path in the store's url only ?db=N may stand";
+    }
+    return NULL;
+}
+
+const char *store_url_read(const char *text, struct store_url *url)
+{
+    struct bytes rest = bytes_of(text);
+
+    *url = (struct store_url){.port = PORT_DEFAULT};
+    if (bytes_take(&rest, TCP_SCHEME)) {
+        return read_tcp(rest, url);
+    }
+    if (bytes_take(&rest, UNIX_SCHEME)) {
+        return read_unix(rest, url);
+    }
+    if (bytes_take(&rest, BYTES("rediss://"))) {
+        return "rediss:// (TLS) is not supported: use redis:// or unix://";
+    }
+    return "the store's url must begin with redis:// or unix://";
+}
+
+/* Asked of malformed urls too, and then rather once too often: a password must not be shown because of a
+ * typing error. */
+static bool may_have_password(struct bytes text)
+{
+    size_t at;
+
+    if (bytes_take(&text, UNIX_SCHEME)) {
+        return false;
+    }
+    bytes_take(&text, TCP_SCHEME);
+    at = find_last(text, '@');
+    return at < text.len && find((struct bytes){text.at, at}, ':') < at;
+}
+
+const char *store_url_check(const char *text, bool *has_password)
+{
+    struct store_url url;
+    const char *bad = store_url_read(text, &url);
+
+    *has_password = may_have_password(bytes_of(text));
+    explicit_bzero(&url, sizeof(url));
+    return bad;
+}
+
+/* -- connecting */
 
 enum {
     PAUSE_FIRST_MS = 20,
@@ -19,12 +229,8 @@ enum {
 char *dial_password(struct store_url *url, const char *password)
 {
     const char *given = password != NULL ? password : url->password[0] != '\0' ? url->password : NULL;
-    char *taken = given != NULL ? strdup(given) : NULL;
+    char *taken = given != NULL ? must_have(strdup(given)) : NULL;
 
-    if (given != NULL && taken == NULL) {
-        fprintf(stderr, "pawl: out of memory\n");
-        abort();
-    }
     explicit_bzero(url->password, sizeof(url->password));
     return taken;
 }

@@ -10,6 +10,7 @@
 #include <hiredis/hiredis.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/text/memory.h"
 
 enum { LOOK_MS = 10 * 1000, LOOK_AGAIN_MS = 100, NETWORK_DOUBT_US = 1000, ALONE_MS = 10 * 1000 };
 
@@ -44,16 +45,7 @@ struct store_call *call_list_take(struct call_list *list)
     return call;
 }
 
-/* -- the store's epoch */
-
-static void *must_have(void *memory)
-{
-    if (memory == NULL) {
-        fprintf(stderr, "pawl: out of memory\n");
-        abort();
-    }
-    return memory;
-}
+/* -- open and close */
 
 struct store *store_open(struct loop *loop, const struct store_options *options)
 {
@@ -304,7 +296,7 @@ static void store_answer_part(struct store *store, struct store_call *call, cons
     }
 }
 
-/* All are out of the flight list before the first is told: what it does then may end the link. */
+/* All are out of the flight list before the first ends: what its continuation does may end the link. */
 void store_answer_batch(struct store *store, struct store_call *first, const struct redisReply *reply)
 {
     bool is_refused = reply->type == REDIS_REPLY_ERROR;

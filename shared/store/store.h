@@ -1,6 +1,6 @@
 /* store.h - where leases and resources live; what is behind it the services do not know.
  *
- * Today one Redis (store_redis*.c). A Sentinel, a quorum of nodes or a Redis Cluster will stand behind the
+ * Today one Redis. A Sentinel, a quorum of nodes or a Redis Cluster will stand behind the
  * same calls: a call names its script and its keys, never a connection.
  *
  * A store belongs to one loop (thread). All calls made in one turn of the loop leave in one write, in their
@@ -29,8 +29,7 @@ struct store_library {
     const char *name; /* "pawl_HASH" */
     const char *text; /* as FUNCTION LOAD takes it; its first two lines are a library's alone */
     size_t len;
-    const char *batch; /* the function that runs several, as shared/member/scripts/lib/batch.lua does; NULL:
-                          there is none */
+    const char *batch; /* the function that runs several (shared/member/scripts/lib/batch.lua); NULL: none */
 };
 
 /* One of its functions. */
@@ -56,18 +55,15 @@ struct store_refusal {
         STORE_REFUSED_FIRST_WRITE   /* nothing was written */
     } when;
 };
-/* Its check when there is no memory left for what was asked. */
-#define STORE_FULL "store-full"
+#define STORE_FULL "store-full" /* its check when there is no memory left for what was asked */
 
-/* A reply is a list of integers, texts and nils; a reply that is one value is a list of one; a list in a list
- * can be entered. Valid only during the continuation that got it. */
+/* A list of integers, texts, nils and lists; one value is a list of one. Valid during the continuation. */
 struct store_reply;
 size_t store_reply_count(const struct store_reply *reply);
 /* Element i as text; an integer element as its decimal text is NOT given: then, for nil, and beyond the
  * end: {NULL, 0}. */
 struct bytes store_reply_text(const struct store_reply *reply, size_t i);
-/* Element i as an integer: an integer element, or a text that is a canonical decimal. Otherwise
- * INT64_MIN, which no script returns. */
+/* Element i, an integer or a text that is a canonical decimal; else INT64_MIN, which no script returns. */
 int64_t store_reply_integer(const struct store_reply *reply, size_t i);
 /* Element i as a list of its own, or NULL. */
 const struct store_reply *store_reply_list(const struct store_reply *reply, size_t i);
@@ -105,9 +101,8 @@ enum { STORE_ARGS_MAX = 128 };
 void store_run(struct store *store, struct store_call *call, const struct store_script *script,
                unsigned key_count, unsigned arg_count, const struct bytes *argv);
 
-/* Ask one command of Redis that changes nothing, by its words, as a call that ends as any other but never
- * UNKNOWN for what Redis answers. It costs Redis a fraction of a script. The words must live as argv above.
- */
+/* Ask one command of Redis that changes nothing, by its words; what Redis answers is never UNKNOWN. It costs
+ * Redis a fraction of a script. The words must live as argv above. */
 void store_ask(struct store *store, struct store_call *call, unsigned count, const struct bytes *words);
 
 struct store_options {
@@ -126,8 +121,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
  * Calls that their continuations make meanwhile end NOT_SENT too. Not from inside a continuation. */
 void store_close(struct store *store);
 
-/* NULL, or what is wrong with the url (a static sentence). has_password: whether it contains one, or, in
- * a malformed url, what may be meant as one. */
+/* NULL, or what is wrong with the url (a static sentence). has_password: whether it has, or may have, one. */
 const char *store_url_check(const char *url, bool *has_password);
 
 /* -- the link: the one connection that calls leave on. A link stands when its greeting is over, and then
@@ -135,14 +129,11 @@ const char *store_url_check(const char *url, bool *has_password);
  * answers a script with READONLY, MASTERDOWN or LOADING: then it is not any more what it was when it was
  * greeted. What follows is another link, with a greeting of its own. */
 bool store_link_stands(const struct store *store);
-/* When the link that stands came to stand (loop_now_us()); of the last one while none does; 0: none ever did.
- */
+/* When the link that stands came to stand (loop_now_us()); else the last one; 0: none ever did. */
 uint64_t store_link_since_us(const struct store *store);
-/* What the network alone takes of a call on the link that stands, at the least, as the kernel knows it; 0:
- * under a millisecond, or not known. */
+/* What the network takes of a call on the link that stands, at the least; 0: under 1 ms, or not known. */
 uint64_t store_network_us(const struct store *store);
-/* How many links have stood since store_open(), the one that stands counted; 0: none ever did. Two calls made
- * under one number left on one link, if they left. */
+/* How many links have stood since store_open(). Two calls made under one number left on one link, if any. */
 uint64_t store_link_number(const struct store *store);
 /* The run_id of the Redis at the other end of the link that stands, as its greeting has read it (INFO
  * server): 40 hexadecimal digits, another one for each start of a Redis. "" while no link stands. To be
@@ -157,33 +148,29 @@ const char *store_run_id(const struct store *store);
 const char *store_not_ready(const struct store *store, const char **detail);
 /* NULL, or what to do when the address leads to what can be no store, as the last greeting found: a replica
  * ("store-replica"), a Sentinel ("store-sentinel"), a node of a Cluster ("store-cluster"); store_not_ready()
- * says which. No link to one of them ever stands, whatever is allowed. A static sentence. */
+ * says which. No link to one of them ever stands. A static sentence. */
 const char *store_misled(const struct store *store);
 /* NULL, or the setting that can lose locks ("appendfsync is everysec, must be always"), as last read (at
  * start and every 10 s). New grants must not be made while it is not NULL. Always NULL with allow_unsafe. */
 const char *store_unsafe(const struct store *store);
-/* A setting that loses nothing and is better another one ("repl-backlog-ttl is 3600"), as last read; "":
- * none. */
+/* A setting that loses nothing and is better another one ("repl-backlog-ttl is 3600"); "": none. */
 const char *store_advice(const struct store *store);
 /* NULL, or a sentence: why each call carries its whole text, since Redis has not loaded the library. */
 const char *store_not_loaded(const struct store *store);
-/* Whether what store_unsafe() says is only that the append-only file is being rewritten, perhaps for the
- * first time: over soon, and looked at again every 100 ms. */
+/* Whether that is only the first rewrite of the append-only file: over soon, looked at every 100 ms. */
 bool store_unsafe_may_pass(const struct store *store);
-/* Whether the settings have been read at least once since the store was opened; with allow_unsafe,
- * whether a link has stood once. */
+/* Whether the settings have been read since store_open(); with allow_unsafe, whether a link has stood. */
 bool store_checked(const struct store *store);
 
 /* -- messages (Redis Pub/Sub), on a connection of their own: a subscriber. It connects, names itself and
- * comes back by itself, as the store's link does, and asks for a sign of epoch every second: a link that says
- * nothing for the store's timeout is ended. What was said while it did not hear is lost, and nobody says so
- * but the number. */
+ * comes back by itself, as the store's link does, and asks for a sign of life every second: a link that says
+ * nothing for the store's timeout is ended. What was published between deaf() and listens() is lost. */
 struct store_subscriber;
 struct store_subscriber_owner { /* the owner embeds it and finds itself with container_of */
     /* A message, in the order in which Redis sent them on this link. Both valid during the call only. */
     void (*heard)(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
     /* Redis has confirmed the subscription, also again on a new link: what is published from then on is
-     * heard, as long as store_subscriber_number() stays. */
+     * heard, until deaf(). */
     void (*listens)(struct store_subscriber_owner *owner, struct bytes channel);
     /* The link has ended: nothing is heard any more. Once for each link that had confirmed a subscription. */
     void (*deaf)(struct store_subscriber_owner *owner);
@@ -195,12 +182,10 @@ struct store_subscriber *store_subscriber_open(struct loop *loop, const struct s
 /* No callback comes any more. Not from inside one. */
 void store_subscriber_close(struct store_subscriber *subscriber);
 /* Counted: as many unsubscribes as subscribes end it, and only the first one leads to listens(). The channel
- * is copied. A channel that ends in '*' is a pattern (PSUBSCRIBE); heard() then tells the channel that was
+ * is copied. A channel that ends in '*' is a pattern (PSUBSCRIBE); heard() then has the channel that was
  * published to. */
 void store_subscriber_subscribe(struct store_subscriber *subscriber, struct bytes channel);
 void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct bytes channel);
-/* How many links have stood; it rises before the first listens() of a link. */
-uint64_t store_subscriber_number(const struct store_subscriber *subscriber);
 
 /* For metrics; all since store_open(). in_flight: taken and not yet ended, now. */
 struct store_counts {

@@ -1,19 +1,14 @@
-/* store_internal.h - what the files of the Redis store share. Nobody else includes it, save its tests.
+/* store_internal.h - what the files of the Redis store share. Only they and their tests include it.
  *
- *   redis.c          the calls: taken, ended, counted
- *   link.c           the one connection: a state machine
- *   io.c             commands out, replies in
- *   handshake.c      the link's own commands: the greeting, the library, the look at the settings
- *   wire.c           commands as bytes, on their way to the kernel
- *   reply.c          replies, the lines of INFO, and what an error says
- *   safety.c         the settings that can lose locks
- *   url.c            where it is
- *   dial.c           how a connection is made, and when again
- *   subscriber.c     the subscriber's connection: a state machine
- *   subscriber_io.c  messages in, subscriptions out
- *   channel.c        the channels that a subscriber listens to */
-#ifndef PAWL_SHARED_STORE_REDIS_INTERNAL_H
-#define PAWL_SHARED_STORE_REDIS_INTERNAL_H
+ *   redis.c       the calls: taken, ended, counted
+ *   link.c        the one connection: a state machine; commands out, replies in
+ *   handshake.c   the link's own commands: the greeting, the library, the look at the settings
+ *   wire.c        commands as bytes, on their way to the kernel
+ *   reply.c       replies, the lines of INFO, and what an error says
+ *   dial.c        where Redis is, how a connection is made, and when again
+ *   subscriber.c  the subscriber's connection: a state machine; its channels, messages in */
+#ifndef PAWL_SHARED_STORE_INTERNAL_H
+#define PAWL_SHARED_STORE_INTERNAL_H
 
 #include "shared/store/store.h"
 
@@ -96,8 +91,6 @@ struct bytes reply_info_field(struct bytes info, const char *name);
 
 /* -- what can be no store, by a line of INFO */
 enum { MISLED_TEXT_MAX = 160 };
-/* NULL, or the failing check, with a sentence. */
-const char *misled_by(struct bytes info, char text[MISLED_TEXT_MAX]);
 /* NULL, or what to do; check: as misled_by() has given it, or any other one. */
 const char *misled_remedy(const char *check);
 
@@ -105,7 +98,7 @@ const char *misled_remedy(const char *check);
 enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 200 };
 
 /* What the looks so far have shown of the append-only file. A first rewrite, before which nothing is durable,
- * looks in INFO like any other one; only what came before tells them apart. */
+ * looks in INFO like any other one; only what came before distinguishes them. */
 enum safety_aof { AOF_NOT_SEEN, AOF_SEEN_OFF, AOF_SEEN_WHOLE };
 
 struct store_safety {
@@ -118,13 +111,6 @@ struct store_safety {
     char verdict[SAFETY_TEXT_MAX]; /* of the last whole look */
     char advice[SAFETY_TEXT_MAX];  /* a setting that loses nothing, but is better another one; "": none */
 };
-
-/* Command i of a look; the number of its arguments, at most 3. */
-unsigned safety_command(unsigned i, struct bytes argv[3]);
-void safety_begin(struct store_safety *safety);
-void safety_take(struct store_safety *safety, unsigned i, const struct redisReply *reply);
-/* The link broke: this look comes to no verdict, and the next Redis may be another one. */
-void safety_forget(struct store_safety *safety);
 
 /* -- the link */
 enum link_state {
@@ -232,7 +218,7 @@ void store_looked(struct store *store);
 /* How often the settings are read; 10 s unless a test is in a hurry. */
 void store_look_every(struct store *store, unsigned period_ms);
 
-/* link.c, io.c */
+/* link.c */
 bool link_allows(enum link_state from, enum link_state to);
 void link_open(struct store *store);
 void link_close(struct store *store);
@@ -240,19 +226,13 @@ void link_close(struct store *store);
  * Only in GREETING and READY. */
 void link_send(struct store *store, struct store_call *call);
 void link_flush(struct store *store);
-void link_io(struct loop_watch *watch, int events);
 /* Takes what has come; calls done. */
 void link_read(struct store *store);
 /* Every command of the greeting is answered. */
 void link_ready(struct store *store);
-/* The socket is writable for the first time: connected, or refused. */
-void link_connected(struct store *store);
-void link_arm(struct store_link *link, uint64_t delay_ms);
 /* READY no more: a script was answered with this code. link_read() ends the link, in this turn. */
 void link_leave(struct store *store, struct bytes code);
-/* Ends the link and every call on it; link->check and link->detail say why. */
-void link_end(struct store *store);
-/* The same, and tells why; of the printf family; it goes after the address and ": ". */
+/* Ends the link and every call on it, and says why; of the printf family, after the address and ": ". */
 void link_drop(struct store *store, const char *check, const char *why, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -276,7 +256,7 @@ enum subscriber_state {
     SUBSCRIBER_STATES
 };
 
-/* What somebody subscribed to, or did until just now. */
+/* What is subscribed to, or was until just now. */
 struct subscriber_channel {
     struct bytes name;               /* its bytes lie behind the struct */
     unsigned wanted;                 /* subscribes without unsubscribe */
@@ -295,15 +275,15 @@ struct store_subscriber {
     struct loop_hook turn_end;
     struct loop_watch watch;
     struct loop_timer
-        timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; STANDING: signs of epoch */
+        timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; STANDING: signs of life */
     struct redisContext *context;
     struct store_wire wire;
     struct store_url url;
     char *password; /* NULL: none */
     struct subscriber_channels channels;
     enum subscriber_state state;
-    bool blocked; /* the kernel takes no more for now */
-    bool told;    /* listens() was called on this link */
+    bool blocked;   /* the kernel takes no more for now */
+    bool confirmed; /* listens() was called on this link */
     bool in_callback;
     unsigned timeout_ms, greeting_left;
     unsigned attempts; /* in a row, without a link that lasted */
@@ -313,34 +293,8 @@ struct store_subscriber {
 };
 
 bool subscriber_allows(enum subscriber_state from, enum subscriber_state to);
-/* Ends the link. */
-void subscriber_drop(struct store_subscriber *subscriber);
-/* The socket is writable for the first time: connected, or refused. */
-void subscriber_connected(struct store_subscriber *subscriber);
-/* The greeting is answered. */
-void subscriber_stands(struct store_subscriber *subscriber);
 
-/* subscriber_io.c */
-void subscriber_io(struct loop_watch *watch, int events);
-/* Takes what has come. */
-void subscriber_read(struct store_subscriber *subscriber);
-void subscriber_flush(struct store_subscriber *subscriber);
-
-/* channel.c */
 /* NULL: there is none. */
 struct subscriber_channel *channel_find(const struct subscriber_channels *channels, struct bytes name);
-/* The one there is, or a new one. */
-struct subscriber_channel *channel_add(struct subscriber_channels *channels, struct bytes name);
-void channel_remove(struct subscriber_channels *channels, struct subscriber_channel *channel);
-/* A name that ends in '*'. */
-bool channel_is_pattern(struct bytes name);
-/* SUBSCRIBE, or UNSUBSCRIBE, in its form for patterns where it is one. */
-void channel_put_subscribe(struct store_wire *wire, struct subscriber_channel *channel);
-void channel_put_unsubscribe(struct store_wire *wire, struct subscriber_channel *channel);
-/* SUBSCRIBE to all that is wanted. */
-void channels_begin_link(struct subscriber_channels *channels, struct store_wire *wire);
-/* Nothing is confirmed any more, and what is not wanted is forgotten. */
-void channels_end_link(struct subscriber_channels *channels);
-void channels_free(struct subscriber_channels *channels);
 
 #endif

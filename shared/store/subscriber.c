@@ -12,24 +12,170 @@
  *   STANDING    --store_subscriber_close-->                           IDLE
  *   WAITING     --store_subscriber_close-->                           IDLE
  *
- * The greeting is AUTH, where there is somebody to name, and a PING: a Redis that is loading, and takes
+ * The greeting is AUTH, where there is a user or a password, and a PING: a Redis that is loading, and takes
  * subscriptions all the same, refuses that. A database is not chosen: channels belong to none. Replies come
  * in the order of asking, so that of several SUBSCRIBE to one channel the last confirmation is the one that
  * counts: between two of them may lie an UNSUBSCRIBE. No callback is called from inside the caller's own
  * call, and none of those calls ends the link: what they send leaves at the end of the turn. */
 #include <assert.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/text/memory.h"
 
 enum {
-    SIGN_MS = 1000,      /* a sign of epoch is asked for so often, */
-    SIGNS_IN_TIMEOUT = 3 /* and at least so often */
+    SIGN_MS = 1000,          /* a sign of life is asked for so often, */
+    SIGNS_IN_TIMEOUT = 3,    /* and at least so often */
+    CHANNELS_MAX = 64,       /* in one SUBSCRIBE */
+    MESSAGE_MAX = 16 * 1024, /* one that is larger ends the link: ours are some hundred bytes */
+    READS_MAX = 16,          /* of one event: others want their turn too */
+    READ_SIZE = 16 * 1024    /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */
 };
 
+/* -- the channels that it listens to, or is to listen to */
+
+static int channel_compare(const void *a, const void *b)
+{
+    struct bytes one = ((const struct subscriber_channel *)a)->name,
+                 other = ((const struct subscriber_channel *)b)->name;
+    size_t len = one.len < other.len ? one.len : other.len;
+    int order = len > 0 ? memcmp(one.at, other.at, len) : 0;
+
+    return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
+}
+
+struct subscriber_channel *channel_find(const struct subscriber_channels *channels, struct bytes name)
+{
+    struct subscriber_channel wanted = {.name = name};
+    struct subscriber_channel *const *found = tfind(&wanted, &channels->tree, channel_compare);
+
+    return found != NULL ? *found : NULL;
+}
+
+static struct subscriber_channel *channel_add(struct subscriber_channels *channels, struct bytes name)
+{
+    struct subscriber_channel *channel = channel_find(channels, name);
+    char *at;
+
+    if (channel != NULL) {
+        return channel;
+    }
+    channel = must_have(calloc(1, sizeof(*channel) + name.len));
+    at = (char *)(channel + 1);
+    if (name.len > 0) {
+        memcpy(at, name.at, name.len);
+    }
+    channel->name = (struct bytes){at, name.len};
+    must_have(tsearch(channel, &channels->tree, channel_compare));
+    return channel;
+}
+
+static void channel_remove(struct subscriber_channels *channels, struct subscriber_channel *channel)
+{
+    tdelete(channel, &channels->tree, channel_compare);
+    free(channel);
+}
+
+static bool channel_is_pattern(struct bytes name)
+{
+    return name.len > 0 && name.at[name.len - 1] == '*';
+}
+
+static void channel_put_subscribe(struct store_wire *wire, struct subscriber_channel *channel)
+{
+    struct bytes word = channel_is_pattern(channel->name) ? BYTES("PSUBSCRIBE") : BYTES("SUBSCRIBE");
+
+    channel->asked++;
+    wire_put_command(wire, (struct bytes[]){word, channel->name}, 2);
+}
+
+static void channel_put_unsubscribe(struct store_wire *wire, struct subscriber_channel *channel)
+{
+    struct bytes word = channel_is_pattern(channel->name) ? BYTES("PUNSUBSCRIBE") : BYTES("UNSUBSCRIBE");
+
+    channel->listens = false;
+    wire_put_command(wire, (struct bytes[]){word, channel->name}, 2);
+}
+
+/* -- all of them; tsearch's tree is walked in order, each inner node three times (twalk_r(3)) */
+
+struct subscribe_batch {
+    struct store_wire *wire;
+    struct bytes argv[1 + CHANNELS_MAX];
+    unsigned argc;
+};
+
+static void batch_put(struct subscribe_batch *batch)
+{
+    if (batch->argc > 1) {
+        wire_put_command(batch->wire, batch->argv, batch->argc);
+        batch->argc = 1;
+    }
+}
+
+static void subscribe_one(const void *node, VISIT visit, void *closure)
+{
+    struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
+    struct subscribe_batch *batch = closure;
+
+    if (visit != postorder && visit != leaf) {
+        return;
+    }
+    if (channel_is_pattern(channel->name)) {
+        channel_put_subscribe(batch->wire, channel);
+        return;
+    }
+    channel->asked++;
+    batch->argv[batch->argc++] = channel->name;
+    if (batch->argc == 1 + CHANNELS_MAX) {
+        batch_put(batch);
+    }
+}
+
+static void channels_begin_link(struct subscriber_channels *channels, struct store_wire *wire)
+{
+    struct subscribe_batch batch = {.wire = wire, .argv[0] = BYTES("SUBSCRIBE"), .argc = 1};
+
+    twalk_r(channels->tree, subscribe_one, &batch);
+    batch_put(&batch);
+}
+
+static void end_one(const void *node, VISIT visit, void *closure)
+{
+    struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
+    struct subscriber_channel **unwanted = closure;
+
+    if (visit != postorder && visit != leaf) {
+        return;
+    }
+    channel->listens = false;
+    channel->asked = 0;
+    if (channel->wanted == 0) {
+        channel->next = *unwanted;
+        *unwanted = channel;
+    }
+}
+
+static void channels_end_link(struct subscriber_channels *channels)
+{
+    struct subscriber_channel *unwanted = NULL;
+
+    twalk_r(channels->tree, end_one, &unwanted);
+    for (struct subscriber_channel *next; unwanted != NULL; unwanted = next) {
+        next = unwanted->next;
+        channel_remove(channels, unwanted);
+    }
+}
+
+/* -- the state machine */
+
+static void subscriber_io(struct loop_watch *watch, int events);
+static void subscriber_read(struct store_subscriber *subscriber);
 static void subscriber_turn_end(struct loop_hook *hook);
 static void subscriber_timer_fired(struct loop_timer *timer);
 static void subscriber_connect(struct store_subscriber *subscriber);
@@ -76,18 +222,14 @@ static void subscriber_enter(struct store_subscriber *subscriber, enum subscribe
     }
 }
 
-/* -- its epoch */
+/* -- open and close */
 
 struct store_subscriber *store_subscriber_open(struct loop *loop, const struct store_options *options,
                                                struct store_subscriber_owner *owner)
 {
-    struct store_subscriber *subscriber = calloc(1, sizeof(*subscriber));
+    struct store_subscriber *subscriber = must_have(calloc(1, sizeof(*subscriber)));
     const char *bad;
 
-    if (subscriber == NULL) {
-        fprintf(stderr, "pawl: out of memory\n");
-        abort();
-    }
     bad = store_url_read(options->url, &subscriber->url);
     assert(bad == NULL);
     (void)bad;
@@ -111,7 +253,7 @@ static void subscriber_shut(struct store_subscriber *subscriber)
     channels_end_link(&subscriber->channels);
     wire_reset(&subscriber->wire);
     subscriber->blocked = false;
-    subscriber->told = false;
+    subscriber->confirmed = false;
 }
 
 void store_subscriber_close(struct store_subscriber *subscriber)
@@ -121,30 +263,25 @@ void store_subscriber_close(struct store_subscriber *subscriber)
     subscriber_enter(subscriber, SUBSCRIBER_IDLE);
     loop_hook_remove(subscriber->loop, &subscriber->turn_end);
     loop_timer_done(&subscriber->timer);
-    channels_free(&subscriber->channels);
+    tdestroy(subscriber->channels.tree, free);
     dial_forget_password(subscriber->password);
     free(subscriber);
 }
 
-void subscriber_drop(struct store_subscriber *subscriber)
+static void subscriber_drop(struct store_subscriber *subscriber)
 {
-    bool told = subscriber->told;
+    bool confirmed = subscriber->confirmed;
 
     if (subscriber->state == SUBSCRIBER_STANDING && dial_lasted(subscriber->since_us)) {
         subscriber->attempts = 0;
     }
     subscriber_shut(subscriber);
     subscriber_enter(subscriber, SUBSCRIBER_WAITING);
-    if (told) {
+    if (confirmed) {
         subscriber->in_callback = true;
         subscriber->owner->deaf(subscriber->owner);
         subscriber->in_callback = false;
     }
-}
-
-uint64_t store_subscriber_number(const struct store_subscriber *subscriber)
-{
-    return subscriber->number;
 }
 
 /* -- the way to a link that stands */
@@ -161,7 +298,7 @@ static void subscriber_connect(struct store_subscriber *subscriber)
     loop_watch_init(subscriber->loop, &subscriber->watch, subscriber->context->fd, subscriber_io, LOOP_WRITE);
 }
 
-void subscriber_connected(struct store_subscriber *subscriber)
+static void subscriber_connected(struct store_subscriber *subscriber)
 {
     if (dial_end(subscriber->context) != NULL) {
         subscriber_drop(subscriber);
@@ -188,18 +325,13 @@ static uint64_t sign_period_ms(const struct store_subscriber *subscriber)
     return most < SIGN_MS ? most : SIGN_MS;
 }
 
-/* One timer for both: the next sign of epoch is to be asked for, or none has come for too long. */
+/* One timer for both: the next sign of life is to be asked for, or none has come for too long. */
 static void subscriber_arm(struct store_subscriber *subscriber)
 {
     uint64_t now_ms = loop_now_ms(), late_ms = subscriber->heard_ms + subscriber->timeout_ms;
     uint64_t next_ms = subscriber->ask_at_ms < late_ms ? subscriber->ask_at_ms : late_ms;
 
     loop_timer_arm(&subscriber->timer, next_ms > now_ms ? next_ms - now_ms : 1, 0);
-}
-
-void subscriber_stands(struct store_subscriber *subscriber)
-{
-    subscriber_enter(subscriber, SUBSCRIBER_STANDING);
 }
 
 static void subscriber_begin(struct store_subscriber *subscriber)
@@ -250,11 +382,6 @@ static void subscriber_timer_fired(struct loop_timer *timer)
     }
 }
 
-static void subscriber_turn_end(struct loop_hook *hook)
-{
-    subscriber_flush(container_of(hook, struct store_subscriber, turn_end));
-}
-
 /* -- what is heard */
 
 void store_subscriber_subscribe(struct store_subscriber *subscriber, struct bytes name)
@@ -282,5 +409,177 @@ void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct by
     }
     if (channel->asked == 0) {
         channel_remove(&subscriber->channels, channel);
+    }
+}
+
+/* -- messages in */
+
+static struct bytes text_of(const redisReply *reply)
+{
+    bool text = reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS;
+
+    return text ? (struct bytes){reply->str, reply->len} : (struct bytes){NULL, 0};
+}
+
+/* The takers are false when it makes no sense. */
+static bool take_message(struct store_subscriber *subscriber, struct bytes subscribed, struct bytes channel,
+                         struct bytes message)
+{
+    const struct subscriber_channel *known = channel_find(&subscriber->channels, subscribed);
+
+    if (channel.at == NULL || message.at == NULL || message.len > MESSAGE_MAX) {
+        return false;
+    }
+    if (known == NULL || !known->listens) {
+        return true; /* still from before it was unsubscribed from */
+    }
+    subscriber->in_callback = true;
+    subscriber->owner->heard(subscriber->owner, channel, message);
+    subscriber->in_callback = false;
+    return true;
+}
+
+static bool take_confirmation(struct store_subscriber *subscriber, struct bytes name)
+{
+    struct subscriber_channel *channel = channel_find(&subscriber->channels, name);
+
+    if (channel == NULL || channel->asked == 0) {
+        return false;
+    }
+    if (--channel->asked > 0) {
+        return true;
+    }
+    if (channel->wanted == 0) {
+        channel_remove(&subscriber->channels, channel);
+        return true;
+    }
+    channel->listens = true;
+    subscriber->confirmed = true;
+    subscriber->in_callback = true;
+    subscriber->owner->listens(subscriber->owner, name);
+    subscriber->in_callback = false;
+    return true;
+}
+
+/* In RESP2 messages and confirmations differ by their first word only. */
+static bool take_push(struct store_subscriber *subscriber, const redisReply *reply)
+{
+    struct bytes part[4] = {{NULL, 0}};
+
+    if (reply->elements < 2 || reply->elements > 4) {
+        return false;
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
+        part[i] = text_of(reply->element[i]);
+    }
+    if (bytes_are(part[0], "message")) {
+        return take_message(subscriber, part[1], part[1], part[2]);
+    }
+    if (bytes_are(part[0], "pmessage")) {
+        return take_message(subscriber, part[1], part[2], part[3]);
+    }
+    if (bytes_are(part[0], "subscribe") || bytes_are(part[0], "psubscribe")) {
+        return take_confirmation(subscriber, part[1]);
+    }
+    return bytes_are(part[0], "unsubscribe") || bytes_are(part[0], "punsubscribe") ||
+           bytes_are(part[0], "pong");
+}
+
+static bool subscriber_take(struct store_subscriber *subscriber, const redisReply *reply)
+{
+    if (subscriber->state == SUBSCRIBER_GREETING) {
+        if (reply->type != REDIS_REPLY_STATUS) {
+            return false;
+        }
+        if (--subscriber->greeting_left == 0) {
+            subscriber_enter(subscriber, SUBSCRIBER_STANDING);
+        }
+        return true;
+    }
+    return reply->type == REDIS_REPLY_ARRAY ? take_push(subscriber, reply)
+                                            : bytes_are(text_of(reply), "PONG");
+}
+
+/* Whether the link still stands. */
+static bool subscriber_take_all(struct store_subscriber *subscriber)
+{
+    redisReader *reader = subscriber->context->reader;
+
+    for (;;) {
+        void *reply = NULL;
+        bool good = redisReaderGetReply(reader, &reply) == REDIS_OK;
+
+        if (good && reply == NULL && reader->len - reader->pos <= MESSAGE_MAX) {
+            return true;
+        }
+        good = good && reply != NULL && subscriber_take(subscriber, reply);
+        if (reply != NULL) {
+            freeReplyObject(reply);
+        }
+        if (!good) {
+            subscriber_drop(subscriber);
+            return false;
+        }
+    }
+}
+
+static void subscriber_read(struct store_subscriber *subscriber)
+{
+    size_t got = READ_SIZE;
+
+    for (unsigned i = 0; got == READ_SIZE && i < READS_MAX; i++) {
+        size_t before = subscriber->context->reader->len;
+
+        if (redisBufferRead(subscriber->context) != REDIS_OK) {
+            subscriber_drop(subscriber);
+            return;
+        }
+        got = subscriber->context->reader->len - before;
+        if (got > 0) {
+            subscriber->heard_ms = loop_now_ms();
+        }
+        if (!subscriber_take_all(subscriber)) {
+            return;
+        }
+    }
+}
+
+/* -- subscriptions out */
+
+static void subscriber_write(struct store_subscriber *subscriber)
+{
+    enum wire_end end = wire_flush(&subscriber->wire, subscriber->context->fd);
+
+    if (end == WIRE_BROKEN) {
+        subscriber_drop(subscriber);
+    } else if (subscriber->blocked != (end == WIRE_BLOCKED)) {
+        subscriber->blocked = end == WIRE_BLOCKED;
+        loop_watch_set(&subscriber->watch, subscriber->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
+    }
+}
+
+static void subscriber_turn_end(struct loop_hook *hook)
+{
+    struct store_subscriber *subscriber = container_of(hook, struct store_subscriber, turn_end);
+    bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
+
+    if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0) {
+        subscriber_write(subscriber);
+    }
+}
+
+static void subscriber_io(struct loop_watch *watch, int events)
+{
+    struct store_subscriber *subscriber = container_of(watch, struct store_subscriber, watch);
+
+    if (subscriber->state == SUBSCRIBER_CONNECTING) {
+        subscriber_connected(subscriber);
+        return;
+    }
+    if (events & (LOOP_READ | LOOP_HANGUP)) {
+        subscriber_read(subscriber);
+    }
+    if (events & LOOP_WRITE && subscriber->context != NULL) {
+        subscriber_write(subscriber);
     }
 }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/text/memory.h"
 
 enum {
     WIRE_SIZE_FIRST = 64 * 1024,
@@ -31,11 +32,7 @@ static char *wire_room(struct store_wire *wire, size_t more)
             assert(size <= SIZE_MAX / 2);
             size *= 2;
         }
-        char *at = malloc(size);
-        if (at == NULL) {
-            fprintf(stderr, "pawl: out of memory\n");
-            abort();
-        }
+        char *at = must_have(malloc(size));
         if (waiting > 0) {
             memcpy(at, wire->at + wire->from, waiting);
         }

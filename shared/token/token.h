@@ -19,7 +19,7 @@ enum {
     TOKEN_HEADER_MAX = 1024, /* bytes of a header value that are looked at; more is malformed */
     TOKEN_HEADER_SIZE = 512, /* enough for every one that token_sign() makes, with its NUL */
     TOKEN_LEASE_MAX = 128,   /* as NAME_MAX_BYTES of shared/token/name.h */
-    TOKEN_STORE_CHARS = 24,  /* as STORE_ID_CHARS of shared/member/state_dir.h: [A-Za-z0-9_-] */
+    TOKEN_STORE_CHARS = 24,  /* as STORE_ID_CHARS of shared/member/state_file.h: [A-Za-z0-9_-] */
     TOKEN_HOLD_MIN = 12,
     TOKEN_HOLD_MAX = 16, /* [A-Za-z0-9_-], random */
     TOKEN_KID_MAX = 32,

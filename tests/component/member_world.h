@@ -4,7 +4,7 @@
 #define PAWL_TESTS_MEMBER_WORLD_H
 
 #include "scripts.h"
-#include "shared/member/member.h"
+#include "shared/member/member_internal.h"
 #include "shared/token/random.h"
 #include "tests/component/store_world.h"
 
@@ -22,7 +22,7 @@ struct party {
     struct store *store;
     struct epoch *store_epoch;
     struct member_line line;
-    struct keeper keeper;
+    struct state_file state_file;
     struct member member;
     char dir[64];
     unsigned told[EVENTS];
@@ -70,9 +70,9 @@ static inline void party_event(struct member *member, enum log_level level, cons
     }
 }
 
-static inline void party_wrote(struct keeper *keeper)
+static inline void party_wrote(struct state_file *file)
 {
-    epoch_want_pulse(container_of(keeper, struct party, keeper)->store_epoch);
+    epoch_want_pulse(container_of(file, struct party, state_file)->store_epoch);
 }
 
 static inline struct store *party_store(struct stage *stage, struct loop *loop, bool allow_unsafe)
@@ -101,16 +101,18 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
     snprintf(party->dir, sizeof(party->dir), "%s/%s", stage->redis.dir, plan.dir != NULL ? plan.dir : "");
     party->store = party_store(stage, party->loop, false);
     member_line_init(&party->line, party->store_epoch, party->store);
-    if (!CHECK(keeper_open(&party->keeper, plan.dir != NULL ? party->dir : NULL, why))) {
+    if (plan.dir == NULL) {
+        state_file_none(&party->state_file);
+    } else if (!CHECK(state_file_open(&party->state_file, party->dir, why) <= STATE_FRESH)) {
         printf("# %s\n", why);
         abort();
     }
-    keeper_start(&party->keeper, party->loop, party_wrote);
+    state_file_start(&party->state_file, party->loop, party_wrote);
     struct member_options options = {
         .role = plan.role,
         .loop = party->loop,
         .line = &party->line,
-        .keeper = &party->keeper,
+        .state_file = &party->state_file,
         .workers = plan.workers != 0 ? plan.workers : 1,
         .block = plan.block != 0 ? plan.block : 1,
         .who = "a test",
@@ -132,7 +134,7 @@ static inline void party_close(struct party *party)
     member_stop(&party->member);
     loop_jobs_wait(party->loop);
     store_close(party->store);
-    keeper_close(&party->keeper);
+    state_file_close(&party->state_file);
     epoch_free(party->store_epoch);
     loop_free(party->loop);
     party->here = false;
@@ -177,20 +179,21 @@ static inline void stage_close(struct stage *stage)
 /* A state directory that belongs to the store, as pawl-lease --init-store leaves it. */
 static inline void state_dir_init(const char *path, int64_t floor, char id[MEMBER_ID_CHARS + 1])
 {
-    struct state_dir dir;
-    struct high_water water;
+    struct state_file file;
+    struct state_record record;
     char why[STATE_WHY_MAX];
 
-    CHECK_INT(state_dir_open(&dir, path, &water, why), STATE_FRESH);
-    snprintf(water.store, sizeof(water.store), STORE_ID);
-    water.epoch = FIRST_EPOCH;
-    water.floor = floor;
-    water.roll = water.member_count = 1;
-    water.members[0] = (struct state_member){.role = MEMBER_LEASE, .incarnation = "----------------"};
-    memcpy(water.members[0].id, water.member, sizeof(water.member));
-    CHECK(state_dir_write(&dir, &water, why));
-    snprintf(id, MEMBER_ID_CHARS + 1, "%s", water.member);
-    state_dir_close(&dir);
+    CHECK_INT(state_file_open(&file, path, why), STATE_FRESH);
+    record = file.recorded;
+    snprintf(record.store, sizeof(record.store), STORE_ID);
+    record.epoch = FIRST_EPOCH;
+    record.floor = floor;
+    record.roll = record.member_count = 1;
+    record.members[0] = (struct state_member){.role = MEMBER_LEASE, .incarnation = "----------------"};
+    memcpy(record.members[0].id, record.member, sizeof(record.member));
+    CHECK(state_file_write(&file, &record, why));
+    snprintf(id, MEMBER_ID_CHARS + 1, "%s", record.member);
+    state_file_close(&file);
 }
 
 /* The store, and the state directory "a" of its first lease service. */
@@ -227,9 +230,9 @@ static inline struct party *stage_open_with_lease(struct stage *stage)
     stage_open(stage, NULL);
     stage_init_store(stage, 1000);
     struct party *lease = party_open(stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 1});
-    UNTIL(stage, lease->member.state == MEMBER_IN && keeper_is_idle(&lease->keeper) &&
-                     lease->keeper.recorded.member_count > 0 &&
-                     lease->keeper.recorded.roll == lease->member.roll && lease->member.ceiling >= 1000);
+    UNTIL(stage, lease->member.state == MEMBER_IN && !lease->state_file.is_busy &&
+                     lease->state_file.recorded.member_count > 0 &&
+                     lease->state_file.recorded.roll == lease->member.roll && lease->member.ceiling >= 1000);
     return lease;
 }
 

@@ -197,6 +197,15 @@ static inline void redis_make_busy(struct redis *redis, unsigned busy_ms)
     close(other.admin);
 }
 
+/* Ends the script that keeps it busy. */
+static inline void redis_end_script(const struct redis *redis)
+{
+    struct redis other = {.admin = redis_connect(redis)};
+
+    redis_does(&other, "SCRIPT KILL");
+    close(other.admin);
+}
+
 static inline void remove_tree(const char *path)
 {
     pid_t pid = fork();

@@ -69,9 +69,10 @@ TEST_MEMBER(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor
     CHECK(went(lease, MEMBER_AWAY, MEMBER_IN));
     CHECK_INT(epoch_number(lease->store_epoch), FIRST_EPOCH);
     CHECK_TEXT(bytes_of(epoch_identity(lease->store_epoch)), BYTES(KEYS_SCHEMA ":" STORE_ID));
-    CHECK_INT(lease->keeper.recorded.member_count, 1);
-    CHECK_TEXT(bytes_of(lease->keeper.recorded.members[0].incarnation), bytes_of(lease->member.incarnation));
-    CHECK(lease->keeper.recorded.floor >= lease->member.ceiling);
+    CHECK_INT(lease->state_file.recorded.member_count, 1);
+    CHECK_TEXT(bytes_of(lease->state_file.recorded.members[0].incarnation),
+               bytes_of(lease->member.incarnation));
+    CHECK(lease->state_file.recorded.floor >= lease->member.ceiling);
     CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("in"));
     CHECK(member_is_settled(&lease->member));
     CHECK_INT(lease->told[TOLD_ADMITTED], 1);
@@ -220,28 +221,28 @@ TEST(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle)
     stage_open(&stage, NULL);
     stage_init_store(&stage, 1000);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 2});
-    epoch_line_tell(lease->store_epoch, 1, "", true, false);
+    epoch_line_report(lease->store_epoch, 1, "", true, false);
     calls = store_counts(lease->store).done;
     UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_PENDING); /* nor does anybody join before that */
     CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("out"));
-    epoch_line_tell(lease->store_epoch, 1, lease->member.run, true, false);
+    epoch_line_report(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
     damage(&stage);
     UNTIL(&stage, lease->member.state == MEMBER_GATED);
     for (unsigned i = 0; i < 3; i++) {
-        epoch_line_tell(lease->store_epoch, 1, lease->member.run, false, false); /* a call is in flight */
+        epoch_line_report(lease->store_epoch, 1, lease->member.run, false, false); /* a call is in flight */
         calls = store_counts(lease->store).done;
         UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
         CHECK(!lease->member.reported);
         CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     }
     CHECK_INT(lease->member.state, MEMBER_GATED);
-    epoch_line_tell(lease->store_epoch, 1, "another-run", true, false);
+    epoch_line_report(lease->store_epoch, 1, "another-run", true, false);
     calls = store_counts(lease->store).done;
     UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_GATED);
-    epoch_line_tell(lease->store_epoch, 1, lease->member.run, true, false);
+    epoch_line_report(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
     CHECK(epoch_number(lease->store_epoch) > FIRST_EPOCH);
     stage_close(&stage);
@@ -251,7 +252,7 @@ TEST_MEMBER(nothing_is_reported_while_it_is_not_certain_what_the_disk_says)
 {
     atomic_store(&dirs_fail, true);
     party_open(stage, 1, gateway_plan()); /* a list to record */
-    UNTIL(stage, !keeper_is_settled(&lease->keeper) && keeper_is_idle(&lease->keeper));
+    UNTIL(stage, !state_file_is_settled(&lease->state_file) && !lease->state_file.is_busy);
     damage(stage);
     UNTIL(stage, lease->member.state == MEMBER_GATED && strstr(lease->detail, lease->dir) != NULL);
     uint64_t calls = store_counts(lease->store).done;
@@ -260,7 +261,7 @@ TEST_MEMBER(nothing_is_reported_while_it_is_not_certain_what_the_disk_says)
     CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     atomic_store(&dirs_fail, false);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
-    UNTIL(stage, keeper_is_settled(&lease->keeper));
+    UNTIL(stage, state_file_is_settled(&lease->state_file));
 }
 
 /* -- others */
@@ -274,10 +275,10 @@ TEST_MEMBER(a_gateway_waits_until_the_lease_service_has_recorded_it)
     UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     check_refused(gateway, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted");
     CHECK(!member_is_settled(&gateway->member));
-    CHECK_INT(lease->keeper.recorded.member_count, 1);
+    CHECK_INT(lease->state_file.recorded.member_count, 1);
     lease->held_up = false;
     UNTIL(stage, gateway->member.state == MEMBER_IN);
-    CHECK_INT(lease->keeper.recorded.member_count, 2);
+    CHECK_INT(lease->state_file.recorded.member_count, 2);
     CHECK(went(gateway, MEMBER_AWAY, MEMBER_PENDING) && went(gateway, MEMBER_PENDING, MEMBER_IN));
     CHECK_INT(epoch_number(gateway->store_epoch), FIRST_EPOCH);
 }
@@ -334,13 +335,13 @@ TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_epoch_as_a_newcomer)
     struct party *gateway;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2);
+    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
     gateway->held_up = true;
     redis_kill(&stage->redis);
     redis_run(&stage->redis, NULL);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     CHECK_TEXT(bytes_of(lease->proof), BYTES("incomplete"));
-    CHECK_TEXT(bytes_of(lease->not_asked), bytes_of(gateway->keeper.recorded.member));
+    CHECK_TEXT(bytes_of(lease->not_asked), bytes_of(gateway->state_file.recorded.member));
     gateway->held_up = false;
     UNTIL(stage, gateway->member.state == MEMBER_IN && epoch_number(gateway->store_epoch) > FIRST_EPOCH);
 }
@@ -350,8 +351,8 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     struct party *gateway;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2);
-    UNTIL(stage, keeper_is_settled(&lease->keeper));
+    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
+    UNTIL(stage, state_file_is_settled(&lease->state_file));
     gateway->held_up = true;
     atomic_store(&dirs_fail, true);
     redis_kill(&stage->redis);
@@ -368,9 +369,10 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
           10); /* 50 ms after the first, 2 s in the end; and each pulse */
     atomic_store(&dirs_fail, false);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
-    UNTIL(stage, keeper_is_settled(&lease->keeper));
-    CHECK_INT(lease->keeper.recorded.doubt_count, 1);
-    CHECK_TEXT(bytes_of(lease->keeper.recorded.doubts[0].id), bytes_of(gateway->keeper.recorded.member));
+    UNTIL(stage, state_file_is_settled(&lease->state_file));
+    CHECK_INT(lease->state_file.recorded.doubt_count, 1);
+    CHECK_TEXT(bytes_of(lease->state_file.recorded.doubts[0].id),
+               bytes_of(gateway->state_file.recorded.member));
 }
 
 TEST_MEMBER(a_doubt_that_cannot_be_read_is_named_and_nothing_is_admitted_until_it_is_mended)
@@ -390,7 +392,7 @@ TEST_MEMBER(who_slept_through_a_whole_gating_is_pending_in_the_new_epoch)
     struct acquiring a;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2);
+    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
     gateway->held_up = true;
     damage(stage);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
@@ -413,9 +415,9 @@ TEST_MEMBER(without_the_floor_of_another_lease_service_nobody_admits_and_that_is
     uint64_t calls;
 
     other = party_open(stage, 1, lease_plan("b"));
-    UNTIL(stage, other->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2 &&
-                     other->keeper.recorded.member_count == 2);
-    snprintf(id, sizeof(id), "%s", other->keeper.recorded.member);
+    UNTIL(stage, other->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2 &&
+                     other->state_file.recorded.member_count == 2);
+    snprintf(id, sizeof(id), "%s", other->state_file.recorded.member);
     party_close(other);
     redis_kill(&stage->redis);
     UNTIL(stage, lease->member.state == MEMBER_AWAY);
@@ -445,8 +447,8 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
     stage_open(&stage, NULL);
     stage_init_store(&stage, 4);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 4, 1});
-    UNTIL(&stage, lease->member.state == MEMBER_IN && keeper_is_idle(&lease->keeper) &&
-                      lease->keeper.recorded.roll == lease->member.roll);
+    UNTIL(&stage, lease->member.state == MEMBER_IN && !lease->state_file.is_busy &&
+                      lease->state_file.recorded.roll == lease->member.roll);
     snprintf(command, sizeof(command),
              "EVAL 'for i = 1, %d do local id = string.format(\"%%016d\", i) "
              "redis.call(\"SADD\", KEYS[1] .. \":members\", id) "
@@ -455,7 +457,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
              "redis.call(\"HINCRBY\", KEYS[1], \"roll\", 1)' 1 pawl:{store}",
              MANY_MEMBERS);
     redis_ask(&stage.redis, command);
-    int64_t roll = lease->keeper.recorded.roll;
+    int64_t roll = lease->state_file.recorded.roll;
     uint64_t till_ms = loop_now_ms() + STAGE_MS;
     for (unsigned i = 0; lease->member.ceiling <= 8 && loop_now_ms() < till_ms; i++) {
         snprintf(name, sizeof(name), "x%u", i);
@@ -465,9 +467,9 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
             epoch_granted(lease->store_epoch, 0, lease->member.epoch, a.token);
         }
     }
-    CHECK(lease->keeper.recorded.floor > 8);
-    CHECK_INT(lease->keeper.recorded.roll, roll);
-    CHECK_INT(lease->keeper.recorded.member_count, 1);
+    CHECK(lease->state_file.recorded.floor > 8);
+    CHECK_INT(lease->state_file.recorded.roll, roll);
+    CHECK_INT(lease->state_file.recorded.member_count, 1);
     gateway = party_open(&stage, 1, gateway_plan());
     UNTIL(&stage, gateway->member.state == MEMBER_PENDING);
     long beats = lease->member.beats;
@@ -592,7 +594,7 @@ TEST_MEMBER(a_gateway_that_leaves_is_gone_from_the_list_and_makes_no_call_any_mo
     struct party *gateway;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->keeper.recorded.member_count == 2);
+    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
     unsigned suspended = gateway->told[TOLD_SUSPENDED];
     member_leave(&gateway->member);
     CHECK(!member_has_left(&gateway->member));
@@ -600,7 +602,7 @@ TEST_MEMBER(a_gateway_that_leaves_is_gone_from_the_list_and_makes_no_call_any_mo
     CHECK_INT(gateway->member.state, MEMBER_LEFT);
     CHECK_TEXT(bytes_of(member_field(gateway, "role")), BYTES("$-1"));
     check_refused(gateway, PROBLEM_DRAINING, "draining");
-    UNTIL(stage, lease->keeper.recorded.member_count == 1);
+    UNTIL(stage, lease->state_file.recorded.member_count == 1);
     CHECK_INT(gateway->told[TOLD_SUSPENDED], suspended); /* an orderly end is nothing to warn of */
 }
 
@@ -659,7 +661,7 @@ TEST_MEMBER(a_process_may_end_at_any_moment)
     CHECK(a.ended);
     lease = party_open(stage, 0, lease_plan("a"));
     UNTIL(stage, lease->member.state == MEMBER_IN);
-    UNTIL(stage, !keeper_is_idle(&lease->keeper) || lease->keeper.recorded.roll == lease->member.roll);
+    UNTIL(stage, lease->state_file.is_busy || lease->state_file.recorded.roll == lease->member.roll);
     party_close(lease); /* a write may be under way */
     lease = party_open(stage, 0, lease_plan("a"));
     damage(stage);
@@ -691,7 +693,7 @@ static const char *const state_names[MEMBER_STATES] = {
 TEST(the_drawing_the_table_and_where_members_went_agree)
 {
     CHECK_INT(
-        drawing_check("shared/member/member.h", state_names, MEMBER_STATES, member_allows, member_walked),
+        drawing_check("shared/member/membership.c", state_names, MEMBER_STATES, member_allows, member_walked),
         ARROWS);
 }
 

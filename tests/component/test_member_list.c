@@ -1,5 +1,5 @@
 /* test_member_list.c - the list of members: as it is told, it is read again; nothing malformed is taken. */
-#include "shared/member/member.h"
+#include "shared/member/member_internal.h"
 #include "tests/component/store_world.h"
 
 #define ID_A "aaaaaaaaaaaaaaaa"
@@ -46,7 +46,7 @@ static void list_world_close(struct list_world *list)
 
 struct reading {
     struct probe probe;
-    struct high_water water;
+    struct state_record record;
     bool good;
 };
 
@@ -54,19 +54,19 @@ static void reading_done(struct probe *probe, const struct store_reply *reply)
 {
     struct reading *reading = container_of(probe, struct reading, probe);
 
-    reading->good = member_list_read(store_reply_list(reply, 1), &reading->water);
+    reading->good = member_list_read(store_reply_list(reply, 1), &reading->record);
 }
 
-static struct high_water empty_water(void)
+static struct state_record empty_record(void)
 {
-    return (struct high_water){.member = ID_A};
+    return (struct state_record){.member = ID_A};
 }
 
 /* Whether the store's list of these and so many more is taken. */
 static bool list_is_read(struct list_world *list, const char *members, unsigned more,
-                         struct high_water *water)
+                         struct state_record *record)
 {
-    struct reading reading = {.probe.then = reading_done, .water = *water};
+    struct reading reading = {.probe.then = reading_done, .record = *record};
     char number[16];
 
     snprintf(number, sizeof(number), "%u", more);
@@ -75,46 +75,46 @@ static bool list_is_read(struct list_world *list, const char *members, unsigned 
     probe_run(&list->world, &reading.probe, &script_list, 0, 2);
     WAIT(&list->world, reading.probe.ends == 1, 2000);
     CHECK_TEXT(bytes_of(reading.probe.text), BYTES("listed"));
-    *water = reading.water;
+    *record = reading.record;
     return reading.good;
 }
 
 TEST(an_empty_list_is_an_empty_text)
 {
-    struct high_water water = empty_water();
+    struct state_record record = empty_record();
     char text[MEMBER_LIST_SIZE];
 
-    CHECK_INT(member_list_print(&water, text).len, 0);
+    CHECK_INT(member_list_print(&record, text).len, 0);
 }
 
 TEST(members_are_told_with_a_comma_between)
 {
-    struct high_water water = empty_water();
+    struct state_record record = empty_record();
     char text[MEMBER_LIST_SIZE];
 
-    water.member_count = 2;
-    water.members[0] = (struct state_member){MEMBER_LEASE, ID_A, ID_B, 0};
-    water.members[1] = (struct state_member){MEMBER_GATEWAY, ID_C, ID_A, 0};
-    CHECK_TEXT(member_list_print(&water, text), BYTES("lease " ID_A " " ID_B ",gateway " ID_C " " ID_A));
-    water.doubt_count = 1;
-    water.doubts[0] = (struct state_member){MEMBER_DOUBT, ID_C, ID_B, 34};
-    CHECK_TEXT(member_list_print(&water, text),
+    record.member_count = 2;
+    record.members[0] = (struct state_member){MEMBER_LEASE, ID_A, ID_B, 0};
+    record.members[1] = (struct state_member){MEMBER_GATEWAY, ID_C, ID_A, 0};
+    CHECK_TEXT(member_list_print(&record, text), BYTES("lease " ID_A " " ID_B ",gateway " ID_C " " ID_A));
+    record.doubt_count = 1;
+    record.doubts[0] = (struct state_member){MEMBER_DOUBT, ID_C, ID_B, 34};
+    CHECK_TEXT(member_list_print(&record, text),
                BYTES("lease " ID_A " " ID_B ",gateway " ID_C " " ID_A ",doubt " ID_C " " ID_B " 34"));
-    water.member_count = 0;
-    CHECK_TEXT(member_list_print(&water, text), BYTES("doubt " ID_C " " ID_B " 34"));
+    record.member_count = 0;
+    CHECK_TEXT(member_list_print(&record, text), BYTES("doubt " ID_C " " ID_B " 34"));
 }
 
 /* What was printed goes to Redis and comes back as a list. */
-static void comes_back(struct list_world *list, const struct high_water *water)
+static void comes_back(struct list_world *list, const struct state_record *record)
 {
-    struct high_water read = empty_water();
+    struct state_record read = empty_record();
     char text[MEMBER_LIST_SIZE + 1];
-    struct bytes printed = member_list_print(water, text);
+    struct bytes printed = member_list_print(record, text);
 
     CHECK(printed.len < MEMBER_LIST_SIZE);
     text[printed.len] = '\0';
     CHECK(list_is_read(list, text, 0, &read));
-    CHECK(high_water_equal(&read, water));
+    CHECK(state_record_equal(&read, record));
 }
 
 #define TEST_LIST(sentence)                                                                                  \
@@ -125,37 +125,37 @@ TEST_LIST(what_is_printed_is_read_as_the_same)
     static const unsigned counts[] = {0, 1, 2, STATE_MEMBERS_MAX};
 
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-        struct high_water water = empty_water();
+        struct state_record record = empty_record();
 
-        water.member_count = counts[k];
+        record.member_count = counts[k];
         for (unsigned i = 0; i < counts[k]; i++) {
-            water.members[i] = (struct state_member){.role = i % 3 == 0 ? MEMBER_LEASE : MEMBER_GATEWAY,
-                                                     .incarnation = ID_B};
-            snprintf(water.members[i].id, sizeof(water.members[i].id), "%016u", i % STATE_MEMBERS_MAX);
+            record.members[i] = (struct state_member){.role = i % 3 == 0 ? MEMBER_LEASE : MEMBER_GATEWAY,
+                                                      .incarnation = ID_B};
+            snprintf(record.members[i].id, sizeof(record.members[i].id), "%016u", i % STATE_MEMBERS_MAX);
         }
-        water.doubt_count = counts[k];
+        record.doubt_count = counts[k];
         for (unsigned i = 0; i < counts[k]; i++) {
-            water.doubts[i] = (struct state_member){MEMBER_DOUBT, ID_A, "", HIGH_WATER_MAX};
-            snprintf(water.doubts[i].incarnation, sizeof(water.doubts[i].incarnation), "%016u", i);
+            record.doubts[i] = (struct state_member){MEMBER_DOUBT, ID_A, "", STATE_NUMBER_MAX};
+            snprintf(record.doubts[i].incarnation, sizeof(record.doubts[i].incarnation), "%016u", i);
         }
-        comes_back(list, &water);
+        comes_back(list, &record);
     }
 }
 
 TEST_LIST(a_list_that_is_read_replaces_the_one_before)
 {
-    struct high_water water = empty_water();
+    struct state_record record = empty_record();
 
-    CHECK(list_is_read(list, "", 5, &water));
-    CHECK_INT(water.member_count, 5);
-    CHECK(list_is_read(list, "lease " ID_A " " ID_B, 0, &water));
-    CHECK_INT(water.member_count, 1);
-    CHECK_TEXT(bytes_of(water.members[0].id), BYTES(ID_A));
-    CHECK_TEXT(bytes_of(water.members[0].incarnation), BYTES(ID_B));
-    CHECK_INT(water.members[0].role, MEMBER_LEASE);
-    CHECK_TEXT(bytes_of(water.members[1].id), BYTES(""));
-    CHECK(list_is_read(list, "", 0, &water));
-    CHECK_INT(water.member_count, 0);
+    CHECK(list_is_read(list, "", 5, &record));
+    CHECK_INT(record.member_count, 5);
+    CHECK(list_is_read(list, "lease " ID_A " " ID_B, 0, &record));
+    CHECK_INT(record.member_count, 1);
+    CHECK_TEXT(bytes_of(record.members[0].id), BYTES(ID_A));
+    CHECK_TEXT(bytes_of(record.members[0].incarnation), BYTES(ID_B));
+    CHECK_INT(record.members[0].role, MEMBER_LEASE);
+    CHECK_TEXT(bytes_of(record.members[1].id), BYTES(""));
+    CHECK(list_is_read(list, "", 0, &record));
+    CHECK_INT(record.member_count, 0);
 }
 
 TEST_LIST(a_list_with_something_malformed_is_not_taken)
@@ -197,12 +197,12 @@ TEST_LIST(a_list_with_something_malformed_is_not_taken)
         "doubt " ID_A " " ID_B " 1,doubt " ID_A " " ID_B " 2",
         "lease " ID_A " " ID_B " 1",
     };
-    struct high_water water = empty_water();
+    struct state_record record = empty_record();
 
-    CHECK(list_is_read(list, "lease " ID_A " " ID_B ",gateway " ID_C " " ID_B, 0, &water));
+    CHECK(list_is_read(list, "lease " ID_A " " ID_B ",gateway " ID_C " " ID_B, 0, &record));
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-        water = empty_water();
-        if (!CHECK(!list_is_read(list, malformed[i], 0, &water))) {
+        record = empty_record();
+        if (!CHECK(!list_is_read(list, malformed[i], 0, &record))) {
             printf("# %s\n", malformed[i]);
         }
     }
@@ -211,15 +211,15 @@ TEST_LIST(a_list_with_something_malformed_is_not_taken)
 TEST(a_list_of_more_than_fit_and_no_list_at_all_are_not_taken)
 {
     struct list_world list;
-    struct high_water water = empty_water();
+    struct state_record record = empty_record();
 
     list_world_open(&list);
-    CHECK(list_is_read(&list, "", STATE_MEMBERS_MAX, &water));
-    CHECK_INT(water.member_count, STATE_MEMBERS_MAX);
-    CHECK(!list_is_read(&list, "", STATE_MEMBERS_MAX + 1, &water));
-    CHECK(!list_is_read(&list, "", 5000, &water));
+    CHECK(list_is_read(&list, "", STATE_MEMBERS_MAX, &record));
+    CHECK_INT(record.member_count, STATE_MEMBERS_MAX);
+    CHECK(!list_is_read(&list, "", STATE_MEMBERS_MAX + 1, &record));
+    CHECK(!list_is_read(&list, "", 5000, &record));
     list_world_close(&list);
-    CHECK(!member_list_read(NULL, &water));
+    CHECK(!member_list_read(NULL, &record));
 }
 
 CHECK_MAIN

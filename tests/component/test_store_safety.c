@@ -217,9 +217,10 @@ TEST(a_busy_redis_keeps_the_verdict_of_before)
 
     redis_start(&redis, (const char *const[]){"--busy-reply-threshold", "10", NULL});
     open_looking(&world, redis.url);
-    redis_make_busy(&redis, 200);
-    WAIT(&world, world.store->safety.unread, 1000);
+    redis_make_busy(&redis, 10000);
+    WAIT(&world, world.store->safety.unread, 5000);
     CHECK(store_unsafe(world.store) == NULL);
+    redis_end_script(&redis);
     WAIT(&world, !world.store->safety.unread && world.store->safety.left == 0, 2000);
     CHECK(store_unsafe(world.store) == NULL);
     CHECK_INT(store_counts(world.store).reconnects, 0);

@@ -46,7 +46,7 @@ static void on_listens(struct store_subscriber_owner *owner, struct bytes channe
     struct listener *listener = container_of(owner, struct listener, owner);
 
     listener->listens++;
-    listener->number_at_listens = store_subscriber_number(listener->subscriber);
+    listener->number_at_listens = listener->subscriber->number;
     note(listener, BYTES("+"), channel, BYTES(""));
     if (listener->then != NULL) {
         listener->then(listener, channel);
@@ -239,7 +239,7 @@ TEST_SUBSCRIBER(nothing_is_heard_of_what_was_unsubscribed_from_a_moment_ago, TIM
 
 TEST_SUBSCRIBER(only_the_last_of_several_subscriptions_is_taken_for_confirmed, TIMEOUT_MS)
 {
-    WAIT(listener, store_subscriber_number(listener->subscriber) == 1, 2000);
+    WAIT(listener, listener->subscriber->number == 1, 2000);
     for (unsigned i = 0; i < 3; i++) {
         subscribe(listener, "c");
         unsubscribe(listener, "c");
@@ -320,7 +320,7 @@ TEST_SUBSCRIBER(a_killed_redis_makes_it_deaf_once_and_the_next_is_listened_to, T
          2000); /* none of these was a link that had confirmed */
     redis_run(redis, NULL);
     WAIT(listener, listener->listens == 2, 3000);
-    CHECK_INT(store_subscriber_number(listener->subscriber), 2);
+    CHECK_INT(listener->subscriber->number, 2);
     CHECK_INT(listener->number_at_listens, 2);
     catch_up(listener, redis, "c");
     check_log(listener, "+c - +c =cmarker ");
@@ -328,11 +328,11 @@ TEST_SUBSCRIBER(a_killed_redis_makes_it_deaf_once_and_the_next_is_listened_to, T
 
 TEST_SUBSCRIBER(a_link_that_confirmed_nothing_ends_without_a_word, TIMEOUT_MS)
 {
-    WAIT(listener, store_subscriber_number(listener->subscriber) == 1, 2000);
+    WAIT(listener, listener->subscriber->number == 1, 2000);
     redis_kill(redis);
     WAIT(listener, listener->subscriber->state == SUBSCRIBER_WAITING, 2000);
     redis_run(redis, NULL);
-    WAIT(listener, store_subscriber_number(listener->subscriber) == 2, 3000);
+    WAIT(listener, listener->subscriber->number == 2, 3000);
     check_log(listener, "");
 }
 
@@ -365,8 +365,7 @@ static bool stands_in_silence(struct redis *redis, bool subscribed)
     while (loop_now_ms() < till_ms) {
         loop_turn(listener.loop, 10);
     }
-    stands = store_subscriber_number(listener.subscriber) == 1 &&
-             listener.subscriber->state == SUBSCRIBER_STANDING &&
+    stands = listener.subscriber->number == 1 && listener.subscriber->state == SUBSCRIBER_STANDING &&
              strcmp(listener.log, subscribed ? "+c " : "") == 0;
     listener_close(&listener);
     return stands;
@@ -374,7 +373,7 @@ static bool stands_in_silence(struct redis *redis, bool subscribed)
 
 /* Redis may itself be held up on a machine that does much else; a subscriber that ends by itself ends each
  * time. */
-TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_epoch)
+TEST_REDIS(silence_is_no_end_as_long_as_redis_gives_signs_of_life)
 {
     for (unsigned subscribed = 0; subscribed < 2; subscribed++) { /* PING is answered in another form */
         CHECK(stands_in_silence(redis, subscribed) || stands_in_silence(redis, subscribed) ||
@@ -457,7 +456,7 @@ TEST_REDIS(a_link_cut_anywhere_is_made_anew_and_hears)
                 listener.loop, &(struct store_options){.url = url, .timeout_ms = SHORT_MS}, &listener.owner);
             subscribe(&listener, "c");
             subscribe(&listener, "d*");
-            while (relay.cuts == cuts) { /* signs of epoch come and go until it is */
+            while (relay.cuts == cuts) { /* signs of life come and go until it is */
                 loop_turn(listener.loop, 20);
             }
             WAIT(&listener, listener.listens >= 2 && listener.subscriber->state == SUBSCRIBER_STANDING, 3000);
@@ -522,7 +521,7 @@ static bool listens_at(const char *url, const char *password)
         loop_turn(listener.loop, 2);
     }
     bool listens = listener.listens == 1;
-    CHECK_INT(store_subscriber_number(listener.subscriber), listens);
+    CHECK_INT(listener.subscriber->number, listens);
     listener_close(&listener);
     return listens;
 }
@@ -572,7 +571,7 @@ TEST_REDIS(a_channel_that_redis_forbids_is_not_taken_for_listened_to)
     snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis->port);
     listener_open_url(&listener, url, NULL, TIMEOUT_MS);
     subscribe(&listener, "c");
-    WAIT(&listener, store_subscriber_number(listener.subscriber) >= 2, 2000); /* it tries again */
+    WAIT(&listener, listener.subscriber->number >= 2, 2000); /* it tries again */
     check_log(&listener, "");
     redis_does(redis, "ACL SETUSER pawl &c");
     WAIT(&listener, listener.listens == 1, 2000);

@@ -153,7 +153,7 @@ class Service:
 
 
 class State:
-    """The high-water file (shared/member/state_dir.h)."""
+    """The high-water file (shared/member/state_file.h)."""
 
     def __init__(self, folder):
         path = pathlib.Path(folder) / "high-water"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/member/state_dir.h"
+#include "shared/member/state_file.h"
 #include "shared/token/random.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -18,14 +18,13 @@ enum { CHECKSUM_LINE = 9 + DIGEST_TEXT + 1 };
 /* What is taken is sound, and is printed as the very bytes that were read. */
 static bool check_text(const char *text, size_t len)
 {
-    char again[HIGH_WATER_TEXT_MAX];
-    struct high_water water;
+    char again[STATE_TEXT_MAX];
+    struct state_record record;
 
-    if (!high_water_parse(text, len, &water))
+    if (!state_record_parse(text, len, &record))
         return false;
-    assert(high_water_is_sound(&water) &&
-           high_water_version(text, len) == (water.doubt_count > 0 ? HIGH_WATER_VERSION : 1));
-    assert(high_water_print(&water, again, sizeof(again)) == len && memcmp(text, again, len) == 0);
+    assert(state_record_is_sound(&record) && text[16] == (record.doubt_count > 0 ? '2' : '1'));
+    assert(state_record_print(&record, again) == len && memcmp(text, again, len) == 0);
     return true;
 }
 
@@ -47,10 +46,10 @@ static void check_lines(const char *text, size_t len)
 
 static void check_sealed(const unsigned char *data, size_t size)
 {
-    char text[HIGH_WATER_TEXT_MAX + CHECKSUM_LINE + 1], sum[DIGEST_TEXT + 1];
+    char text[STATE_TEXT_MAX + CHECKSUM_LINE + 1], sum[DIGEST_TEXT + 1];
     struct bytes body = {(const char *)data, size};
 
-    if (size > HIGH_WATER_TEXT_MAX)
+    if (size > STATE_TEXT_MAX)
         return;
     memcpy(text, data, size);
     digest_text(&body, 1, sum);
@@ -83,7 +82,7 @@ static int64_t take_number(struct source *source)
 
     for (unsigned bytes = take_byte(source) % 8; bytes > 0; bytes--)
         number = number << 8 | take_byte(source);
-    return (int64_t)(number % (HIGH_WATER_MAX + UINT64_C(1)));
+    return (int64_t)(number % (STATE_NUMBER_MAX + UINT64_C(1)));
 }
 
 static void take_id(struct source *source, char *id, size_t chars)
@@ -97,36 +96,36 @@ static void take_id(struct source *source, char *id, size_t chars)
 static void check_content(const unsigned char *data, size_t size)
 {
     struct source source = {data, size};
-    char text[HIGH_WATER_TEXT_MAX];
-    struct high_water water, again;
+    char text[STATE_TEXT_MAX];
+    struct state_record record, again;
     size_t len;
 
-    memset(&water, 0, sizeof(water));
-    take_id(&source, water.member, MEMBER_ID_CHARS);
+    memset(&record, 0, sizeof(record));
+    take_id(&source, record.member, MEMBER_ID_CHARS);
     if (take_byte(&source) % 2 == 0)
-        take_id(&source, water.store, STORE_ID_CHARS);
-    water.floor = take_number(&source);
-    water.epoch = take_number(&source);
-    water.roll = take_number(&source);
-    water.member_count = take_byte(&source) % 12; /* few are as good, and many are slow */
-    for (unsigned i = 0; i < water.member_count; i++) {
-        water.members[i].role = take_byte(&source) % 2 ? MEMBER_GATEWAY : MEMBER_LEASE;
-        take_id(&source, water.members[i].id, MEMBER_ID_CHARS);
-        snprintf(water.members[i].id, 5, "%04u", i);
-        water.members[i].id[4] = 'x'; /* in place of the NUL: no id twice */
-        take_id(&source, water.members[i].incarnation, MEMBER_ID_CHARS);
+        take_id(&source, record.store, STORE_ID_CHARS);
+    record.floor = take_number(&source);
+    record.epoch = take_number(&source);
+    record.roll = take_number(&source);
+    record.member_count = take_byte(&source) % 12; /* few are as good, and many are slow */
+    for (unsigned i = 0; i < record.member_count; i++) {
+        record.members[i].role = take_byte(&source) % 2 ? MEMBER_GATEWAY : MEMBER_LEASE;
+        take_id(&source, record.members[i].id, MEMBER_ID_CHARS);
+        snprintf(record.members[i].id, 5, "%04u", i);
+        record.members[i].id[4] = 'x'; /* in place of the NUL: no id twice */
+        take_id(&source, record.members[i].incarnation, MEMBER_ID_CHARS);
     }
-    water.doubt_count = take_byte(&source) % 12;
-    for (unsigned i = 0; i < water.doubt_count; i++) {
-        water.doubts[i].role = MEMBER_DOUBT;
-        take_id(&source, water.doubts[i].id, MEMBER_ID_CHARS);
-        take_id(&source, water.doubts[i].incarnation, MEMBER_ID_CHARS);
-        snprintf(water.doubts[i].incarnation, 5, "%04u", i);
-        water.doubts[i].incarnation[4] = 'x';
-        water.doubts[i].store_epoch = take_number(&source);
+    record.doubt_count = take_byte(&source) % 12;
+    for (unsigned i = 0; i < record.doubt_count; i++) {
+        record.doubts[i].role = MEMBER_DOUBT;
+        take_id(&source, record.doubts[i].id, MEMBER_ID_CHARS);
+        take_id(&source, record.doubts[i].incarnation, MEMBER_ID_CHARS);
+        snprintf(record.doubts[i].incarnation, 5, "%04u", i);
+        record.doubts[i].incarnation[4] = 'x';
+        record.doubts[i].store_epoch = take_number(&source);
     }
-    len = high_water_print(&water, text, sizeof(text));
-    assert(len > 0 && high_water_parse(text, len, &again) && high_water_equal(&water, &again));
+    len = state_record_print(&record, text);
+    assert(len > 0 && state_record_parse(text, len, &again) && state_record_equal(&record, &again));
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)

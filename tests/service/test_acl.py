@@ -25,7 +25,7 @@ from world.wait import DEADLINE_S
 FILE = ROOT / "deploy" / "redis.acl"
 USERS = ("pawl", "pawl-operator")
 DATABASE = 3  # another than 0, so that SELECT is needed
-# What the link itself sends (shared/store/handshake.c, safety.c, store/wire.c); AUTH needs no leave.
+# What the link itself sends (shared/store/handshake.c, store/wire.c); AUTH needs no leave.
 OF_THE_LINK = {"config|get", "info", "eval", "select"}
 OF_THE_LIBRARY = {"fcall", "function|list", "function|load"}
 # What the second connection of a lease service sends, on which it hears messages (shared/store/subscriber.c).

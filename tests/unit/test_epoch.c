@@ -5,8 +5,7 @@
 #include <stdatomic.h>
 
 #include "shared/loop/loop.h"
-#include "shared/member/call.h"
-#include "shared/member/epoch.h"
+#include "shared/member/member.h"
 #include "tests/unit/check.h"
 
 #define TEST_EPOCH(sentence)                                                                                 \
@@ -113,7 +112,7 @@ TEST_EPOCH(whatever_may_change_what_is_allowed_raises_the_changes)
     CHECK(epoch_changes(store_epoch) != before);
     before = epoch_changes(store_epoch);
     epoch_saw(store_epoch, 0, 7, 5);
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
     CHECK_INT(epoch_changes(store_epoch), before);
 }
 
@@ -160,26 +159,26 @@ TEST_EPOCH(what_was_seen_only_rises_and_belongs_to_its_epoch)
     CHECK_INT(epoch_seen(store_epoch, 3, 8), 5);
 }
 
-TEST_EPOCH(a_epoch_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
+TEST_EPOCH(an_epoch_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
 {
     admit(store_epoch, 7);
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
-    epoch_line_tell(store_epoch, 1, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 1, RUN_A, true, false);
     suspend(store_epoch);
     CHECK(!epoch_is_settled(store_epoch, 2, RUN_A)); /* idle they were before */
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
     CHECK(epoch_is_settled(store_epoch, 1, RUN_A));
     CHECK(!epoch_is_settled(store_epoch, 2, RUN_A));
-    epoch_line_tell(store_epoch, 1, RUN_A, false, false);
+    epoch_line_report(store_epoch, 1, RUN_A, false, false);
     CHECK(!epoch_is_settled(store_epoch, 2, RUN_A));
-    epoch_line_tell(store_epoch, 1, RUN_A, true, false);
+    epoch_line_report(store_epoch, 1, RUN_A, true, false);
     CHECK(epoch_is_settled(store_epoch, 2, RUN_A));
     CHECK(!epoch_is_settled(store_epoch, 2, RUN_B));
-    epoch_line_tell(store_epoch, 1, "", true, false);
+    epoch_line_report(store_epoch, 1, "", true, false);
     CHECK(!epoch_is_settled(store_epoch, 2, RUN_A));
-    epoch_line_tell(store_epoch, 1, RUN_B, true, false);
+    epoch_line_report(store_epoch, 1, RUN_B, true, false);
     CHECK(!epoch_is_settled(store_epoch, 2, RUN_A) && !epoch_is_settled(store_epoch, 2, RUN_B));
-    epoch_line_tell(store_epoch, 0, RUN_B, true, false);
+    epoch_line_report(store_epoch, 0, RUN_B, true, false);
     CHECK(epoch_is_settled(store_epoch, 2, RUN_B));
     suspend(store_epoch); /* nothing was sent since */
     CHECK(epoch_is_settled(store_epoch, 2, RUN_B));
@@ -187,15 +186,15 @@ TEST_EPOCH(a_epoch_is_settled_when_every_worker_was_idle_after_the_last_suspensi
 
 TEST_EPOCH(nothing_is_settled_while_calls_are_allowed)
 {
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
     CHECK(epoch_is_settled(store_epoch, 1, RUN_A));
     admit(store_epoch, 7);
     CHECK(!epoch_is_settled(store_epoch, 1, RUN_A));
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
     CHECK(!epoch_is_settled(store_epoch, 1, RUN_A));
     suspend(store_epoch);
     CHECK(!epoch_is_settled(store_epoch, 1, RUN_A));
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
     CHECK(epoch_is_settled(store_epoch, 1, RUN_A));
     epoch_confirm(store_epoch, nothing, 2000);
     CHECK(!epoch_is_settled(store_epoch, 1, RUN_A));
@@ -205,15 +204,15 @@ TEST_EPOCH(nothing_is_settled_while_calls_are_allowed)
 
 TEST_EPOCH(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_epoch)
 {
-    epoch_line_tell(store_epoch, 0, RUN_A, true, true);
+    epoch_line_report(store_epoch, 0, RUN_A, true, true);
     CHECK(!epoch_is_doubtful(store_epoch));
     admit(store_epoch, 7);
     CHECK(!epoch_is_doubtful(store_epoch));
-    epoch_line_tell(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_A, true, false);
     CHECK(!epoch_is_doubtful(store_epoch));
-    epoch_line_tell(store_epoch, 1, RUN_A, false, true);
+    epoch_line_report(store_epoch, 1, RUN_A, false, true);
     CHECK(epoch_is_doubtful(store_epoch));
-    epoch_line_tell(store_epoch, 1, RUN_A, false, false); /* mended: what was lost meanwhile is lost */
+    epoch_line_report(store_epoch, 1, RUN_A, false, false); /* mended: what was lost meanwhile is lost */
     epoch_confirm(store_epoch, nothing, 2000);
     suspend(store_epoch);
     CHECK(epoch_is_doubtful(store_epoch));
@@ -223,7 +222,7 @@ TEST_EPOCH(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_epoc
     epoch_admit(store_epoch, "2:ours", RUN_B, BYTES(REPLID), 8, nothing, 4000);
     CHECK(!epoch_is_doubtful(store_epoch));
     suspend(store_epoch);
-    epoch_line_tell(store_epoch, 0, RUN_A, true, true);
+    epoch_line_report(store_epoch, 0, RUN_A, true, true);
     CHECK(!epoch_is_doubtful(store_epoch));
 }
 
@@ -446,7 +445,7 @@ static void *work(void *argument)
             atomic_fetch_add(&crowd->calls, 1);
         }
         atomic_store(&crowd->busy, left > 0);
-        epoch_line_tell(crowd->store_epoch, 0, RUN_A, left == 0, false);
+        epoch_line_report(crowd->store_epoch, 0, RUN_A, left == 0, false);
         epoch_check(crowd->store_epoch, &(enum problem){0}, (char[EPOCH_DETAIL_SIZE]){""});
     }
     return NULL;

@@ -228,8 +228,8 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
 
 static void facts_take_machine(const struct store_inbox *inbox, struct machine_facts *machine)
 {
-    struct high_water water = {0};
-    const char *bad = state_dir_path(inbox->state_dir, machine->path);
+    struct state_record record;
+    const char *bad = state_path(inbox->state_dir, machine->path);
 
     if (bad != NULL) {
         machine->found = inbox->state_dir != NULL ? STATE_FAILED : STATE_FRESH;
@@ -237,14 +237,14 @@ static void facts_take_machine(const struct store_inbox *inbox, struct machine_f
         copy(bytes_of(bad), machine->why, sizeof(machine->why));
         return;
     }
-    machine->found = state_dir_peek(inbox->state_dir, &water, machine->why);
+    machine->found = state_file_peek(machine->path, &record, machine->why);
     if (machine->found != STATE_OPEN)
         return;
-    memcpy(machine->member, water.member, sizeof(machine->member));
-    memcpy(machine->store, water.store, sizeof(machine->store));
-    machine->floor = water.floor;
-    machine->epoch = water.epoch;
-    machine->roll = water.roll;
+    memcpy(machine->member, record.member, sizeof(machine->member));
+    memcpy(machine->store, record.store, sizeof(machine->store));
+    machine->floor = record.floor;
+    machine->epoch = record.epoch;
+    machine->roll = record.roll;
 }
 
 /* -- all of it */

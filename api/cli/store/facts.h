@@ -4,7 +4,7 @@
 #define PAWL_CLI_STORE_FACTS_H
 
 #include "api/cli/store/inbox.h"
-#include "shared/member/state_dir.h"
+#include "shared/member/state_file.h"
 #include "shared/token/keys.h"
 
 enum {

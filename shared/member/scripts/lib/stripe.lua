@@ -1,7 +1,7 @@
 -- stripe.lua - what every call on a stripe begins with: is this the store that the caller was admitted to,
 -- and has it lost nothing that the caller knows of? Then: the stripe's numbers and the store's time.
 --   KEYS[1]  the stripe, a hash: life seq counter listen (shared/token/keys.h)
---   The last five arguments, OWN_ARGS, which the services add by themselves (shared/member/call.h):
+--   The last five arguments, OWN_ARGS, which the services add by themselves (shared/member/member.h):
 --   ARGV[#ARGV - 4]  "master_replid:REPLID": the replication stream that the caller was admitted to
 --   ARGV[#ARGV - 3]  schema and id of the store   ARGV[#ARGV - 2]  the epoch that it was admitted in
 --   ARGV[#ARGV - 1]  highest sequence number of this stripe that the caller has seen

@@ -1,11 +1,37 @@
-/* member.c - this process as a member of the store: when it asks, and what it makes of where it stands.
+/* membership.c - this process as a member of the store: when it asks, and what it makes of where it stands.
  *
  *   member_tick      what is due: nothing while the link is down or a call is under way
  *   member_watch     has anything changed? Some commands           suspended
- *   member_watched   then a pulse (heartbeat.c), else nothing */
-#include "shared/member/member.h"
+ *   member_watched   then a pulse (heartbeat.c), else nothing
+ *
+ *   AWAY     --the store said that we are in-->                       IN
+ *   AWAY     --not yet in every state directory, or not vouched for--> PENDING
+ *   AWAY     --no member may act before a new epoch begins-->         GATED
+ *   AWAY     --empty, another's, or we were forgotten or superseded--> REFUSED
+ *   PENDING  --recorded, vouched for-->                               IN
+ *   PENDING  --gated-->                                               GATED
+ *   PENDING  --refused-->                                             REFUSED
+ *   PENDING  --the link broke-->                                      AWAY
+ *   IN       --gated-->                                               GATED
+ *   IN       --a new epoch in which we are not known yet-->           PENDING
+ *   IN       --refused-->                                             REFUSED
+ *   IN       --the link broke-->                                      AWAY
+ *   IN       --the daemon ends-->                                     LEFT
+ *   PENDING  --the daemon ends-->                                     LEFT
+ *   GATED    --a lease service has admitted the store-->              IN
+ *   GATED    --admitted, but we are new-->                            PENDING
+ *   GATED    --refused-->                                             REFUSED
+ *   GATED    --the link broke-->                                      AWAY
+ *   REFUSED  --the store is ours again-->                             IN
+ *   REFUSED  --the store is ours again, but we are new-->             PENDING
+ *   REFUSED  --it is being recovered-->                               GATED
+ *   REFUSED  --the link broke-->                                      AWAY
+ *
+ * Only in IN does the epoch (epoch.h) allow calls. */
+#include "shared/member/member_internal.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +59,7 @@ static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
 };
 
 static void member_tick(struct loop_timer *timer);
-static void member_tell_alarm(struct member *member, int64_t in_ms);
+static void member_alarm(struct member *member, int64_t in_ms);
 static void member_watch(struct member *member);
 static store_done_fn look_took_stream, look_took_state, look_took_alarm, member_watched;
 static void member_depart(struct member *member);
@@ -70,7 +96,7 @@ void member_start(struct member *member, const struct member_options *options)
     memset(member, 0, sizeof(*member));
     member->options = *options;
     random_text(member->incarnation, MEMBER_ID_CHARS);
-    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->keeper->recorded.member);
+    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
     loop_timer_init(options->loop, &member->timer, member_tick);
     tick_arm(member);
 }
@@ -102,7 +128,7 @@ static bool link_is_away(struct member *member)
         member_enter(member, MEMBER_AWAY);
     }
     if (check != NULL && (stood || store_misled(member->options.line->store) != NULL)) {
-        member_forbid(member, PROBLEM_STORE_UNAVAILABLE, check, detail);
+        member_forbid(member, PROBLEM_STORE_UNAVAILABLE, check, "%s", detail);
     }
     return true;
 }
@@ -111,7 +137,7 @@ static bool report_is_due(const struct member *member)
 {
     bool wants = (member->state == MEMBER_GATED && !member->reported) || member->unsettled;
 
-    return wants && keeper_is_settled(member->options.keeper) &&
+    return wants && state_file_is_settled(member->options.state_file) &&
            epoch_is_settled(member->options.line->store_epoch, member->options.workers, member->run);
 }
 
@@ -136,13 +162,13 @@ static void member_tick(struct loop_timer *timer)
         member->left = member->leave_wanted;
         return;
     }
-    epoch_line_tell(member->options.line->store_epoch, 0, member->run,
-                    store_counts(member->options.line->store).in_flight == 0,
-                    store_unsafe(member->options.line->store) != NULL);
+    epoch_line_report(member->options.line->store_epoch, 0, member->run,
+                      store_counts(member->options.line->store).in_flight == 0,
+                      store_unsafe(member->options.line->store) != NULL);
     if (member->leave_wanted) {
         member_depart(member);
     } else if (pulse_is_due(member)) {
-        member_tell_alarm(member, 0);
+        member_alarm(member, 0);
         member_pulse(member);
     } else if (member_may_admit(member)) {
         member_admit(member);
@@ -153,7 +179,7 @@ static void member_tick(struct loop_timer *timer)
 
 /* -- a look in between. Commands and no script: of an idle Redis a script takes twice as much. */
 
-static void member_tell_alarm(struct member *member, int64_t in_ms)
+static void member_alarm(struct member *member, int64_t in_ms)
 {
     if (member->options.alarm != NULL) {
         member->options.alarm(member, in_ms);
@@ -238,8 +264,9 @@ static bool is_another_redis(const struct member *member)
     return member->state == MEMBER_IN && !member->look.is_same;
 }
 
-/* Only what would make the answer to a pulse another one: many may be waiting, and a pulse is not cheap. Each
- * admission raises the roll. Refused means: asked each second, since only an operator can change it. */
+/* Only what would make the answer to a pulse another one: many calls may wait behind it, and a pulse is not
+ * cheap. Each admission raises the roll. Refused means: asked each second, since only an operator can change
+ * it. */
 static bool something_changed(const struct member *member, const struct store_reply *reply)
 {
     bool new_gate = !bytes_are(store_reply_text(reply, 2), member->gate);
@@ -273,7 +300,7 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
                       "Redis is another one than before, or has begun a new replication stream; the lease "
                       "services are about to admit it.");
     }
-    member_tell_alarm(member, member->look.alarm_ms);
+    member_alarm(member, member->look.alarm_ms);
     if (member->options.given_up != NULL) {
         int64_t number = store_reply_integer(reply, 4);
 
@@ -294,7 +321,7 @@ void member_leave(struct member *member)
 
 bool member_has_left(const struct member *member)
 {
-    return member->left && keeper_is_idle(member->options.keeper);
+    return member->left && !member->options.state_file->is_busy;
 }
 
 static void member_depart(struct member *member)
@@ -305,12 +332,12 @@ static void member_depart(struct member *member)
     }
     member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
     if (store_counts(member->options.line->store).in_flight > 0) {
-        return; /* the next tick asks again: what is acknowledged after the farewell would not be asked for */
+        return; /* the next tick asks again: what is acknowledged after leaving would not be asked for */
     }
     snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);
-    member->argv[2] = bytes_of(member->options.keeper->recorded.member);
+    member->argv[2] = bytes_of(member->options.state_file->recorded.member);
     member->argv[3] = bytes_of(member->incarnation);
     member->argv[4] = bytes_of(member->number[0]);
     member->argv[5] = bytes_of(member->run);
@@ -319,18 +346,18 @@ static void member_depart(struct member *member)
     store_run(member->options.line->store, &member->call, member->options.leave, 1, 6, member->argv);
 }
 
-/* What was there at the end: a store that is put back to before, while nobody is there to see it, shows less.
- */
+/* What was there at the end: a store that is put back to before, while no member is there to see it, shows
+ * less. */
 static void leave_record(struct member *member, const struct store_reply *reply)
 {
-    struct high_water wanted = member->options.keeper->recorded;
+    struct state_record wanted = member->options.state_file->recorded;
     int64_t floor = store_reply_integer(reply, 2);
 
     wanted.roll = store_reply_integer(reply, 1);
     wanted.floor = floor > wanted.floor ? floor : wanted.floor;
     if (member->options.role == MEMBER_LEASE && wanted.roll > 0 &&
         member_list_read(store_reply_list(reply, 3), &wanted)) {
-        keeper_want(member->options.keeper, &wanted);
+        state_file_want(member->options.state_file, &wanted);
     }
 }
 
@@ -349,7 +376,7 @@ static enum step member_parted(struct store_call *call, enum store_outcome outco
     return ANSWERED;
 }
 
-/* -- what is told */
+/* -- log and readyz */
 
 void member_log(struct member *member, enum log_level level, const char *event,
                 const struct log_field *fields)
@@ -357,14 +384,20 @@ void member_log(struct member *member, enum log_level level, const char *event,
     member->options.event(member, level, event, fields);
 }
 
-void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail)
+void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail, ...)
 {
-    epoch_suspend(member->options.line->store_epoch, problem, check, detail);
-    if (strcmp(member->told, detail) != 0) {
-        struct log_field fields[] = {LOG_T("check", bytes_of(check)), LOG_T("detail", bytes_of(detail)),
+    char text[EPOCH_DETAIL_SIZE];
+    va_list args;
+
+    va_start(args, detail);
+    vsnprintf(text, sizeof(text), detail, args);
+    va_end(args);
+    epoch_suspend(member->options.line->store_epoch, problem, check, text);
+    if (strcmp(member->logged, text) != 0) {
+        struct log_field fields[] = {LOG_T("check", bytes_of(check)), LOG_T("detail", bytes_of(text)),
                                      LOG_END};
 
-        snprintf(member->told, sizeof(member->told), "%s", detail);
+        memcpy(member->logged, text, sizeof(member->logged));
         if (problem != PROBLEM_DRAINING) {
             member_log(member, LOG_WARNING, "store-suspended", fields);
         }

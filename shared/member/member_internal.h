@@ -1,0 +1,140 @@
+/* member_internal.h - this process as a member of the store: joins, sends heartbeats, reports, leaves. One in
+ * each process, on its first worker's thread. And the sweep.
+ *
+ * Scripts: shared/member/scripts/heartbeat.lua, member_leave.lua; a lease service also has
+ * lease/scripts/admit.lua. The protocol: docs/decisions/0009. */
+#ifndef PAWL_SHARED_MEMBER_INTERNAL_H
+#define PAWL_SHARED_MEMBER_INTERNAL_H
+
+#include "shared/member/member.h"
+#include "shared/service/log.h"
+
+enum member_state {
+    MEMBER_AWAY,
+    MEMBER_PENDING,
+    MEMBER_IN,
+    MEMBER_GATED,
+    MEMBER_REFUSED,
+    MEMBER_LEFT,
+    MEMBER_STATES
+};
+
+enum {
+    MEMBER_PULSE_ARGS = 21,
+    MEMBER_TEXT_SIZE = 24,
+    MEMBER_SEQS_SIZE = STRIPES * 16,
+    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
+};
+
+struct member;
+
+struct member_options {
+    enum member_role role;
+    struct loop *loop;
+    struct member_line *line; /* the first worker's */
+    struct state_file *state_file;
+    unsigned workers;
+    int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
+    const char *who; /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
+    const struct store_script *pulse, *leave;
+    const struct store_script *admit; /* NULL: never admits (a gateway) */
+    /* When the next alarm of the store rings, in ms; -1: none is set; 0: now, or it is not known, since a
+     * pulse took the place of the look. Called at each look on the loop's thread; NULL: not asked for. */
+    void (*alarm)(struct member *member, int64_t in_ms);
+    /* A number that changes when what a gateway sends is given up; as alarm. */
+    void (*given_up)(struct member *member, int64_t number);
+    /* What happened that deserves a line in the log; called on the loop's thread. */
+    void (*event)(struct member *member, enum log_level level, const char *event,
+                  const struct log_field *fields);
+};
+
+struct member {
+    struct member_options options;
+    enum member_state state;
+    struct loop_timer timer;
+    struct store_call call; /* one at a time, the last command of a look among them */
+    struct store_call aside[2];
+    struct { /* what the commands before the last have shown */
+        bool is_same, is_in;
+        int64_t alarm_ms;
+    } look;
+    bool in_flight, leave_wanted, left;
+    char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
+    uint64_t asked_link, asked_us, pulsed_ms;
+    /* as of the last pulse */
+    int64_t epoch, beats, ceiling, goal, roll;
+    int64_t listed_epoch; /* of our entry in the store, whether in or pending */
+    char gate[MEMBER_ID_CHARS + 1];
+    bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
+    uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new epoch before that */
+    unsigned admit_wait_ms;
+    char logged[EPOCH_DETAIL_SIZE]; /* the last reason why nothing happens: each is logged once */
+    /* arguments in flight */
+    char number[8][MEMBER_TEXT_SIZE], identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
+    char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
+    struct bytes argv[MEMBER_PULSE_ARGS];
+    /* bit t of element f: went from f to t; what the test of the drawing reads */
+    unsigned char walked[MEMBER_STATES];
+};
+
+/* Begins; the options are copied. The state file has been opened. */
+void member_start(struct member *member, const struct member_options *options);
+/* Whether it is known where the process stands: in, or not to be for a reason that waiting will not mend
+ * soon. Readiness is said after that, or after a time-out. */
+bool member_is_settled(const struct member *member);
+/* An orderly end: says so to the store, once no call is in flight. member_has_left(): it was answered, or
+ * there is no store to ask. */
+void member_leave(struct member *member);
+bool member_has_left(const struct member *member);
+void member_stop(struct member *member);
+
+/* -- between the files */
+bool member_allows(enum member_state from, enum member_state to);
+/* The only place where the state changes. */
+void member_enter(struct member *member, enum member_state next);
+/* heartbeat.c: asks; what the answer means. member_identity(): "SCHEMA:ID" of the store that this process
+ * belongs to: as it has learned, else as its state directory says, else "". */
+void member_pulse(struct member *member);
+struct bytes member_identity(struct member *member);
+/* The list of members and doubts as text for the store, and from its reply. */
+struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE]);
+/* False: no list, too many, one that is malformed or there twice; record then has those in front of it. */
+bool member_list_read(const struct store_reply *list, struct state_record *record);
+/* Asks the store to begin a new epoch; whether it is time to. */
+bool member_may_admit(const struct member *member);
+void member_admit(struct member *member);
+void member_log(struct member *member, enum log_level level, const char *event,
+                const struct log_field *fields);
+/* No call of the process may go to a stripe: why, for the answers and for readyz. Logged when it is news. */
+void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* -- the sweep: looks for ever which stripes have something due, and runs one bounded script on each of them:
+ * what expired or was remembered long enough goes, a little at a time. One call is in flight at a time; a
+ * stripe with more to do is visited again at once. A store in which nothing is due sees a few reads a
+ * round. */
+enum { SWEEP_KEYS = 2 };
+
+struct sweep {
+    struct member_line *line;
+    const struct record_plan *plan;
+    /* After each step, how many were removed or ended; may be NULL. */
+    void (*swept)(struct sweep *sweep, int64_t ended);
+    /* the sweep's own */
+    struct loop_timer timer;
+    struct member_call call;
+    unsigned first, stripe;      /* of the look; being swept */
+    bool running, late, stopped; /* late: a tick came while it was running */
+    uint64_t due;                /* bit i: first + i is to be swept */
+    char keys[SWEEP_KEYS][KEYS_STRIPE_SIZE];
+    char remember[24], step[8], number[8], count[8];
+    struct bytes argv[SWEEP_KEYS + 3 + MEMBER_ARGS];
+};
+
+/* The fields above the sweep's own are set by the caller. remember_ms is handed to the script as its second
+ * argument. */
+void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
+/* No new step begins; a step in flight ends with the store. */
+void sweep_stop(struct sweep *sweep);
+
+#endif
