@@ -24,6 +24,7 @@ STRIPE_FIELDS = ["id", "epoch", "seq", "counter", "ceiling", "clock", "alive"]
 EPOCH = 7
 IDENTITY = "8:" + "store-1".ljust(24, "-")
 FIRST = "lease-a"  # the member that a new store lists
+CALL = "shared/member/scripts/lib/call.lua"
 RECORD, MEMBERS = "pawl:{store}", "pawl:{store}:members"
 STRIPES = [f"pawl:{{{i:02x}}}" for i in range(256)]
 EMPTY = sorted(STRIPES + [RECORD, MEMBERS, RECORD + ":m:" + FIRST])  # the keys of a store without leases
@@ -78,7 +79,7 @@ class Store:
         # A desk that nobody listens at does not live (inbox_heartbeat.lua). The messages stay in the socket until somebody reads.
         self.ears = Connection(self.redis.path)
         self.ears("PSUBSCRIBE", "pawl:{*}:d:*")
-        self.clock_file = pathlib.Path(self.folder) / "clock.lua"
+        self.call_file = pathlib.Path(self.folder) / "call.lua"
         self.tool, self.caller = _tool(), {}
         # Two releases of one schema by turns, as in a rolling upgrade: whatever is tested is tested of both.
         self.libraries = itertools.cycle([self.made_library(), self.made_library(" -- the next release")])
@@ -87,9 +88,9 @@ class Store:
         self.flags = {one.name: one.flags for one in self.library.operations}
 
     def made_library(self, more=""):
-        self.clock_file.write_text(f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n",
-                                   encoding="utf-8")
-        library = self.tool.Library({"shared/member/scripts/lib/clock.lua": str(self.clock_file)})
+        clock = f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n"
+        self.call_file.write_text((ROOT / CALL).read_text(encoding="utf-8") + clock, encoding="utf-8")
+        library = self.tool.Library({CALL: str(self.call_file)})
         self.redis("FUNCTION", "LOAD", library.text)
         return library
 

@@ -111,7 +111,7 @@ def a_gateway_lives_as_long_as_its_last_pulse_is_fresh_as_for_pawl_store_forget(
                      (NOW + FRESH_MS + 1, "known"), (0, "known")):
         known(lease, *fields, at)
         check_equal(look(lease)[0], word, f"{at}")
-    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/member/scripts/lib/fresh.lua").read_text(), re.MULTILINE)
+    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/member/scripts/lib/call.lua").read_text(), re.MULTILINE)
     check_equal(int(limit.group(1)), FRESH_MS, "what pawl store forget goes by")
     known(lease, *fields, NOW - 7)
     check_equal(look(lease)[2:], [7, "life-1"])

@@ -17,6 +17,14 @@
 --   before is not told any more, for what comes behind it may be missing.
 local HISTORY_MAX, REFUSALS_MAX, HISTORY_ALL, HISTORY_MIN, HISTORY_LOOK = 32, 16, 16384, 2, 4
 
+-- The store's time.
+local function whole_now()
+    if now_known ~= NOW then
+        now_known, now_text = NOW, whole(NOW)
+    end
+    return now_text
+end
+
 -- An item, and its id behind the epoch. token, at: as texts.
 local function history_item(epoch, id, kind, token, holder, at, reason)
     return epoch .. '.' .. id .. '\t' .. kind .. '\t' .. token .. '\t' .. holder .. '\t' .. at .. '\t'
