@@ -35,12 +35,12 @@ lease_settle(lease)
 if record.queue and (record.many or not record.live) then
     line.turn(lease, may_grant) -- who is first may have died
 end
-local wrong = more and more.session and mine.session_wrong(more)
+local wrong = more and more.session and own_hold.session_wrong(more)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
 if record.many or record.lease_id == terms.lease_id then
-    local answer = mine.answer(lease, terms)
+    local answer = own_hold.answer(lease, terms)
     if answer then
         if answer[1] == 'over' then
             lease_close(lease, may_grant) -- one of many may have been taken out just now
@@ -61,7 +61,7 @@ if record.many == 'permits' and more and more.mode == 'permits' and more.permits
 end
 if not line.fits(record, terms) or record.queue and not wanting then
     if not (more and more.desk) then
-        return mine.held(lease)
+        return own_hold.held(lease)
     elseif not line.lives(more.desk) then
         return { 'desk-gone', SEQ }
     elseif may_grant == 'full' then

@@ -26,9 +26,9 @@ local leases, are_ours = several.open(more.all)
 local function answer()
     local holds, count, unclaimed, wrong = {}, 0, 0, nil
     for i, lease in ipairs(leases) do
-        local hold = mine.hold(lease, terms.lease_id)
-        local ended = not hold and mine.ended(lease, terms.lease_id)
-        local known = hold and more.key and mine.known(lease, terms.lease_id, more.key)
+        local hold = own_hold.find(lease, terms.lease_id)
+        local ended = not hold and own_hold.ended(lease, terms.lease_id)
+        local known = hold and more.key and own_hold.known(lease, terms.lease_id, more.key)
         if ended then
             return { 'over', SEQ, ended, lease.name }
         elseif known and known.digest ~= more.digest then
@@ -52,11 +52,11 @@ local function answer()
     end
     for i, lease in ipairs(leases) do
         if holds[i].unclaimed then
-            mine.take_over(lease, holds[i], terms)
+            own_hold.take_over(lease, holds[i], terms)
         end
-        mine.heard(holds[i])
+        own_hold.answered(holds[i])
     end
-    return several.told(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
+    return several.reply(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
 end
 
 if not are_ours then
@@ -65,7 +65,7 @@ end
 for _, lease in ipairs(leases) do
     line.settle(lease)
 end
-local wrong = more.session and mine.session_wrong(more, #leases)
+local wrong = more.session and own_hold.session_wrong(more, #leases)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
@@ -75,7 +75,7 @@ if told or wrong then
 end
 more.secret = nil
 
-local wanting, not_free, in_line, counts = nil, {}, 0, all.counts(more.all)
+local wanting, not_free, in_line, counts = nil, {}, 0, several.counts(more.all)
 for _, lease in ipairs(leases) do
     local record, word = lease.record, tokens_wanting(lease.stripe, counts[lease.stripe])
     if record.mode == 'permits' and more.mode == 'permits'
@@ -95,7 +95,7 @@ if #not_free > in_line or in_line > 0 and not wanting then
     if not more.desk then
         local held = {}
         for i, lease in ipairs(not_free) do
-            held[i] = mine.held(lease)
+            held[i] = own_hold.held(lease)
             held[i][1] = lease.name
         end
         return { 'held', SEQ, held }
@@ -104,7 +104,7 @@ if #not_free > in_line or in_line > 0 and not wanting then
     elseif ARGV[8] == 'full' then
         return { 'held-off', SEQ }
     end
-    all.join(leases, terms)
+    several.join(leases, terms)
     return { 'queued', SEQ }
 end
 if wanting then

@@ -10,7 +10,7 @@
 --             request with this lease_id waits in its place
 --            {"queued", seq}: it waits
 local lease = lease_own()
-local claimed = mine.claimed(lease, ARGV[3], ARGV[4])
+local claimed = own_hold.claimed(lease, ARGV[3], ARGV[4])
 local terms = lease.record.queue and line.terms(lease, ARGV[3])
 
 if claimed or terms and terms.hold ~= ARGV[4] then
@@ -20,6 +20,6 @@ if terms then
     line.move(lease, terms, ARGV[6], ARGV[7])
 end
 lease_settle(lease)
-local how = mine.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
+local how = own_hold.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
 lease_close(lease, ARGV[5])
 return terms and { 'queued', SEQ } or { 'lost', SEQ, how }

@@ -10,12 +10,12 @@
 --            {"superseded", seq}: another request with this lease_id has claimed it
 --            {"lost", seq, how it ended, or "unknown"}: it went on to the next, or back
 local lease = lease_own()
-local claimed = mine.claimed(lease, ARGV[3], ARGV[4])
+local claimed = own_hold.claimed(lease, ARGV[3], ARGV[4])
 
 if claimed then
     return claimed
 end
 lease_settle(lease)
-local how = mine.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
+local how = own_hold.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
 lease_close(lease, ARGV[5])
 return { 'lost', SEQ, how }

@@ -15,7 +15,7 @@
 local lease = lease_own()
 local record = lease.record
 local terms = record.queue and line.terms(lease, ARGV[3])
-local hold = mine.hold(lease, ARGV[3])
+local hold = own_hold.find(lease, ARGV[3])
 
 if terms and terms.hold ~= ARGV[4] or hold and hold.hold ~= ARGV[4] then
     return { 'superseded', SEQ }
@@ -23,14 +23,14 @@ end
 if hold and ARGV[6] ~= 'gone' then
     return { 'granted', SEQ }
 end
-if hold and not (hold.unclaimed or hold.untold) then
+if hold and not (hold.unclaimed or hold.unanswered) then
     return { 'superseded', SEQ }
 end
 local kept = terms and line.keep(lease, terms)
 if hold and ARGV[7] ~= '0' then
-    mine.offer(lease, hold)
+    own_hold.offer(lease, hold)
 elseif hold and record.many then
-    many.end_one(lease, hold, 'returned', '')
+    multi.end_one(lease, hold, 'returned', '')
 elseif hold then
     hold_end(lease, 'returned', '')
 elseif terms and not kept then
@@ -38,5 +38,5 @@ elseif terms and not kept then
 end
 lease_settle(lease)
 local more = lease_close(lease, ARGV[5])
-local held = mine.held(lease)
+local held = own_hold.held(lease)
 return { 'left', SEQ, more, held[3], held[4], held[5], '', kept and terms.more.keep or 0 }

@@ -24,7 +24,7 @@ if count == #leases and ARGV[6] ~= 'gone' then
     return { 'granted', SEQ }
 end
 if terms and terms.hold == ARGV[4] then
-    all.out(terms)
+    several.out(terms)
 end
 several.give_back(leases, holds, count)
 if is_superseded then
@@ -35,5 +35,5 @@ local more, who = several.close(leases, ARGV[5]), leases[1]
 for i = #leases, 1, -1 do
     who = leases[i].record.live and leases[i] or who
 end
-local held = mine.held(who)
+local held = own_hold.held(who)
 return { 'left', SEQ, more, held[3], held[4], held[5], who.name }

@@ -32,7 +32,7 @@ local function item_of(name)
         looked = looked + (lease_settle(lease))
     end
     hold_void(record)
-    local holders = many.holders(lease, HOLDERS_MAX)
+    local holders = multi.holders(lease, HOLDERS_MAX)
     looked = looked + #holders
     local state = #holders > 0 and 'held' or delayed_until(record) > NOW and 'delayed' or 'free'
     if wanted ~= 'waiting' and wanted ~= state then

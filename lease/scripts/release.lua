@@ -18,19 +18,19 @@
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
 local lease = lease_own()
-local known = ARGV[7] ~= '' and mine.known(lease, ARGV[3], ARGV[7])
+local known = ARGV[7] ~= '' and own_hold.known(lease, ARGV[3], ARGV[7])
 if known and known.digest ~= ARGV[8] then
     return { 'key-reused', SEQ }
 end
 if known then
     return known.holds > 0 and { 'left', SEQ, known.holds } or { 'released', SEQ, '' }
 end
-local hold = mine.hold(lease, ARGV[3])
+local hold = own_hold.find(lease, ARGV[3])
 if hold and not hold.unclaimed and (ARGV[4] == '' or ARGV[4] == hold.hold) then
-    return mine.release(lease, hold, ARGV[6], ARGV[7], ARGV[8], ARGV[5], ARGV[9])
+    return own_hold.release(lease, hold, ARGV[6], ARGV[7], ARGV[8], ARGV[5], ARGV[9])
 end
 lease_settle(lease)
-local how = mine.ended_as(lease, ARGV[3], ARGV[4]) -- may end one of many: before it is handed on
+local how = own_hold.ended_as(lease, ARGV[3], ARGV[4]) -- may end one of many: before it is handed on
 local more = lease_close(lease, ARGV[5])
 if how == 'released' then
     return { 'released', SEQ, more, handed_desk, handed_word }

@@ -10,13 +10,13 @@
 --             meta or "", mode}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was renewed
 local lease = lease_own()
-local hold = mine.hold(lease, ARGV[3])
+local hold = own_hold.find(lease, ARGV[3])
 if hold and not hold.unclaimed and (ARGV[5] == '' or ARGV[5] == hold.hold) then
-    mine.heard(hold)
-    mine.extend(lease, hold, tonumber(ARGV[4]) or hold.ttl)
-    return mine.told('renewed', hold)
+    own_hold.answered(hold)
+    own_hold.extend(lease, hold, tonumber(ARGV[4]) or hold.ttl)
+    return own_hold.reply('renewed', hold)
 end
 lease_settle(lease)
-local how = mine.ended_as(lease, ARGV[3], ARGV[5]) -- may end one of many: before it is handed on
+local how = own_hold.ended_as(lease, ARGV[3], ARGV[5]) -- may end one of many: before it is handed on
 lease_close(lease, ARGV[6])
 return { 'lost', SEQ, how }

@@ -9,4 +9,4 @@ local session = session_read(KEYS[3], ':s:' .. ARGV[1])
 if not (session and session.live) then
     return { 'lost', SEQ, session and session.how or 'unknown' }
 end
-return session_told('looked', KEYS[3], session)
+return session_reply('looked', KEYS[3], session)

@@ -20,4 +20,4 @@ end
 touch()
 session.deadline = NOW + session.ttl_ms
 redis.call('HSET', KEYS[3], 'd', whole(session.deadline))
-return session_told('renewed', KEYS[3], session)
+return session_reply('renewed', KEYS[3], session)

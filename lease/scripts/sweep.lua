@@ -52,7 +52,7 @@ function sweep.s(member, key)
 end
 
 function sweep.k(member)
-    if not mine.forget(member) then
+    if not own_hold.forget(member) then
         again(member, NOW + REMEMBER_MS)
     end
 end
@@ -70,7 +70,7 @@ local function sweep_lease(name)
     lease_close(lease, ARGV[3])
     expired = expired + ended
     if record.many then
-        many.write(lease)
+        multi.write(lease)
     elseif not record.due then
         record.deadline = record.left_ms > 0 and record.deadline or NOW + REMEMBER_MS
         hold_write(record)

@@ -65,7 +65,7 @@ local function grant(lease, terms, claim)
         other_stripes[lease.stripe].counter = token
     end
     if more.mode then
-        hold = many.begin(lease, terms, token, deadline, claim)
+        hold = multi.begin(lease, terms, token, deadline, claim)
         history_add(lease.stripe, 'e', lease.name, 'granted', token, terms.holder, '')
     else
         hold_begin(hold, terms, token, deadline, claim)

@@ -14,13 +14,13 @@
 -- is told by a message to the channel of its key's name: "granted WID" or "superseded WID".
 --
 -- A release names the desk of the worker that sent it. If who is first stands there, it is granted at once for
--- its whole ttl, claimed and untold (hold.lua), and the reply carries the grant: no message, no claim. Not one
+-- its whole ttl, claimed and unanswered (hold.lua), and the reply carries the grant: no message, no claim. Not one
 -- that has a session, shares, or waits for several, nor one with a longer ttl than HANDED_TTL_MAX: a worker
 -- that dies between the grant and its answer costs others so much at most.
 --
 -- Somebody who waits for several leases stands in the line of each, from one step on, so that of two who want
 -- the same ones one is in front of the other everywhere; nothing is granted before all can be, in one step
--- (all.lua). Until then who is first keeps those behind him waiting: that is what first come, first
+-- (acquire_several.lua). Until then who is first keeps those behind him waiting: that is what first come, first
 -- served means.
 --
 -- A place of one that asked so (keep) outlives its connection: for that long since its client left, or since its
@@ -147,7 +147,7 @@ function line.join(lease, terms, packed)
         redis.call('ZREM', kept_of(lease), terms.lease_id)
     end
     if before and before.more.home then
-        all.drop(before, lease.name)
+        several.drop(before, lease.name)
     end
     line.place(lease, terms.lease_id, packed)
     line.set_alarm(lease, before and NOW or nil) -- what fits now may not be what fitted before
@@ -194,7 +194,7 @@ function line.first(lease)
             touch(lease.stripe)
             redis.call('PUBLISH', terms.more.desk, 'session-lost ' .. terms.more.wid)
         end
-        local lines = terms and terms.more.home and all.drop(terms) or 0
+        local lines = terms and terms.more.home and several.drop(terms) or 0
         if lines == 0 then
             line.out(lease, lease_id, terms)
         end
@@ -239,7 +239,7 @@ function line.due_at(lease)
     elseif tokens_wanting(lease.stripe) == 'ceiling' then
         at = NOW + 50
     elseif record.many then
-        at = math.min(at, tonumber(redis.call('ZRANGE', many.index(lease), 0, 0, 'WITHSCORES')[2]))
+        at = math.min(at, tonumber(redis.call('ZRANGE', multi.index(lease), 0, 0, 'WITHSCORES')[2]))
     end
     return at
 end
@@ -287,7 +287,7 @@ function line.ready(lease, terms, may_grant)
     if not terms.more.home then
         return { lease }, terms
     end
-    local leases, full = all.ready(lease, terms)
+    local leases, full = several.ready(lease, terms)
     -- Whatever frees the others looks at them: here it matters only whether he still lives.
     lease.look_at = not leases and line.lives_until(terms.more.desk) + 1 or false
     return leases, full
@@ -322,7 +322,7 @@ function line.hand_on(lease, leases, terms)
     end
     if terms.more.home then
         line.alarms(off, set)
-        all.forget(terms)
+        several.forget(terms)
     end
     line.works(#leases)
     if is_here then

@@ -48,7 +48,7 @@ end
 
 -- What is told of a session that lives: {word, seq, ttl_ms, expires in ms, for how long it lives, holder,
 -- meta or "", {name and lease_id of each hold, and names of those that were lost, as in y}}.
-local function session_told(word, key, session)
+local function session_reply(word, key, session)
     local v = redis.call('HMGET', key, 'g', 'o', 'm')
     return { word, SEQ, session.ttl_ms, session.deadline - NOW, NOW - tonumber(v[1]), v[2], v[3] or '',
         redis.call('HKEYS', session_holds_key(key)) }

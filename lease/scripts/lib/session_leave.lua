@@ -4,9 +4,9 @@
 -- on to who waits.
 local function session_leave_one(stripe, name, lease_id, may_grant)
     local lease = lease_open(stripe, name)
-    local hold = lease.record.many and many.read(lease, lease_id)
+    local hold = lease.record.many and multi.read(lease, lease_id)
     if hold and hold.lapsed then
-        many.end_one(lease, hold, hold.ended, '')
+        multi.end_one(lease, hold, hold.ended, '')
     end
     lease_settle(lease)
     lease_close(lease, may_grant)

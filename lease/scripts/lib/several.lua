@@ -1,5 +1,4 @@
 -- several.lua - what the scripts on several leases at once share.
-local several = {}
 
 -- The leases of a list [[key of the stripe, name], ...], in order, and whether all their stripes are ours.
 function several.open(list)
@@ -12,10 +11,10 @@ function several.open(list)
 end
 
 -- What a grant of all is told as; holds[i] is that of leases[i].
-function several.told(word, leases, holds)
+function several.reply(word, leases, holds)
     local grants = {}
     for i, lease in ipairs(leases) do
-        grants[i] = mine.told(lease.name, holds[i])
+        grants[i] = own_hold.reply(lease.name, holds[i])
     end
     return { word, SEQ, grants }
 end
@@ -25,8 +24,8 @@ end
 function several.holds(leases, lease_id, name)
     local holds, count, is_superseded = {}, 0, false
     for i, lease in ipairs(leases) do
-        local hold = mine.hold(lease, lease_id)
-        if hold and hold.hold == name and (hold.unclaimed or hold.untold) then
+        local hold = own_hold.find(lease, lease_id)
+        if hold and hold.hold == name and (hold.unclaimed or hold.unanswered) then
             holds[i], count = hold, count + 1
         end
         is_superseded = is_superseded or hold and not holds[i]
@@ -43,7 +42,7 @@ function several.give_back(leases, holds, count)
     line.works(count)
     for i, lease in ipairs(leases) do
         if holds[i] and lease.record.many then
-            many.end_one(lease, holds[i], 'returned', '')
+            multi.end_one(lease, holds[i], 'returned', '')
         elseif holds[i] then
             hold_end(lease, 'returned', '')
         end

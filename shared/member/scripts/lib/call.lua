@@ -18,7 +18,7 @@ local REMEMBER_MS                                              -- lease: for how
 local PRESENTED, PRESENTED_EPOCH, HOLD, OVER                   -- gateway/scripts/lib/fence.lua
 local is_touched, others_touched                               -- sequence numbers that were raised
 local history_count, ends_left, line_work, purged              -- how much was done
-local ENDS_MAX = 64                                            -- what ends_left begins with (many.lua)
+local ENDS_MAX = 64                                            -- what ends_left begins with (multi_hold.lua)
 local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
 local desks, own_record, records, record_field, other_stripes, leaps_known -- what was read
 local handed_desk, handed_word                                 -- to whom it handed on last, what that is told

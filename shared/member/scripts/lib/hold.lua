@@ -53,7 +53,7 @@ local function hold_table()
         grant_id = 0, many = 0, permits = 0, last_ended = 0, last_hold = 0, claim = 0, session = 0,
         delay_ms = 0, delayed_until = 0, void = 0, queue = 0, keys = 0, rest = 0, presented = 0,
         session_over = 0, session_ended = 0, stripe = 0, field = 0, held = 0, mode = 0, mark = 0,
-        unclaimed = 0, untold = 0, left_ms = 0, live = 0, lapsed = 0, ended = 0 }
+        unclaimed = 0, unanswered = 0, left_ms = 0, live = 0, lapsed = 0, ended = 0 }
 end
 local OWN_TABLE = hold_table() -- that of the call's own lease: one after the other has it
 
@@ -119,7 +119,7 @@ local function hold_pack(one)
 end
 
 -- What the parts mean now: held, live; lapsed: it stands as held, but is over; ended: how, also of one that
--- ended before; left_ms; mode; mark; unclaimed: the desk, or untold; session_over, session_ended. many: then
+-- ended before; left_ms; mode; mark; unclaimed: the desk, or unanswered; session_over, session_ended. many: then
 -- live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
 -- session's deadline (when that is over, the time when it ended), but for a grant that is not claimed yet.
 local function hold_judge(record)
@@ -127,7 +127,7 @@ local function hold_judge(record)
     local held = state == 'held'
     record.held, record.mode = held, many or record.mode or 'exclusive'
     record.mark = record.marked_epoch >= ALIVE and record.marked or 0
-    record.unclaimed, record.untold = claim ~= '' and claim, claim == ''
+    record.unclaimed, record.unanswered = claim ~= '' and claim, claim == ''
     if record.session then
         local s = redis.call('HMGET', record.session, 's', 'd', 'e', 'u')
         record.session_over = not (s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE)

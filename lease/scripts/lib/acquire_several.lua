@@ -1,4 +1,4 @@
--- all.lua - those who wait for several leases at once, all or none.
+-- acquire_several.lua - those who wait for several leases at once, all or none.
 --
 -- In the line of each of its leases such a waiter stands with terms that say only what the line must know:
 -- lease_id, hold, and of more mode, permits, session, desk, wid, and
@@ -7,7 +7,7 @@
 --                    of them
 --     LEASE_ID/last  [stripe, name] of the lease that was not to be had when it was last looked at: looked
 --                    at first the next time, so that the other ninety-nine need not be
-local line, all = {}, {} -- each needs the other: those of line are in line.lua
+local line, several = {}, {} -- each needs the other: those of line are in line.lua
 
 local function all_home(terms)
     local home = terms.more.home
@@ -15,20 +15,20 @@ local function all_home(terms)
 end
 
 -- All that one asked for who stands in a line; nil: it waits no more.
-function all.full(terms)
+function several.full(terms)
     local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/all')
     local full = packed and cjson.decode(packed)
     return full and full.hold == terms.hold and full or nil
 end
 
-function all.forget(terms)
+function several.forget(terms)
     redis.call('HDEL', all_home(terms), terms.lease_id .. '/all', terms.lease_id .. '/last')
 end
 
 -- Takes it out of every line that it stands in, but that of the lease named but, if there is one. In how
 -- many it stood; 0: it waits no more.
-function all.out(terms, but)
-    local full = all.full(terms)
+function several.out(terms, but)
+    local full = several.full(terms)
     local list = full and full.more.all or {}
     for _, one in ipairs(list) do
         if one[2] ~= but then
@@ -36,21 +36,21 @@ function all.out(terms, but)
         end
     end
     if full then
-        all.forget(terms)
+        several.forget(terms)
     end
     return #list
 end
 
 -- The same, and those who stood behind it are looked at at once.
-function all.drop(terms, but)
-    local full, set = all.full(terms), {}
+function several.drop(terms, but)
+    local full, set = several.full(terms), {}
     for _, one in ipairs(full and full.more.all or {}) do
         if one[2] ~= but then
             set[#set + 1], set[#set + 2] = whole(NOW), one[2]
         end
     end
     line.alarms({}, set)
-    return all.out(terms, but)
+    return several.out(terms, but)
 end
 
 local function are_same(list, others)
@@ -75,12 +75,12 @@ local function supersede(leases, terms)
         if before then
             touch(lease.stripe)
             redis.call('PUBLISH', before.more.desk, 'superseded ' .. before.more.wid)
-            local full = before.more.home and all.full(before)
+            local full = before.more.home and several.full(before)
             if full and are_same(full.more.all, terms.more.all) then
-                all.forget(before)
+                several.forget(before)
                 return
             end
-            if not full or all.drop(before) == 0 then
+            if not full or several.drop(before) == 0 then
                 line.out(lease, terms.lease_id, before)
                 line.set_alarm(lease, NOW)
             end
@@ -89,7 +89,7 @@ local function supersede(leases, terms)
 end
 
 -- Into the lines of all these leases, in this one step.
-function all.join(leases, terms)
+function several.join(leases, terms)
     local more = terms.more
     local home = { leases[1].stripe, leases[1].name }
     more.home = home
@@ -129,7 +129,7 @@ local function is_free(lease, terms, count)
 end
 
 -- How many leases of each stripe stand in a list.
-function all.counts(list)
+function several.counts(list)
     local counts = {}
     for _, one in ipairs(list) do
         counts[one[1]] = (counts[one[1]] or 0) + 1
@@ -139,18 +139,18 @@ end
 
 -- Whether whoever is first in line here, and fits, can have all its leases now: them, and all that it
 -- asked for; else nil.
-function all.ready(lease, terms)
+function several.ready(lease, terms)
     local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/last')
     local last = packed and cjson.decode(packed)
     if last and last[2] ~= lease.name and not is_free(lease_open(last[1], last[2]), terms) then
         return nil
     end
-    local full = all.full(terms)
+    local full = several.full(terms)
     if not full then
         line.out(lease, terms.lease_id) -- never so by our own scripts
         return nil
     end
-    local leases, counts = {}, all.counts(full.more.all)
+    local leases, counts = {}, several.counts(full.more.all)
     line.works(#full.more.all)
     for i, one in ipairs(full.more.all) do
         leases[i] = one[2] == lease.name and lease or lease_open(one[1], one[2])

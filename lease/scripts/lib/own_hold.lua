@@ -1,10 +1,10 @@
--- mine.lua - what an acquire is told when its lease_id is known already, or when it gets nothing,
+-- own_hold.lua - what an acquire is told when its lease_id is known already, or when it gets nothing,
 -- and what its lease_id may do.
 local KEYS_MAX, SESSION_LEASES_MAX = 1000, 10000
-local mine = {}
+local own_hold = {}
 
 -- Whether this session may be used with this secret, for so many leases: nil, or the word for why not.
-function mine.session_wrong(more, count)
+function own_hold.session_wrong(more, count)
     local s = redis.call('HMGET', more.session, 's', 'd', 'e', 'c')
     if s[1] and s[4] ~= more.secret then
         return 'forbidden'
@@ -24,22 +24,22 @@ function mine.session_wrong(more, count)
 end
 
 -- The hold of this lease_id, if it is live: the record, or the one of many.
-function mine.hold(lease, lease_id)
+function own_hold.find(lease, lease_id)
     local hold = lease.record
     if hold.many then
-        hold = many.read(lease, lease_id)
+        hold = multi.read(lease, lease_id)
     end
     return hold.live and hold.lease_id == lease_id and hold or nil
 end
 
 -- How the last hold ended, if it was this lease_id's; nil: it was not, or it never was a hold. One of
 -- many that is over may not have been taken out yet: it is now.
-function mine.ended(lease, lease_id)
+function own_hold.ended(lease, lease_id)
     local record = lease.record
     if record.many then
-        local hold = many.read(lease, lease_id)
+        local hold = multi.read(lease, lease_id)
         if hold.lapsed then
-            many.end_one(lease, hold, hold.ended, '')
+            multi.end_one(lease, hold, hold.ended, '')
         end
     end
     if record.lease_id ~= lease_id then
@@ -50,8 +50,8 @@ function mine.ended(lease, lease_id)
 end
 
 -- What a release or a renewal that found no hold is told.
-function mine.ended_as(lease, lease_id, hold)
-    local how, record = mine.ended(lease, lease_id), lease.record
+function own_hold.ended_as(lease, lease_id, hold)
+    local how, record = own_hold.ended(lease, lease_id), lease.record
     if not how or hold ~= '' and hold ~= (record.last_hold or record.hold) then
         return 'unknown'
     end
@@ -59,10 +59,10 @@ function mine.ended_as(lease, lease_id, hold)
 end
 
 -- Why nothing was granted: {"held", seq, token, holder or "", expires in ms}.
-function mine.held(lease)
+function own_hold.held(lease)
     local record = lease.record
     if record.many then
-        local hold = many.list(lease, 1)[1] or {}
+        local hold = multi.list(lease, 1)[1] or {}
         return { 'held', SEQ, record.token, hold.holder or '', hold.left_ms or 0 }
     end
     if record.live then
@@ -71,14 +71,14 @@ function mine.held(lease)
     return { 'held', SEQ, record.token, '', math.max(0, record.delayed_until - NOW) }
 end
 
-function mine.told(word, hold, holds)
+function own_hold.reply(word, hold, holds)
     return { word, SEQ, hold.token, hold.epoch, hold.hold, hold.holder, hold.ttl, hold.left_ms,
         holds or hold.holds, hold.meta, hold.mode }
 end
 
 -- Somebody is told of this hold: from now on it is nobody's to give back (lease/scripts/leave.lua).
-function mine.heard(hold)
-    if hold.untold then
+function own_hold.answered(hold)
+    if hold.unanswered then
         hold.claim = false
         hold_write(hold)
     end
@@ -88,8 +88,8 @@ local function set_deadline(lease, hold, deadline)
     hold.deadline = deadline
     hold_write(hold)
     if lease.record.many then
-        redis.call('ZADD', many.index(lease), whole(deadline), hold.lease_id)
-        many.write(lease)
+        redis.call('ZADD', multi.index(lease), whole(deadline), hold.lease_id)
+        multi.write(lease)
     end
     if lease.record.queue then
         line.set_alarm(lease)
@@ -98,7 +98,7 @@ end
 
 -- Sets the hold's time anew. A session's hold has the session's time, whatever is asked: who renews it
 -- gets 200 with that time, and nothing has changed; it is kept by renewing the session.
-function mine.extend(lease, hold, ttl_ms)
+function own_hold.extend(lease, hold, ttl_ms)
     if not hold.session then
         hold.ttl = ttl_ms
         set_deadline(lease, hold, NOW + ttl_ms)
@@ -113,7 +113,7 @@ local function session_names(lease, hold, before, now)
 end
 
 -- A grant that was handed on to it and that it has not claimed: from now on it is a hold, for its ttl.
-function mine.claim(lease, hold)
+function own_hold.claim(lease, hold)
     local deadline = NOW + hold.ttl
     hold.claim = ''
     if hold.session then
@@ -124,11 +124,11 @@ function mine.claim(lease, hold)
 end
 
 -- Nobody heard of it, and its client, which has left, may come back: it is offered to its lease_id, at no desk.
-function mine.offer(lease, hold)
-    if hold.untold and hold.session then
+function own_hold.offer(lease, hold)
+    if hold.unanswered and hold.session then
         session_names(lease, hold, '', '/')
     end
-    if hold.untold then
+    if hold.unanswered then
         hold.claim = lease.stripe .. ':d:- 0'
         set_deadline(lease, hold, NOW + CLAIM_MS)
     end
@@ -136,15 +136,15 @@ end
 
 -- The answer to a claim of the grant with this name: it is claimed, now or before. nil: this lease_id has
 -- nothing.
-function mine.claimed(lease, lease_id, name)
-    local hold = mine.hold(lease, lease_id)
+function own_hold.claimed(lease, lease_id, name)
+    local hold = own_hold.find(lease, lease_id)
     if hold and hold.hold ~= name then
         return { 'superseded', SEQ }
     end
     if hold and hold.unclaimed then
-        mine.claim(lease, hold)
+        own_hold.claim(lease, hold)
     end
-    return hold and mine.told('claimed', hold)
+    return hold and own_hold.reply('claimed', hold)
 end
 
 local function keys_of(lease, lease_id)
@@ -153,12 +153,12 @@ end
 
 -- The keys of a hold that is over, as the due index of this script's stripe names them, are forgotten; false: the
 -- lease_id holds the lease again, and they are its.
-function mine.forget(member)
+function own_hold.forget(member)
     local name, lease_id = string.match(member, '^:k:([^/]+)/(.+)$')
     local lease = lease_open(KEYS[1], name)
     local is_held = lease.record.held and lease.record.lease_id == lease_id
     if lease.record.many then
-        is_held = many.read(lease, lease_id).text
+        is_held = multi.read(lease, lease_id).text
     end
     if is_held then
         return false
@@ -171,7 +171,7 @@ end
 
 -- What an Idempotency-Key of this lease_id has done: {holds, digest}, or nil; one of a life before ALIVE
 -- is void, as its hold is.
-function mine.known(lease, lease_id, key)
+function own_hold.known(lease, lease_id, key)
     local known = redis.call('HGET', keys_of(lease, lease_id), key)
     if not known then
         return nil
@@ -180,7 +180,7 @@ function mine.known(lease, lease_id, key)
     return tonumber(epoch) >= ALIVE and { holds = tonumber(holds), digest = digest } or nil
 end
 
-function mine.remember(lease, hold, key, holds, digest)
+function own_hold.remember(lease, hold, key, holds, digest)
     touch(lease.stripe)
     redis.call('HSET', keys_of(lease, hold.lease_id), key,
         EPOCH_TEXT .. ' ' .. whole(holds) .. ' ' .. digest)
@@ -188,29 +188,29 @@ function mine.remember(lease, hold, key, holds, digest)
     hold_write(hold)
 end
 
-function mine.is_full(lease, lease_id)
+function own_hold.is_full(lease, lease_id)
     return redis.call('HLEN', keys_of(lease, lease_id)) >= KEYS_MAX
 end
 
-function mine.enter(lease, hold, terms)
+function own_hold.enter(lease, hold, terms)
     local more = terms.more
     hold.holds, hold.claim = hold.holds + 1, false
     hold_write(hold)
-    mine.extend(lease, hold, more.own_ttl and tonumber(terms.ttl) or hold.ttl)
+    own_hold.extend(lease, hold, more.own_ttl and tonumber(terms.ttl) or hold.ttl)
     if more.key then
-        mine.remember(lease, hold, more.key, hold.holds, more.digest)
+        own_hold.remember(lease, hold, more.key, hold.holds, more.digest)
     end
-    return mine.told('entered', hold)
+    return own_hold.reply('entered', hold)
 end
 
 -- One of its holds, or all; a key that was not known before is kept. desk: as ARGV[9] of release.lua.
-function mine.release(lease, hold, how_many, key, digest, may_grant, desk)
+function own_hold.release(lease, hold, how_many, key, digest, may_grant, desk)
     local holds = how_many == 'all' and 0 or hold.holds - 1
-    if key ~= '' and mine.is_full(lease, hold.lease_id) then
+    if key ~= '' and own_hold.is_full(lease, hold.lease_id) then
         return { 'keys-full', SEQ }
     end
     if key ~= '' then
-        mine.remember(lease, hold, key, holds, digest)
+        own_hold.remember(lease, hold, key, holds, digest)
     end
     if holds > 0 then
         hold.holds, hold.claim = holds, false
@@ -218,7 +218,7 @@ function mine.release(lease, hold, how_many, key, digest, may_grant, desk)
         return { 'left', SEQ, holds }
     end
     if lease.record.many then
-        many.end_one(lease, hold, 'released', '')
+        multi.end_one(lease, hold, 'released', '')
     else
         hold_over(lease, 'released', '')
         if lease.record.queue then
@@ -228,7 +228,7 @@ function mine.release(lease, hold, how_many, key, digest, may_grant, desk)
     own_desk = desk ~= '' and desk or nil
     local rest = lease_close(lease, may_grant)
     if handed then
-        local reply = mine.told('handed', handed.hold)
+        local reply = own_hold.reply('handed', handed.hold)
         reply[12], reply[13], reply[14], reply[15] = rest, handed.wid, handed.hold.lease_id, handed.keep
         return reply
     end
@@ -237,43 +237,43 @@ end
 
 -- The grant was handed on to an earlier request of this lease_id, which gets it no more: the name of the
 -- hold tells the two apart.
-function mine.take_over(lease, hold, terms)
+function own_hold.take_over(lease, hold, terms)
     local desk, wid = string.match(hold.unclaimed, '^(.*) (.*)$')
     touch(lease.stripe)
     redis.call('PUBLISH', desk, 'superseded ' .. wid)
     if lease.record.many then
-        redis.call('HDEL', many.names(lease), hold.hold)
-        redis.call('HSET', many.names(lease), terms.hold, terms.lease_id)
+        redis.call('HDEL', multi.names(lease), hold.hold)
+        redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id)
     end
     if lease.record.hold == hold.hold then
         lease.record.hold = terms.hold
     end
     hold.hold = terms.hold
-    mine.claim(lease, hold)
-    mine.heard(hold)
+    own_hold.claim(lease, hold)
+    own_hold.answered(hold)
 end
 
 -- It is told of the hold that it has; its key counts as used from now on.
 local function replay(lease, hold, terms, known)
     local more, word = terms.more or NO_MORE, hold.unclaimed and 'claimed' or 'replayed'
     if hold.unclaimed then
-        mine.take_over(lease, hold, terms)
+        own_hold.take_over(lease, hold, terms)
     end
-    mine.heard(hold)
+    own_hold.answered(hold)
     if more.key and not known then
-        mine.remember(lease, hold, more.key, hold.holds, more.digest)
+        own_hold.remember(lease, hold, more.key, hold.holds, more.digest)
     end
-    return mine.told(word, hold, known and known.holds)
+    return own_hold.reply(word, hold, known and known.holds)
 end
 
 -- The answer to a lease_id that holds or held the lease; nil when it does neither.
-function mine.answer(lease, terms)
-    local hold, more = mine.hold(lease, terms.lease_id), terms.more or NO_MORE
+function own_hold.answer(lease, terms)
+    local hold, more = own_hold.find(lease, terms.lease_id), terms.more or NO_MORE
     if not hold then
-        local how = mine.ended(lease, terms.lease_id)
+        local how = own_hold.ended(lease, terms.lease_id)
         return how and { 'over', SEQ, how } or nil
     end
-    local known = more.key and mine.known(lease, terms.lease_id, more.key)
+    local known = more.key and own_hold.known(lease, terms.lease_id, more.key)
     if known and known.digest ~= more.digest then
         return { 'key-reused', SEQ }
     end
@@ -281,12 +281,12 @@ function mine.answer(lease, terms)
         or more.mode == 'permits' and lease.record.permits ~= more.permits then
         return { 'differs', SEQ }
     end
-    if more.key and not known and mine.is_full(lease, terms.lease_id) then
+    if more.key and not known and own_hold.is_full(lease, terms.lease_id) then
         return { 'keys-full', SEQ }
     end
     if hold.unclaimed or known or not more.reentrant then
         return replay(lease, hold, terms, known)
     end
-    return mine.enter(lease, hold, terms)
+    return own_hold.enter(lease, hold, terms)
 end
 

@@ -1,4 +1,4 @@
--- ends.lua - how a hold ends, and a lease with it.
+-- hold_end.lua - how a hold ends, and a lease with it.
 --
 -- A lease, as the files here hand it on: {stripe = key of its stripe, name = , record = as hold_read() read
 -- it}.
