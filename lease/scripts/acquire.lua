@@ -35,7 +35,7 @@ lease_settle(lease)
 if record.queue and (record.many or not record.live) then
     line.turn(lease, may_grant) -- who is first may have died
 end
-local wrong = more and more.session and own_hold.session_wrong(more)
+local wrong = more and more.session and session_wrong(more)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
@@ -61,7 +61,7 @@ if record.many == 'permits' and more and more.mode == 'permits' and more.permits
 end
 if not line.fits(record, terms) or record.queue and not wanting then
     if not (more and more.desk) then
-        return own_hold.held(lease)
+        return lease_held(lease)
     elseif not line.lives(more.desk) then
         return { 'desk-gone', SEQ }
     elseif may_grant == 'full' then

@@ -28,14 +28,12 @@ local function answer()
     for i, lease in ipairs(leases) do
         local hold = own_hold.find(lease, terms.lease_id)
         local ended = not hold and own_hold.ended(lease, terms.lease_id)
-        local known = hold and more.key and own_hold.known(lease, terms.lease_id, more.key)
+        local known = hold and more.key and own_keys.known(lease, terms.lease_id, more.key)
         if ended then
             return { 'over', SEQ, ended, lease.name }
         elseif known and known.digest ~= more.digest then
             return { 'key-reused', SEQ }
-        elseif hold and (hold.mode ~= (more.mode or 'exclusive')
-            or (hold.session or '') ~= (more.session or '')
-            or more.mode == 'permits' and lease.record.permits ~= more.permits) then
+        elseif hold and own_hold.differs(lease, hold, more) then
             wrong = wrong or { 'differs', SEQ, lease.name }
         end
         if hold then
@@ -65,7 +63,7 @@ end
 for _, lease in ipairs(leases) do
     line.settle(lease)
 end
-local wrong = more.session and own_hold.session_wrong(more, #leases)
+local wrong = more.session and session_wrong(more, #leases)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
@@ -95,7 +93,7 @@ if #not_free > in_line or in_line > 0 and not wanting then
     if not more.desk then
         local held = {}
         for i, lease in ipairs(not_free) do
-            held[i] = own_hold.held(lease)
+            held[i] = lease_held(lease)
             held[i][1] = lease.name
         end
         return { 'held', SEQ, held }

@@ -19,7 +19,5 @@ end
 if terms then
     line.move(lease, terms, ARGV[6], ARGV[7])
 end
-lease_settle(lease)
-local how = own_hold.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
-lease_close(lease, ARGV[5])
-return terms and { 'queued', SEQ } or { 'lost', SEQ, how }
+local lost = own_hold.lost(lease, ARGV[3], '', ARGV[5])
+return terms and { 'queued', SEQ } or lost

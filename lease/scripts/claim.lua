@@ -11,11 +11,4 @@
 --            {"lost", seq, how it ended, or "unknown"}: it went on to the next, or back
 local lease = lease_own()
 local claimed = own_hold.claimed(lease, ARGV[3], ARGV[4])
-
-if claimed then
-    return claimed
-end
-lease_settle(lease)
-local how = own_hold.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
-lease_close(lease, ARGV[5])
-return { 'lost', SEQ, how }
+return claimed or own_hold.lost(lease, ARGV[3], '', ARGV[5])

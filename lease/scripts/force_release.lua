@@ -27,11 +27,7 @@ local ended = 0
 for _, hold in ipairs(to_end()) do
     if not expected or hold.token == expected then
         ended = math.max(ended, hold.token)
-        if lease.record.many then
-            multi.end_one(lease, hold, 'forced', ARGV[5])
-        else
-            hold_end(lease, 'forced', ARGV[5])
-        end
+        lease_end_hold(lease, hold, 'forced', ARGV[5])
     end
 end
 if expected and ended == 0 then

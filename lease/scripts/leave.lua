@@ -29,14 +29,12 @@ end
 local kept = terms and line.keep(lease, terms)
 if hold and ARGV[7] ~= '0' then
     own_hold.offer(lease, hold)
-elseif hold and record.many then
-    multi.end_one(lease, hold, 'returned', '')
 elseif hold then
-    hold_end(lease, 'returned', '')
+    lease_end_hold(lease, hold, 'returned', '')
 elseif terms and not kept then
     line.out(lease, ARGV[3], terms)
 end
 lease_settle(lease)
 local more = lease_close(lease, ARGV[5])
-local held = own_hold.held(lease)
+local held = lease_held(lease)
 return { 'left', SEQ, more, held[3], held[4], held[5], '', kept and terms.more.keep or 0 }

@@ -35,5 +35,5 @@ local more, who = several.close(leases, ARGV[5]), leases[1]
 for i = #leases, 1, -1 do
     who = leases[i].record.live and leases[i] or who
 end
-local held = own_hold.held(who)
+local held = lease_held(who)
 return { 'left', SEQ, more, held[3], held[4], held[5], who.name }

@@ -16,7 +16,4 @@ if hold and not hold.unclaimed and (ARGV[5] == '' or ARGV[5] == hold.hold) then
     own_hold.extend(lease, hold, tonumber(ARGV[4]) or hold.ttl)
     return own_hold.reply('renewed', hold)
 end
-lease_settle(lease)
-local how = own_hold.ended_as(lease, ARGV[3], ARGV[5]) -- may end one of many: before it is handed on
-lease_close(lease, ARGV[6])
-return { 'lost', SEQ, how }
+return own_hold.lost(lease, ARGV[3], ARGV[5], ARGV[6])

@@ -4,7 +4,7 @@
 --   returns  {"looked", seq, ttl_ms, expires in ms, for how long it lives, holder, meta or "", {holds}}, as
 --              lib/session.lua tells it
 --            {"lost", seq, how it ended, or "unknown"}
-local session = session_read(KEYS[3], ':s:' .. ARGV[1])
+local session = session_read(KEYS[3])
 
 if not (session and session.live) then
     return { 'lost', SEQ, session and session.how or 'unknown' }

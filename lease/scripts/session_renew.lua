@@ -6,7 +6,7 @@
 --              lib/session.lua tells it
 --            {"forbidden", seq}: its secret is another
 --            {"lost", seq, how it ended, or "unknown"}
-local session = session_read(KEYS[3], ':s:' .. ARGV[1])
+local session = session_read(KEYS[3])
 
 if not session then
     return { 'lost', SEQ, 'unknown' }

@@ -5,7 +5,7 @@
 --   pawl:{SS}:p:NAME  zset  lease_id -> store time until which its place is kept, of those whose connection is
 --                           over
 --   pawl:{SS}:d:ID    hash  a desk: one worker of one lease service, where waiters' clients stand
---                           (inbox.lua)
+--                           at: store time when it last said that it lives (lease/scripts/inbox_heartbeat.lua)
 --   pawl:{store}:alarm zset NAME -> store time at which a lease in whose line somebody waits must be looked
 --                           at: all services watch it
 --
@@ -33,6 +33,13 @@
 -- left is somebody's at once: its alarm says so.
 local ALARM, PURGE_MAX, WORK_MAX, HANDED_TTL_MAX = 'pawl:{store}:alarm', 1000, 64, 60000
 local KEPT_MAX = 1000
+local DESK_MS, PLACE_MS_MAX = 3000, 60000 -- PLACE_MS_MAX: for how long a place may be kept
+local line, several = {}, {} -- each needs the other: those of several are in acquire_several.lua
+
+-- Store time until which a desk is taken to live. at: as read, false: there is no such desk.
+local function desk_lives_until(at)
+    return at and at + DESK_MS or 0
+end
 
 local function queue_of(lease)
     return lease.stripe .. ':q:' .. lease.name
@@ -172,7 +179,7 @@ end
 
 local function session_lives(key)
     local s = redis.call('HMGET', key, 's', 'd', 'e')
-    return s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE
+    return s[1] == 'live' and not session_lost(s)
 end
 
 -- The terms of the first in line who is not passed over, and how many in front of him were taken out. nil:

@@ -75,22 +75,6 @@ function multi.write(lease)
     hold_write(lease.record)
 end
 
--- One more hold begins (grant.lua).
-function multi.begin(lease, terms, token, deadline, claim)
-    local record, hold, more = lease.record, multi.read(lease, terms.lease_id), terms.more
-    hold_begin(hold, terms, token, deadline, claim)
-    hold_write(hold)
-    redis.call('ZADD', multi.index(lease), whole(deadline), terms.lease_id)
-    redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id, multi.token_name(token), terms.lease_id)
-    if not record.many then
-        record.many, record.permits, record.lease_id = more.mode, more.permits or 0, ''
-        record.last_hold, record.delayed_until = false, 0
-    end
-    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
-    multi.write(lease)
-    return hold
-end
-
 -- After one was taken out: the lease is free when it was the last.
 function multi.close(lease)
     local record = lease.record
@@ -155,4 +139,26 @@ local function lease_settle(lease)
         return 1, 1
     end
     return 0, 0
+end
+
+-- The end of a hold of the lease: of one of many, or of the exclusive one.
+local function lease_end_hold(lease, hold, how, reason)
+    if lease.record.many then
+        multi.end_one(lease, hold, how, reason)
+    else
+        hold_end(lease, how, reason)
+    end
+end
+
+-- Why nothing was granted: {"held", seq, token, holder or "", expires in ms}.
+local function lease_held(lease)
+    local record = lease.record
+    if record.many then
+        local hold = multi.list(lease, 1)[1] or {}
+        return { 'held', SEQ, record.token, hold.holder or '', hold.left_ms or 0 }
+    end
+    if record.live then
+        return { 'held', SEQ, record.token, record.holder, record.left_ms }
+    end
+    return { 'held', SEQ, record.token, '', math.max(0, record.delayed_until - NOW) }
 end

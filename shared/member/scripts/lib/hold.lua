@@ -118,6 +118,11 @@ local function hold_pack(one)
     return text
 end
 
+-- Why a session that stands as live is over, or nil. s: its s, d and e (lease/scripts/lib/session.lua).
+local function session_lost(s)
+    return tonumber(s[3]) < ALIVE and 'store-restarted' or NOW >= tonumber(s[2]) and 'expired' or nil
+end
+
 -- What the parts mean now: held, live; lapsed: it stands as held, but is over; ended: how, also of one that
 -- ended before; left_ms; mode; mark; unclaimed: the desk, or unanswered; session_over, session_ended. many: then
 -- live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
@@ -130,7 +135,7 @@ local function hold_judge(record)
     record.unclaimed, record.unanswered = claim ~= '' and claim, claim == ''
     if record.session then
         local s = redis.call('HMGET', record.session, 's', 'd', 'e', 'u')
-        record.session_over = not (s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE)
+        record.session_over = s[1] ~= 'live' or session_lost(s) ~= nil
         record.session_ended = s[1] ~= 'live'
         how = record.session_over and (s[1] == 'released' and 'released' or 'session') or nil
         if not record.unclaimed then
@@ -237,31 +242,4 @@ local function hold_void(record)
         record.void = record.ended
         hold_write(record)
     end
-end
-
--- A hold of these terms (lease/scripts/lib/grant.lua) begins, and what only the one before had is gone.
--- claim: "DESK WID" of whom has yet to claim it, or nil. It is not written yet.
-local function hold_begin(record, terms, token, deadline, claim)
-    local more = terms.more or NO_MORE
-    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
-    record.lease_id, record.deadline = terms.lease_id, deadline
-    record.holder, record.identity = terms.holder, ''
-    record.ttl, record.granted, record.holds = terms.ttl + 0, NOW, 1
-    record.meta = terms.meta
-    record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
-    record.keys, record.grant_id = more.key and '1' or false, ''
-    record.void, record.last_ended, record.last_hold, record.delayed_until = false, false, false, 0
-end
-
--- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
--- delayed_until. It is not judged anew.
-local function hold_stop(record, how, forget_at, delayed_until)
-    record.state, record.deadline = how, math.max(forget_at, delayed_until)
-    record.delayed_until = delayed_until > NOW and delayed_until or 0
-    record.holder, record.identity, record.meta = '', '', ''
-    record.ttl, record.granted, record.holds = false, false, false
-    record.many, record.mode, record.permits, record.rest = false, false, 0, false
-    record.last_ended, record.claim, record.session, record.keys = false, false, false, false
-    record.delay_ms, record.void, record.grant_id = 0, false, ''
-    hold_put(record)
 end
