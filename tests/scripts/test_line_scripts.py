@@ -511,6 +511,13 @@ def what_was_granted_to_one_that_has_gone_and_keeps_its_place_is_offered_to_it()
 
 
 @test
+def a_place_that_was_kept_long_enough_is_not_kept_again():
+    lease = kept(keep=50)
+    at(50, OTHER_DESK)
+    check_equal((leave(lease, "id-b", "gone", keep=50)[7], line_of(lease), places(lease)), (0, ["id-c"], {}))
+
+
+@test
 def so_many_places_of_a_lease_are_kept_and_no_more():
     lease = held(ttl=100000)
     for i in range(1002):

@@ -102,13 +102,15 @@ function line.forget(lease)
     return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
 end
 
--- Its client has left: its place is kept for so long. false: it asked for none, or there are too many.
+-- Its client has left: its place is kept for so long. false: it asked for none, there are too many, or its place was
+-- kept before, and that is over.
 function line.keep(lease, terms)
     if not terms.more.keep then
         return false
     end
     line.forget(lease)
-    if redis.call('ZCARD', kept_of(lease)) >= KEPT_MAX then
+    if redis.call('ZCARD', kept_of(lease)) >= KEPT_MAX
+        or not redis.call('ZSCORE', queue_of(lease), terms.lease_id) then
         return false
     end
     touch(lease.stripe)
