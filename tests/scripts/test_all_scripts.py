@@ -5,7 +5,7 @@ import itertools
 import json
 
 from lua_test import EMPTY, EPOCH, TOKEN_LAST, Lease, Store, check, check_equal, check_in, main, record_packed, stripe_do, stripe_of, test, text
-from several import ALARM, DESK, All, Ear, desk_lives, forgotten, hold_of, line_of, ring, wait
+from several import ALARM, DESK, All, Ear, desk_lives, forgotten, hold_of, ring, wait
 
 STORE = Store()
 NOW, CLAIM_MS, DESK_MS = 1000000, 3000, 3000
@@ -779,5 +779,84 @@ def a_hundred_lines_full_of_dead_waiters_are_cleared_a_bounded_number_at_a_time(
     all_held_by(leases, "id-a")
 
 
-if __name__ == "__main__":
-    main()
+def released(leases, lease_id):
+    check_equal([one.release(lease_id)[0] for one in leases.leases], ["released"] * len(leases.leases))
+
+
+def history(lease):
+    """(what, token, holder) of all that happened, oldest first."""
+    return [tuple(item.split("\t")[1:4]) for item in lease.happened()]
+
+
+# -- who has been told keeps what he was told
+
+@test
+def a_retry_that_was_told_of_all_keeps_them_when_the_request_of_before_is_gone():
+    leases = some("a", "b")
+    leases.acquire("id-x")
+    wait(leases, "id-a")
+    released(leases, "id-x")
+    check_equal(leases.claim("id-a")[0], "claimed")
+    told = leases.acquire("id-a", hold="hold-again--")
+    check_equal((told[0], [one[4] for one in told[2]]), ("replayed", [hold_of("id-a")] * 2))
+    check_equal(leases.leave("gone", "id-a")[0], "superseded")
+    all_held_by(leases, "id-a")
+    check_equal([lease.renew("id-a")[0] for lease in leases.leases], ["renewed"] * 2)
+
+
+# -- what one lease's line is handed, the others' lines have too: the script reads them again
+
+@test
+def what_goes_back_goes_to_the_next_for_all_and_nobody_overtakes_him_in_the_line_of_the_second():
+    for second, third in (({}, {}), ({"mode": "shared"}, {}), ({}, {"mode": "shared"})):
+        leases = some("a", "b")
+        b = leases.leases[1]
+        leases.acquire("id-x")
+        wait(leases, "w1", "1")
+        wait(leases, "w2", "2", **second)
+        wait(b, "w3", "3", **third)
+        released(leases, "id-x")
+        ear = Ear(STORE)
+        check_equal(leases.leave("gone", "w1")[0], "left")
+        check_equal((ear.heard(), leases.lines()), (["granted 2"], {"a": [], "b": ["w3"]}), f"{second} {third}")
+        check_equal(b.run("claim", "w3", hold_of("w3"), "grant")[0], "lost")
+        check_equal([one[2] for one in leases.claim("w2")[2]], [3, 3])
+        check_equal(history(b), [("granted", "1", "ada"), ("released", "1", "ada"), ("granted", "2", "w1"),
+                                 ("returned", "2", "w1"), ("granted", "3", "w2")])
+
+
+@test
+def what_is_granted_as_another_leaves_whose_time_is_up_is_not_ended_in_the_same_step():
+    leases = some("a", "b")
+    leases.acquire("id-x", ttl=1000)
+    wait(leases, "w1", "1")
+    wait(leases, "w2", "2")
+    later(1000)
+    ear = Ear(STORE)
+    check_equal(leases.leave("late", "w1")[0], "left")
+    check_equal(ear.heard(), ["granted 2"])
+    all_held_by(leases, "w2")
+    for lease in leases.leases:
+        check_equal(history(lease), [("granted", "1", "ada"), ("expired", "1", "ada"), ("granted", "2", "w2")], lease.name)
+    check_equal([one[2] for one in leases.claim("w2")[2]], [2, 2])
+
+
+@test
+def what_is_granted_as_another_claims_too_late_is_not_ended_in_the_same_step():
+    leases = some("a", "b")
+    leases.acquire("id-x")
+    wait(leases, "w1", "1")
+    wait(leases, "w2", "2")
+    released(leases, "id-x")
+    later(CLAIM_MS)
+    ear = Ear(STORE)
+    check_equal(leases.claim("w1")[0], "lost")
+    check_equal(ear.heard(), ["granted 2"])
+    all_held_by(leases, "w2")
+    for lease in leases.leases:
+        check_equal(history(lease)[2:], [("granted", "2", "w1"), ("returned", "2", "w1"), ("granted", "3", "w2")],
+                    lease.name)
+    check_equal([one[2] for one in leases.claim("w2")[2]], [3, 3])
+
+
+main()

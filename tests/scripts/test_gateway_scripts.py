@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Every reply of every script in gateway/scripts."""
 
-from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
 from world.record import record_field
 from world.redis import Connection
 
@@ -52,30 +52,6 @@ def noted(lease):
     items = [item.split("\t") for item in text(STORE.redis("LRANGE", noted_in(lease), 0, -1)) if not item.startswith("-")]
     check(all(item[1::2][:1] == ["refused"] and item[3] == "" for item in items), f"{items}")
     return [(int(item[2]), item[5], int(item[4])) for item in items]
-
-
-@test
-def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
-    for field in STRIPE_FIELDS + ["all of it"]:
-        resource = begin()
-        resource.write(ADA)
-        if field == "all of it":
-            STORE.redis("DEL", resource.lease.stripe)
-        else:
-            stripe_do(STORE.redis, "HDEL", resource.lease.stripe, field)
-        before = STORE.dump()
-        actions = {name: (lambda deed=deed: deed(ADA)) for name, deed in deeds(resource).items()}
-        actions |= {"read": resource.read, "mark": resource.mark, "forget": resource.forget,
-                    "ready": lambda: STORE.call("shared/member/scripts/ready.lua", [resource.lease.stripe])}
-        for name, action in actions.items():
-            check_equal(action(), ["not-ours"], f"{name} without {field}")
-            check_equal(STORE.dump(), before, f"{name} without {field}")
-
-
-@test
-def ready_knows_our_store():
-    resource = begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.call("shared/member/scripts/ready.lua", [resource.lease.stripe])), ["ours", 1])
 
 
 # -- the fence

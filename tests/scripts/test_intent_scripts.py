@@ -2,7 +2,7 @@
 """Every reply of the scripts that say what may be sent to an upstream, and keep what is being sent."""
 
 from intents import DOUBT, ROUTES, Gateway, close, grant, open_of, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, MEMBERS, RECORD, STRIPE_FIELDS, Connection, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
+from lua_test import EPOCH, MEMBERS, RECORD, Connection, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
 
 STORE = Store()
 NOW, OPEN_MAX, COUNTED = 1000000, 1000, 32
@@ -978,39 +978,5 @@ def what_is_being_sent_is_removed_by_force_only_when_its_gateway_is_silent():
     one = parse(first)
     STORE.at(NOW + 40000 + 600_001)
     check_equal((force(), given_up(one.gateway, one.incarnation)), ([0, [first]], [one.id]))
-
-
-# -- the stripe
-
-@test
-def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
-    for field in STRIPE_FIELDS + ["all of it"]:
-        gate, lease, _, bob, first = overtaken()
-        second = queued(gate.admit(lease, bob), first)
-        STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
-        stripe_do(STORE.redis, *(("DEL", lease.stripe) if field == "all of it" else ("HDEL", lease.stripe, field)))
-        before = STORE.dump()
-        actions = {"admit": lambda: gate.admit(lease, bob), "promote": lambda: gate.promote(lease, bob, second),
-                   "read": lambda: gate.read(lease, bob), "close": lambda: close(STORE, ("close", lease, first)),
-                   "again": lambda: gate.again(lease, first), "takeover": lambda: gate.takeover(lease.stripe, "")}
-        for name, args in (("intent_list", ("", "", 9)), ("intent_whose", ("gate-a", "", "", 9)),
-                           ("gateway_look", ("gate-a", "", "")), ("gateways_in_doubt", (9,)), ("intent_resolve", (lease.name, "", "")), ("intent_given_up", ("gate-a", "life-1")), ("routes_adopt", ("new",)),
-                           ("unreported_leave", ("gate-b", "life-7")), ("unreported_dead", ("gate-b", "", "all"))):
-            actions[name] = lambda name=name, args=args: STORE.call(script(name), [lease.stripe], *args)
-        for name, action in actions.items():
-            check_equal((action(), STORE.dump()), (["not-ours"], before), f"{name} without {field}")
-
-
-@test
-def a_script_of_a_former_life_records_nothing():
-    gate, lease, ada = begin()
-    with STORE.calling(epoch=EPOCH - 1):
-        check_equal(gate.admit(lease, ada), ["not-admitted"])
-        check_equal(gate.again(lease, "x"), ["not-admitted"])
-        check_equal(STORE.call(script("unreported_leave"), [lease.stripe], "gate-b", "life-7"), ["not-admitted"])
-    with STORE.calling(at_least=NOW - 2001):  # an admission that arrives too late
-        check_equal(gate.admit(lease, ada), ["clock"])
-    check_equal(texts_of(STORE, lease), [])
-
 
 main()

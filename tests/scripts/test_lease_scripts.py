@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Every reply of every script in lease/scripts."""
 
+from intents import same_stripe
 from lua_test import EMPTY, EPOCH, FIRST, IDENTITY, MEMBERS, RECORD, REMEMBER_MS, ROOT, STRIPE_FIELDS, STRIPES, TOKEN_LAST, \
-    Holder, Lease, RedisError, Resource, Store, check, check_equal, main, record_packed, stripe_do, stripe_of, test, text
+    Holder, Lease, RedisError, Resource, Store, check, check_equal, main, record_packed, stripe_do, test, text
 
 STORE = Store()
 NOW = 1000000
@@ -11,16 +12,6 @@ NOW = 1000000
 def begin(name="orders:42"):
     STORE.begin(NOW)
     return Lease(STORE, name)
-
-
-def same_stripe(name, count):
-    """Names that live in the stripe of this one, in order."""
-    found, i = [], 0
-    while len(found) < count:
-        if stripe_of(f"n{i}") == stripe_of(name):
-            found.append(f"n{i}")
-        i += 1
-    return sorted(found)
 
 
 # -- the store itself
@@ -63,26 +54,6 @@ def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
 
 
 @test
-def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
-    lease = Lease(STORE, "orders:42")
-    actions = {"acquire": lease.acquire, "renew": lease.renew, "release": lease.release, "look": lease.look,
-               "list": lease.list, "sweep": lease.sweep,
-               "ready": lambda: STORE.call("shared/member/scripts/ready.lua", [lease.stripe])}
-    for field in STRIPE_FIELDS + ["all of it"]:
-        begin()
-        lease.acquire()
-        STORE.at(NOW + 5000)
-        if field == "all of it":
-            STORE.redis("DEL", lease.stripe)
-        else:
-            stripe_do(STORE.redis, "HDEL", lease.stripe, field)
-        before = STORE.dump()
-        for name, action in actions.items():
-            check_equal(action(), ["not-ours"], f"{name} without {field}")
-            check_equal(STORE.dump(), before, f"{name} without {field}")
-
-
-@test
 def every_script_refuses_a_stripe_whose_numbers_are_none():
     numbers = [field for field in STRIPE_FIELDS if field != "id"]
     for field, value in [(field, value) for field in numbers for value in ("", "junk")] + [("counter", "-1")]:
@@ -95,23 +66,6 @@ def every_script_refuses_a_stripe_whose_numbers_are_none():
         check_equal(STORE.dump(), before, f"{field} is {value!r}")
         STORE.redis("HSET", lease.stripe, "life", sound[0], "seq", sound[1], "counter", sound[2])
         check_equal([lease.acquire()[0], lease.acquire()[0]], ["replayed"] * 2, f"{field} was {value!r}")
-
-
-@test
-def every_script_refuses_another_schema():
-    for identity in ("1" + IDENTITY[1:], "6" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"):
-        lease = begin()
-        stripe_do(STORE.redis, "HSET", lease.stripe, "id", identity)
-        check_equal(STORE.unchanged_by(lease.look), ["not-ours"], identity)
-        check_equal(STORE.unchanged_by(lease.acquire), ["not-ours"], identity)
-
-
-@test
-def ready_knows_our_store_and_changes_nothing():
-    lease = begin()
-    lease.acquire()
-    ready = "shared/member/scripts/ready.lua"
-    check_equal(STORE.unchanged_by(lambda: STORE.call(ready, [lease.stripe])), ["ours", 1])
 
 
 # -- acquire
@@ -173,7 +127,7 @@ def acquire_after_the_deadline_is_a_grant_with_a_greater_token_and_without_the_o
 def tokens_of_a_stripe_rise_whichever_lease_is_granted():
     lease = begin()
     tokens = []
-    for name in same_stripe(lease.name, 5):
+    for name in sorted(same_stripe(lease.name, 5)):
         one = Lease(STORE, name)
         tokens.append(one.acquire("id-" + name)[2])
         one.release("id-" + name)
@@ -420,7 +374,7 @@ def look_tells_what_anybody_may_know():
 @test
 def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     lease = begin()
-    names = same_stripe(lease.name, 6)
+    names = sorted(same_stripe(lease.name, 6))
     for i, name in enumerate(reversed(names)):
         Lease(STORE, name).acquire("id-" + name, ttl=500 + 100 * i)
     Lease(STORE, names[0]).release("id-" + names[0])
@@ -436,7 +390,7 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
 @test
 def list_goes_on_after_a_name_and_ends_with_the_stripe():
     lease = begin()
-    names = same_stripe(lease.name, 7)
+    names = sorted(same_stripe(lease.name, 7))
     for name in names:
         Lease(STORE, name).acquire("id-" + name)
     seen, after = [], ""
@@ -453,7 +407,7 @@ def list_goes_on_after_a_name_and_ends_with_the_stripe():
 @test
 def list_knows_prefixes():
     lease = begin()
-    names = same_stripe(lease.name, 5)
+    names = sorted(same_stripe(lease.name, 5))
     for name in names:
         Lease(STORE, name).acquire("id-" + name)
     check_equal([item[0] for item in lease.list(prefix=names[2])[3]], [n for n in names if n.startswith(names[2])])
@@ -515,7 +469,7 @@ def a_record_that_this_release_has_not_written_is_in_nobodys_way():
     for many, damage in (({}, {"Z": 1}), ({"mode": "shared"}, {"Z": 1}), ({"mode": "shared"}, {"t": 99}),
                          ({"mode": "permits", "permits": 2}, {"s": "junk"})):
         lease = begin()
-        other, free = (Lease(STORE, name) for name in same_stripe(lease.name, 2))
+        other, free = (Lease(STORE, name) for name in sorted(same_stripe(lease.name, 2)))
         other.acquire("id-b", ttl=600)
         free.acquire("id-c", ttl=100000)
         if many:
@@ -614,7 +568,7 @@ def sweep_forgets_a_released_lease_whole():
 @test
 def sweep_takes_no_more_than_it_was_told_and_raises_the_sequence_once():
     lease = begin()
-    names = same_stripe(lease.name, 5)
+    names = sorted(same_stripe(lease.name, 5))
     for name in names:
         Lease(STORE, name).acquire("id-" + name)
     STORE.at(NOW + 1000)

@@ -2,7 +2,7 @@
 """The check `mark`: what was let through is all that counts, and it is never forgotten; and what counts in its place when
 the store has lost it."""
 
-from intents import ROUTES, Gateway, close, grant, parse, same_stripe, script, texts_of
+from intents import ROUTES, Gateway, close, grant, parse, same_stripe, texts_of
 from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test
 
 STORE = Store()
@@ -315,14 +315,6 @@ def what_was_named_is_raised_and_lowered_by_force_only():
     check_equal(STORE.dump(RECORD + ":marks")[RECORD + ":marks"], {OTHER: "9 5 7"})
     STORE.redis("FLUSHALL")
     check_equal(name(5, 5), ["another", ""])
-
-
-@test
-def the_stripe_must_be_ours():
-    gate, lease = begin()
-    STORE.redis("HDEL", lease.stripe, "counter")
-    check_equal([gate.read(lease, one(1), check=WHOSE["check"]), admit(gate, lease, one(1))], [["not-ours"]] * 2)
-    check_equal(script("mark"), "gateway/scripts/mark.lua")
 
 
 main()

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What every script on a stripe asks first, and what becomes of holds, marks and keys when a new life has begun."""
 
-from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPES, Holder, Lease, Resource, check, check_equal, main, test
+from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPE_FIELDS, STRIPES, Holder, Lease, Resource, check, check_equal, main, \
+    stripe_do, test
 from members import Life, all_in, company, founder, grant, unchanged_by
 
 LIFE = Life()
@@ -75,6 +76,18 @@ def every_script_runs_for_a_caller_of_this_life_who_has_seen_no_more_than_there_
         for name, deed in deeds(lease).items():
             with LIFE.calling(**known):
                 check(deed()[0] not in ("not-ours", "not-admitted"), f"{name} {known}")
+
+
+@test
+def every_script_refuses_a_stripe_with_a_missing_field_or_of_another_schema_and_changes_nothing():
+    lease = Lease(LIFE, "orders:42")
+    for damage in (["DEL"], *(["HDEL", field] for field in STRIPE_FIELDS), *(
+            ["HSET", "id", one] for one in ("1" + IDENTITY[1:], "6" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"))):
+        LIFE.begin(NOW)
+        lease.acquire()
+        LIFE.at(NOW + 5000)
+        stripe_do(LIFE.redis, damage[0], lease.stripe, *damage[1:])
+        refused_by_all(lease, "not-ours")
 
 
 @test
@@ -322,16 +335,13 @@ def a_store_without_leases_begins_its_second_life_above_the_first_ceiling():
     check_equal(grant(LIFE, a, "orders:42"), 101)
 
 
-
 @test
 def no_script_rests_on_a_time_that_is_far_ahead_of_what_the_caller_knows():
     LIFE.begin(NOW)
     lease = Lease(LIFE, "orders:42")
     with LIFE.calling(at_least=NOW - 2000):
         check_equal(lease.acquire(ttl=5000)[0], "granted")
-    for action in (lease.renew, lease.release, lease.look, lease.list, lease.sweep):
-        with LIFE.calling(at_least=NOW - 2001):
-            check_equal(unchanged_by(LIFE, action), ["clock"])
+    refused_by_all(lease, "clock", at_least=NOW - 2001)
 
 
 main()

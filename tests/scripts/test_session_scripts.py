@@ -1,66 +1,19 @@
 #!/usr/bin/python3
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, stripe_of, test, text
-from world.redis import Connection
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test
+from several import ALARM, DESK, SECRET, All, Ear, Session, desk_lives, hold_of, line_of, ring
+from several import wait as wait_as
 
 STORE = Store()
 NOW, TTL = 1000000, 5000
-ID, SECRET = "s" * 22, "c" * 22
-DESK = "pawl:{07}:d:desk-1"
-
-
-class Session:
-    """One session of the store, and every script on it."""
-
-    def __init__(self, name=ID, secret=SECRET):
-        self.id, self.secret = name, secret
-        self.stripe = f"pawl:{{{stripe_of(name):02x}}}"
-        self.key, self.holds, self.member = f"{self.stripe}:s:{name}", f"{self.stripe}:y:{name}", f":s:{name}"
-        self.keys = [self.stripe, self.stripe + ":due", self.key]
-
-    def run(self, script, *args):
-        return STORE.call(f"lease/scripts/session_{script}.lua", self.keys, self.id, REMEMBER_MS, *args)
-
-    def open(self, holder="ada", ttl=TTL, meta=""):
-        return self.run("open", self.secret, holder, ttl, meta)
-
-    def renew(self, secret=None):
-        return self.run("renew", secret or self.secret)
-
-    def look(self):
-        return self.run("look")
-
-    def end(self, secret=None, most=100, may="grant"):
-        return self.run("end", secret or self.secret, may, most)
-
-    def sweep(self, most=100):
-        return STORE.call("lease/scripts/sweep.lua", [self.stripe, self.stripe + ":due"], most,
-                          REMEMBER_MS, "grant")
-
-    def terms(self, **more):
-        """What an acquire with this session has beside the usual."""
-        return {"session": self.key, "secret": self.secret, **more}
-
-    def field(self, name):
-        return text(STORE.redis("HGET", self.key, name))
-
-    def held(self):
-        """Names of the leases that it holds and of those that it lost, as told by a renewal."""
-        told = self.renew()[7]
-        return sorted(one.split("/")[0] for one in told if one.find("/") > 0), sorted(
-            one for one in told if "/" not in one)
-
-    def due(self):
-        score = STORE.redis("ZSCORE", self.stripe + ":due", self.member)
-        return int(score) if score is not None else None
 
 
 def begin(ttl=TTL):
     STORE.begin(NOW)
-    session = Session()
+    session = Session(STORE)
     check_equal(session.open(ttl=ttl)[0], "opened")
-    STORE.redis("HSET", DESK, "at", NOW)
+    desk_lives(STORE)
     return session
 
 
@@ -73,11 +26,7 @@ def hold(session, name="orders:42", lease_id="id-a", status="granted", **more):
 def wait(lease, lease_id="id-w", wid="1", session=None, **more):
     """Somebody waits in line at a desk that lives."""
     terms = {"desk": DESK, "wid": wid, **(session.terms() if session else {}), **more}
-    check_equal(lease.acquire(lease_id, hold="hold-" + lease_id.ljust(7, "-"), holder="bob", **terms)[0], "queued")
-
-
-def desk_lives():
-    STORE.redis("HSET", DESK, "at", int(STORE.redis("GET", "test:clock")))
+    check_equal(lease.acquire(lease_id, hold=hold_of(lease_id), holder="bob", **terms)[0], "queued")
 
 
 def hand_on(lease):
@@ -86,7 +35,7 @@ def hand_on(lease):
 
 def at(now):
     STORE.at(now)
-    desk_lives()
+    desk_lives(STORE)
 
 
 def state(lease):
@@ -97,22 +46,6 @@ def state(lease):
 
 def unclaimed(lease):
     return lease.field("c")
-
-
-class Ear(Connection):
-    def message(self):
-        return text(self._reply())[2]
-
-
-def published(action):
-    """What the desk is told while this is done."""
-    ear = Ear(STORE.redis.path)
-    ear("SUBSCRIBE", DESK)
-    action()
-    STORE.redis("PUBLISH", DESK, "end")
-    heard = list(iter(ear.message, "end"))
-    ear.close()
-    return heard
 
 
 @test
@@ -129,7 +62,7 @@ def who_waits_with_a_session_is_offered_the_lease_also_where_it_was_released():
 @test
 def a_session_is_opened_with_what_it_needs():
     STORE.begin(NOW)
-    session = Session()
+    session = Session(STORE)
     reply, changes = STORE.changed_by(lambda: session.open(meta='{"a":1}'))
     check_equal(reply, ["opened", 1])
     check_equal(changes[session.key][1], {
@@ -184,7 +117,7 @@ def another_secret_changes_nothing_whether_the_session_lives_or_not():
 @test
 def a_session_that_nobody_opened_is_unknown():
     STORE.begin(NOW)
-    session = Session()
+    session = Session(STORE)
     for deed in (session.renew, session.look, session.end):
         check_equal(STORE.unchanged_by(deed)[::2], ["lost", "unknown"])
     lease = Lease(STORE, "orders:42")
@@ -382,7 +315,7 @@ def re_entering_a_lease_of_a_session_counts_and_leaves_its_time():
 @test
 def a_replay_with_another_session_or_none_differs():
     session = begin()
-    other = Session("t" * 22)
+    other = Session(STORE, "t" * 22)
     other.open()
     lease = hold(session)
     check_equal(hold(session, status="replayed").name, lease.name)
@@ -559,7 +492,9 @@ def a_waiter_whose_session_ended_is_passed_over_and_told():
     wait(lease, "id-1", "1", session)
     wait(lease, "id-2", "2")
     session.end()
-    heard = published(lambda: lease.release("id-x"))
+    ear = Ear(STORE)
+    lease.release("id-x")
+    heard = ear.heard()
     check_equal(heard, ["session-lost 1", "granted 2"])
     check_equal(unclaimed(lease), DESK + " 2")
 
@@ -734,6 +669,37 @@ def a_lease_that_was_told_to_be_over_is_named_when_its_session_lives_on_by_a_ste
     check_equal(lease.renew()[::2], ["lost", "session"])
     STORE.at(NOW + TTL - 10)
     check_equal(session.held(), ([], ["orders:42"]))
+
+
+@test
+def who_waits_is_woken_though_somebody_else_noticed_that_the_session_was_ended():
+    session, leases = begin(ttl=600000), All(STORE, "a", "b")
+    for i, lease in enumerate(leases.leases):
+        check_equal(lease.acquire("id-a", hold_of("id-a"), **session.terms())[0], "granted")
+        wait_as(lease, f"w{i}", str(i))
+    check_equal(session.run("end", session.secret, "grant", 1)[::2], ["ended", "more"])  # one of the two is handed on
+    STORE.at(NOW + 10)
+    check_equal(leases.acquire("id-z")[0], "held")
+    check_equal([int(STORE.redis("ZSCORE", ALARM, one.name)) for one in leases.leases if line_of(one)], [NOW + 10])
+    at(NOW + 10)
+    check_equal(len(ring(STORE)), 1)
+    check_equal(leases.states(), {"a": ("held", "w0"), "b": ("held", "w1")})
+
+
+@test
+def a_session_that_was_told_to_be_lost_lives_no_more_though_the_clock_steps_back():
+    for is_all in (False, True):
+        session, leases = begin(), All(STORE, "a", "b")
+        held = Lease(STORE, "c")
+        held.acquire("id-c", hold_of("id-c"), **session.terms())
+        at(NOW + 5000)
+        told = (leases if is_all else leases.home).acquire("id-a", hold_of("id-a"), **session.terms())
+        check_equal(told[0], "session-lost")
+        check_equal(int(STORE.redis("ZSCORE", session.stripe + ":due", session.member)), NOW + 5000)
+        at(NOW + 4990)
+        check_equal(session.run("renew", session.secret)[::2], ["lost", "expired"])
+        check_equal(held.renew("id-c")[::2], ["lost", "session"])
+        check_equal(leases.home.acquire("id-b", hold_of("id-b"), **session.terms())[0], "session-lost")
 
 
 main()
