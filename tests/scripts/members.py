@@ -215,6 +215,13 @@ def founder(life, floor=100, block=100):
     return first
 
 
+def alone(life, **named):
+    """A new store, and its only lease service, which is in."""
+    first = founder(life, **named)
+    all_in(first)
+    return first
+
+
 def company(life, floor=100):
     """Two lease services and a gateway, all in."""
     first = founder(life, floor)

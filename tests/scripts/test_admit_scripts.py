@@ -2,7 +2,7 @@
 """Every reply and every branch of admit.lua: who may begin a new life of the store, from which numbers, and what survives."""
 
 from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, stripe_do, test, text
-from members import Life, Member, all_in, company, founder, grant, unchanged_by
+from members import Life, Member, all_in, alone, company, founder, grant, unchanged_by
 
 LIFE = Life()
 NOW = 1000000
@@ -303,8 +303,7 @@ def a_fresh_state_directory_admits_nothing_whoever_is_there():
 
 @test
 def a_newcomer_that_nobody_has_recorded_may_admit_but_is_not_in():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     x = Member(LIFE, "lease-x")
     check_equal((x.pulse(), sorted(x.disk.lists()), a.disk.lists()), ("pending", ["lease-a", "lease-x"], ["lease-a"]))
     restarted(a, x)
@@ -315,8 +314,7 @@ def a_newcomer_that_nobody_has_recorded_may_admit_but_is_not_in():
 
 @test
 def one_that_is_listed_but_never_recorded_a_list_stops_nobody_and_joins_anew():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     x = Member(LIFE, "lease-x")
     x.recording = False
     x.pulse()

@@ -4,7 +4,7 @@
 from intents import Gateway, close, grant, script
 from lua_test import (EPOCH, RECORD, REMEMBER_MS, Holder, Lease, RedisError, Resource, Store, check, check_equal,
                       check_in, main, test)
-from members import Life, all_in, founder
+from members import Life, alone
 from several import DESK, SECRET, SESSION_ID, All, Session, desk_lives, hold_of, line_of, ring, wait
 
 STORE, LIFE = Store(), Life()
@@ -144,8 +144,7 @@ def of_every_script_it_was_decided_whether_it_runs_on_a_full_redis():
 
 @test
 def a_full_redis_is_gated_admitted_and_left():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     LIFE.restart()
     with Full(LIFE):
         check_equal((a.pulse(), a.admit()[0], a.pulse(), a.pulse()), ("gated", "admitted", "in", "in"))

@@ -57,68 +57,40 @@ def noted(lease):
 # -- the fence
 
 @test
-def a_token_above_what_the_stripe_ever_granted_was_never_issued():
-    resource = begin()
-    refused_everywhere(resource, Holder(2), ["unissued-token", 1, EPOCH, 0, "ada"])
-    refused_everywhere(resource, Holder(1, EPOCH + 1), ["unissued-token", 1, EPOCH, 0, "ada"])
+def the_fence_refuses_each_token_that_is_not_of_the_live_hold_with_its_reason():
+    def granted_elsewhere(resource):
+        STORE.redis("HSET", resource.lease.stripe, "counter", 50)
 
+    def forgotten(resource):
+        granted_elsewhere(resource)
+        STORE.redis("HDEL", resource.lease.stripe, record_field(resource.lease.name))
 
-@test
-def a_token_above_what_the_lease_was_ever_granted_was_never_issued():
-    resource = begin()
-    STORE.redis("HSET", resource.lease.stripe, "counter", 50)
-    refused_everywhere(resource, Holder(2), ["unissued-token", 1, EPOCH, 0, "ada"])
+    def bobs(resource):
+        bob_takes_over(resource)
+        resource.lease.release("id-b")
 
+    def released(resource):
+        resource.lease.release()
 
-@test
-def the_right_number_under_another_holds_name_was_never_issued():
-    resource = begin()
-    refused_everywhere(resource, Holder(1, hold="hold-xxxxxxx"), ["unissued-token", 1, EPOCH, 0, "ada"])
+    def expired(resource):
+        STORE.at(NOW + 1000)
+        resource.lease.look()  # ends it
 
-
-@test
-def a_token_that_is_not_of_a_lease_that_was_ever_granted_is_of_no_live_hold():
-    resource = begin()
-    STORE.redis("HSET", resource.lease.stripe, "counter", 50)
-    other = Resource(Lease(STORE, "orders:42"), "/a")
-    STORE.redis("HDEL", other.lease.stripe, record_field(other.lease.name))
-    refused_everywhere(other, Holder(40), ["lease-expired", 0, 0, 0, ""])
-    refused_everywhere(other, Holder(51), ["unissued-token", 0, 0, 0, ""])
-
-
-@test
-def an_older_token_is_stale_while_the_newer_hold_lives_and_after_it():
-    resource = begin()
-    bob = bob_takes_over(resource)
-    refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, "bob"])
-    resource.lease.release("id-b")
-    refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, ""])
-    refused_everywhere(resource, bob, ["lease-expired", 2, EPOCH, 0, ""])
-
-
-@test
-def an_older_epoch_is_stale_whatever_its_number():
-    resource = begin()
-    refused_everywhere(resource, Holder(900, EPOCH - 1), ["stale-token", 1, EPOCH, 0, "ada"])
-
-
-@test
-def stale_comes_before_a_wrong_holds_name():
-    resource = begin()
-    bob_takes_over(resource)
-    refused_everywhere(resource, Holder(1, hold="hold-xxxxxxx"), ["stale-token", 2, EPOCH, 0, "bob"])
-
-
-@test
-def the_last_token_of_a_hold_that_is_over_is_expired():
-    for how in ("released", "expired"):
+    bob, of_ada, of_nobody = Holder(2, hold="hold-bbbbbbb"), [1, EPOCH, 0, "ada"], [0, 0, 0, ""]
+    for happened, holder, *wanted in (
+            (None, Holder(2), "unissued-token", *of_ada),  # above what the stripe ever granted
+            (None, Holder(1, EPOCH + 1), "unissued-token", *of_ada),
+            (granted_elsewhere, Holder(2), "unissued-token", *of_ada),  # above what the lease was ever granted
+            (None, Holder(1, hold="hold-xxxxxxx"), "unissued-token", *of_ada),
+            (forgotten, Holder(40), "lease-expired", *of_nobody), (forgotten, Holder(51), "unissued-token", *of_nobody),
+            (bob_takes_over, ADA, "stale-token", 2, EPOCH, 0, "bob"), (bobs, ADA, "stale-token", 2, EPOCH, 0, ""),
+            (bobs, bob, "lease-expired", 2, EPOCH, 0, ""), (None, Holder(900, EPOCH - 1), "stale-token", *of_ada),
+            (bob_takes_over, Holder(1, hold="hold-xxxxxxx"), "stale-token", 2, EPOCH, 0, "bob"),
+            (released, ADA, "lease-expired", 1, EPOCH, 0, ""), (expired, ADA, "lease-expired", 1, EPOCH, 0, "")):
         resource = begin()
-        if how == "released":
-            resource.lease.release()
-        else:
-            STORE.at(NOW + 1000)
-            resource.lease.look()  # ends it
-        refused_everywhere(resource, ADA, ["lease-expired", 1, EPOCH, 0, ""])
+        if happened:
+            happened(resource)
+        refused_everywhere(resource, holder, wanted)
 
 
 @test
@@ -457,6 +429,7 @@ def a_refusal_is_told_to_those_who_listen():
 def the_mark_moves_with_what_is_let_through_and_with_nothing_else():
     resource = begin()
     check_equal(STORE.unchanged_by(resource.mark), ["mark", 1, 0, 0, 1, 0, 0])
+    check_equal(Resource(Lease(STORE, "nobody")).mark()[2:], [0, 0, 0, 0, 0])
     resource.read()
     resource.write(Holder(2))
     check_equal(resource.mark()[2:5], [0, 0, 1])
@@ -469,7 +442,8 @@ def the_mark_moves_with_what_is_let_through_and_with_nothing_else():
     check_equal(resource.mark()[2:5], [1, EPOCH, 2])
     resource.write(ADA)
     check_equal(resource.mark()[2:5], [1, EPOCH, 2])
-    resource.check(bob)
+    accepted = ["accepted", resource.lease.seq() + 1, 2]
+    check_equal((resource.check(bob), STORE.unchanged_by(lambda: resource.check(bob))), (accepted, accepted))
     check_equal(resource.mark()[2:5], [2, EPOCH, 2])
 
 
@@ -487,19 +461,6 @@ def each_deed_moves_the_mark_in_its_own_step():
         check_equal((after["k"], after["p"]), ("1", str(EPOCH)), name)
 
 
-@test
-def the_mark_of_a_lease_that_is_not_known_is_nothing():
-    STORE.begin(NOW)
-    check_equal(Resource(Lease(STORE, "nobody")).mark(), ["mark", 0, 0, 0, 0, 0, 0])
-
-
-@test
-def check_lets_the_live_holder_pass_and_changes_only_the_mark():
-    resource = begin()
-    check_equal(resource.check(ADA), ["accepted", 2, 1])
-    check_equal(STORE.unchanged_by(lambda: resource.check(ADA)), ["accepted", 2, 1])
-
-
 # -- write and remove
 
 @test
@@ -511,6 +472,12 @@ def write_creates_and_then_replaces_with_a_new_etag():
     reply, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-2", b"", kind="a/b"))
     check_equal(reply, ["written", 3, 204, "tag-2", 1])
     check_equal(changes[resource.key][1], {"z": "here", "e": "tag-2", "v": "", "c": "a/b"})
+    _, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-3", b""))
+    check_equal(set(changes) & {resource.lease.stripe + ":g", resource.lease.stripe + ":u"}, set(), "of the same size: no count")
+    body, whole = bytes(range(256)) * 4096, Resource(resource.lease, "")
+    resource.write(ADA, body=body), whole.write(ADA, "tag-w", b"w")
+    check_equal((STORE.redis("HGET", resource.key, "v"), resource.read()[6]), (body, body), "every byte is kept as it came")
+    check_equal((whole.read()[6], Resource(resource.lease, "/b").read()[0]), ("w", "missing"), "resources of one lease are apart")
 
 
 @test
@@ -537,15 +504,6 @@ def a_version_that_another_release_wrote_is_not_read_and_not_written_over():
     for deed in (resource.write, resource.remove, resource.read_fenced):
         check_equal(deed(ADA), ["not-ours"])
     check_equal((resource.read(), STORE.redis("HGETALL", resource.key)), (["not-ours"], version))
-
-
-@test
-def every_byte_is_kept_as_it_came():
-    resource = begin()
-    body = bytes(range(256)) * 4096
-    resource.write(ADA, body=body)
-    check_equal(STORE.redis("HGET", resource.key, "v"), body)
-    check_equal(resource.read()[6], body)
 
 
 @test
@@ -579,14 +537,6 @@ def what_is_stored_is_counted_and_listed_whatever_becomes_of_it():
 
 
 @test
-def a_replacement_of_the_same_size_touches_no_count():
-    resource = begin()
-    resource.write(ADA)
-    _, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-2", b"VALUE"))
-    check_equal(set(changes) & {resource.lease.stripe + ":g", resource.lease.stripe + ":u"}, set())
-
-
-@test
 def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
     resource = begin()
     names = ["", "/", "/a", "/a b", "/a/b", "/a\u00e9", "/b", "/\U0001F600"]
@@ -607,16 +557,6 @@ def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
         check_equal(pages("", most), wanted, most)
         check_equal(pages("orders:42/a", most), [key for key in wanted if key.startswith(b"orders:42/a")], most)
         check_equal(pages("orders:43", most), [], most)
-
-
-@test
-def resources_of_one_lease_are_apart():
-    resource = begin()
-    other, whole = Resource(resource.lease, "/b"), Resource(resource.lease, "")
-    resource.write(ADA, "tag-a", b"a")
-    whole.write(ADA, "tag-w", b"w")
-    check_equal(other.read()[0], "missing")
-    check_equal([resource.read()[6], whole.read()[6]], ["a", "w"])
 
 
 @test

@@ -85,42 +85,22 @@ def acquire_grants_a_free_lease_and_keeps_what_it_needs():
 
 
 @test
-def acquire_by_the_holder_is_a_replay_that_changes_nothing():
+def a_lease_that_is_held_is_its_holders_until_the_deadline_and_then_anybodys():
     lease = begin()
     lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 400)
-    reply = STORE.unchanged_by(lambda: lease.acquire(hold="hold-bbbbbbb", holder="other", ttl=99999, meta="{}"))
-    check_equal(reply, ["replayed", 1, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 600, 1, '{"a":1}',
-                        "exclusive"])
-
-
-@test
-def acquire_by_another_is_told_who_holds_and_changes_nothing():
-    lease = begin()
-    lease.acquire()
+    replay = STORE.unchanged_by(lambda: lease.acquire(hold="hold-bbbbbbb", holder="other", ttl=99999, meta="{}"))
+    check_equal(replay, ["replayed", 1, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 600, 1, '{"a":1}', "exclusive"])
     STORE.at(NOW + 999)
     check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["held", 1, 1, "ada", 1])
-
-
-@test
-def a_hold_lives_until_just_before_its_deadline():
-    lease = begin()
-    lease.acquire()
-    STORE.at(NOW + 999)
     check_equal(lease.look()[2], "held")
-    STORE.at(NOW + 1000)
-    check_equal(lease.look(), ["looked", 2, "free", 1, EPOCH, "", 0, []])
-
-
-@test
-def acquire_after_the_deadline_is_a_grant_with_a_greater_token_and_without_the_old_meta():
-    lease = begin()
-    lease.acquire(meta='{"a":1}')
     STORE.at(NOW + 1000)
     check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob"), ["granted", 2, 2, EPOCH, 1000, 1000])
     check_equal(STORE.dump()[lease.key], {
         "s": "held", "t": "2", "e": str(EPOCH), "h": "hold-bbbbbbb", "i": "id-b", "d": str(NOW + 2000),
-        "D": str(NOW + 1000), "o": "bob", "l": "1000", "g": str(NOW + 1000), "n": "1", "E": "2.2"})
+        "D": str(NOW + 1000), "o": "bob", "l": "1000", "g": str(NOW + 1000), "n": "1", "E": "2.2"}, "nothing of before")
+    STORE.at(NOW + 2000)
+    check_equal(lease.look(), ["looked", 3, "free", 2, EPOCH, "", 0, []])
 
 
 @test
@@ -136,7 +116,7 @@ def tokens_of_a_stripe_rise_whichever_lease_is_granted():
 
 
 @test
-def a_lease_id_whose_hold_is_over_takes_nothing():
+def a_lease_id_whose_hold_is_over_takes_nothing_until_somebody_else_came():
     for how in ("expired", "released"):
         lease = begin()
         lease.acquire()
@@ -147,15 +127,8 @@ def a_lease_id_whose_hold_is_over_takes_nothing():
         check_equal(lease.acquire()[::2], ["over", how])
         check_equal(STORE.unchanged_by(lease.acquire)[::2], ["over", how])
         check_equal(lease.look()[2], "free")
-
-
-@test
-def a_lease_id_that_was_over_before_somebody_else_came_is_only_somebody():
-    lease = begin()
-    lease.acquire()
-    lease.release()
-    lease.acquire("id-b", "hold-bbbbbbb", "bob")
-    check_equal(lease.acquire()[::3], ["held", "bob"])
+        lease.acquire("id-b", "hold-bbbbbbb", "bob")
+        check_equal(lease.acquire()[::3], ["held", "bob"])
 
 
 @test
@@ -163,21 +136,13 @@ def the_last_token_is_exact_and_no_token_comes_after_it():
     lease = begin()
     stripe_do(STORE.redis, "HSET", lease.stripe, "counter", TOKEN_LAST - 1, "ceiling", TOKEN_LAST + 9)
     check_equal(lease.acquire(), ["granted", 1, TOKEN_LAST, EPOCH, 1000, 1000])
-    check_equal(lease.field("t"), str(TOKEN_LAST))
-    check_equal(lease.look()[3], TOKEN_LAST)
+    check_equal((lease.field("t"), lease.look()[3]), (str(TOKEN_LAST), TOKEN_LAST))
+    check_equal(lease.acquire(may="hold-off")[0], "replayed", "also while grants are held off")
     lease.release()
     check_equal(STORE.unchanged_by(lambda: lease.acquire("id-b")), ["exhausted", 2])
     other = Lease(STORE, same_stripe(lease.name, 1)[0])
     check_equal(other.acquire("id-c"), ["exhausted", 2])
     check_equal(other.record(), {}, "a record was left behind")
-
-
-@test
-def a_replay_works_when_no_token_is_left_or_grants_are_held_off():
-    lease = begin()
-    STORE.redis("HSET", lease.stripe, "counter", TOKEN_LAST - 1)
-    lease.acquire()
-    check_equal(lease.acquire(may="hold-off")[0], "replayed")
 
 
 @test
@@ -280,27 +245,26 @@ def renew_sets_the_deadline_anew_longer_or_shorter_and_keeps_the_token():
 
 
 @test
-def renew_by_anyone_but_the_holder_changes_nothing():
-    lease = begin()
-    check_equal(STORE.unchanged_by(lease.renew), ["lost", 0, "unknown"])
-    lease.acquire()
-    check_equal(STORE.unchanged_by(lambda: lease.renew("id-b")), ["lost", 1, "unknown"])
-    check_equal(STORE.unchanged_by(lambda: lease.renew(hold="hold-bbbbbbb")), ["lost", 1, "unknown"])
-    check_equal(lease.renew(hold="hold-aaaaaaa")[0], "renewed")
+def renew_and_release_by_anyone_but_the_holder_change_nothing():
+    for word in ("renew", "release"):
+        lease = begin()
+        deed = getattr(lease, word)
+        check_equal(STORE.unchanged_by(deed), ["lost", 0, "unknown"], word)
+        lease.acquire()
+        check_equal(STORE.unchanged_by(lambda: deed("id-b")), ["lost", 1, "unknown"], word)
+        check_equal(STORE.unchanged_by(lambda: deed(hold="hold-bbbbbbb")), ["lost", 1, "unknown"], word)
+        check_equal((lease.look()[2], deed(hold="hold-aaaaaaa")[0]), ("held", {"renew": "renewed", "release": "released"}[word]))
 
 
 @test
-def renew_of_a_hold_that_is_over_says_how_it_ended():
-    lease = begin()
-    lease.acquire()
-    STORE.at(NOW + 1000)
-    check_equal(lease.renew(), ["lost", 2, "expired"])
-    check_equal(lease.field("s"), "expired")
-    check_equal(STORE.unchanged_by(lease.renew), ["lost", 2, "expired"])
-    lease = begin()
-    lease.acquire()
-    lease.release()
-    check_equal(STORE.unchanged_by(lease.renew), ["lost", 2, "released"])
+def renew_and_release_of_a_hold_that_is_over_say_how_it_ended():
+    for word in ("renew", "release"):
+        lease = begin()
+        deed = getattr(lease, word)
+        lease.acquire()
+        STORE.at(NOW + 1000)
+        check_equal((deed(), lease.field("s")), (["lost", 2, "expired"], "expired"), word)
+        check_equal(STORE.unchanged_by(deed), ["lost", 2, "expired"], word)
 
 
 # -- release
@@ -319,39 +283,14 @@ def release_makes_the_lease_free_and_remembers_it():
 
 
 @test
-def release_again_by_the_one_that_released_last_is_the_same_answer():
+def release_again_is_the_same_answer_until_somebody_else_came():
     lease = begin()
     lease.acquire()
     lease.release()
     check_equal(STORE.unchanged_by(lease.release), ["released", 2, ""])
     check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, ""])
     check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 2, "unknown"])
-
-
-@test
-def release_by_anyone_but_the_holder_changes_nothing():
-    lease = begin()
-    check_equal(STORE.unchanged_by(lease.release), ["lost", 0, "unknown"])
-    lease.acquire()
-    check_equal(STORE.unchanged_by(lambda: lease.release("id-b")), ["lost", 1, "unknown"])
-    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 1, "unknown"])
-    check_equal(lease.look()[2], "held")
-
-
-@test
-def release_after_the_deadline_is_lost_as_expired():
-    lease = begin()
-    lease.acquire()
-    STORE.at(NOW + 1000)
-    check_equal(lease.release(), ["lost", 2, "expired"])
-    check_equal(STORE.unchanged_by(lease.release), ["lost", 2, "expired"])
-
-
-@test
-def release_by_one_who_released_before_somebody_else_came_is_lost():
-    lease = begin()
-    lease.acquire()
-    lease.release()
+    check_equal(STORE.unchanged_by(lease.renew), ["lost", 2, "released"])
     lease.acquire("id-b", "hold-bbbbbbb")
     check_equal(STORE.unchanged_by(lease.release), ["lost", 3, "unknown"])
     check_equal(lease.look()[2], "held")
@@ -388,7 +327,7 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
 
 
 @test
-def list_goes_on_after_a_name_and_ends_with_the_stripe():
+def list_goes_on_after_a_name_ends_with_the_stripe_and_knows_prefixes():
     lease = begin()
     names = sorted(same_stripe(lease.name, 7))
     for name in names:
@@ -398,18 +337,8 @@ def list_goes_on_after_a_name_and_ends_with_the_stripe():
         reply = STORE.unchanged_by(lambda: lease.list(after=after, limit=2))
         seen.append([item[0] for item in reply[3]])
         after = reply[2]
-    check_equal(seen, [names[0:2], names[2:4], names[4:6], names[6:7]])
-    check_equal(after, "")
-    check_equal(lease.list(limit=7)[2], "")
-    check_equal(lease.list(after=names[-1])[2:], ["", []])
-
-
-@test
-def list_knows_prefixes():
-    lease = begin()
-    names = sorted(same_stripe(lease.name, 5))
-    for name in names:
-        Lease(STORE, name).acquire("id-" + name)
+    check_equal((seen, after), ([names[0:2], names[2:4], names[4:6], names[6:7]], ""))
+    check_equal((lease.list(limit=7)[2], lease.list(after=names[-1])[2:]), ("", ["", []]))
     check_equal([item[0] for item in lease.list(prefix=names[2])[3]], [n for n in names if n.startswith(names[2])])
     check_equal(lease.list(prefix="nothing")[2:], ["", []])
 
@@ -552,17 +481,9 @@ def sweep_ends_what_expired_and_later_forgets_it_whole():
     check_equal(lease.sweep(), ["swept", 3, 1, 0])
     check_equal(sorted(STORE.dump()), EMPTY)
     check_equal(lease.look(), ["looked", 3, "free", 0, EPOCH, "", 0, []])
-    check_equal(lease.acquire()[2], 2)
-
-
-@test
-def sweep_forgets_a_released_lease_whole():
-    lease = begin()
-    lease.acquire()
-    lease.release()
-    STORE.at(NOW + REMEMBER_MS)
-    check_equal(lease.sweep(), ["swept", 3, 1, 0])
-    check_equal(sorted(STORE.dump()), EMPTY)
+    check_equal((lease.acquire()[2], lease.release()[0]), (2, "released"))
+    STORE.at(NOW + 1000 + 2 * REMEMBER_MS)
+    check_equal((lease.sweep()[2:], sorted(STORE.dump())), ([1, 0], EMPTY))
 
 
 @test

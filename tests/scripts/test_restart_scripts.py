@@ -3,7 +3,7 @@
 
 from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPE_FIELDS, STRIPES, Holder, Lease, Resource, check, check_equal, main, \
     stripe_do, stripe_of, test
-from members import Life, all_in, company, founder, grant, unchanged_by
+from members import Life, all_in, alone, company, grant, unchanged_by
 from several import Session, hold_of, line_of
 
 LIFE = Life()
@@ -329,8 +329,7 @@ def a_store_that_is_behind_is_refused_at_once_and_shut_by_the_next_pulse():
 
 @test
 def a_store_without_leases_begins_its_second_life_above_the_first_ceiling():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     LIFE.restart()
     check_equal((a.pulse(), a.admit()[2:4]), ("gated", ["complete", "100"]))
     all_in(a)

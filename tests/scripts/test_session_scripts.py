@@ -60,7 +60,7 @@ def who_waits_with_a_session_is_offered_the_lease_also_where_it_was_released():
 # -- the session by itself
 
 @test
-def a_session_is_opened_with_what_it_needs():
+def a_session_is_opened_with_what_it_needs_and_no_id_is_given_twice():
     STORE.begin(NOW)
     session = Session(STORE)
     reply, changes = STORE.changed_by(lambda: session.open(meta='{"a":1}'))
@@ -70,16 +70,12 @@ def a_session_is_opened_with_what_it_needs():
         "e": str(EPOCH)})
     check_equal(changes[session.keys[1]][1], {session.member: NOW + TTL})
     check_equal(len(changes), 2)
-
-
-@test
-def an_id_is_not_given_twice():
     session = begin()
     check_equal(STORE.unchanged_by(lambda: session.run("open", "d" * 22, "eve", 100, ""))[0], "taken")
 
 
 @test
-def a_renewal_sets_the_deadline_anew_and_touches_nothing_else():
+def a_renewal_and_a_look_tell_all_but_the_secret_and_change_the_deadline_or_nothing():
     session = begin()
     hold(session)
     at(NOW + 3000)
@@ -87,10 +83,6 @@ def a_renewal_sets_the_deadline_anew_and_touches_nothing_else():
     check_equal(reply, ["renewed", 2, TTL, TTL, 3000, "ada", "", ["orders:42/id-a"]])
     check_equal(list(changes), [session.key])
     check_equal(session.field("d"), str(NOW + 3000 + TTL))
-
-
-@test
-def a_look_tells_all_but_the_secret_and_changes_nothing():
     session = begin()
     hold(session)
     at(NOW + 1000)
@@ -112,6 +104,10 @@ def another_secret_changes_nothing_whether_the_session_lives_or_not():
         refused = STORE.unchanged_by(lambda o=other: o.acquire("id-b", session=session.key, secret="x" * 22))
         check_equal(refused[0], "forbidden")
     check_equal(lease.look()[2], "free")
+    session = begin()
+    lease = hold(session)
+    wrong = {"session": session.key, "secret": "x" * 22}
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "forbidden")
 
 
 @test
@@ -158,10 +154,16 @@ def what_was_told_to_be_over_never_lives_again_though_the_clock_goes_back():
         deed(session)
         STORE.at(NOW)
         check_equal(session.renew()[::2], ["lost", "expired"], deed.__name__)
+    session = begin()
+    lease = hold(session)
+    STORE.at(NOW + TTL)
+    check_equal(lease.renew()[::2], ["lost", "session"])
+    STORE.at(NOW + TTL - 10)
+    check_equal(session.held(), ([], ["orders:42"]))
 
 
 @test
-def a_session_that_is_over_is_remembered_and_then_forgotten():
+def a_session_that_is_over_is_remembered_and_then_forgotten_and_one_that_lives_is_looked_at_again():
     session = begin()
     hold(session)
     STORE.at(NOW + TTL)
@@ -174,10 +176,6 @@ def a_session_that_is_over_is_remembered_and_then_forgotten():
     session.sweep()
     check_equal(session.look()[::2], ["lost", "unknown"])
     check_equal((session.due(), STORE.redis("EXISTS", session.key, session.holds)), (None, 0))
-
-
-@test
-def the_sweep_finds_a_renewed_session_alive_and_looks_again_at_its_deadline():
     session = begin()
     STORE.at(NOW + 4000)
     session.renew()
@@ -201,10 +199,6 @@ def a_lease_lives_as_long_as_its_session_and_its_own_ttl_does_not_count():
     check_equal(lease.look()[2], "held")
     at(NOW + 16000 + TTL)
     check_equal(lease.look()[2], "free")
-
-
-@test
-def a_grant_tells_the_sessions_time():
     session = begin()
     at(NOW + 1000)
     granted = Lease(STORE, "orders:42").acquire(ttl=99, **session.terms())
@@ -232,7 +226,7 @@ def a_hold_of_an_expired_session_is_over_for_everybody_before_anything_is_swept(
 
 
 @test
-def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step():
+def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step_and_ever_after():
     session = begin()
     gate = Resource(hold(session))
     at(NOW + TTL - 1)
@@ -240,10 +234,6 @@ def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step():
     at(NOW + TTL)
     check_equal(gate.write(Holder(1))[2], "lease-expired")
     check_equal(gate.lease.field("v"), "session")
-
-
-@test
-def a_hold_that_the_gateway_found_over_is_lost_though_the_clock_goes_back():
     session = begin()
     lease = hold(session)
     STORE.at(NOW + TTL)
@@ -275,10 +265,6 @@ def a_lease_of_a_lost_session_is_delayed_from_the_loss_on_and_one_of_a_deleted_s
         lease = hold(session, delay=700, **mode)
         session.end()
         check_equal(state(lease), ("free", None), f"{mode}")
-
-
-@test
-def a_lease_whose_session_is_forgotten_is_lost_and_delayed_from_when_that_is_noticed():
     session = begin()
     lease = hold(session, delay=700)
     STORE.redis("DEL", session.key, session.holds)
@@ -290,17 +276,13 @@ def a_lease_whose_session_is_forgotten_is_lost_and_delayed_from_when_that_is_not
 
 
 @test
-def renewing_a_lease_of_a_session_tells_the_sessions_time_and_changes_nothing():
+def renewing_and_re_entering_a_lease_of_a_session_leave_its_time():
     for mode in MODES:
         session = begin()
         lease = hold(session, **mode)
         at(NOW + 1000)
         reply = STORE.unchanged_by(lambda held=lease: held.renew(ttl=90000))
         check_equal((reply[0], reply[6], reply[7]), ("renewed", TTL, TTL - 1000), f"{mode}")
-
-
-@test
-def re_entering_a_lease_of_a_session_counts_and_leaves_its_time():
     session = begin()
     lease = hold(session)
     at(NOW + 1000)
@@ -329,14 +311,6 @@ def a_replay_with_another_session_or_none_differs():
 
 
 @test
-def a_replay_needs_the_sessions_secret_too():
-    session = begin()
-    lease = hold(session)
-    wrong = {"session": session.key, "secret": "x" * 22}
-    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "forbidden")
-
-
-@test
 def a_session_holds_ten_thousand_leases_and_no_more():
     session = begin()
     for first in range(0, 9999, 1111):
@@ -361,7 +335,7 @@ def a_renewal_names_what_is_held_now():
 
 
 @test
-def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew_with_the_session():
+def what_was_forced_away_is_named_until_it_is_acquired_anew_with_the_session():
     for mode in MODES:
         session = begin()
         lease, other = hold(session, **mode), hold(session, "other")
@@ -376,20 +350,25 @@ def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew_with_the_ses
         lease.release("id-c")
         check_equal(session.held(), (["other"], []), f"{mode}")
         other.release()
-
-
-@test
-def one_of_two_permits_that_was_forced_away_is_named_beside_the_other():
     session = begin()
     lease = hold(session, mode="permits", permits=2)
     hold(session, lease_id="id-b", mode="permits", permits=2)
     check_equal(session.held(), (["orders:42", "orders:42"], []))
     check_equal(lease.run("force_release", "grant", "1", "")[0], "forced")
     check_equal(session.held(), (["orders:42"], ["orders:42"]))
+    session = begin()
+    lease = hold(session)
+    lease.run("force_release", "grant", "", "")
+    lease.acquire("id-x")
+    wait(lease, session=session)
+    lease.release("id-x")
+    check_equal(session.held(), ([], ["orders:42"]))
+    check_equal(lease.run("claim", "id-w", "hold-id-w---", "grant")[0], "claimed")
+    check_equal(session.held(), (["orders:42"], []))
 
 
 @test
-def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim():
+def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim_and_leaves_nothing_else():
     for mode in MODES:
         session = begin()
         lease = Lease(STORE, "orders:42")
@@ -406,6 +385,19 @@ def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim():
         check_equal(lease.look()[7][0][2], TTL, f"{mode}: it lives as long as the session")
         check_equal(session.end()[2], "", f"{mode}")
         check_equal(STORE.redis("EXISTS", session.holds), 0, f"{mode}")
+    session = begin()
+    lease = Lease(STORE, "orders:42")
+    lease.acquire("id-x")
+    wait(lease, session=session)
+    lease.release("id-x")
+    at(NOW + 3000)
+    hand_on(lease)
+    check_equal(STORE.redis("EXISTS", session.holds), 0)
+    lease.acquire("id-y")
+    wait(lease, session=session)
+    lease.release("id-y")
+    check_equal(lease.run("force_release", "grant", "", "")[0], "forced")
+    check_equal(session.held(), ([], []), "it never was a hold: nobody has lost it")
 
 
 @test
@@ -425,36 +417,6 @@ def what_was_claimed_for_one_that_has_gone_and_keeps_its_place_hangs_on_its_sess
         check_equal(session.held(), (["orders:42"], []), f"{mode}: it was told")
 
 
-@test
-def a_grant_that_nobody_claims_leaves_nothing_in_the_session():
-    session = begin()
-    lease = Lease(STORE, "orders:42")
-    lease.acquire("id-x")
-    wait(lease, session=session)
-    lease.release("id-x")
-    at(NOW + 3000)
-    hand_on(lease)
-    check_equal(STORE.redis("EXISTS", session.holds), 0)
-    lease.acquire("id-y")
-    wait(lease, session=session)
-    lease.release("id-y")
-    check_equal(lease.run("force_release", "grant", "", "")[0], "forced")
-    check_equal(session.held(), ([], []), "it never was a hold: nobody has lost it")
-
-
-@test
-def a_claim_forgets_that_the_lease_was_lost():
-    session = begin()
-    lease = hold(session)
-    lease.run("force_release", "grant", "", "")
-    lease.acquire("id-x")
-    wait(lease, session=session)
-    lease.release("id-x")
-    check_equal(session.held(), ([], ["orders:42"]))
-    check_equal(lease.run("claim", "id-w", "hold-id-w---", "grant")[0], "claimed")
-    check_equal(session.held(), (["orders:42"], []))
-
-
 # -- those who wait
 
 @test
@@ -469,10 +431,6 @@ def an_expired_sessions_lease_goes_to_the_next_when_its_alarm_rings():
         check_equal(hand_on(lease)[0], "handed-on")
         check_equal(unclaimed(lease), DESK + " 1", f"{mode}")
         check_equal(state(lease), ("held", "bob"), f"{mode}")
-
-
-@test
-def the_alarm_of_a_renewed_session_rings_early_and_is_set_to_the_new_deadline():
     session = begin()
     lease = hold(session)
     wait(lease)
@@ -540,6 +498,25 @@ def the_end_frees_its_leases_and_hands_them_on_a_few_at_a_time():
         check_equal(steps, 2, f"{mode}")
         check_equal([unclaimed(lease) for lease in leases], [f"{DESK} {i}" for i in range(10)], f"{mode}")
         check_equal(STORE.redis("EXISTS", session.holds), 0)
+    session = begin()
+    lease = hold(session)
+    for i in range(70):
+        wait(lease, f"id-{i:03}", str(i), mode="shared")
+    check_equal(session.end()[2], "")
+    check_equal(int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name)), NOW)
+    hand_on(lease)
+    check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 70)
+    session = begin()
+    lease = hold(session, mode="shared")
+    lease.acquire("id-b", holder="bob", ttl=60000, mode="shared")
+    session.end()
+    check_equal(state(lease), ("held", "bob"))
+    session = begin()
+    lease = hold(session)
+    wait(lease)
+    session.end(may="hold-off")
+    check_equal((unclaimed(lease), state(lease)[0]), (None, "held"))
+    check_equal(unclaimed(lease), DESK + " 1", "a look that may grant hands it on")
 
 
 @test
@@ -556,37 +533,6 @@ def a_record_that_another_release_wrote_is_not_in_the_way_of_the_end():
 
 
 @test
-def a_lease_for_which_more_wait_than_one_step_serves_is_looked_at_again_at_once():
-    session = begin()
-    lease = hold(session)
-    for i in range(70):
-        wait(lease, f"id-{i:03}", str(i), mode="shared")
-    check_equal(session.end()[2], "")
-    check_equal(int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name)), NOW)
-    hand_on(lease)
-    check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 70)
-
-
-@test
-def only_the_sessions_own_hold_of_a_shared_lease_ends_with_it():
-    session = begin()
-    lease = hold(session, mode="shared")
-    lease.acquire("id-b", holder="bob", ttl=60000, mode="shared")
-    session.end()
-    check_equal(state(lease), ("held", "bob"))
-
-
-@test
-def nothing_is_granted_to_the_next_while_the_store_is_unsafe():
-    session = begin()
-    lease = hold(session)
-    wait(lease)
-    session.end(may="hold-off")
-    check_equal((unclaimed(lease), state(lease)[0]), (None, "held"))
-    check_equal(unclaimed(lease), DESK + " 1", "a look that may grant hands it on")
-
-
-@test
 def a_session_that_was_ended_stays_ended_for_its_secret_as_long_as_it_is_remembered():
     session = begin()
     check_equal(session.end()[::2], ["ended", ""])
@@ -599,7 +545,7 @@ def a_session_that_was_ended_stays_ended_for_its_secret_as_long_as_it_is_remembe
 
 
 @test
-def the_sweep_frees_what_an_end_has_left_a_bounded_number_at_a_time():
+def the_sweep_frees_what_an_end_or_the_deadline_has_left_a_bounded_number_at_a_time():
     session = begin(ttl=86400000)
     leases = [hold(session, f"n{i}") for i in range(150)]
     for i, lease in enumerate(leases):
@@ -611,10 +557,6 @@ def the_sweep_frees_what_an_end_has_left_a_bounded_number_at_a_time():
     check(swept[2][2] < 7, f"{swept}")
     check_equal([unclaimed(lease) for lease in leases], [f"{DESK} {i}" for i in range(150)])
     check_equal(session.due(), NOW + REMEMBER_MS)
-
-
-@test
-def the_sweep_frees_the_leases_of_an_expired_session_too():
     session = begin()
     leases = [hold(session, f"n{i}", **mode) for i, mode in enumerate(MODES)]
     STORE.at(NOW + TTL)
@@ -659,16 +601,6 @@ def a_session_survives_a_restart_that_was_proven_and_ends_with_any_other():
     check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
     check_equal(lease.renew()[::2], ["lost", "store-restarted"])
     check_equal(session.end()[::2], ["lost", "store-restarted"])
-
-
-@test
-def a_lease_that_was_told_to_be_over_is_named_when_its_session_lives_on_by_a_step_of_the_clock():
-    session = begin()
-    lease = hold(session)
-    STORE.at(NOW + TTL)
-    check_equal(lease.renew()[::2], ["lost", "session"])
-    STORE.at(NOW + TTL - 10)
-    check_equal(session.held(), ([], ["orders:42"]))
 
 
 @test
