@@ -47,15 +47,11 @@ def the_place_of_a_directory_that_never_began_may_be_taken_and_that_of_one_that_
 
 
 @test
-def a_directory_that_never_began_admits_nothing():
+def a_directory_that_never_began_admits_nothing_and_a_process_that_knows_no_store_takes_any():
     a = founder(LIFE)
     LIFE.restart()
     check_equal((a.pulse(), a.pulse()), ("gated", "gated"))
     check_equal(a.admit(), ["floors-missing", "unknown"])
-
-
-@test
-def a_process_that_knows_no_store_takes_whichever_is_there():
     a = founder(LIFE)
     a.identity = ""
     check_equal(a.pulse(), "in")
@@ -87,7 +83,7 @@ def a_lease_service_with_a_fresh_directory_is_vouched_for_and_records_the_list_i
 
 
 @test
-def a_newcomer_stays_pending_while_one_live_lease_service_has_not_recorded_it():
+def a_newcomer_stays_pending_until_all_live_ones_have_recorded_it_and_its_floor_is_high_enough():
     a, b, _ = company(LIFE)
     c = Member(LIFE, "lease-c")
     b.recording = False
@@ -97,10 +93,6 @@ def a_newcomer_stays_pending_while_one_live_lease_service_has_not_recorded_it():
     LIFE.at(NOW + 10001)  # b pulses no more: it is not live
     a.pulse()
     check_equal(c.pulse(), "in")
-
-
-@test
-def a_newcomer_with_a_floor_below_the_ceiling_stays_pending():
     a = alone(LIFE, floor=1000)
     b = Member(LIFE, "lease-b")
     for _ in range(3):
@@ -125,7 +117,7 @@ def nobody_gets_in_while_no_lease_service_lives():
 
 
 @test
-def a_process_with_the_state_directory_of_a_dead_one_takes_its_place_at_once():
+def a_process_with_the_state_directory_of_another_takes_its_place_and_that_is_told_so():
     a, b, g = company(LIFE)
     grant(LIFE, a, "orders:42")
     for one in (b, g):
@@ -134,10 +126,6 @@ def a_process_with_the_state_directory_of_a_dead_one_takes_its_place_at_once():
         check_equal((one.pulse(), one.seen), ("in", LIFE.seqs()))
         check_equal(one.reply[3], before + 1, "the roll")
         check(one.line() in one.reply[6], f"{one.line()} is not in {one.reply[6]}")
-
-
-@test
-def a_process_whose_place_was_taken_is_told_so_and_changes_nothing():
     a, b, _ = company(LIFE)
     old = Member(LIFE, "lease-b")
     old.__dict__.update({name: getattr(b, name) for name in ("incarnation", "epoch", "beats", "seen", "disk")})
@@ -208,7 +196,7 @@ def an_empty_redis_and_another_store_or_schema_are_told_and_not_touched():
 
 
 @test
-def another_run_id_shuts_every_stripe_and_a_second_member_finds_the_same_gating():
+def another_run_id_or_stream_shuts_every_stripe_and_a_second_member_finds_the_same_gating():
     a, b, _ = company(LIFE)
     LIFE.restart()
     reply = a.ask()
@@ -218,10 +206,6 @@ def another_run_id_shuts_every_stripe_and_a_second_member_finds_the_same_gating(
     check_equal(LIFE.record("gaterun", "run", "why"), [LIFE.run_and_stream(), f"run-1 {LIFE.replid()}", "restarted"])
     check_equal(LIFE.stripe("epoch"), str(-EPOCH))
     check_equal(b.ask(), ["gated", EPOCH, gate, "restarted"])
-
-
-@test
-def another_stream_of_the_same_process_shuts_the_store_and_a_second_one_begins_another_gating():
     a, b, _ = company(LIFE)
     LIFE.new_stream()
     check_equal((a.pulse(), a.reply[3]), ("gated", "restarted"))
@@ -287,7 +271,7 @@ def what_was_lost_or_damaged_stays_the_reason_through_another_restart():
 
 
 @test
-def a_process_that_knows_more_than_the_store_shuts_it():
+def a_process_that_knows_more_than_the_store_shuts_it_and_one_of_an_older_life_does_not():
     def epoch_above(b):
         b.epoch += 1
 
@@ -311,10 +295,6 @@ def a_process_that_knows_more_than_the_store_shuts_it():
         lost(b)
         check_equal(b.ask()[::3], ["gated", "behind"], lost.__name__)
         check_equal(LIFE.stripe("epoch"), str(-EPOCH), lost.__name__)
-
-
-@test
-def a_process_of_an_older_life_whatever_it_saw_there_shuts_nothing():
     a, b, _ = company(LIFE)
     b.epoch, b.beats, b.seen = EPOCH - 1, 99, [99] * 256
     b.incarnation = "lease-b-older"
@@ -469,21 +449,6 @@ def time_that_may_not_have_passed_is_counted():
 # -- leave
 
 @test
-def a_gateway_and_a_lease_service_whose_floor_is_not_needed_or_that_is_pending_leave_the_list():
-    a, b, g = company(LIFE)
-    for one, left in ((g, ["lease-a", "lease-b"]), (b, ["lease-a"])):
-        roll = int(LIFE.record("roll"))
-        check_equal((one.leave(), LIFE.listed(), int(LIFE.record("roll"))), ("left", left, roll + 1))
-        check(not LIFE.redis("EXISTS", f"{RECORD}:m:{one.name}"), "its record is left")
-    check_equal(a.ask()[6], [a.line()])
-    a = alone(LIFE)
-    b = Member(LIFE, "lease-b")
-    b.pulse()
-    b.epoch = EPOCH
-    check_equal((b.leave(), LIFE.listed()), ("left", ["lease-a"]))
-
-
-@test
 def the_last_lease_service_stays_listed_as_out_and_is_in_again_with_its_next_pulse():
     for other in ("is not live", "has a lower floor than the ceiling", "has a lower floor than a counter", "is a gateway"):
         a, b, g = company(LIFE)
@@ -546,17 +511,13 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
 # -- what was put back or overwritten while nobody, or only one, was there to see it
 
 @test
-def a_counter_below_what_this_process_has_granted_is_behind():
+def what_this_process_has_granted_or_its_directory_has_seen_is_believed():
     a = alone(LIFE)
     a.granted = [5] + [0] * 255
     LIFE.redis("HSET", STRIPES[0], "counter", 5)
     check_equal(a.pulse(), "in")
     LIFE.redis("HSET", STRIPES[0], "counter", 4)
     check_equal((a.pulse(), LIFE.record("why")), ("gated", "behind"))
-
-
-@test
-def a_directory_that_has_seen_a_later_life_or_roll_is_believed_by_a_new_process():
     for later in ("epoch", "roll"):
         a = alone(LIFE)
         a.leave()
@@ -601,6 +562,17 @@ def leaving_tells_what_is_to_be_recorded_at_the_end():
     check_equal(reply, ["left", int(LIFE.record("roll")), "100", [g.line(), a.line()]])
     reply = LIFE.run(LEAVE, [RECORD], a.identity, a.name, a.incarnation, a.epoch, LIFE.run_id)
     check_equal(reply, ["out", int(LIFE.record("roll")), "100", [g.line(), a.line()]])
+    a, b, g = company(LIFE)
+    for one, left in ((g, ["lease-a", "lease-b"]), (b, ["lease-a"])):
+        roll = int(LIFE.record("roll"))
+        check_equal((one.leave(), LIFE.listed(), int(LIFE.record("roll"))), ("left", left, roll + 1))
+        check(not LIFE.redis("EXISTS", f"{RECORD}:m:{one.name}"), "its record is left")
+    check_equal(a.ask()[6], [a.line()])
+    a = alone(LIFE)
+    b = Member(LIFE, "lease-b")
+    b.pulse()
+    b.epoch = EPOCH
+    check_equal((b.leave(), LIFE.listed()), ("left", ["lease-a"]))
 
 
 main()

@@ -95,17 +95,16 @@ def every_script_refuses_a_stripe_with_a_missing_field_or_of_another_schema_and_
 
 
 @test
-def every_script_refuses_a_caller_of_another_store_or_schema():
+def every_script_refuses_a_caller_of_another_store_schema_or_life_or_who_has_seen_more():
     lease, _, _ = begin()
     for identity in ("8:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
         refused_by_all(lease, "not-ours", identity=identity)
-
-
-@test
-def every_script_refuses_a_caller_of_another_life():
     lease, _, _ = begin()
     for epoch in (EPOCH + 1, EPOCH - 1, 0, -EPOCH):
         refused_by_all(lease, "not-admitted", epoch=epoch)
+    lease, _, _ = begin()
+    check_equal(lease.seq(), 2)
+    refused_by_all(lease, "not-admitted", seen=3)
 
 
 @test
@@ -120,13 +119,6 @@ def every_script_refuses_a_caller_of_another_replication_stream():
         refused_by_all(lease, "not-admitted", epoch=EPOCH + 1, stream=LIFE.replid())
     finally:
         LIFE.stream = LIFE.replid()
-
-
-@test
-def every_script_refuses_a_caller_who_has_seen_more_than_the_stripe_has():
-    lease, _, _ = begin()
-    check_equal(lease.seq(), 2)
-    refused_by_all(lease, "not-admitted", seen=3)
 
 
 @test
@@ -177,15 +169,6 @@ def holds_marks_and_keys_survive_a_complete_restart_with_their_epoch():
     check_equal(resource.write(Holder(101, NEW, "hold-bbbbbbb"))[0], "written")
 
 
-@test
-def a_hold_that_survived_one_restart_ends_with_the_next_that_is_not_proven():
-    lease, resource, members = begin()
-    new_life("complete", members)
-    new_life("incomplete", members)
-    check_equal(lease.look()[2:5], ["free", 1, EPOCH])
-    check_equal(resource.write(ADA)[2], "lease-expired")
-
-
 # -- an incomplete one: all holds end, each when somebody comes to it
 
 @test
@@ -216,37 +199,34 @@ def a_hold_of_before_is_void_in_the_very_step_that_finds_it_for_those_who_may_no
 
 
 @test
-def a_lease_that_was_held_before_is_free_for_another_with_a_token_above_all_floors():
+def a_lease_that_was_held_before_is_free_for_another_then_swept_and_told_as_ended_by_the_restart():
     lease, _ = with_holds_ended()
     check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob")[:4], ["granted", lease.seq(), 101, NEW])
     check_equal(lease.acquire()[::3], ["held", "bob"])
     check_equal(lease.renew()[::2], ["lost", "unknown"])
-
-
-@test
-def a_hold_that_ended_so_is_swept_at_its_deadline_and_then_forgotten():
     lease, _ = with_holds_ended()
     check_equal(lease.sweep()[2:], [0, 0])
     LIFE.at(NOW + 5000)
     check_equal((lease.sweep()[2:], lease.field("s")), ([1, 1], "store-restarted"))
     LIFE.at(NOW + 5000 + REMEMBER_MS)
     check_equal((lease.sweep()[2:], lease.field("s")), ([1, 0], None))
-
-
-@test
-def one_that_expired_as_well_is_told_as_ended_by_the_restart():
     lease, _ = with_holds_ended()
     LIFE.at(NOW + 60000)
     check_equal(lease.renew()[::2], ["lost", "store-restarted"])
 
 
 @test
-def a_hold_that_was_over_before_stays_as_it_ended():
+def a_hold_that_was_over_before_stays_as_it_ended_and_one_that_survived_ends_with_the_next_restart():
     lease, _, members = begin()
     lease.release()
     new_life("incomplete", members)
     check_equal(lease.renew()[::2], ["lost", "released"])
     check_equal(lease.release()[0], "released")
+    lease, resource, members = begin()
+    new_life("complete", members)
+    new_life("incomplete", members)
+    check_equal(lease.look()[2:5], ["free", 1, EPOCH])
+    check_equal(resource.write(ADA)[2], "lease-expired")
 
 
 @test
@@ -433,7 +413,7 @@ def keys_of_a_hold_survive_a_complete_restart():
 
 
 @test
-def a_grant_that_nobody_has_claimed_can_be_claimed_after_a_complete_restart():
+def a_grant_that_nobody_has_claimed_and_those_who_wait_stay_through_a_complete_restart():
     lease, resource, members = empty()
     desk = Desk()
     granted(lease, "ada")
@@ -442,10 +422,6 @@ def a_grant_that_nobody_has_claimed_can_be_claimed_after_a_complete_restart():
     new_life("complete", members)
     check_equal(lease.run("claim", "bob", hold_of("bob"), "grant")[:3:2], ["claimed", 2])
     check_equal(resource.write(Holder(2, EPOCH, hold_of("bob")))[0], "written")
-
-
-@test
-def those_who_wait_keep_their_places_and_are_handed_on_to_after_a_complete_restart():
     lease, _, members = empty()
     desk = Desk()
     granted(lease, "ada")
@@ -543,7 +519,7 @@ def a_session_that_nobody_comes_to_is_swept_and_its_holds_with_it():
 
 
 @test
-def keys_of_a_hold_of_before_are_void():
+def keys_of_a_hold_of_before_are_void_but_a_release_that_was_done_is_told_as_done():
     lease, _, members = empty()
     granted(lease, "ada", reentrant=True, key="k-1", digest=DIGEST)
     acquire(lease, "ada", reentrant=True, key="k-2", digest=DIGEST)
@@ -552,10 +528,6 @@ def keys_of_a_hold_of_before_are_void():
     check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["lost", "store-restarted"])
     check_equal(lease.release("ada", key="k-3", digest="another")[::2], ["lost", "store-restarted"])
     check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest="another")[::2], ["over", "store-restarted"])
-
-
-@test
-def a_release_of_before_that_was_done_is_told_as_done_without_its_key():
     lease, _, members = empty()
     granted(lease, "ada")
     check_equal(lease.release("ada", key="k-1", digest=DIGEST)[0], "released")
@@ -582,7 +554,7 @@ def a_grant_of_before_that_nobody_had_claimed_goes_on_and_was_never_a_hold():
 
 
 @test
-def those_who_waited_before_are_handed_on_to_if_their_desk_lives_and_else_passed_over():
+def those_who_waited_before_are_handed_on_to_if_desk_and_session_live_and_else_passed_over():
     for lives in (True, False):
         lease, _, members = empty()
         desk = Desk()
@@ -595,10 +567,6 @@ def those_who_waited_before_are_handed_on_to_if_their_desk_lives_and_else_passed
         check_equal(lease.run("handoff", "grant")[0], "handed-on")
         check_equal(line_of(lease), [])
         check_equal(holders(lease), [[101, "bob"]] if lives else [])
-
-
-@test
-def who_waited_with_a_session_of_before_is_passed_over():
     lease, _, members = empty()
     desk, session = Desk(), session_opens()
     granted(lease, "ada")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test
 from several import ALARM, DESK, SECRET, All, Ear, Session, desk_lives, hold_of, line_of, ring
 from several import wait as wait_as
 
@@ -586,22 +586,6 @@ def nothing_is_left_of_sessions_and_their_leases_when_their_memory_is_over():
 
 
 # -- restarts
-
-@test
-def a_session_survives_a_restart_that_was_proven_and_ends_with_any_other():
-    session = begin()
-    lease = hold(session)
-    for i in range(256):
-        stripe_do(STORE.redis, "HSET", f"pawl:{{{i:02x}}}", "epoch", EPOCH + 1)
-    STORE.redis("HSET", "pawl:{store}", "epoch", EPOCH + 1)
-    check_equal((session.renew()[0], state(lease)), ("renewed", ("held", "ada")))
-    for i in range(256):
-        stripe_do(STORE.redis, "HSET", f"pawl:{{{i:02x}}}", "alive", EPOCH + 1)
-    check_equal(session.renew()[::2], ["lost", "store-restarted"])
-    check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
-    check_equal(lease.renew()[::2], ["lost", "store-restarted"])
-    check_equal(session.end()[::2], ["lost", "store-restarted"])
-
 
 @test
 def who_waits_is_woken_though_somebody_else_noticed_that_the_session_was_ended():
