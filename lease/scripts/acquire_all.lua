@@ -1,5 +1,5 @@
--- acquire_all.lua - lend several leases to one holder, all of them in this step or none; or let him wait in
--- the line of each.
+-- acquire_all.lua - grant several leases to one holder, all of them in this step or none; or queue the
+-- request for each.
 --   KEYS[1]  stripe   KEYS[2]  due index: of the first one; the keys of the others
 --            are named after their stripes, which stand in ARGV[9]
 --   ARGV[1]  name of the first lease   ARGV[2]  remember_ms
@@ -10,7 +10,7 @@
 --   returns  {"granted" | "replayed" | "claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms,
 --             expires in ms, holds, meta or "", mode}, ...}} in the order of ARGV[9]: granted now; it holds
 --             all of them already; they were handed on to this lease_id before, which had not claimed them
---            {"queued", seq}: its desk will be told   {"desk-gone", seq}: it was away for too long
+--            {"queued", seq}: its desk gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, {{name, seq, token, holder or "", expires in ms}, ...}}: those that are not free
 --            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
@@ -22,7 +22,7 @@ local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV
 local more = terms.more
 local leases, are_ours = several.open(more.all)
 
--- What a lease_id is told that holds one of them, or did; nil when it never had to do with any.
+-- The answer to a lease_id that holds one of them, or did; nil for any other.
 local function answer()
     local holds, count, unclaimed, wrong = {}, 0, 0, nil
     for i, lease in ipairs(leases) do
@@ -67,9 +67,9 @@ local wrong = more.session and session_wrong(more, #leases)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
-local told = answer()
-if told or wrong then
-    return told or { wrong, SEQ }
+local reply = answer()
+if reply or wrong then
+    return reply or { wrong, SEQ }
 end
 more.secret = nil
 
@@ -88,7 +88,7 @@ for _, lease in ipairs(leases) do
     end
 end
 wanting = ARGV[8] ~= 'grant' and 'held-off' or wanting
--- Those that only somebody in line is in front of would be promised to him, if a token could be had.
+-- Those that only somebody in line is in front of would be promised to it, if a token could be had.
 if #not_free > in_line or in_line > 0 and not wanting then
     if not more.desk then
         local held = {}

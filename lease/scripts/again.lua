@@ -1,6 +1,6 @@
--- again.lua - ask for one who waits, when the reply was lost of a release that has perhaps granted it the lease:
--- claim that, or stand in the same place at another desk. Never only look: that release may still run, and must
--- not find it where it stood.
+-- again.lua - ask for one who waits, when the reply was lost of a release that has perhaps granted it the
+-- lease: claim that, or stand in the same place at another desk. Never only look: that release may still run,
+-- and must not find it where it stood.
 -- flags: allow-oom
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the hold that it

@@ -1,5 +1,5 @@
--- claim.lua - take a grant that was handed on to this lease_id: from now on it is a hold, for its whole ttl. One
--- that was claimed before, by whichever way, is answered in the same way.
+-- claim.lua - take a grant that was handed on to this lease_id: from now on it is a hold, for its whole ttl.
+-- One that was claimed before, in any way, is answered in the same way.
 -- flags: allow-oom
 -- batch: yes
 --   KEYS[1]  stripe   KEYS[2]  due index

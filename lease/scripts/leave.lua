@@ -1,17 +1,17 @@
--- leave.lua - take a waiter out of the line: he has waited long enough, or his client has gone.
+-- leave.lua - take a waiter out of the line: it has waited long enough, or its client has gone.
 -- flags: allow-oom
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the hold that it
 --            would have been   ARGV[5]  "grant" or "hold-off", as in acquire.lua
---   ARGV[6]  "gone": a grant that was made meanwhile goes on to the next, also a claimed one that nobody was
---            told of; "late": it stands, to be claimed
+--   ARGV[6]  "gone": a grant that was made meanwhile goes on to the next, also a claimed one that no
+--            answer has named; "late": it stands, to be claimed
 --   ARGV[7]  keep_place_ms of its request
 --   returns  {"left", seq, more, token, holder or "", expires in ms, "", kept}: it does not wait any more and has
 --              nothing; who holds; more: "more" when handoff.lua has something left to do; kept: for how long
 --              its lease_id finds its place again
---            {"granted", seq}: it was handed on to him before ("late" only)
---            {"superseded", seq}: another request with this lease_id waits in his place, has claimed it, or
---              was told of it
+--            {"granted", seq}: it was handed on to it before ("late" only)
+--            {"superseded", seq}: another request with this lease_id waits in its place, has claimed it, or
+--              had an answer with it
 local lease = lease_own()
 local record = lease.record
 local terms = record.queue and line.terms(lease, ARGV[3])

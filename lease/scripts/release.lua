@@ -3,7 +3,7 @@
 -- batch: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id
---   ARGV[4]  name of the very hold that is meant, or "" for whichever it is
+--   ARGV[4]  name of the very hold that is meant, or "": any
 --   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  "one", or "all" however often it was entered
 --   ARGV[7]  Idempotency-Key or ""   ARGV[8]  digest of the request, or ""

@@ -3,8 +3,7 @@
 -- batch: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id
---   ARGV[4]  ttl_ms, or "" for the one of before   ARGV[5]  name of the very hold that is meant, or "" for
---            whichever it is
+--   ARGV[4]  ttl_ms, or "" for the one of before   ARGV[5]  name of the very hold that is meant, or "": any
 --   ARGV[6]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"renewed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds,
 --             meta or "", mode}

@@ -3,7 +3,7 @@
 --   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
 --   ARGV[1]  its id   ARGV[2]  remember_ms   ARGV[3]  its secret
 --   returns  {"renewed", seq, ttl_ms, expires in ms, for how long it lives, holder, meta or "", {holds}}, as
---              lib/session.lua tells it
+--              lib/session.lua has it
 --            {"forbidden", seq}: its secret is another
 --            {"lost", seq, how it ended, or "unknown"}
 local session = session_read(KEYS[3])

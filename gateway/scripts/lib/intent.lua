@@ -1,4 +1,5 @@
--- intent.lua - what is being sent to upstreams: the open intents of a stripe, whose turn it is, and how they end.
+-- intent.lua - what is being sent to upstreams: the open intents of a stripe, whose turn it is, and how they
+-- end.
 --
 --   pawl:{SS}:i, a zset, every score 0, one member for each open intent, its parts separated by one space:
 --     NAME EPOCH TOKEN SEQ STATE KIND GATEWAY INCARNATION ID UNKNOWN AT [LEAPS]
@@ -62,7 +63,8 @@ local function intent_as(text, state, leaps)
     return head .. ' ' .. state .. ' ' .. rest .. ' ' .. whole(NOW) .. (leaps and ' ' .. whole(leaps) or '')
 end
 
--- By how many ms the store's clock has leapt forward: time that may not have passed. A grace does not count it.
+-- By how many ms the store's clock has leapt forward: time that may not have passed. A grace does not count
+-- it.
 local function store_leaps()
     leaps_known = leaps_known or tonumber(redis.call('HGET', STORE, 'leaps') or 0)
     return leaps_known

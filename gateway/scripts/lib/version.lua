@@ -95,8 +95,8 @@ local function version_matches(version, if_match, if_none_match)
     return if_none_match == '' or not (version.here and version_listed(version, if_none_match, false))
 end
 
--- Is this request the very one that made this version? Then what it did is done, and is told again whoever
--- holds the lease now: to call it stale would call a write that happened a "no".
+-- Is this request the very one that made this version? Then what it did is done, and is answered again,
+-- also when another holds the lease now: to call it stale would call a write that happened a "no".
 local function version_made_by(version, idempotency_key, digest)
     return idempotency_key ~= '' and version.idempotency_key == idempotency_key and version.digest == digest
         and version.token == PRESENTED and version.epoch == PRESENTED_EPOCH and version.hold == HOLD
@@ -115,8 +115,8 @@ local function version_repeated(version, idempotency_key, digest, mark)
 end
 
 -- What speaks against a change of a resource, in the contract's order: its repetition, the fence, its
--- Idempotency-Key, its preconditions. All of it comes before the first write. nil when the change may be made, else
--- the reply.
+-- Idempotency-Key, its preconditions. All of it comes before the first write. nil when the change may be
+-- made, else the reply.
 --   ARGV[7]  If-Match   ARGV[8]  If-None-Match   ARGV[9]  Idempotency-Key   ARGV[10]  digest of the request
 local function admit(record, version)
     local mark = record and record.mark or 0

@@ -65,8 +65,8 @@ local function are_same(list, others)
     return #list == #others
 end
 
--- Makes room for lease_id in the lines. One that waits there already for these very leases is told, and
--- its places are kept; a place in some of the lines only must not be: of two who want the same leases one
+-- Makes room for lease_id in the lines. One that waits there already for these very leases gets a message,
+-- and its places are kept; a place in some of the lines only must not be: of two who want the same leases one
 -- would be in front here and the other there, for ever.
 local function supersede(leases, terms)
     for _, lease in ipairs(leases) do
@@ -122,7 +122,7 @@ local function is_free(lease, terms, count)
     line.settle(lease)
     local head, taken_out = line.first(lease)
     if taken_out > 0 then
-        line.set_alarm(lease, NOW) -- for whoever is first now
+        line.set_alarm(lease, NOW) -- for the first one now
     end
     return head and head.hold == terms.hold and line.fits(lease.record, terms)
 end
@@ -136,7 +136,7 @@ function several.counts(list)
     return counts
 end
 
--- Whether whoever is first in line here, and fits, can have all its leases now: them, and all that it
+-- Whether the first in line here, if it fits, can have all its leases now: them, and all that it
 -- asked for; else nil.
 function several.ready(lease, terms)
     local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/last')
@@ -199,7 +199,7 @@ function several.holds(leases, lease_id, name)
     return holds, count, is_superseded
 end
 
--- What was handed on and is not claimed, or not told, goes back.
+-- What was handed on and is not claimed, or not answered, goes back.
 function several.give_back(leases, holds, count)
     line.works(count)
     for i, lease in ipairs(leases) do

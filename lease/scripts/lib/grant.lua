@@ -1,9 +1,9 @@
 -- grant.lua - how a hold comes to be.
 --
 -- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", more}; more is nil or what the
--- service has packed as JSON (lease/acquire_options.h): mode "shared" | "permits", permits, delay, session (key of its
--- record), key and digest (of the Idempotency-Key), desk and wid (who waits), keep (keep_place_ms), all (names of
--- an all-or-none).
+-- service has packed as JSON (lease/acquire_options.h): mode "shared" | "permits", permits, delay, session
+-- (key of its record), key and digest (of the Idempotency-Key), desk and wid (who waits), keep
+-- (keep_place_ms), all (names of an all-or-none).
 local CLAIM_MS = 3000
 
 -- nil when so many tokens are left (1), else the word for what is missing. The first stripe's numbers are

@@ -10,8 +10,9 @@ local function lease_try(work, ...)
     return is_done, is_done and result or nil
 end
 
--- Since when the lease is no more than remembered; nil: it is held, or promised or kept from others. Its history
--- says so. Where nothing is noted, so does the time when it is forgotten, if all services remember equally long.
+-- Since when the lease is no more than remembered; nil: it is held, or promised or kept from others. Its
+-- history says so. Where nothing is noted, so does the time when it is forgotten, if all services remember
+-- equally long.
 local function lease_over_since(lease)
     local record = lease.record
     if record.held or record.queue or record.delayed_until > NOW then

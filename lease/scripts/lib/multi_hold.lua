@@ -32,7 +32,7 @@ function multi.with_token(lease, token)
 end
 
 -- {hold, ...} of those who hold, at most this many. One that is found over is said to be over for good,
--- and comes first for whoever may end it.
+-- and comes first for the one that may end it.
 function multi.list(lease, most)
     local holds = {}
     for _, lease_id in ipairs(redis.call('ZRANGE', multi.index(lease), 0, most - 1)) do
@@ -47,7 +47,7 @@ function multi.list(lease, most)
     return holds
 end
 
--- What is told of those who hold: {{token, holder, expires in ms, held for ms, holds, meta}, ...}.
+-- What an answer says of those that hold: {{token, holder, expires in ms, held for ms, holds, meta}, ...}.
 function multi.holders(lease, most)
     local record, holders = lease.record, {}
     for i, hold in ipairs(record.many and multi.list(lease, most) or { record.live and record or nil }) do

@@ -1,10 +1,10 @@
--- repeated.lua - what a lease_id gets that asks again: its Idempotency-Keys, a grant that was handed on to it,
--- the hold that it has.
+-- repeated.lua - what a lease_id gets that asks again: its Idempotency-Keys, a grant that was handed on to
+-- it, the hold that it has.
 local KEYS_MAX = 1000
 local own_keys = {}
 
--- The keys of a hold that is over, as the due index of this script's stripe names them, are forgotten; false: the
--- lease_id holds the lease again, and they are its.
+-- The keys of a hold that is over, as the due index of this script's stripe names them, are forgotten; false:
+-- the lease_id holds the lease again, and they are its.
 function own_keys.forget(member)
     local name, lease_id = string.match(member, '^:k:([^/]+)/(.+)$')
     local lease = lease_open(KEYS[1], name)
@@ -61,7 +61,8 @@ function own_hold.claim(lease, hold)
     set_deadline(lease, hold, deadline)
 end
 
--- No answer named it, and its client, which has left, may come back: it is offered to its lease_id, at no desk.
+-- No answer named it, and its client, which has left, may come back: it is offered to its lease_id, at no
+-- desk.
 function own_hold.offer(lease, hold)
     if hold.unanswered and hold.session then
         session_names(lease, hold, '', '/')

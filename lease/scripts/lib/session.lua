@@ -9,11 +9,12 @@
 --                         NAME -> how: it was lost otherwise, and is named until it is acquired anew
 --
 -- A session is live while NOW < d and its epoch is not below ALIVE. A hold of it asks this record in every
--- script that reads it (shared/member/scripts/lib/hold.lua), so the end of a session is the end of its holds in
--- that very step; to free and hand on the leases, which may be thousands, is work for later, done in steps.
+-- script that reads it (shared/member/scripts/lib/hold.lua), so the end of a session is the end of its holds
+-- in that very step; to free and hand on the leases, which may be thousands, is work for later, done in
+-- steps.
 --
 -- A hold's own times, and the alarms of those who wait, are set by the session's deadline of the time when it
--- was granted; a renewal does not touch them. When they come due, whoever looks finds the hold live and sets
+-- was granted; a renewal does not touch them. When they come due, who looks finds the hold live and sets
 -- them anew: that is why a renewal costs the same however many leases there are.
 local SESSION_LEASES_MAX = 10000
 
@@ -26,7 +27,7 @@ local function session_end(key, how, ended_at)
 end
 
 -- The session, or nil. One that is found over is ended in that very step, so that
--- what was once told to be over never lives again, whatever the clock does.
+-- what an answer once called over never lives again, whatever the clock does.
 local function session_read(key)
     local s = redis.call('HMGET', key, 's', 'd', 'e', 'c', 'l')
     if not s[1] then

@@ -80,8 +80,8 @@ end
 -- A member whose last heartbeat is so young counts as live. Never a proof of anything.
 local FRESH_MS = 10000
 
--- For how long a member has been silent, by Redis' own clock; at: its last heartbeat. One from the future is no
--- better than one as far in the past.
+-- For how long a member has been silent, by Redis' own clock; at: its last heartbeat. One from the future is
+-- no better than one as far in the past.
 local function silent_ms(now_ms, at)
     return math.abs(now_ms - (tonumber(at) or 0))
 end

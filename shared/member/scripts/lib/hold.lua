@@ -25,7 +25,7 @@
 --   M  many: "shared" | "permits"   N  permits: how many
 --   r  last_ended: how the hold of lease_id ended, while others hold   u  last_hold: its name, of one of many
 --   c  claim: not claimed yet: the grant was handed on to this desk, "KEY WID", and goes back at the
---      deadline; "": claimed, and perhaps nobody has been told so
+--      deadline; "": claimed, and perhaps no answer has named it
 --   x  session: key of its record
 --   j  delay_ms: lock_delay_ms of the hold   b  delayed_until: store time until which nobody is granted
 --   v  void: how it ended, as found by somebody who may not free the lease (hold_void)
@@ -34,7 +34,7 @@
 --
 -- A hold is live while NOW < its deadline, with a session while NOW < the session's, and while its epoch is
 -- not below ALIVE: a restart of the store that was not proven complete ends all holds of before by raising
--- ALIVE. Whoever finds a hold over says so in the store in that very step, so that what was once told to be
+-- ALIVE. What finds a hold over says so in the store in that very step, so that what an answer once called
 -- over never lives again, whatever the clock does. Marks of before ALIVE are void: they may be too low.
 
 local TOKEN_LAST, NO_MORE = 999999999999999, {}
@@ -45,8 +45,8 @@ local HOLD_MORE = { 'many', 'permits', 'last_ended', 'last_hold', 'claim', 'sess
     'delayed_until', 'void', 'queue', 'keys' }
 local HOLD_NUMBER = { permits = true, delay_ms = true, delayed_until = true }
 
--- All members, so that it never grows, which costs as much as some commands. What a record does not have is false,
--- never nil: nil would lose its place.
+-- All members, so that it never grows, which costs as much as some commands. What a record does not have is
+-- false, never nil: nil would lose its place.
 local function hold_table()
     return { text = 0, state = 0, token = 0, epoch = 0, hold = 0, lease_id = 0, deadline = 0, marked = 0,
         marked_epoch = 0, due = 0, holder = 0, identity = 0, ttl = 0, granted = 0, holds = 0, meta = 0,
@@ -89,7 +89,7 @@ local function hold_unpack(one, text)
     return hold_parts(one, text, cmsgpack.unpack(text))
 end
 
--- Token, epoch, mark and its epoch, as far as a text of whichever release says them.
+-- Token, epoch, mark and its epoch, as far as a text of any release says them.
 local function hold_numbers(text)
     local _, _, token, epoch, _, _, _, marked, marked_epoch = pcall(cmsgpack.unpack, text)
     return tonumber(token) or 0, tonumber(epoch) or 0, tonumber(marked) or 0, tonumber(marked_epoch) or 0
@@ -124,8 +124,8 @@ local function session_lost(s)
 end
 
 -- What the parts mean now: held, live; lapsed: it stands as held, but is over; ended: how, also of one that
--- ended before; left_ms; mode; mark; unclaimed: the desk, or unanswered; session_over, session_ended. many: then
--- live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
+-- ended before; left_ms; mode; mark; unclaimed: the desk, or unanswered; session_over, session_ended. many:
+-- then live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
 -- session's deadline (when that is over, the time when it ended), but for a grant that is not claimed yet.
 local function hold_judge(record)
     local state, claim, many, how = record.state, record.claim, record.many, nil
@@ -203,8 +203,8 @@ local function hold_read(stripe, field)
     return hold_judge(records[name])
 end
 
--- Writes the record whole, and does not judge it anew. The due index has an entry of a lease that is not later
--- than its deadline.
+-- Writes the record whole, and does not judge it anew. The due index has an entry of a lease that is not
+-- later than its deadline.
 local function hold_put(record)
     local is_lease = record == own_record or string.byte(record.field) == 108 -- l
     if is_lease and not (record.due and record.due <= record.deadline) then
