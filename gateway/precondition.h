@@ -20,7 +20,7 @@ void precondition_digest(struct precondition *precondition, struct bytes method,
                          struct bytes encoding, struct bytes body);
 
 /* Adds the four keys and the first ten arguments that every script has which changes a resource
- * (scripts/lib/admit.lua): the fence, the key of the resource, and this. */
+ * (scripts/lib/version.lua): the fence, the key of the resource, and this. */
 void precondition_add(const struct precondition *precondition, struct fenced_call *fenced);
 
 /* Whether this is "*" or a list of entity tags (RFC 9110 section 8.8.3), at least one. */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """scripts.py - the Lua scripts as one library of Redis functions, and as C.
 
-    scripts.py library [--replace shared/member/scripts/lib/clock.lua=FILE]...
+    scripts.py library [--replace shared/member/scripts/lib/call.lua=FILE]...
         prints the library as FUNCTION LOAD takes it
     scripts.py embed build/gen/scripts [--replace ...]
         writes build/gen/scripts.c and .h: the library, and each script's name

@@ -151,7 +151,7 @@ void stickies_free(struct gateway_worker *own)
     }
 }
 
-/* -- who waits asks (turn.lua, routes_adopt.lua) */
+/* -- who waits asks (lib/intent.lua, routes_adopt.lua) */
 
 static void subscriber_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {

@@ -5,7 +5,8 @@
 --            {"known", seq, 0, the incarnation that is the member, or ""}: a member, or in doubt
 --            {"unknown", seq, 0, the same}: neither, but it may have open intents
 --
--- Whether it lives is decided as by pawl store forget (api/cli/scripts/forget_member.lua), by Redis' own clock.
+-- Whether it lives is decided as by pawl store forget (api/cli/scripts/forget_member.lua), by Redis' own
+-- clock.
 local member = redis.call('HMGET', 'pawl:{store}:m:' .. ARGV[1], 'role', 'incarnation', 'state', 'at')
 local incarnation = member[2] or ''
 local is_member = member[1] == 'gateway' and (ARGV[2] == '' or ARGV[2] == incarnation)

@@ -1,5 +1,5 @@
--- intent_check.lua - may a later write of a token be sent by the intent that its worker has open (lib/intent.lua,
--- o~)? Nothing is recorded: the intent stays as it is.
+-- intent_check.lua - may a later write of a token be sent by the intent that its worker has open
+-- (lib/intent.lua, o~)? Nothing is recorded: the intent stays as it is.
 -- flags: allow-oom
 -- batch: yes
 --   KEYS[1], ARGV[1..7]  as in intent_admit.lua

@@ -6,11 +6,10 @@ local name = ARGV[1]
 local record = hold_read(KEYS[1], 'l:' .. name)
 local mark, epoch = record.mark, record.mark > 0 and record.marked_epoch or 0
 -- By the check `mark` (lib/marks.lua): of an exclusive token, and perhaps of a shared one.
-local by_mark = redis.call('HGET', KEYS[1] .. ':marks', name) or ''
-local m = { string.match(by_mark, '^(%d+) (%d+) %S+ ?(%d*) ?(%d*)$') }
-for i = 1, #m, 2 do
-    local its_epoch, token = tonumber(m[i]) or 0, tonumber(m[i + 1]) or 0
-    if its_epoch > epoch or (its_epoch == epoch and token > mark) then
+local by_mark = redis.call('HGET', KEYS[1] .. ':marks', name)
+if by_mark then
+    local its_epoch, token = mark_top(mark_read(by_mark))
+    if above(its_epoch, token, epoch, mark) then
         mark, epoch = token, its_epoch
     end
 end

@@ -4,7 +4,7 @@
 --   KEYS[1]  stripe   KEYS[2]  resource
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  If-None-Match as the header has it, or ""
---   returns  {"refused", ...} (lib/fence.lua), or as lib/show.lua says
+--   returns  {"refused", ...} (lib/fence.lua), or as lib/version.lua says
 local record = fence_read()
 local reason = fence_reason(record, 'read')
 if reason then

@@ -1,5 +1,5 @@
--- unreported_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a store may
--- have lost, nobody will record again. From now on a grace counts.
+-- unreported_dead.lua - former incarnations of a gateway are known to be dead: what they had sent, and a
+-- store may have lost, nobody will record again. From now on a grace counts.
 -- flags: allow-oom
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that lives, or "": none

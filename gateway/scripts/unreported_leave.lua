@@ -1,5 +1,5 @@
--- unreported_leave.lua - all that a gateway had sent, and that a store may have lost, is recorded again; or an
--- operator knows what has become of it.
+-- unreported_leave.lua - all that a gateway had sent, and that a store may have lost, is recorded again; or
+-- an operator knows what has become of it.
 -- flags: allow-oom
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of its route table, or "": it has none

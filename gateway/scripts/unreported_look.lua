@@ -1,4 +1,5 @@
--- unreported_look.lua - is it in doubt what a gateway had sent, since the store may have lost it? Changes nothing.
+-- unreported_look.lua - is it in doubt what a gateway had sent, since the store may have lost it? Changes
+-- nothing.
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  its incarnation
 --   returns  {"doubt", seq, 1 or 0}: also when nobody knows whose it was (api/cli/scripts/recover.lua)

@@ -1,4 +1,4 @@
--- acquire.lua - lend the lease to one holder, if it is free; or let him wait in line.
+-- acquire.lua - grant the lease to one holder, if it is free, or queue the request.
 -- batch: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms
@@ -13,7 +13,7 @@
 --            {"replayed" | "entered" | "claimed", seq, token, epoch, hold, holder, ttl_ms, expires in ms,
 --             holds, meta or "", mode}: it holds already; it has entered once more; it was handed on to this
 --             lease_id before, which nobody had claimed yet
---            {"queued", seq}: its desk will be told   {"desk-gone", seq}: it was away for too long
+--            {"queued", seq}: its desk gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, token, holder or "", expires in ms}: by another, or it is delayed or promised to
 --             those in line ("")
 --            {"over", seq, how}: this lease_id had the last hold, which is over
@@ -35,12 +35,12 @@ lease_settle(lease)
 if record.queue and (record.many or not record.live) then
     line.turn(lease, may_grant) -- who is first may have died
 end
-local wrong = more and more.session and mine.session_wrong(more)
+local wrong = more and more.session and session_wrong(more)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
 if record.many or record.lease_id == terms.lease_id then
-    local answer = mine.answer(lease, terms)
+    local answer = own_hold.answer(lease, terms)
     if answer then
         if answer[1] == 'over' then
             lease_close(lease, may_grant) -- one of many may have been taken out just now
@@ -61,7 +61,7 @@ if record.many == 'permits' and more and more.mode == 'permits' and more.permits
 end
 if not line.fits(record, terms) or record.queue and not wanting then
     if not (more and more.desk) then
-        return mine.held(lease)
+        return lease_held(lease)
     elseif not line.lives(more.desk) then
         return { 'desk-gone', SEQ }
     elseif may_grant == 'full' then

@@ -1,5 +1,5 @@
--- acquire_all.lua - lend several leases to one holder, all of them in this step or none; or let him wait in
--- the line of each.
+-- acquire_all.lua - grant several leases to one holder, all of them in this step or none; or queue the
+-- request for each.
 --   KEYS[1]  stripe   KEYS[2]  due index: of the first one; the keys of the others
 --            are named after their stripes, which stand in ARGV[9]
 --   ARGV[1]  name of the first lease   ARGV[2]  remember_ms
@@ -10,7 +10,7 @@
 --   returns  {"granted" | "replayed" | "claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms,
 --             expires in ms, holds, meta or "", mode}, ...}} in the order of ARGV[9]: granted now; it holds
 --             all of them already; they were handed on to this lease_id before, which had not claimed them
---            {"queued", seq}: its desk will be told   {"desk-gone", seq}: it was away for too long
+--            {"queued", seq}: its desk gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, {{name, seq, token, holder or "", expires in ms}, ...}}: those that are not free
 --            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
@@ -22,20 +22,18 @@ local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV
 local more = terms.more
 local leases, are_ours = several.open(more.all)
 
--- What a lease_id is told that holds one of them, or did; nil when it never had to do with any.
+-- The answer to a lease_id that holds one of them, or did; nil for any other.
 local function answer()
     local holds, count, unclaimed, wrong = {}, 0, 0, nil
     for i, lease in ipairs(leases) do
-        local hold = mine.hold(lease, terms.lease_id)
-        local ended = not hold and mine.ended(lease, terms.lease_id)
-        local known = hold and more.key and mine.known(lease, terms.lease_id, more.key)
+        local hold = own_hold.find(lease, terms.lease_id)
+        local ended = not hold and own_hold.ended(lease, terms.lease_id)
+        local known = hold and more.key and own_keys.known(lease, terms.lease_id, more.key)
         if ended then
             return { 'over', SEQ, ended, lease.name }
         elseif known and known.digest ~= more.digest then
             return { 'key-reused', SEQ }
-        elseif hold and (hold.mode ~= (more.mode or 'exclusive')
-            or (hold.session or '') ~= (more.session or '')
-            or more.mode == 'permits' and lease.record.permits ~= more.permits) then
+        elseif hold and own_hold.differs(lease, hold, more) then
             wrong = wrong or { 'differs', SEQ, lease.name }
         end
         if hold then
@@ -52,11 +50,11 @@ local function answer()
     end
     for i, lease in ipairs(leases) do
         if holds[i].unclaimed then
-            mine.take_over(lease, holds[i], terms)
+            own_hold.take_over(lease, holds[i], terms)
         end
-        mine.heard(holds[i])
+        own_hold.answered(holds[i])
     end
-    return several.told(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
+    return several.reply(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
 end
 
 if not are_ours then
@@ -65,17 +63,17 @@ end
 for _, lease in ipairs(leases) do
     line.settle(lease)
 end
-local wrong = more.session and mine.session_wrong(more, #leases)
+local wrong = more.session and session_wrong(more, #leases)
 if wrong == 'forbidden' then
     return { wrong, SEQ }
 end
-local told = answer()
-if told or wrong then
-    return told or { wrong, SEQ }
+local reply = answer()
+if reply or wrong then
+    return reply or { wrong, SEQ }
 end
 more.secret = nil
 
-local wanting, not_free, in_line, counts = nil, {}, 0, all.counts(more.all)
+local wanting, not_free, in_line, counts = nil, {}, 0, several.counts(more.all)
 for _, lease in ipairs(leases) do
     local record, word = lease.record, tokens_wanting(lease.stripe, counts[lease.stripe])
     if record.mode == 'permits' and more.mode == 'permits'
@@ -90,12 +88,12 @@ for _, lease in ipairs(leases) do
     end
 end
 wanting = ARGV[8] ~= 'grant' and 'held-off' or wanting
--- Those that only somebody in line is in front of would be promised to him, if a token could be had.
+-- Those that only somebody in line is in front of would be promised to it, if a token could be had.
 if #not_free > in_line or in_line > 0 and not wanting then
     if not more.desk then
         local held = {}
         for i, lease in ipairs(not_free) do
-            held[i] = mine.held(lease)
+            held[i] = lease_held(lease)
             held[i][1] = lease.name
         end
         return { 'held', SEQ, held }
@@ -104,7 +102,7 @@ if #not_free > in_line or in_line > 0 and not wanting then
     elseif ARGV[8] == 'full' then
         return { 'held-off', SEQ }
     end
-    all.join(leases, terms)
+    several.join(leases, terms)
     return { 'queued', SEQ }
 end
 if wanting then

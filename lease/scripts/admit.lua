@@ -84,7 +84,7 @@ local function floors_needed()
     return order, needed, missing
 end
 
--- In from the beginning are those that stand in the list of every one of them: whoever of them is left, its
+-- In from the beginning are those that stand in the list of every one of them: if any of them is left, its
 -- list leads to all that may grant. The others join as newcomers do. A state directory that has not recorded
 -- a list with itself was never in: it names nobody, and joins anew.
 local function firm_ones(order)

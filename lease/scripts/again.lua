@@ -1,6 +1,6 @@
--- again.lua - ask for one who waits, when the reply was lost of a release that has perhaps granted it the lease:
--- claim that, or stand in the same place at another desk. Never only look: that release may still run, and must
--- not find it where it stood.
+-- again.lua - ask for one who waits, when the reply was lost of a release that has perhaps granted it the
+-- lease: claim that, or stand in the same place at another desk. Never only look: that release may still run,
+-- and must not find it where it stood.
 -- flags: allow-oom
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the hold that it
@@ -10,7 +10,7 @@
 --             request with this lease_id waits in its place
 --            {"queued", seq}: it waits
 local lease = lease_own()
-local claimed = mine.claimed(lease, ARGV[3], ARGV[4])
+local claimed = own_hold.claimed(lease, ARGV[3], ARGV[4])
 local terms = lease.record.queue and line.terms(lease, ARGV[3])
 
 if claimed or terms and terms.hold ~= ARGV[4] then
@@ -19,7 +19,5 @@ end
 if terms then
     line.move(lease, terms, ARGV[6], ARGV[7])
 end
-lease_settle(lease)
-local how = mine.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
-lease_close(lease, ARGV[5])
-return terms and { 'queued', SEQ } or { 'lost', SEQ, how }
+local lost = own_hold.lost(lease, ARGV[3], '', ARGV[5])
+return terms and { 'queued', SEQ } or lost

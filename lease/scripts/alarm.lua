@@ -1,5 +1,5 @@
 -- alarm.lua - which leases, in whose lines somebody waits, must be looked at now? Changes nothing.
---   KEYS[1]  a stripe, whichever   KEYS[2]  the alarms (lib/line.lua)
+--   KEYS[1]  any stripe   KEYS[2]  the alarms (lib/line.lua)
 --   ARGV[1]  how many, 1 to 1000
 --   returns  {"alarms", seq, ms until the next one or -1: none is set, {name, ...}}
 local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', NOW, 'LIMIT', 0, tonumber(ARGV[1]))

@@ -1,5 +1,5 @@
--- claim.lua - take a grant that was handed on to this lease_id: from now on it is a hold, for its whole ttl. One
--- that was claimed before, by whichever way, is answered in the same way.
+-- claim.lua - take a grant that was handed on to this lease_id: from now on it is a hold, for its whole ttl.
+-- One that was claimed before, in any way, is answered in the same way.
 -- flags: allow-oom
 -- batch: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
@@ -10,12 +10,5 @@
 --            {"superseded", seq}: another request with this lease_id has claimed it
 --            {"lost", seq, how it ended, or "unknown"}: it went on to the next, or back
 local lease = lease_own()
-local claimed = mine.claimed(lease, ARGV[3], ARGV[4])
-
-if claimed then
-    return claimed
-end
-lease_settle(lease)
-local how = mine.ended(lease, ARGV[3]) or 'unknown' -- may end one of many: before it is handed on
-lease_close(lease, ARGV[5])
-return { 'lost', SEQ, how }
+local claimed = own_hold.claimed(lease, ARGV[3], ARGV[4])
+return claimed or own_hold.lost(lease, ARGV[3], '', ARGV[5])

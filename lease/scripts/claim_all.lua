@@ -26,9 +26,9 @@ for i, lease in ipairs(leases) do
 end
 if not lost then
     for i, lease in ipairs(leases) do
-        mine.claim(lease, holds[i])
+        own_hold.claim(lease, holds[i])
     end
-    return several.told('claimed', leases, holds)
+    return several.reply('claimed', leases, holds)
 end
 if count > 0 then
     several.give_back(leases, holds, count)

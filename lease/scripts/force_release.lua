@@ -19,7 +19,7 @@ local function to_end()
     elseif not record.many then
         return { record }
     end
-    return expected and many.with_token(lease, expected) or many.list(lease, FORCED_MAX)
+    return expected and multi.with_token(lease, expected) or multi.list(lease, FORCED_MAX)
 end
 
 lease_settle(lease)
@@ -27,11 +27,7 @@ local ended = 0
 for _, hold in ipairs(to_end()) do
     if not expected or hold.token == expected then
         ended = math.max(ended, hold.token)
-        if lease.record.many then
-            many.end_one(lease, hold, 'forced', ARGV[5])
-        else
-            hold_end(lease, 'forced', ARGV[5])
-        end
+        lease_end_hold(lease, hold, 'forced', ARGV[5])
     end
 end
 if expected and ended == 0 then

@@ -1,10 +1,10 @@
--- inbox_heartbeat.lua - a desk says that it lives: whoever waits there may be handed a lease (lib/line.lua).
+-- inbox_heartbeat.lua - a desk says that it lives: who waits there may be handed a lease (lib/line.lua).
 -- flags: allow-oom
 --   KEYS[1]  stripe of the desk   KEYS[2]  due index   KEYS[3]  desk
 --   ARGV[1]  its id   ARGV[2]  "open" | "beat" | "close"
 --   returns  {"beats", seq}   {"closed", seq}
 --            {"late", seq}: it was silent so long that those who wait there may have been passed over, or
---              nobody hears at this Redis what is told to it; it is dead
+--              nobody hears its messages at this Redis; it is dead
 -- Until when it lived is known for PLACE_MS_MAX: so long places may be kept that were there.
 local LOOK_MS = 60000
 local at = redis.call('HGET', KEYS[3], 'at')

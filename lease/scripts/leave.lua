@@ -1,21 +1,21 @@
--- leave.lua - take a waiter out of the line: he has waited long enough, or his client has gone.
+-- leave.lua - take a waiter out of the line: it has waited long enough, or its client has gone.
 -- flags: allow-oom
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the hold that it
 --            would have been   ARGV[5]  "grant" or "hold-off", as in acquire.lua
---   ARGV[6]  "gone": a grant that was made meanwhile goes on to the next, also a claimed one that nobody was
---            told of; "late": it stands, to be claimed
+--   ARGV[6]  "gone": a grant that was made meanwhile goes on to the next, also a claimed one that no
+--            answer has named; "late": it stands, to be claimed
 --   ARGV[7]  keep_place_ms of its request
 --   returns  {"left", seq, more, token, holder or "", expires in ms, "", kept}: it does not wait any more and has
 --              nothing; who holds; more: "more" when handoff.lua has something left to do; kept: for how long
 --              its lease_id finds its place again
---            {"granted", seq}: it was handed on to him before ("late" only)
---            {"superseded", seq}: another request with this lease_id waits in his place, has claimed it, or
---              was told of it
+--            {"granted", seq}: it was handed on to it before ("late" only)
+--            {"superseded", seq}: another request with this lease_id waits in its place, has claimed it, or
+--              had an answer with it
 local lease = lease_own()
 local record = lease.record
 local terms = record.queue and line.terms(lease, ARGV[3])
-local hold = mine.hold(lease, ARGV[3])
+local hold = own_hold.find(lease, ARGV[3])
 
 if terms and terms.hold ~= ARGV[4] or hold and hold.hold ~= ARGV[4] then
     return { 'superseded', SEQ }
@@ -23,20 +23,18 @@ end
 if hold and ARGV[6] ~= 'gone' then
     return { 'granted', SEQ }
 end
-if hold and not (hold.unclaimed or hold.untold) then
+if hold and not (hold.unclaimed or hold.unanswered) then
     return { 'superseded', SEQ }
 end
 local kept = terms and line.keep(lease, terms)
 if hold and ARGV[7] ~= '0' then
-    mine.offer(lease, hold)
-elseif hold and record.many then
-    many.end_one(lease, hold, 'returned', '')
+    own_hold.offer(lease, hold)
 elseif hold then
-    hold_end(lease, 'returned', '')
+    lease_end_hold(lease, hold, 'returned', '')
 elseif terms and not kept then
     line.out(lease, ARGV[3], terms)
 end
 lease_settle(lease)
 local more = lease_close(lease, ARGV[5])
-local held = mine.held(lease)
+local held = lease_held(lease)
 return { 'left', SEQ, more, held[3], held[4], held[5], '', kept and terms.more.keep or 0 }

@@ -7,10 +7,10 @@
 --             {{name, state, token, epoch, mode or "", how many wait,
 --               {{token, holder, expires in ms, held for ms, holds, meta or ""}, ...}: at most 16}, ...}}
 --
--- The names are sorted here and not in an index of their own, which would cost every lease another 130
--- bytes: a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is
--- over is said to be over, but handed on by others: a list hands nothing on. A lease on whose record nothing may
--- rest is in no state that could be listed; who asks for it by its name is answered so.
+-- The names are sorted here and not in an index of their own, which would cost every lease another 130 bytes:
+-- a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is over is
+-- said to be over, but handed on by others: a list hands nothing on. A lease on whose record nothing may rest
+-- is in no state that could be listed; who asks for it by its name is answered so.
 local LOOK_MAX, HOLDERS_MAX = 96, 16
 local prefix, after, limit, wanted = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local looked = 0
@@ -32,7 +32,7 @@ local function item_of(name)
         looked = looked + (lease_settle(lease))
     end
     hold_void(record)
-    local holders = many.holders(lease, HOLDERS_MAX)
+    local holders = multi.holders(lease, HOLDERS_MAX)
     looked = looked + #holders
     local state = #holders > 0 and 'held' or delayed_until(record) > NOW and 'delayed' or 'free'
     if wanted ~= 'waiting' and wanted ~= state then

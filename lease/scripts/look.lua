@@ -9,7 +9,7 @@ local lease = lease_own()
 
 lease_settle(lease)
 lease_close(lease, ARGV[3])
-local record, holders = lease.record, many.holders(lease, HOLDERS_MAX)
+local record, holders = lease.record, multi.holders(lease, HOLDERS_MAX)
 local waiting = record.queue and redis.call('ZCARD', KEYS[1] .. ':q:' .. ARGV[1]) or 0
 local state = #holders > 0 and 'held' or record.delayed_until > NOW and 'delayed' or 'free'
 return { 'looked', SEQ, state, record.token, record.token > 0 and record.epoch or EPOCH,

@@ -3,7 +3,7 @@
 -- batch: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id
---   ARGV[4]  name of the very hold that is meant, or "" for whichever it is
+--   ARGV[4]  name of the very hold that is meant, or "": any
 --   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  "one", or "all" however often it was entered
 --   ARGV[7]  Idempotency-Key or ""   ARGV[8]  digest of the request, or ""
@@ -17,22 +17,44 @@
 --            {"left", seq, holds that remain}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
-local lease = lease_own()
-local known = ARGV[7] ~= '' and mine.known(lease, ARGV[3], ARGV[7])
-if known and known.digest ~= ARGV[8] then
+local lease, id, key, digest, may_grant = lease_own(), ARGV[3], ARGV[7], ARGV[8], ARGV[5]
+local known = key ~= '' and own_keys.known(lease, id, key)
+if known and known.digest ~= digest then
     return { 'key-reused', SEQ }
 end
 if known then
     return known.holds > 0 and { 'left', SEQ, known.holds } or { 'released', SEQ, '' }
 end
-local hold = mine.hold(lease, ARGV[3])
-if hold and not hold.unclaimed and (ARGV[4] == '' or ARGV[4] == hold.hold) then
-    return mine.release(lease, hold, ARGV[6], ARGV[7], ARGV[8], ARGV[5], ARGV[9])
+local hold = own_hold.find(lease, id)
+if not hold or hold.unclaimed or ARGV[4] ~= '' and ARGV[4] ~= hold.hold then
+    local lost, rest = own_hold.lost(lease, id, ARGV[4], may_grant)
+    return lost[3] == 'released' and { 'released', SEQ, rest, handed_desk, handed_word } or lost
 end
-lease_settle(lease)
-local how = mine.ended_as(lease, ARGV[3], ARGV[4]) -- may end one of many: before it is handed on
-local more = lease_close(lease, ARGV[5])
-if how == 'released' then
-    return { 'released', SEQ, more, handed_desk, handed_word }
+if key ~= '' and own_keys.is_full(lease, id) then
+    return { 'keys-full', SEQ }
 end
-return { 'lost', SEQ, how }
+local holds = ARGV[6] == 'all' and 0 or hold.holds - 1
+if key ~= '' then
+    own_keys.remember(lease, hold, key, holds, digest)
+end
+if holds > 0 then
+    hold.holds, hold.claim = holds, false
+    hold_write(hold)
+    return { 'left', SEQ, holds }
+end
+if lease.record.many then
+    multi.end_one(lease, hold, 'released', '')
+else
+    hold_over(lease, 'released', '')
+    if lease.record.queue then
+        hold_judge(lease.record)
+    end
+end
+own_desk = ARGV[9] ~= '' and ARGV[9] or nil
+local rest = lease_close(lease, may_grant)
+if handed then
+    local reply = own_hold.reply('handed', handed.hold)
+    reply[12], reply[13], reply[14], reply[15] = rest, handed.wid, handed.hold.lease_id, handed.keep
+    return reply
+end
+return { 'released', SEQ, rest, handed_desk, handed_word }

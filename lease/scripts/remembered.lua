@@ -7,7 +7,7 @@
 -- No count of them is kept: a release would have to keep it. Of each stripe a few are looked at, at equal
 -- distances from one another, each time others; when there are not more, all of them.
 local SAMPLES, COSTS = 4, 200 -- bytes in Redis of a key, or of an entry in a hash and one in an index
-local part, told = NOW % 997 / 997, {}
+local part, sample = NOW % 997 / 997, {}
 
 -- {bytes, since when, nil: it must be remembered}, or nil: it is not over.
 local function weigh(stripe, member, score)
@@ -37,9 +37,9 @@ for i = tonumber(ARGV[1]), ARGV[1] + ARGV[3] - 1 do
         local one = redis.call('ZRANGE', stripe .. ':due', rank, rank, 'WITHSCORES')
         local _, found = lease_try(weigh, stripe, one[1], one[2])
         if found then
-            told[#told + 1] = math.floor(found[1] * count / most)
-            told[#told + 1] = found[2] and math.max(0, NOW - found[2]) or 0
+            sample[#sample + 1] = math.floor(found[1] * count / most)
+            sample[#sample + 1] = found[2] and math.max(0, NOW - found[2]) or 0
         end
     end
 end
-return { 'remembered', SEQ, told }
+return { 'remembered', SEQ, sample }

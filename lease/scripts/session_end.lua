@@ -8,8 +8,7 @@
 --              freed, by this script or by the sweep
 --            {"forbidden", seq}: its secret is another
 --            {"lost", seq, how it ended otherwise, or "unknown"}
-local member = ':s:' .. ARGV[1]
-local session, most = session_read(KEYS[3], member), tonumber(ARGV[5])
+local session, most = session_read(KEYS[3]), tonumber(ARGV[5])
 
 if not session then
     return { 'lost', SEQ, 'unknown' }
@@ -18,7 +17,7 @@ if session.secret ~= ARGV[3] then
     return { 'forbidden', SEQ }
 end
 if session.live then
-    session_end(KEYS[3], member, 'released', NOW)
+    session_end(KEYS[3], 'released', NOW)
 elseif session.how ~= 'released' then
     return { 'lost', SEQ, session.how }
 end

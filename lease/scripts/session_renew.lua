@@ -3,10 +3,10 @@
 --   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
 --   ARGV[1]  its id   ARGV[2]  remember_ms   ARGV[3]  its secret
 --   returns  {"renewed", seq, ttl_ms, expires in ms, for how long it lives, holder, meta or "", {holds}}, as
---              lib/session.lua tells it
+--              lib/session.lua has it
 --            {"forbidden", seq}: its secret is another
 --            {"lost", seq, how it ended, or "unknown"}
-local session = session_read(KEYS[3], ':s:' .. ARGV[1])
+local session = session_read(KEYS[3])
 
 if not session then
     return { 'lost', SEQ, 'unknown' }
@@ -20,4 +20,4 @@ end
 touch()
 session.deadline = NOW + session.ttl_ms
 redis.call('HSET', KEYS[3], 'd', whole(session.deadline))
-return session_told('renewed', KEYS[3], session)
+return session_reply('renewed', KEYS[3], session)

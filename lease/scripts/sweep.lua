@@ -36,7 +36,7 @@ end
 -- A session that is over is remembered, and its leases are freed, in one script no more than a few.
 local leaves = 64
 function sweep.s(member, key)
-    local session = session_read(key, member)
+    local session = session_read(key)
     if session and not session.live then
         leaves = leaves - session_leave(key, leaves, ARGV[3])
         if leaves == 0 then
@@ -52,7 +52,7 @@ function sweep.s(member, key)
 end
 
 function sweep.k(member)
-    if not mine.forget(member) then
+    if not own_keys.forget(member) then
         again(member, NOW + REMEMBER_MS)
     end
 end
@@ -70,7 +70,7 @@ local function sweep_lease(name)
     lease_close(lease, ARGV[3])
     expired = expired + ended
     if record.many then
-        many.write(lease)
+        multi.write(lease)
     elseif not record.due then
         record.deadline = record.left_ms > 0 and record.deadline or NOW + REMEMBER_MS
         hold_write(record)

@@ -19,7 +19,7 @@ end
 
 local function forget(member, score)
     if string.sub(member, 1, 3) == ':k:' then
-        return is_old(score - REMEMBER_MS) and mine.forget(member)
+        return is_old(score - REMEMBER_MS) and own_keys.forget(member)
     elseif string.sub(member, 1, 1) == ':' then
         return false
     end

@@ -219,7 +219,7 @@ static void member_watch(struct member *member)
     look_send(member, &member->call, member_watched, RECORD, END);
 }
 
-/* Whether this is a primary that goes on with the admitted stream, as stream_goes_on() in stream.lua has it.
+/* Whether this is a primary that goes on with the admitted stream, as stream_goes_on() in stripe.lua has it.
  */
 static enum step look_took_stream(struct store_call *call, enum store_outcome outcome,
                                   const struct store_reply *reply)

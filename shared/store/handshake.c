@@ -467,7 +467,7 @@ static bool take_run_id(struct store *store, const struct handshake_call *handsh
     return true;
 }
 
-/* The replid itself is for the scripts to compare (shared/member/scripts/lib/stream.lua). */
+/* The replid itself is for the scripts to compare (shared/member/scripts/lib/stripe.lua). */
 static bool take_role(struct store *store, const redisReply *reply)
 {
     struct bytes info = bulk_of(reply);

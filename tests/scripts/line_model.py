@@ -205,6 +205,7 @@ class LeaseModel:
         kept = terms.get("keep", 0) if terms else 0
         if kept:
             self.forget_places()
+            kept = kept if lease_id in self.line else 0
             terms["until"] = self.world.now + kept
         else:
             self.line.pop(lease_id, None)

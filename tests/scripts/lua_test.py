@@ -24,17 +24,18 @@ STRIPE_FIELDS = ["id", "epoch", "seq", "counter", "ceiling", "clock", "alive"]
 EPOCH = 7
 IDENTITY = "8:" + "store-1".ljust(24, "-")
 FIRST = "lease-a"  # the member that a new store lists
+CALL = "shared/member/scripts/lib/call.lua"
 RECORD, MEMBERS = "pawl:{store}", "pawl:{store}:members"
 STRIPES = [f"pawl:{{{i:02x}}}" for i in range(256)]
 EMPTY = sorted(STRIPES + [RECORD, MEMBERS, RECORD + ":m:" + FIRST])  # the keys of a store without leases
 DUMP = """local whole = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
-    local kind = redis.call('TYPE', key).ok
-    whole[#whole + 1] = { key, kind, kind == 'hash' and redis.call('HGETALL', key)
+    local kind = #key == 9 and 'hash' or redis.call('TYPE', key).ok
+    whole[#whole + 1] = { key, kind, cmsgpack.pack(kind == 'hash' and redis.call('HGETALL', key)
         or kind == 'zset' and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-        or kind == 'set' and redis.call('SMEMBERS', key) or kind == 'list' and redis.call('LRANGE', key, 0, -1) or {} }
+        or kind == 'set' and redis.call('SMEMBERS', key) or kind == 'list' and redis.call('LRANGE', key, 0, -1) or {}) }
 end
-return whole"""
+return cmsgpack.pack(whole)"""
 
 
 def _tool():
@@ -69,6 +70,22 @@ def version_parts(fields):
     return {letter: part for letter, part in parts.items() if part or letter == "v" and parts["z"] == "here"}
 
 
+def dumped(key, kind, flat):
+    """[(name, value)] of a key, as Store.dump() has it."""
+    if kind == "zset":
+        return [(key, {name: int(score) for name, score in zip(flat[::2], flat[1::2])})]
+    if kind == "set" or kind == "list":
+        return [(key, set(flat) if kind == "set" else flat)]
+    if kind != "hash":
+        return [(key, kind)] if key != "test:clock" else []
+    whole = dict(zip(flat[::2], flat[1::2]))
+    if key[9:12] == ":r:":
+        return [(key, version_parts(whole))]
+    records = [field for field in whole if key.count(":") == 1 and field[:2] in ("l:", "h:")]
+    found = [(f"{key}:{field}", record_read(whole.pop(field))) for field in records]
+    return [(key, stripe_fields(whole) if key in STRIPES else whole), *found]
+
+
 class Store:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="pawl-lua-")
@@ -78,8 +95,8 @@ class Store:
         # A desk that nobody listens at does not live (inbox_heartbeat.lua). The messages stay in the socket until somebody reads.
         self.ears = Connection(self.redis.path)
         self.ears("PSUBSCRIBE", "pawl:{*}:d:*")
-        self.clock_file = pathlib.Path(self.folder) / "clock.lua"
-        self.tool, self.caller = _tool(), {}
+        self.call_file = pathlib.Path(self.folder) / "call.lua"
+        self.tool, self.caller, self.dumped = _tool(), {}, {}
         # Two releases of one schema by turns, as in a rolling upgrade: whatever is tested is tested of both.
         self.libraries = itertools.cycle([self.made_library(), self.made_library(" -- the next release")])
         self.library = next(self.libraries)
@@ -87,9 +104,9 @@ class Store:
         self.flags = {one.name: one.flags for one in self.library.operations}
 
     def made_library(self, more=""):
-        self.clock_file.write_text(f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n",
-                                   encoding="utf-8")
-        library = self.tool.Library({"shared/member/scripts/lib/clock.lua": str(self.clock_file)})
+        clock = f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n"
+        self.call_file.write_text((ROOT / CALL).read_text(encoding="utf-8") + clock, encoding="utf-8")
+        library = self.tool.Library({CALL: str(self.call_file)})
         self.redis("FUNCTION", "LOAD", library.text)
         return library
 
@@ -158,23 +175,11 @@ class Store:
     def dump(self, pattern="*"):
         """Everything but the clock of the test, or what matches; each record as a key of its own, "STRIPE:FIELD"."""
         whole = {}
-        for key, kind, flat in text(self.redis("EVAL", DUMP, 0, pattern)):
-            if kind == "hash":
-                whole[key] = dict(zip(flat[::2], flat[1::2]))
-                if key[9:12] == ":r:":
-                    whole[key] = version_parts(whole[key])
-                elif key in STRIPES:
-                    whole[key] = stripe_fields(whole[key])
-                for field in [field for field in whole[key] if key.count(":") == 1 and field[:2] in ("l:", "h:")]:
-                    whole[f"{key}:{field}"] = record_read(whole[key].pop(field))
-            elif kind == "zset":
-                whole[key] = {name: int(score) for name, score in zip(flat[::2], flat[1::2])}
-            elif kind == "set":
-                whole[key] = set(flat)
-            elif kind == "list":
-                whole[key] = flat
-            elif key != "test:clock":
-                whole[key] = kind
+        for key, kind, flat in msgpack.unpackb(self.redis("EVAL", DUMP, 0, pattern), raw=True):
+            if (key, flat) not in self.dumped:  # of two dumps most keys are the same
+                self.dumped[key, flat] = dumped(text(key), text(kind), text(msgpack.unpackb(flat, raw=True)))
+            for name, value in self.dumped[key, flat]:
+                whole[name] = value.copy() if not isinstance(value, str) else value
         return whole
 
     def changed_by(self, action):

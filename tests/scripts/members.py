@@ -19,6 +19,7 @@ for i = 1, #ARGV, 2 do
     redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1])
 end"""
 SEQS = "local s = {} for i = 1, #KEYS do s[i] = tonumber(redis.call('HGET', KEYS[i], 'seq')) or 0 end return s"
+FIELDS = "local f = {} for i = 1, #KEYS do f[i] = redis.call('HMGET', KEYS[i], 'life', ARGV[1]) end return f"
 _numbers = itertools.count(1)
 
 
@@ -40,7 +41,7 @@ class Life(Store):
         self.run_id = f"run-{next(_numbers)}"
 
     def run_and_stream(self):
-        """What an admission is for (shared/member/scripts/lib/stream.lua)."""
+        """What an admission is for (shared/member/scripts/lib/stripe.lua)."""
         return f"{self.run_id} {self.replid()}"
 
     def new_stream(self):
@@ -71,7 +72,7 @@ class Life(Store):
 
     def stripe(self, field):
         """What this field is in the stripes: one value if it is the same in all."""
-        found = [text(self.redis("HMGET", stripe, "life", field)) for stripe in STRIPES]
+        found = text(self.redis("EVAL", FIELDS, len(STRIPES), *STRIPES, field))
         values = {stripe_fields({"life": life or ""}).get(field, own) for life, own in found}
         return values.pop() if len(values) == 1 else sorted(values, key=str)
 
@@ -211,6 +212,13 @@ def founder(life, floor=100, block=100):
     life.begin(floor=floor)
     first = Member(life, "lease-a", block=block)
     first.disk.floor = floor  # --init-store notes no list: it may admit nothing before it has begun
+    return first
+
+
+def alone(life, **named):
+    """A new store, and its only lease service, which is in."""
+    first = founder(life, **named)
+    all_in(first)
     return first
 
 

@@ -1,11 +1,12 @@
-"""Several leases at once: the scripts that take all or none, and whoever waits for them."""
+"""Several leases at once: the scripts that take all or none, those that wait for them, and sessions."""
 
 import json
 
-from lua_test import REMEMBER_MS, Lease, check, check_equal, text
+from lua_test import REMEMBER_MS, Lease, check, check_equal, stripe_of, text
 from world.redis import Connection
 
 DESK, ALARM = "pawl:{07}:d:desk-1", "pawl:{store}:alarm"
+SESSION_ID, SECRET = "s" * 22, "c" * 22
 
 
 def hold_of(lease_id):
@@ -37,6 +38,51 @@ class All:
 
     def lines(self):
         return {one.name: line_of(one) for one in self.leases}
+
+
+class Session:
+    """One session of the store, and every script on it."""
+
+    def __init__(self, store, name=SESSION_ID, secret=SECRET):
+        self.store, self.id, self.secret = store, name, secret
+        self.stripe = f"pawl:{{{stripe_of(name):02x}}}"
+        self.key, self.holds, self.member = f"{self.stripe}:s:{name}", f"{self.stripe}:y:{name}", f":s:{name}"
+        self.keys = [self.stripe, self.stripe + ":due", self.key]
+
+    def run(self, script, *args):
+        return self.store.call(f"lease/scripts/session_{script}.lua", self.keys, self.id, REMEMBER_MS, *args)
+
+    def open(self, holder="ada", ttl=5000, meta=""):
+        return self.run("open", self.secret, holder, ttl, meta)
+
+    def renew(self, secret=None):
+        return self.run("renew", secret or self.secret)
+
+    def look(self):
+        return self.run("look")
+
+    def end(self, secret=None, most=100, may="grant"):
+        return self.run("end", secret or self.secret, may, most)
+
+    def sweep(self, most=100):
+        return self.store.call("lease/scripts/sweep.lua", self.keys[:2], most, REMEMBER_MS, "grant")
+
+    def terms(self, **more):
+        """What an acquire with this session has beside the usual."""
+        return {"session": self.key, "secret": self.secret, **more}
+
+    def field(self, name):
+        return text(self.store.redis("HGET", self.key, name))
+
+    def held(self):
+        """Names of the leases that it holds and of those that it lost, as told by a renewal."""
+        told = self.renew()[7]
+        return sorted(one.split("/")[0] for one in told if one.find("/") > 0), sorted(
+            one for one in told if "/" not in one)
+
+    def due(self):
+        score = self.store.redis("ZSCORE", self.stripe + ":due", self.member)
+        return int(score) if score is not None else None
 
 
 def line_of(lease):

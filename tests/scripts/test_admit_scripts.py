@@ -2,7 +2,7 @@
 """Every reply and every branch of admit.lua: who may begin a new life of the store, from which numbers, and what survives."""
 
 from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Lease, check, check_equal, main, stripe_do, test, text
-from members import Life, Member, all_in, company, founder, grant, unchanged_by
+from members import Life, Member, all_in, alone, company, founder, grant, unchanged_by
 
 LIFE = Life()
 NOW = 1000000
@@ -77,7 +77,7 @@ def while_there_is_time_a_store_that_may_prove_complete_waits_for_the_members():
 
 
 @test
-def only_one_admission_comes_of_one_gating_and_only_on_the_redis_that_was_gated():
+def only_one_admission_comes_of_one_gating_and_only_of_reports_to_it_on_the_redis_that_was_gated():
     a, b, g = company(LIFE)
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="")), ["moved"])
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="gate-1")), ["moved"])
@@ -91,10 +91,6 @@ def only_one_admission_comes_of_one_gating_and_only_on_the_redis_that_was_gated(
     reported(a, b, g)
     admitted(b, "complete")
     check_equal(unchanged_by(LIFE, a.admit), ["moved"])
-
-
-@test
-def a_report_to_an_older_gating_does_not_count():
     a, b, g = company(LIFE)
     restarted(a, b, g)
     restarted(a, g)
@@ -204,15 +200,7 @@ def each_damage_by_itself_makes_it_incomplete_and_is_mended():
 
 
 @test
-def a_member_whose_record_and_report_were_deleted_was_not_asked():
-    a, b, g = company(LIFE)
-    restarted(a, b, g)
-    LIFE.redis("DEL", RECORD + ":m:gate-g")
-    admitted(a, "incomplete", "gate-g")
-
-
-@test
-def a_single_stripe_that_was_set_back_is_noticed_by_whoever_saw_more():
+def a_single_stripe_that_was_set_back_or_a_report_that_was_deleted_makes_it_incomplete():
     a, b, g = company(LIFE)
     lease = Lease(LIFE, "orders:42")
     grant(LIFE, a, "orders:42")
@@ -221,22 +209,22 @@ def a_single_stripe_that_was_set_back_is_noticed_by_whoever_saw_more():
     reported(b, a, g)
     check_equal(LIFE.record("why"), "behind")
     admitted(b, "incomplete")
+    a, b, g = company(LIFE)
+    restarted(a, b, g)
+    LIFE.redis("DEL", RECORD + ":m:gate-g")
+    admitted(a, "incomplete", "gate-g")
 
 
 # -- whose floors it takes
 
 @test
-def nobody_admits_without_the_floors_of_all_that_its_state_directory_lists():
+def nobody_admits_without_the_floors_of_all_that_its_state_directory_lists_and_its_own():
     a, b, g = company(LIFE)
     restarted(a, g)
     check_equal(unchanged_by(LIFE, a.admit), ["floors-missing", "lease-b"])
     b.start()  # another process, the same state directory
     reported(b)
     admitted(a, "incomplete", "lease-b")
-
-
-@test
-def one_that_has_not_reported_itself_may_not_admit():
     a, b, g = company(LIFE)
     restarted(b, g)
     a.gate = b.gate
@@ -302,21 +290,15 @@ def a_fresh_state_directory_admits_nothing_whoever_is_there():
 
 
 @test
-def a_newcomer_that_nobody_has_recorded_may_admit_but_is_not_in():
-    a = founder(LIFE)
-    all_in(a)
+def a_newcomer_that_nobody_has_recorded_may_admit_and_one_that_never_recorded_stops_nobody():
+    a = alone(LIFE)
     x = Member(LIFE, "lease-x")
     check_equal((x.pulse(), sorted(x.disk.lists()), a.disk.lists()), ("pending", ["lease-a", "lease-x"], ["lease-a"]))
     restarted(a, x)
     admitted(x, "complete")
     check_equal((LIFE.listed(), x.pulse(), a.pulse()), (["lease-a"], "pending", "in"))
     all_in(a, x)
-
-
-@test
-def one_that_is_listed_but_never_recorded_a_list_stops_nobody_and_joins_anew():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     x = Member(LIFE, "lease-x")
     x.recording = False
     x.pulse()
@@ -345,7 +327,7 @@ def a_lease_service_that_is_in_nobodys_list_is_dropped_and_must_join():
 
 
 @test
-def a_gateway_is_in_only_when_a_state_directory_lists_it_as_it_is_now():
+def a_gateway_is_in_only_when_a_state_directory_lists_it_and_must_then_be_asked():
     a, b, g = company(LIFE)
     x = Member(LIFE, "gate-x", "gateway")  # new: the store alone knows it
     x.pulse()
@@ -357,10 +339,6 @@ def a_gateway_is_in_only_when_a_state_directory_lists_it_as_it_is_now():
     restarted(a, b, g, x)
     admitted(a, "incomplete", "gate-g")
     check_equal((g.pulse(), x.pulse()), ("pending", "in"))
-
-
-@test
-def a_gateway_that_only_a_state_directory_lists_must_be_asked():
     a, b, _ = company(LIFE)
     old = LIFE.save()
     x = Member(LIFE, "gate-x", "gateway")
@@ -372,7 +350,7 @@ def a_gateway_that_only_a_state_directory_lists_must_be_asked():
 
 
 @test
-def a_forgotten_member_that_reports_is_asked_for_nothing_and_joins_anew():
+def one_that_was_forgotten_or_has_left_is_not_asked_and_joins_anew():
     a, b, g = company(LIFE)
     LIFE.redis("HSET", f"{RECORD}:m:gate-g", "state", "forgotten")
     LIFE.redis("HINCRBY", RECORD, "roll", 1)
@@ -380,10 +358,6 @@ def a_forgotten_member_that_reports_is_asked_for_nothing_and_joins_anew():
     restarted(a, b)
     admitted(a, "complete")
     check_equal((LIFE.listed(), g.pulse()), (["lease-a", "lease-b"], "pending"))
-
-
-@test
-def one_that_left_in_an_orderly_way_is_not_asked():
     a, b, g = company(LIFE)
     check_equal((g.leave(), b.leave()), ("left", "left"))
     all_in(a)
@@ -426,7 +400,7 @@ def every_counter_goes_above_every_floor_counter_ceiling_and_token_that_was_let_
 
 
 @test
-def at_the_end_of_the_range_no_token_is_left():
+def the_numbers_end_exactly_at_the_end_of_the_range():
     a, b, g = company(LIFE)
     b.disk.floor = TOKEN_LAST + 1
     restarted(a, b, g)
@@ -434,10 +408,6 @@ def at_the_end_of_the_range_no_token_is_left():
     all_in(a, b, g)
     check_equal((LIFE.stripe("counter"), LIFE.stripe("ceiling")), (str(TOKEN_LAST), str(TOKEN_LAST)))
     check_equal(a.do(Lease(LIFE, "orders:42").acquire)[0], "exhausted")
-
-
-@test
-def exactly_the_tokens_that_remain_are_granted_before_the_end():
     a, b, g = company(LIFE)
     b.disk.floor = TOKEN_LAST - 3
     restarted(a, b, g)
@@ -467,25 +437,17 @@ def the_epoch_is_above_every_epoch_that_anybody_knew_and_not_below_the_unix_time
 
 
 @test
-def the_roll_is_above_every_roll_that_a_state_directory_has_recorded():
+def the_roll_and_every_sequence_number_are_above_all_that_was_reported_of_this_life():
     a, b, g = company(LIFE)
     b.disk.roll = 900
     restarted(a, b, g)
     a.admit()
     check_equal(LIFE.record("roll"), "901")
-
-
-@test
-def a_sequence_number_is_above_all_that_were_reported():
     a, b, g = company(LIFE)
     b.seen[5], g.seen[5], g.seen[6] = 40, 50, 60
     restarted(a, b, g)
     admitted(a, "incomplete")
     check_equal(LIFE.seqs()[4:8], [1, 51, 61, 1])
-
-
-@test
-def what_a_member_saw_in_an_older_life_is_not_compared():
     a, b, g = company(LIFE)
     g.epoch, g.seen = EPOCH - 1, [90] * 256
     restarted(a, b, g)
@@ -494,7 +456,7 @@ def what_a_member_saw_in_an_older_life_is_not_compared():
 
 
 @test
-def a_forgotten_one_is_not_waited_for_though_a_directory_still_lists_it():
+def a_forgotten_one_is_not_waited_for_but_all_that_it_led_to_are():
     a, b, g = company(LIFE)
     LIFE.at(NOW + 20000)
     all_in(a, g)
@@ -504,10 +466,6 @@ def a_forgotten_one_is_not_waited_for_though_a_directory_still_lists_it():
     restarted(a, g)
     check("lease-b" in a.disk.lists(), "it has not recorded the change yet")
     admitted(a, "complete")
-
-
-@test
-def whoever_skips_a_forgotten_one_waits_for_all_that_it_led_to():
     a, y, g = company(LIFE)
     k = Member(LIFE, "lease-k")
     LIFE.at(NOW + 20000)
@@ -519,10 +477,6 @@ def whoever_skips_a_forgotten_one_waits_for_all_that_it_led_to():
     LIFE.redis("HSET", RECORD, "roll", roll)
     restarted(y)
     check_equal((sorted(y.disk.lists()), y.admit()), (["lease-a", "lease-b"], ["floors-missing", "lease-k"]))
-
-
-@test
-def one_that_was_forgotten_and_came_back_is_waited_for():
     a, b, g = company(LIFE)
     LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten", "since", a.disk.roll)
     restarted(a, g)
@@ -545,7 +499,7 @@ def named(*members):
 
 
 @test
-def after_a_life_that_is_not_proven_complete_every_gateway_of_before_is_in_doubt():
+def after_a_life_that_is_not_proven_complete_every_gateway_of_before_is_in_doubt_and_no_other():
     a, b, g = company(LIFE)
     x = Member(LIFE, "gate-x", "gateway")
     all_in(a, b, g, x)
@@ -554,19 +508,11 @@ def after_a_life_that_is_not_proven_complete_every_gateway_of_before_is_in_doubt
     restarted(a, b, g)  # one that has reported, too: what it has sent may be lost
     admitted(a, "incomplete", "gate-x,gate-y")
     check_equal(in_doubt(), named(g, x, pending))
-
-
-@test
-def after_a_complete_life_nobody_is_in_doubt_who_was_not_before():
     a, b, g = company(LIFE)
     LIFE.redis("HSET", DOUBT, "gate-z life-0", "dead 5 0 3")
     restarted(a, b, g)
     admitted(a, "complete")
     check_equal(in_doubt(), {"gate-z life-0": "dead 5 0 3"})
-
-
-@test
-def those_in_doubt_of_before_stay_as_they_are():
     a, b, g = company(LIFE)
     LIFE.redis("HSET", DOUBT, "gate-z life-0", "open 3", f"{g.name} {g.incarnation}", "dead 5 0 3")
     restarted(a, g)
@@ -577,7 +523,7 @@ def those_in_doubt_of_before_stay_as_they_are():
 
 
 @test
-def a_gateway_of_which_only_a_list_or_only_its_own_report_tells_is_in_doubt():
+def a_gateway_of_which_only_a_list_or_its_own_report_tells_is_in_doubt_and_so_is_its_successors_predecessor():
     a, b, g = company(LIFE)
     restarted(a, b)
     LIFE.redis("DEL", RECORD + ":m:gate-g")
@@ -593,10 +539,6 @@ def a_gateway_of_which_only_a_list_or_only_its_own_report_tells_is_in_doubt():
     restarted(a, b, g)
     admitted(a, "incomplete")
     check_equal(in_doubt(), named(g))
-
-
-@test
-def an_incarnation_that_is_listed_is_in_doubt_though_its_successor_has_reported():
     a, b, g = company(LIFE)
     former = named(g)
     g.start()
@@ -709,13 +651,18 @@ def a_lease_service_that_is_needed_is_waited_for_however_long_it_is_silent():
 
 
 @test
-def a_doubt_that_is_begun_again_is_of_the_new_life_and_what_is_known_of_it_stays():
+def a_doubt_that_is_begun_again_is_of_the_new_life_and_a_settled_one_leaves_the_directories():
     a, b, g = company(LIFE)
     LIFE.redis("HSET", DOUBT, f"{g.name} {g.incarnation}", "open 3", ELSE, "dead 5 0 4")
     g.seen[0] += 1
     restarted(a, b, g)
     admitted(a, "incomplete")
     check_equal(in_doubt(), {f"{g.name} {g.incarnation}": f"open {EPOCH + 1}", ELSE: f"dead 5 0 {EPOCH + 1}"})
+    a, b, gone = lost_once()
+    reply = LIFE.call("gateway/scripts/unreported_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"), 0)
+    check_equal((reply[2], list(on_disk(a))), (0, [gone]))
+    all_in(a, b)
+    check_equal((on_disk(a), on_disk(b)), ({}, {}))
 
 
 @test
@@ -749,15 +696,6 @@ def a_directory_with_a_doubt_of_a_later_life_is_not_told_what_this_one_has_settl
     check_equal(on_disk(a), {}, "of this life: it was settled")
     a.disk.list.append(f"doubt {ELSE} {EPOCH + 1}")
     check_equal((a.pulse(), LIFE.record("why"), on_disk(a)), ("gated", "behind", {ELSE: EPOCH + 1}))
-
-
-@test
-def a_doubt_that_is_settled_leaves_the_directories_after_the_store():
-    a, b, gone = lost_once()
-    reply = LIFE.call("gateway/scripts/unreported_leave.lua", ["pawl:{00}"], *gone.split(" "), "", LIFE.record("epoch"), 0)
-    check_equal((reply[2], list(on_disk(a))), (0, [gone]))
-    all_in(a, b)
-    check_equal((on_disk(a), on_disk(b)), ({}, {}))
 
 
 @test

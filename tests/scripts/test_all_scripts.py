@@ -5,7 +5,7 @@ import itertools
 import json
 
 from lua_test import EMPTY, EPOCH, TOKEN_LAST, Lease, Store, check, check_equal, check_in, main, record_packed, stripe_do, stripe_of, test, text
-from several import ALARM, DESK, All, Ear, desk_lives, forgotten, hold_of, line_of, ring, wait
+from several import ALARM, DESK, All, Ear, desk_lives, forgotten, hold_of, ring, wait
 
 STORE = Store()
 NOW, CLAIM_MS, DESK_MS = 1000000, 3000, 3000
@@ -129,7 +129,7 @@ def a_lease_id_that_holds_some_of_them_or_in_another_way_is_told_so_and_nothing_
 
 
 @test
-def a_lease_id_whose_hold_of_one_of_them_is_over_is_told_how():
+def a_lease_id_whose_hold_of_one_of_them_is_over_is_told_how_unless_it_only_came_back():
     leases = some("a", "b")
     leases.acquire()
     leases.leases[1].run("force_release", "grant", "", "")
@@ -138,10 +138,6 @@ def a_lease_id_whose_hold_of_one_of_them_is_over_is_told_how():
     leases.leases[0].release("id-a")
     check_equal(leases.acquire()[2:], ["released", "a"])
     check_equal({one.name: held_by(one) for one in leases.leases}, {"a": None, "b": None})
-
-
-@test
-def a_grant_that_only_came_back_does_not_use_up_the_lease_id():
     leases = some("a", "b")
     leases.acquire("id-x")
     wait(leases, "id-a")
@@ -153,7 +149,7 @@ def a_grant_that_only_came_back_does_not_use_up_the_lease_id():
 
 
 @test
-def those_that_are_not_free_are_named_and_the_others_stay_free():
+def those_that_are_not_free_are_named_and_what_is_over_its_deadline_is_granted_in_the_same_step():
     leases = some("a", "b", "c", "d")
     Lease(STORE, "b").acquire("id-x", holder="bob", ttl=700)
     Lease(STORE, "d").acquire("id-y", holder="eve", ttl=300, delay=5000)
@@ -162,10 +158,6 @@ def those_that_are_not_free_are_named_and_the_others_stay_free():
     check_equal(reply[0], "held")
     check_equal([one[:1] + one[2:] for one in reply[2]], [["b", 1, "bob", 300], ["d", 1, "", 4900]])
     check_equal([held_by(leases.leases[0]), held_by(leases.leases[2])], [None, None])
-
-
-@test
-def what_is_over_its_deadline_is_ended_and_granted_in_the_same_step():
     leases = some("a", "b")
     leases.acquire("id-x")
     STORE.at(NOW + 1000)
@@ -211,7 +203,7 @@ def of_one_stripe(count):
 
 
 @test
-def a_record_that_is_not_ours_ends_the_script_before_its_first_write():
+def a_record_or_a_stripe_that_is_not_ours_ends_the_script_before_its_first_write():
     leases = some("a", "b")
     leases.leases[1].acquire("id-x", ttl=100)
     STORE.at(NOW + 200)
@@ -222,10 +214,6 @@ def a_record_that_is_not_ours_ends_the_script_before_its_first_write():
         for action in (leases.acquire, lambda: leases.acquire(desk=DESK, wid="1"), leases.claim, lambda: leases.leave("gone")):
             check_equal(STORE.unchanged_by(action), ["not-ours"], field)
         STORE.redis("HSET", stripe, field, before)
-
-
-@test
-def a_stripe_that_is_not_ours_is_not_touched():
     leases = some("a", "b")
     leases.leases[1].acquire("id-x", ttl=100)
     STORE.at(NOW + 200)
@@ -340,7 +328,7 @@ def nobody_behind_it_is_served_before_it_though_a_lease_is_free():
 
 
 @test
-def two_that_want_the_same_ones_in_opposite_order_both_get_them():
+def two_that_want_the_same_ones_in_opposite_order_both_get_them_and_three_are_no_circle():
     leases, opposite = some("a", "b"), All(STORE, "b", "a")
     leases.acquire("id-x")
     wait(leases, "id-1")
@@ -351,10 +339,6 @@ def two_that_want_the_same_ones_in_opposite_order_both_get_them():
             check_equal(lease.release(holder)[0], "released")
         all_held_by(leases, then)
         check_equal((leases if then == "id-1" else opposite).claim(then)[0], "claimed")
-
-
-@test
-def a_circle_of_three_is_no_circle():
     begin()
     pairs = [All(STORE, "a", "b"), All(STORE, "b", "c"), All(STORE, "c", "a")]
     whole = All(STORE, "a", "b", "c")
@@ -369,19 +353,6 @@ def a_circle_of_three_is_no_circle():
         for lease in pair.leases:
             lease.release(f"id-{i}")
     check_equal(whole.lines(), {"a": [], "b": [], "c": []})
-
-
-@test
-def one_in_front_who_leaves_lets_it_through():
-    leases = some("a", "b")
-    a, b = leases.leases
-    b.acquire("id-x")
-    wait(b, "id-n", "2")
-    wait(leases, "id-a")
-    b.release("id-x")
-    check_equal(held_by(b), "id-n")
-    check_equal(b.run("leave", "id-n", hold_of("id-n"), "grant", "gone", 0)[0], "left")
-    all_held_by(leases, "id-a")
 
 
 @test
@@ -401,7 +372,7 @@ def readers_behind_it_come_with_it():
 
 
 @test
-def a_lease_in_delay_keeps_it_waiting_until_the_delay_is_over():
+def a_delay_or_a_ceiling_in_one_keeps_it_waiting_until_that_is_over():
     leases = some("a", "b")
     a, b = leases.leases
     b.acquire("id-x", ttl=100, delay=700)
@@ -410,10 +381,6 @@ def a_lease_in_delay_keeps_it_waiting_until_the_delay_is_over():
         later(ms)
         ring(STORE)
         check_equal([held_by(a), held_by(b)], [wanted, wanted], f"after {ms} ms more")
-
-
-@test
-def a_ceiling_in_one_stripe_keeps_it_waiting_until_it_is_raised():
     leases = some("a", "b")
     a, b = leases.leases
     b.acquire("id-x")
@@ -428,7 +395,7 @@ def a_ceiling_in_one_stripe_keeps_it_waiting_until_it_is_raised():
 
 
 @test
-def a_dead_desk_is_passed_over_in_every_line_and_whoever_stood_behind_is_served():
+def a_dead_desk_is_passed_over_in_every_line_within_3_s_and_a_blink():
     leases = some("a", "b", "c")
     a, b, c = leases.leases
     a.acquire("id-x", ttl=60000)
@@ -444,10 +411,6 @@ def a_dead_desk_is_passed_over_in_every_line_and_whoever_stood_behind_is_served(
     b.release("id-b")
     check_equal([held_by(b), held_by(c)], ["id-bc", "id-bc"])
     check_equal(STORE.redis("EXISTS", f"{a.stripe}:w:a"), 0)
-
-
-@test
-def one_who_waits_at_a_dead_desk_is_noticed_within_3_s_and_a_blink():
     leases = some("a", "b")
     leases.leases[0].acquire("id-x", ttl=600000)
     wait(leases, "id-dead", desk=OTHER_DESK)
@@ -544,7 +507,7 @@ def a_request_for_one_of_them_takes_the_place_of_the_request_for_all():
 
 
 @test
-def whoever_stood_behind_one_that_changed_its_mind_is_served_without_delay():
+def whoever_stood_behind_one_that_left_or_changed_its_mind_is_served_without_delay():
     leases = some("a", "b")
     a, b = leases.leases
     a.acquire("id-x")
@@ -553,6 +516,15 @@ def whoever_stood_behind_one_that_changed_its_mind_is_served_without_delay():
     wait(a, "id-1", "3", hold="hold-single-")
     ring(STORE)
     check_equal(held_by(b), "id-2")
+    leases = some("a", "b")
+    a, b = leases.leases
+    b.acquire("id-x")
+    wait(b, "id-n", "2")
+    wait(leases, "id-a")
+    b.release("id-x")
+    check_equal(held_by(b), "id-n")
+    check_equal(b.run("leave", "id-n", hold_of("id-n"), "grant", "gone", 0)[0], "left")
+    all_held_by(leases, "id-a")
 
 
 @test
@@ -592,17 +564,13 @@ def handed_on(*names):
 
 
 @test
-def a_claim_without_one_of_them_gets_nothing_and_the_others_go_on():
+def a_claim_without_one_of_them_gets_nothing_and_what_is_not_claimed_in_time_goes_on():
     leases = handed_on("a", "b", "c")
     leases.leases[0].run("force_release", "grant", "", "")
     check_equal(leases.claim()[2:], ["forced", "a"])
     check_equal([held_by(one) for one in leases.leases], [None, None, "id-n"])
     check_equal(leases.leases[1].field("s"), "returned")
     check_equal(leases.claim()[::2], ["lost", "forced"])
-
-
-@test
-def what_is_not_claimed_within_3_s_goes_on():
     leases = handed_on("a", "b")
     later(CLAIM_MS - 1)
     ring(STORE)
@@ -636,16 +604,12 @@ def a_request_for_one_of_them_claims_that_one_and_the_others_go_back():
 
 
 @test
-def one_who_leaves_late_is_told_that_they_were_granted():
+def one_who_has_gone_gives_back_all_of_them_and_one_who_is_late_is_told_that_they_were_granted():
     leases = handed_on("a", "b")
     before = STORE.dump()
     check_equal(leases.leave("late")[0], "granted")
     check_equal(STORE.dump(), before)
     check_equal(leases.claim()[0], "claimed")
-
-
-@test
-def one_who_has_gone_gives_back_all_of_them_claimed_or_not():
     for claims in (False, True):
         leases = handed_on("a", "b")
         if claims:
@@ -672,7 +636,7 @@ def one_who_leaves_stands_in_no_line_and_whoever_stood_behind_is_served_at_once(
 
 
 @test
-def nothing_is_left_in_the_store_when_all_is_over_and_forgotten():
+def nothing_is_left_in_the_store_when_all_is_over_and_of_one_who_was_served_in_any_line():
     leases = handed_on("a", "b", "c")
     leases.claim()
     for lease in leases.leases:
@@ -683,10 +647,6 @@ def nothing_is_left_in_the_store_when_all_is_over_and_forgotten():
     forgotten(STORE, leases)
     forgotten(STORE, leases)
     check_equal(sorted(STORE.dump().keys() - {DESK, OTHER_DESK}), EMPTY)
-
-
-@test
-def of_one_who_was_served_nothing_stays_in_a_line_where_others_wait():
     leases = some("a", "b")
     leases.acquire("id-x")
     wait(leases, "id-1", "1")
@@ -779,5 +739,84 @@ def a_hundred_lines_full_of_dead_waiters_are_cleared_a_bounded_number_at_a_time(
     all_held_by(leases, "id-a")
 
 
-if __name__ == "__main__":
-    main()
+def released(leases, lease_id):
+    check_equal([one.release(lease_id)[0] for one in leases.leases], ["released"] * len(leases.leases))
+
+
+def history(lease):
+    """(what, token, holder) of all that happened, oldest first."""
+    return [tuple(item.split("\t")[1:4]) for item in lease.happened()]
+
+
+# -- who has been told keeps what he was told
+
+@test
+def a_retry_that_was_told_of_all_keeps_them_when_the_request_of_before_is_gone():
+    leases = some("a", "b")
+    leases.acquire("id-x")
+    wait(leases, "id-a")
+    released(leases, "id-x")
+    check_equal(leases.claim("id-a")[0], "claimed")
+    told = leases.acquire("id-a", hold="hold-again--")
+    check_equal((told[0], [one[4] for one in told[2]]), ("replayed", [hold_of("id-a")] * 2))
+    check_equal(leases.leave("gone", "id-a")[0], "superseded")
+    all_held_by(leases, "id-a")
+    check_equal([lease.renew("id-a")[0] for lease in leases.leases], ["renewed"] * 2)
+
+
+# -- what one lease's line is handed, the others' lines have too: the script reads them again
+
+@test
+def what_goes_back_goes_to_the_next_for_all_and_nobody_overtakes_him_in_the_line_of_the_second():
+    for second, third in (({}, {}), ({"mode": "shared"}, {}), ({}, {"mode": "shared"})):
+        leases = some("a", "b")
+        b = leases.leases[1]
+        leases.acquire("id-x")
+        wait(leases, "w1", "1")
+        wait(leases, "w2", "2", **second)
+        wait(b, "w3", "3", **third)
+        released(leases, "id-x")
+        ear = Ear(STORE)
+        check_equal(leases.leave("gone", "w1")[0], "left")
+        check_equal((ear.heard(), leases.lines()), (["granted 2"], {"a": [], "b": ["w3"]}), f"{second} {third}")
+        check_equal(b.run("claim", "w3", hold_of("w3"), "grant")[0], "lost")
+        check_equal([one[2] for one in leases.claim("w2")[2]], [3, 3])
+        check_equal(history(b), [("granted", "1", "ada"), ("released", "1", "ada"), ("granted", "2", "w1"),
+                                 ("returned", "2", "w1"), ("granted", "3", "w2")])
+
+
+@test
+def what_is_granted_as_another_leaves_whose_time_is_up_is_not_ended_in_the_same_step():
+    leases = some("a", "b")
+    leases.acquire("id-x", ttl=1000)
+    wait(leases, "w1", "1")
+    wait(leases, "w2", "2")
+    later(1000)
+    ear = Ear(STORE)
+    check_equal(leases.leave("late", "w1")[0], "left")
+    check_equal(ear.heard(), ["granted 2"])
+    all_held_by(leases, "w2")
+    for lease in leases.leases:
+        check_equal(history(lease), [("granted", "1", "ada"), ("expired", "1", "ada"), ("granted", "2", "w2")], lease.name)
+    check_equal([one[2] for one in leases.claim("w2")[2]], [2, 2])
+
+
+@test
+def what_is_granted_as_another_claims_too_late_is_not_ended_in_the_same_step():
+    leases = some("a", "b")
+    leases.acquire("id-x")
+    wait(leases, "w1", "1")
+    wait(leases, "w2", "2")
+    released(leases, "id-x")
+    later(CLAIM_MS)
+    ear = Ear(STORE)
+    check_equal(leases.claim("w1")[0], "lost")
+    check_equal(ear.heard(), ["granted 2"])
+    all_held_by(leases, "w2")
+    for lease in leases.leases:
+        check_equal(history(lease)[2:], [("granted", "2", "w1"), ("returned", "2", "w1"), ("granted", "3", "w2")],
+                    lease.name)
+    check_equal([one[2] for one in leases.claim("w2")[2]], [3, 3])
+
+
+main()

@@ -4,12 +4,12 @@
 from intents import Gateway, close, grant, script
 from lua_test import (EPOCH, RECORD, REMEMBER_MS, Holder, Lease, RedisError, Resource, Store, check, check_equal,
                       check_in, main, test)
-from members import Life, all_in, founder
-from several import DESK, All, desk_lives, hold_of, line_of, ring, wait
+from members import Life, alone
+from several import DESK, SECRET, SESSION_ID, All, Session, desk_lives, hold_of, line_of, ring, wait
 
 STORE, LIFE = Store(), Life()
 NOW, ROOM = 1000000, 3 << 20
-ID, OTHER_ID, SECRET = "s" * 22, "t" * 22, "c" * 22
+OTHER_ID = "t" * 22
 
 
 class Full:
@@ -57,10 +57,8 @@ class Scene:
         check_equal(self.session("open", SECRET, "ada", 5000, "")[0], "opened")
 
     @staticmethod
-    def session(what, *args, name=ID):
-        lease = Lease(STORE, name)  # its stripe is that of its id
-        keys = [lease.stripe, lease.due, f"{lease.stripe}:s:{name}"]
-        return STORE.call(f"lease/scripts/session_{what}.lua", keys, name, REMEMBER_MS, *args)
+    def session(what, *args, name=SESSION_ID):
+        return Session(STORE, name).run(what, *args)
 
     def again(self):
         """An open intent that the store has lost."""
@@ -146,8 +144,7 @@ def of_every_script_it_was_decided_whether_it_runs_on_a_full_redis():
 
 @test
 def a_full_redis_is_gated_admitted_and_left():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     LIFE.restart()
     with Full(LIFE):
         check_equal((a.pulse(), a.admit()[0], a.pulse(), a.pulse()), ("gated", "admitted", "in", "in"))

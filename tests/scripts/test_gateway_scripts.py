@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Every reply of every script in gateway/scripts."""
 
-from lua_test import EPOCH, REMEMBER_MS, STRIPE_FIELDS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
 from world.record import record_field
 from world.redis import Connection
 
@@ -54,95 +54,43 @@ def noted(lease):
     return [(int(item[2]), item[5], int(item[4])) for item in items]
 
 
-@test
-def every_script_refuses_a_stripe_with_a_missing_field_and_creates_nothing():
-    for field in STRIPE_FIELDS + ["all of it"]:
-        resource = begin()
-        resource.write(ADA)
-        if field == "all of it":
-            STORE.redis("DEL", resource.lease.stripe)
-        else:
-            stripe_do(STORE.redis, "HDEL", resource.lease.stripe, field)
-        before = STORE.dump()
-        actions = {name: (lambda deed=deed: deed(ADA)) for name, deed in deeds(resource).items()}
-        actions |= {"read": resource.read, "mark": resource.mark, "forget": resource.forget,
-                    "ready": lambda: STORE.call("shared/member/scripts/ready.lua", [resource.lease.stripe])}
-        for name, action in actions.items():
-            check_equal(action(), ["not-ours"], f"{name} without {field}")
-            check_equal(STORE.dump(), before, f"{name} without {field}")
-
-
-@test
-def ready_knows_our_store():
-    resource = begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.call("shared/member/scripts/ready.lua", [resource.lease.stripe])), ["ours", 1])
-
-
 # -- the fence
 
 @test
-def a_token_above_what_the_stripe_ever_granted_was_never_issued():
-    resource = begin()
-    refused_everywhere(resource, Holder(2), ["unissued-token", 1, EPOCH, 0, "ada"])
-    refused_everywhere(resource, Holder(1, EPOCH + 1), ["unissued-token", 1, EPOCH, 0, "ada"])
+def the_fence_refuses_each_token_that_is_not_of_the_live_hold_with_its_reason():
+    def granted_elsewhere(resource):
+        STORE.redis("HSET", resource.lease.stripe, "counter", 50)
 
+    def forgotten(resource):
+        granted_elsewhere(resource)
+        STORE.redis("HDEL", resource.lease.stripe, record_field(resource.lease.name))
 
-@test
-def a_token_above_what_the_lease_was_ever_granted_was_never_issued():
-    resource = begin()
-    STORE.redis("HSET", resource.lease.stripe, "counter", 50)
-    refused_everywhere(resource, Holder(2), ["unissued-token", 1, EPOCH, 0, "ada"])
+    def bobs(resource):
+        bob_takes_over(resource)
+        resource.lease.release("id-b")
 
+    def released(resource):
+        resource.lease.release()
 
-@test
-def the_right_number_under_another_holds_name_was_never_issued():
-    resource = begin()
-    refused_everywhere(resource, Holder(1, hold="hold-xxxxxxx"), ["unissued-token", 1, EPOCH, 0, "ada"])
+    def expired(resource):
+        STORE.at(NOW + 1000)
+        resource.lease.look()  # ends it
 
-
-@test
-def a_token_that_is_not_of_a_lease_that_was_ever_granted_is_of_no_live_hold():
-    resource = begin()
-    STORE.redis("HSET", resource.lease.stripe, "counter", 50)
-    other = Resource(Lease(STORE, "orders:42"), "/a")
-    STORE.redis("HDEL", other.lease.stripe, record_field(other.lease.name))
-    refused_everywhere(other, Holder(40), ["lease-expired", 0, 0, 0, ""])
-    refused_everywhere(other, Holder(51), ["unissued-token", 0, 0, 0, ""])
-
-
-@test
-def an_older_token_is_stale_while_the_newer_hold_lives_and_after_it():
-    resource = begin()
-    bob = bob_takes_over(resource)
-    refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, "bob"])
-    resource.lease.release("id-b")
-    refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, ""])
-    refused_everywhere(resource, bob, ["lease-expired", 2, EPOCH, 0, ""])
-
-
-@test
-def an_older_epoch_is_stale_whatever_its_number():
-    resource = begin()
-    refused_everywhere(resource, Holder(900, EPOCH - 1), ["stale-token", 1, EPOCH, 0, "ada"])
-
-
-@test
-def stale_comes_before_a_wrong_holds_name():
-    resource = begin()
-    bob_takes_over(resource)
-    refused_everywhere(resource, Holder(1, hold="hold-xxxxxxx"), ["stale-token", 2, EPOCH, 0, "bob"])
-
-
-@test
-def the_last_token_of_a_hold_that_is_over_is_expired():
-    for how in ("released", "expired"):
+    bob, of_ada, of_nobody = Holder(2, hold="hold-bbbbbbb"), [1, EPOCH, 0, "ada"], [0, 0, 0, ""]
+    for happened, holder, *wanted in (
+            (None, Holder(2), "unissued-token", *of_ada),  # above what the stripe ever granted
+            (None, Holder(1, EPOCH + 1), "unissued-token", *of_ada),
+            (granted_elsewhere, Holder(2), "unissued-token", *of_ada),  # above what the lease was ever granted
+            (None, Holder(1, hold="hold-xxxxxxx"), "unissued-token", *of_ada),
+            (forgotten, Holder(40), "lease-expired", *of_nobody), (forgotten, Holder(51), "unissued-token", *of_nobody),
+            (bob_takes_over, ADA, "stale-token", 2, EPOCH, 0, "bob"), (bobs, ADA, "stale-token", 2, EPOCH, 0, ""),
+            (bobs, bob, "lease-expired", 2, EPOCH, 0, ""), (None, Holder(900, EPOCH - 1), "stale-token", *of_ada),
+            (bob_takes_over, Holder(1, hold="hold-xxxxxxx"), "stale-token", 2, EPOCH, 0, "bob"),
+            (released, ADA, "lease-expired", 1, EPOCH, 0, ""), (expired, ADA, "lease-expired", 1, EPOCH, 0, "")):
         resource = begin()
-        if how == "released":
-            resource.lease.release()
-        else:
-            STORE.at(NOW + 1000)
-            resource.lease.look()  # ends it
-        refused_everywhere(resource, ADA, ["lease-expired", 1, EPOCH, 0, ""])
+        if happened:
+            happened(resource)
+        refused_everywhere(resource, holder, wanted)
 
 
 @test
@@ -253,17 +201,13 @@ def one_of_many_whose_hold_is_over_is_stale_though_nobody_came_after_it():
 
 
 @test
-def one_of_many_is_stale_when_an_exclusive_grant_came_later():
+def one_of_many_and_an_exclusive_one_are_stale_when_the_other_came_later():
     for kind in MANY:
         resource, ann, ben = begin_many(kind)
         resource.lease.release("id-ann"), resource.lease.release("id-ben")
         resource.lease.acquire("id-c", "hold-ccccccc", "cyd")
         for holder in (ann, ben):
             refused_everywhere(resource, holder, ["stale-token", 3, EPOCH, 0, "cyd"])
-
-
-@test
-def an_exclusive_token_is_stale_when_many_hold_after_it():
     for kind in MANY:
         resource = begin()
         resource.lease.release()
@@ -383,7 +327,7 @@ def a_lease_that_somebody_waits_for_but_nobody_ever_held_is_like_one_that_is_not
 
 
 @test
-def a_grant_that_is_handed_on_fences_the_one_before_also_while_nobody_has_claimed_it():
+def a_grant_that_is_handed_on_fences_the_one_before_also_when_nobody_claims_it():
     resource = begin()
     bob = queue_up(resource.lease, "bob")
     check_equal(resource.lease.release()[0], "released")
@@ -392,10 +336,6 @@ def a_grant_that_is_handed_on_fences_the_one_before_also_while_nobody_has_claime
     refused_everywhere(resource, as_if(bob, hold="hold-aaaaaaa"), ["unissued-token", 2, EPOCH, 0, "bob"])
     check_equal(resource.lease.run("claim", "bob", bob.hold, "grant")[:3:2], ["claimed", 2])
     check_equal(resource.write(bob)[0], "written")
-
-
-@test
-def a_grant_that_went_back_lets_nobody_in_and_the_token_of_before_is_stale():
     resource = begin()
     bob = queue_up(resource.lease, "bob")
     resource.lease.release()
@@ -409,7 +349,7 @@ def a_grant_that_went_back_lets_nobody_in_and_the_token_of_before_is_stale():
 # -- refusals in the history
 
 @test
-def a_refusal_is_noted_once_a_second_and_changes_nothing_else():
+def a_refusal_is_noted_once_a_second_with_its_reason_and_changes_nothing_else():
     for name in deeds(begin()):
         resource = begin()
         resource.lease.renew(ttl=60000)
@@ -424,38 +364,12 @@ def a_refusal_is_noted_once_a_second_and_changes_nothing_else():
         STORE.at(NOW + 1000)
         check_equal(list(STORE.changed_by(deed)[1]), [noted_in(resource.lease)], name)
         check_equal(noted(resource.lease), [(9, "unissued-token", NOW), (9, "unissued-token", NOW + 1000)], name)
-
-
-@test
-def every_reason_is_noted_with_the_token_that_was_presented():
     resource, ann, ben = begin_many()
     for step, (deed, holder) in enumerate(((resource.write, ann), (resource.read_fenced, as_if(ann, token=2)), (resource.check, ben))):
         STORE.at(NOW + step * 1000)
         resource.lease.renew("id-ann", 60000), resource.lease.renew("id-ben", 60000)
         deed(holder)
     check_equal([item[:2] for item in noted(resource.lease)], [(1, "wrong-mode"), (2, "unissued-token"), (2, "wrong-mode")])
-
-
-@test
-def refusals_are_bounded_do_not_push_out_who_held_the_lease_and_go_with_it():
-    resource = begin()
-    resource.lease.renew(ttl=200000)
-    for second in range(100):
-        STORE.at(NOW + second * 1000)
-        resource.check(Holder(100 + second))
-        kept = [token for token, _, _ in noted(resource.lease)]
-        check(len(kept) < 24, f"{len(kept)} are kept: 16, and some more between two looks")
-        check_equal(kept, list(range(101 + second - len(kept), 101 + second)), "the last ones")
-    check(len(kept) >= 16, f"only {len(kept)} are kept")
-    check_equal([item.split("\t")[1] for item in resource.lease.happened()], ["granted"])
-    resource.lease.release()
-    STORE.at(NOW + 200000)
-    resource.lease.sweep()
-    check(not (STORE.redis("EXISTS", noted_in(resource.lease)) or resource.lease.record()), "something is left")
-
-
-@test
-def nothing_is_noted_for_a_lease_that_nobody_knows():
     STORE.begin(NOW)
     STORE.redis("HSET", Lease(STORE, "orders:42").stripe, "counter", 50)
     for name, deed in deeds(Resource(Lease(STORE, "orders:42"), "/a")).items():
@@ -481,6 +395,7 @@ def a_refusal_is_told_to_those_who_listen():
 def the_mark_moves_with_what_is_let_through_and_with_nothing_else():
     resource = begin()
     check_equal(STORE.unchanged_by(resource.mark), ["mark", 1, 0, 0, 1, 0, 0])
+    check_equal(Resource(Lease(STORE, "nobody")).mark()[2:], [0, 0, 0, 0, 0])
     resource.read()
     resource.write(Holder(2))
     check_equal(resource.mark()[2:5], [0, 0, 1])
@@ -493,7 +408,8 @@ def the_mark_moves_with_what_is_let_through_and_with_nothing_else():
     check_equal(resource.mark()[2:5], [1, EPOCH, 2])
     resource.write(ADA)
     check_equal(resource.mark()[2:5], [1, EPOCH, 2])
-    resource.check(bob)
+    accepted = ["accepted", resource.lease.seq() + 1, 2]
+    check_equal((resource.check(bob), STORE.unchanged_by(lambda: resource.check(bob))), (accepted, accepted))
     check_equal(resource.mark()[2:5], [2, EPOCH, 2])
 
 
@@ -511,19 +427,6 @@ def each_deed_moves_the_mark_in_its_own_step():
         check_equal((after["k"], after["p"]), ("1", str(EPOCH)), name)
 
 
-@test
-def the_mark_of_a_lease_that_is_not_known_is_nothing():
-    STORE.begin(NOW)
-    check_equal(Resource(Lease(STORE, "nobody")).mark(), ["mark", 0, 0, 0, 0, 0, 0])
-
-
-@test
-def check_lets_the_live_holder_pass_and_changes_only_the_mark():
-    resource = begin()
-    check_equal(resource.check(ADA), ["accepted", 2, 1])
-    check_equal(STORE.unchanged_by(lambda: resource.check(ADA)), ["accepted", 2, 1])
-
-
 # -- write and remove
 
 @test
@@ -535,6 +438,12 @@ def write_creates_and_then_replaces_with_a_new_etag():
     reply, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-2", b"", kind="a/b"))
     check_equal(reply, ["written", 3, 204, "tag-2", 1])
     check_equal(changes[resource.key][1], {"z": "here", "e": "tag-2", "v": "", "c": "a/b"})
+    _, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-3", b""))
+    check_equal(set(changes) & {resource.lease.stripe + ":g", resource.lease.stripe + ":u"}, set(), "of the same size: no count")
+    body, whole = bytes(range(256)) * 4096, Resource(resource.lease, "")
+    resource.write(ADA, body=body), whole.write(ADA, "tag-w", b"w")
+    check_equal((STORE.redis("HGET", resource.key, "v"), resource.read()[6]), (body, body), "every byte is kept as it came")
+    check_equal((whole.read()[6], Resource(resource.lease, "/b").read()[0]), ("w", "missing"), "resources of one lease are apart")
 
 
 @test
@@ -561,15 +470,6 @@ def a_version_that_another_release_wrote_is_not_read_and_not_written_over():
     for deed in (resource.write, resource.remove, resource.read_fenced):
         check_equal(deed(ADA), ["not-ours"])
     check_equal((resource.read(), STORE.redis("HGETALL", resource.key)), (["not-ours"], version))
-
-
-@test
-def every_byte_is_kept_as_it_came():
-    resource = begin()
-    body = bytes(range(256)) * 4096
-    resource.write(ADA, body=body)
-    check_equal(STORE.redis("HGET", resource.key, "v"), body)
-    check_equal(resource.read()[6], body)
 
 
 @test
@@ -603,14 +503,6 @@ def what_is_stored_is_counted_and_listed_whatever_becomes_of_it():
 
 
 @test
-def a_replacement_of_the_same_size_touches_no_count():
-    resource = begin()
-    resource.write(ADA)
-    _, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-2", b"VALUE"))
-    check_equal(set(changes) & {resource.lease.stripe + ":g", resource.lease.stripe + ":u"}, set())
-
-
-@test
 def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
     resource = begin()
     names = ["", "/", "/a", "/a b", "/a/b", "/a\u00e9", "/b", "/\U0001F600"]
@@ -631,16 +523,6 @@ def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
         check_equal(pages("", most), wanted, most)
         check_equal(pages("orders:42/a", most), [key for key in wanted if key.startswith(b"orders:42/a")], most)
         check_equal(pages("orders:43", most), [], most)
-
-
-@test
-def resources_of_one_lease_are_apart():
-    resource = begin()
-    other, whole = Resource(resource.lease, "/b"), Resource(resource.lease, "")
-    resource.write(ADA, "tag-a", b"a")
-    whole.write(ADA, "tag-w", b"w")
-    check_equal(other.read()[0], "missing")
-    check_equal([resource.read()[6], whole.read()[6]], ["a", "w"])
 
 
 @test
@@ -682,7 +564,7 @@ def a_write_with_a_key_is_remembered_with_the_version():
 
 
 @test
-def a_write_that_comes_again_gets_its_first_answer_and_changes_nothing():
+def a_write_that_comes_again_gets_its_first_answer_or_meets_the_fence():
     resource = begin()
     resource.write(ADA, "tag-0")
     check_equal(resource.write(ADA, "tag-1", key="key-1", digest="digest-1")[2:], [204, "tag-1", 1])
@@ -694,29 +576,17 @@ def a_write_that_comes_again_gets_its_first_answer_and_changes_nothing():
     check_equal(STORE.unchanged_by(again)[0], "repeated")
     bob_takes_over(resource)
     check_equal(STORE.unchanged_by(again)[0], "repeated")
-
-
-@test
-def a_write_that_comes_again_after_a_newer_version_meets_the_fence():
     resource = begin()
     resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
     bob = bob_takes_over(resource)
     resource.write(bob, "tag-2")
     check_equal(resource.write(ADA, "tag-3", key="key-1", digest="digest-1")[2], "stale-token")
     check_equal(resource.read()[3], "tag-2")
-
-
-@test
-def the_same_key_from_a_token_that_did_not_write_meets_the_fence_first():
     resource = begin()
     resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
     for holder in (Holder(1, hold="hold-xxxxxxx"), Holder(2), Holder(1, EPOCH - 1)):
         reply, changes = STORE.changed_by(lambda holder=holder: resource.write(holder, "tag-2", key="key-1", digest="digest-1"))
         check_equal((reply[0], changes.keys() - {noted_in(resource.lease)}), ("refused", set()))
-
-
-@test
-def the_next_holder_with_the_same_key_and_request_is_told_that_it_is_done():
     resource = begin()
     resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
     bob = bob_takes_over(resource)
@@ -736,7 +606,7 @@ def a_key_that_comes_with_another_request_is_refused_but_not_before_the_fence():
 
 
 @test
-def a_deletion_with_a_key_is_remembered_for_a_while():
+def a_deletion_with_a_key_is_remembered_for_a_while_and_a_write_after_it_is_not_forgotten():
     resource = begin()
     resource.write(ADA, "tag-1")
     check_equal(resource.remove(ADA, key="key-1", digest="digest-1"), ["removed", 3, 1])
@@ -754,10 +624,6 @@ def a_deletion_with_a_key_is_remembered_for_a_while():
     check_equal(resource.forget(), ["forgot", 5, 1])
     check(not STORE.redis("EXISTS", resource.key, resource.lease.gone), "something is left")
     check_equal(again()[0], "missing")
-
-
-@test
-def a_write_after_a_remembered_deletion_creates_anew_and_is_not_forgotten():
     resource = begin()
     resource.write(ADA, "tag-1")
     resource.remove(ADA, key="key-1", digest="digest-1")
@@ -786,17 +652,13 @@ def forget_takes_no_more_than_it_was_told_and_leaves_what_is_there():
 # -- reading
 
 @test
-def read_shows_a_resource_to_anybody_and_changes_nothing():
+def reading_shows_a_resource_and_a_fenced_read_fences_off_older_writes():
     resource = begin()
     check_equal(STORE.unchanged_by(resource.read), ["missing", 1, 0])
     resource.write(ADA, "tag-1", b"one", kind="text/plain", encoding="gzip")
     check_equal(STORE.unchanged_by(resource.read), ["found", 2, 1, "tag-1", "text/plain", "gzip", "one"])
     resource.write(ADA, "tag-2", b"two")
     check_equal(STORE.unchanged_by(resource.read)[5], "")
-
-
-@test
-def read_fenced_shows_it_to_the_live_holder_and_fences_off_older_writes():
     resource = begin()
     resource.write(ADA, "tag-1", b"one")
     bob = bob_takes_over(resource)

@@ -37,13 +37,7 @@ def in_and_out(lease, number):
 
 
 @test
-def a_lease_that_nobody_knows_has_no_history():
-    lease = begin()
-    check_equal(STORE.unchanged_by(lambda: lease.run("history", "grant"))[2:], ["", [], []])
-
-
-@test
-def grants_and_ends_are_told_with_who_when_and_why():
+def grants_and_ends_are_told_with_who_when_and_why_and_in_order():
     lease = begin()
     lease.acquire(holder="ada")
     STORE.at(NOW + 10)
@@ -56,10 +50,20 @@ def grants_and_ends_are_told_with_who_when_and_why():
               [f"{EPOCH}.3.1", "granted", "2", "bob", str(NOW + 10), ""],
               [f"{EPOCH}.4.1", "forced", "2", "bob", str(NOW + 20), "stuck in a pit"]]
     check_equal(history(lease), (wanted, []))
+    lease = begin()
+    check_equal(STORE.unchanged_by(lambda: lease.run("history", "grant"))[2:], ["", [], []])
+    lease = begin()
+    desk = "pawl:{00}:d:desk-1"
+    STORE.redis("HSET", desk, "at", NOW)
+    lease.acquire()
+    lease.acquire("id-b", "hold-bbbbbbb", "bob", desk=desk, wid="1")
+    lease.release()
+    items, _ = history(lease)
+    check_equal([(item[0], item[1]) for item in items[1:]], [(f"{EPOCH}.3.1", "released"), (f"{EPOCH}.3.2", "granted")])
 
 
 @test
-def a_hold_that_is_over_is_ended_before_the_history_is_told():
+def a_hold_that_is_over_is_ended_and_handed_on_before_the_history_is_told():
     lease = begin()
     lease.acquire(ttl=1000)
     STORE.at(NOW + 999)
@@ -69,10 +73,6 @@ def a_hold_that_is_over_is_ended_before_the_history_is_told():
     check_equal([item.split("\t")[1] for item in reply[3]], ["granted", "expired"])
     check(lease.key in changes and lease.history in changes, changes)
     STORE.unchanged_by(lambda: lease.run("history", "grant"))
-
-
-@test
-def a_lease_that_is_over_is_handed_on_unless_nothing_may_be_granted():
     lease = begin()
     desk = "pawl:{00}:d:desk-1"
     STORE.redis("HSET", desk, "at", NOW + 900)
@@ -81,18 +81,6 @@ def a_lease_that_is_over_is_handed_on_unless_nothing_may_be_granted():
     STORE.at(NOW + 1000)
     check_equal([item[1] for item in history(lease, "hold-off")[0]], ["granted", "expired"])
     check_equal(kinds(lease), ["granted", "expired", "granted"])
-
-
-@test
-def what_happens_in_one_step_has_an_order():
-    lease = begin()
-    desk = "pawl:{00}:d:desk-1"
-    STORE.redis("HSET", desk, "at", NOW)
-    lease.acquire()
-    lease.acquire("id-b", "hold-bbbbbbb", "bob", desk=desk, wid="1")
-    lease.release()
-    items, _ = history(lease)
-    check_equal([(item[0], item[1]) for item in items[1:]], [(f"{EPOCH}.3.1", "released"), (f"{EPOCH}.3.2", "granted")])
 
 
 @test
@@ -252,10 +240,6 @@ def ends_alone_are_noted_or_nothing_and_a_change_forgets_what_was_before():
     in_and_out(lease, 5)
     check_equal(kinds(lease), ["granted", "released"])
     check_equal(listen()[5], f"all {EPOCH}.0")
-
-
-@test
-def what_is_noted_is_said_of_a_store_of_ours_only():
     begin()
     for stripe in STRIPES:
         stripe_do(STORE.redis, "HSET", stripe, "id", "5:another")

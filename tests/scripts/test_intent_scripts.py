@@ -2,7 +2,7 @@
 """Every reply of the scripts that say what may be sent to an upstream, and keep what is being sent."""
 
 from intents import DOUBT, ROUTES, Gateway, close, grant, open_of, parse, same_stripe, script, texts_of
-from lua_test import EPOCH, MEMBERS, RECORD, STRIPE_FIELDS, Connection, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
+from lua_test import EPOCH, MEMBERS, RECORD, Connection, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
 
 STORE = Store()
 NOW, OPEN_MAX, COUNTED = 1000000, 1000, 32
@@ -97,15 +97,11 @@ def a_write_waits_for_every_older_one_that_is_open_whatever_its_kind_and_its_sta
 
 
 @test
-def writes_that_are_only_admitted_or_checked_by_the_upstream_wait_for_nothing():
+def writes_that_are_only_admitted_wait_for_nothing_and_a_conditional_one_for_older_ordered_ones():
     for kind in "ka":
         gate, lease, _, bob, _ = overtaken()
         for _ in range(COUNTED + 1):
             check_equal(parse(sending(gate.admit(lease, bob, kind))).kind, kind)
-
-
-@test
-def a_conditional_write_waits_for_older_ordered_ones_only():
     for kind, waits in (("o", True), ("o+", True), ("c", False), ("k", False), ("a", False)):
         gate, lease, ada = begin()
         first = sending(gate.admit(lease, ada, kind))
@@ -134,7 +130,7 @@ def writes_with_one_token_wait_for_each_other_only_when_the_route_is_serial():
 
 
 @test
-def a_lease_whose_name_goes_on_is_another_lease():
+def a_lease_whose_name_goes_on_is_another_and_an_older_epoch_is_in_front():
     gate, lease, _ = begin()
     longer = Lease(STORE, same_stripe(lease.name, 1, lease.name + ".{}")[0])
     ann = grant(longer, 8)
@@ -143,10 +139,6 @@ def a_lease_whose_name_goes_on_is_another_lease():
     check(bob.token > ann.token, "the other one is not older")
     sending(gate.admit(lease, bob))
     sending(gate.admit(longer, grant(longer, 10), "a"))
-
-
-@test
-def an_older_epoch_is_in_front_whatever_its_number():
     gate, lease, ada = begin()
     STORE.redis("HSET", lease.stripe, "counter", 900)
     carol = grant(lease, 9)
@@ -223,14 +215,14 @@ def the_first_gateway_says_which_routes_are_served_and_another_table_is_refused(
         other = Gateway(STORE, "gate-b", routes="other")
         for action in (lambda: other.admit(lease, ada), lambda: other.admit(lease, ada, "a"), lambda: other.read(lease, ada)):
             check_equal(STORE.unchanged_by(action), ["routes-differ", lease.seq(), ROUTES])
-
-
-@test
-def what_is_refused_says_nothing_of_the_routes():
     gate, lease, _ = begin()
     STORE.redis("HDEL", RECORD, "routes")
     check_equal(gate.admit(lease, Holder(1, hold="hold-xxxxxxx"))[0], "refused")
     check_equal(STORE.redis("HGET", RECORD, "routes"), None)
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    STORE.redis("HSET", RECORD, "routes", "new")
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second))[0::2], ["routes-differ", "new"])
 
 
 @test
@@ -248,14 +240,6 @@ def another_table_is_adopted_only_while_nothing_is_open_and_nobody_is_in_doubt()
     check_equal(gate.admit(lease, ada), ["routes-differ", lease.seq(), "new"])
     STORE.redis("HDEL", RECORD, "routes")
     check_equal(adopt(), ["adopted", 2, ""])
-
-
-@test
-def a_queued_one_stays_as_it_is_while_the_routes_differ():
-    gate, lease, _, bob, first = overtaken()
-    second = queued(gate.admit(lease, bob), first)
-    STORE.redis("HSET", RECORD, "routes", "new")
-    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second))[0::2], ["routes-differ", "new"])
 
 
 # -- intents that stay open
@@ -281,15 +265,11 @@ GONE = {
 
 
 @test
-def a_later_write_goes_by_an_open_intent_and_records_nothing():
+def a_later_write_goes_by_an_open_intent_and_by_none_that_is_gone_or_whose_token_is_over():
     for check_by in ("live", "mark"):
         gate, lease, ada = begin()
         told = sending(gate.admit(lease, ada, "o~", "g500", check_by))
         check_equal(STORE.unchanged_by(lambda: gate.check(lease, ada, told, check_by)), ["sending", lease.seq(), ada.token])
-
-
-@test
-def a_later_write_goes_by_no_intent_that_is_gone_and_by_no_token_that_is_over():
     for what, becomes in GONE.items():
         gate, lease, ada = begin()
         told = sending(gate.admit(lease, ada, "o~", "g500"))
@@ -299,19 +279,11 @@ def a_later_write_goes_by_no_intent_that_is_gone_and_by_no_token_that_is_over():
         check_equal(reply, ["missing", lease.seq()], what)
         if what == "closed":
             check_equal(gate.check(lease, ada, other)[0], "sending")
-
-
-@test
-def a_check_by_an_intent_says_what_it_has_written_itself():
     gate, lease, ada = begin()
     told = sending(gate.admit(lease, ada, "o~", check="mark"))
     STORE.redis("HDEL", lease.stripe + ":marks", lease.name)
     reply = gate.check(lease, ada, told, "mark")
     check_equal(reply, ["sending", lease.seq(), ada.token])
-
-
-@test
-def by_the_mark_an_older_token_goes_by_no_open_intent():
     gate, lease, ada, bob = begin(2)
     told = sending(gate.admit(lease, ada, "o~", check="mark"))
     queued(gate.admit(lease, bob, check="mark"), told)
@@ -384,7 +356,7 @@ def a_queued_write_is_sent_when_the_older_one_is_closed_and_its_token_is_looked_
 
 
 @test
-def a_newer_token_cancels_what_older_ones_have_queued_and_they_are_not_sent():
+def a_newer_token_cancels_whatever_older_ones_have_queued():
     gate, lease, _, bob, first = overtaken()
     seconds = [queued(gate.admit(lease, bob), first) for _ in range(70)]
     carol = grant(lease, 3)
@@ -397,10 +369,6 @@ def a_newer_token_cancels_what_older_ones_have_queued_and_they_are_not_sent():
         reply, changes = STORE.changed_by(lambda second=second: gate.promote(lease, bob, second))
         check_equal([reply[0], *reply[2:]], ["cancelled", "stale-token", 3, EPOCH, 3, "ada"])
         check(not changes.keys() - {f"{lease.stripe}:f:{lease.name}"}, f"{changes}")
-
-
-@test
-def any_number_of_queued_ones_is_cancelled_before_a_newer_token_is_sent():
     gate, lease, _, bob, first = overtaken()
     for _ in range(200):
         queued(gate.admit(lease, bob), first)
@@ -410,7 +378,7 @@ def any_number_of_queued_ones_is_cancelled_before_a_newer_token_is_sent():
 
 
 @test
-def a_promotion_whose_reply_was_lost_is_told_again_and_changes_nothing():
+def a_promotion_is_told_again_and_one_that_was_taken_out_is_cancelled_though_its_token_is_good():
     gate, lease, _, bob, first = overtaken()
     second = queued(gate.admit(lease, bob), first)
     close(STORE, ("close", lease, first))
@@ -419,19 +387,11 @@ def a_promotion_whose_reply_was_lost_is_told_again_and_changes_nothing():
     check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)), ["sending", lease.seq(), 2, told])
     close(STORE, ("unknown", lease, told))
     check_equal((gate.promote(lease, bob, second)[0], states(lease)), ("cancelled", [(2, "u")]))
-
-
-@test
-def one_that_an_operator_or_a_successor_took_out_is_cancelled_though_its_token_is_good():
     gate, lease, _, bob, first = overtaken()
     second = queued(gate.admit(lease, bob), first)
     close(STORE, ("close", lease, second))
     check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second))[2:], ["", 2, EPOCH, 2, "ada"])
     check_equal(len(text(STORE.redis("LRANGE", f"{lease.stripe}:f:{lease.name}", 0, -1))), 0)
-
-
-@test
-def somebody_elses_intent_with_the_same_number_is_not_taken_for_its_own():
     gate, lease, ada = begin()
     told = sending(gate.admit(lease, ada))
     mine = told.replace("gate-a", "gate-b")
@@ -494,7 +454,7 @@ def one_of_many_reads_and_fences_older_writes_off():
 # -- what is closed
 
 @test
-def what_is_closed_is_gone_and_closing_it_twice_is_no_error():
+def what_is_closed_is_gone_and_what_has_changed_its_state_is_closed_by_the_text_of_before():
     gate, lease, ada = begin()
     first, second = (sending(gate.admit(lease, ada)) for _ in range(2))
     reply, changes = STORE.changed_by(lambda: close(STORE, ("close", lease, first)))
@@ -503,10 +463,6 @@ def what_is_closed_is_gone_and_closing_it_twice_is_no_error():
     check_equal(STORE.unchanged_by(lambda: close(STORE, ("close", lease, first)))[2], 0)
     check_equal(close(STORE, ("close", lease, first), ("close", lease, second))[2], 1)
     check_equal(texts_of(STORE, lease), [])
-
-
-@test
-def what_has_changed_its_state_is_closed_by_the_text_of_before():
     for change in ("unknown", "takeover"):
         gate, lease, _, bob, first = overtaken()
         if change == "unknown":
@@ -623,7 +579,7 @@ def a_successor_takes_over_what_was_sent_and_removes_what_was_not():
 
 
 @test
-def a_takeover_goes_on_where_it_ended():
+def a_takeover_goes_on_where_it_ended_and_passes_over_nobody_of_those_with_one_number():
     gate, lease, ada = begin()
     told = [sending(gate.admit(lease, ada, "oa"[i % 2])) for i in range(25)]
     heir, behind, taken, calls = Gateway(STORE, gate.name, "life-2"), "", [], 0
@@ -632,21 +588,6 @@ def a_takeover_goes_on_where_it_ended():
         taken, behind, calls = taken + reply[2], reply[3], calls + 1
     check_equal([parse(one).id for one in taken], [parse(one).id for one in told[::2]])
     check_equal((texts_of(STORE, lease), calls), (taken, 7))
-
-
-@test
-def an_incarnation_that_has_joined_since_an_operator_looked_is_left_alone():
-    gate, lease, ada = begin()
-    told = {life: sending(Gateway(STORE, gate.name, life).admit(lease, ada)) for life in ("life-1", "life-2")}
-    for member, seen, taken in (("life-2", "life-1", ["life-1"]), ("life-2", "life-2", ["life-1", "life-2"])):
-        STORE.redis("HSET", f"pawl:{{store}}:m:{gate.name}", "incarnation", member)
-        reply = gate.takeover(lease.stripe, living="", dead=("seen", seen))
-        check_equal(sorted(parse(one).incarnation for one in reply[2]), taken)
-    check_equal(len(told), 2)
-
-
-@test
-def a_takeover_passes_over_nobody_of_those_with_one_number():
     """A store that was set back gives a number again."""
     gate, lease, ada = begin()
     first = sending(gate.admit(lease, ada))
@@ -658,6 +599,17 @@ def a_takeover_passes_over_nobody_of_those_with_one_number():
         reply = heir.takeover(lease.stripe, behind=behind, most=1)
         taken, behind, calls = taken + reply[2], reply[3], calls + 1
     check_equal({parse(one).id for one in taken}, {parts[8], parts[8][:-1]})
+
+
+@test
+def an_incarnation_that_has_joined_since_an_operator_looked_is_left_alone():
+    gate, lease, ada = begin()
+    told = {life: sending(Gateway(STORE, gate.name, life).admit(lease, ada)) for life in ("life-1", "life-2")}
+    for member, seen, taken in (("life-2", "life-1", ["life-1"]), ("life-2", "life-2", ["life-1", "life-2"])):
+        STORE.redis("HSET", f"pawl:{{store}}:m:{gate.name}", "incarnation", member)
+        reply = gate.takeover(lease.stripe, living="", dead=("seen", seen))
+        check_equal(sorted(parse(one).incarnation for one in reply[2]), taken)
+    check_equal(len(told), 2)
 
 
 @test
@@ -675,17 +627,13 @@ def a_grace_begins_when_the_gateway_is_known_to_be_dead_and_is_that_of_the_older
 
 
 @test
-def a_grace_that_is_over_lets_new_writes_and_reads_pass_at_once():
+def a_grace_that_is_over_lets_new_ones_pass_and_silence_starts_none():
     for deed in ("admit", "read"):
         heir, lease, bob, _ = dead("g500")
         STORE.at(NOW + 500)
         reply = getattr(heir, deed)(lease, bob)
         check_equal([reply[0], reply[-1]], ["sending" if deed == "admit" else "accepted", "grace"])
         check_equal(states(lease), [(2, "s")] if deed == "admit" else [])
-
-
-@test
-def silence_of_a_gateway_starts_no_grace():
     gate, lease, _, bob, first = overtaken("g500")
     close(STORE, ("unknown", lease, first))
     STORE.at(NOW + 500000)
@@ -757,13 +705,21 @@ def while_somebody_is_in_doubt_no_ordered_write_is_sent_and_no_fenced_read_answe
 
 
 @test
-def what_ended_a_doubt_does_not_end_the_one_that_a_later_life_has_begun():
+def what_ended_a_doubt_does_not_end_a_later_one_and_what_waits_stays_queued_in_doubt():
     begin()
     leave = lambda epoch: STORE.call(script("unreported_leave"), ["pawl:{00}"], "gate-b", "life-7", ROUTES, epoch, 0)
     for state in (f"open {EPOCH}", f"dead 5 0 {EPOCH}"):
         STORE.redis("HSET", DOUBT, "gate-b life-7", state)
         check_equal(STORE.unchanged_by(lambda: leave(EPOCH - 1))[2], 1)
         check_equal(leave(EPOCH)[2], 0, state)
+    gate, lease, _, bob, first = overtaken()
+    second = queued(gate.admit(lease, bob), first)
+    close(STORE, ("close", lease, first))
+    STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
+    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)),
+                ["queued", lease.seq(), 2, second, "store", "gate-b life-7"])
+    STORE.redis("DEL", DOUBT)
+    sending(gate.promote(lease, bob, second))
 
 
 @test
@@ -802,18 +758,6 @@ def what_was_sent_and_waits_in_a_store_that_was_put_back_is_recorded_as_sent_aga
     check_equal(gate.again(lease, sent)[2], 1)
     check_equal(texts_of(STORE, lease), [sent])
     check_equal(STORE.unchanged_by(lambda: gate.again(lease, second))[2], 0)
-
-
-@test
-def what_waits_stays_queued_while_somebody_is_in_doubt():
-    gate, lease, _, bob, first = overtaken()
-    second = queued(gate.admit(lease, bob), first)
-    close(STORE, ("close", lease, first))
-    STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
-    check_equal(STORE.unchanged_by(lambda: gate.promote(lease, bob, second)),
-                ["queued", lease.seq(), 2, second, "store", "gate-b life-7"])
-    STORE.redis("DEL", DOUBT)
-    sending(gate.promote(lease, bob, second))
 
 
 @test
@@ -978,39 +922,5 @@ def what_is_being_sent_is_removed_by_force_only_when_its_gateway_is_silent():
     one = parse(first)
     STORE.at(NOW + 40000 + 600_001)
     check_equal((force(), given_up(one.gateway, one.incarnation)), ([0, [first]], [one.id]))
-
-
-# -- the stripe
-
-@test
-def every_script_refuses_a_stripe_with_a_missing_field_and_changes_nothing():
-    for field in STRIPE_FIELDS + ["all of it"]:
-        gate, lease, _, bob, first = overtaken()
-        second = queued(gate.admit(lease, bob), first)
-        STORE.redis("HSET", DOUBT, "gate-b life-7", "open 3")
-        stripe_do(STORE.redis, *(("DEL", lease.stripe) if field == "all of it" else ("HDEL", lease.stripe, field)))
-        before = STORE.dump()
-        actions = {"admit": lambda: gate.admit(lease, bob), "promote": lambda: gate.promote(lease, bob, second),
-                   "read": lambda: gate.read(lease, bob), "close": lambda: close(STORE, ("close", lease, first)),
-                   "again": lambda: gate.again(lease, first), "takeover": lambda: gate.takeover(lease.stripe, "")}
-        for name, args in (("intent_list", ("", "", 9)), ("intent_whose", ("gate-a", "", "", 9)),
-                           ("gateway_look", ("gate-a", "", "")), ("gateways_in_doubt", (9,)), ("intent_resolve", (lease.name, "", "")), ("intent_given_up", ("gate-a", "life-1")), ("routes_adopt", ("new",)),
-                           ("unreported_leave", ("gate-b", "life-7")), ("unreported_dead", ("gate-b", "", "all"))):
-            actions[name] = lambda name=name, args=args: STORE.call(script(name), [lease.stripe], *args)
-        for name, action in actions.items():
-            check_equal((action(), STORE.dump()), (["not-ours"], before), f"{name} without {field}")
-
-
-@test
-def a_script_of_a_former_life_records_nothing():
-    gate, lease, ada = begin()
-    with STORE.calling(epoch=EPOCH - 1):
-        check_equal(gate.admit(lease, ada), ["not-admitted"])
-        check_equal(gate.again(lease, "x"), ["not-admitted"])
-        check_equal(STORE.call(script("unreported_leave"), [lease.stripe], "gate-b", "life-7"), ["not-admitted"])
-    with STORE.calling(at_least=NOW - 2001):  # an admission that arrives too late
-        check_equal(gate.admit(lease, ada), ["clock"])
-    check_equal(texts_of(STORE, lease), [])
-
 
 main()

@@ -122,7 +122,7 @@ def every_script_that_finds_the_hold_over_hands_the_lease_on():
 
 
 @test
-def a_newcomer_does_not_overtake_the_line():
+def a_newcomer_does_not_overtake_the_line_even_where_it_would_fit():
     lease = held()
     wait(lease, "id-b")
     at(1000, DESK)
@@ -138,10 +138,6 @@ def a_newcomer_does_not_overtake_the_line():
     wait(lease, "id-b")
     at(6000, DESK)
     check_equal(ask(lease, "id-z")[:3:2], ["held", 2], "it went to the one who waits")
-
-
-@test
-def a_newcomer_waits_behind_a_writer_even_where_it_would_fit():
     lease = begin()
     ask(lease, "id-a", mode="shared")
     wait(lease, "id-w")
@@ -183,7 +179,7 @@ def the_claim_makes_a_hold_of_a_grant_for_its_whole_ttl():
 
 
 @test
-def a_grant_that_nobody_claims_goes_on_to_the_next_after_three_seconds():
+def a_grant_that_nobody_claims_goes_on_to_the_next_after_three_seconds_and_was_never_a_hold():
     lease, ear = held(), Ear(STORE)
     wait(lease, "id-b", "1")
     wait(lease, "id-c", "2")
@@ -195,10 +191,6 @@ def a_grant_that_nobody_claims_goes_on_to_the_next_after_three_seconds():
     check_equal((ring(STORE), holders(lease), ear.heard()), ([lease.name], ["id-c"], ["granted 1", "granted 2"]))
     check_equal(claim(lease, "id-b"), ["lost", lease.seq(), "unknown"])
     check_equal(ends(lease)[2:], [("granted", "2"), ("returned", "2"), ("granted", "3")])
-
-
-@test
-def a_grant_that_nobody_claimed_was_never_a_hold():
     lease = held()
     wait(lease, "id-b")
     lease.release("id-a")
@@ -210,7 +202,7 @@ def a_grant_that_nobody_claimed_was_never_a_hold():
 
 
 @test
-def nobody_at_a_dead_desk_is_handed_anything_and_the_dead_are_taken_out():
+def nobody_at_a_dead_desk_is_handed_anything_or_gets_in_line_and_the_dead_are_taken_out():
     lease = held(ttl=60000)
     desk_lives(STORE, OTHER_DESK)
     wait(lease, "id-b", "1")
@@ -230,10 +222,6 @@ def nobody_at_a_dead_desk_is_handed_anything_and_the_dead_are_taken_out():
     STORE.redis("DEL", DESK)
     lease.release("id-a")
     check_equal((lease.look()[2], line_of(lease), alarm_of(lease)), ("free", [], None))
-
-
-@test
-def one_whose_desk_is_dead_cannot_get_in_line():
     lease = held()
     at(0, OTHER_DESK)
     at(DESK_MS + 1, OTHER_DESK)
@@ -255,6 +243,11 @@ def the_second_of_one_lease_id_takes_the_place_over_and_the_first_is_told():
     check_equal(ear.heard(), ["granted 3"])
     check_equal(claim(lease, "id-b")[0], "superseded", "the first")
     check_equal(claim(lease, "id-b", "hold-second-")[0], "claimed")
+    lease, ear = begin(), Ear(STORE)
+    ask(lease, "id-a", mode="shared")
+    wait(lease, "id-w", "1")
+    check_equal(lease.acquire("id-w", "hold-second-", "w", mode="shared", desk=DESK, wid="2")[0], "queued")
+    check_equal((ring(STORE), ear.heard()), ([lease.name], ["superseded 1", "granted 2"]))
 
 
 @test
@@ -270,15 +263,6 @@ def a_second_request_is_handed_what_the_first_has_not_claimed():
         check_equal(lease.field("h"), "hold-second-", "by this the gateway knows it")
         check_equal(lease.release("id-b", "hold-second-")[0], "released")
         only_stripes_are_left(lease, REMEMBER_MS + 1)
-
-
-@test
-def one_who_takes_a_place_over_with_other_terms_is_looked_at_at_once():
-    lease, ear = begin(), Ear(STORE)
-    ask(lease, "id-a", mode="shared")
-    wait(lease, "id-w", "1")
-    check_equal(lease.acquire("id-w", "hold-second-", "w", mode="shared", desk=DESK, wid="2")[0], "queued")
-    check_equal((ring(STORE), ear.heard()), ([lease.name], ["superseded 1", "granted 2"]))
 
 
 @test
@@ -300,6 +284,11 @@ def leaving_in_every_state():
     check_equal(ends(lease)[3:], [("returned", "2"), ("granted", "3")])
 
     check_equal(leave(begin(), "id-b"), ["left", 0, "", 0, "", 0, "", 0], "nothing is known of the lease")
+    lease = begin()
+    ask(lease, "id-a", mode="shared")
+    wait(lease, "id-w", "1"), wait(lease, "id-r", "2", mode="shared")
+    leave(lease, "id-w")
+    check_equal(sorted(holders(lease)), ["id-a", "id-r"])
 
 
 @test
@@ -453,7 +442,7 @@ def the_same_lease_id_takes_its_place_up_again_at_whatever_desk():
 
 
 @test
-def a_place_is_kept_for_as_long_as_it_was_asked_for_and_then_passed_over():
+def a_place_is_kept_for_as_long_as_it_was_asked_for_and_then_passed_over_and_not_kept_again():
     for when, first in ((3999, "id-b"), (4000, "id-c")):
         lease = kept()
         at(when, DESK, OTHER_DESK)
@@ -471,6 +460,9 @@ def a_place_is_kept_for_as_long_as_it_was_asked_for_and_then_passed_over():
     lease = held()
     wait(lease, "id-b", "1")
     check_equal((leave(lease, "id-b", keep=0)[7], line_of(lease)), (0, []), "it was not asked for")
+    lease = kept(keep=50)
+    at(50, OTHER_DESK)
+    check_equal((leave(lease, "id-b", "gone", keep=50)[7], line_of(lease), places(lease)), (0, ["id-c"], {}))
 
 
 @test
@@ -520,15 +512,6 @@ def so_many_places_of_a_lease_are_kept_and_no_more():
     check_equal((leave(lease, "id-1000", keep=60000)[7], len(line_of(lease))), (0, 1001))
     at(10, DESK)
     check_equal((leave(lease, "id-1001", keep=60000)[7], len(line_of(lease))), (60000, 1000), "one that is over makes room")
-
-
-@test
-def who_leaves_makes_room_for_those_behind():
-    lease = begin()
-    ask(lease, "id-a", mode="shared")
-    wait(lease, "id-w", "1"), wait(lease, "id-r", "2", mode="shared")
-    leave(lease, "id-w")
-    check_equal(sorted(holders(lease)), ["id-a", "id-r"])
 
 
 @test
@@ -628,36 +611,6 @@ def permits_are_never_more_than_said_and_each_expires_for_itself():
     claim(lease, "c")
     check_equal(lease.release("c")[0], "released")
     check_equal(sorted(holders(lease)), ["b", "f"])
-
-
-@test
-def one_of_many_that_released_may_say_so_again_and_takes_nothing_with_its_lease_id():
-    lease = begin()
-    ask(lease, "a", mode="shared"), ask(lease, "b", mode="shared")
-    check_equal(lease.release("a", hold_of("a"))[0], "released")
-    check_equal([lease.release("a")[0], lease.release("a", hold_of("a"))[0]], ["released", "released"])
-    check_equal(lease.release("a", hold_of("b"))[::2], ["lost", "unknown"])
-    check_equal(ask(lease, "a", mode="shared")[::2], ["over", "released"])
-    lease.release("b")
-    check_equal([lease.release("b", hold_of("b"))[0], lease.release("a")[0]], ["released", "lost"])
-    check_equal(ask(lease, "c")[0], "granted")
-    check_equal(lease.release("c", hold_of("c"))[0], "released")
-
-
-@test
-def a_returned_grant_among_many_does_not_push_out_who_released_last():
-    lease = begin()
-    ask(lease, "a", mode="permits", permits=2), ask(lease, "b", mode="permits", permits=2)
-    wait(lease, "c", "1", mode="permits", permits=2)
-    lease.release("a")
-    check_equal(leave(lease, "c", "gone")[0], "left")
-    check_equal(lease.release("a")[0], "released")
-    lease.release("b")
-    only_stripes_are_left(lease, REMEMBER_MS + 1)
-
-
-@test
-def the_deadline_of_many_is_that_of_the_next_one_to_end():
     lease = begin()
     ask(lease, "a", mode="shared", ttl=500), ask(lease, "b", mode="shared", ttl=800)
     check_equal((lease.field("d"), STORE.dump()[lease.due][lease.name]), (str(NOW + 500), NOW + 500))
@@ -669,7 +622,29 @@ def the_deadline_of_many_is_that_of_the_next_one_to_end():
 
 
 @test
-def what_a_look_at_many_told_to_be_over_never_lives_again_when_the_clock_goes_back():
+def one_of_many_that_released_may_say_so_again_also_when_a_grant_has_come_back():
+    lease = begin()
+    ask(lease, "a", mode="shared"), ask(lease, "b", mode="shared")
+    check_equal(lease.release("a", hold_of("a"))[0], "released")
+    check_equal([lease.release("a")[0], lease.release("a", hold_of("a"))[0]], ["released", "released"])
+    check_equal(lease.release("a", hold_of("b"))[::2], ["lost", "unknown"])
+    check_equal(ask(lease, "a", mode="shared")[::2], ["over", "released"])
+    lease.release("b")
+    check_equal([lease.release("b", hold_of("b"))[0], lease.release("a")[0]], ["released", "lost"])
+    check_equal(ask(lease, "c")[0], "granted")
+    check_equal(lease.release("c", hold_of("c"))[0], "released")
+    lease = begin()
+    ask(lease, "a", mode="permits", permits=2), ask(lease, "b", mode="permits", permits=2)
+    wait(lease, "c", "1", mode="permits", permits=2)
+    lease.release("a")
+    check_equal(leave(lease, "c", "gone")[0], "left")
+    check_equal(lease.release("a")[0], "released")
+    lease.release("b")
+    only_stripes_are_left(lease, REMEMBER_MS + 1)
+
+
+@test
+def what_a_look_at_many_told_to_be_over_never_lives_again_nor_do_those_that_were_too_many_to_end():
     for tell in (Lease.look, Lease.list, lambda one: ask(one, "z"), Lease.sweep, lambda one: one.renew("a")):
         lease = begin()
         ask(lease, "a", mode="shared", ttl=500), ask(lease, "b", mode="shared", ttl=5000)
@@ -677,10 +652,6 @@ def what_a_look_at_many_told_to_be_over_never_lives_again_when_the_clock_goes_ba
         tell(lease)
         at(0)
         check_equal((holders(lease), lease.renew("a")[0]), (["b"], "lost"))
-
-
-@test
-def nor_do_those_that_were_told_to_be_over_and_were_too_many_to_end():
     lease = begin()
     for i in range(70):
         ask(lease, f"r{i}", mode="shared", ttl=500)
@@ -706,7 +677,7 @@ def more_lapsed_holds_than_one_script_ends_let_nobody_in_before_all_are_ended():
 # -- lock delay
 
 @test
-def a_lock_delay_after_expiry_keeps_all_out_and_those_in_line_in_line():
+def a_lock_delay_after_expiry_keeps_all_out_and_the_lease_remembered():
     lease = begin()
     ask(lease, "id-a", delay=2000)
     wait(lease, "id-b")
@@ -719,6 +690,13 @@ def a_lock_delay_after_expiry_keeps_all_out_and_those_in_line_in_line():
     check_equal((ring(STORE), lease.look()[2]), ([lease.name], "delayed"))
     at(3000, DESK)
     check_equal((ring(STORE), holders(lease)), ([lease.name], ["id-b"]))
+    lease = begin()
+    ask(lease, "id-a", delay=10000)
+    at(1000)
+    lease.sweep()
+    at(10999)
+    check_equal((lease.sweep()[2], ask(lease, "id-b")[0]), (0, "held"))
+    only_stripes_are_left(lease, 11000)
 
 
 @test
@@ -737,7 +715,7 @@ def a_release_a_force_release_and_a_returned_grant_delay_nothing():
 
 
 @test
-def the_delay_of_one_of_many_holds_for_all():
+def the_delay_of_one_of_many_holds_for_all_and_a_list_knows_of_one_that_nobody_has_noted():
     lease = begin()
     ask(lease, "a", mode="shared", ttl=500, delay=2000), ask(lease, "b", mode="shared", ttl=60000)
     at(500)
@@ -748,27 +726,12 @@ def the_delay_of_one_of_many_holds_for_all():
     at(2500)
     check_equal(ask(lease, "c")[0], "granted")
     check_equal(lease.field("b"), None)
-
-
-@test
-def a_list_knows_of_a_delay_that_nobody_has_noted_yet():
     lease = begin()
     ask(lease, "id-a", delay=60000)
     at(1000)
     check_equal([one[0] for one in lease.list(state="delayed")[3]], [lease.name])
     check_equal(lease.list(state="held")[3], [])
     check_equal((lease.field("s"), lease.field("v")), ("held", "expired"))
-
-
-@test
-def a_lease_is_not_forgotten_before_its_delay_is_over():
-    lease = begin()
-    ask(lease, "id-a", delay=10000)
-    at(1000)
-    lease.sweep()
-    at(10999)
-    check_equal((lease.sweep()[2], ask(lease, "id-b")[0]), (0, "held"))
-    only_stripes_are_left(lease, 11000)
 
 
 # -- re-entry and Idempotency-Keys
@@ -804,10 +767,6 @@ def a_retried_request_with_a_key_counts_once_and_another_under_it_is_refused():
             check_equal(lease.release("id-a", key="k4", digest="d4")[0], "released")
         check_equal(lease.release("id-a", key="k3", digest="d3")[::2], ["left", 1], "also when it is over")
         only_stripes_are_left(lease, REMEMBER_MS)
-
-
-@test
-def a_key_of_a_plain_replay_counts_as_used():
     lease = held()
     check_equal(ask(lease, "id-a", key="k", digest="d")[0], "replayed")
     check_equal(ask(lease, "id-a", reentrant=True, key="k", digest="other")[0], "key-reused")
@@ -816,7 +775,7 @@ def a_key_of_a_plain_replay_counts_as_used():
 
 
 @test
-def a_thousand_keys_are_kept_and_no_more():
+def a_thousand_keys_are_kept_and_no_more_and_those_of_one_that_holds_again_are_not_forgotten_under_it():
     lease = held()
     for i in range(1000):
         ask(lease, "id-a", reentrant=True, key=f"k{i}", digest="d")
@@ -824,10 +783,6 @@ def a_thousand_keys_are_kept_and_no_more():
     check_equal(STORE.unchanged_by(lambda: lease.release("id-a", key="more", digest="d"))[0], "keys-full")
     check_equal(lease.release("id-a", how_many="all")[0], "released")
     only_stripes_are_left(lease, REMEMBER_MS)
-
-
-@test
-def keys_of_a_lease_id_that_holds_again_are_not_forgotten_under_it():
     lease = begin()
     ask(lease, "id-a", key="k1", digest="d1")
     lease.release("id-a")
@@ -859,7 +814,7 @@ def a_lease_id_that_holds_in_another_way_differs():
 # -- force-release
 
 @test
-def an_administrator_ends_every_hold_or_the_one_with_the_token():
+def an_administrator_ends_every_hold_or_the_one_with_the_token_however_many_they_are():
     lease, ear = held(), Ear(STORE)
     wait(lease, "id-b")
     check_equal(STORE.unchanged_by(lambda: lease.run("force_release", "grant", 9, "x"))[:1], ["moved-on"])
@@ -871,10 +826,6 @@ def an_administrator_ends_every_hold_or_the_one_with_the_token():
     check_equal(lease.run("force_release", "grant", "", "")[::3], ["forced", 0])
     check_equal(lease.run("force_release", "grant", 2, "")[:3:2], ["moved-on", 2])
     check_equal(begin().run("force_release", "grant", 1, "")[:3], ["moved-on", 0, 0])
-
-
-@test
-def of_many_the_one_with_the_token_ends_however_many_they_are():
     lease = begin()
     for i in range(600):
         ask(lease, f"r{i}", mode="shared", ttl=1000 + i)
@@ -902,18 +853,6 @@ def a_void_hold_is_over_whatever_the_clock_does_and_is_ended_as_it_was_found():
 
 
 @test
-def a_lease_that_is_free_again_is_as_plain_as_before():
-    lease = begin()
-    ask(lease, "id-a", delay=1, key="k", digest="d", reentrant=True)
-    ask(lease, "id-a", reentrant=True)
-    wait(lease, "id-b")
-    lease.release("id-a", how_many="all")
-    claim(lease, "id-b")
-    lease.release("id-b")
-    check_equal(sorted(STORE.dump()[lease.key]), sorted("stehid"))
-
-
-@test
 def nothing_is_left_of_a_lease_that_was_waited_for_shared_and_delayed():
     lease = begin()
     ask(lease, "a", mode="permits", permits=2, delay=100, key="k", digest="d"), ask(lease, "b", mode="permits", permits=2)
@@ -925,6 +864,14 @@ def nothing_is_left_of_a_lease_that_was_waited_for_shared_and_delayed():
     at(REMEMBER_MS)
     lease.sweep()
     check_equal(sorted(STORE.dump()), EMPTY)
+    lease = begin()
+    ask(lease, "id-a", delay=1, key="k", digest="d", reentrant=True)
+    ask(lease, "id-a", reentrant=True)
+    wait(lease, "id-b")
+    lease.release("id-a", how_many="all")
+    claim(lease, "id-b")
+    lease.release("id-b")
+    check_equal(sorted(STORE.dump()[lease.key]), sorted("stehid"))
 
 
 @test

@@ -2,7 +2,7 @@
 """The check `mark`: what was let through is all that counts, and it is never forgotten; and what counts in its place when
 the store has lost it."""
 
-from intents import ROUTES, Gateway, close, grant, parse, same_stripe, script, texts_of
+from intents import ROUTES, Gateway, close, grant, parse, same_stripe, texts_of
 from lua_test import EPOCH, IDENTITY, RECORD, STRIPES, TOKEN_LAST, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test
 
 STORE = Store()
@@ -85,7 +85,7 @@ def the_same_number_under_the_name_of_another_hold_was_never_issued():
 
 
 @test
-def one_of_many_may_only_read_and_is_compared_with_exclusive_tokens_only():
+def one_of_many_may_only_read_is_compared_with_exclusive_tokens_only_and_fences_older_writes():
     gate, lease = begin()
     for mode in ("shared", "permits"):
         refused(gate, lease, one(5, mode=mode), "wrong-mode", 0, 0, deeds="w")
@@ -95,10 +95,6 @@ def one_of_many_may_only_read_and_is_compared_with_exclusive_tokens_only():
     passes(gate, lease, one(40))
     check_equal(marks(lease), {lease.name: f"{EPOCH} 40 hold-0000040"})
     refused(gate, lease, one(36, mode="shared"), "stale-token", 40, deeds="r")
-
-
-@test
-def after_a_read_by_one_of_many_no_older_write_lands():
     gate, lease = begin()
     passes(gate, lease, one(33))
     reads(gate, lease, one(35, mode="shared"), 35)
@@ -136,16 +132,12 @@ def ordered_writes_queue_and_are_promoted_or_fenced_off_by_the_mark():
 
 
 @test
-def what_the_lease_says_of_its_holds_does_not_count():
+def what_the_lease_says_of_its_holds_does_not_count_and_what_the_other_check_has_let_through_does():
     gate, lease = begin(OWN)
     ada = grant(lease, 1)
     grant(lease, 2)
     passes(gate, lease, ada)
     check_equal(gate.admit(lease, ada)[2], "stale-token")
-
-
-@test
-def what_the_other_check_has_let_through_counts():
     gate, lease = begin(OWN)
     ada = grant(lease, 1)
     passes(gate, lease, ada)
@@ -193,7 +185,7 @@ def fill(lease, names, epoch_of=lambda number: EPOCH):
 
 
 @test
-def when_there_are_too_many_the_lowest_are_dropped_and_all_below_them_is_stale():
+def when_there_are_too_many_the_lowest_are_dropped_by_epoch_and_number_and_all_below_them_is_stale():
     gate, lease = begin()
     fill(lease, [f"x{i}" for i in range(MARKS_MAX)])
     passes(gate, lease, one(2))  # it is one of the lowest itself
@@ -209,10 +201,6 @@ def when_there_are_too_many_the_lowest_are_dropped_and_all_below_them_is_stale()
     refused(gate, lease, one(cut - 1, mode="shared"), "stale-token", 0, 0, deeds="r")
     passes(gate, lease, one(cut))
     check_equal(len(marks(lease)), MARKS_KEPT + 2)
-
-
-@test
-def the_epochs_of_marks_come_before_their_numbers_when_some_are_dropped():
     gate, lease = begin()
     fill(lease, [f"x{i}" for i in range(MARKS_MAX + 1)], lambda number: EPOCH + (number <= 100))
     passes(gate, lease, one(1, epoch=EPOCH + 2))
@@ -294,10 +282,6 @@ def after_a_loss_nothing_of_another_store_passes_until_somebody_names_a_token():
         lose(life + 1)  # what was named was of the loss before
         refused(gate, lease, one(900, epoch=100), "marks-lost", 0, 0)
         STORE.redis("HSET", marks_key(lease), lease.name, "100 33 hold-0000033")
-
-
-@test
-def a_new_store_has_lost_nothing_and_takes_the_first_token_of_another():
     gate, lease = begin()
     check_equal(name(5, 5), ["not-lost"])
     passes(gate, lease, one(1, epoch=1))
@@ -315,14 +299,6 @@ def what_was_named_is_raised_and_lowered_by_force_only():
     check_equal(STORE.dump(RECORD + ":marks")[RECORD + ":marks"], {OTHER: "9 5 7"})
     STORE.redis("FLUSHALL")
     check_equal(name(5, 5), ["another", ""])
-
-
-@test
-def the_stripe_must_be_ours():
-    gate, lease = begin()
-    STORE.redis("HDEL", lease.stripe, "counter")
-    check_equal([gate.read(lease, one(1), check=WHOSE["check"]), admit(gate, lease, one(1))], [["not-ours"]] * 2)
-    check_equal(script("mark"), "gateway/scripts/mark.lua")
 
 
 main()

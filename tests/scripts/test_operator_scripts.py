@@ -81,15 +81,17 @@ def a_gateway_is_found_by_what_it_has_open_in_whatever_state_and_place():
     for state in "qsud":
         STORE.redis("ZREM", other.stripe + ":i", *[one for one in texts_of(STORE, lease) if "gate-z" in one] or ["none"])
         left(other, 20, "gate-z", "life-9", state)
+        before = STORE.dump()
         for most in (1, 3, 11, 100):
             for gateway, incarnation, wanted in (("gate-z", "", 1), ("gate-z", "life-9", 1), ("gate-z", "life-8", 0),
                                                  ("gate-y", "", 0), ("life-9", "", 0)):
                 behind, found, calls = "", 0, 0
                 while not calls or behind:
-                    one, behind = unchanged("intent_whose", lease, gateway, incarnation, behind, most)[2:]
+                    one, behind = STORE.call(script("intent_whose"), [lease.stripe], gateway, incarnation, behind, most)[2:]
                     found, calls = max(found, one), calls + 1
                     check(calls < 20, "there is no end")
                 check_equal(found, wanted, f"{gateway} {incarnation} {most} at a time")
+        check_equal(STORE.dump(), before, "it changes nothing")
 
 
 # -- what is known of a gateway
@@ -111,7 +113,7 @@ def a_gateway_lives_as_long_as_its_last_pulse_is_fresh_as_for_pawl_store_forget(
                      (NOW + FRESH_MS + 1, "known"), (0, "known")):
         known(lease, *fields, at)
         check_equal(look(lease)[0], word, f"{at}")
-    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/member/scripts/lib/fresh.lua").read_text(), re.MULTILINE)
+    limit = re.search(r"FRESH_MS = .*\b(\d+)$", (ROOT / "shared/member/scripts/lib/call.lua").read_text(), re.MULTILINE)
     check_equal(int(limit.group(1)), FRESH_MS, "what pawl store forget goes by")
     known(lease, *fields, NOW - 7)
     check_equal(look(lease)[2:], [7, "life-1"])

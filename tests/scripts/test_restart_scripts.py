@@ -1,13 +1,17 @@
 #!/usr/bin/python3
 """What every script on a stripe asks first, and what becomes of holds, marks and keys when a new life has begun."""
 
-from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPES, Holder, Lease, Resource, check, check_equal, main, test
-from members import Life, all_in, company, founder, grant, unchanged_by
+from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPE_FIELDS, STRIPES, Holder, Lease, Resource, check, check_equal, main, \
+    stripe_do, stripe_of, test
+from members import Life, all_in, alone, company, grant, unchanged_by
+from several import Session, hold_of, line_of
 
 LIFE = Life()
 NOW = 1000000
-ADA = Holder(1)
+ADA, TTL = Holder(1), 600000
 NEW = NOW // 1000  # the epoch after the first admission
+MANY = {"shared": {"mode": "shared"}, "permits": {"mode": "permits", "permits": 3}}
+DIGEST, CROWD = "d" * 24, 90  # CROWD: more than a script ends at once, and no more than the floor allows
 
 
 def deeds(lease):
@@ -49,19 +53,20 @@ def begin():
 
 
 def new_life(how, members, saved=None):
+    """Redis has restarted, with a proof that it is complete or without; with its data or those of before."""
+    if saved is None:
+        all_in(*members)
     LIFE.restart(saved)
-    for one in members:
-        check_equal(one.pulse(), "gated")
+    members[0].doubt = "doubt" if how == "incomplete" and saved is None else ""
+    check_equal([one.pulse() for one in members], ["gated"] * len(members))
     check_equal(members[0].admit()[2], how)
-    for one in members:
-        one.doubt = ""
+    members[0].doubt = ""
     all_in(*members)
 
 
 def with_holds_ended():
     """As begin(), and then Redis has restarted without a proof that it is complete."""
     lease, resource, members = begin()
-    members[2].doubt = "doubt"
     new_life("incomplete", members)
     return lease, resource
 
@@ -78,17 +83,28 @@ def every_script_runs_for_a_caller_of_this_life_who_has_seen_no_more_than_there_
 
 
 @test
-def every_script_refuses_a_caller_of_another_store_or_schema():
-    lease, _, _ = begin()
-    for identity in ("8:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
-        refused_by_all(lease, "not-ours", identity=identity)
+def every_script_refuses_a_stripe_with_a_missing_field_or_of_another_schema_and_changes_nothing():
+    lease = Lease(LIFE, "orders:42")
+    for damage in (["DEL"], *(["HDEL", field] for field in STRIPE_FIELDS), *(
+            ["HSET", "id", one] for one in ("1" + IDENTITY[1:], "6" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"))):
+        LIFE.begin(NOW)
+        lease.acquire()
+        LIFE.at(NOW + 5000)
+        stripe_do(LIFE.redis, damage[0], lease.stripe, *damage[1:])
+        refused_by_all(lease, "not-ours")
 
 
 @test
-def every_script_refuses_a_caller_of_another_life():
+def every_script_refuses_a_caller_of_another_store_schema_or_life_or_who_has_seen_more():
+    lease, _, _ = begin()
+    for identity in ("8:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
+        refused_by_all(lease, "not-ours", identity=identity)
     lease, _, _ = begin()
     for epoch in (EPOCH + 1, EPOCH - 1, 0, -EPOCH):
         refused_by_all(lease, "not-admitted", epoch=epoch)
+    lease, _, _ = begin()
+    check_equal(lease.seq(), 2)
+    refused_by_all(lease, "not-admitted", seen=3)
 
 
 @test
@@ -103,13 +119,6 @@ def every_script_refuses_a_caller_of_another_replication_stream():
         refused_by_all(lease, "not-admitted", epoch=EPOCH + 1, stream=LIFE.replid())
     finally:
         LIFE.stream = LIFE.replid()
-
-
-@test
-def every_script_refuses_a_caller_who_has_seen_more_than_the_stripe_has():
-    lease, _, _ = begin()
-    check_equal(lease.seq(), 2)
-    refused_by_all(lease, "not-admitted", seen=3)
 
 
 @test
@@ -160,16 +169,6 @@ def holds_marks_and_keys_survive_a_complete_restart_with_their_epoch():
     check_equal(resource.write(Holder(101, NEW, "hold-bbbbbbb"))[0], "written")
 
 
-@test
-def a_hold_that_survived_one_restart_ends_with_the_next_that_is_not_proven():
-    lease, resource, members = begin()
-    new_life("complete", members)
-    members[0].doubt = "doubt"
-    new_life("incomplete", members)
-    check_equal(lease.look()[2:5], ["free", 1, EPOCH])
-    check_equal(resource.write(ADA)[2], "lease-expired")
-
-
 # -- an incomplete one: all holds end, each when somebody comes to it
 
 @test
@@ -200,38 +199,34 @@ def a_hold_of_before_is_void_in_the_very_step_that_finds_it_for_those_who_may_no
 
 
 @test
-def a_lease_that_was_held_before_is_free_for_another_with_a_token_above_all_floors():
+def a_lease_that_was_held_before_is_free_for_another_then_swept_and_told_as_ended_by_the_restart():
     lease, _ = with_holds_ended()
     check_equal(lease.acquire("id-b", "hold-bbbbbbb", "bob")[:4], ["granted", lease.seq(), 101, NEW])
     check_equal(lease.acquire()[::3], ["held", "bob"])
     check_equal(lease.renew()[::2], ["lost", "unknown"])
-
-
-@test
-def a_hold_that_ended_so_is_swept_at_its_deadline_and_then_forgotten():
     lease, _ = with_holds_ended()
     check_equal(lease.sweep()[2:], [0, 0])
     LIFE.at(NOW + 5000)
     check_equal((lease.sweep()[2:], lease.field("s")), ([1, 1], "store-restarted"))
     LIFE.at(NOW + 5000 + REMEMBER_MS)
     check_equal((lease.sweep()[2:], lease.field("s")), ([1, 0], None))
-
-
-@test
-def one_that_expired_as_well_is_told_as_ended_by_the_restart():
     lease, _ = with_holds_ended()
     LIFE.at(NOW + 60000)
     check_equal(lease.renew()[::2], ["lost", "store-restarted"])
 
 
 @test
-def a_hold_that_was_over_before_stays_as_it_ended():
+def a_hold_that_was_over_before_stays_as_it_ended_and_one_that_survived_ends_with_the_next_restart():
     lease, _, members = begin()
     lease.release()
-    members[0].doubt = "doubt"
     new_life("incomplete", members)
     check_equal(lease.renew()[::2], ["lost", "released"])
     check_equal(lease.release()[0], "released")
+    lease, resource, members = begin()
+    new_life("complete", members)
+    new_life("incomplete", members)
+    check_equal(lease.look()[2:5], ["free", 1, EPOCH])
+    check_equal(resource.write(ADA)[2], "lease-expired")
 
 
 @test
@@ -314,13 +309,11 @@ def a_store_that_is_behind_is_refused_at_once_and_shut_by_the_next_pulse():
 
 @test
 def a_store_without_leases_begins_its_second_life_above_the_first_ceiling():
-    a = founder(LIFE)
-    all_in(a)
+    a = alone(LIFE)
     LIFE.restart()
     check_equal((a.pulse(), a.admit()[2:4]), ("gated", ["complete", "100"]))
     all_in(a)
     check_equal(grant(LIFE, a, "orders:42"), 101)
-
 
 
 @test
@@ -329,9 +322,273 @@ def no_script_rests_on_a_time_that_is_far_ahead_of_what_the_caller_knows():
     lease = Lease(LIFE, "orders:42")
     with LIFE.calling(at_least=NOW - 2000):
         check_equal(lease.acquire(ttl=5000)[0], "granted")
-    for action in (lease.renew, lease.release, lease.look, lease.list, lease.sweep):
-        with LIFE.calling(at_least=NOW - 2001):
-            check_equal(unchanged_by(LIFE, action), ["clock"])
+    refused_by_all(lease, "clock", at_least=NOW - 2001)
+
+
+def empty():
+    """A lease, a resource under it, and a process of each kind."""
+    members = company(LIFE)
+    lease = Lease(LIFE, "orders:42")
+    return lease, Resource(lease, "/a"), members
+
+
+def session_opens():
+    session = Session(LIFE)
+    check_equal(session.open(ttl=TTL)[0], "opened")
+    return session
+
+
+def acquire(lease, lease_id, may="grant", **terms):
+    return lease.acquire(lease_id, hold_of(lease_id), lease_id, TTL, may=may, **terms)
+
+
+def granted(lease, lease_id, **terms):
+    reply = acquire(lease, lease_id, **terms)
+    check_equal(reply[0], "granted", lease_id)
+    return Holder(reply[2], reply[3], hold_of(lease_id), terms.get("mode", "exclusive"))
+
+
+class Desk:
+    """Where clients wait; it lives as long as it beats."""
+
+    def __init__(self, name="D1"):
+        self.name = name
+        stripe = f"pawl:{{{stripe_of(name):02x}}}"
+        self.keys = [stripe, stripe + ":due", f"{stripe}:d:{name}"]
+        self.beat("open")
+
+    def beat(self, word="beat"):
+        return LIFE.call("lease/scripts/inbox_heartbeat.lua", self.keys, self.name, word)[0]
+
+    def queue(self, lease, lease_id, wid="1", **terms):
+        check_equal(acquire(lease, lease_id, desk=self.keys[2], wid=wid, **terms)[0], "queued", lease_id)
+
+
+def holders(lease):
+    """The token and the holder of each hold."""
+    return sorted([one[0], one[1]] for one in lease.look()[-1])
+
+
+# -- shared holds, permits, sessions, keys, those who wait: a complete one keeps them
+
+@test
+def shared_holds_and_permits_survive_a_complete_restart():
+    for kind, terms in MANY.items():
+        lease, resource, members = empty()
+        ann, ben = granted(lease, "ann", **terms), granted(lease, "ben", **terms)
+        new_life("complete", members)
+        check_equal(holders(lease), [[1, "ann"], [2, "ben"]], kind)
+        check_equal((resource.read_fenced(ann)[2], resource.read_fenced(ben)[2], resource.read_fenced(ann)[2]), (1, 2, 2), kind)
+        check_equal(resource.write(ann)[2], "wrong-mode", kind)
+        check_equal(lease.renew("ann", TTL)[2:4], [1, EPOCH], kind)
+        check_equal(granted(lease, "cyd", **terms).epoch, NEW, kind)
+        check_equal(resource.read_fenced(ann)[0], "missing", f"{kind}: one of another epoch shares it")
+        check_equal(acquire(lease, "dan", mode="permits", permits=3)[0], "held", f"{kind}: all three permits are taken")
+
+
+@test
+def a_session_and_its_holds_survive_a_complete_restart():
+    for terms in ({}, *MANY.values()):
+        lease, resource, members = empty()
+        session = session_opens()
+        ada = granted(lease, "ada", **session.terms(), **terms)
+        new_life("complete", members)
+        check_equal(session.renew()[0], "renewed")
+        check_equal(resource.read_fenced(ada)[0], "missing")
+        check_equal(acquire(lease, "ada", **session.terms(), **terms)[0], "replayed")
+        check_equal(session.end()[0], "ended")
+        check_equal(resource.read_fenced(ada)[0], "refused")
+
+
+@test
+def keys_of_a_hold_survive_a_complete_restart():
+    lease, _, members = empty()
+    granted(lease, "ada", reentrant=True, key="k-1", digest=DIGEST)
+    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest=DIGEST)[8], 2)
+    check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["left", 1])
+    new_life("complete", members)
+    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest=DIGEST)[::8], ["replayed", 2])
+    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest="another")[0], "key-reused")
+    check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["left", 1])
+
+
+@test
+def a_grant_that_nobody_has_claimed_and_those_who_wait_stay_through_a_complete_restart():
+    lease, resource, members = empty()
+    desk = Desk()
+    granted(lease, "ada")
+    desk.queue(lease, "bob")
+    lease.release("ada")
+    new_life("complete", members)
+    check_equal(lease.run("claim", "bob", hold_of("bob"), "grant")[:3:2], ["claimed", 2])
+    check_equal(resource.write(Holder(2, EPOCH, hold_of("bob")))[0], "written")
+    lease, _, members = empty()
+    desk = Desk()
+    granted(lease, "ada")
+    for lease_id in ("bob", "cyd"):
+        desk.queue(lease, lease_id)
+    new_life("complete", members)
+    desk.beat()
+    check_equal(line_of(lease), ["bob", "cyd"])
+    check_equal(lease.release("ada")[0], "released")
+    check_equal(lease.run("claim", "bob", hold_of("bob"), "grant")[:4:1][0::2], ["claimed", 101])
+
+
+# -- and after an incomplete one every hold is over
+
+@test
+def shared_holds_and_permits_of_before_are_over():
+    for kind, terms in MANY.items():
+        lease, resource, members = empty()
+        ann, ben = granted(lease, "ann", **terms), granted(lease, "ben", **terms)
+        new_life("incomplete", members)
+        for holder in (ann, ben):
+            check_equal([resource.read_fenced(holder)[2], resource.write(holder)[2], resource.check(holder)[2]],
+                        ["stale-token"] * 3, kind)
+        check_equal(lease.renew("ben")[::2], ["lost", "store-restarted"], kind)
+        check_equal(lease.renew("ann")[0], "lost", kind)
+        check_equal((lease.look()[2], acquire(lease, "ben", **terms)[0]), ("free", "over"), kind)
+        cyd = granted(lease, "cyd")
+        check_equal((cyd.token, cyd.epoch, resource.write(cyd)[0]), (101, NEW, "written"), kind)
+        check_equal([resource.read_fenced(holder)[2] for holder in (ann, ben)], ["stale-token"] * 2, kind)
+
+
+@test
+def whoever_joins_after_it_does_not_bring_back_those_of_before():
+    for kind, terms in MANY.items():
+        lease, resource, members = empty()
+        terms = {**terms, "permits": CROWD} if kind == "permits" else terms
+        dead = [granted(lease, f"n{i}", **terms) for i in range(CROWD)]
+        new_life("incomplete", members)
+        for _ in range(6):  # a script ends a bounded number of them
+            reply = acquire(lease, "new", **terms)
+            if reply[0] == "granted":
+                break
+            check_equal(reply[0], "held", kind)
+        check_equal(reply[::3], ["granted", NEW], kind)
+        check_equal(holders(lease), [[reply[2], "new"]], kind)
+        check(all(resource.read_fenced(one)[2] == "stale-token" for one in dead[::10]), kind)
+        check_equal(LIFE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 1, f"{kind}: permits or places are still taken")
+        check_equal(lease.release("new")[0], "released", kind)
+        check_equal(lease.look()[2], "free", kind)
+
+
+@test
+def one_who_waits_for_all_who_share_to_go_need_not_wait_for_those_of_before():
+    lease, _, members = empty()
+    for i in range(CROWD):
+        granted(lease, f"n{i}", mode="shared")
+    new_life("incomplete", members)
+    desk = Desk()
+    reply = acquire(lease, "bob", desk=desk.keys[2], wid="1")
+    check(reply[0] in ("granted", "queued"), reply)
+    for _ in range(6):
+        if lease.run("handoff", "grant")[2] != "more":
+            break
+    check_equal([name for _, name in holders(lease)], ["bob"])
+
+
+@test
+def a_session_of_before_is_over_and_nothing_can_be_acquired_with_it():
+    for terms in ({}, *MANY.values()):
+        lease, resource, members = empty()
+        session = session_opens()
+        ada = granted(lease, "ada", **session.terms(), **terms)
+        new_life("incomplete", members)
+        check_equal(resource.read_fenced(ada)[0], "refused")
+        check_equal(lease.renew("ada")[::2], ["lost", "store-restarted"])
+        check_equal(acquire(Lease(LIFE, "orders:43"), "bob", **session.terms(), **terms)[0], "session-lost")
+        check_equal(session.renew()[::2], ["lost", "store-restarted"])
+        check_equal(granted(lease, "cyd").epoch, NEW)
+
+
+@test
+def a_session_that_nobody_comes_to_is_swept_and_its_holds_with_it():
+    lease, _, members = empty()
+    session = session_opens()
+    granted(lease, "ada", **session.terms())
+    new_life("incomplete", members)
+    LIFE.at(NOW + TTL)
+    for keys in (session.keys, lease.keys) * 3:
+        LIFE.call("lease/scripts/sweep.lua", keys[:2], 100, REMEMBER_MS, "grant")
+    LIFE.at(NOW + TTL + 10 * REMEMBER_MS)
+    for keys in (session.keys, lease.keys) * 3:
+        LIFE.call("lease/scripts/sweep.lua", keys[:2], 100, REMEMBER_MS, "grant")
+    left = {key for key in LIFE.dump() if key.count(":") > 1 and not key.startswith("pawl:{store}")}
+    check_equal(left, set())
+
+
+@test
+def keys_of_a_hold_of_before_are_void_but_a_release_that_was_done_is_told_as_done():
+    lease, _, members = empty()
+    granted(lease, "ada", reentrant=True, key="k-1", digest=DIGEST)
+    acquire(lease, "ada", reentrant=True, key="k-2", digest=DIGEST)
+    check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["left", 1])
+    new_life("incomplete", members)
+    check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["lost", "store-restarted"])
+    check_equal(lease.release("ada", key="k-3", digest="another")[::2], ["lost", "store-restarted"])
+    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest="another")[::2], ["over", "store-restarted"])
+    lease, _, members = empty()
+    granted(lease, "ada")
+    check_equal(lease.release("ada", key="k-1", digest=DIGEST)[0], "released")
+    new_life("incomplete", members)
+    check_equal(lease.release("ada", key="k-1", digest=DIGEST)[0], "released")
+
+
+@test
+def a_grant_of_before_that_nobody_had_claimed_goes_on_and_was_never_a_hold():
+    for mode in ({}, *MANY.values()):
+        lease, resource, members = empty()
+        desk = Desk()
+        granted(lease, "ada")
+        desk.queue(lease, "bob", **mode)
+        desk.queue(lease, "cyd", "2")
+        lease.release("ada")
+        new_life("incomplete", members)
+        desk.beat()
+        check_equal(lease.run("claim", "bob", hold_of("bob"), "grant")[0], "lost")
+        check_equal(resource.read_fenced(Holder(2, EPOCH, hold_of("bob"), mode.get("mode", "exclusive")))[0], "refused")
+        check_equal(lease.run("claim", "cyd", hold_of("cyd"), "grant")[:3:2], ["claimed", 101])
+        lease.release("cyd")
+        check_equal(granted(lease, "bob").token, 102)
+
+
+@test
+def those_who_waited_before_are_handed_on_to_if_desk_and_session_live_and_else_passed_over():
+    for lives in (True, False):
+        lease, _, members = empty()
+        desk = Desk()
+        granted(lease, "ada")
+        desk.queue(lease, "bob")
+        new_life("incomplete", members)
+        LIFE.at(NOW + 3001)
+        if lives:
+            desk.beat("open")
+        check_equal(lease.run("handoff", "grant")[0], "handed-on")
+        check_equal(line_of(lease), [])
+        check_equal(holders(lease), [[101, "bob"]] if lives else [])
+    lease, _, members = empty()
+    desk, session = Desk(), session_opens()
+    granted(lease, "ada")
+    desk.queue(lease, "bob", **session.terms())
+    desk.queue(lease, "cyd", "2")
+    new_life("incomplete", members)
+    desk.beat()
+    lease.look()
+    check_equal(lease.run("claim", "cyd", hold_of("cyd"), "grant")[0], "claimed")
+
+
+@test
+def a_lock_delay_counts_after_an_incomplete_restart_and_one_that_ran_goes_on():
+    lease, _, members = empty()
+    granted(lease, "ada", delay=5000)
+    new_life("incomplete", members)
+    check_equal(acquire(lease, "bob")[::4], ["held", 5000])
+    new_life("incomplete", members)
+    LIFE.at(NOW + 4999)
+    check_equal(acquire(lease, "bob")[::4], ["held", 1])
+    LIFE.at(NOW + 5000)
+    granted(lease, "bob")
 
 
 main()

@@ -1,66 +1,19 @@
 #!/usr/bin/python3
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, stripe_of, test, text
-from world.redis import Connection
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test
+from several import ALARM, DESK, SECRET, All, Ear, Session, desk_lives, hold_of, line_of, ring
+from several import wait as wait_as
 
 STORE = Store()
 NOW, TTL = 1000000, 5000
-ID, SECRET = "s" * 22, "c" * 22
-DESK = "pawl:{07}:d:desk-1"
-
-
-class Session:
-    """One session of the store, and every script on it."""
-
-    def __init__(self, name=ID, secret=SECRET):
-        self.id, self.secret = name, secret
-        self.stripe = f"pawl:{{{stripe_of(name):02x}}}"
-        self.key, self.holds, self.member = f"{self.stripe}:s:{name}", f"{self.stripe}:y:{name}", f":s:{name}"
-        self.keys = [self.stripe, self.stripe + ":due", self.key]
-
-    def run(self, script, *args):
-        return STORE.call(f"lease/scripts/session_{script}.lua", self.keys, self.id, REMEMBER_MS, *args)
-
-    def open(self, holder="ada", ttl=TTL, meta=""):
-        return self.run("open", self.secret, holder, ttl, meta)
-
-    def renew(self, secret=None):
-        return self.run("renew", secret or self.secret)
-
-    def look(self):
-        return self.run("look")
-
-    def end(self, secret=None, most=100, may="grant"):
-        return self.run("end", secret or self.secret, may, most)
-
-    def sweep(self, most=100):
-        return STORE.call("lease/scripts/sweep.lua", [self.stripe, self.stripe + ":due"], most,
-                          REMEMBER_MS, "grant")
-
-    def terms(self, **more):
-        """What an acquire with this session has beside the usual."""
-        return {"session": self.key, "secret": self.secret, **more}
-
-    def field(self, name):
-        return text(STORE.redis("HGET", self.key, name))
-
-    def held(self):
-        """Names of the leases that it holds and of those that it lost, as told by a renewal."""
-        told = self.renew()[7]
-        return sorted(one.split("/")[0] for one in told if one.find("/") > 0), sorted(
-            one for one in told if "/" not in one)
-
-    def due(self):
-        score = STORE.redis("ZSCORE", self.stripe + ":due", self.member)
-        return int(score) if score is not None else None
 
 
 def begin(ttl=TTL):
     STORE.begin(NOW)
-    session = Session()
+    session = Session(STORE)
     check_equal(session.open(ttl=ttl)[0], "opened")
-    STORE.redis("HSET", DESK, "at", NOW)
+    desk_lives(STORE)
     return session
 
 
@@ -73,11 +26,7 @@ def hold(session, name="orders:42", lease_id="id-a", status="granted", **more):
 def wait(lease, lease_id="id-w", wid="1", session=None, **more):
     """Somebody waits in line at a desk that lives."""
     terms = {"desk": DESK, "wid": wid, **(session.terms() if session else {}), **more}
-    check_equal(lease.acquire(lease_id, hold="hold-" + lease_id.ljust(7, "-"), holder="bob", **terms)[0], "queued")
-
-
-def desk_lives():
-    STORE.redis("HSET", DESK, "at", int(STORE.redis("GET", "test:clock")))
+    check_equal(lease.acquire(lease_id, hold=hold_of(lease_id), holder="bob", **terms)[0], "queued")
 
 
 def hand_on(lease):
@@ -86,7 +35,7 @@ def hand_on(lease):
 
 def at(now):
     STORE.at(now)
-    desk_lives()
+    desk_lives(STORE)
 
 
 def state(lease):
@@ -97,22 +46,6 @@ def state(lease):
 
 def unclaimed(lease):
     return lease.field("c")
-
-
-class Ear(Connection):
-    def message(self):
-        return text(self._reply())[2]
-
-
-def published(action):
-    """What the desk is told while this is done."""
-    ear = Ear(STORE.redis.path)
-    ear("SUBSCRIBE", DESK)
-    action()
-    STORE.redis("PUBLISH", DESK, "end")
-    heard = list(iter(ear.message, "end"))
-    ear.close()
-    return heard
 
 
 @test
@@ -127,9 +60,9 @@ def who_waits_with_a_session_is_offered_the_lease_also_where_it_was_released():
 # -- the session by itself
 
 @test
-def a_session_is_opened_with_what_it_needs():
+def a_session_is_opened_with_what_it_needs_and_no_id_is_given_twice():
     STORE.begin(NOW)
-    session = Session()
+    session = Session(STORE)
     reply, changes = STORE.changed_by(lambda: session.open(meta='{"a":1}'))
     check_equal(reply, ["opened", 1])
     check_equal(changes[session.key][1], {
@@ -137,16 +70,12 @@ def a_session_is_opened_with_what_it_needs():
         "e": str(EPOCH)})
     check_equal(changes[session.keys[1]][1], {session.member: NOW + TTL})
     check_equal(len(changes), 2)
-
-
-@test
-def an_id_is_not_given_twice():
     session = begin()
     check_equal(STORE.unchanged_by(lambda: session.run("open", "d" * 22, "eve", 100, ""))[0], "taken")
 
 
 @test
-def a_renewal_sets_the_deadline_anew_and_touches_nothing_else():
+def a_renewal_and_a_look_tell_all_but_the_secret_and_change_the_deadline_or_nothing():
     session = begin()
     hold(session)
     at(NOW + 3000)
@@ -154,10 +83,6 @@ def a_renewal_sets_the_deadline_anew_and_touches_nothing_else():
     check_equal(reply, ["renewed", 2, TTL, TTL, 3000, "ada", "", ["orders:42/id-a"]])
     check_equal(list(changes), [session.key])
     check_equal(session.field("d"), str(NOW + 3000 + TTL))
-
-
-@test
-def a_look_tells_all_but_the_secret_and_changes_nothing():
     session = begin()
     hold(session)
     at(NOW + 1000)
@@ -179,12 +104,16 @@ def another_secret_changes_nothing_whether_the_session_lives_or_not():
         refused = STORE.unchanged_by(lambda o=other: o.acquire("id-b", session=session.key, secret="x" * 22))
         check_equal(refused[0], "forbidden")
     check_equal(lease.look()[2], "free")
+    session = begin()
+    lease = hold(session)
+    wrong = {"session": session.key, "secret": "x" * 22}
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "forbidden")
 
 
 @test
 def a_session_that_nobody_opened_is_unknown():
     STORE.begin(NOW)
-    session = Session()
+    session = Session(STORE)
     for deed in (session.renew, session.look, session.end):
         check_equal(STORE.unchanged_by(deed)[::2], ["lost", "unknown"])
     lease = Lease(STORE, "orders:42")
@@ -225,10 +154,16 @@ def what_was_told_to_be_over_never_lives_again_though_the_clock_goes_back():
         deed(session)
         STORE.at(NOW)
         check_equal(session.renew()[::2], ["lost", "expired"], deed.__name__)
+    session = begin()
+    lease = hold(session)
+    STORE.at(NOW + TTL)
+    check_equal(lease.renew()[::2], ["lost", "session"])
+    STORE.at(NOW + TTL - 10)
+    check_equal(session.held(), ([], ["orders:42"]))
 
 
 @test
-def a_session_that_is_over_is_remembered_and_then_forgotten():
+def a_session_that_is_over_is_remembered_and_then_forgotten_and_one_that_lives_is_looked_at_again():
     session = begin()
     hold(session)
     STORE.at(NOW + TTL)
@@ -241,10 +176,6 @@ def a_session_that_is_over_is_remembered_and_then_forgotten():
     session.sweep()
     check_equal(session.look()[::2], ["lost", "unknown"])
     check_equal((session.due(), STORE.redis("EXISTS", session.key, session.holds)), (None, 0))
-
-
-@test
-def the_sweep_finds_a_renewed_session_alive_and_looks_again_at_its_deadline():
     session = begin()
     STORE.at(NOW + 4000)
     session.renew()
@@ -268,10 +199,6 @@ def a_lease_lives_as_long_as_its_session_and_its_own_ttl_does_not_count():
     check_equal(lease.look()[2], "held")
     at(NOW + 16000 + TTL)
     check_equal(lease.look()[2], "free")
-
-
-@test
-def a_grant_tells_the_sessions_time():
     session = begin()
     at(NOW + 1000)
     granted = Lease(STORE, "orders:42").acquire(ttl=99, **session.terms())
@@ -299,7 +226,7 @@ def a_hold_of_an_expired_session_is_over_for_everybody_before_anything_is_swept(
 
 
 @test
-def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step():
+def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step_and_ever_after():
     session = begin()
     gate = Resource(hold(session))
     at(NOW + TTL - 1)
@@ -307,10 +234,6 @@ def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step():
     at(NOW + TTL)
     check_equal(gate.write(Holder(1))[2], "lease-expired")
     check_equal(gate.lease.field("v"), "session")
-
-
-@test
-def a_hold_that_the_gateway_found_over_is_lost_though_the_clock_goes_back():
     session = begin()
     lease = hold(session)
     STORE.at(NOW + TTL)
@@ -342,10 +265,6 @@ def a_lease_of_a_lost_session_is_delayed_from_the_loss_on_and_one_of_a_deleted_s
         lease = hold(session, delay=700, **mode)
         session.end()
         check_equal(state(lease), ("free", None), f"{mode}")
-
-
-@test
-def a_lease_whose_session_is_forgotten_is_lost_and_delayed_from_when_that_is_noticed():
     session = begin()
     lease = hold(session, delay=700)
     STORE.redis("DEL", session.key, session.holds)
@@ -357,17 +276,13 @@ def a_lease_whose_session_is_forgotten_is_lost_and_delayed_from_when_that_is_not
 
 
 @test
-def renewing_a_lease_of_a_session_tells_the_sessions_time_and_changes_nothing():
+def renewing_and_re_entering_a_lease_of_a_session_leave_its_time():
     for mode in MODES:
         session = begin()
         lease = hold(session, **mode)
         at(NOW + 1000)
         reply = STORE.unchanged_by(lambda held=lease: held.renew(ttl=90000))
         check_equal((reply[0], reply[6], reply[7]), ("renewed", TTL, TTL - 1000), f"{mode}")
-
-
-@test
-def re_entering_a_lease_of_a_session_counts_and_leaves_its_time():
     session = begin()
     lease = hold(session)
     at(NOW + 1000)
@@ -382,7 +297,7 @@ def re_entering_a_lease_of_a_session_counts_and_leaves_its_time():
 @test
 def a_replay_with_another_session_or_none_differs():
     session = begin()
-    other = Session("t" * 22)
+    other = Session(STORE, "t" * 22)
     other.open()
     lease = hold(session)
     check_equal(hold(session, status="replayed").name, lease.name)
@@ -393,14 +308,6 @@ def a_replay_with_another_session_or_none_differs():
     hold(session, "plain", status="differs")
     check_equal(session.held(), (["orders:42"], []))
     check_equal(other.held(), ([], []))
-
-
-@test
-def a_replay_needs_the_sessions_secret_too():
-    session = begin()
-    lease = hold(session)
-    wrong = {"session": session.key, "secret": "x" * 22}
-    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "forbidden")
 
 
 @test
@@ -428,7 +335,7 @@ def a_renewal_names_what_is_held_now():
 
 
 @test
-def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew_with_the_session():
+def what_was_forced_away_is_named_until_it_is_acquired_anew_with_the_session():
     for mode in MODES:
         session = begin()
         lease, other = hold(session, **mode), hold(session, "other")
@@ -443,20 +350,25 @@ def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew_with_the_ses
         lease.release("id-c")
         check_equal(session.held(), (["other"], []), f"{mode}")
         other.release()
-
-
-@test
-def one_of_two_permits_that_was_forced_away_is_named_beside_the_other():
     session = begin()
     lease = hold(session, mode="permits", permits=2)
     hold(session, lease_id="id-b", mode="permits", permits=2)
     check_equal(session.held(), (["orders:42", "orders:42"], []))
     check_equal(lease.run("force_release", "grant", "1", "")[0], "forced")
     check_equal(session.held(), (["orders:42"], ["orders:42"]))
+    session = begin()
+    lease = hold(session)
+    lease.run("force_release", "grant", "", "")
+    lease.acquire("id-x")
+    wait(lease, session=session)
+    lease.release("id-x")
+    check_equal(session.held(), ([], ["orders:42"]))
+    check_equal(lease.run("claim", "id-w", "hold-id-w---", "grant")[0], "claimed")
+    check_equal(session.held(), (["orders:42"], []))
 
 
 @test
-def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim():
+def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim_and_leaves_nothing_else():
     for mode in MODES:
         session = begin()
         lease = Lease(STORE, "orders:42")
@@ -473,6 +385,19 @@ def a_grant_that_nobody_claimed_yet_is_named_only_after_the_claim():
         check_equal(lease.look()[7][0][2], TTL, f"{mode}: it lives as long as the session")
         check_equal(session.end()[2], "", f"{mode}")
         check_equal(STORE.redis("EXISTS", session.holds), 0, f"{mode}")
+    session = begin()
+    lease = Lease(STORE, "orders:42")
+    lease.acquire("id-x")
+    wait(lease, session=session)
+    lease.release("id-x")
+    at(NOW + 3000)
+    hand_on(lease)
+    check_equal(STORE.redis("EXISTS", session.holds), 0)
+    lease.acquire("id-y")
+    wait(lease, session=session)
+    lease.release("id-y")
+    check_equal(lease.run("force_release", "grant", "", "")[0], "forced")
+    check_equal(session.held(), ([], []), "it never was a hold: nobody has lost it")
 
 
 @test
@@ -492,36 +417,6 @@ def what_was_claimed_for_one_that_has_gone_and_keeps_its_place_hangs_on_its_sess
         check_equal(session.held(), (["orders:42"], []), f"{mode}: it was told")
 
 
-@test
-def a_grant_that_nobody_claims_leaves_nothing_in_the_session():
-    session = begin()
-    lease = Lease(STORE, "orders:42")
-    lease.acquire("id-x")
-    wait(lease, session=session)
-    lease.release("id-x")
-    at(NOW + 3000)
-    hand_on(lease)
-    check_equal(STORE.redis("EXISTS", session.holds), 0)
-    lease.acquire("id-y")
-    wait(lease, session=session)
-    lease.release("id-y")
-    check_equal(lease.run("force_release", "grant", "", "")[0], "forced")
-    check_equal(session.held(), ([], []), "it never was a hold: nobody has lost it")
-
-
-@test
-def a_claim_forgets_that_the_lease_was_lost():
-    session = begin()
-    lease = hold(session)
-    lease.run("force_release", "grant", "", "")
-    lease.acquire("id-x")
-    wait(lease, session=session)
-    lease.release("id-x")
-    check_equal(session.held(), ([], ["orders:42"]))
-    check_equal(lease.run("claim", "id-w", "hold-id-w---", "grant")[0], "claimed")
-    check_equal(session.held(), (["orders:42"], []))
-
-
 # -- those who wait
 
 @test
@@ -536,10 +431,6 @@ def an_expired_sessions_lease_goes_to_the_next_when_its_alarm_rings():
         check_equal(hand_on(lease)[0], "handed-on")
         check_equal(unclaimed(lease), DESK + " 1", f"{mode}")
         check_equal(state(lease), ("held", "bob"), f"{mode}")
-
-
-@test
-def the_alarm_of_a_renewed_session_rings_early_and_is_set_to_the_new_deadline():
     session = begin()
     lease = hold(session)
     wait(lease)
@@ -559,7 +450,9 @@ def a_waiter_whose_session_ended_is_passed_over_and_told():
     wait(lease, "id-1", "1", session)
     wait(lease, "id-2", "2")
     session.end()
-    heard = published(lambda: lease.release("id-x"))
+    ear = Ear(STORE)
+    lease.release("id-x")
+    heard = ear.heard()
     check_equal(heard, ["session-lost 1", "granted 2"])
     check_equal(unclaimed(lease), DESK + " 2")
 
@@ -605,6 +498,25 @@ def the_end_frees_its_leases_and_hands_them_on_a_few_at_a_time():
         check_equal(steps, 2, f"{mode}")
         check_equal([unclaimed(lease) for lease in leases], [f"{DESK} {i}" for i in range(10)], f"{mode}")
         check_equal(STORE.redis("EXISTS", session.holds), 0)
+    session = begin()
+    lease = hold(session)
+    for i in range(70):
+        wait(lease, f"id-{i:03}", str(i), mode="shared")
+    check_equal(session.end()[2], "")
+    check_equal(int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name)), NOW)
+    hand_on(lease)
+    check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 70)
+    session = begin()
+    lease = hold(session, mode="shared")
+    lease.acquire("id-b", holder="bob", ttl=60000, mode="shared")
+    session.end()
+    check_equal(state(lease), ("held", "bob"))
+    session = begin()
+    lease = hold(session)
+    wait(lease)
+    session.end(may="hold-off")
+    check_equal((unclaimed(lease), state(lease)[0]), (None, "held"))
+    check_equal(unclaimed(lease), DESK + " 1", "a look that may grant hands it on")
 
 
 @test
@@ -621,37 +533,6 @@ def a_record_that_another_release_wrote_is_not_in_the_way_of_the_end():
 
 
 @test
-def a_lease_for_which_more_wait_than_one_step_serves_is_looked_at_again_at_once():
-    session = begin()
-    lease = hold(session)
-    for i in range(70):
-        wait(lease, f"id-{i:03}", str(i), mode="shared")
-    check_equal(session.end()[2], "")
-    check_equal(int(STORE.redis("ZSCORE", "pawl:{store}:alarm", lease.name)), NOW)
-    hand_on(lease)
-    check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 70)
-
-
-@test
-def only_the_sessions_own_hold_of_a_shared_lease_ends_with_it():
-    session = begin()
-    lease = hold(session, mode="shared")
-    lease.acquire("id-b", holder="bob", ttl=60000, mode="shared")
-    session.end()
-    check_equal(state(lease), ("held", "bob"))
-
-
-@test
-def nothing_is_granted_to_the_next_while_the_store_is_unsafe():
-    session = begin()
-    lease = hold(session)
-    wait(lease)
-    session.end(may="hold-off")
-    check_equal((unclaimed(lease), state(lease)[0]), (None, "held"))
-    check_equal(unclaimed(lease), DESK + " 1", "a look that may grant hands it on")
-
-
-@test
 def a_session_that_was_ended_stays_ended_for_its_secret_as_long_as_it_is_remembered():
     session = begin()
     check_equal(session.end()[::2], ["ended", ""])
@@ -664,7 +545,7 @@ def a_session_that_was_ended_stays_ended_for_its_secret_as_long_as_it_is_remembe
 
 
 @test
-def the_sweep_frees_what_an_end_has_left_a_bounded_number_at_a_time():
+def the_sweep_frees_what_an_end_or_the_deadline_has_left_a_bounded_number_at_a_time():
     session = begin(ttl=86400000)
     leases = [hold(session, f"n{i}") for i in range(150)]
     for i, lease in enumerate(leases):
@@ -676,10 +557,6 @@ def the_sweep_frees_what_an_end_has_left_a_bounded_number_at_a_time():
     check(swept[2][2] < 7, f"{swept}")
     check_equal([unclaimed(lease) for lease in leases], [f"{DESK} {i}" for i in range(150)])
     check_equal(session.due(), NOW + REMEMBER_MS)
-
-
-@test
-def the_sweep_frees_the_leases_of_an_expired_session_too():
     session = begin()
     leases = [hold(session, f"n{i}", **mode) for i, mode in enumerate(MODES)]
     STORE.at(NOW + TTL)
@@ -711,29 +588,34 @@ def nothing_is_left_of_sessions_and_their_leases_when_their_memory_is_over():
 # -- restarts
 
 @test
-def a_session_survives_a_restart_that_was_proven_and_ends_with_any_other():
-    session = begin()
-    lease = hold(session)
-    for i in range(256):
-        stripe_do(STORE.redis, "HSET", f"pawl:{{{i:02x}}}", "epoch", EPOCH + 1)
-    STORE.redis("HSET", "pawl:{store}", "epoch", EPOCH + 1)
-    check_equal((session.renew()[0], state(lease)), ("renewed", ("held", "ada")))
-    for i in range(256):
-        stripe_do(STORE.redis, "HSET", f"pawl:{{{i:02x}}}", "alive", EPOCH + 1)
-    check_equal(session.renew()[::2], ["lost", "store-restarted"])
-    check_equal(Lease(STORE, "another").acquire(**session.terms())[0], "session-lost")
-    check_equal(lease.renew()[::2], ["lost", "store-restarted"])
-    check_equal(session.end()[::2], ["lost", "store-restarted"])
+def who_waits_is_woken_though_somebody_else_noticed_that_the_session_was_ended():
+    session, leases = begin(ttl=600000), All(STORE, "a", "b")
+    for i, lease in enumerate(leases.leases):
+        check_equal(lease.acquire("id-a", hold_of("id-a"), **session.terms())[0], "granted")
+        wait_as(lease, f"w{i}", str(i))
+    check_equal(session.run("end", session.secret, "grant", 1)[::2], ["ended", "more"])  # one of the two is handed on
+    STORE.at(NOW + 10)
+    check_equal(leases.acquire("id-z")[0], "held")
+    check_equal([int(STORE.redis("ZSCORE", ALARM, one.name)) for one in leases.leases if line_of(one)], [NOW + 10])
+    at(NOW + 10)
+    check_equal(len(ring(STORE)), 1)
+    check_equal(leases.states(), {"a": ("held", "w0"), "b": ("held", "w1")})
 
 
 @test
-def a_lease_that_was_told_to_be_over_is_named_when_its_session_lives_on_by_a_step_of_the_clock():
-    session = begin()
-    lease = hold(session)
-    STORE.at(NOW + TTL)
-    check_equal(lease.renew()[::2], ["lost", "session"])
-    STORE.at(NOW + TTL - 10)
-    check_equal(session.held(), ([], ["orders:42"]))
+def a_session_that_was_told_to_be_lost_lives_no_more_though_the_clock_steps_back():
+    for is_all in (False, True):
+        session, leases = begin(), All(STORE, "a", "b")
+        held = Lease(STORE, "c")
+        held.acquire("id-c", hold_of("id-c"), **session.terms())
+        at(NOW + 5000)
+        told = (leases if is_all else leases.home).acquire("id-a", hold_of("id-a"), **session.terms())
+        check_equal(told[0], "session-lost")
+        check_equal(int(STORE.redis("ZSCORE", session.stripe + ":due", session.member)), NOW + 5000)
+        at(NOW + 4990)
+        check_equal(session.run("renew", session.secret)[::2], ["lost", "expired"])
+        check_equal(held.renew("id-c")[::2], ["lost", "session"])
+        check_equal(leases.home.acquire("id-b", hold_of("id-b"), **session.terms())[0], "session-lost")
 
 
 main()

@@ -34,7 +34,7 @@ SENT = {"pawl": OF_THE_LINK | OF_THE_LIBRARY | OF_THE_EAR, "pawl-operator": OF_T
 # Of a lease's history, and of desks. The first is also a pattern that is subscribed to: Redis wants it literally.
 CHANNELS = {"pawl": ["&pawl:e:*", "&pawl:{*"], "pawl-operator": []}
 SCRIPTS = {"pawl": ("shared/member/**/*.lua", "lease/scripts/**/*.lua", "gateway/scripts/**/*.lua"),
-           "pawl-operator": ("api/cli/scripts/*.lua", "shared/member/scripts/lib/store.lua", "shared/member/scripts/lib/stream.lua", "shared/member/scripts/lib/clock.lua")}
+           "pawl-operator": ("api/cli/scripts/*.lua", "shared/member/scripts/lib/store.lua", "shared/member/scripts/lib/call.lua")}
 
 
 def users():

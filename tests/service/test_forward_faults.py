@@ -26,7 +26,7 @@ from world.upstream import Upstream, route, routes_file
 
 EACH = 20
 STATES = ("asked", "recorded", "queued", "sent", "answered", "unknown")
-BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/member/scripts/lib/fresh.lua)
+BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/member/scripts/lib/call.lua)
 GRACE_MS = 1000
 
 

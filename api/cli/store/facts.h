@@ -9,7 +9,7 @@
 
 enum {
     FACT_ID_SIZE = 40,
-    FACT_RUN_SIZE = 88, /* run_id and master_replid, a blank between (shared/member/scripts/lib/stream.lua) */
+    FACT_RUN_SIZE = 88, /* run_id and master_replid, a blank between (shared/member/scripts/lib/store.lua) */
     FACT_RUN_ID_LEN = 40,
     FACT_WORD_SIZE = 24,
     FACT_WHO_SIZE = 160,

@@ -7,7 +7,7 @@
 --   KEYS[1]  stripe
 local REFUSAL_APART_MS = 1000
 
--- What is presented. What a hold that is over is called: one of many is stale, whoever came after it
+-- What is presented. What a hold that is over is called: one of many is stale, with or without a later one
 -- (docs/contract.md, "The check"). The store keeps nothing of it, so the header says what it was: only this
 -- word hangs on that.
 local function fence_begin()
@@ -36,7 +36,7 @@ end
 -- nil when the token is that of a hold that is live now and may do this, "read" or "write"; else the reason
 -- in the contract's words.
 --
--- A grant that nobody has claimed yet passes like any other, and need not be told apart: the name of its hold
+-- A grant that nobody has claimed yet passes like any other, and need not be kept apart: the name of its hold
 -- is random, and no header with it is signed before the claim.
 local function fence_reason(record, deed)
     local one = record and one_of_many(record)
@@ -74,8 +74,8 @@ local function fence_reason(record, deed)
     return nil
 end
 
--- For the lease's history (shared/member/scripts/lib/history.lua), at most one a second: who hammers must not fill the
--- store. When the last one was, it says itself: the lease is not changed by a refusal.
+-- For the lease's history (shared/member/scripts/lib/history.lua), at most one a second: who hammers must not
+-- fill the store. When the last one was, it says itself: the lease is not changed by a refusal.
 local function refusal_note(reason)
     local last = redis.call('LINDEX', KEYS[1] .. ':f:' .. ARGV[1], -1)
     local at = last and tonumber(string.match(last, '\t(%d+)\t[^\t]*$')) or 0
@@ -84,7 +84,7 @@ local function refusal_note(reason)
     end
 end
 
--- What a refusal tells.
+-- The answer of a refusal.
 --   {"refused", seq, reason, last token or 0, its epoch or 0, mark or 0, holder or ""}
 local function fence_refuse(record, reason)
     if not record then

@@ -95,8 +95,8 @@ local function version_matches(version, if_match, if_none_match)
     return if_none_match == '' or not (version.here and version_listed(version, if_none_match, false))
 end
 
--- Is this request the very one that made this version? Then what it did is done, and is told again whoever
--- holds the lease now: to call it stale would call a write that happened a "no".
+-- Is this request the very one that made this version? Then what it did is done, and is answered again,
+-- also when another holds the lease now: to call it stale would call a write that happened a "no".
 local function version_made_by(version, idempotency_key, digest)
     return idempotency_key ~= '' and version.idempotency_key == idempotency_key and version.digest == digest
         and version.token == PRESENTED and version.epoch == PRESENTED_EPOCH and version.hold == HOLD
@@ -112,4 +112,50 @@ local function version_repeated(version, idempotency_key, digest, mark)
         return { 'key-reused', SEQ, mark }
     end
     return { 'repeated', SEQ, version.answer, version.etag, mark }
+end
+
+-- What speaks against a change of a resource, in the contract's order: its repetition, the fence, its
+-- Idempotency-Key, its preconditions. All of it comes before the first write. nil when the change may be
+-- made, else the reply.
+--   ARGV[7]  If-Match   ARGV[8]  If-None-Match   ARGV[9]  Idempotency-Key   ARGV[10]  digest of the request
+local function admit(record, version)
+    local mark = record and record.mark or 0
+    if version_made_by(version, ARGV[9], ARGV[10]) then
+        return { 'repeated', SEQ, version.answer, version.etag, mark }
+    end
+    local reason = fence_reason(record, 'write')
+    if reason then
+        return fence_refuse(record, reason)
+    end
+    local repeated = version_repeated(version, ARGV[9], ARGV[10], mark)
+    if repeated then
+        return repeated
+    end
+    if not version_matches(version, ARGV[7], ARGV[8]) then
+        return { 'mismatch', SEQ, version.here and version.etag or '', mark }
+    end
+    return nil
+end
+
+-- What a reader gets of a resource.
+--   {"found", seq, mark, ETag, Content-Type, Content-Encoding or "", body}
+--   {"unchanged", seq, mark, ETag}: If-None-Match names this version
+--   {"missing", seq, mark}
+
+-- The version, with its body where that will be wanted.
+local function show_read(key, if_none_match)
+    local v = if_none_match == '' and redis.call('HMGET', key, 'z', 'v') or { redis.call('HGET', key, 'z') }
+    local version = version_unpack(key, v[1])
+    version.unchanged = version.here and if_none_match ~= '' and version_listed(version, if_none_match)
+    version.body = version.here and not version.unchanged and (v[2] or redis.call('HGET', key, 'v'))
+    return version
+end
+
+local function show(version, mark)
+    if not version.here then
+        return { 'missing', SEQ, mark }
+    elseif version.unchanged then
+        return { 'unchanged', SEQ, mark, version.etag }
+    end
+    return { 'found', SEQ, mark, version.etag, version.type, version.encoding, version.body }
 end

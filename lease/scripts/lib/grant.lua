@@ -1,9 +1,9 @@
 -- grant.lua - how a hold comes to be.
 --
 -- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", more}; more is nil or what the
--- service has packed as JSON (lease/acquire_options.h): mode "shared" | "permits", permits, delay, session (key of its
--- record), key and digest (of the Idempotency-Key), desk and wid (who waits), keep (keep_place_ms), all (names of
--- an all-or-none).
+-- service has packed as JSON (lease/acquire_options.h): mode "shared" | "permits", permits, delay, session
+-- (key of its record), key and digest (of the Idempotency-Key), desk and wid (who waits), keep
+-- (keep_place_ms), all (names of an all-or-none).
 local CLAIM_MS = 3000
 
 -- nil when so many tokens are left (1), else the word for what is missing. The first stripe's numbers are
@@ -29,20 +29,55 @@ local function tokens_wanting(stripe, count)
     return counter > TOKEN_LAST and 'exhausted' or counter > ceiling and 'ceiling' or nil
 end
 
--- What else hangs on a hold: its place in a session, its Idempotency-Key.
+-- The answer to an Idempotency-Key: how many holds there were after its request.
+local function keys_put(lease, lease_id, key, holds, digest)
+    redis.call('HSET', lease.stripe .. keys_member(lease, lease_id), key,
+        EPOCH_TEXT .. ' ' .. holds .. ' ' .. digest)
+end
+
+-- What else hangs on a hold: its place in its session, its Idempotency-Key.
 local function hold_hook(lease, hold, more)
     if hold.session then
-        local list = string.gsub(hold.session, ':s:', ':y:', 1)
-        redis.call('HSET', list, (hold.unclaimed and '/' or '') .. lease.name .. '/' .. hold.lease_id,
-            string.sub(lease.stripe, 7, 8))
+        local list = session_holds_key(hold.session)
+        redis.call('HSET', list, session_entry(lease, hold), string.sub(lease.stripe, 7, 8))
         if not hold.unclaimed then
             redis.call('HDEL', list, lease.name)
         end
     end
     if more.key then
-        redis.call('HSET', lease.stripe .. ':k:' .. lease.name .. '/' .. hold.lease_id, more.key,
-            EPOCH_TEXT .. ' 1 ' .. more.digest)
+        keys_put(lease, hold.lease_id, more.key, '1', more.digest)
     end
+end
+
+-- A hold of these terms begins, and what only the one before had is gone.
+-- claim: "DESK WID" of whom has yet to claim it, or nil. It is not written yet.
+local function hold_begin(record, terms, token, deadline, claim)
+    local more = terms.more or NO_MORE
+    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
+    record.lease_id, record.deadline = terms.lease_id, deadline
+    record.holder, record.identity = terms.holder, ''
+    record.ttl, record.granted, record.holds = terms.ttl + 0, NOW, 1
+    record.meta = terms.meta
+    record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
+    record.keys, record.grant_id = more.key and '1' or false, ''
+    record.void, record.last_ended, record.last_hold, record.delayed_until = false, false, false, 0
+end
+
+-- One more of many holds begins.
+local function grant_one_of_many(lease, terms, token, deadline, claim)
+    local record, hold, more = lease.record, multi.read(lease, terms.lease_id), terms.more
+    hold_begin(hold, terms, token, deadline, claim)
+    hold_write(hold)
+    redis.call('ZADD', multi.index(lease), whole(deadline), terms.lease_id)
+    redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id, multi.token_name(token),
+        terms.lease_id)
+    if not record.many then
+        record.many, record.permits, record.lease_id = more.mode, more.permits or 0, ''
+        record.last_hold, record.delayed_until = false, 0
+    end
+    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
+    multi.write(lease)
+    return hold
 end
 
 -- Grants the lease, which must be free for these terms; the token. claim: "DESK WID" of whom has yet to claim
@@ -65,7 +100,7 @@ local function grant(lease, terms, claim)
         other_stripes[lease.stripe].counter = token
     end
     if more.mode then
-        hold = many.begin(lease, terms, token, deadline, claim)
+        hold = grant_one_of_many(lease, terms, token, deadline, claim)
         history_add(lease.stripe, 'e', lease.name, 'granted', token, terms.holder, '')
     else
         hold_begin(hold, terms, token, deadline, claim)

@@ -5,34 +5,41 @@
 --   pawl:{SS}:p:NAME  zset  lease_id -> store time until which its place is kept, of those whose connection is
 --                           over
 --   pawl:{SS}:d:ID    hash  a desk: one worker of one lease service, where waiters' clients stand
---                           (inbox.lua)
+--                           at: store time when it last said that it lives (lease/scripts/inbox_heartbeat.lua)
 --   pawl:{store}:alarm zset NAME -> store time at which a lease in whose line somebody waits must be looked
 --                           at: all services watch it
 --
 -- Whoever frees a lease hands it on in the same script: to the first in line whose desk lives. The grant is
--- unclaimed until the desk has claimed it, and told to nobody; after CLAIM_MS it goes on to the next. A desk
--- is told by a message to the channel of its key's name: "granted WID" or "superseded WID".
+-- unclaimed until the desk has claimed it, and no answer names it; after CLAIM_MS it goes on to the next. A
+-- desk gets a message in the channel of its key's name: "granted WID" or "superseded WID".
 --
--- A release names the desk of the worker that sent it. If who is first stands there, it is granted at once for
--- its whole ttl, claimed and untold (hold.lua), and the reply carries the grant: no message, no claim. Not one
--- that has a session, shares, or waits for several, nor one with a longer ttl than HANDED_TTL_MAX: a worker
--- that dies between the grant and its answer costs others so much at most.
+-- A release names the desk of the worker that sent it. If who is first stands there, it is granted at once
+-- for its whole ttl, claimed and unanswered (hold.lua), and the reply carries the grant: no message, no
+-- claim. Not one that has a session, shares, or waits for several, nor one with a longer ttl than
+-- HANDED_TTL_MAX: a worker that dies between the grant and its answer costs others so much at most.
 --
 -- Somebody who waits for several leases stands in the line of each, from one step on, so that of two who want
 -- the same ones one is in front of the other everywhere; nothing is granted before all can be, in one step
--- (all.lua). Until then who is first keeps those behind him waiting: that is what first come, first
--- served means.
+-- (acquire_several.lua). Until then who is first keeps those behind it waiting: that is what first come,
+-- first served means.
 --
--- A place of one that asked so (keep) outlives its connection: for that long since its client left, or since its
--- desk lived last. It is not passed over, but never granted in a release's step: it is offered the lease, for
--- CLAIM_MS, and then gone. The same lease_id takes its place up again, at whatever desk. At most KEPT_MAX places
--- of a lease are kept for clients that left.
+-- A place of one that asked so (keep) outlives its connection: for that long since its client left, or since
+-- its desk lived last. It is not passed over, but never granted in a release's step: it is offered the lease,
+-- for CLAIM_MS, and then gone. The same lease_id takes its place up again, at whatever desk. At most KEPT_MAX
+-- places of a lease are kept for clients that left.
 --
 -- A script does a bounded amount of work, whatever stands in the lines: PURGE_MAX are taken out, and when
 -- WORK_MAX holds were ended or granted, or leases looked at for all or none, nothing more is begun. What is
 -- left is somebody's at once: its alarm says so.
 local ALARM, PURGE_MAX, WORK_MAX, HANDED_TTL_MAX = 'pawl:{store}:alarm', 1000, 64, 60000
 local KEPT_MAX = 1000
+local DESK_MS, PLACE_MS_MAX = 3000, 60000 -- PLACE_MS_MAX: for how long a place may be kept
+local line, several = {}, {} -- each needs the other: those of several are in acquire_several.lua
+
+-- Store time until which a desk is taken to live. at: as read, false: there is no such desk.
+local function desk_lives_until(at)
+    return at and at + DESK_MS or 0
+end
 
 local function queue_of(lease)
     return lease.stripe .. ':q:' .. lease.name
@@ -95,13 +102,15 @@ function line.forget(lease)
     return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
 end
 
--- Its client has left: its place is kept for so long. false: it asked for none, or there are too many.
+-- Its client has left: its place is kept for so long. false: it asked for none, there are too many, or its
+-- place was kept before, and that is over.
 function line.keep(lease, terms)
     if not terms.more.keep then
         return false
     end
     line.forget(lease)
-    if redis.call('ZCARD', kept_of(lease)) >= KEPT_MAX then
+    if redis.call('ZCARD', kept_of(lease)) >= KEPT_MAX
+        or not redis.call('ZSCORE', queue_of(lease), terms.lease_id) then
         return false
     end
     touch(lease.stripe)
@@ -136,7 +145,7 @@ function line.place(lease, lease_id, packed)
     hold_write(record)
 end
 
--- In its place, and the desk of before is told.
+-- In its place, and the desk of before gets a message.
 function line.join(lease, terms, packed)
     local before = line.terms(lease, terms.lease_id)
     touch(lease.stripe)
@@ -147,7 +156,7 @@ function line.join(lease, terms, packed)
         redis.call('ZREM', kept_of(lease), terms.lease_id)
     end
     if before and before.more.home then
-        all.drop(before, lease.name)
+        several.drop(before, lease.name)
     end
     line.place(lease, terms.lease_id, packed)
     line.set_alarm(lease, before and NOW or nil) -- what fits now may not be what fitted before
@@ -172,10 +181,10 @@ end
 
 local function session_lives(key)
     local s = redis.call('HMGET', key, 's', 'd', 'e')
-    return s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE
+    return s[1] == 'live' and not session_lost(s)
 end
 
--- The terms of the first in line who is not passed over, and how many in front of him were taken out. nil:
+-- The terms of the first in line who is not passed over, and how many in front of it were taken out. nil:
 -- nobody is, or not yet.
 function line.first(lease)
     local before = purged
@@ -194,7 +203,7 @@ function line.first(lease)
             touch(lease.stripe)
             redis.call('PUBLISH', terms.more.desk, 'session-lost ' .. terms.more.wid)
         end
-        local lines = terms and terms.more.home and all.drop(terms) or 0
+        local lines = terms and terms.more.home and several.drop(terms) or 0
         if lines == 0 then
             line.out(lease, lease_id, terms)
         end
@@ -239,7 +248,7 @@ function line.due_at(lease)
     elseif tokens_wanting(lease.stripe) == 'ceiling' then
         at = NOW + 50
     elseif record.many then
-        at = math.min(at, tonumber(redis.call('ZRANGE', many.index(lease), 0, 0, 'WITHSCORES')[2]))
+        at = math.min(at, tonumber(redis.call('ZRANGE', multi.index(lease), 0, 0, 'WITHSCORES')[2]))
     end
     return at
 end
@@ -279,7 +288,7 @@ function line.alarms(off, set)
     end
 end
 
--- The leases that are to be granted to who is first, and all that he asked for; else nil.
+-- The leases that are to be granted to who is first, and all that it asked for; else nil.
 function line.ready(lease, terms, may_grant)
     if may_grant ~= 'grant' or tokens_wanting(lease.stripe) or not line.fits(lease.record, terms) then
         return nil
@@ -287,8 +296,8 @@ function line.ready(lease, terms, may_grant)
     if not terms.more.home then
         return { lease }, terms
     end
-    local leases, full = all.ready(lease, terms)
-    -- Whatever frees the others looks at them: here it matters only whether he still lives.
+    local leases, full = several.ready(lease, terms)
+    -- Whatever frees the others looks at them: here it matters only whether it still lives.
     lease.look_at = not leases and line.lives_until(terms.more.desk) + 1 or false
     return leases, full
 end
@@ -313,7 +322,7 @@ function line.hand_on(lease, leases, terms)
         grant(one, terms, is_here and '' or desk .. ' ' .. wid)
         if one ~= lease and one.is_alone then
             off[#off + 1] = one.name
-        elseif one ~= lease then -- those behind may go together with him there too
+        elseif one ~= lease then -- those behind may go together with it there too
             set[#set + 1], set[#set + 2] = whole(terms.more.mode and NOW or terms.deadline), one.name
         end
     end
@@ -322,7 +331,7 @@ function line.hand_on(lease, leases, terms)
     end
     if terms.more.home then
         line.alarms(off, set)
-        all.forget(terms)
+        several.forget(terms)
     end
     line.works(#leases)
     if is_here then
@@ -333,7 +342,7 @@ function line.hand_on(lease, leases, terms)
     redis.call('PUBLISH', desk, handed_word)
 end
 
--- Hands on to the first in line, and to those behind who go together with him; says whether there may be
+-- Hands on to the first in line, and to those behind that go together with it; says whether there may be
 -- more to do. may_grant: the caller's word, as in acquire.lua. Afterwards the record is as it is.
 function line.turn(lease, may_grant)
     local rest, leases, full

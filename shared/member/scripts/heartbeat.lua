@@ -120,7 +120,7 @@ local function clock_correct(store)
         stripes_change(LIFE_CLOCK, whole(store.clock))
     end
     -- A grace must not end because of a jump forward, so what cannot be told from one does not count for it
-    -- (gateway/scripts/lib/leaps.lua): a script sees no time that a pulse has not noted (stripe.lua).
+    -- (gateway/scripts/lib/intent.lua): a script sees no time that a pulse has not noted (stripe.lua).
     if now + corrected - store.time > LEAP_MS then
         redis.call('HINCRBY', KEYS[1], 'leaps', whole(now + corrected - store.time))
     end

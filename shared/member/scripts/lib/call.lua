@@ -18,7 +18,7 @@ local REMEMBER_MS                                              -- lease: for how
 local PRESENTED, PRESENTED_EPOCH, HOLD, OVER                   -- gateway/scripts/lib/fence.lua
 local is_touched, others_touched                               -- sequence numbers that were raised
 local history_count, ends_left, line_work, purged              -- how much was done
-local ENDS_MAX = 64                                            -- what ends_left begins with (many.lua)
+local ENDS_MAX = 64                                            -- what ends_left begins with (multi_hold.lua)
 local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
 local desks, own_record, records, record_field, other_stripes, leaps_known -- what was read
 local handed_desk, handed_word                                 -- to whom it handed on last, what that is told
@@ -71,10 +71,17 @@ local function whole(number)
     return string.format('%d', number)
 end
 
--- The store's time.
-local function whole_now()
-    if now_known ~= NOW then
-        now_known, now_text = NOW, whole(NOW)
-    end
-    return now_text
+-- Redis' own clock in milliseconds; a test puts another one behind it.
+local function clock_ms()
+    local now = redis.call('TIME')
+    return now[1] * 1000 + math.floor(now[2] / 1000)
+end
+
+-- A member whose last heartbeat is so young counts as live. Never a proof of anything.
+local FRESH_MS = 10000
+
+-- For how long a member has been silent, by Redis' own clock; at: its last heartbeat. One from the future is
+-- no better than one as far in the past.
+local function silent_ms(now_ms, at)
+    return math.abs(now_ms - (tonumber(at) or 0))
 end

@@ -1,4 +1,4 @@
--- history.lua - what happened to a lease, kept for those who ask and told to those who listen.
+-- history.lua - what happened to a lease, kept for those that ask and published to those that listen.
 --
 --   pawl:{SS}:e:NAME, a list of grants and ends, oldest first; pawl:{SS}:f:NAME, one of refusals, which the
 --   gateway writes (a client that hammers it must not push out who held the lease). Both go with the lease.
@@ -12,10 +12,18 @@
 --   The grant of an exclusive hold stands in its record (hold.lua) and comes into the list with its end: a
 --   list costs as much memory as the lease.
 --   An operator may have less noted (api/cli/scripts/set_history.lua), for all stripes alike.
---   Both are told by listen of the stripe: "UNTIL" or "UNTIL MODE EPOCH.SEQ". UNTIL: store time (ms) until
+--   Both stand in listen of the stripe: "UNTIL" or "UNTIL MODE EPOCH.SEQ". UNTIL: store time (ms) until
 --   which it is published. MODE: all | ends: of holds alone | off. EPOCH.SEQ: when that began; what was noted
---   before is not told any more, for what comes behind it may be missing.
+--   before is not shown any more, for what comes behind it may be missing.
 local HISTORY_MAX, REFUSALS_MAX, HISTORY_ALL, HISTORY_MIN, HISTORY_LOOK = 32, 16, 16384, 2, 4
+
+-- The store's time.
+local function whole_now()
+    if now_known ~= NOW then
+        now_known, now_text = NOW, whole(NOW)
+    end
+    return now_text
+end
 
 -- An item, and its id behind the epoch. token, at: as texts.
 local function history_item(epoch, id, kind, token, holder, at, reason)

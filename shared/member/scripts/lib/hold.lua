@@ -25,7 +25,7 @@
 --   M  many: "shared" | "permits"   N  permits: how many
 --   r  last_ended: how the hold of lease_id ended, while others hold   u  last_hold: its name, of one of many
 --   c  claim: not claimed yet: the grant was handed on to this desk, "KEY WID", and goes back at the
---      deadline; "": claimed, and perhaps nobody has been told so
+--      deadline; "": claimed, and perhaps no answer has named it
 --   x  session: key of its record
 --   j  delay_ms: lock_delay_ms of the hold   b  delayed_until: store time until which nobody is granted
 --   v  void: how it ended, as found by somebody who may not free the lease (hold_void)
@@ -34,7 +34,7 @@
 --
 -- A hold is live while NOW < its deadline, with a session while NOW < the session's, and while its epoch is
 -- not below ALIVE: a restart of the store that was not proven complete ends all holds of before by raising
--- ALIVE. Whoever finds a hold over says so in the store in that very step, so that what was once told to be
+-- ALIVE. What finds a hold over says so in the store in that very step, so that what an answer once called
 -- over never lives again, whatever the clock does. Marks of before ALIVE are void: they may be too low.
 
 local TOKEN_LAST, NO_MORE = 999999999999999, {}
@@ -45,15 +45,15 @@ local HOLD_MORE = { 'many', 'permits', 'last_ended', 'last_hold', 'claim', 'sess
     'delayed_until', 'void', 'queue', 'keys' }
 local HOLD_NUMBER = { permits = true, delay_ms = true, delayed_until = true }
 
--- All members, so that it never grows, which costs as much as some commands. What a record does not have is false,
--- never nil: nil would lose its place.
+-- All members, so that it never grows, which costs as much as some commands. What a record does not have is
+-- false, never nil: nil would lose its place.
 local function hold_table()
     return { text = 0, state = 0, token = 0, epoch = 0, hold = 0, lease_id = 0, deadline = 0, marked = 0,
         marked_epoch = 0, due = 0, holder = 0, identity = 0, ttl = 0, granted = 0, holds = 0, meta = 0,
         grant_id = 0, many = 0, permits = 0, last_ended = 0, last_hold = 0, claim = 0, session = 0,
         delay_ms = 0, delayed_until = 0, void = 0, queue = 0, keys = 0, rest = 0, presented = 0,
         session_over = 0, session_ended = 0, stripe = 0, field = 0, held = 0, mode = 0, mark = 0,
-        unclaimed = 0, untold = 0, left_ms = 0, live = 0, lapsed = 0, ended = 0 }
+        unclaimed = 0, unanswered = 0, left_ms = 0, live = 0, lapsed = 0, ended = 0 }
 end
 local OWN_TABLE = hold_table() -- that of the call's own lease: one after the other has it
 
@@ -89,7 +89,7 @@ local function hold_unpack(one, text)
     return hold_parts(one, text, cmsgpack.unpack(text))
 end
 
--- Token, epoch, mark and its epoch, as far as a text of whichever release says them.
+-- Token, epoch, mark and its epoch, as far as a text of any release says them.
 local function hold_numbers(text)
     local _, _, token, epoch, _, _, _, marked, marked_epoch = pcall(cmsgpack.unpack, text)
     return tonumber(token) or 0, tonumber(epoch) or 0, tonumber(marked) or 0, tonumber(marked_epoch) or 0
@@ -118,19 +118,24 @@ local function hold_pack(one)
     return text
 end
 
+-- Why a session that stands as live is over, or nil. s: its s, d and e (lease/scripts/lib/session.lua).
+local function session_lost(s)
+    return tonumber(s[3]) < ALIVE and 'store-restarted' or NOW >= tonumber(s[2]) and 'expired' or nil
+end
+
 -- What the parts mean now: held, live; lapsed: it stands as held, but is over; ended: how, also of one that
--- ended before; left_ms; mode; mark; unclaimed: the desk, or untold; session_over, session_ended. many: then
--- live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
+-- ended before; left_ms; mode; mark; unclaimed: the desk, or unanswered; session_over, session_ended. many:
+-- then live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
 -- session's deadline (when that is over, the time when it ended), but for a grant that is not claimed yet.
 local function hold_judge(record)
     local state, claim, many, how = record.state, record.claim, record.many, nil
     local held = state == 'held'
     record.held, record.mode = held, many or record.mode or 'exclusive'
     record.mark = record.marked_epoch >= ALIVE and record.marked or 0
-    record.unclaimed, record.untold = claim ~= '' and claim, claim == ''
+    record.unclaimed, record.unanswered = claim ~= '' and claim, claim == ''
     if record.session then
         local s = redis.call('HMGET', record.session, 's', 'd', 'e', 'u')
-        record.session_over = not (s[1] == 'live' and NOW < tonumber(s[2]) and tonumber(s[3]) >= ALIVE)
+        record.session_over = s[1] ~= 'live' or session_lost(s) ~= nil
         record.session_ended = s[1] ~= 'live'
         how = record.session_over and (s[1] == 'released' and 'released' or 'session') or nil
         if not record.unclaimed then
@@ -198,8 +203,8 @@ local function hold_read(stripe, field)
     return hold_judge(records[name])
 end
 
--- Writes the record whole, and does not judge it anew. The due index has an entry of a lease that is not later
--- than its deadline.
+-- Writes the record whole, and does not judge it anew. The due index has an entry of a lease that is not
+-- later than its deadline.
 local function hold_put(record)
     local is_lease = record == own_record or string.byte(record.field) == 108 -- l
     if is_lease and not (record.due and record.due <= record.deadline) then
@@ -237,31 +242,4 @@ local function hold_void(record)
         record.void = record.ended
         hold_write(record)
     end
-end
-
--- A hold of these terms (lease/scripts/lib/grant.lua) begins, and what only the one before had is gone.
--- claim: "DESK WID" of whom has yet to claim it, or nil. It is not written yet.
-local function hold_begin(record, terms, token, deadline, claim)
-    local more = terms.more or NO_MORE
-    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
-    record.lease_id, record.deadline = terms.lease_id, deadline
-    record.holder, record.identity = terms.holder, ''
-    record.ttl, record.granted, record.holds = terms.ttl + 0, NOW, 1
-    record.meta = terms.meta
-    record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
-    record.keys, record.grant_id = more.key and '1' or false, ''
-    record.void, record.last_ended, record.last_hold, record.delayed_until = false, false, false, 0
-end
-
--- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
--- delayed_until. It is not judged anew.
-local function hold_stop(record, how, forget_at, delayed_until)
-    record.state, record.deadline = how, math.max(forget_at, delayed_until)
-    record.delayed_until = delayed_until > NOW and delayed_until or 0
-    record.holder, record.identity, record.meta = '', '', ''
-    record.ttl, record.granted, record.holds = false, false, false
-    record.many, record.mode, record.permits, record.rest = false, false, 0, false
-    record.last_ended, record.claim, record.session, record.keys = false, false, false, false
-    record.delay_ms, record.void, record.grant_id = 0, false, ''
-    hold_put(record)
 end

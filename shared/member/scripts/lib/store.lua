@@ -26,6 +26,18 @@ local function member_key(id)
     return KEYS[1] .. ':m:' .. id
 end
 
+-- "RUN_ID REPLID": which Redis this is, and which replication stream it goes on with (stripe.lua): what an
+-- admission is for. nil on a replica: nothing is admitted on one.
+local function redis_run(run_id)
+    local replid = string.match(redis.call('INFO', 'replication'), '\nrole:master.-\nmaster_replid:(%x+)')
+    return replid and run_id .. ' ' .. replid or nil
+end
+
+-- What life_parts() takes apart.
+local function life_text(id, epoch, alive, clock, ceiling)
+    return id .. ' ' .. epoch .. ' ' .. alive .. ' ' .. clock .. ' ' .. ceiling
+end
+
 -- A hash as a table.
 local function hash_read(key)
     local flat, found = redis.call('HGETALL', key), {}

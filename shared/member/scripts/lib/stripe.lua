@@ -15,15 +15,12 @@
 --
 -- Every other reply is {word, sequence number of the stripe after the script, ...}.
 local AHEAD_MS, OWN_ARGS = 2000, 5
+local STREAM_LEN = 54 -- what is shorter would be found in more than one
 
--- What is alike in all stripes, as a rule, is one text, with a blank between its parts: id epoch alive clock ceiling.
--- A part that is missing is "". As texts; none where there is no such text.
+-- What is alike in all stripes, as a rule, is one text, with a blank between its parts: id epoch alive clock
+-- ceiling. A part that is missing is "". As texts; none where there is no such text.
 local function life_parts(text)
     return string.match(text or '', '^(%S*) (%-?%d*) (%d*) (%-?%d*) (%d*)$')
-end
-
-local function life_text(id, epoch, alive, clock, ceiling)
-    return id .. ' ' .. epoch .. ' ' .. alive .. ' ' .. clock .. ' ' .. ceiling
 end
 
 -- Takes it apart, unless it is the one that was taken apart last; whether all of it is there.
@@ -45,6 +42,22 @@ end
 local function life_is_same(text)
     local id, epoch = life_parts(text ~= LIFE and text)
     return text == LIFE or id == STORE_ID and epoch == EPOCH_TEXT
+end
+
+-- Whether this is a primary that goes on with this replication stream; then it is known (call.lua). It is
+-- read in the step that rests on it, and with plain searches: a pattern costs more than Redis' answer. run_id
+-- does not tell: a primary that copies another Redis and is promoted again is the same process with another
+-- content, but always has a new master_replid (replicationUnsetMaster() in replication.c of Redis 7.0.15).
+-- That also changes with redis-cli --rdb, with the first replica and when repl-backlog-ttl is over, where
+-- nothing is lost.
+local function stream_goes_on(admitted)
+    local said = redis.call('INFO', 'replication')
+    if #admitted ~= STREAM_LEN or not (string.find(said, '\nrole:master\r', 1, true)
+        and string.find(said, admitted, 1, true)) then
+        return false
+    end
+    stream_known = admitted
+    return true
 end
 
 local function stripe_numbers(v)

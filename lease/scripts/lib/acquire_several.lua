@@ -1,4 +1,4 @@
--- all.lua - those who wait for several leases at once, all or none.
+-- acquire_several.lua - those who wait for several leases at once, all or none.
 --
 -- In the line of each of its leases such a waiter stands with terms that say only what the line must know:
 -- lease_id, hold, and of more mode, permits, session, desk, wid, and
@@ -7,7 +7,6 @@
 --                    of them
 --     LEASE_ID/last  [stripe, name] of the lease that was not to be had when it was last looked at: looked
 --                    at first the next time, so that the other ninety-nine need not be
-local line, all = {}, {} -- each needs the other: those of line are in line.lua
 
 local function all_home(terms)
     local home = terms.more.home
@@ -15,20 +14,20 @@ local function all_home(terms)
 end
 
 -- All that one asked for who stands in a line; nil: it waits no more.
-function all.full(terms)
+function several.full(terms)
     local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/all')
     local full = packed and cjson.decode(packed)
     return full and full.hold == terms.hold and full or nil
 end
 
-function all.forget(terms)
+function several.forget(terms)
     redis.call('HDEL', all_home(terms), terms.lease_id .. '/all', terms.lease_id .. '/last')
 end
 
 -- Takes it out of every line that it stands in, but that of the lease named but, if there is one. In how
 -- many it stood; 0: it waits no more.
-function all.out(terms, but)
-    local full = all.full(terms)
+function several.out(terms, but)
+    local full = several.full(terms)
     local list = full and full.more.all or {}
     for _, one in ipairs(list) do
         if one[2] ~= but then
@@ -36,21 +35,21 @@ function all.out(terms, but)
         end
     end
     if full then
-        all.forget(terms)
+        several.forget(terms)
     end
     return #list
 end
 
 -- The same, and those who stood behind it are looked at at once.
-function all.drop(terms, but)
-    local full, set = all.full(terms), {}
+function several.drop(terms, but)
+    local full, set = several.full(terms), {}
     for _, one in ipairs(full and full.more.all or {}) do
         if one[2] ~= but then
             set[#set + 1], set[#set + 2] = whole(NOW), one[2]
         end
     end
     line.alarms({}, set)
-    return all.out(terms, but)
+    return several.out(terms, but)
 end
 
 local function are_same(list, others)
@@ -66,8 +65,8 @@ local function are_same(list, others)
     return #list == #others
 end
 
--- Makes room for lease_id in the lines. One that waits there already for these very leases is told, and
--- its places are kept; a place in some of the lines only must not be: of two who want the same leases one
+-- Makes room for lease_id in the lines. One that waits there already for these very leases gets a message,
+-- and its places are kept; a place in some of the lines only must not be: of two who want the same leases one
 -- would be in front here and the other there, for ever.
 local function supersede(leases, terms)
     for _, lease in ipairs(leases) do
@@ -75,12 +74,12 @@ local function supersede(leases, terms)
         if before then
             touch(lease.stripe)
             redis.call('PUBLISH', before.more.desk, 'superseded ' .. before.more.wid)
-            local full = before.more.home and all.full(before)
+            local full = before.more.home and several.full(before)
             if full and are_same(full.more.all, terms.more.all) then
-                all.forget(before)
+                several.forget(before)
                 return
             end
-            if not full or all.drop(before) == 0 then
+            if not full or several.drop(before) == 0 then
                 line.out(lease, terms.lease_id, before)
                 line.set_alarm(lease, NOW)
             end
@@ -89,7 +88,7 @@ local function supersede(leases, terms)
 end
 
 -- Into the lines of all these leases, in this one step.
-function all.join(leases, terms)
+function several.join(leases, terms)
     local more = terms.more
     local home = { leases[1].stripe, leases[1].name }
     more.home = home
@@ -123,13 +122,13 @@ local function is_free(lease, terms, count)
     line.settle(lease)
     local head, taken_out = line.first(lease)
     if taken_out > 0 then
-        line.set_alarm(lease, NOW) -- for whoever is first now
+        line.set_alarm(lease, NOW) -- for the first one now
     end
     return head and head.hold == terms.hold and line.fits(lease.record, terms)
 end
 
 -- How many leases of each stripe stand in a list.
-function all.counts(list)
+function several.counts(list)
     local counts = {}
     for _, one in ipairs(list) do
         counts[one[1]] = (counts[one[1]] or 0) + 1
@@ -137,20 +136,20 @@ function all.counts(list)
     return counts
 end
 
--- Whether whoever is first in line here, and fits, can have all its leases now: them, and all that it
+-- Whether the first in line here, if it fits, can have all its leases now: them, and all that it
 -- asked for; else nil.
-function all.ready(lease, terms)
+function several.ready(lease, terms)
     local packed = redis.call('HGET', all_home(terms), terms.lease_id .. '/last')
     local last = packed and cjson.decode(packed)
     if last and last[2] ~= lease.name and not is_free(lease_open(last[1], last[2]), terms) then
         return nil
     end
-    local full = all.full(terms)
+    local full = several.full(terms)
     if not full then
         line.out(lease, terms.lease_id) -- never so by our own scripts
         return nil
     end
-    local leases, counts = {}, all.counts(full.more.all)
+    local leases, counts = {}, several.counts(full.more.all)
     line.works(#full.more.all)
     for i, one in ipairs(full.more.all) do
         leases[i] = one[2] == lease.name and lease or lease_open(one[1], one[2])
@@ -163,3 +162,68 @@ function all.ready(lease, terms)
     return leases, full
 end
 
+-- The leases of a list [[key of the stripe, name], ...], in order, and whether all their stripes are ours.
+function several.open(list)
+    local leases, are_ours = {}, true
+    for i, one in ipairs(list) do
+        leases[i] = lease_open(one[1], one[2])
+        are_ours = are_ours and tokens_wanting(one[1]) ~= 'not-ours'
+    end
+    return leases, are_ours
+end
+
+-- The reply with a grant of all; holds[i] is that of leases[i].
+function several.reply(word, leases, holds)
+    local grants = {}
+    for i, lease in ipairs(leases) do
+        grants[i] = own_hold.reply(lease.name, holds[i])
+    end
+    return { word, SEQ, grants }
+end
+
+-- Of the holds of this lease_id those with this name, holds[i] of leases[i] or nil; how many they are, and
+-- whether another request with this lease_id holds one of them, or waits for one.
+function several.holds(leases, lease_id, name)
+    local holds, count, is_superseded = {}, 0, false
+    for i, lease in ipairs(leases) do
+        local hold = own_hold.find(lease, lease_id)
+        if hold and hold.hold == name and (hold.unclaimed or hold.unanswered) then
+            holds[i], count = hold, count + 1
+        end
+        is_superseded = is_superseded or hold and not holds[i]
+    end
+    for i = 1, count < #leases and #leases or 0 do
+        local terms = leases[i].record.queue and line.terms(leases[i], lease_id)
+        is_superseded = is_superseded or terms and terms.hold ~= name
+    end
+    return holds, count, is_superseded
+end
+
+-- What was handed on and is not claimed, or not answered, goes back.
+function several.give_back(leases, holds, count)
+    line.works(count)
+    for i, lease in ipairs(leases) do
+        if holds[i] then
+            lease_end_hold(lease, holds[i], 'returned', '')
+        end
+    end
+end
+
+-- The last of a script: ends what is over, and hands on what is free. "more" when handoff.lua has something
+-- left to do on the first; on the others alarms say so.
+function several.close(leases, may_grant)
+    local more, set = '', {}
+    for i, lease in ipairs(leases) do
+        lease_settle(lease)
+        local waits = lease.record.queue
+        if waits and line.works(0) then
+            set[#set + 1], set[#set + 2] = whole(NOW), lease.name
+            more = i == 1 and 'more' or more
+        elseif waits then
+            local left = lease_close(lease, may_grant)
+            more = i == 1 and left or more
+        end
+    end
+    line.alarms({}, set)
+    return more
+end

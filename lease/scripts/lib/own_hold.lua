@@ -1,0 +1,89 @@
+-- own_hold.lua - the lease of a call, and the hold that its lease_id has: found, renewed, or how it ended.
+--
+-- A lease, as these files hand it on: {stripe = key of its stripe, name = , record = as hold_read() read it}.
+local own_hold = {}
+
+local function lease_open(stripe, name)
+    return { stripe = stripe, name = name, record = hold_read(stripe, 'l:' .. name) }
+end
+
+-- That of the call itself: one after the other has the table. look_at, is_alone: line.lua
+local OWN_LEASE = { stripe = 0, name = 0, record = 0, look_at = 0, is_alone = 0 }
+local function lease_own()
+    local lease = OWN_LEASE
+    lease.stripe, lease.name, lease.record = KEYS[1], ARGV[1], hold_own()
+    lease.look_at, lease.is_alone = false, false
+    return lease
+end
+
+-- The hold of this lease_id, if it is live: the record, or the one of many.
+function own_hold.find(lease, lease_id)
+    local hold = lease.record
+    if hold.many then
+        hold = multi.read(lease, lease_id)
+    end
+    return hold.live and hold.lease_id == lease_id and hold or nil
+end
+
+-- How the last hold ended, if it was this lease_id's; nil: it was not, or it never was a hold. One of
+-- many that is over may not have been taken out yet: it is now.
+function own_hold.ended(lease, lease_id)
+    local record = lease.record
+    if record.many then
+        local hold = multi.read(lease, lease_id)
+        if hold.lapsed then
+            multi.end_one(lease, hold, hold.ended, '')
+        end
+    end
+    if record.lease_id ~= lease_id then
+        return nil
+    end
+    local how = record.many and record.last_ended or (not record.held and record.ended)
+    return how ~= 'returned' and how or nil
+end
+
+function own_hold.reply(word, hold, holds)
+    return { word, SEQ, hold.token, hold.epoch, hold.hold, hold.holder, hold.ttl, hold.left_ms,
+        holds or hold.holds, hold.meta, hold.mode }
+end
+
+-- An answer names this hold: from now on it is nobody's to give back (lease/scripts/leave.lua).
+function own_hold.answered(hold)
+    if hold.unanswered then
+        hold.claim = false
+        hold_write(hold)
+    end
+end
+
+local function set_deadline(lease, hold, deadline)
+    hold.deadline = deadline
+    hold_write(hold)
+    if lease.record.many then
+        redis.call('ZADD', multi.index(lease), whole(deadline), hold.lease_id)
+        multi.write(lease)
+    end
+    if lease.record.queue then
+        line.set_alarm(lease)
+    end
+end
+
+-- Sets the hold's time anew. A session's hold has the session's time, whatever is asked: who renews it
+-- gets 200 with that time, and nothing has changed; it is kept by renewing the session.
+function own_hold.extend(lease, hold, ttl_ms)
+    if not hold.session then
+        hold.ttl = ttl_ms
+        set_deadline(lease, hold, NOW + ttl_ms)
+    end
+end
+
+-- The answer to a call that found no hold, or another than this one ("": any): {"lost", seq, how it ended, or
+-- "unknown"}; and whether more of the line is to be done.
+function own_hold.lost(lease, lease_id, hold, may_grant)
+    lease_settle(lease)
+    local how, record = own_hold.ended(lease, lease_id), lease.record -- may end one: before the hand-off
+    if not how or hold ~= '' and hold ~= (record.last_hold or record.hold) then
+        how = 'unknown'
+    end
+    local more = lease_close(lease, may_grant)
+    return { 'lost', SEQ, how }, more
+end
