@@ -11,6 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What one step of an operation returns, so that the compiler refuses a path that forgets to end. */
+enum step {
+    ANSWERED, /* the request has its answer */
+    SUSPENDED /* a continuation is registered and will run exactly once, later */
+};
+
 struct loop;
 
 /* Never returns NULL: a process that cannot have a loop aborts with a line on stderr. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "openapi.h"
-#include "shared/http/problem_page.h"
+#include "shared/service/problem_page.h"
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
 

@@ -14,11 +14,11 @@ struct flow_seat {
     struct http_request *req;
     struct http_body_reader body_reader;
     struct http_response_writer response_writer;
-    struct http_parked parked;
+    struct http_suspended suspended;
     enum plan plan;
     unsigned status;
     int64_t length; /* of the answer */
-    size_t room;    /* how many bytes more the intake takes */
+    size_t room;    /* how many bytes more the body_reader takes */
     bool asks;      /* for more, from inside of piece() */
     enum plan on_piece, on_whole;
     /* what was seen */
@@ -203,9 +203,9 @@ static enum step flow_handle(struct http_request *req)
     return flow_do(seat, seat->plan == PLAN_TAKE && seat->was_whole ? PLAN_ANSWER : seat->plan);
 }
 
-static enum step flow_park(struct http_request *req)
+static enum step flow_suspend(struct http_request *req)
 {
-    http_park(req, &flow_seat_of(req)->parked);
+    http_suspend(req, &flow_seat_of(req)->suspended);
     return SUSPENDED;
 }
 
@@ -240,7 +240,7 @@ static inline bool flow_refuses(struct http_request *req)
 static const struct http_route flow_routes[] = {
     {HTTP_ANY, "/flow/{seat}", HTTP_BODY_STREAMED, 0, false, flow_handle},
     {HTTP_ANY, "/limit/{seat}", HTTP_BODY_STREAMED, LIMIT_BYTES, false, flow_handle},
-    {HTTP_ANY, "/park/{seat}", HTTP_BODY_STREAMED, 0, false, flow_park},
+    {HTTP_ANY, "/suspend/{seat}", HTTP_BODY_STREAMED, 0, false, flow_suspend},
     {HTTP_ANY, "/**", HTTP_BODY_STREAMED, 0, true, flow_tell},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
 };
@@ -349,7 +349,7 @@ static inline void check_flows_over(void)
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
     CHECK_INT(waiting.http->body_memory, 0);
-    CHECK(waiting.http->disconnect.to_tell == NULL && waiting.http->disconnect.first == NULL);
+    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
     memset(flow_seats, 0, sizeof(flow_seats));
 }
 

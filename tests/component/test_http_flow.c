@@ -994,11 +994,11 @@ TEST(every_path_and_method_is_told_as_it_came)
     client_text(&c, "OPTIONS /o HTTP/1.1\r\n" HOST "\r\n");
     CHECK_INT(client_wait(&c), 200);
     CHECK(client_says(&c, "\"method\":\"OPTIONS\",\"path\":\"/o\""));
-    client_text(&c, "BREW /park/3 HTTP/1.1\r\n" HOST "\r\n");
-    UNTIL(flow_seats[3].parked.kept != NULL);
-    flow_tell(http_unpark(&flow_seats[3].parked));
+    client_text(&c, "BREW /suspend/3 HTTP/1.1\r\n" HOST "\r\n");
+    UNTIL(flow_seats[3].suspended.kept != NULL);
+    flow_tell(http_resume(&flow_seats[3].suspended));
     CHECK_INT(client_wait(&c), 200);
-    CHECK(client_says(&c, "\"method\":\"BREW\",\"path\":\"/park/3\""));
+    CHECK(client_says(&c, "\"method\":\"BREW\",\"path\":\"/suspend/3\""));
     client_close(&c);
     check_flows_over();
 }

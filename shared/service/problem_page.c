@@ -1,5 +1,5 @@
 /* problem_page.c - what a code means and what to do, as a small page. */
-#include "shared/http/problem_page.h"
+#include "shared/service/problem_page.h"
 
 static void put(struct json_out *out, const char *text)
 {
