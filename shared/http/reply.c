@@ -12,7 +12,7 @@
 
 #include "shared/http/http_internal.h"
 #include "shared/text/memory.h"
-#include "shared/token/signing_keys.h"
+#include "shared/token/token.h"
 
 enum { OUT_FIRST_BYTES = 8192, STATUS_CHARS = 3 };
 

@@ -186,8 +186,6 @@ void worker_count(struct worker *worker, unsigned row);
 /* -- between the files of this module */
 enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
 
-/* settings.c: -1 to go on, else the exit status; has said why on stderr. */
-int service_read_settings(struct service *service, int argc, char **argv);
 /* worker.c */
 void worker_open(struct worker *worker, struct service *service, unsigned index);
 void worker_serve(struct worker *worker);
@@ -198,11 +196,15 @@ struct store *service_store_open(const struct service *service, struct loop *loo
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 struct http_route *service_routes(const struct service_plan *plan);
 extern const struct metric service_metrics[SERVICE_METRICS];
-/* activation.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
+/* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */
+void problem_page_write(enum problem problem, struct json_out *out);
+/* The same for a problem that is in no table; its texts may hold anything. */
+void problem_page_write_info(const struct problem_info *info, struct json_out *out);
+/* manager.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
  * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
 enum { ACTIVATION_NONE = -2 };
 int activation_take(struct service *service);
-/* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)); waits for a second at most. */
+/* One datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)); waits for a second at most. */
 void notify_send(const char *state);
 /* RELOADING=1 with the time of it, as Type=notify-reload wants it. READY=1 ends it. */
 void notify_reloading(void);
