@@ -5,6 +5,12 @@
 
 #include "tests/component/http_waiting.h"
 
+#define HOST "Host: x\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+#define CHUNKED "Transfer-Encoding: chunked\r\n"
+#define LAST "0\r\nX-Trailer: of no use\r\n\r\n"
+
+enum { HELD = HTTP_BODY_HELD_BYTES, LONG_BYTES = 1500000, NOTICE_MS = 100 };
 enum { FLOW_SEATS = 8, BODY_MS = 600, LIMIT_BYTES = 100000, MEMORY_BYTES = 400000, HEAD_BYTES = 9000 };
 
 /* What a handler does at once; otherwise the test does it. */
@@ -300,14 +306,6 @@ static inline bool client_pattern(struct client *c, size_t from, size_t len, siz
     return sent == full;
 }
 
-static inline void client_reset(struct client *c)
-{
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
-}
-
 /* Reads all until the server closes. */
 static inline void client_drain(struct client *c)
 {
@@ -351,6 +349,25 @@ static inline void check_flows_over(void)
     CHECK_INT(waiting.http->body_memory, 0);
     CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
     memset(flow_seats, 0, sizeof(flow_seats));
+}
+
+/* Opens and sends a head; the length of the body, or -1: chunked. */
+static inline void ask(struct client *c, const char *line, long length)
+{
+    char text[256], framing[64] = CHUNKED;
+
+    if (length >= 0) {
+        snprintf(framing, sizeof(framing), "Content-Length: %ld\r\n", length);
+    }
+    snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "%s\r\n", line, framing);
+    client_say(c, waiting.port, text);
+}
+
+/* A request whose handler has been called. */
+static inline void ask_get(struct flow_seat *seat, struct client *c)
+{
+    client_say(c, waiting.port, GET("/flow/1"));
+    UNTIL(seat->handled == 1);
 }
 
 /* A test with a client and the seat that it will ask for. */

@@ -120,6 +120,14 @@ static inline char pattern(size_t i)
     return (char)(i * 2654435761u >> 11);
 }
 
+static inline void client_reset(struct client *c)
+{
+    struct linger reset = {1, 0};
+
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(c);
+}
+
 static inline unsigned client_wait(struct client *c)
 {
     size_t used = c->status != 0 ? c->head.len + c->body.len : 0;

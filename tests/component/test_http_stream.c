@@ -239,12 +239,9 @@ TEST_SEAT(a_client_that_closes_its_side_only_counts_as_gone, GET("/stream/1"))
 
 TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of, GET("/stream/1"))
 {
-    struct linger reset = {1, 0};
-
     write_all(c, &seat->stream);
     turns_in_ms(5);
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
+    client_reset(c);
     check_stream_gone(seat);
 }
 
@@ -257,10 +254,7 @@ TEST_SEAT(whoever_is_told_may_end_at_once, GET("/stream/1"))
 
 TEST_SEAT(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning, GET("/later/1"))
 {
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
+    client_reset(c);
     if (waiting.http->options.suspend_always) {
         UNTIL(waiting.http->disconnect.first != NULL);
     } else {
@@ -274,10 +268,7 @@ TEST_SEAT(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning, GET("/
 /* It has begun, and libmicrohttpd closes before it has asked for the answer. */
 TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_told_of, GET("/later/1"))
 {
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
+    client_reset(c);
     seat_begin(seat, seat->req);
     check_stream_gone(seat);
 }

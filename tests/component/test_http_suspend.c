@@ -4,14 +4,6 @@
 #define HOST "Host: x\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
-static void client_reset(struct client *c)
-{
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
-}
-
 TEST_SEAT(a_suspended_request_is_answered_later_and_holds_no_struct_meanwhile,
           GET("/suspend/1") GET("/hello"))
 {
