@@ -1,4 +1,4 @@
-/* test_http_body_reader.c - bodies in pieces: slow senders, clients that go, answers before the whole body. */
+/* test_http_body_reader.c - bodies in pieces: slow senders, clients that go, early answers. */
 #include "tests/component/http_flowing.h"
 #include "tests/unit/drawing.h"
 
