@@ -211,9 +211,6 @@ static const char *answer_frame(struct answer *answer)
 /* What the gathering of a line has come to. */
 enum line { LINE_OPEN, LINE_WHOLE, LINE_BAD };
 
-static enum line line_gather(struct answer *answer, struct bytes *in);
-static enum answer_event line_understand(struct answer *answer);
-
 static void text_clear(struct answer *answer)
 {
     answer->line = answer->len = 0;
@@ -238,44 +235,6 @@ void answer_done(struct answer *answer)
         free(answer->text);
     }
     answer->text = answer->near;
-}
-
-enum answer_event answer_next(struct answer *answer, struct bytes *in)
-{
-    if (answer->head_told) {
-        answer->head_told = false;
-        text_clear(answer);
-    }
-    for (;;) {
-        enum answer_event event = ANSWER_MORE;
-
-        switch (answer->place) {
-        case ANSWER_AT_STATUS:
-        case ANSWER_AT_FIELD:
-        case ANSWER_AT_CHUNK_LINE:
-        case ANSWER_AT_CHUNK_END:
-        case ANSWER_AT_TRAILER:
-            switch (line_gather(answer, in)) {
-            case LINE_OPEN: return ANSWER_MORE;
-            case LINE_BAD: return ANSWER_MALFORMED;
-            case LINE_WHOLE: event = line_understand(answer);
-            }
-            if (event != ANSWER_MORE) {
-                return event;
-            }
-            break;
-        case ANSWER_AT_LENGTH:
-        case ANSWER_AT_CHUNK:
-        case ANSWER_AT_CLOSE:
-            answer->piece = *in;
-            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left) {
-                answer->piece.len = (size_t)answer->left;
-            }
-            return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
-        case ANSWER_AT_END: return ANSWER_WHOLE;
-        case ANSWER_AT_FAULT: return ANSWER_MALFORMED;
-        }
-    }
 }
 
 void answer_take(struct answer *answer, struct bytes *in, size_t len)
@@ -464,4 +423,44 @@ static enum answer_event line_understand(struct answer *answer)
         text_clear(answer);
     }
     return why != NULL ? fault(answer, why) : ANSWER_MORE;
+}
+
+/* -- all of it */
+
+enum answer_event answer_next(struct answer *answer, struct bytes *in)
+{
+    if (answer->head_told) {
+        answer->head_told = false;
+        text_clear(answer);
+    }
+    for (;;) {
+        enum answer_event event = ANSWER_MORE;
+
+        switch (answer->place) {
+        case ANSWER_AT_STATUS:
+        case ANSWER_AT_FIELD:
+        case ANSWER_AT_CHUNK_LINE:
+        case ANSWER_AT_CHUNK_END:
+        case ANSWER_AT_TRAILER:
+            switch (line_gather(answer, in)) {
+            case LINE_OPEN: return ANSWER_MORE;
+            case LINE_BAD: return ANSWER_MALFORMED;
+            case LINE_WHOLE: event = line_understand(answer);
+            }
+            if (event != ANSWER_MORE) {
+                return event;
+            }
+            break;
+        case ANSWER_AT_LENGTH:
+        case ANSWER_AT_CHUNK:
+        case ANSWER_AT_CLOSE:
+            answer->piece = *in;
+            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left) {
+                answer->piece.len = (size_t)answer->left;
+            }
+            return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
+        case ANSWER_AT_END: return ANSWER_WHOLE;
+        case ANSWER_AT_FAULT: return ANSWER_MALFORMED;
+        }
+    }
 }

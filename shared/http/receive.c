@@ -134,11 +134,6 @@ static bool is_visible(struct bytes text)
     return true;
 }
 
-static bool is_target(struct bytes text)
-{
-    return text.len > 0 && text.at[0] == '/' && is_visible(text);
-}
-
 static bool is_host(struct bytes text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -297,7 +292,8 @@ static const char *line_read(struct http_request *req, struct bytes line)
         return "This is not a proxy: CONNECT is not taken.";
     }
     absolute_form_split(req);
-    if (!is_target(req->head.path) || !is_visible(req->head.query)) {
+    if (req->head.path.len == 0 || req->head.path.at[0] != '/' || !is_visible(req->head.path) ||
+        !is_visible(req->head.query)) {
         return "The target must be a path that begins with '/', or http://, the Host and a path, in visible "
                "ASCII, "
                "without '#', with whole percent escapes.";

@@ -143,11 +143,6 @@ static void clock_init(struct http_server *server)
     loop_timer_init(server->loop, &clock->timer, clock_fired);
 }
 
-static void clock_done(struct http_server *server)
-{
-    loop_timer_done(&server->clock.timer);
-}
-
 /* == calls deferred to the end of the turn, each once: that a client has gone, that there is room again, the
  * rest of a body. An owner may do anything in its call, so each is taken off the list before, and the list is
  * read anew behind it. */
@@ -282,13 +277,6 @@ static void disconnect_init(struct http_server *server)
     }
     loop_watch_init(server->loop, &disconnect->watch, disconnect->epoll_fd, disconnect_ready, LOOP_READ);
     loop_timer_init(server->loop, &disconnect->timer, disconnect_again);
-}
-
-static void disconnect_done(struct http_server *server)
-{
-    loop_timer_done(&server->disconnect.timer);
-    loop_watch_done(&server->disconnect.watch);
-    close(server->disconnect.epoll_fd);
 }
 
 /* After libmicrohttpd has run: what its own epoll had reported it has read by now. */
@@ -652,8 +640,10 @@ void http_server_free(struct http_server *server)
     while (server->clock.first[PHASE_LINGER] != NULL) {
         http_linger_end(server->clock.first[PHASE_LINGER]);
     }
-    clock_done(server);
-    disconnect_done(server);
+    loop_timer_done(&server->clock.timer);
+    loop_timer_done(&server->disconnect.timer);
+    loop_watch_done(&server->disconnect.watch);
+    close(server->disconnect.epoll_fd);
     http_request_pool_done(server);
     free(server->by_fd);
     free(server);

@@ -150,14 +150,6 @@ static void text_head(struct json_out *out, enum log_level level, const char *ev
 
 /* -- JSON lines */
 
-static void json_field(struct json_out *out, const struct log_field *field)
-{
-    if (field->kind == LOG_FIELD_INT)
-        json_int(out, field->key, field->number);
-    else
-        json_text(out, field->key, field->text);
-}
-
 static void json_head(struct json_out *out, const struct log *log, enum log_level level, const char *event)
 {
     char buf[TIME_BYTES];
@@ -173,10 +165,12 @@ static void json_head(struct json_out *out, const struct log *log, enum log_leve
 
 static void put_field(const struct log *log, struct json_out *out, const struct log_field *field)
 {
-    if (log->format == LOG_JSON)
-        json_field(out, field);
-    else
+    if (log->format == LOG_TEXT)
         text_field(out, field);
+    else if (field->kind == LOG_FIELD_INT)
+        json_int(out, field->key, field->number);
+    else
+        json_text(out, field->key, field->text);
 }
 
 /* Half of it, without half of a character. */

@@ -235,16 +235,6 @@ void service_reload_keys(struct service *service)
     log_event(&service->log, LOG_INFO, "keys-reloaded", NULL);
 }
 
-static unsigned status_row(unsigned status)
-{
-    switch (status / 100) {
-    case 2: return METRIC_REQUESTS_2XX;
-    case 3: return METRIC_REQUESTS_3XX;
-    case 4: return METRIC_REQUESTS_4XX;
-    default: return METRIC_REQUESTS_5XX;
-    }
-}
-
 /* A store that is gone must not fill the disk with lines: at most so many of the same second. */
 static bool worker_may_log(struct worker *worker)
 {
@@ -264,9 +254,11 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     const struct log *log = &worker->service->log;
     enum problem problem = http_problem(req);
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
+    unsigned kind = status / 100; /* 2xx to 5xx; the rows stand in this order */
     char peer[HTTP_ADDRESS_SIZE];
 
-    metric_add(worker->metrics, status_row(status), 1);
+    metric_add(worker->metrics,
+               kind >= 2 && kind <= 4 ? METRIC_REQUESTS_2XX + kind - 2 : (unsigned)METRIC_REQUESTS_5XX, 1);
     metric_observe_us(worker->metrics, METRIC_REQUEST_TIME, took_us);
     if (problem != PROBLEM_NONE) {
         metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);

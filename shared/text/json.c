@@ -385,11 +385,6 @@ struct json_document {
 
 /* -- parsing */
 
-static unsigned number_of(const struct json *json)
-{
-    return (unsigned)(json - json->document->values);
-}
-
 /* Pairs the items of cJSON's tree with the scanner's spans; returns the number behind the last in item. */
 static unsigned bind(struct json_document *document, const cJSON *item, unsigned number)
 {
@@ -509,7 +504,7 @@ void json_free(struct json *json)
 {
     if (json == NULL)
         return;
-    assert(number_of(json) == 0); /* only the whole is freed */
+    assert(json == json->document->values); /* only the whole is freed */
     cJSON_Delete(json->document->tree);
     free(json->document);
 }

@@ -100,26 +100,16 @@ static bool take_number(struct bytes *rest, int64_t *value)
     return true;
 }
 
-/* All up to the next quote, and the quote. */
-static bool take_quoted(struct bytes *rest, struct bytes *text)
+/* What stands between before, which ends with a quote, and the next quote. */
+static bool take_text(struct bytes *rest, struct bytes before, struct bytes *text)
 {
-    const char *quote = rest->len > 0 ? memchr(rest->at, '"', rest->len) : NULL;
+    const char *quote = bytes_take(rest, before) && rest->len > 0 ? memchr(rest->at, '"', rest->len) : NULL;
 
     if (quote == NULL)
         return false;
     *text = take_bytes(rest, (size_t)(quote - rest->at));
     take_bytes(rest, 1);
     return true;
-}
-
-static bool take_lease(struct bytes *rest, struct bytes *lease)
-{
-    return bytes_take(rest, BYTES(";lease=\"")) && take_quoted(rest, lease) && is_lease(*lease);
-}
-
-static bool take_store(struct bytes *rest, struct bytes *store)
-{
-    return bytes_take(rest, BYTES(";store=\"")) && take_quoted(rest, store) && token_is_store(*store);
 }
 
 static bool take_mode(struct bytes *rest, enum token_mode *mode)
@@ -135,26 +125,14 @@ static bool take_mode(struct bytes *rest, enum token_mode *mode)
     return false;
 }
 
-static bool take_epoch(struct bytes *rest, int64_t *epoch)
-{
-    return bytes_take(rest, BYTES(";epoch=")) && take_number(rest, epoch);
-}
-
-static bool take_hold(struct bytes *rest, struct bytes *hold)
-{
-    return bytes_take(rest, BYTES(";hold=\"")) && take_quoted(rest, hold) && is_hold(*hold);
-}
-
-static bool take_kid(struct bytes *rest, struct bytes *kid)
-{
-    return bytes_take(rest, BYTES(";kid=\"")) && take_quoted(rest, kid) && token_is_kid(*kid);
-}
-
 static bool take_signed_part(struct bytes *rest, struct token_claim *claim, struct bytes *kid)
 {
-    return take_number(rest, &claim->token.number) && take_lease(rest, &claim->lease) &&
-           take_store(rest, &claim->store) && take_mode(rest, &claim->mode) &&
-           take_epoch(rest, &claim->token.epoch) && take_hold(rest, &claim->hold) && take_kid(rest, kid);
+    return take_number(rest, &claim->token.number) && take_text(rest, BYTES(";lease=\""), &claim->lease) &&
+           is_lease(claim->lease) && take_text(rest, BYTES(";store=\""), &claim->store) &&
+           token_is_store(claim->store) && take_mode(rest, &claim->mode) &&
+           bytes_take(rest, BYTES(";epoch=")) && take_number(rest, &claim->token.epoch) &&
+           take_text(rest, BYTES(";hold=\""), &claim->hold) && is_hold(claim->hold) &&
+           take_text(rest, BYTES(";kid=\""), kid) && token_is_kid(*kid);
 }
 
 /* The signature is the end. */
