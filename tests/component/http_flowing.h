@@ -5,8 +5,6 @@
 
 #include "tests/component/http_waiting.h"
 
-#define HOST "Host: x\r\n"
-#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 #define CHUNKED "Transfer-Encoding: chunked\r\n"
 #define LAST "0\r\nX-Trailer: of no use\r\n\r\n"
 
@@ -215,7 +213,7 @@ static enum step flow_suspend(struct http_request *req)
     return SUSPENDED;
 }
 
-/* Says all that it was told. */
+/* Says all that it knows of the request. */
 static inline enum step flow_tell(struct http_request *req)
 {
     struct json_out *json = http_json(req);

@@ -8,6 +8,9 @@
 #include "tests/component/http_client.h"
 #include "tests/unit/waited.h"
 
+#define HOST "Host: x\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
 enum { SEATS = 400, SEAT_WAIT_MS = 15000, SEND_BUFFER = 200000 };
 
 /* In this time client and server, one process here, must get something done, also beside much else. */
@@ -22,8 +25,8 @@ struct seat {
     struct http_request *req; /* came to /later and was suspended */
     struct http_suspended suspended;
     struct http_response_writer stream;
-    unsigned gone;      /* how often it was told so */
-    bool answers;       /* as soon as it is told */
+    unsigned gone;      /* how often `gone` was called */
+    bool answers;       /* in `gone` */
     struct seat *other; /* and answers this one too */
     char id[ID_CHARS + 1];
 };
@@ -328,6 +331,26 @@ static inline void check_all_gone(void)
     CHECK_INT(waiting.http->polled, 0);
     CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
     memset(waiting.seats, 0, sizeof(waiting.seats));
+}
+
+/* The client has gone, and the server knows: libmicrohttpd closes the connection, unless it is suspended. */
+static inline void until_left(void)
+{
+    if (waiting.http->options.suspend_always) {
+        UNTIL(waiting.http->disconnect.first != NULL);
+    } else {
+        UNTIL(http_server_connections(waiting.http) == 0);
+    }
+}
+
+/* All tests of the program, twice. */
+static inline void waiting_run_all(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        waiting_start(i == 1);
+        check_all_as(i == 1 ? "when_suspended" : "when_polled");
+        waiting_stop();
+    }
 }
 
 /* A test with a client that waits in the first seat. */

@@ -130,7 +130,7 @@ TEST_FLOW(expect_is_answered_before_the_body, PLAN_TAKE)
     UNTIL(client_got(c, "came 100000"));
 }
 
-TEST(what_its_head_refuses_is_not_told_to_go_on)
+TEST(what_its_head_refuses_is_not_asked_to_go_on)
 {
     static const char *const bodies[] = {"", "GET /hidden HTTP/1.1\r\n" HOST "\r\n"};
 
@@ -184,12 +184,12 @@ TEST_FLOW(a_body_has_time_for_each_mebibyte_and_none_for_drops, PLAN_TAKE)
     }
     CHECK_INT(seat->broken, 1);
     CHECK(loop_now_ms() - from_ms >= BODY_MS - 1);
-    flow_answer(seat); /* who is only slow is told what its owner says */
+    flow_answer(seat); /* a client that is only slow gets its answer */
     UNTIL(client_got(c, "came"));
 }
 
 /* All that it has sent had been read before there was room. */
-TEST_FLOW(a_client_that_is_silent_when_there_is_room_again_is_told_of, PLAN_TAKE)
+TEST_FLOW(a_client_that_is_silent_when_there_is_room_again_is_reported, PLAN_TAKE)
 {
     seat->room = 0;
     ask(c, "POST /flow/1", LONG_BYTES);
@@ -321,7 +321,7 @@ static void check_broken(struct flow_seat *seat, uint64_t from_ms)
     check_flows_over();
 }
 
-TEST(a_client_that_goes_while_it_is_read_from_is_told_of)
+TEST(a_client_that_goes_while_it_is_read_from_is_reported)
 {
     for (long length = -1; length < LONG_BYTES; length += LONG_BYTES) {
         for (unsigned reset = 0; reset < 2; reset++) {
@@ -334,7 +334,7 @@ TEST(a_client_that_goes_while_it_is_read_from_is_told_of)
     }
 }
 
-TEST(a_client_that_goes_while_the_owner_has_no_room_is_told_of)
+TEST(a_client_that_goes_while_the_owner_has_no_room_is_reported)
 {
     for (unsigned reset = 0; reset < 2; reset++) {
         struct client c;
@@ -349,7 +349,7 @@ TEST(a_client_that_goes_while_the_owner_has_no_room_is_told_of)
 }
 
 /* Whether the rest of a chunked body has come only reading tells. */
-TEST(a_client_that_goes_in_a_chunked_body_is_told_of_when_what_has_come_was_taken)
+TEST(a_client_that_goes_in_a_chunked_body_is_reported_when_what_has_come_was_taken)
 {
     struct client c;
     struct flow_seat *seat = sending(&c, PLAN_TAKE, 10, -1);
@@ -366,20 +366,20 @@ TEST(a_client_that_goes_in_a_chunked_body_is_told_of_when_what_has_come_was_take
     check_broken(seat, waited_ms());
 }
 
-TEST(a_client_that_had_gone_before_the_rest_was_taken_is_told_of_then)
+TEST(a_client_that_had_gone_before_the_rest_was_taken_is_reported_then)
 {
     struct client c;
     struct flow_seat *seat = sending(&c, PLAN_WAIT, SIZE_MAX, LONG_BYTES);
 
     client_close(&c);
     turns_in_ms(50);
-    CHECK_INT(seat->broken, 0); /* there is nobody to be told yet */
+    CHECK_INT(seat->broken, 0); /* no owner has taken it yet */
     flow_take(seat);
     CHECK_INT(seat->broken, 0);
     check_broken(seat, waited_ms());
 }
 
-TEST(a_client_that_had_gone_and_of_whom_nobody_was_told_gets_no_answer)
+TEST(a_client_that_had_gone_and_that_was_not_reported_gets_no_answer)
 {
     struct client c;
     struct flow_seat *seat = sending(&c, PLAN_WAIT, SIZE_MAX, LONG_BYTES);
@@ -472,7 +472,7 @@ TEST(a_continuation_may_answer_before_the_body_is_whole)
     }
 }
 
-TEST(an_early_answer_is_told_to_the_owner_once_and_has_its_fields)
+TEST(an_early_answer_is_reported_once_and_has_its_fields)
 {
     struct client c;
     struct flow_seat *seat = sending(&c, PLAN_WAIT, SIZE_MAX, LONG_BYTES);
@@ -573,7 +573,7 @@ TEST(an_early_answer_that_is_cut_is_seen_to_be)
     }
 }
 
-TEST(a_client_that_goes_from_an_early_answer_is_told_of)
+TEST(a_client_that_goes_from_an_early_answer_is_reported)
 {
     for (unsigned i = 0; i < 3; i++) {
         struct client c;

@@ -108,7 +108,7 @@ TEST(answers_without_a_body_have_none_and_the_connection_is_kept)
     }
 }
 
-TEST_FLOW(for_head_an_unknown_length_is_told_by_silence, PLAN_BEGIN)
+TEST_FLOW(for_head_an_unknown_length_is_not_sent, PLAN_BEGIN)
 {
     client_say(c, waiting.port, "HEAD /flow/1 HTTP/1.1\r\n" HOST "\r\n");
     client_drain(c);
@@ -194,7 +194,7 @@ TEST_FLOW(a_client_that_stops_reading_is_gone, PLAN_BEGIN)
 }
 
 /* The kernel watches no more than fs.epoll.max_user_watches of them. */
-TEST_FLOW(a_client_that_cannot_be_watched_is_told_of_when_its_connection_is_closed, PLAN_BEGIN)
+TEST_FLOW(a_client_that_cannot_be_watched_is_reported_when_its_connection_is_closed, PLAN_BEGIN)
 {
     int epoll_fd = waiting.http->disconnect.epoll_fd;
 
@@ -216,7 +216,7 @@ TEST_FLOW(a_writer_with_nothing_to_say_is_waited_for, PLAN_BEGIN)
     check_answer(seat, c, 5);
 }
 
-TEST(a_client_that_goes_while_it_takes_is_told_of_once)
+TEST(a_client_that_goes_while_it_takes_is_reported_once)
 {
     for (unsigned i = 0; i < 6; i++) { /* with much under way, or nothing; closed, reset, or half closed */
         struct flow_seat *seat = flow_prepare(1, PLAN_BEGIN);
@@ -250,7 +250,7 @@ TEST(a_client_that_goes_while_it_takes_is_told_of_once)
     }
 }
 
-TEST_FLOW(nobody_is_told_after_the_end, PLAN_BEGIN)
+TEST_FLOW(nothing_is_reported_after_the_end, PLAN_BEGIN)
 {
     ask_small(seat, c);
     fill(seat);
@@ -260,7 +260,7 @@ TEST_FLOW(nobody_is_told_after_the_end, PLAN_BEGIN)
     CHECK_INT(seat->gone, 0);
 }
 
-TEST_FLOW(who_has_ended_is_not_told_of_room, PLAN_BEGIN)
+TEST_FLOW(a_writer_that_has_ended_is_not_called_for_room, PLAN_BEGIN)
 {
     unsigned roomed;
 
@@ -288,11 +288,7 @@ TEST_FLOW(an_answer_for_a_client_that_has_left_is_gone_from_the_beginning, PLAN_
 {
     ask_get(seat, c);
     client_reset(c);
-    if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->disconnect.first != NULL);
-    } else {
-        UNTIL(http_server_connections(waiting.http) == 0);
-    }
+    until_left();
     flow_begin(seat);
     CHECK_INT(seat->gone, 0);
     UNTIL(seat->gone == 1);
@@ -321,7 +317,7 @@ TEST(an_answer_that_is_cut_is_seen_to_be)
 
 /* -- heads */
 
-TEST(every_path_and_method_is_told_as_it_came)
+TEST(every_path_and_method_is_given_as_it_came)
 {
     struct client c;
 

@@ -4,9 +4,6 @@
 #include "shared/http/http_internal.h"
 #include "tests/component/http_waiting.h"
 
-#define HOST "Host: x\r\n"
-#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
-
 TEST_SEAT(pieces_arrive_as_they_are_written, GET("/stream/1"))
 {
     char joined[64];
@@ -135,7 +132,7 @@ TEST_SEAT(pieces_of_every_size_arrive_whole_and_in_order, GET("/stream/1"))
     CHECK_INT(seat->gone, 0);
 }
 
-/* A thousand may be told the same: each piece is one chunk, without a run of libmicrohttpd, and no copy
+/* A thousand may get the same: each piece is one chunk, without a run of libmicrohttpd, and no copy
  * stays. */
 TEST_SEAT(a_long_piece_leaves_at_once_and_whole, GET("/stream/1"))
 {
@@ -219,7 +216,7 @@ static void check_stream_gone(struct seat *seat)
     check_all_gone();
 }
 
-TEST_SEAT(a_client_that_closes_is_told_of_at_once_and_once, GET("/stream/1"))
+TEST_SEAT(a_client_that_closes_is_reported_at_once_and_once, GET("/stream/1"))
 {
     uint64_t from_ms = waited_ms();
 
@@ -237,7 +234,7 @@ TEST_SEAT(a_client_that_closes_its_side_only_counts_as_gone, GET("/stream/1"))
     UNTIL(client_got(c, "to nobody") || c->ended);
 }
 
-TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of, GET("/stream/1"))
+TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_reported, GET("/stream/1"))
 {
     write_all(c, &seat->stream);
     turns_in_ms(5);
@@ -245,7 +242,7 @@ TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of, GET("/s
     check_stream_gone(seat);
 }
 
-TEST_SEAT(whoever_is_told_may_end_at_once, GET("/stream/1"))
+TEST_SEAT(an_owner_may_in_gone_end_at_once, GET("/stream/1"))
 {
     seat->answers = true;
     client_close(c);
@@ -255,18 +252,14 @@ TEST_SEAT(whoever_is_told_may_end_at_once, GET("/stream/1"))
 TEST_SEAT(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning, GET("/later/1"))
 {
     client_reset(c);
-    if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->disconnect.first != NULL);
-    } else {
-        UNTIL(http_server_connections(waiting.http) == 0);
-    }
+    until_left();
     seat_begin(seat, seat->req);
     CHECK_INT(seat->gone, 0);
     check_stream_gone(seat);
 }
 
 /* It has begun, and libmicrohttpd closes before it has asked for the answer. */
-TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_told_of, GET("/later/1"))
+TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_reported, GET("/later/1"))
 {
     client_reset(c);
     seat_begin(seat, seat->req);
@@ -342,17 +335,9 @@ static void a_server_is_freed_with_the_rest_of_a_stream_on_its_way(void)
     client_close(&c);
 }
 
-static void all_of_it(const char *how, bool suspend_always)
-{
-    waiting_start(suspend_always);
-    check_all_as(how);
-    waiting_stop();
-}
-
 int main(void)
 {
-    all_of_it("when_polled", false);
-    all_of_it("when_suspended", true);
+    waiting_run_all();
     RUN(a_server_is_freed_with_the_rest_of_a_stream_on_its_way);
     return check_done();
 }

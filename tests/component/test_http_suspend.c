@@ -1,8 +1,5 @@
-/* test_http_suspend.c - requests that wait for long: suspended, told that their client has gone, answered. */
+/* test_http_suspend.c - requests that wait for long: suspended, their client gone, answered. */
 #include "tests/component/http_waiting.h"
-
-#define HOST "Host: x\r\n"
-#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
 TEST_SEAT(a_suspended_request_is_answered_later_and_holds_no_struct_meanwhile,
           GET("/suspend/1") GET("/hello"))
@@ -160,7 +157,7 @@ TEST(a_request_is_still_the_same_after_a_suspension)
 
 /* -- clients that go */
 
-static void check_told_once(struct seat *seat)
+static void check_gone_once(struct seat *seat)
 {
     UNTIL(seat->gone == 1);
     turns_in_ms(20);
@@ -171,39 +168,39 @@ static void check_told_once(struct seat *seat)
     check_all_gone();
 }
 
-TEST_SEAT(a_client_that_closes_is_told_of_at_once_and_once, GET("/suspend/1"))
+TEST_SEAT(a_client_that_closes_is_reported_at_once_and_once, GET("/suspend/1"))
 {
     uint64_t from_ms = waited_ms();
 
     client_close(c);
     UNTIL(seat->gone == 1);
     CHECK(waited_ms() - from_ms < 50);
-    check_told_once(seat);
+    check_gone_once(seat);
 }
 
-TEST_SEAT(a_client_that_resets_is_told_of, GET("/suspend/1"))
+TEST_SEAT(a_client_that_resets_is_reported, GET("/suspend/1"))
 {
     client_reset(c);
-    check_told_once(seat);
+    check_gone_once(seat);
 }
 
 TEST_SEAT(a_client_that_closes_its_side_only_counts_as_gone, GET("/suspend/1"))
 {
     shutdown(c->fd, SHUT_WR);
-    check_told_once(seat);
+    check_gone_once(seat);
 }
 
-TEST_SEAT(a_client_that_goes_with_a_request_behind_the_waiting_one_is_told_of,
+TEST_SEAT(a_client_that_goes_with_a_request_behind_the_waiting_one_is_reported,
           GET("/suspend/1") GET("/hello"))
 {
     client_text(c, GET("/hello") GET("/hello"));
     turns_in_ms(20);
     CHECK_INT(seat->gone, 0); /* it is there, and says more */
     client_close(c);
-    check_told_once(seat);
+    check_gone_once(seat);
 }
 
-TEST_SEAT(whoever_is_told_may_answer_at_once, GET("/suspend/1"))
+TEST_SEAT(an_owner_may_in_gone_answer_at_once, GET("/suspend/1"))
 {
     seat->answers = true;
     client_close(c);
@@ -211,8 +208,8 @@ TEST_SEAT(whoever_is_told_may_answer_at_once, GET("/suspend/1"))
     CHECK(seat->suspended.kept == NULL);
 }
 
-/* Both ends are noticed in one turn: the second is not told of any more. */
-TEST(whoever_is_told_may_answer_another_who_was_to_be_told)
+/* Both ends are noticed in one turn: the second is not reported any more. */
+TEST(an_owner_may_in_gone_answer_another_that_was_to_be_called)
 {
     struct client c[2];
     struct seat *first = waiting_seat(&c[0], GET("/suspend/1"), 1);
@@ -229,8 +226,8 @@ TEST(whoever_is_told_may_answer_another_who_was_to_be_told)
     check_all_gone();
 }
 
-/* The answer and the end come in the same turn: it is answered, so there is nobody to be told. */
-TEST(a_request_that_was_resumed_is_not_told_of)
+/* The answer and the end come in the same turn: it is answered, so there is nothing to report. */
+TEST(a_request_that_was_resumed_is_not_reported)
 {
     struct client c;
     struct seat *seat = waiting_seat(&c, GET("/suspend/1"), 1);
@@ -241,41 +238,37 @@ TEST(a_request_that_was_resumed_is_not_told_of)
     CHECK_INT(seat->gone, 0);
 }
 
-TEST_SEAT(a_client_that_had_gone_before_a_handler_suspended_is_told_of, GET("/later/1") GET("/suspend/2"))
+TEST_SEAT(a_client_that_had_gone_before_a_handler_suspended_is_reported, GET("/later/1") GET("/suspend/2"))
 {
     shutdown(c->fd, SHUT_WR);
     UNTIL(waiting.http->disconnect.first != NULL);
     CHECK(waiting.seats[2].suspended.kept == NULL); /* the first holds up the second */
     seat_answer(seat->req);
-    check_told_once(&waiting.seats[2]);
+    check_gone_once(&waiting.seats[2]);
 }
 
-TEST_SEAT(a_client_that_had_gone_before_a_continuation_suspended_is_told_of, GET("/later/1"))
+TEST_SEAT(a_client_that_had_gone_before_a_continuation_suspended_is_reported, GET("/later/1"))
 {
     client_close(c);
     UNTIL(waiting.http->disconnect.first != NULL);
     seat_take(seat, seat->req);
     CHECK_INT(seat->gone, 0); /* later, not from inside */
-    check_told_once(seat);
+    check_gone_once(seat);
 }
 
 /* libmicrohttpd closes a connection that is reset while it is polled: its request is left alone in the world.
  */
-TEST_SEAT(a_connection_that_was_closed_before_a_continuation_suspended_is_told_of, GET("/later/1"))
+TEST_SEAT(a_connection_that_was_closed_before_a_continuation_suspended_is_reported, GET("/later/1"))
 {
     client_reset(c);
-    if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->disconnect.first != NULL);
-    } else {
-        UNTIL(http_server_connections(waiting.http) == 0);
-    }
+    until_left();
     seat_take(seat, seat->req);
     CHECK((seat->suspended.kept->conn == NULL) == !waiting.http->options.suspend_always);
     CHECK_INT(seat->gone, 0);
-    check_told_once(seat);
+    check_gone_once(seat);
 }
 
-TEST_SEAT(nobody_need_ask_to_be_told, GET("/suspend/1"))
+TEST_SEAT(no_owner_needs_gone, GET("/suspend/1"))
 {
     seat->suspended.gone = NULL;
     client_close(c);
@@ -322,16 +315,8 @@ TEST(many_are_suspended_and_answered_while_the_server_is_drained)
     free(c);
 }
 
-static void all_of_it(const char *how, bool suspend_always)
-{
-    waiting_start(suspend_always);
-    check_all_as(how);
-    waiting_stop();
-}
-
 int main(void)
 {
-    all_of_it("when_polled", false);
-    all_of_it("when_suspended", true);
+    waiting_run_all();
     return check_done();
 }
