@@ -1,4 +1,4 @@
-/* body_reader.c - the rest of a body that is longer than what is held: shown to its owner piece by piece.
+/* body_reader.c - the rest of a body that is longer than what is held: given to its owner piece by piece.
  *
  *   NONE    --the held part is there, and more will come--> HELD
  *   HELD    --an owner takes it--> READING
@@ -165,7 +165,7 @@ static void body_reader_deferred(struct http_deferred *deferred)
     }
 }
 
-/* -- what libmicrohttpd tells */
+/* -- called by libmicrohttpd */
 
 enum MHD_Result http_body_reader_begin(struct http_request *req, struct bytes piece)
 {
@@ -230,7 +230,7 @@ enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes pi
 
 /* -- the client goes */
 
-/* What the kernel has still counts. Whether that is all of a chunked body only reading it tells. */
+/* What the kernel has still counts. Whether that is all of a chunked body is known only by reading it. */
 static bool body_reader_is_lost(const struct http_request *req)
 {
     struct pollfd end = {.fd = req->conn->fd};

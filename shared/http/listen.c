@@ -88,7 +88,7 @@ static int options_set(int fd)
     return bad;
 }
 
-/* Keep-alive probes nobody to whom something is still to be sent: only retransmissions tell then, for 15
+/* Keep-alive sends no probe while something is still to be sent: only retransmissions end that, after 15
  * minutes (tcp(7), tcp_retries2), or this option. It counts for a peer that lives and does not read, too
  * (tried). */
 void http_socket_hurry(int fd)

@@ -52,7 +52,7 @@ void loop_timer_done(struct loop_timer *timer);
 enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HANGUP = 4 };
 
 struct loop_watch {
-    /* events: what is true now; an error on the descriptor is told as all that was asked for. */
+    /* events: what is true now; an error on the descriptor counts as all that was asked for. */
     void (*ready)(struct loop_watch *watch, int events);
     void *impl;
 };

@@ -225,7 +225,7 @@ static void write_line(const struct log *log, struct bytes line)
     do
         written = write(log->fd, line.at, line.len);
     while (written < 0 && errno == EINTR);
-    /* A log that cannot be written is nothing that the program could tell anyone: it goes on. */
+    /* A log that cannot be written can be reported nowhere: the program goes on. */
 }
 
 void log_event(const struct log *log, enum log_level level, const char *event, const struct log_field *fields)

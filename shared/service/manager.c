@@ -1,7 +1,7 @@
 /* manager.c - a daemon and the service manager: the listening sockets that are passed, as sd_listen_fds(3)
  * describes the protocol, and states, as sd_notify(3) does.
  *
- * $LISTEN_PID must be this process: the variables are inherited by whoever is started from here, the sockets
+ * $LISTEN_PID must be this process: the variables are inherited by child processes, the sockets
  * are not (they get FD_CLOEXEC). The sockets are numbered from 3 up. */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -108,7 +108,7 @@ int activation_take(struct service *service)
 
 /* == states */
 
-/* A second for what is told once; nothing for what is told again and again. */
+/* A second for what is sent once; nothing for what is sent again and again. */
 enum patience { PATIENT, IN_A_HURRY };
 
 /* Whether it is there to be read. A manager that listens and does not read must not stop us (unix(7): a full
@@ -145,7 +145,7 @@ void notify_send(const char *state)
     (void)state_send(state, PATIENT);
 }
 
-/* The monotonic time tells the manager which of several reloads is meant. */
+/* The monotonic time says which of several reloads is meant. */
 void notify_reloading(void)
 {
     char state[64];

@@ -1,4 +1,4 @@
-/* options.c - the flags of a program: words of a command line, values, and all that a daemon is told.
+/* options.c - the flags of a program: words of a command line, values, and all the settings of a daemon.
  *
  *   take_flags       the command line: which flag has which value
  *   check_variables  the environment: nothing that nobody knows

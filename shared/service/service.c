@@ -227,7 +227,7 @@ static void process_prepare(void)
 {
     struct rlimit files;
 
-    signal(SIGPIPE, SIG_IGN); /* a client or a store that has gone is told by the call that writes */
+    signal(SIGPIPE, SIG_IGN); /* a client or a store that has gone is reported by the call that writes */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -421,7 +421,7 @@ static void service_serve(struct service *service)
     loop_signal_init(loop, &start.interrupt, SIGINT, interrupt_caught);
     loop_signal_init(loop, &start.hangup, SIGHUP, hangup_caught);
     loop_timer_init(loop, &start.deadline, stop_deadline);
-    service_say_ready(service); /* whoever hears it may send a signal at once */
+    service_say_ready(service); /* its reader may send a signal at once */
     for (unsigned i = 1; i < threads; i++) {
         if (pthread_create(&thread[i], NULL, worker_thread, &service->workers[i]) != 0) {
             abort();

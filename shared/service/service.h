@@ -93,7 +93,7 @@ struct service_plan {
      */
     bool (*settled)(const struct service *service);
     /* The process is to end, and takes no request any more: on the worker's own thread, every 100 ms, until
-     * it says true (or time is up): whoever waits for longer than a call to the store takes is sent away. */
+     * it says true (or time is up): requests that wait longer than a call to the store takes are ended. */
     bool (*drain)(struct worker *worker);
     /* When every request of the process is answered, on the first worker's thread, until it says true (or
      * time is up): says farewell to the store. */
@@ -123,7 +123,7 @@ struct worker {
     const struct token_keys *keys; /* the ones in force; changes between turns only */
     int listen_fd;
     struct loop_timer tick;
-    struct store_counts told;
+    struct store_counts counted;           /* in the metrics already */
     uint64_t logged_second, closed_second; /* of the last lines */
     unsigned logged;
     atomic_uint keys_seen; /* generation of the keys in use */
@@ -208,9 +208,9 @@ int activation_take(struct service *service);
 void notify_send(const char *state);
 /* RELOADING=1 with the time of it, as Type=notify-reload wants it. READY=1 ends it. */
 void notify_reloading(void);
-/* What $WATCHDOG_USEC and $WATCHDOG_PID ask for: to be told twice in that time. */
+/* What $WATCHDOG_USEC and $WATCHDOG_PID ask for: a message twice in that time. */
 struct notify_watchdog notify_watchdog_read(void);
-/* Whether it is time to tell. */
+/* Whether it is time to send it. */
 bool notify_watchdog_due(const struct notify_watchdog *watchdog);
 void notify_watchdog_tell(struct notify_watchdog *watchdog);
 

@@ -126,10 +126,10 @@ static void worker_tell_store(struct worker *worker)
 {
     struct store_counts now = store_counts(worker->store);
 
-    metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->told.done);
-    metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->told.not_sent);
-    metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->told.unknown);
-    metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->told.reconnects);
+    metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->counted.done);
+    metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->counted.not_sent);
+    metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->counted.unknown);
+    metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->counted.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
     if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
@@ -139,7 +139,7 @@ static void worker_tell_store(struct worker *worker)
         metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, memory.used);
         metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, memory.allowed);
     }
-    worker->told = now;
+    worker->counted = now;
 }
 
 /* The first worker goes last, for it is the one that says farewell to the store. */

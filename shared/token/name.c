@@ -151,7 +151,7 @@ bool name_is_lease_id(struct bytes text)
     return text.len >= LEASE_ID_MIN && text.len <= LEASE_ID_MAX && ascii_is_word(text, BYTES("_-"));
 }
 
-/* Printable means: no control character. Let through is what can only be told with Unicode's tables or is a
+/* Printable means: no control character. Let through is what only shows with Unicode's tables or is a
  * matter of taste: format characters (also those that turn the direction of writing), U+2028 and U+2029,
  * unassigned code points and noncharacters. Who shows a holder in a list escapes or isolates these. */
 bool name_is_holder(struct bytes text)

@@ -74,7 +74,7 @@ size_t token_sign(const struct token_keys *keys, const struct token_claim *claim
 
 enum token_verdict { TOKEN_GOOD, TOKEN_MALFORMED, TOKEN_BAD_SIGNATURE /* or unknown kid */ };
 /* Reads and verifies; the bytes of claim point into header. MALFORMED comes before BAD_SIGNATURE. On
- * BAD_SIGNATURE claim is filled too (for telling the number in the refusal); it must not be believed.
+ * BAD_SIGNATURE claim is filled too (for the number in the refusal); it must not be believed.
  * Constant time in the signature. */
 enum token_verdict token_verify(const struct token_keys *keys, struct bytes header,
                                 struct token_claim *claim);
