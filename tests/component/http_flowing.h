@@ -9,7 +9,13 @@
 #define LAST "0\r\nX-Trailer: of no use\r\n\r\n"
 
 enum { HELD = HTTP_BODY_HELD_BYTES, LONG_BYTES = 1500000, NOTICE_MS = 100 };
-enum { FLOW_SEATS = 8, BODY_MS = 600, LIMIT_BYTES = 100000, MEMORY_BYTES = 400000, HEAD_BYTES = 9000 };
+enum {
+    FLOW_SEATS = 8,
+    BODY_MS = 2 * SEND_MS,
+    LIMIT_BYTES = 100000,
+    MEMORY_BYTES = 400000,
+    HEAD_BYTES = 9000
+};
 
 /* What a handler does at once; otherwise the test does it. */
 enum plan { PLAN_WAIT, PLAN_TAKE, PLAN_ANSWER, PLAN_REFUSE, PLAN_BEGIN, PLAN_WHOLE };
