@@ -34,15 +34,13 @@ static int given_count(void)
 /* The name that the unit gave the i-th socket, for a sentence. */
 static void given_name(unsigned i, char name[NAME_MAX_SHOWN])
 {
-    const char *names = getenv("LISTEN_FDNAMES");
+    struct bytes left = bytes_of(getenv("LISTEN_FDNAMES")), one = bytes_cut(&left, ':');
 
-    for (; names != NULL && i > 0; i--) {
-        names = strchr(names, ':');
-        names = names != NULL ? names + 1 : NULL;
+    for (; i > 0; i--) {
+        one = bytes_cut(&left, ':');
     }
-    size_t len = names != NULL ? strcspn(names, ":") : 0;
-    snprintf(name, NAME_MAX_SHOWN, "%.*s", (int)(len < NAME_MAX_SHOWN ? len : NAME_MAX_SHOWN - 1),
-             len > 0 ? names : "");
+    snprintf(name, NAME_MAX_SHOWN, "%.*s", (int)(one.len < NAME_MAX_SHOWN ? one.len : NAME_MAX_SHOWN - 1),
+             one.len > 0 ? one.at : "");
     for (char *at = name; *at != '\0'; at++) {
         if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) {
             *at = '?';

@@ -278,12 +278,7 @@ void token_keys_free(struct token_keys *keys)
 static bool line_take(struct reader *reader, struct bytes *line)
 {
     while (reader->rest.len > 0) {
-        const char *end = memchr(reader->rest.at, '\n', reader->rest.len);
-        size_t len = end != NULL ? (size_t)(end - reader->rest.at) : reader->rest.len;
-
-        *line = (struct bytes){reader->rest.at, len};
-        reader->rest.at += len + (end != NULL);
-        reader->rest.len -= len + (end != NULL);
+        *line = bytes_cut(&reader->rest, '\n');
         reader->line++;
         if (line->len > 0 && line->at[0] != '#')
             return true;
@@ -311,14 +306,12 @@ static bool line_refuse(const struct reader *reader, const char *sentence)
 
 static bool line_split(const struct reader *reader, struct bytes line, struct key_line *parts)
 {
-    const char *colon = memchr(line.at, ':', line.len);
-
     if (line.at[line.len - 1] == '\r')
         return line_refuse(reader, "ends with a carriage return; lines end with a line feed alone");
-    if (colon == NULL)
+    parts->text = line;
+    parts->kid = bytes_cut(&parts->text, ':');
+    if (parts->text.at == NULL)
         return line_refuse(reader, "has no colon; a key is written kid:base64");
-    parts->kid = (struct bytes){line.at, (size_t)(colon - line.at)};
-    parts->text = (struct bytes){colon + 1, line.len - parts->kid.len - 1};
     if (!token_is_kid(parts->kid))
         return line_refuse(reader, "what stands in front of the colon is no kid: 1 to 32 characters of "
                                    "A-Z a-z 0-9 . _ -, without spaces");
