@@ -127,7 +127,8 @@ static bool is_visible(struct bytes text)
         if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || text.at[i] == '#') {
             return false;
         }
-        if (ascii_percent_decode((struct bytes){text.at + i, text.len - i}, &byte) == 0) {
+        if (text.at[i] == '%' &&
+            ascii_percent_decode((struct bytes){text.at + i, text.len - i}, &byte) == 0) {
             return false;
         }
     }

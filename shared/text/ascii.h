@@ -50,13 +50,14 @@ static inline bool ascii_is_field_char(char c)
  * takes; 0: a % that is not followed by two hexadecimal digits. */
 static inline size_t ascii_percent_decode(struct bytes text, char *c)
 {
-    int high = text.len >= 3 ? ascii_hex_value(text.at[1]) : -1;
-    int low = text.len >= 3 ? ascii_hex_value(text.at[2]) : -1;
+    int high, low;
 
     *c = text.at[0];
     if (*c != '%') {
         return 1;
     }
+    high = text.len >= 3 ? ascii_hex_value(text.at[1]) : -1;
+    low = text.len >= 3 ? ascii_hex_value(text.at[2]) : -1;
     if (high < 0 || low < 0) {
         return 0;
     }

@@ -100,10 +100,10 @@ static bool take_number(struct bytes *rest, int64_t *value)
     return true;
 }
 
-/* What stands between before, which ends with a quote, and the next quote. */
-static bool take_text(struct bytes *rest, struct bytes before, struct bytes *text)
+/* All up to the next quote, and the quote. */
+static bool take_quoted(struct bytes *rest, struct bytes *text)
 {
-    const char *quote = bytes_take(rest, before) && rest->len > 0 ? memchr(rest->at, '"', rest->len) : NULL;
+    const char *quote = rest->len > 0 ? memchr(rest->at, '"', rest->len) : NULL;
 
     if (quote == NULL)
         return false;
@@ -127,12 +127,13 @@ static bool take_mode(struct bytes *rest, enum token_mode *mode)
 
 static bool take_signed_part(struct bytes *rest, struct token_claim *claim, struct bytes *kid)
 {
-    return take_number(rest, &claim->token.number) && take_text(rest, BYTES(";lease=\""), &claim->lease) &&
-           is_lease(claim->lease) && take_text(rest, BYTES(";store=\""), &claim->store) &&
+    return take_number(rest, &claim->token.number) && bytes_take(rest, BYTES(";lease=\"")) &&
+           take_quoted(rest, &claim->lease) && is_lease(claim->lease) &&
+           bytes_take(rest, BYTES(";store=\"")) && take_quoted(rest, &claim->store) &&
            token_is_store(claim->store) && take_mode(rest, &claim->mode) &&
            bytes_take(rest, BYTES(";epoch=")) && take_number(rest, &claim->token.epoch) &&
-           take_text(rest, BYTES(";hold=\""), &claim->hold) && is_hold(claim->hold) &&
-           take_text(rest, BYTES(";kid=\""), kid) && token_is_kid(*kid);
+           bytes_take(rest, BYTES(";hold=\"")) && take_quoted(rest, &claim->hold) && is_hold(claim->hold) &&
+           bytes_take(rest, BYTES(";kid=\"")) && take_quoted(rest, kid) && token_is_kid(*kid);
 }
 
 /* The signature is the end. */
