@@ -5,13 +5,13 @@
  *   list_answer  collect; the next stripe, or tell   200 | 503 | 504
  *
  * The order is (stripe, name), so a lease that is in that state throughout stands at one place and is listed
- * exactly once. A cursor (shared/http/page.h) goes on behind the last name that was looked at. */
+ * exactly once. A cursor (shared/http/http.h) goes on behind the last name that was looked at. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "lease/operation.h"
 #include "scripts.h"
-#include "shared/http/page.h"
+#include "shared/http/http.h"
 
 enum { LIST_ARGS = 5 };
 

@@ -8,7 +8,7 @@
  *   doubt_start   run gateways_in_doubt.lua               suspended
  *   doubt_answer  tell                                    200 | 503 | 504
  *
- * The order is that of the stripes, and in each that of intent_list.lua. A cursor (shared/http/page.h) goes
+ * The order is that of the stripes, and in each that of intent_list.lua. A cursor (shared/http/http.h) goes
  * on behind the last intent that was told. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "gateway/fenced_call.h"
 #include "gateway/intent/intents.h"
 #include "scripts.h"
-#include "shared/http/page.h"
+#include "shared/http/http.h"
 
 enum { ID_SIZE = 24, BEHIND_MAX = 256 };
 

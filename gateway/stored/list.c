@@ -5,13 +5,13 @@
  *   resources_answer  collect; the next stripe, or tell      200 | 503 | 504
  *
  * The order is (stripe, key), so what is stored throughout is listed exactly once. A prefix with a slash
- * names its lease: then one stripe is asked. A cursor (shared/http/page.h) goes on behind the last key, which
+ * names its lease: then one stripe is asked. A cursor (shared/http/http.h) goes on behind the last key, which
  * it has in hexadecimal digits: a key may have any character. */
 #include <stdio.h>
 
 #include "gateway/fenced_call.h"
 #include "scripts.h"
-#include "shared/http/page.h"
+#include "shared/http/http.h"
 #include "shared/text/ascii.h"
 
 enum { ETAG_MAX = 64 };

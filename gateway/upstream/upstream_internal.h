@@ -6,7 +6,7 @@
  *   dial.c                how it is made
  *   send.c                a request, as bytes, to the kernel
  *   receive.c             an answer, from the kernel, to the owner
- *   shared/http/answer.c  the parser of answers, answer_head.c its lines
+ *   shared/http/answer.c  the parser of answers
  *   pool.c                the connections of one upstream, kept or in use
  *   address.c             where it is
  *   tls.c                 https: all of connecting, sending and receiving, through libcurl

@@ -21,14 +21,14 @@ struct bytes events_type(enum events_form form);
  * The first bytes leave at once, so that a client knows that it listens. last: "SS.EPOCH.SEQ.N" of what came
  * before, or empty: an SSE client that is cut off before anything happens goes on from there (an id without
  * data is no event). */
-bool events_write_begin(struct http_stream *stream, enum events_form form, struct bytes last);
+bool events_write_begin(struct http_response_writer *stream, enum events_form form, struct bytes last);
 /* An item behind what is in text, which goes to many. */
 void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
                      const struct history_item *item);
 /* One item or several. false: the client has gone, or is too slow: it is told so, if it ever reads again. */
-bool events_write_text(struct http_stream *stream, enum events_form form, struct bytes text);
+bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text);
 /* A sign of epoch. */
-bool events_write_alive(struct http_stream *stream, enum events_form form);
+bool events_write_alive(struct http_response_writer *stream, enum events_form form);
 
 /* What a request goes through: stream.c has the drawing. */
 enum events_state { EVENTS_SUBSCRIBER, EVENTS_STORE, EVENTS_STREAM, EVENTS_DONE, EVENTS_STATES };

@@ -41,7 +41,7 @@ enum { ALIVE_MS = 15 * 1000, EARLY_MAX = 64 * 1024 };
 
 struct listening {
     struct event_listener subscriber;
-    struct http_stream stream;
+    struct http_response_writer stream;
     struct alarm alarm; /* EAR: it is not heard in time; STREAM: a sign of epoch */
     enum events_state state;
     struct worker *worker;
@@ -69,7 +69,7 @@ static void events_heard(struct event_listener *subscriber, struct bytes lease, 
 static bool events_text(struct event_listener *subscriber, struct bytes text);
 static void events_listens(struct event_listener *subscriber);
 static void events_lost(struct event_listener *subscriber);
-static void events_gone(struct http_stream *stream);
+static void events_gone(struct http_response_writer *stream);
 static void events_alarm(struct alarm *alarm);
 
 bool events_allows(enum events_state from, enum events_state to)
@@ -107,7 +107,7 @@ static void events_enter(struct listening *l, enum events_state next)
         event_hub_forget(own(l)->event_hub, &l->subscriber);
     }
     if (before == EVENTS_STREAM) {
-        http_stream_end(&l->stream);
+        http_response_writer_end(&l->stream, HTTP_RESPONSE_WRITER_WHOLE);
     }
     json_out_done(&l->early);
     free(l);
@@ -413,7 +413,7 @@ static void events_lost(struct event_listener *subscriber)
     }
 }
 
-static void events_gone(struct http_stream *stream)
+static void events_gone(struct http_response_writer *stream)
 {
     events_enter(container_of(stream, struct listening, stream), EVENTS_DONE);
 }

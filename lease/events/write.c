@@ -7,7 +7,7 @@ struct bytes events_type(enum events_form form)
     return form == EVENTS_NDJSON ? BYTES("application/x-ndjson") : BYTES("text/event-stream");
 }
 
-static bool write_text(struct http_stream *stream, struct json_out *text)
+static bool write_text(struct http_response_writer *stream, struct json_out *text)
 {
     bool taken = http_stream_write(stream, (struct bytes){text->at, text->len});
 
@@ -22,7 +22,7 @@ static void put(struct json_out *text, const char *before, struct bytes value, c
     json_out_append(text, bytes_of(after));
 }
 
-bool events_write_begin(struct http_stream *stream, enum events_form form, struct bytes last)
+bool events_write_begin(struct http_response_writer *stream, enum events_form form, struct bytes last)
 {
     struct json_out text;
 
@@ -62,7 +62,7 @@ void events_put_item(struct json_out *text, enum events_form form, struct bytes 
     "{\"id\":\"\",\"type\":\"lagging\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":"   \
     "\"too slow\"}\n"
 
-bool events_write_text(struct http_stream *stream, enum events_form form, struct bytes text)
+bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text)
 {
     if (http_stream_write(stream, text)) {
         return true;
@@ -72,7 +72,7 @@ bool events_write_text(struct http_stream *stream, enum events_form form, struct
     return false;
 }
 
-bool events_write_alive(struct http_stream *stream, enum events_form form)
+bool events_write_alive(struct http_response_writer *stream, enum events_form form)
 {
     return http_stream_write(stream, form == EVENTS_NDJSON ? BYTES("\n") : BYTES(": alive\n\n"));
 }

@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "shared/loop/step.h"
-
 enum { SHARE = 4, LOOK_MS = 1 };
 
 static const uint64_t UNDER_WAY = UINT64_MAX;

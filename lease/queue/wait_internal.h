@@ -12,7 +12,7 @@
 struct waiter {
     struct inbox_place place;
     struct alarm alarm;
-    struct http_parked parked;
+    struct http_suspended parked;
     struct worker *worker;
     const struct wait_kind *kind;
     uint64_t started_us;
@@ -36,6 +36,6 @@ void *wait_memory(size_t size);
 /* What befalls one who waits: waiter.c. */
 void wait_told(struct inbox_place *place, enum inbox_news news);
 void wait_late(struct alarm *alarm);
-void wait_gone(struct http_parked *parked);
+void wait_gone(struct http_suspended *parked);
 
 #endif

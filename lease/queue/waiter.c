@@ -93,7 +93,7 @@ static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
     enum step step;
 
     worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
-    step = http_refuse_detail(req != NULL ? req : http_unpark(&waiter->parked),
+    step = http_refuse_detail(req != NULL ? req : http_resume(&waiter->parked),
                               draining ? PROBLEM_DRAINING : PROBLEM_STORE_UNAVAILABLE,
                               draining ? stopping : cut_off);
     wait_drop(waiter);
@@ -102,7 +102,7 @@ static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
 
 static enum step wait_refuse(struct waiter *waiter, struct http_request *req, enum problem problem)
 {
-    struct http_request *whole = req != NULL ? req : http_unpark(&waiter->parked);
+    struct http_request *whole = req != NULL ? req : http_resume(&waiter->parked);
     bool superseded = problem == PROBLEM_SUPERSEDED;
     enum step step = superseded ? lease_refuse(whole, problem, wait_ask_of(waiter).name)
                                 : http_refuse(whole, problem);
@@ -129,7 +129,7 @@ static enum step wait_to_nobody(struct waiter *waiter)
     static const char half_closed[] =
         "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "
         "Keep it open for as long as you wait.";
-    enum step step = http_refuse_detail(http_unpark(&waiter->parked), PROBLEM_INVALID_REQUEST, half_closed);
+    enum step step = http_refuse_detail(http_resume(&waiter->parked), PROBLEM_INVALID_REQUEST, half_closed);
 
     worker_count(waiter->worker, COUNT_WAIT_GONE);
     wait_drop(waiter);
@@ -186,7 +186,7 @@ enum step wait_begin(struct waiter *waiter, struct http_request *req)
     } else if (wait_act(waiter, req, (enum inbox_news)waiter->early) == ANSWERED) {
         return ANSWERED;
     }
-    http_park(req, &waiter->parked);
+    http_suspend(req, &waiter->parked);
     return SUSPENDED;
 }
 
@@ -223,12 +223,12 @@ void wait_late(struct alarm *alarm)
     if (waiter->state == WAIT_AGAIN) {
         wait_look(waiter);
     } else if (!wait_leaves_later(waiter)) {
-        wait_leave(waiter, http_parked_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
+        wait_leave(waiter, http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
     }
 }
 
 /* In the other states it is seen when the call that is under way has ended. */
-void wait_gone(struct http_parked *parked)
+void wait_gone(struct http_suspended *parked)
 {
     struct waiter *waiter = container_of(parked, struct waiter, parked);
 
@@ -330,7 +330,7 @@ static enum step wait_claim(struct waiter *waiter, struct http_request *req)
 static enum step wait_granted(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
 {
     struct wait_ask ask = wait_ask_of(waiter);
-    enum step step = waiter->kind->claimed(http_unpark(&waiter->parked), &ask, reply, waited_ms);
+    enum step step = waiter->kind->claimed(http_resume(&waiter->parked), &ask, reply, waited_ms);
 
     worker_count(waiter->worker, COUNT_WAIT_GRANTED);
     wait_drop(waiter);
@@ -358,11 +358,11 @@ static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes
     }
     if (bytes_are(how, "returned") || bytes_are(how, "unknown")) {
         worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
-        step = http_refuse_detail(http_unpark(&waiter->parked), PROBLEM_STORE_UNAVAILABLE, passed);
+        step = http_refuse_detail(http_resume(&waiter->parked), PROBLEM_STORE_UNAVAILABLE, passed);
         wait_drop(waiter);
         return step;
     }
-    step = lease_ended_answer(http_unpark(&waiter->parked), PROBLEM_HOLD_OVER, wait_name(waiter, name), how);
+    step = lease_ended_answer(http_resume(&waiter->parked), PROBLEM_HOLD_OVER, wait_name(waiter, name), how);
     wait_drop(waiter);
     return step;
 }
@@ -371,8 +371,8 @@ static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes
 static enum step wait_has(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
 {
     if (store_reply_is(reply, "claimed")) {
-        return http_parked_is_gone(&waiter->parked) ? wait_leave(waiter, WAIT_RETURNING)
-                                                    : wait_granted(waiter, reply, waited_ms);
+        return http_suspended_is_gone(&waiter->parked) ? wait_leave(waiter, WAIT_RETURNING)
+                                                       : wait_granted(waiter, reply, waited_ms);
     }
     if (store_reply_is(reply, "superseded")) {
         return wait_refuse(waiter, NULL, PROBLEM_SUPERSEDED);
@@ -408,7 +408,7 @@ static enum step wait_leave(struct waiter *waiter, enum wait_state next)
 
 static enum step wait_timed_out(struct waiter *waiter, const struct store_reply *reply)
 {
-    struct http_request *req = http_unpark(&waiter->parked);
+    struct http_request *req = http_resume(&waiter->parked);
     int64_t kept_ms = store_reply_integer(reply, 7);
     struct json_out *json = http_problem_begin(
         req, PROBLEM_WAIT_TIMEOUT,
@@ -508,7 +508,7 @@ void wait_handed(struct worker *worker, struct bytes name, const struct store_re
         give_back(worker, name, reply);
     } else if (waiter->state != WAIT_QUEUED) {
         wait_told(place, INBOX_GRANTED);
-    } else if (http_parked_is_gone(&waiter->parked)) {
+    } else if (http_suspended_is_gone(&waiter->parked)) {
         wait_leave(waiter, WAIT_RETURNING);
     } else {
         wait_granted(waiter, reply,
@@ -538,7 +538,7 @@ static void wait_look(struct waiter *waiter)
     if (own->leaving >= LEAVING_MAX || (!is_open && !draining && waiter->looks < LOOKS_MAX)) {
         waiter->looks++;
         alarm_set(inbox_clock(own->inbox), &waiter->alarm, loop_now_ms() + LOOK_MS);
-    } else if (http_parked_is_gone(&waiter->parked)) {
+    } else if (http_suspended_is_gone(&waiter->parked)) {
         wait_leave(waiter, WAIT_RETURNING);
     } else if (is_open) {
         wait_ask_again(waiter);
@@ -568,7 +568,7 @@ static enum step wait_found(struct store_call *call, enum store_outcome outcome,
     if (waiter->early != INBOX_NO_NEWS) {
         return wait_act(waiter, NULL, (enum inbox_news)waiter->early);
     }
-    if (http_parked_is_gone(&waiter->parked)) {
+    if (http_suspended_is_gone(&waiter->parked)) {
         return wait_leave(waiter, WAIT_RETURNING);
     }
     alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));

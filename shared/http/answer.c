@@ -1,17 +1,215 @@
 /* answer.c - an HTTP answer as it comes: lines, and the bytes between them.
  *
  * Whatever is a line is first gathered whole, its bytes checked on the way, and only then understood, in
- * answer_head.c: so it does not matter how the answer was cut into packets. */
+ * line_understand(): so it does not matter how the answer was cut into packets. */
 #include <assert.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "shared/http/answer.h"
+#include "shared/text/ascii.h"
+
+/* == lines: what they say, and where the answer will end */
+
+enum { LENGTH_DIGITS_MAX = 18, CHUNK_DIGITS_MAX = 15, KEEP_DIGITS_MAX = 6 };
+
+/* What the fields say of the framing and of the connection. */
+struct framing {
+    unsigned lengths, codings;
+    int64_t length;
+    bool closes, keeps_alive;
+    unsigned keep_ms;
+};
+
+/* -- lines */
+
+static const char *read_status_line(struct answer *answer, struct bytes line)
+{
+    static const char version[] = "HTTP/1.";
+    size_t at = sizeof(version) - 1;
+    int64_t status;
+
+    if (line.len < at + 5 || memcmp(line.at, version, at) != 0 ||
+        (line.at[at] != '0' && line.at[at] != '1') || line.at[at + 1] != ' ') {
+        return "its answer does not begin with HTTP/1.1 or HTTP/1.0 and a status";
+    }
+    status = bytes_number((struct bytes){line.at + at + 2, 3}, 3);
+    if (status < 100 || status > 599 || (line.len > at + 5 && line.at[at + 5] != ' ')) {
+        return "the status of its answer is not a number from 100 to 599";
+    }
+    answer->minor = (unsigned)(line.at[at] - '0');
+    answer->status = (unsigned)status;
+    answer->place = ANSWER_AT_FIELD;
+    return NULL;
+}
+
+static const char *read_field_line(struct answer *answer, struct bytes line)
+{
+    struct answer_span *field = &answer->fields[answer->field_count];
+    const char *colon = memchr(line.at, ':', line.len);
+    struct bytes name = {line.at, colon != NULL ? (size_t)(colon - line.at) : 0};
+    struct bytes value;
+
+    if (answer->field_count == ANSWER_FIELDS_MAX) {
+        return "its answer has too many fields";
+    }
+    if (line.at[0] == ' ' || line.at[0] == '\t') {
+        return "its answer has a folded line";
+    }
+    if (name.len == 0 || !ascii_is_word(name, BYTES("!#$%&'*+-.^_`|~"))) {
+        return "its answer has a line that is not a name directly followed by a colon";
+    }
+    value = bytes_trim((struct bytes){colon + 1, line.len - name.len - 1});
+    field->name = (uint16_t)(name.at - answer->text);
+    field->name_len = (uint16_t)name.len;
+    field->value = (uint16_t)(value.at - answer->text);
+    field->value_len = (uint16_t)value.len;
+    answer->field_count++;
+    return NULL;
+}
+
+static const char *read_chunk_line(struct answer *answer, struct bytes line)
+{
+    int64_t size = 0;
+    size_t digits = 0, at;
+
+    for (; digits < line.len && ascii_hex_value(line.at[digits]) >= 0; digits++) {
+        if (digits == CHUNK_DIGITS_MAX) {
+            return "the size of a chunk of its answer has too many digits";
+        }
+        size = size * 16 + ascii_hex_value(line.at[digits]);
+    }
+    at = digits;
+    while (at < line.len && (line.at[at] == ' ' || line.at[at] == '\t')) {
+        at++;
+    }
+    if (digits == 0 || (digits < line.len && (at == line.len || line.at[at] != ';'))) {
+        return "the size of a chunk of its answer is not a hexadecimal number";
+    }
+    answer->left = size;
+    answer->place = size > 0 ? ANSWER_AT_CHUNK : ANSWER_AT_TRAILER;
+    answer->field_count = 0; /* the trailer's, now */
+    return NULL;
+}
+
+/* -- framing */
+
+static void connection_read(struct framing *framing, struct bytes value)
+{
+    while (value.len > 0) {
+        struct bytes member = bytes_trim(bytes_cut(&value, ','));
+
+        framing->closes = framing->closes || bytes_equal_nocase(member, BYTES("close"));
+        framing->keeps_alive = framing->keeps_alive || bytes_equal_nocase(member, BYTES("keep-alive"));
+    }
+}
+
+/* Half of the time after which the other side closes: in the other half it would be a race. */
+static void keep_alive_read(struct framing *framing, struct bytes value)
+{
+    static const char timeout[] = "timeout=";
+    size_t len = sizeof(timeout) - 1;
+
+    while (value.len > 0) {
+        struct bytes member = bytes_trim(bytes_cut(&value, ','));
+
+        if (member.len > len && strncasecmp(member.at, timeout, len) == 0) {
+            int64_t seconds = bytes_number((struct bytes){member.at + len, member.len - len},
+                                           KEEP_DIGITS_MAX);
+
+            if (seconds >= 0 && seconds * 500 < framing->keep_ms) {
+                framing->keep_ms = (unsigned)(seconds * 500);
+            }
+        }
+    }
+}
+
+/* NULL, or what is wrong. */
+static const char *framing_read(const struct answer *answer, struct framing *framing)
+{
+    struct answer_field fields[ANSWER_FIELDS_MAX];
+    unsigned count = answer_fields(answer, fields);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct bytes name = fields[i].name, value = fields[i].value;
+
+        if (bytes_equal_nocase(name, BYTES("Content-Length"))) {
+            framing->lengths++;
+            framing->length = bytes_number(value, LENGTH_DIGITS_MAX);
+        } else if (bytes_equal_nocase(name, BYTES("Transfer-Encoding"))) {
+            framing->codings++;
+            if (!bytes_equal_nocase(value, BYTES("chunked"))) {
+                return "its answer has a Transfer-Encoding other than chunked";
+            }
+        } else if (bytes_equal_nocase(name, BYTES("Connection"))) {
+            connection_read(framing, value);
+        } else if (bytes_equal_nocase(name, BYTES("Keep-Alive"))) {
+            keep_alive_read(framing, value);
+        }
+    }
+    if (framing->lengths + framing->codings > 1) {
+        return "its answer has more than one Content-Length or Transfer-Encoding";
+    }
+    if (framing->codings > 0 && answer->minor == 0) {
+        return "its answer has a Transfer-Encoding in HTTP/1.0";
+    }
+    return framing->length >= 0 ? NULL : "the Content-Length of its answer is not a number";
+}
+
+static const char *interim_end(struct answer *answer, const struct framing *framing)
+{
+    if (answer->status == 101) {
+        return "it changes to a protocol that nobody asked for";
+    }
+    if (framing->codings > 0 || framing->length > 0) {
+        return "its answer has a body behind a head that can have none";
+    }
+    if (++answer->interim > ANSWER_INTERIM_MAX) {
+        return "its answer has too many heads";
+    }
+    answer->place = ANSWER_AT_STATUS;
+    return NULL;
+}
+
+static const char *answer_frame(struct answer *answer)
+{
+    struct framing framing = {.keep_ms = ANSWER_KEEP_MS};
+    const char *why = framing_read(answer, &framing);
+    bool keeps = !framing.closes && (answer->minor == 1 || framing.keeps_alive);
+
+    if (why != NULL) {
+        return why;
+    }
+    if (answer->status < 200) {
+        return interim_end(answer, &framing);
+    }
+    answer->keep_ms = keeps ? framing.keep_ms : 0;
+    if (answer->to == ANSWER_TO_HEAD) {
+        answer->length = framing.lengths > 0 ? framing.length : -1;
+        answer->place = ANSWER_AT_END;
+    } else if (answer->status == 204 || answer->status == 304) {
+        answer->place = ANSWER_AT_END;
+        if (answer->status == 204 && (framing.codings > 0 || framing.length > 0)) {
+            answer->keep_ms = 0;
+        }
+    } else if (framing.codings > 0) {
+        answer->length = -1;
+        answer->place = ANSWER_AT_CHUNK_LINE;
+    } else if (framing.lengths > 0) {
+        answer->length = answer->left = framing.length;
+        answer->place = framing.length > 0 ? ANSWER_AT_LENGTH : ANSWER_AT_END;
+    } else {
+        answer->length = -1;
+        answer->place = ANSWER_AT_CLOSE;
+        answer->keep_ms = 0;
+    }
+    return NULL;
+}
+
+/* == the answer */
 
 /* What the gathering of a line has come to. */
 enum line { LINE_OPEN, LINE_WHOLE, LINE_BAD };
-
-static enum line line_gather(struct answer *answer, struct bytes *in);
-static enum answer_event line_understand(struct answer *answer);
 
 static void text_clear(struct answer *answer)
 {
@@ -37,44 +235,6 @@ void answer_done(struct answer *answer)
         free(answer->text);
     }
     answer->text = answer->near;
-}
-
-enum answer_event answer_next(struct answer *answer, struct bytes *in)
-{
-    if (answer->head_told) {
-        answer->head_told = false;
-        text_clear(answer);
-    }
-    for (;;) {
-        enum answer_event event = ANSWER_MORE;
-
-        switch (answer->place) {
-        case ANSWER_AT_STATUS:
-        case ANSWER_AT_FIELD:
-        case ANSWER_AT_CHUNK_LINE:
-        case ANSWER_AT_CHUNK_END:
-        case ANSWER_AT_TRAILER:
-            switch (line_gather(answer, in)) {
-            case LINE_OPEN: return ANSWER_MORE;
-            case LINE_BAD: return ANSWER_MALFORMED;
-            case LINE_WHOLE: event = line_understand(answer);
-            }
-            if (event != ANSWER_MORE) {
-                return event;
-            }
-            break;
-        case ANSWER_AT_LENGTH:
-        case ANSWER_AT_CHUNK:
-        case ANSWER_AT_CLOSE:
-            answer->piece = *in;
-            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left) {
-                answer->piece.len = (size_t)answer->left;
-            }
-            return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
-        case ANSWER_AT_END: return ANSWER_WHOLE;
-        case ANSWER_AT_FAULT: return ANSWER_MALFORMED;
-        }
-    }
 }
 
 void answer_take(struct answer *answer, struct bytes *in, size_t len)
@@ -128,12 +288,6 @@ unsigned answer_fields(const struct answer *answer, struct answer_field fields[A
 }
 
 /* -- lines */
-
-/* What can stand within a line. */
-static bool is_text(char c)
-{
-    return ((unsigned char)c >= 0x20 && c != 0x7f) || c == '\t';
-}
 
 static size_t text_limit(const struct answer *answer)
 {
@@ -192,7 +346,7 @@ static enum line line_gather(struct answer *answer, struct bytes *in)
     if (in->len == 0) {
         return LINE_OPEN;
     }
-    while (!end && len < in->len && len < room && is_text(in->at[len])) {
+    while (!end && len < in->len && len < room && ascii_is_field_char(in->at[len])) {
         len++;
     }
     if (!end && len < in->len && len < room && in->at[len] == '\r') {
@@ -243,20 +397,20 @@ static enum answer_event line_understand(struct answer *answer)
 
     answer->line = answer->len;
     switch (place) {
-    case ANSWER_AT_STATUS: why = answer_status_line(answer, line); break;
+    case ANSWER_AT_STATUS: why = read_status_line(answer, line); break;
     case ANSWER_AT_FIELD:
         if (line.len == 0) {
             return head_end(answer);
         }
-        why = answer_field_line(answer, line);
+        why = read_field_line(answer, line);
         break;
-    case ANSWER_AT_CHUNK_LINE: why = answer_chunk_line(answer, line); break;
+    case ANSWER_AT_CHUNK_LINE: why = read_chunk_line(answer, line); break;
     case ANSWER_AT_CHUNK_END: answer->place = ANSWER_AT_CHUNK_LINE; break;
     case ANSWER_AT_TRAILER:
         if (line.len == 0) {
             answer->place = ANSWER_AT_END;
         } else {
-            why = answer_field_line(answer, line);
+            why = read_field_line(answer, line);
         }
         break;
     case ANSWER_AT_LENGTH:
@@ -269,4 +423,44 @@ static enum answer_event line_understand(struct answer *answer)
         text_clear(answer);
     }
     return why != NULL ? fault(answer, why) : ANSWER_MORE;
+}
+
+/* -- all of it */
+
+enum answer_event answer_next(struct answer *answer, struct bytes *in)
+{
+    if (answer->head_told) {
+        answer->head_told = false;
+        text_clear(answer);
+    }
+    for (;;) {
+        enum answer_event event = ANSWER_MORE;
+
+        switch (answer->place) {
+        case ANSWER_AT_STATUS:
+        case ANSWER_AT_FIELD:
+        case ANSWER_AT_CHUNK_LINE:
+        case ANSWER_AT_CHUNK_END:
+        case ANSWER_AT_TRAILER:
+            switch (line_gather(answer, in)) {
+            case LINE_OPEN: return ANSWER_MORE;
+            case LINE_BAD: return ANSWER_MALFORMED;
+            case LINE_WHOLE: event = line_understand(answer);
+            }
+            if (event != ANSWER_MORE) {
+                return event;
+            }
+            break;
+        case ANSWER_AT_LENGTH:
+        case ANSWER_AT_CHUNK:
+        case ANSWER_AT_CLOSE:
+            answer->piece = *in;
+            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left) {
+                answer->piece.len = (size_t)answer->left;
+            }
+            return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
+        case ANSWER_AT_END: return ANSWER_WHOLE;
+        case ANSWER_AT_FAULT: return ANSWER_MALFORMED;
+        }
+    }
 }

@@ -103,11 +103,4 @@ enum answer_event answer_fin(struct answer *answer);
 /* The fields of the head, until the next call of answer_next(); how many. */
 unsigned answer_fields(const struct answer *answer, struct answer_field fields[ANSWER_FIELDS_MAX]);
 
-/* -- between the files of the parser: answer_head.c. NULL, or what is wrong. */
-const char *answer_status_line(struct answer *answer, struct bytes line);
-const char *answer_field_line(struct answer *answer, struct bytes line);
-const char *answer_chunk_line(struct answer *answer, struct bytes line);
-/* The head is at its end: sets what follows it: place, left, length and keep_ms. */
-const char *answer_frame(struct answer *answer);
-
 #endif

@@ -1,4 +1,4 @@
-/* body_reader.c - the rest of a body that is longer than what is held: shown to its owner piece by piece.
+/* body_reader.c - the rest of a body that is longer than what is held: given to its owner piece by piece.
  *
  *   NONE    --the held part is there, and more will come--> HELD
  *   HELD    --an owner takes it--> READING
@@ -25,7 +25,7 @@
 
 /* -- the states */
 
-bool http_rest_may(enum http_rest from, enum http_rest to)
+bool http_rest_may(enum http_rest_state from, enum http_rest_state to)
 {
     static const unsigned next[REST_COUNT] = {
         [REST_NONE] = 1u << REST_HELD,
@@ -38,39 +38,39 @@ bool http_rest_may(enum http_rest from, enum http_rest to)
     return next[from] >> to & 1u;
 }
 
-static void rest_set(struct http_request *req, enum http_rest rest)
+static void rest_set(struct http_request *req, enum http_rest_state rest)
 {
-    assert(http_rest_may(req->rest, rest));
-    req->rest = rest;
+    assert(http_rest_may(req->rest.state, rest));
+    req->rest.state = rest;
 }
 
 static void rest_break(struct http_request *req)
 {
     rest_set(req, REST_BROKEN);
-    if (req->body_reader != NULL) {
-        http_deferred_add(req->server, &req->told);
+    if (req->rest.reader != NULL) {
+        http_deferred_add(req->server, &req->rest.deferred);
     }
 }
 
 bool http_body_is_broken(const struct http_request *req)
 {
-    return req->rest == REST_BROKEN;
+    return req->rest.state == REST_BROKEN;
 }
 
 bool http_body_is_whole(const struct http_request *req)
 {
-    return req->rest == REST_NONE;
+    return req->rest.state == REST_NONE;
 }
 
 int64_t http_body_announced(const struct http_request *req)
 {
-    return req->length == LENGTH_CHUNKED ? -1 : (int64_t)req->announced;
+    return req->head.length == LENGTH_CHUNKED ? -1 : (int64_t)req->head.announced;
 }
 
 void http_body_reader_leave(struct http_request *req)
 {
-    req->body_reader = NULL;
-    http_deferred_remove(&req->told);
+    req->rest.reader = NULL;
+    http_deferred_remove(&req->rest.deferred);
 }
 
 /* -- pieces */
@@ -78,16 +78,16 @@ void http_body_reader_leave(struct http_request *req)
 /* Nobody takes them now: the client is not read from. */
 static void body_reader_keep(struct http_request *req, struct bytes piece)
 {
-    json_out_append(&req->unshown, piece);
+    json_out_append(&req->rest.unshown, piece);
     if (!req->suspended) {
         http_clock_set(req->server, &req->conn->deadline, PHASE_NONE);
-        http_request_suspend(req);
+        http_connection_suspend(req);
     }
 }
 
 static void body_reader_go_on(struct http_request *req)
 {
-    http_request_resume(req);
+    http_connection_resume(req);
     http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
 }
 
@@ -96,8 +96,8 @@ static void body_reader_time(struct http_request *req)
 {
     struct http_deadline *deadline = &req->conn->deadline;
 
-    if (deadline->phase != PHASE_BODY || req->received - req->timed >= HTTP_BODY_TIMED_BYTES) {
-        req->timed = req->received;
+    if (deadline->phase != PHASE_BODY || req->rest.received - req->rest.timed >= HTTP_BODY_TIMED_BYTES) {
+        req->rest.timed = req->rest.received;
         http_clock_set(req->server, deadline, PHASE_BODY);
     }
 }
@@ -108,10 +108,10 @@ static enum MHD_Result body_reader_show(struct http_request *req, struct bytes p
     size_t taken = 0;
 
     if (piece.len > 0) {
-        req->server->shown++;
-        req->again = false;
+        req->server->runs.shown++;
+        req->rest.again = false;
         req->in_handler = true;
-        taken = req->body_reader->piece(req->body_reader, piece);
+        taken = req->rest.reader->piece(req->rest.reader, piece);
         req->in_handler = false;
     }
     if (req->state == STATE_ANSWERED) {
@@ -124,8 +124,8 @@ static enum MHD_Result body_reader_show(struct http_request *req, struct bytes p
     }
     rest_set(req, REST_FULL);
     body_reader_keep(req, (struct bytes){piece.at + taken, piece.len - taken});
-    if (req->again) {
-        http_deferred_add(req->server, &req->told);
+    if (req->rest.again) {
+        http_deferred_add(req->server, &req->rest.deferred);
     }
     return MHD_YES;
 }
@@ -133,11 +133,11 @@ static enum MHD_Result body_reader_show(struct http_request *req, struct bytes p
 /* Between two runs: what was kept. */
 static void body_reader_show_kept(struct http_request *req)
 {
-    struct json_out *unshown = &req->unshown;
+    struct json_out *unshown = &req->rest.unshown;
     size_t taken;
 
-    req->again = false;
-    taken = req->body_reader->piece(req->body_reader, (struct bytes){unshown->at, unshown->len});
+    req->rest.again = false;
+    taken = req->rest.reader->piece(req->rest.reader, (struct bytes){unshown->at, unshown->len});
     if (req->state != STATE_RUNNING) {
         return;
     }
@@ -152,31 +152,31 @@ static void body_reader_show_kept(struct http_request *req)
     body_reader_go_on(req);
 }
 
-static void body_reader_told(struct http_deferred *told)
+static void body_reader_deferred(struct http_deferred *deferred)
 {
-    struct http_request *req = container_of(told, struct http_request, told);
-    struct http_body_reader *body_reader = req->body_reader;
+    struct http_request *req = container_of(deferred, struct http_request, rest.deferred);
+    struct http_body_reader *body_reader = req->rest.reader;
 
-    if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
+    if (req->rest.state == REST_BROKEN || req->rest.state == REST_SILENT) {
         http_body_reader_leave(req);
         body_reader->broken(body_reader);
-    } else if (req->rest == REST_FULL) {
+    } else if (req->rest.state == REST_FULL) {
         body_reader_show_kept(req);
     }
 }
 
-/* -- what libmicrohttpd tells */
+/* -- called by libmicrohttpd */
 
 enum MHD_Result http_body_reader_begin(struct http_request *req, struct bytes piece)
 {
     rest_set(req, REST_HELD);
-    req->told.tell = body_reader_told;
+    req->rest.deferred.run = body_reader_deferred;
     return http_enter_run(req, piece);
 }
 
 enum MHD_Result http_body_reader_held(struct http_request *req, struct bytes piece)
 {
-    if (req->rest == REST_READING) {
+    if (req->rest.state == REST_READING) {
         return body_reader_show(req, piece);
     }
     body_reader_keep(req, piece);
@@ -198,9 +198,9 @@ static enum MHD_Result body_reader_too_long(struct http_request *req)
 static enum MHD_Result body_reader_end(struct http_request *req)
 {
     struct http_conn *conn = req->conn;
-    struct http_body_reader *body_reader = req->body_reader;
+    struct http_body_reader *body_reader = req->rest.reader;
 
-    if (req->rest != REST_READING) {
+    if (req->rest.state != REST_READING) {
         return MHD_NO; /* broken, just before it would have been whole */
     }
     rest_set(req, REST_NONE);
@@ -214,15 +214,15 @@ static enum MHD_Result body_reader_end(struct http_request *req)
 /* libmicrohttpd goes on from chunk to chunk, suspended or not (0.9.75, process_request_body). */
 enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes piece)
 {
-    req->server->moved++;
+    req->server->runs.moved++;
     if (piece.len == 0) {
         return body_reader_end(req);
     }
-    if (req->rest == REST_BROKEN || req->rest == REST_SILENT) {
+    if (req->rest.state == REST_BROKEN || req->rest.state == REST_SILENT) {
         return MHD_YES;
     }
-    req->received += piece.len;
-    if (req->received > req->body_max) {
+    req->rest.received += piece.len;
+    if (req->rest.received > req->body.max) {
         return body_reader_too_long(req);
     }
     return http_body_reader_held(req, piece);
@@ -230,7 +230,7 @@ enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes pi
 
 /* -- the client goes */
 
-/* What the kernel has still counts. Whether that is all of a chunked body only reading it tells. */
+/* What the kernel has still counts. Whether that is all of a chunked body is known only by reading it. */
 static bool body_reader_is_lost(const struct http_request *req)
 {
     struct pollfd end = {.fd = req->conn->fd};
@@ -239,13 +239,13 @@ static bool body_reader_is_lost(const struct http_request *req)
     if (poll(&end, 1, 0) > 0) {
         return true; /* reset, or both sides are closed */
     }
-    return req->length == LENGTH_ANNOUNCED && ioctl(req->conn->fd, FIONREAD, &waiting) == 0 &&
-           (uint64_t)waiting + req->conn->unread.len < req->announced - req->received;
+    return req->head.length == LENGTH_ANNOUNCED && ioctl(req->conn->fd, FIONREAD, &waiting) == 0 &&
+           (uint64_t)waiting + req->conn->unread.len < req->head.announced - req->rest.received;
 }
 
-void http_body_reader_hung(struct http_request *req)
+void http_body_reader_disconnected(struct http_request *req)
 {
-    if (req->suspended && req->rest != REST_BROKEN && body_reader_is_lost(req)) {
+    if (req->suspended && req->rest.state != REST_BROKEN && body_reader_is_lost(req)) {
         rest_break(req);
     }
 }
@@ -253,13 +253,13 @@ void http_body_reader_hung(struct http_request *req)
 void http_body_reader_silent(struct http_request *req)
 {
     rest_set(req, REST_SILENT);
-    http_request_suspend(req);
-    http_deferred_add(req->server, &req->told);
+    http_connection_suspend(req);
+    http_deferred_add(req->server, &req->rest.deferred);
 }
 
 void http_body_reader_closed(struct http_request *req)
 {
-    if (req->rest != REST_NONE && req->rest != REST_BROKEN) {
+    if (req->rest.state != REST_NONE && req->rest.state != REST_BROKEN) {
         rest_break(req);
     }
 }
@@ -268,17 +268,17 @@ void http_body_reader_closed(struct http_request *req)
 
 void http_body_take(struct http_request *req, struct http_body_reader *body_reader)
 {
-    assert(req->state == STATE_RUNNING && req->body_reader == NULL);
-    assert(req->rest == REST_HELD || req->rest == REST_BROKEN);
-    req->body_reader = body_reader;
+    assert(req->state == STATE_RUNNING && req->rest.reader == NULL);
+    assert(req->rest.state == REST_HELD || req->rest.state == REST_BROKEN);
+    req->rest.reader = body_reader;
     body_reader->req = req;
-    if (req->rest == REST_BROKEN) {
-        http_deferred_add(req->server, &req->told);
+    if (req->rest.state == REST_BROKEN) {
+        http_deferred_add(req->server, &req->rest.deferred);
     } else if (!req->suspended) {
         rest_set(req, REST_READING); /* the handler is still to return */
-    } else if (req->unshown.len > 0) {
+    } else if (req->rest.unshown.len > 0) {
         rest_set(req, REST_FULL);
-        http_deferred_add(req->server, &req->told);
+        http_deferred_add(req->server, &req->rest.deferred);
     } else {
         rest_set(req, REST_READING);
         body_reader_go_on(req);
@@ -289,8 +289,8 @@ void http_body_reader_more(struct http_body_reader *body_reader)
 {
     struct http_request *req = body_reader->req;
 
-    req->again = true;
-    if (req->rest == REST_FULL) {
-        http_deferred_add(req->server, &req->told);
+    req->rest.again = true;
+    if (req->rest.state == REST_FULL) {
+        http_deferred_add(req->server, &req->rest.deferred);
     }
 }

@@ -9,25 +9,24 @@
  * Content-Length, or with Transfer-Encoding; obs-fold; NUL or other CTL in a header; a second Host; a header
  * line without a name) with 400 and closes; 404, 405 with Allow, OPTIONS 204 with Allow; HEAD where there is
  * GET; 408, 413, 431; Expect: 100-continue; pipelining in order; "Cache-Control: no-store" on everything;
- * problems as RFC 9457. The request id (problem member "instance") is made by the server for each
- * request.
+ * problems as RFC 9457. The request id (problem member "instance") is made by the server for each request.
  *
  * A client that leaves while its request is suspended: the continuation still runs, http_answer() then
- * goes nowhere. One whose request is parked, or that reads a stream, is noticed at once: its FIN, its reset,
- * or, of a host that died, keep-alive within 15 s. */
+ * goes nowhere. With http_suspend(), and of a stream, the end is reported at once: its FIN, its reset, or, of
+ * a host that died, keep-alive within 15 s. */
 #ifndef PAWL_SHARED_HTTP_H
 #define PAWL_SHARED_HTTP_H
 
 #include <stdint.h>
 
 #include "shared/loop/loop.h"
-#include "shared/loop/step.h"
 #include "shared/text/bytes.h"
 #include "shared/text/json_write.h"
 #include "shared/text/problem.h"
 
 struct http_server;
 struct http_request;
+struct token_keys;
 
 enum http_method {
     HTTP_GET = 1,
@@ -38,9 +37,9 @@ enum http_method {
     HTTP_PATCH = 32,
     HTTP_OTHER = 64,
     HTTP_ANY = 127,
-    /* What else a route says of itself, beside its methods. */
+    /* Marks of a route, beside its methods. */
     HTTP_STREAMS = 256,  /* its answer has no end: a web page of another site may not even read it */
-    HTTP_ANY_SITE = 512, /* not Pawl's own address, or one that tells nothing: any web page, any Host */
+    HTTP_ANY_SITE = 512, /* no address of Pawl's own, or one without secrets: any web page, any Host */
     HTTP_KEEPS = 2048,   /* keeps, gives back or asks for health: taken on the last connections, too */
     HTTP_COMMAND = 1024  /* an operator's: a Content-Type must be JSON's, also without a body */
 };
@@ -57,7 +56,7 @@ enum http_body_kind {
 struct http_route {
     unsigned methods; /* HTTP_GET implies HTTP_HEAD; HTTP_ANY: every method, HTTP_OTHER included */
     /* "/v1/leases/{name}": {x} is one raw segment; "{x**}" at the end: one or more segments. A slash and two
-     * stars, and nothing else: whatever path it is, "/" too. */
+     * stars, and nothing else: any path, "/" too. */
     const char *path;
     enum http_body_kind body;
     size_t body_max; /* bytes; 0 means the server's default for the kind */
@@ -75,6 +74,8 @@ void *http_scratch(struct http_request *req);
     ((void)sizeof(char[sizeof(type) <= HTTP_SCRATCH_BYTES ? 1 : -1]), (type *)http_scratch(req))
 
 enum http_method http_method(const struct http_request *req);
+struct bytes http_method_text(const struct http_request *req); /* as it came */
+struct bytes http_path(const struct http_request *req);        /* as it came, without the query */
 /* The i-th {x} of the route as it came, not decoded. */
 struct bytes http_path_part(const struct http_request *req, unsigned i);
 /* The query as it came, without '?'; {NULL,0} when there is none. */
@@ -87,22 +88,18 @@ int http_query_get(const struct http_request *req, const char *const *names_know
 /* The value of a header, without surrounding white space; {NULL,0} when there is none. count (may be
  * NULL): how often it came. */
 struct bytes http_header(const struct http_request *req, const char *name, unsigned *count);
-struct bytes http_body(const struct http_request *req);
 /* All headers in their order, as they came. */
 unsigned http_field_count(const struct http_request *req);
 void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value);
-/* The method as it came. */
-struct bytes http_method_text(const struct http_request *req);
+struct bytes http_body(const struct http_request *req);
 /* Address of the client: of the other end of the connection, or, if that is a trusted proxy, the last of
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
 /* 16 characters, unique for each request of this process's epoch; for logs and "instance". */
 const char *http_request_id(const struct http_request *req);
-/* The target as it came, without the query. */
-struct bytes http_path(const struct http_request *req);
-/* For the line in the log, which names them: the lease that it is about; what exactly went wrong. Both are
- * kept by the caller until the request is ended. */
+/* For the line in the log: the lease that the request names; what exactly went wrong. Both are kept by the
+ * caller until the request is ended. */
 void http_note_lease(struct http_request *req, struct bytes lease);
 void http_note_why(struct http_request *req, const char *why);
 struct bytes http_noted_lease(const struct http_request *req);
@@ -142,69 +139,79 @@ struct json_out *http_json_begin(struct http_request *req);
 enum step http_json_end(struct http_request *req, unsigned status);
 
 /* Ends the request with a problem: its status, type, title, code, retryable, instance, and the detail of
- * problems.def. */
+ * problems.def, or one of its own (what happened and what to do now). */
 enum step http_refuse(struct http_request *req, enum problem problem);
-/* The same with a detail of its own (what happened and what to do now). */
 enum step http_refuse_detail(struct http_request *req, enum problem problem, const char *detail);
 /* For members of its own and other statuses: http_problem_begin() opens the object with the standard
  * members and leaves it open; the caller adds members with json_*; then http_problem_end(). status 0:
- * that of the problem. */
+ * that of the problem. _final: the request is not to be sent again as it is, though other requests with this
+ * problem may; retryable is false. */
 struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail);
-/* The same where the request is not to be sent again as it is, though other requests with this problem may:
- * retryable is false. */
 struct json_out *http_problem_begin_final(struct http_request *req, enum problem problem, const char *detail);
 enum step http_problem_end(struct http_request *req, unsigned status);
 
-/* -- long waits. A request that may wait for seconds is parked: its memory (some 8 KiB) goes back, and about
- * 120 bytes stay. The owner embeds the struct and keeps it until it has unparked.
+/* -- one page of a list that goes over the stripes of the store: how many items the client wants, and the
+ * cursor by which it goes on: "SS.TAG.AFTER": in stripe SS (two hex digits) behind AFTER; TAG proves that it
+ * is one of ours, for this list and what it is of. */
+enum { PAGE_LIMIT_DEFAULT = 100, PAGE_LIMIT_MAX = 1000, PAGE_OF_MAX = 512, PAGE_AFTER_MAX = 1024 };
+
+/* What all pages of one kind of list have in common. */
+struct page_kind {
+    const char *domain;             /* of the tags */
+    const char *const *query_names; /* all that the route knows, limit and cursor among them */
+    const char *wrong_query;        /* the sentences for a query that cannot be read, */
+    const char *wrong_cursor;       /* and for a cursor that is none of ours */
+};
+
+struct page {
+    const struct page_kind *kind;
+    const struct token_keys *keys;
+    unsigned limit, stripe;
+    unsigned end, found;            /* end: the stripe behind the last; found: items so far */
+    char of[PAGE_OF_MAX + 1];       /* what the list is of: a cursor is good for no other */
+    char after[PAGE_AFTER_MAX + 1]; /* "": from the beginning of the stripe. No '/', and nothing that a query
+                                       would have to encode */
+};
+
+/* A member of the query, with a NUL; -1: absent; -2: malformed, repeated, too long, or an unknown one is
+ * there; else its length. */
+int page_query(const struct http_request *req, const struct page_kind *kind, const char *name, char *buf,
+               size_t size);
+/* Reads limit and cursor; kind, keys and of are set before. PROBLEM_NONE, or INVALID_REQUEST or OUT_OF_RANGE
+ * and a static sentence. */
+enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
+/* Once the items of one answer are counted and after is set ("": the stripe has no more): whether the page is
+ * whole; else stripe and after say what to ask for next. */
+bool page_is_whole(struct page *page);
+/* Ends the list and the object that are open, with next_cursor in it, and answers 200. */
+enum step page_answer(const struct page *page, struct http_request *req);
+
+/* -- long waits. A request that may wait for seconds is suspended: its memory (some 8 KiB) goes back, and
+ * about 120 bytes stay. The owner embeds the struct and keeps it until it has resumed.
  *
- *   handler or continuation: http_park(), return SUSPENDED
- *   later, outside of a handler: req = http_unpark(), then answer, or SUSPENDED again with a continuation, or
- * parked again
+ *   handler or continuation: http_suspend(), return SUSPENDED
+ *   later, outside of a handler: req = http_resume(), then answer, or SUSPENDED again with a continuation, or
+ *   http_suspend() again
  *
  * It counts as open and running all the time. http_server_drain() does not touch it: its owner ends it. */
-struct http_parked {
-    /* Set by the owner before http_park(); may be NULL. The client has closed its side, or the connection is
-     * broken: called once for each parking, at the end of a turn, never from inside a call of this module,
-     * and not after http_unpark(). The request is still to be unparked and answered, which goes nowhere. A
-     * client that has sent its next request already and stays has not gone. */
-    void (*gone)(struct http_parked *parked);
-    /* the server's own */
-    struct http_kept *kept;
+struct http_suspended {
+    /* Set by the owner before http_suspend(); may be NULL. The client has closed its side, or the connection
+     * is broken: called once for each http_suspend(), at the end of a turn, never from inside a call of this
+     * module, and not after http_resume(). The request is still to be resumed and answered, which goes
+     * nowhere. A client that has sent its next request already and stays has not gone. */
+    void (*gone)(struct http_suspended *suspended);
+    struct http_kept *kept; /* the server's own */
 };
 
 /* Whatever http_*() has returned of the request is gone, its scratch space and the headers of its answer too.
  */
-void http_park(struct http_request *req, struct http_parked *parked);
+void http_suspend(struct http_request *req, struct http_suspended *suspended);
 /* The request, whole again: its id, method, path with its parts, route and time of arrival are what they
  * were; it has no headers, no body and no query any more; its scratch space is zeroed. It must be answered in
  * this turn, or a continuation of its own be registered. */
-struct http_request *http_unpark(struct http_parked *parked);
-/* Whether the client of a parked request has gone, as far as is known: before `gone` is called. */
-bool http_parked_is_gone(const struct http_parked *parked);
-
-/* -- answers without an end: head at once, then pieces as they come (chunked; for HTTP/1.0 as they are), then
- * the connection is closed. The owner embeds the struct and keeps it until it has called http_stream_end().
- */
-enum { HTTP_STREAM_UNSENT_MAX = 262144 };
-struct http_stream {
-    /* As in struct http_parked. http_stream_end() is still to be called. A client that takes nothing for 13 s
-     * though the kernel has something for it counts as dead, and so as gone. */
-    void (*gone)(struct http_stream *stream);
-    struct http_flow *flow; /* the server's own */
-};
-
-/* Ends the request well, as http_answer() does, and it is not to be touched any more; the headers are set
- * before, and must fit (asserted). For HEAD there is nothing to write: the stream is gone from the beginning,
- * and `gone` is called. Counts as open and running until it has ended; told to the owner of the server as
- * ended, with this status, when http_stream_end() is called. */
-enum step http_stream_begin(struct http_request *req, struct http_stream *stream, unsigned status);
-/* Copied, and sent as one chunk. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that
- * does not read, or it has gone: nothing was taken; the owner ends the stream. */
-bool http_stream_write(struct http_stream *stream, struct bytes piece);
-/* What was written still leaves, then the connection is closed (within the send timeout). To be called in
- * `gone`, or anywhere else, once; the struct is the owner's again. */
-void http_stream_end(struct http_stream *stream);
+struct http_request *http_resume(struct http_suspended *suspended);
+/* Whether the client of a suspended request has gone, as far as is known: before `gone` is called. */
+bool http_suspended_is_gone(const struct http_suspended *suspended);
 
 /* -- bodies that come in pieces. The handler of a route with HTTP_BODY_STREAMED is called when the whole body
  * is there, or when HTTP_BODY_HELD_BYTES of a longer one are (for HTTP_BODY_STREAMED body_max 0 means no
@@ -224,7 +231,7 @@ struct http_body_reader {
      * client that was only too slow. */
     void (*whole)(struct http_body_reader *body_reader);
     void (*broken)(struct http_body_reader *body_reader);
-    bool keeps; /* nothing is done with it before it is whole: that it was refused may be told */
+    bool keeps;               /* nothing is done with it before it is whole: the client may get the refusal */
     struct http_request *req; /* the server's own */
 };
 bool http_body_is_whole(const struct http_request *req);
@@ -239,32 +246,42 @@ int64_t http_body_announced(const struct http_request *req);
 void http_body_take(struct http_request *req, struct http_body_reader *body_reader);
 void http_body_reader_more(struct http_body_reader *body_reader);
 
-/* -- answers whose body comes in pieces, with back-pressure; the connection is kept, if all went well. */
+/* -- answers that come in pieces. The owner embeds the struct and keeps it until http_response_writer_end().
+ * The headers are set before it begins; the request is ended well then, as by http_answer(), and not to be
+ * touched any more. It counts as open and running until its end, and http_owner.ended() is called then. For
+ * HEAD nothing is to be written.
+ *
+ * With back-pressure: at most HTTP_RESPONSE_WRITER_UNSENT_MAX bytes wait for the client, and the connection
+ * is kept, if all went well. A stream has no end: chunked (for HTTP/1.0 as it comes), at most
+ * HTTP_STREAM_UNSENT_MAX bytes wait, and the connection is closed behind it. */
+enum { HTTP_RESPONSE_WRITER_UNSENT_MAX = 65536, HTTP_STREAM_UNSENT_MAX = 262144 };
 struct http_response_writer {
     /* After http_response_writer_write() took less than all: there is room again. */
-    void (*room)(struct http_response_writer *response_writer);
-    /* The client has gone (as in struct http_stream: it has closed its side), or takes nothing for
-     * send_timeout_ms (a quarter more at most). http_response_writer_end() is still to be called; WHOLE, if
-     * all had been written before, still reaches a client that has closed its side only. Neither is called
-     * from inside a call of this module, nor after http_response_writer_end(). */
-    void (*gone)(struct http_response_writer *response_writer);
-    struct http_flow *flow; /* the server's own */
+    void (*room)(struct http_response_writer *writer);
+    /* The client has closed its side, or the connection is broken (as in struct http_suspended), or takes
+     * nothing: for send_timeout_ms (a quarter more at most), of a stream for 13 s though the kernel has
+     * something for it. http_response_writer_end() is still to be called; WHOLE, if all had been written
+     * before, still reaches a client that has closed its side only. Neither is called from inside a call of
+     * this module, nor after http_response_writer_end(). */
+    void (*gone)(struct http_response_writer *writer);
+    struct http_response *response; /* the server's own */
 };
-/* The request is ended well, as by http_answer(), and not to be touched any more. length: of the whole body,
- * or -1: not known, sent chunked. For HEAD nothing is to be written; the length is told. The owner keeps the
- * struct until http_response_writer_end(). */
-enum { HTTP_RESPONSE_WRITER_UNSENT_MAX = 65536 };
-enum step http_response_writer_begin(struct http_request *req, struct http_response_writer *response_writer,
+/* length: of the whole body, or -1: not known, sent chunked. For HEAD the length is sent. */
+enum step http_response_writer_begin(struct http_request *req, struct http_response_writer *writer,
                                      unsigned status, int64_t length);
-/* Copied; returns how much was taken: at most HTTP_RESPONSE_WRITER_UNSENT_MAX bytes wait for the client; 0
- * after `gone`. More than `length` in all is a mistake (asserted), but for answers without a body, where it
- * is forgotten. */
-size_t http_response_writer_write(struct http_response_writer *response_writer, struct bytes piece);
+/* Copied; returns how much was taken; 0 after `gone`. More than `length` in all is a mistake (asserted), but
+ * for answers without a body, where it is forgotten. */
+size_t http_response_writer_write(struct http_response_writer *writer, struct bytes piece);
+/* The headers must fit (asserted). For HEAD the stream is gone from the beginning, and `gone` is called. */
+enum step http_stream_begin(struct http_request *req, struct http_response_writer *writer, unsigned status);
+/* Copied, and sent as one chunk. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that
+ * does not read, or it has gone: nothing was taken; the owner ends the stream. */
+bool http_stream_write(struct http_response_writer *writer, struct bytes piece);
 /* The body is whole; or it is not and never will be: then the connection is cut, so that the client sees it.
- * Fewer bytes than `length` are never whole. */
+ * Fewer bytes than `length` are never whole. What was written to a stream still leaves, within the send
+ * timeout. To be called once, in `gone` or anywhere else; the struct is the owner's again. */
 enum http_response_writer_end { HTTP_RESPONSE_WRITER_WHOLE, HTTP_RESPONSE_WRITER_CUT };
-void http_response_writer_end(struct http_response_writer *response_writer,
-                              enum http_response_writer_end end);
+void http_response_writer_end(struct http_response_writer *writer, enum http_response_writer_end end);
 
 /* -- the server. */
 enum http_limit { HTTP_LIMIT_ALL, HTTP_LIMIT_ADDRESS };
@@ -291,7 +308,7 @@ struct http_options {
      * closed. */
     unsigned connections_reserved;
     struct http_peers *peers; /* shared by the servers of a process; NULL: no address has a limit */
-    /* Web pages (browser.c): whether it listens on loopback only, where a Host must be a loopback name
+    /* Web pages (route.c): whether it listens on loopback only, where a Host must be a loopback name
      * or address, or one of these; the origins that may change something though they are not the Host's.
      * Lists with commas; NULL: none. */
     bool on_loopback;
@@ -322,11 +339,11 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
 /* Stop accepting; new requests on open connections get 503 draining and "Connection: close". Not from
  * inside a handler. */
 void http_server_drain(struct http_server *server);
-/* Requests that have a handler running or suspended, or are parked, or whose answer has not been handed to
+/* Requests that have a handler running or suspended, or whose answer has not been handed to
  * the kernel in whole. */
 unsigned http_server_open_requests(const struct http_server *server);
 unsigned http_server_connections(const struct http_server *server);
-/* Only when no handler is running or suspended, no request parked and no stream open (asserted). Closes all
+/* Only when no handler is running, no request suspended and no stream open (asserted). Closes all
  * connections. */
 void http_server_free(struct http_server *server);
 

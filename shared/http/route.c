@@ -1,8 +1,158 @@
-/* route.c - which route a request takes, and what speaks against it before its body is read. */
+/* route.c - which route a request takes, and what speaks against it before its body is read: first what a
+ * web page made a browser send, then the route and its body. */
+#include <arpa/inet.h>
 #include <assert.h>
 #include <strings.h>
 
 #include "shared/http/http_internal.h"
+#include "shared/text/ascii.h"
+
+/* == what a web page makes a browser on this machine send does nothing.
+ *
+ * A page of any site can have its visitor's browser post to loopback (a form, fetch() with no-cors), and with
+ * a name of its own that it points at loopback (DNS rebinding) read the answer, too. The browser says whose
+ * page it was in Origin and Sec-Fetch-Site, which no page can set, and by which name it found the service in
+ * Host. A program that is no browser sends neither of the first two. */
+
+static const struct bytes schemes[] = {{"http://", 7}, {"https://", 8}};
+static const struct bytes default_ports[] = {{":80", 3}, {":443", 4}};
+
+/* In a list with commas; NULL: there is none. */
+static bool list_names(const char *list, struct bytes wanted)
+{
+    struct bytes left = bytes_of(list);
+
+    while (left.len > 0) {
+        if (bytes_equal_nocase(bytes_cut(&left, ','), wanted)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct bytes without_end(struct bytes text, struct bytes end)
+{
+    bool ends = text.len >= end.len && memcmp(text.at + text.len - end.len, end.at, end.len) == 0;
+
+    return (struct bytes){text.at, text.len - (ends ? end.len : 0)};
+}
+
+/* -- Host */
+
+/* Without the port; {NULL, 0}: what stands behind the colon is none. */
+static struct bytes host_name(struct bytes host)
+{
+    size_t at = host.len;
+
+    while (at > 0 && ascii_is_digit(host.at[at - 1])) {
+        at--;
+    }
+    if (at > 0 && host.at[at - 1] == ':') {
+        host.len = at - 1;
+    }
+    return host.len > 0 && (host.at[0] == '[' || memchr(host.at, ':', host.len) == NULL)
+               ? host
+               : (struct bytes){NULL, 0};
+}
+
+/* RFC 6761, 6.3: nobody else can give out a name below localhost. */
+static bool is_loopback_name(struct bytes name)
+{
+    static const struct bytes below = {".localhost", 10};
+    char text[HTTP_ADDRESS_SIZE + 4];
+
+    name = without_end(name, BYTES("."));
+    if (bytes_are(name, "127.0.0.1") || /* nearly always */
+        bytes_equal_nocase(name, BYTES("localhost")) ||
+        (name.len > below.len &&
+         bytes_equal_nocase((struct bytes){name.at + name.len - below.len, below.len}, below))) {
+        return true;
+    }
+    if (name.len > HTTP_ADDRESS_SIZE) {
+        return false;
+    }
+    memcpy(text, name.at, name.len);
+    memcpy(text + name.len, ":0", 3);
+    return http_address_is_loopback(text);
+}
+
+static bool is_foreign_host(const struct http_request *req)
+{
+    const struct http_options *options = &req->server->options;
+    struct bytes host = http_header(req, "Host", NULL), name = host_name(host);
+
+    if (host.at == NULL || (!options->on_loopback && options->allow_hosts == NULL)) {
+        return false; /* HTTP/1.0, which no browser speaks; or its names are not known */
+    }
+    return name.at == NULL || !(is_loopback_name(name) || list_names(options->allow_hosts, name));
+}
+
+/* -- Origin */
+
+static bool is_own_origin(const struct http_request *req, struct bytes origin)
+{
+    struct bytes host = http_header(req, "Host", NULL);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct bytes scheme = schemes[i], port = default_ports[i];
+
+        if (origin.len > scheme.len && strncasecmp(origin.at, scheme.at, scheme.len) == 0) {
+            struct bytes authority = {origin.at + scheme.len, origin.len - scheme.len};
+
+            return bytes_equal_nocase(without_end(authority, port), without_end(host, port));
+        }
+    }
+    return false; /* "null", too */
+}
+
+static const char *browser_why(const struct http_request *req)
+{
+    unsigned origins = 0, sites = 0, marks = req->route != NULL ? req->route->methods : 0;
+    struct bytes origin = http_header(req, "Origin", &origins);
+    struct bytes site = http_header(req, "Sec-Fetch-Site", &sites);
+    bool is_listed = origins == 1 && list_names(req->server->options.allow_origins, origin);
+    bool reads = (req->method == HTTP_GET || req->method == HTTP_HEAD || req->head.asks_options) &&
+                 !(marks & HTTP_STREAMS);
+
+    if (marks & HTTP_ANY_SITE) {
+        return NULL;
+    }
+    if (is_foreign_host(req)) {
+        return "host";
+    }
+    if (reads || is_listed) {
+        return NULL;
+    }
+    if (origins > 1 || (origins == 1 && !is_own_origin(req, origin))) {
+        return "origin";
+    }
+    return sites == 0 || (sites == 1 && (bytes_are(site, "same-origin") || bytes_are(site, "none"))) ? NULL
+                                                                                                     : "site";
+}
+
+/* -- the lists, as an operator gave them */
+
+const char *http_browser_lists_check(const char *hosts, const char *origins)
+{
+    for (struct bytes left = bytes_of(hosts); left.len > 0;) {
+        struct bytes one = bytes_cut(&left, ','), name = host_name(one);
+
+        if (one.len == 0 || name.len != one.len || memchr(one.at, '/', one.len) != NULL) {
+            return "--allow-host takes a name or an address as it stands in Host, without a port";
+        }
+    }
+    for (struct bytes left = bytes_of(origins); left.len > 0;) {
+        struct bytes one = bytes_cut(&left, ',');
+        size_t scheme = strncmp(one.at, "https://", 8) == 0 ? 8 : strncmp(one.at, "http://", 7) == 0 ? 7 : 0;
+
+        if (scheme == 0 || one.len == scheme || memchr(one.at + scheme, '/', one.len - scheme) != NULL) {
+            return "--allow-origin takes https://NAME, as a browser says it in Origin";
+        }
+    }
+    return NULL;
+}
+
+/* == routes */
 
 enum { METHODS_SHOWN = 7 };
 
@@ -18,7 +168,7 @@ static bool takes_rest(struct bytes segment)
 
 static bool is_the_rest(const char *pattern)
 {
-    return bytes_are(bytes_of(pattern), "/**");
+    return strcmp(pattern, "/**") == 0;
 }
 
 /* Takes the next segment, with the '/' before it, off the text. */
@@ -37,7 +187,7 @@ static struct bytes segment_take(struct bytes *text)
 /* Both begin with '/'. Fills the parts of the request. */
 static bool path_matches(struct http_request *req, const char *pattern_text)
 {
-    struct bytes pattern = bytes_of(pattern_text), path = req->path;
+    struct bytes pattern = bytes_of(pattern_text), path = req->head.path;
     unsigned part = 0;
 
     if (is_the_rest(pattern_text)) {
@@ -55,13 +205,13 @@ static bool path_matches(struct http_request *req, const char *pattern_text)
         }
         assert(part < PARTS_MAX);
         if (takes_rest(wanted)) {
-            req->parts[part] = rest;
+            req->head.parts[part] = rest;
             return rest.len > 0;
         }
         if (segment.len == 0) {
             return false;
         }
-        req->parts[part++] = segment;
+        req->head.parts[part++] = segment;
     }
     return pattern.len == 0 && path.len == 0;
 }
@@ -71,7 +221,7 @@ static unsigned methods_of(const struct http_route *route)
     return route->methods & HTTP_GET ? route->methods | HTTP_HEAD : route->methods;
 }
 
-void http_reply_allow(struct http_request *req)
+static void reply_allow(struct http_request *req)
 {
     static const struct {
         unsigned method;
@@ -83,7 +233,7 @@ void http_reply_allow(struct http_request *req)
     size_t len = 0;
 
     for (unsigned i = 0; i < METHODS_SHOWN; i++) {
-        if ((req->allow | (HTTP_ANY + 1)) & shown[i].method) {
+        if ((req->refusal.allow | (HTTP_ANY + 1)) & shown[i].method) {
             memcpy(text + len, shown[i].text, strlen(shown[i].text));
             len += strlen(shown[i].text);
         }
@@ -107,8 +257,8 @@ bool http_has_json_type(const struct http_request *req)
 
 static void refuse_later(struct http_request *req, enum problem problem, const char *detail)
 {
-    req->refusal = problem;
-    req->refusal_detail = detail;
+    req->refusal.problem = problem;
+    req->refusal.detail = detail;
 }
 
 static void body_rules(struct http_request *req)
@@ -116,24 +266,24 @@ static void body_rules(struct http_request *req)
     const struct http_route *route = req->route;
     bool streamed = route->body == HTTP_BODY_STREAMED;
     unsigned types = 0;
-    size_t held = streamed && req->announced > HTTP_BODY_HELD_BYTES ? HTTP_BODY_HELD_BYTES
-                                                                    : (size_t)req->announced;
+    size_t held = streamed && req->head.announced > HTTP_BODY_HELD_BYTES ? HTTP_BODY_HELD_BYTES
+                                                                         : (size_t)req->head.announced;
 
-    req->body_max = route->body_max > 0 ? route->body_max
+    req->body.max = route->body_max > 0 ? route->body_max
                     : streamed          ? SIZE_MAX
                                         : req->server->options.body_max_default;
     (void)http_header(req, "Content-Type", &types);
     if (route->methods & HTTP_COMMAND && !http_has_json_type(req) &&
-        (types > 0 || req->length != LENGTH_NONE)) {
+        (types > 0 || req->head.length != LENGTH_NONE)) {
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
         return;
     }
-    if (req->length != LENGTH_ANNOUNCED) {
+    if (req->head.length != LENGTH_ANNOUNCED) {
         return;
     }
     if (route->body == HTTP_BODY_NONE) {
         refuse_later(req, PROBLEM_INVALID_REQUEST, http_no_body_detail);
-    } else if (req->announced > req->body_max) {
+    } else if (req->head.announced > req->body.max) {
         refuse_later(req, PROBLEM_TOO_LARGE, NULL);
     } else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
@@ -155,18 +305,18 @@ void http_route_find(struct http_request *req)
     const struct http_route *route = req->server->options.routes;
 
     for (; route->path != NULL && req->route == NULL; route++) {
-        if (!path_matches(req, route->path) || (req->allow != 0 && is_the_rest(route->path))) {
+        if (!path_matches(req, route->path) || (req->refusal.allow != 0 && is_the_rest(route->path))) {
             continue; /* an address that is listed is not the rest's with another method */
         }
         if (methods_of(route) & req->method) {
             req->route = route;
         }
-        req->allow |= methods_of(route);
+        req->refusal.allow |= methods_of(route);
     }
-    req->foreign = http_browser_why(req);
+    req->refusal.foreign = browser_why(req);
     if (req->server->draining) {
         refuse_later(req, PROBLEM_DRAINING, NULL);
-    } else if (req->foreign != NULL) {
+    } else if (req->refusal.foreign != NULL) {
         refuse_later(req, PROBLEM_FOREIGN_ORIGIN, NULL);
     } else if (req->conn->reserved && !(req->route != NULL && req->route->methods & HTTP_KEEPS)) {
         refuse_later(
@@ -177,12 +327,12 @@ void http_route_find(struct http_request *req)
         refuse_later(
             req, PROBLEM_OVERLOADED,
             "Too many requests of this address are under way. Nothing was done. Send it again later.");
-    } else if (req->allow == 0) {
+    } else if (req->refusal.allow == 0) {
         refuse_later(req, PROBLEM_NOT_FOUND, NULL);
     } else if (req->route == NULL) {
         refuse_later(req, PROBLEM_METHOD_NOT_ALLOWED, NULL);
-        http_reply_allow(req);
-    } else if (req->query.at != NULL && !req->route->query) {
+        reply_allow(req);
+    } else if (req->head.query.at != NULL && !req->route->query) {
         refuse_later(req, PROBLEM_INVALID_REQUEST, "This request takes no query. Send it without '?'.");
     } else {
         body_rules(req);

@@ -1,4 +1,4 @@
-/* server.c - the server: libmicrohttpd's callbacks, and how the loop runs it.
+/* server.c - the server: libmicrohttpd's callbacks, how the loop runs it, deadlines, clients that disconnect.
  *
  * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has
  * come: all requests that have arrived are read and all answers of the turn are handed over in one run, and a
@@ -7,21 +7,321 @@
  * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it
  * always says 0; then the next run comes at once if this one moved something (a body half read, an answer
  * sent and perhaps the next request behind it), else after a millisecond at the latest. Polling ends after 20
- * ms at the latest (enter.c). */
+ * ms at the latest (request.c). */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/http/flow.h"
+#include "shared/http/http_internal.h"
+#include "shared/text/memory.h"
 #include "shared/token/random.h"
+
+void http_run_soon(struct http_server *server)
+{
+    server->runs.is_due = true;
+    loop_again(server->loop); /* if this is the end of the turn, and our hook has already been called */
+}
+
+/* == deadlines on slow clients: one timer, and a list for each phase of a request.
+ *
+ * libmicrohttpd's own time-out counts idle time, so that one byte now and then outlives it (tried with
+ * 0.9.75). */
+
+enum { SEND_TIMEOUT_MS = 30000, LINGER_MS = 2000 };
+
+static void clock_arm(struct http_clock *clock, uint64_t at_ms)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    clock->armed_ms = at_ms;
+    loop_timer_arm(&clock->timer, at_ms > now_ms ? at_ms - now_ms : 0, 0);
+}
+
+static void clock_remove(struct http_clock *clock, struct http_deadline *deadline)
+{
+    enum http_phase phase = deadline->phase;
+
+    if (phase == PHASE_NONE) {
+        return;
+    }
+    *(deadline->prev != NULL ? &deadline->prev->next : &clock->first[phase]) = deadline->next;
+    *(deadline->next != NULL ? &deadline->next->prev : &clock->last[phase]) = deadline->prev;
+    deadline->phase = PHASE_NONE;
+}
+
+void http_clock_set(struct http_server *server, struct http_deadline *deadline, enum http_phase phase)
+{
+    struct http_clock *clock = &server->clock;
+
+    clock_remove(clock, deadline);
+    if (phase == PHASE_NONE) {
+        return;
+    }
+    if (!server->runs.is_on) { /* which may have been long ago */
+        clock->now_ms = loop_now_ms();
+    }
+    deadline->phase = phase;
+    deadline->since_ms = clock->now_ms;
+    deadline->next = NULL;
+    deadline->prev = clock->last[phase];
+    *(deadline->prev != NULL ? &deadline->prev->next : &clock->first[phase]) = deadline;
+    clock->last[phase] = deadline;
+    if (clock->armed_ms > deadline->since_ms + clock->timeout_ms[phase]) {
+        clock_arm(clock, deadline->since_ms + clock->timeout_ms[phase]);
+    }
+}
+
+static void clock_expire(struct http_server *server, struct http_deadline *deadline)
+{
+    enum http_phase phase = deadline->phase;
+    struct http_conn *conn = container_of(deadline, struct http_conn, deadline); /* not of PHASE_LINGER */
+
+    clock_remove(&server->clock, deadline);
+    switch (phase) {
+    case PHASE_HEAD: http_raw_timeout(conn); return;
+    case PHASE_BODY:
+        if (http_body_is_whole(conn->req)) {
+            http_raw_timeout(conn);
+        } else {
+            http_body_reader_silent(conn->req);
+        }
+        return;
+    case PHASE_TAKE: http_response_look(conn); return;
+    case PHASE_SEND:
+        if (conn->kept != NULL) { /* a stream's rest; libmicrohttpd does not look at it */
+            http_early_drop(conn->kept->response);
+            return;
+        }
+        /* fall through */
+    case PHASE_OVER: shutdown(conn->fd, SHUT_RDWR); return;
+    case PHASE_LINGER: http_linger_end(deadline); return;
+    case PHASE_NONE:
+    case PHASE_COUNT: abort(); /* is on no list */
+    }
+}
+
+static void clock_fired(struct loop_timer *timer)
+{
+    struct http_clock *clock = container_of(timer, struct http_clock, timer);
+    struct http_server *server = container_of(clock, struct http_server, clock);
+    uint64_t next_ms = UINT64_MAX;
+
+    clock->now_ms = loop_now_ms();
+    clock->armed_ms = UINT64_MAX;
+    for (enum http_phase phase = PHASE_HEAD; phase < PHASE_COUNT; phase++) {
+        struct http_deadline *first;
+
+        while ((first = clock->first[phase]) != NULL &&
+               first->since_ms + clock->timeout_ms[phase] <= clock->now_ms) {
+            clock_expire(server, first);
+        }
+        if (first != NULL && first->since_ms + clock->timeout_ms[phase] < next_ms) {
+            next_ms = first->since_ms + clock->timeout_ms[phase];
+        }
+    }
+    if (next_ms < clock->armed_ms) {
+        clock_arm(clock, next_ms);
+    }
+}
+
+static void clock_init(struct http_server *server)
+{
+    struct http_clock *clock = &server->clock;
+
+    clock->timeout_ms[PHASE_HEAD] = server->options.header_timeout_ms;
+    clock->timeout_ms[PHASE_BODY] = server->options.body_timeout_ms;
+    clock->timeout_ms[PHASE_SEND] = server->options.send_timeout_ms > 0 ? server->options.send_timeout_ms
+                                                                        : SEND_TIMEOUT_MS;
+    clock->timeout_ms[PHASE_TAKE] = clock->timeout_ms[PHASE_SEND] / HTTP_RESPONSE_LOOKS + 1;
+    clock->timeout_ms[PHASE_OVER] = LINGER_MS;
+    clock->timeout_ms[PHASE_LINGER] = LINGER_MS;
+    clock->now_ms = loop_now_ms();
+    clock->armed_ms = UINT64_MAX;
+    loop_timer_init(server->loop, &clock->timer, clock_fired);
+}
+
+/* == calls deferred to the end of the turn, each once: that a client has gone, that there is room again, the
+ * rest of a body. An owner may do anything in its call, so each is taken off the list before, and the list is
+ * read anew behind it. */
+
+void http_deferred_add(struct http_server *server, struct http_deferred *deferred)
+{
+    struct http_disconnect *disconnect = &server->disconnect;
+
+    disconnect->look = true;
+    loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
+    if (deferred->at != NULL) {
+        return;
+    }
+    deferred->next = disconnect->deferred;
+    deferred->at = &disconnect->deferred;
+    if (deferred->next != NULL) {
+        deferred->next->at = &deferred->next;
+    }
+    disconnect->deferred = deferred;
+}
+
+void http_deferred_remove(struct http_deferred *deferred)
+{
+    if (deferred->at == NULL) {
+        return;
+    }
+    *deferred->at = deferred->next;
+    if (deferred->next != NULL) {
+        deferred->next->at = deferred->at;
+    }
+    deferred->at = NULL;
+}
+
+static void deferred_run(struct http_server *server)
+{
+    struct http_deferred *deferred;
+
+    while ((deferred = server->disconnect.deferred) != NULL) {
+        http_deferred_remove(deferred);
+        deferred->run(deferred);
+        loop_again(server->loop); /* their calls to the store are to go out in this turn */
+    }
+}
+
+/* == clients that have closed their side: libmicrohttpd is made to look again, and the owner of what waits
+ * for them is called.
+ *
+ * libmicrohttpd 0.9.75 watches its sockets edge-triggered, and takes a short read for an empty socket
+ * (daemon.c, recv_param_adapter): when a client's last bytes and its FIN arrive together, the read of the
+ * bytes uses the only edge up, and the end is seen by a time-out alone. So the server watches every
+ * connection for EPOLLRDHUP itself, and then makes new edges until libmicrohttpd has closed:
+ * shutdown(SHUT_RD) wakes up who polls (inet_shutdown() in Linux' net/ipv4/af_inet.c), and takes away
+ * nothing that has arrived.
+ *
+ * A suspended connection libmicrohttpd does not look at at all. Its end is noticed here, as are a reset and
+ * the end of keep-alive (EPOLLHUP and EPOLLERR come unasked), and reported to the owner of the request. Bytes
+ * that come behind the request are no end. Of a body that its owner does not read on, the end is looked for
+ * as long as that lasts. */
+
+enum { EVENTS_MAX = 64, AGAIN_MS = 20 };
+
+static void disconnect_again(struct loop_timer *timer)
+{
+    container_of(timer, struct http_disconnect, timer)->look = true;
+}
+
+static void disconnect_watch(struct http_conn *conn)
+{
+    /* Once: every shutdown() would be reported here too. */
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = conn};
+
+    /* Without it only the time-outs end the connection: no reason to refuse it. */
+    (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
+}
+
+/* The descriptor would not leave the set by being closed: a lingering close has a copy of it (reply.c). */
+static void disconnect_forget(struct http_conn *conn)
+{
+    (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    if (conn->left_at == NULL) {
+        return;
+    }
+    *conn->left_at = conn->left_next;
+    if (conn->left_next != NULL) {
+        conn->left_next->left_at = conn->left_at;
+    }
+    conn->left_at = NULL;
+}
+
+static void disconnect_add(struct http_disconnect *disconnect, struct http_conn *conn)
+{
+    if (conn->left_at != NULL) {
+        return;
+    }
+    conn->left_next = disconnect->first;
+    conn->left_at = &disconnect->first;
+    if (conn->left_next != NULL) {
+        conn->left_next->left_at = &conn->left_next;
+    }
+    disconnect->first = conn;
+}
+
+static void disconnect_ready(struct loop_watch *watch, int events)
+{
+    struct http_disconnect *disconnect = container_of(watch, struct http_disconnect, watch);
+    struct epoll_event ended[EVENTS_MAX];
+    int count = EVENTS_MAX;
+
+    (void)events;
+    while (count == EVENTS_MAX) {
+        count = epoll_wait(disconnect->epoll_fd, ended, EVENTS_MAX, 0);
+        for (int i = 0; i < count; i++) {
+            struct http_conn *conn = ended[i].data.ptr;
+
+            disconnect_add(disconnect, conn);
+            if (conn->kept != NULL) {
+                http_disconnect_report(conn->kept);
+            }
+        }
+    }
+    disconnect->look = true;
+}
+
+static void disconnect_init(struct http_server *server)
+{
+    struct http_disconnect *disconnect = &server->disconnect;
+
+    disconnect->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (disconnect->epoll_fd < 0) {
+        fprintf(stderr, "pawl: epoll_create1 fails\n");
+        abort();
+    }
+    loop_watch_init(server->loop, &disconnect->watch, disconnect->epoll_fd, disconnect_ready, LOOP_READ);
+    loop_timer_init(server->loop, &disconnect->timer, disconnect_again);
+}
+
+/* After libmicrohttpd has run: what its own epoll had reported it has read by now. */
+static void disconnect_poke(struct http_disconnect *disconnect)
+{
+    bool again = false;
+
+    for (struct http_conn *conn = disconnect->first; conn != NULL; conn = conn->left_next) {
+        if (conn->req != NULL && conn->req->rest.state != REST_NONE) {
+            http_body_reader_disconnected(conn->req);
+        }
+        if (conn->kept == NULL) { /* else it is not looked at; a resumed one is, with or without an edge */
+            shutdown(conn->fd, SHUT_RD);
+            again = true;
+        }
+    }
+    if (again) {
+        loop_timer_arm(&disconnect->timer, AGAIN_MS, 0);
+    }
+}
+
+void http_disconnect_report(struct http_kept *kept)
+{
+    if (!kept->is_gone) {
+        kept->is_gone = true;
+        http_deferred_add(kept->server, &kept->deferred);
+    }
+}
+
+static void disconnect_look(struct http_server *server)
+{
+    struct http_disconnect *disconnect = &server->disconnect;
+
+    if (disconnect->look) {
+        disconnect->look = false;
+        disconnect_poke(disconnect);
+        deferred_run(server);
+    }
+}
+
+/* == the server */
 
 enum { ROUNDS_MAX = 4, QUIET_RUNS = 8, TICK_US = 1000, LIMIT_ABOVE = 16 };
 
-static void server_turn_end(struct loop_hook *hook);
-
-/* -- what libmicrohttpd tells */
+/* -- libmicrohttpd's callbacks */
 
 /* url, method and version are those of the short head that it got (receive.c). */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
@@ -49,10 +349,10 @@ static void request_completed(struct http_request *req)
         http_body_reader_closed(req);
         return; /* the client has left; the continuation will come */
     }
-    if (req->state == STATE_SENDING && req->queued_run == server->run && server->in_run) {
-        server->unsent--;
+    if (req->state == STATE_SENDING && req->queued_run == server->runs.count && server->runs.is_on) {
+        server->runs.unsent--;
     }
-    if ((req->state == STATE_ANSWERED || req->state == STATE_SENDING) && req->flow == NULL) {
+    if ((req->state == STATE_ANSWERED || req->state == STATE_SENDING) && req->reply.response == NULL) {
         server->open--;
     }
     http_request_free(req);
@@ -69,15 +369,15 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     if (conn == NULL) {
         return;
     }
-    server->moved++;
+    server->runs.moved++;
     if (conn->client != NULL) {
         http_peer_over(conn);
     }
     http_clock_set(server, &conn->deadline,
                    conn->over || (conn->req != NULL && conn->req->state == STATE_ABORTED) ? PHASE_NONE
                                                                                           : PHASE_HEAD);
-    if (conn->kept != NULL) { /* a flow: a parked one is not completed before it is resumed */
-        http_flow_closed(conn->kept, code);
+    if (conn->kept != NULL) { /* a response: a suspended request is not completed before it is resumed */
+        http_response_closed(conn->kept, code);
     }
     conn->more = conn->more || conn->unread.len > 0;
     if (conn->req != NULL) {
@@ -101,7 +401,7 @@ static void conn_know(struct http_conn *conn)
     }
     address = http_peer_address(info->client_addr);
     if (http_peers_trust(peers, &address)) {
-        conn->client = http_must_alloc(sizeof(*conn->client));
+        conn->client = must_have(malloc(sizeof(*conn->client)));
         *conn->client = address;
     } else {
         conn->peer = http_peer_enter(peers, &address);
@@ -115,7 +415,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     struct http_conn *conn = *context;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        conn = http_must_alloc(sizeof(*conn));
+        conn = must_have(malloc(sizeof(*conn)));
         *conn = (struct http_conn){
             .server = server,
             .mhd = mhd,
@@ -123,7 +423,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         *context = conn;
         server->connections++;
         conn_know(conn);
-        http_disconnect_watch(conn);
+        disconnect_watch(conn);
         http_recv_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
         return;
@@ -135,7 +435,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     }
     http_recv_forget(conn);
     http_peer_over(conn);
-    http_disconnect_forget(conn);
+    disconnect_forget(conn);
     server->by_fd[conn->fd] = NULL;
     free(conn->client);
     free(conn);
@@ -158,6 +458,80 @@ static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, sock
         owner->closed(owner, is_full ? HTTP_LIMIT_ALL : HTTP_LIMIT_ADDRESS, http_peer_text(&peer, text));
     }
     return MHD_NO;
+}
+
+/* -- running libmicrohttpd */
+
+static void server_free_dead(struct http_server *server)
+{
+    while (server->pool.dead != NULL) {
+        struct http_request *req = server->pool.dead;
+
+        server->pool.dead = req->next;
+        server->open -= req->reply.response == NULL; /* else the response is counted */
+        http_request_free(req);
+    }
+}
+
+/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the
+ * next only. And where a long body came, more of it may be there: fewer turns make it faster by a fifth. */
+static void server_run(struct http_server *server)
+{
+    assert(!server->runs.is_on);
+    server->clock.now_ms = loop_now_ms();
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        server->runs.is_due = false;
+        server->runs.moved = 0;
+        server->runs.shown = 0;
+        server->runs.unsent = server->runs.unsent_next;
+        server->runs.unsent_next = 0;
+        server->runs.count++;
+        server->runs.is_on = true;
+        http_recv_run(server);
+        server->runs.is_on = false;
+        if (server->runs.unsent == 0 && server->runs.shown == 0) {
+            break;
+        }
+    }
+    server->runs.ended_us = loop_now_us();
+    server_free_dead(server);
+}
+
+static void server_plan(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+
+    if (server->polled > 0) {
+        server->runs.is_due = server->runs.is_due || server->runs.moved > 0 || server->runs.unsent > 0;
+        loop_wait_at_most(server->loop, server->runs.is_due ? 0 : 1);
+        return;
+    }
+    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_NO) {
+        server->runs.quiet = 0;
+        return;
+    }
+    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75,
+     * connection.c, MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
+    server->runs.quiet = server->runs.moved > 0 ? 0 : server->runs.quiet + 1;
+    server->runs.is_due = timeout_ms == 0;
+    loop_wait_at_most(server->loop, server->runs.quiet > QUIET_RUNS ? 1
+                                    : timeout_ms < 1000             ? (unsigned)timeout_ms
+                                                                    : 1000);
+}
+
+static void server_turn_end(struct loop_hook *hook)
+{
+    struct http_server *server = container_of(hook, struct http_server, hook);
+
+    if (server->runs.is_due || (server->polled > 0 && loop_now_us() - server->runs.ended_us >= TICK_US)) {
+        server->runs.started = 0;
+        server_run(server);
+        if (server->runs.started > 0) {
+            loop_again(server->loop); /* their calls to the store are to go out in this turn */
+        }
+    }
+    disconnect_look(server);
+    server_plan(server);
 }
 
 /* -- the server's epoch */
@@ -185,12 +559,12 @@ static void server_ready(struct loop_watch *watch, int events)
     struct http_server *server = container_of(watch, struct http_server, watch);
 
     (void)events;
-    server->must_run = true;
+    server->runs.is_due = true;
 }
 
 struct http_server *http_server_new(struct loop *loop, const struct http_options *options)
 {
-    struct http_server *server = http_must_alloc(sizeof(*server));
+    struct http_server *server = must_have(malloc(sizeof(*server)));
     int epoll_fd;
 
     memset(server, 0, sizeof(*server));
@@ -214,14 +588,14 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
         server->reply_bytes_max = HTTP_REPLY_LONG;
     }
     random_text(server->id_prefix, ID_PREFIX_CHARS);
-    http_clock_init(server);
-    http_disconnect_init(server);
+    clock_init(server);
+    disconnect_init(server);
     http_request_pool_init(server);
     server->daemon = daemon_start(server);
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
     loop_hook_add(loop, &server->hook, server_turn_end);
-    server->must_run = true; /* only a run begins to watch the listening socket */
+    server->runs.is_due = true; /* only a run begins to watch the listening socket */
     return server;
 }
 
@@ -234,8 +608,6 @@ unsigned http_server_connections(const struct http_server *server)
 {
     return server->connections;
 }
-
-static void server_run(struct http_server *server);
 
 void http_server_drain(struct http_server *server)
 {
@@ -252,19 +624,7 @@ void http_server_drain(struct http_server *server)
             shutdown(conn->fd, SHUT_RDWR);
         }
     }
-    server->must_run = true;
-    loop_again(server->loop);
-}
-
-static void server_free_dead(struct http_server *server)
-{
-    while (server->dead != NULL) {
-        struct http_request *req = server->dead;
-
-        server->dead = req->next;
-        server->open -= req->flow == NULL; /* else the flow is counted */
-        http_request_free(req);
-    }
+    http_run_soon(server);
 }
 
 void http_server_free(struct http_server *server)
@@ -280,72 +640,11 @@ void http_server_free(struct http_server *server)
     while (server->clock.first[PHASE_LINGER] != NULL) {
         http_linger_end(server->clock.first[PHASE_LINGER]);
     }
-    http_clock_done(server);
-    http_disconnect_done(server);
+    loop_timer_done(&server->clock.timer);
+    loop_timer_done(&server->disconnect.timer);
+    loop_watch_done(&server->disconnect.watch);
+    close(server->disconnect.epoll_fd);
     http_request_pool_done(server);
     free(server->by_fd);
     free(server);
-}
-
-/* -- running libmicrohttpd */
-
-/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the
- * next only. And where a long body came, more of it may be there: fewer turns make it faster by a fifth. */
-static void server_run(struct http_server *server)
-{
-    assert(!server->in_run);
-    server->clock.now_ms = loop_now_ms();
-    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        server->must_run = false;
-        server->moved = 0;
-        server->shown = 0;
-        server->unsent = server->unsent_next;
-        server->unsent_next = 0;
-        server->run++;
-        server->in_run = true;
-        http_recv_run(server);
-        server->in_run = false;
-        if (server->unsent == 0 && server->shown == 0) {
-            break;
-        }
-    }
-    server->ran_us = loop_now_us();
-    server_free_dead(server);
-}
-
-static void server_plan(struct http_server *server)
-{
-    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
-
-    if (server->polled > 0) {
-        server->must_run = server->must_run || server->moved > 0 || server->unsent > 0;
-        loop_wait_at_most(server->loop, server->must_run ? 0 : 1);
-        return;
-    }
-    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_NO) {
-        server->quiet = 0;
-        return;
-    }
-    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75,
-     * connection.c, MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
-    server->quiet = server->moved > 0 ? 0 : server->quiet + 1;
-    server->must_run = timeout_ms == 0;
-    loop_wait_at_most(server->loop, server->quiet > QUIET_RUNS ? 1
-                                    : timeout_ms < 1000        ? (unsigned)timeout_ms
-                                                               : 1000);
-}
-
-static void server_turn_end(struct loop_hook *hook)
-{
-    struct http_server *server = container_of(hook, struct http_server, hook);
-
-    if (server->must_run || (server->polled > 0 && loop_now_us() - server->ran_us >= TICK_US)) {
-        server->started = 0;
-        server_run(server);
-        if (server->started > 0) {
-            loop_again(server->loop); /* their calls to the store are to go out in this turn */
-        }
-    }
-    http_disconnect_look(server);
-    server_plan(server);
 }

@@ -216,16 +216,16 @@ void loop_timer_done(struct loop_timer *timer)
 static void watch_ready(uv_poll_t *uv, int status, int events)
 {
     struct loop_watch *watch = uv->data;
-    int told = 0;
+    int now = 0;
 
     if (status < 0) {
-        told = LOOP_READ | LOOP_WRITE | LOOP_HANGUP;
+        now = LOOP_READ | LOOP_WRITE | LOOP_HANGUP;
     } else {
-        told |= events & UV_READABLE ? LOOP_READ : 0;
-        told |= events & UV_WRITABLE ? LOOP_WRITE : 0;
-        told |= events & UV_DISCONNECT ? LOOP_HANGUP : 0;
+        now |= events & UV_READABLE ? LOOP_READ : 0;
+        now |= events & UV_WRITABLE ? LOOP_WRITE : 0;
+        now |= events & UV_DISCONNECT ? LOOP_HANGUP : 0;
     }
-    watch->ready(watch, told);
+    watch->ready(watch, now);
 }
 
 void loop_watch_init(struct loop *loop, struct loop_watch *watch, int fd,

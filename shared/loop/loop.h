@@ -11,6 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What one step of an operation returns, so that the compiler refuses a path that forgets to end. */
+enum step {
+    ANSWERED, /* the request has its answer */
+    SUSPENDED /* a continuation is registered and will run exactly once, later */
+};
+
 struct loop;
 
 /* Never returns NULL: a process that cannot have a loop aborts with a line on stderr. */
@@ -46,7 +52,7 @@ void loop_timer_done(struct loop_timer *timer);
 enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HANGUP = 4 };
 
 struct loop_watch {
-    /* events: what is true now; an error on the descriptor is told as all that was asked for. */
+    /* events: what is true now; an error on the descriptor counts as all that was asked for. */
     void (*ready)(struct loop_watch *watch, int events);
     void *impl;
 };

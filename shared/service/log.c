@@ -150,14 +150,6 @@ static void text_head(struct json_out *out, enum log_level level, const char *ev
 
 /* -- JSON lines */
 
-static void json_field(struct json_out *out, const struct log_field *field)
-{
-    if (field->kind == LOG_FIELD_INT)
-        json_int(out, field->key, field->number);
-    else
-        json_text(out, field->key, field->text);
-}
-
 static void json_head(struct json_out *out, const struct log *log, enum log_level level, const char *event)
 {
     char buf[TIME_BYTES];
@@ -173,10 +165,12 @@ static void json_head(struct json_out *out, const struct log *log, enum log_leve
 
 static void put_field(const struct log *log, struct json_out *out, const struct log_field *field)
 {
-    if (log->format == LOG_JSON)
-        json_field(out, field);
-    else
+    if (log->format == LOG_TEXT)
         text_field(out, field);
+    else if (field->kind == LOG_FIELD_INT)
+        json_int(out, field->key, field->number);
+    else
+        json_text(out, field->key, field->text);
 }
 
 /* Half of it, without half of a character. */
@@ -231,7 +225,7 @@ static void write_line(const struct log *log, struct bytes line)
     do
         written = write(log->fd, line.at, line.len);
     while (written < 0 && errno == EINTR);
-    /* A log that cannot be written is nothing that the program could tell anyone: it goes on. */
+    /* A log that cannot be written can be reported nowhere: the program goes on. */
 }
 
 void log_event(const struct log *log, enum log_level level, const char *event, const struct log_field *fields)

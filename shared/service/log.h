@@ -1,4 +1,4 @@
-/* log.h - one line for each event worth telling, on stderr: text for people, JSON lines otherwise.
+/* log.h - one line for each event, on stderr: text for people, JSON lines otherwise.
  *
  * Services log once, where a request ends; shared/ logs at LOG_DEBUG only. No secret is ever a field: no
  * lease_id, no signature, no session secret, no key, no password (the keys of fields are checked against a

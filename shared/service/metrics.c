@@ -159,7 +159,7 @@ uint64_t metric_total(const struct metrics *metrics, unsigned row)
     return total;
 }
 
-/* -- telling: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format" */
+/* -- writing: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format" */
 
 static void put(struct json_out *out, const char *text)
 {

@@ -1,4 +1,4 @@
-/* metrics.h - relaxed counters of all threads, told in Prometheus' text format 0.0.4.
+/* metrics.h - relaxed counters of all threads, written in Prometheus' text format 0.0.4.
  *
  * A metric is a static table entry; each thread has a block of its own counters (written with relaxed stores
  * by that thread alone), and a scrape sums the blocks. No label value comes from a client. */
@@ -13,7 +13,7 @@
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM_US };
 
 /* One row a series; rows of one metric (same name) stand together. labels: "code=\"stale-token\"" or NULL.
- * A histogram takes METRIC_BUCKETS slots; its name ends in _seconds and it is told in seconds. */
+ * A histogram takes METRIC_BUCKETS slots; its name ends in _seconds and it is written in seconds. */
 struct metric {
     const char *name;
     enum metric_kind kind;

@@ -1,4 +1,4 @@
-/* options.c - the flags of a program: words of a command line, values, and all that a daemon is told.
+/* options.c - the flags of a program: words of a command line, values, and all the settings of a daemon.
  *
  *   take_flags       the command line: which flag has which value
  *   check_variables  the environment: nothing that nobody knows
@@ -187,13 +187,12 @@ static bool switch_set(const struct option *option, const char *text)
 /* The choice with this number in "text|json", {NULL, 0} behind the last. */
 static struct bytes choice(const struct option *option, int number)
 {
-    const char *at = option->value;
+    struct bytes left = bytes_of(option->value), one = bytes_cut(&left, '|');
 
-    for (; at != NULL && number > 0; number--) {
-        at = strchr(at, '|');
-        at = at != NULL ? at + 1 : NULL;
+    for (; number > 0; number--) {
+        one = bytes_cut(&left, '|');
     }
-    return (struct bytes){at, at != NULL ? strcspn(at, "|") : 0};
+    return one;
 }
 
 static bool choice_set(const struct option *option, const char *text)

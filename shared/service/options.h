@@ -20,7 +20,7 @@ enum option_kind {
     OPTION_FLAG,
     OPTION_UNSIGNED,
     OPTION_DURATION_MS, /* "250ms", "30s", "10m", "2h", "1d", or plain milliseconds */
-    OPTION_DURATION,    /* not plain: whoever writes 300 means seconds as often as milliseconds */
+    OPTION_DURATION,    /* not plain: 300 means seconds as often as milliseconds */
     OPTION_BYTES,       /* "1048576", "256MiB", "16KiB" */
     OPTION_CHOICE
 };

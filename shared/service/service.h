@@ -93,7 +93,7 @@ struct service_plan {
      */
     bool (*settled)(const struct service *service);
     /* The process is to end, and takes no request any more: on the worker's own thread, every 100 ms, until
-     * it says true (or time is up): whoever waits for longer than a call to the store takes is sent away. */
+     * it says true (or time is up): requests that wait longer than a call to the store takes are ended. */
     bool (*drain)(struct worker *worker);
     /* When every request of the process is answered, on the first worker's thread, until it says true (or
      * time is up): says farewell to the store. */
@@ -123,7 +123,7 @@ struct worker {
     const struct token_keys *keys; /* the ones in force; changes between turns only */
     int listen_fd;
     struct loop_timer tick;
-    struct store_counts told;
+    struct store_counts counted;           /* in the metrics already */
     uint64_t logged_second, closed_second; /* of the last lines */
     unsigned logged;
     atomic_uint keys_seen; /* generation of the keys in use */
@@ -186,8 +186,6 @@ void worker_count(struct worker *worker, unsigned row);
 /* -- between the files of this module */
 enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
 
-/* settings.c: -1 to go on, else the exit status; has said why on stderr. */
-int service_read_settings(struct service *service, int argc, char **argv);
 /* worker.c */
 void worker_open(struct worker *worker, struct service *service, unsigned index);
 void worker_serve(struct worker *worker);
@@ -198,17 +196,21 @@ struct store *service_store_open(const struct service *service, struct loop *loo
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 struct http_route *service_routes(const struct service_plan *plan);
 extern const struct metric service_metrics[SERVICE_METRICS];
-/* activation.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
+/* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */
+void problem_page_write(enum problem problem, struct json_out *out);
+/* The same for a problem that is in no table; its texts may hold anything. */
+void problem_page_write_info(const struct problem_info *info, struct json_out *out);
+/* manager.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
  * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
 enum { ACTIVATION_NONE = -2 };
 int activation_take(struct service *service);
-/* notify.c: one datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)); waits for a second at most. */
+/* One datagram to $NOTIFY_SOCKET, if there is one (sd_notify(3)); waits for a second at most. */
 void notify_send(const char *state);
 /* RELOADING=1 with the time of it, as Type=notify-reload wants it. READY=1 ends it. */
 void notify_reloading(void);
-/* What $WATCHDOG_USEC and $WATCHDOG_PID ask for: to be told twice in that time. */
+/* What $WATCHDOG_USEC and $WATCHDOG_PID ask for: a message twice in that time. */
 struct notify_watchdog notify_watchdog_read(void);
-/* Whether it is time to tell. */
+/* Whether it is time to send it. */
 bool notify_watchdog_due(const struct notify_watchdog *watchdog);
 void notify_watchdog_tell(struct notify_watchdog *watchdog);
 

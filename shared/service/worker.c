@@ -126,10 +126,10 @@ static void worker_tell_store(struct worker *worker)
 {
     struct store_counts now = store_counts(worker->store);
 
-    metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->told.done);
-    metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->told.not_sent);
-    metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->told.unknown);
-    metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->told.reconnects);
+    metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->counted.done);
+    metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->counted.not_sent);
+    metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->counted.unknown);
+    metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->counted.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
     if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
@@ -139,7 +139,7 @@ static void worker_tell_store(struct worker *worker)
         metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, memory.used);
         metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, memory.allowed);
     }
-    worker->told = now;
+    worker->counted = now;
 }
 
 /* The first worker goes last, for it is the one that says farewell to the store. */
@@ -235,16 +235,6 @@ void service_reload_keys(struct service *service)
     log_event(&service->log, LOG_INFO, "keys-reloaded", NULL);
 }
 
-static unsigned status_row(unsigned status)
-{
-    switch (status / 100) {
-    case 2: return METRIC_REQUESTS_2XX;
-    case 3: return METRIC_REQUESTS_3XX;
-    case 4: return METRIC_REQUESTS_4XX;
-    default: return METRIC_REQUESTS_5XX;
-    }
-}
-
 /* A store that is gone must not fill the disk with lines: at most so many of the same second. */
 static bool worker_may_log(struct worker *worker)
 {
@@ -264,9 +254,11 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     const struct log *log = &worker->service->log;
     enum problem problem = http_problem(req);
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
+    unsigned kind = status / 100; /* 2xx to 5xx; the rows stand in this order */
     char peer[HTTP_ADDRESS_SIZE];
 
-    metric_add(worker->metrics, status_row(status), 1);
+    metric_add(worker->metrics,
+               kind >= 2 && kind <= 4 ? METRIC_REQUESTS_2XX + kind - 2 : (unsigned)METRIC_REQUESTS_5XX, 1);
     metric_observe_us(worker->metrics, METRIC_REQUEST_TIME, took_us);
     if (problem != PROBLEM_NONE) {
         metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);

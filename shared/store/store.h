@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "shared/loop/loop.h"
-#include "shared/loop/step.h"
 #include "shared/text/bytes.h"
 
 struct store;

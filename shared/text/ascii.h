@@ -34,6 +34,37 @@ static inline bool ascii_is_word(struct bytes text, struct bytes others)
     return true;
 }
 
+/* tchar of RFC 9110, 5.6.2: what names of header fields and methods are made of. */
+static inline bool ascii_is_token_char(char c)
+{
+    return ascii_is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+/* What can stand in the value of a header field: no control character but the tab. */
+static inline bool ascii_is_field_char(char c)
+{
+    return ((unsigned char)c >= ' ' && c != 0x7f) || c == '\t';
+}
+
+/* The first byte of text, which is not empty, percent-decoded (RFC 3986, 2.1): how many bytes of text it
+ * takes; 0: a % that is not followed by two hexadecimal digits. */
+static inline size_t ascii_percent_decode(struct bytes text, char *c)
+{
+    int high, low;
+
+    *c = text.at[0];
+    if (*c != '%') {
+        return 1;
+    }
+    high = text.len >= 3 ? ascii_hex_value(text.at[1]) : -1;
+    low = text.len >= 3 ? ascii_hex_value(text.at[2]) : -1;
+    if (high < 0 || low < 0) {
+        return 0;
+    }
+    *c = (char)(unsigned char)(high << 4 | low);
+    return 3;
+}
+
 /* [A-Za-z0-9][A-Za-z0-9._:-]*: what is called a name everywhere, whatever its limit in length. */
 static inline bool ascii_is_name(struct bytes text)
 {

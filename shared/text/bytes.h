@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 struct bytes {
     const char *at; /* may be NULL only when len is 0 */
@@ -38,6 +39,51 @@ static inline bool bytes_take(struct bytes *text, struct bytes beginning)
     }
     *text = (struct bytes){text->at + beginning.len, text->len - beginning.len};
     return true;
+}
+
+/* Equal but for the case of ASCII letters (no setlocale()). */
+static inline bool bytes_equal_nocase(struct bytes a, struct bytes b)
+{
+    return a.len == b.len && (a.len == 0 || strncasecmp(a.at, b.at, a.len) == 0);
+}
+
+static inline struct bytes bytes_trim(struct bytes text)
+{
+    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+        text = (struct bytes){text.at + 1, text.len - 1};
+    }
+    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t')) {
+        text.len--;
+    }
+    return text;
+}
+
+/* Takes what stands before the first separator off text, and the separator. Without one: all of it, and
+ * text->at is NULL then. */
+static inline struct bytes bytes_cut(struct bytes *text, char separator)
+{
+    const char *end = text->len > 0 ? (const char *)memchr(text->at, separator, text->len) : NULL;
+    struct bytes part = {text->at, end != NULL ? (size_t)(end - text->at) : text->len};
+
+    *text = end != NULL ? (struct bytes){end + 1, text->len - part.len - 1} : (struct bytes){NULL, 0};
+    return part;
+}
+
+/* A decimal number of at most digits_max digits (not more than 18), or -1. */
+static inline int64_t bytes_number(struct bytes text, size_t digits_max)
+{
+    int64_t number = 0;
+
+    if (text.len == 0 || text.len > digits_max) {
+        return -1;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9') {
+            return -1;
+        }
+        number = number * 10 + (text.at[i] - '0');
+    }
+    return number;
 }
 
 enum { BYTES_NUMBER_SIZE = 24 };

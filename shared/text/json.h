@@ -15,6 +15,9 @@
 
 #include "shared/text/bytes.h"
 
+/* How many of the first bytes are ASCII without quote, backslash and control characters. */
+size_t json_plain_length(struct bytes text);
+
 struct json; /* a parsed object */
 
 enum json_found { JSON_FOUND, JSON_ABSENT, JSON_MISTYPED };

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "shared/text/json_scan.h"
+#include "shared/text/json.h"
 #include "shared/text/memory.h"
 #include "shared/text/utf8.h"
 

@@ -1,4 +1,4 @@
-/* problem.h - every refusal and failure that Pawl tells, once: api/problems.def. */
+/* problem.h - every refusal and failure of Pawl, once: api/problems.def. */
 #ifndef PAWL_SHARED_PROBLEM_H
 #define PAWL_SHARED_PROBLEM_H
 

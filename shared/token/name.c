@@ -1,8 +1,11 @@
 /* name.c - lease names, resource keys and the other texts of a client: what is one and what is not. */
-#include "shared/token/name.h"
+#include <assert.h>
+#include <stdint.h>
 
 #include "shared/text/ascii.h"
 #include "shared/text/utf8.h"
+#include "shared/token/keys.h"
+#include "shared/token/name.h"
 #include "shared/token/random.h"
 
 enum {
@@ -49,41 +52,22 @@ struct decoded {
     const char *too_long;
 };
 
-/* The character that raw begins with, taken off raw. */
-static const char *decode_one(struct bytes *raw, char *c)
-{
-    size_t taken = 1;
-
-    *c = raw->at[0];
-    if (*c == '%') {
-        int high = raw->len >= 3 ? ascii_hex_value(raw->at[1]) : -1;
-        int low = raw->len >= 3 ? ascii_hex_value(raw->at[2]) : -1;
-
-        if (high < 0 || low < 0)
-            return bad_percent;
-        *c = (char)(unsigned char)(high << 4 | low);
-        if (*c == '/')
-            return bad_slash;
-        if (*c == '\0')
-            return bad_nul;
-        taken = 3;
-    }
-    raw->at += taken;
-    raw->len -= taken;
-    return NULL;
-}
-
 static const char *decode(struct bytes raw, struct decoded *text)
 {
     while (raw.len > 0) {
         char c;
-        const char *why = decode_one(&raw, &c);
+        size_t taken = ascii_percent_decode(raw, &c);
 
-        if (why != NULL)
-            return why;
+        if (taken == 0)
+            return bad_percent;
+        if (taken > 1 && c == '/')
+            return bad_slash;
+        if (taken > 1 && c == '\0')
+            return bad_nul;
         if (text->len == text->max)
             return text->too_long;
         text->at[text->len++] = c;
+        raw = (struct bytes){raw.at + taken, raw.len - taken};
     }
     text->at[text->len] = '\0';
     return NULL;
@@ -122,25 +106,10 @@ static bool is_plain_text(struct bytes text)
     return true;
 }
 
-/* Takes the first segment and the slash behind it off rest; rest->at is NULL when there was no slash. */
-static struct bytes segment_take(struct bytes *rest)
-{
-    const char *slash = rest->len > 0 ? memchr(rest->at, '/', rest->len) : NULL;
-    struct bytes segment = *rest;
-
-    if (slash == NULL) {
-        *rest = (struct bytes){NULL, 0};
-        return segment;
-    }
-    segment.len = (size_t)(slash - rest->at);
-    *rest = (struct bytes){slash + 1, rest->len - segment.len - 1};
-    return segment;
-}
-
 static bool are_segments(struct bytes rest)
 {
     while (rest.at != NULL) {
-        struct bytes segment = segment_take(&rest);
+        struct bytes segment = bytes_cut(&rest, '/');
 
         if (segment.len == 0 || bytes_are(segment, ".") || bytes_are(segment, ".."))
             return false;
@@ -152,7 +121,7 @@ static const char *resource_key_check(struct bytes key, struct bytes *lease)
 {
     struct bytes rest = key;
 
-    *lease = segment_take(&rest);
+    *lease = bytes_cut(&rest, '/');
     if (!name_is_lease(*lease))
         return bad_lease;
     if (!are_segments(rest))
@@ -182,7 +151,7 @@ bool name_is_lease_id(struct bytes text)
     return text.len >= LEASE_ID_MIN && text.len <= LEASE_ID_MAX && ascii_is_word(text, BYTES("_-"));
 }
 
-/* Printable means: no control character. Let through is what can only be told with Unicode's tables or is a
+/* Printable means: no control character. Let through is what only shows with Unicode's tables or is a
  * matter of taste: format characters (also those that turn the direction of writing), U+2028 and U+2029,
  * unassigned code points and noncharacters. Who shows a holder in a list escapes or isolates these. */
 bool name_is_holder(struct bytes text)
@@ -213,4 +182,72 @@ void name_new_lease_id(char buf[23])
     random_text(text, sizeof(text) - 1);
     memcpy(buf, text, LEASE_ID_FRESH);
     buf[LEASE_ID_FRESH] = '\0';
+}
+
+/* == the names of the store's keys. */
+
+enum { STRIPE_KEY_BYTES = sizeof("pawl:{00}") - 1, KIND_BYTES = sizeof(":r:") - 1 };
+
+_Static_assert(STRIPE_KEY_BYTES + sizeof(":gone") <= KEYS_STRIPE_SIZE, "the longest key of a stripe fits");
+_Static_assert(STRIPE_KEY_BYTES + KIND_BYTES + RESOURCE_KEY_MAX_BYTES < KEYS_RESOURCE_SIZE,
+               "the longest resource fits");
+
+/* CRC-32 of IEEE 802.3, reflected (polynomial EDB88320), four bits at a time: names are short, and a table of
+ * sixteen is easier to check than one of 256. */
+static uint32_t crc32_of(struct bytes text)
+{
+    static const uint32_t of_nibble[16] = {
+        0x00000000, 0x1DB71064, 0x3B6E20C8, 0x26D930AC, 0x76DC4190, 0x6B6B51F4, 0x4DB26158, 0x5005713C,
+        0xEDB88320, 0xF00F9344, 0xD6D6A3E8, 0xCB61B38C, 0x9B64C2B0, 0x86D3D2D4, 0xA00AE278, 0xBDBDF21C,
+    };
+    uint32_t crc = 0xFFFFFFFF;
+
+    for (size_t i = 0; i < text.len; i++) {
+        crc ^= (unsigned char)text.at[i];
+        crc = crc >> 4 ^ of_nibble[crc & 15];
+        crc = crc >> 4 ^ of_nibble[crc & 15];
+    }
+    return ~crc;
+}
+
+unsigned keys_stripe_of(struct bytes lease)
+{
+    return crc32_of(lease) % STRIPES;
+}
+
+static struct bytes append(struct bytes key, char *buf, struct bytes more)
+{
+    memcpy(buf + key.len, more.at, more.len);
+    buf[key.len + more.len] = '\0';
+    return (struct bytes){buf, key.len + more.len};
+}
+
+struct bytes keys_stripe(char buf[KEYS_STRIPE_SIZE], unsigned stripe)
+{
+    static const char hex[] = "0123456789abcdef";
+    struct bytes key = append((struct bytes){buf, 0}, buf, BYTES("pawl:{00}"));
+
+    assert(stripe < STRIPES);
+    buf[6] = hex[stripe / 16];
+    buf[7] = hex[stripe % 16];
+    return key;
+}
+
+struct bytes keys_due(char buf[KEYS_STRIPE_SIZE], unsigned stripe)
+{
+    return append(keys_stripe(buf, stripe), buf, BYTES(":due"));
+}
+
+struct bytes keys_gone(char buf[KEYS_STRIPE_SIZE], unsigned stripe)
+{
+    return append(keys_stripe(buf, stripe), buf, BYTES(":gone"));
+}
+
+struct bytes keys_resource(char buf[KEYS_RESOURCE_SIZE], struct bytes lease, struct bytes resource)
+{
+    struct bytes key = keys_stripe(buf, keys_stripe_of(lease));
+
+    assert(lease.len > 0 && lease.len <= resource.len && resource.len <= RESOURCE_KEY_MAX_BYTES);
+    assert(memcmp(lease.at, resource.at, lease.len) == 0);
+    return append(append(key, buf, BYTES(":r:")), buf, resource);
 }

@@ -74,7 +74,7 @@ size_t token_sign(const struct token_keys *keys, const struct token_claim *claim
 
 enum token_verdict { TOKEN_GOOD, TOKEN_MALFORMED, TOKEN_BAD_SIGNATURE /* or unknown kid */ };
 /* Reads and verifies; the bytes of claim point into header. MALFORMED comes before BAD_SIGNATURE. On
- * BAD_SIGNATURE claim is filled too (for telling the number in the refusal); it must not be believed.
+ * BAD_SIGNATURE claim is filled too (for the number in the refusal); it must not be believed.
  * Constant time in the signature. */
 enum token_verdict token_verify(const struct token_keys *keys, struct bytes header,
                                 struct token_claim *claim);
@@ -87,5 +87,41 @@ bool token_read(struct bytes header, struct token_claim *claim, struct bytes *ki
  * and text; and its check against all keys (constant time). */
 void token_tag(const struct token_keys *keys, const char *domain, struct bytes text, char tag[17]);
 bool token_tag_check(const struct token_keys *keys, const char *domain, struct bytes text, struct bytes tag);
+
+/* -- the text without a key, and what one key computes: for token.c and its tests. */
+enum {
+    TOKEN_MAC_BYTES = 32,
+    TOKEN_MAC_TEXT = 44, /* the same in padded base64 */
+    /* The longest text in front of ";sig=". */
+    TOKEN_SIGNED_MAX = TOKEN_DIGITS_MAX +
+                       sizeof(";lease=\"\";store=\"\";mode=exclusive;epoch=;hold=\"\";kid=\"\"") - 1 +
+                       TOKEN_LEASE_MAX + TOKEN_STORE_CHARS + TOKEN_DIGITS_MAX + TOKEN_HOLD_MAX + TOKEN_KID_MAX
+};
+
+struct token_text {
+    struct token_claim claim;
+    struct bytes kid;
+    struct bytes signed_part; /* all in front of ";sig=" */
+    struct bytes mac;         /* TOKEN_MAC_TEXT characters: canonical base64 of TOKEN_MAC_BYTES bytes */
+};
+
+bool token_is_kid(struct bytes text);
+/* Within every limit of the header: what token_text_read() would accept. */
+bool token_claim_is_valid(const struct token_claim *claim);
+/* false: not the canonical text, text is untouched. All that is filled points into header. */
+bool token_text_read(struct bytes header, struct token_text *text);
+/* Writes the part that is signed, without a NUL; its length. claim and kid must be valid. */
+size_t token_text_write(const struct token_claim *claim, struct bytes kid, char buf[TOKEN_SIGNED_MAX]);
+
+struct token_key; /* lives as long as its token_keys */
+
+/* The i-th key of the file; NULL behind the last. The first, which is always there, signs. */
+const struct token_key *token_keys_at(const struct token_keys *keys, size_t i);
+/* NULL: no key of that name. */
+const struct token_key *token_keys_find(const struct token_keys *keys, struct bytes kid);
+struct bytes token_key_kid(const struct token_key *key);
+/* HMAC-SHA256 over the parts one after the other. */
+void token_key_mac(const struct token_key *key, const struct bytes *parts, size_t count,
+                   unsigned char mac[TOKEN_MAC_BYTES]);
 
 #endif

@@ -5,7 +5,17 @@
 
 #include "tests/component/http_waiting.h"
 
-enum { FLOW_SEATS = 8, BODY_MS = 600, LIMIT_BYTES = 100000, MEMORY_BYTES = 400000, HEAD_BYTES = 9000 };
+#define CHUNKED "Transfer-Encoding: chunked\r\n"
+#define LAST "0\r\nX-Trailer: of no use\r\n\r\n"
+
+enum { HELD = HTTP_BODY_HELD_BYTES, LONG_BYTES = 1500000, NOTICE_MS = 100 };
+enum {
+    FLOW_SEATS = 8,
+    BODY_MS = 2 * SEND_MS,
+    LIMIT_BYTES = 100000,
+    MEMORY_BYTES = 400000,
+    HEAD_BYTES = 9000
+};
 
 /* What a handler does at once; otherwise the test does it. */
 enum plan { PLAN_WAIT, PLAN_TAKE, PLAN_ANSWER, PLAN_REFUSE, PLAN_BEGIN, PLAN_WHOLE };
@@ -14,11 +24,11 @@ struct flow_seat {
     struct http_request *req;
     struct http_body_reader body_reader;
     struct http_response_writer response_writer;
-    struct http_parked parked;
+    struct http_suspended suspended;
     enum plan plan;
     unsigned status;
     int64_t length; /* of the answer */
-    size_t room;    /* how many bytes more the intake takes */
+    size_t room;    /* how many bytes more the body_reader takes */
     bool asks;      /* for more, from inside of piece() */
     enum plan on_piece, on_whole;
     /* what was seen */
@@ -203,13 +213,13 @@ static enum step flow_handle(struct http_request *req)
     return flow_do(seat, seat->plan == PLAN_TAKE && seat->was_whole ? PLAN_ANSWER : seat->plan);
 }
 
-static enum step flow_park(struct http_request *req)
+static enum step flow_suspend(struct http_request *req)
 {
-    http_park(req, &flow_seat_of(req)->parked);
+    http_suspend(req, &flow_seat_of(req)->suspended);
     return SUSPENDED;
 }
 
-/* Says all that it was told. */
+/* Says all that it knows of the request. */
 static inline enum step flow_tell(struct http_request *req)
 {
     struct json_out *json = http_json(req);
@@ -240,7 +250,7 @@ static inline bool flow_refuses(struct http_request *req)
 static const struct http_route flow_routes[] = {
     {HTTP_ANY, "/flow/{seat}", HTTP_BODY_STREAMED, 0, false, flow_handle},
     {HTTP_ANY, "/limit/{seat}", HTTP_BODY_STREAMED, LIMIT_BYTES, false, flow_handle},
-    {HTTP_ANY, "/park/{seat}", HTTP_BODY_STREAMED, 0, false, flow_park},
+    {HTTP_ANY, "/suspend/{seat}", HTTP_BODY_STREAMED, 0, false, flow_suspend},
     {HTTP_ANY, "/**", HTTP_BODY_STREAMED, 0, true, flow_tell},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
 };
@@ -300,14 +310,6 @@ static inline bool client_pattern(struct client *c, size_t from, size_t len, siz
     return sent == full;
 }
 
-static inline void client_reset(struct client *c)
-{
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
-}
-
 /* Reads all until the server closes. */
 static inline void client_drain(struct client *c)
 {
@@ -349,8 +351,27 @@ static inline void check_flows_over(void)
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
     CHECK_INT(waiting.http->body_memory, 0);
-    CHECK(waiting.http->disconnect.to_tell == NULL && waiting.http->disconnect.first == NULL);
+    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
     memset(flow_seats, 0, sizeof(flow_seats));
+}
+
+/* Opens and sends a head; the length of the body, or -1: chunked. */
+static inline void ask(struct client *c, const char *line, long length)
+{
+    char text[256], framing[64] = CHUNKED;
+
+    if (length >= 0) {
+        snprintf(framing, sizeof(framing), "Content-Length: %ld\r\n", length);
+    }
+    snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "%s\r\n", line, framing);
+    client_say(c, waiting.port, text);
+}
+
+/* A request whose handler has been called. */
+static inline void ask_get(struct flow_seat *seat, struct client *c)
+{
+    client_say(c, waiting.port, GET("/flow/1"));
+    UNTIL(seat->handled == 1);
 }
 
 /* A test with a client and the seat that it will ask for. */

@@ -208,29 +208,29 @@ static enum step sample_turn(struct http_request *req)
 
 /* As much as one who waits for a lease has. */
 struct sample_waiter {
-    struct http_parked parked;
+    struct http_suspended suspended;
     struct sample_waiter *next;
     char more[SAMPLE_WAITER_BYTES - 3 * sizeof(void *)];
 };
 
-static enum step sample_park(struct http_request *req)
+static enum step sample_suspend(struct http_request *req)
 {
     struct sample *sample = sample_of(req);
     struct sample_waiter *waiter = calloc(1, sizeof(*waiter));
 
     waiter->next = sample->waiters;
     sample->waiters = waiter;
-    http_park(req, &waiter->parked);
+    http_suspend(req, &waiter->suspended);
     return SUSPENDED;
 }
 
-static inline void sample_unpark_all(struct sample *sample)
+static inline void sample_resume_all(struct sample *sample)
 {
     while (sample->waiters != NULL) {
         struct sample_waiter *waiter = sample->waiters;
 
         sample->waiters = waiter->next;
-        http_refuse(http_unpark(&waiter->parked), PROBLEM_DRAINING);
+        http_refuse(http_resume(&waiter->suspended), PROBLEM_DRAINING);
         free(waiter);
     }
 }
@@ -271,7 +271,7 @@ static void sample_back_ready(struct loop_watch *watch, int events)
         sample->queue_first = (sample->queue_first + 1) % SAMPLE_QUEUE;
         sample->queued--;
         if (http_method(req) == HTTP_PUT) {
-            sample_park(req);
+            sample_suspend(req);
         } else {
             sample_hello(req);
         }
@@ -285,7 +285,7 @@ static void sample_stop_tick(struct loop_timer *timer)
     struct sample *sample = container_of(timer, struct sample, stop_tick);
 
     http_server_drain(sample->http);
-    sample_unpark_all(sample);
+    sample_resume_all(sample);
     if (http_server_open_requests(sample->http) == 0) {
         loop_stop(sample->loop);
     }
@@ -300,7 +300,7 @@ static enum step sample_stop(struct http_request *req)
 static const struct http_route sample_routes[] = {
     {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, sample_hello},
     {HTTP_GET | HTTP_POST, "/turn", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn},
-    {HTTP_PUT, "/turn/{name}", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn}, /* and then parked */
+    {HTTP_PUT, "/turn/{name}", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn}, /* and then suspended */
     {HTTP_PUT | HTTP_POST, "/echo", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_echo},
     {HTTP_POST, "/json", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_echo},
     {HTTP_POST, "/drop", HTTP_BODY_DROPPED, 0, false, sample_drop},

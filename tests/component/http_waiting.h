@@ -8,6 +8,9 @@
 #include "tests/component/http_client.h"
 #include "tests/unit/waited.h"
 
+#define HOST "Host: x\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
 enum { SEATS = 400, SEAT_WAIT_MS = 15000, SEND_BUFFER = 200000 };
 
 /* In this time client and server, one process here, must get something done, also beside much else. */
@@ -20,10 +23,10 @@ enum { SEND_MS = 300 };
 /* Who waits in the seat that the path names. */
 struct seat {
     struct http_request *req; /* came to /later and was suspended */
-    struct http_parked parked;
-    struct http_stream stream;
-    unsigned gone;      /* how often it was told so */
-    bool answers;       /* as soon as it is told */
+    struct http_suspended suspended;
+    struct http_response_writer stream;
+    unsigned gone;      /* how often `gone` was called */
+    bool answers;       /* in `gone` */
     struct seat *other; /* and answers this one too */
     char id[ID_CHARS + 1];
 };
@@ -120,6 +123,14 @@ static inline char pattern(size_t i)
     return (char)(i * 2654435761u >> 11);
 }
 
+static inline void client_reset(struct client *c)
+{
+    struct linger reset = {1, 0};
+
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    client_close(c);
+}
+
 static inline unsigned client_wait(struct client *c)
 {
     size_t used = c->status != 0 ? c->head.len + c->body.len : 0;
@@ -155,28 +166,28 @@ static inline enum step seat_answer(struct http_request *req)
     return http_answer(req, 200);
 }
 
-static inline void seat_gone(struct http_parked *parked)
+static inline void seat_gone(struct http_suspended *suspended)
 {
-    struct seat *seat = container_of(parked, struct seat, parked);
+    struct seat *seat = container_of(suspended, struct seat, suspended);
 
-    CHECK(!waiting.inside && http_parked_is_gone(parked));
+    CHECK(!waiting.inside && http_suspended_is_gone(suspended));
     seat->gone++;
     if (seat->answers) {
-        seat_answer(http_unpark(parked));
+        seat_answer(http_resume(suspended));
     }
-    if (seat->other != NULL && seat->other->parked.kept != NULL) {
-        seat_answer(http_unpark(&seat->other->parked));
+    if (seat->other != NULL && seat->other->suspended.kept != NULL) {
+        seat_answer(http_resume(&seat->other->suspended));
     }
 }
 
-static inline void seat_stream_gone(struct http_stream *stream)
+static inline void seat_stream_gone(struct http_response_writer *stream)
 {
     struct seat *seat = container_of(stream, struct seat, stream);
 
     CHECK(!waiting.inside);
     seat->gone++;
     if (seat->answers) {
-        http_stream_end(stream);
+        http_response_writer_end(stream, HTTP_RESPONSE_WRITER_WHOLE);
     }
 }
 
@@ -184,12 +195,12 @@ static inline void seat_take(struct seat *seat, struct http_request *req)
 {
     memcpy(seat->id, http_request_id(req), sizeof(seat->id));
     waiting.inside = true;
-    seat->parked.gone = seat_gone;
-    http_park(req, &seat->parked);
+    seat->suspended.gone = seat_gone;
+    http_suspend(req, &seat->suspended);
     waiting.inside = false;
 }
 
-static enum step seat_park(struct http_request *req)
+static enum step seat_suspend(struct http_request *req)
 {
     seat_take(seat_of(req), req);
     return SUSPENDED;
@@ -225,7 +236,7 @@ static enum step seat_early(struct http_request *req)
     enum step step = seat_begin(seat, req);
 
     CHECK(http_stream_write(&seat->stream, BYTES("early")));
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     return step;
 }
 
@@ -236,8 +247,8 @@ static enum step seat_hello(struct http_request *req)
 }
 
 static const struct http_route waiting_routes[] = {
-    {HTTP_GET | HTTP_POST, "/park/{seat}", HTTP_BODY_BYTES, 0, true, seat_park},
-    {HTTP_GET, "/park/{seat}/{rest**}", HTTP_BODY_NONE, 0, false, seat_park},
+    {HTTP_GET | HTTP_POST, "/suspend/{seat}", HTTP_BODY_BYTES, 0, true, seat_suspend},
+    {HTTP_GET, "/suspend/{seat}/{rest**}", HTTP_BODY_NONE, 0, false, seat_suspend},
     {HTTP_GET, "/later/{seat}", HTTP_BODY_NONE, 0, false, seat_later},
     {HTTP_GET, "/stream/{seat}", HTTP_BODY_NONE, 0, false, seat_stream},
     {HTTP_GET, "/early/{seat}", HTTP_BODY_NONE, 0, false, seat_early},
@@ -308,7 +319,7 @@ static inline struct seat *waiting_seat(struct client *c, const char *request, u
 
     client_open(c, waiting.port);
     client_text(c, request);
-    UNTIL(seat->req != NULL || seat->parked.kept != NULL || seat->stream.flow != NULL);
+    UNTIL(seat->req != NULL || seat->suspended.kept != NULL || seat->stream.response != NULL);
     return seat;
 }
 
@@ -318,8 +329,28 @@ static inline void check_all_gone(void)
     UNTIL(http_server_open_requests(waiting.http) == 0 && http_server_connections(waiting.http) == 0);
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
-    CHECK(waiting.http->disconnect.to_tell == NULL && waiting.http->disconnect.first == NULL);
+    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
     memset(waiting.seats, 0, sizeof(waiting.seats));
+}
+
+/* The client has gone, and the server knows: libmicrohttpd closes the connection, unless it is suspended. */
+static inline void until_left(void)
+{
+    if (waiting.http->options.suspend_always) {
+        UNTIL(waiting.http->disconnect.first != NULL);
+    } else {
+        UNTIL(http_server_connections(waiting.http) == 0);
+    }
+}
+
+/* All tests of the program, twice. */
+static inline void waiting_run_all(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        waiting_start(i == 1);
+        check_all_as(i == 1 ? "when_suspended" : "when_polled");
+        waiting_stop();
+    }
 }
 
 /* A test with a client that waits in the first seat. */

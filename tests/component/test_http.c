@@ -491,7 +491,7 @@ static bool is_drawn(const char *drawing, const char *from, const char *to)
     char start[32];
     const char *line, *comment;
 
-    snprintf(start, sizeof(start), "\n *   %-8s ->", from);
+    snprintf(start, sizeof(start), "\n *   %-9s ->", from);
     line = strstr(drawing, start);
     if (!CHECK(line != NULL)) {
         return false;
@@ -503,7 +503,7 @@ static bool is_drawn(const char *drawing, const char *from, const char *to)
 
 static void the_drawing_of_the_states_and_the_code_agree(void)
 {
-    static const char *const names[STATE_COUNT] = {"HEAD",     "BODY",    "RUNNING", "PARKED",
+    static const char *const names[STATE_COUNT] = {"HEAD",     "BODY",    "RUNNING", "SUSPENDED",
                                                    "ANSWERED", "SENDING", "ABORTED"};
     static char text[8192];
     FILE *file = fopen("shared/http/http_internal.h", "r");

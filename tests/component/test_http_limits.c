@@ -557,7 +557,7 @@ static long wait_resident_kib(pid_t pid, long wanted)
 
 /* All of them wait again on the connection of an answer before, whose memory libmicrohttpd has used in whole.
  */
-TEST(a_parked_request_takes_with_its_waiter_at_most_8_kib)
+TEST(a_suspended_request_takes_with_its_waiter_at_most_8_kib)
 {
     enum { WARM = 100, MANY = 3100 };
     struct http_options options = sample_options();
@@ -586,7 +586,7 @@ TEST(a_parked_request_takes_with_its_waiter_at_most_8_kib)
     }
     CHECK_INT(open, MANY + 1);
     after_kib = wait_resident_kib(child.pid, before_kib + (MANY - WARM) * 8L);
-    printf("# %ld bytes for each parked request\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
+    printf("# %ld bytes for each suspended request\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
     CHECK(!memory_is_ours() || after_kib <= before_kib + (MANY - WARM) * 8L);
     client_stop(child.port);
     answered = 0;
@@ -633,6 +633,6 @@ int main(void)
     client_stop(server.port);
     CHECK_INT(sample_wait(server), 0);
     RUN(an_idle_connection_takes_at_most_8_kib);
-    RUN(a_parked_request_takes_with_its_waiter_at_most_8_kib);
+    RUN(a_suspended_request_takes_with_its_waiter_at_most_8_kib);
     return check_done();
 }

@@ -1,11 +1,8 @@
 /* test_http_stream.c - answers without an end: pieces as they come, slow readers, clients that go. */
 #include <netinet/tcp.h>
 
-#include "shared/http/flow.h"
+#include "shared/http/http_internal.h"
 #include "tests/component/http_waiting.h"
-
-#define HOST "Host: x\r\n"
-#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
 TEST_SEAT(pieces_arrive_as_they_are_written, GET("/stream/1"))
 {
@@ -24,8 +21,8 @@ TEST_SEAT(pieces_arrive_as_they_are_written, GET("/stream/1"))
     UNTIL(client_got(c, "one\r\n1\r\nt\r\n2\r\nwo\r\n"));
     CHECK_INT(http_server_open_requests(waiting.http), 1);
     CHECK_INT(waiting.ended, 0);
-    http_stream_end(&seat->stream);
-    CHECK(seat->stream.flow == NULL);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
+    CHECK(seat->stream.response == NULL);
     UNTIL(client_got(c, "0\r\n\r\n") && c->ended);
     CHECK_INT(chunks_join(c, joined, &done), 6);
     CHECK(done && memcmp(joined, "onetwo", 6) == 0);
@@ -56,18 +53,18 @@ TEST_SEAT(a_continuation_may_begin_a_stream, GET("/later/1"))
     seat_begin(seat, seat->req);
     CHECK(http_stream_write(&seat->stream, BYTES("late")));
     UNTIL(client_got(c, "\r\n\r\n4\r\nlate\r\n"));
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(client_got(c, "0\r\n\r\n") && c->ended);
     client_close(c);
 
-    seat = waiting_seat(c, GET("/park/2"), 2);
-    conn = seat->parked.kept->conn;
-    seat_begin(seat, http_unpark(&seat->parked));
+    seat = waiting_seat(c, GET("/suspend/2"), 2);
+    conn = seat->suspended.kept->conn;
+    seat_begin(seat, http_resume(&seat->suspended));
     CHECK(http_stream_write(&seat->stream, BYTES("later")));
     UNTIL(client_got(c, "later"));
     getsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, &len);
     CHECK_INT(unacked_ms, 13000); /* a dead client is noticed also when something is on its way to it */
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(client_got(c, "\r\n\r\n5\r\nlater\r\n0\r\n\r\n") && c->ended);
 }
 
@@ -78,7 +75,7 @@ TEST_SEAT(a_client_of_http_1_0_gets_it_unchunked_and_closed,
     UNTIL(client_got(c, "\r\n\r\none"));
     CHECK(turns_in_ms(20) < 10);
     CHECK(http_stream_write(&seat->stream, BYTES("two")));
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(client_got(c, "\r\n\r\nonetwo") && c->ended);
     CHECK(!client_got(c, "chunked"));
 }
@@ -91,10 +88,10 @@ TEST_SEAT(for_head_there_is_only_the_head, "HEAD /stream/1 HTTP/1.1\r\n" HOST "\
     CHECK(!client_got(c, "0\r\n\r\n")); /* not a last chunk either */
     UNTIL(seat->gone == 1);
     CHECK_INT(http_server_open_requests(waiting.http), 1); /* its owner has not ended it */
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
 }
 
-static bool write_pattern(struct http_stream *stream, size_t from, size_t len)
+static bool write_pattern(struct http_response_writer *stream, size_t from, size_t len)
 {
     char piece[70000];
 
@@ -129,13 +126,13 @@ TEST_SEAT(pieces_of_every_size_arrive_whole_and_in_order, GET("/stream/1"))
         UNTIL(write_pattern(&seat->stream, written, len) || (client_len(c), false));
         written += len;
     }
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL((client_len(c), c->ended));
     check_pattern(c, written);
     CHECK_INT(seat->gone, 0);
 }
 
-/* A thousand may be told the same: each piece is one chunk, without a run of libmicrohttpd, and no copy
+/* A thousand may get the same: each piece is one chunk, without a run of libmicrohttpd, and no copy
  * stays. */
 TEST_SEAT(a_long_piece_leaves_at_once_and_whole, GET("/stream/1"))
 {
@@ -144,18 +141,18 @@ TEST_SEAT(a_long_piece_leaves_at_once_and_whole, GET("/stream/1"))
     bool done;
 
     UNTIL(client_got(c, "\r\n\r\n"));
-    runs = waiting.http->run;
+    runs = waiting.http->runs.count;
     CHECK(write_pattern(&seat->stream, 0, 60000));
-    CHECK(waiting.http->run == runs && seat->stream.flow->unsent.at == NULL);
+    CHECK(waiting.http->runs.count == runs && seat->stream.response->unsent.at == NULL);
     UNTIL((client_len(c), chunks_join(c, joined, &done) == 60000));
     CHECK(client_got(c, "\r\n\r\nea60\r\n"));
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL((client_len(c), c->ended));
     check_pattern(c, 60000);
 }
 
 /* Writes until it is refused, and the kernel takes nothing more either: how many bytes were taken. */
-static size_t write_all(const struct client *c, struct http_stream *stream)
+static size_t write_all(const struct client *c, struct http_response_writer *stream)
 {
     size_t written = 0, before;
     int small = 65536;
@@ -176,10 +173,10 @@ TEST_SEAT(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken,
     size_t written = write_all(c, &seat->stream);
 
     CHECK(written > 2 * HTTP_STREAM_UNSENT_MAX); /* what the kernel has taken does not count */
-    CHECK(waiting.http->open == 1 && seat->stream.flow != NULL);
+    CHECK(waiting.http->open == 1 && seat->stream.response != NULL);
     CHECK(!write_pattern(&seat->stream, written, 1000)); /* it stays so */
     CHECK_INT(seat->gone, 0);
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL((client_len(c), c->ended));
     check_pattern(c, written);
 }
@@ -187,14 +184,14 @@ TEST_SEAT(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken,
 TEST_SEAT(exactly_the_limit_may_wait, GET("/stream/1"))
 {
     static char full[HTTP_STREAM_UNSENT_MAX + 1];
-    const struct http_flow *flow = seat->stream.flow;
+    const struct http_response *response = seat->stream.response;
     size_t left, room;
     bool is_exact = false;
 
     CHECK(!http_stream_write(&seat->stream, (struct bytes){full, sizeof(full)}));
     write_all(c, &seat->stream);
     for (unsigned i = 0; i < 100 && !is_exact; i++) { /* the kernel may take some meanwhile */
-        left = flow->unsent.len - flow->sent;
+        left = response->unsent.len - response->sent;
         room = left < HTTP_STREAM_UNSENT_MAX ? HTTP_STREAM_UNSENT_MAX - left
                                              : 0; /* chunks' heads come on top */
         is_exact = !http_stream_write(&seat->stream, (struct bytes){full, room + 1}) &&
@@ -203,7 +200,7 @@ TEST_SEAT(exactly_the_limit_may_wait, GET("/stream/1"))
     }
     CHECK(is_exact);
     UNTIL((client_len(c), false) || http_stream_write(&seat->stream, (struct bytes){full, 1}));
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
 }
 
 /* -- clients that go */
@@ -215,11 +212,11 @@ static void check_stream_gone(struct seat *seat)
     turns_in_ms(10);
     CHECK_INT(seat->gone, 1);
     CHECK_INT(http_server_open_requests(waiting.http), 1);
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     check_all_gone();
 }
 
-TEST_SEAT(a_client_that_closes_is_told_of_at_once_and_once, GET("/stream/1"))
+TEST_SEAT(a_client_that_closes_is_reported_at_once_and_once, GET("/stream/1"))
 {
     uint64_t from_ms = waited_ms();
 
@@ -237,18 +234,15 @@ TEST_SEAT(a_client_that_closes_its_side_only_counts_as_gone, GET("/stream/1"))
     UNTIL(client_got(c, "to nobody") || c->ended);
 }
 
-TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_told_of, GET("/stream/1"))
+TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_reported, GET("/stream/1"))
 {
-    struct linger reset = {1, 0};
-
     write_all(c, &seat->stream);
     turns_in_ms(5);
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
+    client_reset(c);
     check_stream_gone(seat);
 }
 
-TEST_SEAT(whoever_is_told_may_end_at_once, GET("/stream/1"))
+TEST_SEAT(an_owner_may_in_gone_end_at_once, GET("/stream/1"))
 {
     seat->answers = true;
     client_close(c);
@@ -257,27 +251,17 @@ TEST_SEAT(whoever_is_told_may_end_at_once, GET("/stream/1"))
 
 TEST_SEAT(a_stream_for_a_client_that_has_left_is_gone_from_the_beginning, GET("/later/1"))
 {
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
-    if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->disconnect.first != NULL);
-    } else {
-        UNTIL(http_server_connections(waiting.http) == 0);
-    }
+    client_reset(c);
+    until_left();
     seat_begin(seat, seat->req);
     CHECK_INT(seat->gone, 0);
     check_stream_gone(seat);
 }
 
 /* It has begun, and libmicrohttpd closes before it has asked for the answer. */
-TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_told_of, GET("/later/1"))
+TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_reported, GET("/later/1"))
 {
-    struct linger reset = {1, 0};
-
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    client_close(c);
+    client_reset(c);
     seat_begin(seat, seat->req);
     check_stream_gone(seat);
 }
@@ -288,7 +272,7 @@ TEST(a_client_that_does_not_read_the_rest_is_not_waited_for)
 {
     struct client c;
     struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
-    const struct http_conn *conn = seat->stream.flow->kept->conn;
+    const struct http_conn *conn = seat->stream.response->kept->conn;
     uint64_t from_ms;
 
     /* Else the kernel gives such a client up, too, within what a test waits. */
@@ -297,7 +281,7 @@ TEST(a_client_that_does_not_read_the_rest_is_not_waited_for)
     turns_in_ms(SEND_MS * 3 / 2); /* as long as it is open it may be slow */
     CHECK_INT(seat->gone, 0);
     from_ms = loop_now_ms();
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(http_server_connections(waiting.http) == 0);
     CHECK(loop_now_ms() - from_ms >= SEND_MS - 10);
     check_all_gone();
@@ -319,7 +303,7 @@ TEST(many_streams_are_ended_while_the_server_is_drained)
     CHECK_INT(http_server_open_requests(waiting.http), SEATS);
     for (unsigned i = 0; i < SEATS; i++) {
         CHECK(http_stream_write(&waiting.seats[i].stream, BYTES("bye")));
-        http_stream_end(&waiting.seats[i].stream);
+        http_response_writer_end(&waiting.seats[i].stream, HTTP_RESPONSE_WRITER_WHOLE);
     }
     UNTIL(http_server_open_requests(waiting.http) == 0);
     for (unsigned i = 0; i < SEATS; i++) {
@@ -343,7 +327,7 @@ static void a_server_is_freed_with_the_rest_of_a_stream_on_its_way(void)
     waiting_start(false);
     seat = waiting_seat(&c, GET("/stream/1"), 1);
     write_all(&c, &seat->stream);
-    http_stream_end(&seat->stream);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     turns_in_ms(5);
     CHECK_INT(http_server_open_requests(waiting.http), 1);
     http_server_free(waiting.http);
@@ -351,17 +335,9 @@ static void a_server_is_freed_with_the_rest_of_a_stream_on_its_way(void)
     client_close(&c);
 }
 
-static void all_of_it(const char *how, bool suspend_always)
-{
-    waiting_start(suspend_always);
-    check_all_as(how);
-    waiting_stop();
-}
-
 int main(void)
 {
-    all_of_it("when_polled", false);
-    all_of_it("when_suspended", true);
+    waiting_run_all();
     RUN(a_server_is_freed_with_the_rest_of_a_stream_on_its_way);
     return check_done();
 }

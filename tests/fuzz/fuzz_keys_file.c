@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "shared/token/signing_keys.h"
 #include "shared/token/token.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

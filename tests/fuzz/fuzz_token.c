@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "shared/token/text.h"
 #include "shared/token/token.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

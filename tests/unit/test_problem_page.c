@@ -1,5 +1,5 @@
 /* test_problem_page.c - a problem's page says what the table says, and nothing in it becomes markup. */
-#include "shared/http/problem_page.h"
+#include "shared/service/service.h"
 #include "tests/unit/check.h"
 
 static bool has(const struct json_out *page, const char *part)

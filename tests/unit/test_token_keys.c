@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/token/signing_keys.h"
 #include "shared/token/token.h"
 #include "tests/unit/check.h"
 
