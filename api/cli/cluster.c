@@ -24,7 +24,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
-#include "api/cli/demo/redis_ask.h"
+#include "api/cli/demo/redis.h"
 #include "api/cli/print.h"
 #include "api/cli/words.h"
 #include "api/client/http_client.h"

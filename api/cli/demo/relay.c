@@ -1,7 +1,7 @@
-/* relay.c - a wire that can be slow: passes bytes between whoever connects and one address, or keeps them.
+/* relay.c - a wire that can be slow: passes bytes between its clients and one address, or keeps them.
  *
- * pawl demo-relay TARGET: listens on a port of 127.0.0.1, and obeys lines on its standard input in the form
- * of worker.h: "hold 0 -" and "flow 0 -". It says
+ * pawl demo-relay TARGET: listens on a port of 127.0.0.1, and obeys orders on its standard input in the form
+ * of worker.c: "hold 0 -" and "flow 0 -". It writes
  *   listening PORT -   holding 0 -   kept BYTES - (the first that it keeps)   passed BYTES - */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/demo/worker.h"
+#include "api/cli/demo/demo_internal.h"
 #include "api/cli/flags.h"
 
 enum { PAIRS_MAX = 16, KEEP_SIZE = 65536, BACKLOG = 16 };
@@ -23,8 +23,8 @@ enum { PAIRS_MAX = 16, KEEP_SIZE = 65536, BACKLOG = 16 };
 /* One way of one connection: what was read of from goes to the other side. */
 struct way {
     int from, to;
-    bool ended; /* nothing more comes; the other side has been told when nothing is kept */
-    bool told;
+    bool ended; /* nothing more comes */
+    bool shut;  /* and the other side knows it, when nothing is kept any more */
     size_t len;
     char kept[KEEP_SIZE];
 };
@@ -130,16 +130,16 @@ static size_t way_pass(struct way *way)
         passed += (size_t)sent;
     }
     way->len = 0;
-    if (way->ended && !way->told) {
+    if (way->ended && !way->shut) {
         shutdown(way->to, SHUT_WR);
-        way->told = true;
+        way->shut = true;
     }
     return passed;
 }
 
 static void pair_close_if_done(struct pair *pair)
 {
-    if (pair->open && pair->ways[0].told && pair->ways[1].told) {
+    if (pair->open && pair->ways[0].shut && pair->ways[1].shut) {
         close(pair->ways[0].from);
         close(pair->ways[1].from);
         pair->open = false;
@@ -161,9 +161,9 @@ static size_t relay_pass(struct relay *relay)
     return passed;
 }
 
-/* -- what it is told */
+/* -- orders */
 
-/* false: nobody is there any more to tell. */
+/* false: there are no more orders. */
 static bool relay_obey(struct relay *relay)
 {
     char line[WORKER_LINE_SIZE];
@@ -254,7 +254,7 @@ int cli_demo_relay(int argc, char **argv)
         status = cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
     } else {
         while (relay_turn(relay)) {
-            /* until nobody tells it anything any more */
+            /* until there are no more orders */
         }
         status = CLI_OK;
     }

@@ -1,21 +1,92 @@
-/* worker.c - a worker of a demo: takes a lock or a lease, and writes, as told by worker.h.
+/* worker.c - a worker of a demo: a process of its own that takes a lock or a lease, and writes.
+ *
+ * It reads a line "VERB MS TEXT" for each order:
+ *   take MS -         asks again until it has the lock, or for MS (0: as long as the demo waits)
+ *   share MS -        the same, as one of any number of readers
+ *   write 0 TEXT      looks at its clock whether it still holds, and writes
+ *   look 0 -          looks at its clock whether it still holds
+ *   work MS TEXT      looks at its clock whether it still holds, works for MS, and writes
+ *   toil MS TEXT      works for MS, and writes: it never looks
+ *   extend 0 -        sets the lock's end anew (timestamp)
+ *   read 0 -
+ *   release 0 -
+ * and writes a line for each event: "AT_MS WORD NUMBER TEXT", AT_MS on the monotonic clock:
+ *   held 0 HOLDER           another has it (reported once)
+ *   granted TOKEN MS        good for MS by its own clock; TOKEN 0: a recipe, which has none
+ *   vain TRIES -            gave up asking
+ *   set 0 -                 SETNX is done, EXPIRE is to come (expire)
+ *   looked 0 -              GET said that the lock is its own, DEL is to come (get-del)
+ *   holds MS -              by its own clock it holds for MS more
+ *   over 0 -                by its own clock it holds no more, so it does not write
+ *   written STATUS -        refused STATUS CODE      failed STATUS WHAT
+ *   leaving 0 -             begins to release
+ *   released 0 -            it had the lock until then
+ *   deleted N -             DEL removed N keys, whosever they were
+ *   lost STATUS CODE        its release was refused: it had lost the lock
+ *   extended 0 -            reads 0 TEXT
  *
  * It is careful in the way in which most programs are: before it writes it looks whether its lock is still
  * running. Its mistake is that time passes between the look and the write. */
-#include "api/cli/demo/worker.h"
-
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "api/cli/ask.h"
 #include "api/cli/cli.h"
-#include "api/cli/flags.h"
+#include "api/cli/demo/demo_internal.h"
+#include "api/cli/demo/redis.h"
+#include "shared/token/random.h"
 
-enum { STEP_MS = 20, TAKE_MS = 30000, POLLS_PER_TTL = 20, POLL_MS_MIN = 10 };
+enum {
+    STEP_MS = 20,
+    TAKE_MS = 30000,
+    POLLS_PER_TTL = 20,
+    POLL_MS_MIN = 10,
+    REQUEST_MS = 8000,
+    WAIT_MS_MAX = 20000,
+    WRITE_MS = 60000, /* the relay may keep a write back for as long as the demo wants */
+    AGAIN_MS = 50,
+    VALUE_SIZE = 32,
+    VALUE_CHARS = 24,
+    TOKEN_SIZE = 1100,
+    REPLY_SIZE = 256,
+    EXPIRE_PART = 4,
+    LOOK_PART = 4,
+    DRIFT_PART = 100,
+    DRIFT_MS = 2
+};
+
+struct worker {
+    const char *name, *lease; /* lease: also the key of the lock, and of the resource */
+    const struct lock *lock;
+    const char *nodes[WORKER_NODES_MAX]; /* addresses of the recipe's Redis servers */
+    unsigned node_count;
+    const char *file, *store;            /* the unprotected resource: a file, or a value in a Redis; */
+    const char *lease_url, *gateway_url; /* both NULL: the one behind the gateway */
+    unsigned ttl_ms;
+    uint64_t holds_until_ms; /* by its own clock; 0: it does not hold */
+    char value[VALUE_SIZE];  /* of a recipe's lock, or the end that it set (timestamp) */
+    char token[TOKEN_SIZE];  /* the fencing token header */
+    char lease_id[TOKEN_SIZE];
+    bool reported_held; /* since the last order to take */
+};
+
+enum want { WANT_ALONE, WANT_SHARED };
+
+/* What one try to take a lock came to. */
+enum try {
+    TRY_GRANTED, /* and reported */
+    TRY_HELD,    /* another has it, which is reported if it is new */
+    TRY_LATER,   /* the service cannot say now */
+    TRY_FAILED   /* reported */
+};
 
 void worker_say(const char *word, int64_t number, const char *format, ...)
 {
@@ -30,7 +101,7 @@ void worker_say(const char *word, int64_t number, const char *format, ...)
 }
 
 /* In steps, so that what is left of it after a pause still takes its time. */
-void worker_pass_ms(unsigned ms)
+static void pass_ms(unsigned ms)
 {
     for (; ms > STEP_MS; ms -= STEP_MS) {
         poll(NULL, 0, STEP_MS);
@@ -38,50 +109,367 @@ void worker_pass_ms(unsigned ms)
     poll(NULL, 0, (int)ms);
 }
 
-void worker_granted(struct worker *worker, int64_t token, uint64_t asked_ms, int64_t good_for_ms)
+/* Counts from when it was asked. */
+static enum try granted(struct worker *worker, int64_t token, uint64_t asked_ms, int64_t good_for_ms)
 {
     worker->holds_until_ms = asked_ms + (uint64_t)good_for_ms;
     worker_say("granted", token, "%" PRId64, good_for_ms);
+    return TRY_GRANTED;
 }
 
-static bool is_pawl(const struct worker *worker)
+static enum try held(struct worker *worker, struct bytes holder)
 {
-    return strcmp(worker->lock, "pawl") == 0;
+    if (!worker->reported_held) {
+        worker_say("held", 0, "%.*s", (int)holder.len, holder.at != NULL ? holder.at : "");
+        worker->reported_held = true;
+    }
+    return TRY_HELD;
 }
 
-/* -- the lock */
+/* -- recipes: locks on Redis as they are widely used; docs/hazards.md says where each comes from, and what is
+ * wrong with it */
 
-static enum worker_try try_once(struct worker *worker, enum worker_want want, unsigned left_ms, bool *told)
+/* Deletes the lock only when it has the value of this holder. */
+static const char release_script[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
+                                     "return redis.call('del', KEYS[1]) else return 0 end";
+/* Readers are a sorted set with the end of each; a writer is a key of its own. */
+static const char reader_script[] = "if redis.call('exists', KEYS[1]) == 1 then return 0 end "
+                                    "redis.call('zadd', KEYS[2], ARGV[3], ARGV[1]) return 1";
+static const char writer_script[] = "redis.call('zremrangebyscore', KEYS[2], '-inf', ARGV[2]) "
+                                    "if redis.call('zcard', KEYS[2]) > 0 then return 0 end "
+                                    "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[4]) "
+                                    "and 1 or 0";
+static const char reader_leave_script[] = "return redis.call('zrem', KEYS[2], ARGV[1]) + "
+                                          "(redis.call('get', KEYS[1]) == ARGV[1] and "
+                                          "redis.call('del', KEYS[1]) or 0)";
+
+/* The time of day, as this process believes it to be. */
+static int64_t day_ms(void)
 {
-    enum worker_try end;
+    struct timespec now;
 
-    if (is_pawl(worker)) {
-        return worker_pawl_take(worker, want, left_ms, told);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The integer of a reply; OK is 1, none 0, and no reply -1. */
+static int64_t redis_do(const char *address, const char *format, ...)
+{
+    char reply[REPLY_SIZE];
+    va_list args;
+    bool said;
+
+    va_start(args, format);
+    said = redis_vask(address, WRITE_MS, reply, sizeof(reply), format, args);
+    va_end(args);
+    return !said ? -1 : strcmp(reply, "OK") == 0 ? 1 : strtoll(reply, NULL, 10);
+}
+
+static bool set_nx_px(const struct worker *worker, const char *address)
+{
+    return redis_do(address, "SET %s %s NX PX %u", worker->lease, worker->value, worker->ttl_ms) == 1;
+}
+
+static bool release_by_script(const struct worker *worker, const char *address)
+{
+    return redis_do(address, "EVAL %s 1 %s %s", release_script, worker->lease, worker->value) == 1;
+}
+
+static int64_t take_px(struct worker *worker, enum want want)
+{
+    (void)want;
+    return set_nx_px(worker, worker->nodes[0]) ? worker->ttl_ms : 0;
+}
+
+static bool release_px(const struct worker *worker)
+{
+    return release_by_script(worker, worker->nodes[0]);
+}
+
+static int64_t take_expire(struct worker *worker, enum want want)
+{
+    (void)want;
+    if (redis_do(worker->nodes[0], "SETNX %s %s", worker->lease, worker->value) != 1) {
+        return 0;
     }
-    end = worker_recipe_take(worker, want);
-    if (end == TRY_HELD && !*told) {
-        worker_say("held", 0, "-");
-        *told = true;
+    worker_say("set", 0, "-");
+    pass_ms(worker->ttl_ms / EXPIRE_PART); /* whatever the program does between the two */
+    return redis_do(worker->nodes[0], "PEXPIRE %s %u", worker->lease, worker->ttl_ms) == 1 ? worker->ttl_ms
+                                                                                           : 0;
+}
+
+static void value_set_end(struct worker *worker)
+{
+    snprintf(worker->value, sizeof(worker->value), "%" PRId64, day_ms() + (int64_t)worker->ttl_ms + 1);
+}
+
+static int64_t take_timestamp(struct worker *worker, enum want want)
+{
+    const char *node = worker->nodes[0];
+
+    (void)want;
+    value_set_end(worker);
+    if (redis_do(node, "SETNX %s %s", worker->lease, worker->value) != 1 &&
+        (redis_do(node, "GET %s", worker->lease) >= day_ms() ||
+         redis_do(node, "GETSET %s %s", worker->lease, worker->value) >= day_ms())) {
+        return 0;
     }
+    return worker->ttl_ms;
+}
+
+static void extend_timestamp(struct worker *worker)
+{
+    value_set_end(worker);
+    if (redis_do(worker->nodes[0], "SET %s %s", worker->lease, worker->value) == 1) {
+        worker->holds_until_ms = cli_now_ms() + worker->ttl_ms;
+        worker_say("extended", 0, "-");
+    } else {
+        worker_say("failed", 0, "extend");
+    }
+}
+
+static int64_t take_redlock(struct worker *worker, enum want want)
+{
+    int64_t good_for_ms = (int64_t)worker->ttl_ms - (int64_t)worker->ttl_ms / DRIFT_PART - DRIFT_MS;
+    uint64_t asked_ms = cli_now_ms();
+    unsigned got = 0;
+
+    (void)want;
+    for (unsigned i = 0; i < worker->node_count; i++) {
+        got += set_nx_px(worker, worker->nodes[i]);
+    }
+    if (got > worker->node_count / 2 && (int64_t)(cli_now_ms() - asked_ms) < good_for_ms) {
+        return good_for_ms;
+    }
+    for (unsigned i = 0; i < worker->node_count; i++) {
+        release_by_script(worker, worker->nodes[i]);
+    }
+    return 0;
+}
+
+static bool release_redlock(const struct worker *worker)
+{
+    unsigned released = 0;
+
+    for (unsigned i = 0; i < worker->node_count; i++) {
+        released += release_by_script(worker, worker->nodes[i]);
+    }
+    return released > worker->node_count / 2;
+}
+
+static bool readers_do(const struct worker *worker, const char *script)
+{
+    return redis_do(worker->nodes[0], "EVAL %s 2 %s %s:readers %s %lld %lld %u", script, worker->lease,
+                    worker->lease, worker->value, (long long)day_ms(),
+                    (long long)day_ms() + (long long)worker->ttl_ms, worker->ttl_ms) == 1;
+}
+
+static int64_t take_readers(struct worker *worker, enum want want)
+{
+    return readers_do(worker, want == WANT_SHARED ? reader_script : writer_script) ? worker->ttl_ms : 0;
+}
+
+static bool release_readers(const struct worker *worker)
+{
+    return readers_do(worker, reader_leave_script);
+}
+
+struct lock {
+    const char *name;
+    int64_t (*take)(struct worker *worker, enum want want); /* for how many ms; 0: another has it */
+    bool (*release)(const struct worker *worker);           /* whether it had the lock until then */
+};
+
+static const struct lock locks[] = {
+    {"pawl", NULL, NULL},
+    {"px", take_px, release_px},               /* SET NX PX with a random value, released by a script */
+    {"registry", take_px, release_px},         /* the same, but its holder never looks at its clock */
+    {"expire", take_expire, release_px},       /* SETNX, then EXPIRE */
+    {"timestamp", take_timestamp, release_px}, /* SETNX with the end as value, and GETSET when that is over */
+    {"del", take_px, NULL},                    /* SET NX PX, released by DEL */
+    {"get-del", take_px, NULL},                /* released by GET and, when it is its own, DEL */
+    {"redlock", take_redlock, release_redlock}, /* SET NX PX at most of several servers */
+    {"readers", take_readers, release_readers}, /* a set of readers that a writer must find empty */
+};
+
+static bool lock_is(const struct worker *worker, const char *name)
+{
+    return strcmp(worker->lock->name, name) == 0;
+}
+
+static enum try recipe_take(struct worker *worker, enum want want)
+{
+    uint64_t asked_ms = cli_now_ms();
+    int64_t good_for_ms;
+
+    random_text(worker->value, VALUE_CHARS);
+    good_for_ms = worker->lock->take(worker, want);
+    return good_for_ms > 0 ? granted(worker, 0, asked_ms, good_for_ms) : held(worker, BYTES("-"));
+}
+
+/* get-del looks first; DEL removes the key, whoever has it. */
+static void release_by_del(const struct worker *worker)
+{
+    char owner[REPLY_SIZE];
+
+    if (lock_is(worker, "get-del")) {
+        if (!redis_ask(worker->nodes[0], WRITE_MS, owner, sizeof(owner), "GET %s", worker->lease) ||
+            strcmp(owner, worker->value) != 0) {
+            worker_say("lost", 0, "-");
+            return;
+        }
+        worker_say("looked", 0, "-");
+        pass_ms(worker->ttl_ms / LOOK_PART); /* the way from one command to the next */
+    }
+    worker_say("deleted", redis_do(worker->nodes[0], "DEL %s", worker->lease), "-");
+}
+
+/* -- Pawl */
+
+static void copy(char to[TOKEN_SIZE], struct bytes text)
+{
+    snprintf(to, TOKEN_SIZE, "%.*s", (int)text.len, text.at != NULL ? text.at : "");
+}
+
+static enum try take_answer(struct worker *worker, const struct json *json, unsigned status, uint64_t sent_ms)
+{
+    if (status == 200 || status == 201) {
+        copy(worker->token, ask_text(json, "fencing_token"));
+        copy(worker->lease_id, ask_text(json, "lease_id"));
+        return granted(worker, ask_int(json, "token"), sent_ms + (uint64_t)ask_int(json, "waited_ms"),
+                       ask_int(json, "expires_in_ms"));
+    }
+    if (status >= 500) {
+        return TRY_LATER;
+    }
+    if (status == 409) {
+        return held(worker, ask_text(json, "holder"));
+    }
+    worker_say("failed", status, "acquire");
+    return TRY_FAILED;
+}
+
+static enum try pawl_take(struct worker *worker, enum want want, unsigned limit_ms)
+{
+    /* The first try tells who holds it; the next ones stand in line. */
+    unsigned wait_ms = !worker->reported_held ? 0 : limit_ms < WAIT_MS_MAX ? limit_ms : WAIT_MS_MAX;
+    struct ask ask = {.what = "acquire", .request = {.method = "POST", .timeout_ms = REQUEST_MS + wait_ms}};
+    struct http_client_answer answer;
+    char body[WORKER_LINE_SIZE], id[VALUE_CHARS + 1];
+    uint64_t sent_ms = cli_now_ms();
+    enum try end = TRY_LATER;
+    struct json *json;
+    int len;
+
+    random_text(id, VALUE_CHARS);
+    len = snprintf(body, sizeof(body),
+                   "{\"holder\":\"%s\",\"ttl_ms\":%u,\"wait_ms\":%u,\"mode\":\"%s\",\"lease_id\":\"%s\"}",
+                   worker->name, worker->ttl_ms, wait_ms, want == WANT_SHARED ? "shared" : "exclusive", id);
+    if (ask_lease(&ask, worker->lease_url, worker->lease) != CLI_GO_ON) {
+        worker_say("failed", 0, "acquire");
+        return TRY_FAILED;
+    }
+    ask.request.body = (struct bytes){body, (size_t)len};
+    ask_header(&ask, "Content-Type", BYTES("application/json"));
+    if (http_client_send(&ask.request, &answer) == HTTP_CLIENT_ANSWERED) {
+        json = ask_json(&ask, &answer);
+        end = json != NULL ? take_answer(worker, json, answer.status, sent_ms) : TRY_LATER;
+        json_free(json);
+    }
+    http_client_answer_done(&answer);
+    ask_done(&ask);
     return end;
 }
 
-static void worker_take(struct worker *worker, enum worker_want want, unsigned limit_ms)
+static void say_refusal(const struct ask *ask, const struct http_client_answer *answer, const char *word)
+{
+    struct json *json = ask_json(ask, answer);
+    struct bytes code = json != NULL ? ask_text(json, "code") : BYTES("unknown");
+
+    worker_say(word, answer->status, "%.*s", (int)code.len, code.at != NULL ? code.at : "");
+    json_free(json);
+}
+
+static void pawl_release(const struct worker *worker)
+{
+    struct ask ask = {.what = "release", .request = {.method = "DELETE", .timeout_ms = REQUEST_MS}};
+    struct http_client_answer answer = {0};
+
+    if (ask_lease(&ask, worker->lease_url, worker->lease) == CLI_GO_ON) {
+        ask_header(&ask, "Lease-Id", bytes_of(worker->lease_id));
+        if (http_client_send(&ask.request, &answer) != HTTP_CLIENT_ANSWERED) {
+            worker_say("failed", 0, "release: %s", answer.why);
+        } else if (answer.status < 300) {
+            worker_say("released", 0, "-");
+        } else {
+            say_refusal(&ask, &answer, "lost");
+        }
+    }
+    http_client_answer_done(&answer);
+    ask_done(&ask);
+}
+
+static void say_end(const struct ask *ask, enum http_client_outcome outcome,
+                    const struct http_client_answer *answer)
+{
+    if (outcome != HTTP_CLIENT_ANSWERED) {
+        worker_say("failed", 0, "%s: %s", ask->what, answer->why);
+    } else if (answer->status == 200) {
+        worker_say("reads", 200, "%s", answer->body);
+    } else if (answer->status < 300) {
+        worker_say("written", answer->status, "-");
+    } else {
+        say_refusal(ask, answer, "refused");
+    }
+}
+
+/* text NULL: reads. */
+static void gateway_do(const struct worker *worker, const char *text)
+{
+    const char *method = text != NULL ? "PUT" : "GET";
+    struct ask ask = {.what = method, .request = {.method = method, .timeout_ms = WRITE_MS}};
+    uint64_t until_ms = cli_now_ms() + REQUEST_MS;
+    struct http_client_answer answer = {0};
+    enum http_client_outcome outcome;
+
+    if (ask_resource(&ask, worker->gateway_url, worker->lease) == CLI_GO_ON) {
+        if (text != NULL) {
+            ask.request.body = bytes_of(text);
+            ask_header(&ask, "Fencing-Token", bytes_of(worker->token));
+            ask_header(&ask, "Content-Type", BYTES("text/plain"));
+        }
+        /* 503: certainly not done, and worth asking again. */
+        while ((outcome = http_client_send(&ask.request, &answer)) == HTTP_CLIENT_ANSWERED &&
+               answer.status == 503 && cli_now_ms() < until_ms) {
+            http_client_answer_done(&answer);
+            pass_ms(AGAIN_MS);
+        }
+        say_end(&ask, outcome, &answer);
+    }
+    http_client_answer_done(&answer);
+    ask_done(&ask);
+}
+
+/* -- the lock, of either kind */
+
+static void worker_take(struct worker *worker, enum want want, unsigned limit_ms)
 {
     uint64_t until_ms = cli_now_ms() + (limit_ms > 0 ? limit_ms : TAKE_MS), now_ms;
     unsigned pause_ms = worker->ttl_ms / POLLS_PER_TTL, tries = 0;
-    bool told = false;
+    bool is_pawl = lock_is(worker, "pawl");
 
+    worker->reported_held = false;
     pause_ms = pause_ms > POLL_MS_MIN ? pause_ms : POLL_MS_MIN;
     while ((now_ms = cli_now_ms()) < until_ms) {
-        enum worker_try end = try_once(worker, want, (unsigned)(until_ms - now_ms), &told);
+        enum try end = is_pawl ? pawl_take(worker, want, (unsigned)(until_ms - now_ms))
+                               : recipe_take(worker, want);
 
         tries++;
         if (end == TRY_GRANTED || end == TRY_FAILED) {
             return;
         }
-        if (end == TRY_LATER || !is_pawl(worker)) {
-            worker_pass_ms(pause_ms);
+        if (end == TRY_LATER || !is_pawl) {
+            pass_ms(pause_ms);
         }
     }
     worker_say("vain", tries, "-");
@@ -90,15 +478,73 @@ static void worker_take(struct worker *worker, enum worker_want want, unsigned l
 static void worker_release(struct worker *worker)
 {
     worker_say("leaving", 0, "-");
-    if (is_pawl(worker)) {
-        worker_pawl_release(worker);
+    if (lock_is(worker, "pawl")) {
+        pawl_release(worker);
+    } else if (worker->lock->release == NULL) {
+        release_by_del(worker);
     } else {
-        worker_recipe_release(worker);
+        worker_say(worker->lock->release(worker) ? "released" : "lost", 0, "-");
     }
     worker->holds_until_ms = 0;
 }
 
-/* -- the resource */
+/* -- the resource: behind the gateway, or one that nothing protects */
+
+static void file_write(const struct worker *worker, const char *text)
+{
+    int fd = open(worker->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text)) {
+        worker_say("written", 0, "-");
+    } else {
+        worker_say("failed", 0, "write: %s", strerror(errno));
+    }
+    close(fd);
+}
+
+static void file_read(const struct worker *worker)
+{
+    char text[WORKER_LINE_SIZE];
+    int fd = open(worker->file, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof(text)) : -1;
+
+    if (len >= 0) {
+        worker_say("reads", 0, "%.*s", (int)len, text);
+    } else {
+        worker_say("failed", 0, "read: %s", strerror(errno));
+    }
+    close(fd);
+}
+
+static void worker_write(const struct worker *worker, const char *text)
+{
+    char reply[REPLY_SIZE];
+
+    if (worker->gateway_url != NULL) {
+        gateway_do(worker, text);
+    } else if (worker->store == NULL) {
+        file_write(worker, text);
+    } else if (redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "SET resource %s", text)) {
+        worker_say("written", 0, "-");
+    } else {
+        worker_say("failed", 0, "write: %s", reply);
+    }
+}
+
+static void worker_read(const struct worker *worker)
+{
+    char reply[REPLY_SIZE];
+
+    if (worker->gateway_url != NULL) {
+        gateway_do(worker, NULL);
+    } else if (worker->store == NULL) {
+        file_read(worker);
+    } else if (redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "GET resource")) {
+        worker_say("reads", 0, "%s", reply);
+    } else {
+        worker_say("failed", 0, "read: %s", reply);
+    }
+}
 
 static bool still_holds(const struct worker *worker)
 {
@@ -109,58 +555,33 @@ static bool still_holds(const struct worker *worker)
     return false;
 }
 
-static void worker_write(const struct worker *worker, const char *text)
-{
-    if (worker->gateway_url == NULL) {
-        worker_plain_write(worker, text);
-    } else {
-        worker_pawl_write(worker, text);
-    }
-}
-
-/* text NULL: it looks and does nothing. */
-static void worker_work(const struct worker *worker, unsigned ms, const char *text)
-{
-    if (!still_holds(worker)) {
-        return;
-    }
-    worker_say("holds", (int64_t)(worker->holds_until_ms - cli_now_ms()), "-");
-    if (text != NULL) {
-        worker_pass_ms(ms);
-        worker_write(worker, text);
-    }
-}
-
-static void worker_read(const struct worker *worker)
-{
-    if (worker->gateway_url == NULL) {
-        worker_plain_read(worker);
-    } else {
-        worker_pawl_read(worker);
-    }
-}
-
-/* -- what it is told */
+/* -- orders */
 
 static void worker_do(struct worker *worker, const char *verb, unsigned ms, const char *text)
 {
+    bool works = strcmp(verb, "work") == 0;
+
     if (strcmp(verb, "take") == 0) {
         worker_take(worker, WANT_ALONE, ms);
     } else if (strcmp(verb, "share") == 0) {
         worker_take(worker, WANT_SHARED, ms);
-    } else if (strcmp(verb, "work") == 0) {
-        worker_work(worker, ms, text);
-    } else if (strcmp(verb, "look") == 0) {
-        worker_work(worker, 0, NULL);
+    } else if (works || strcmp(verb, "look") == 0) {
+        if (still_holds(worker)) {
+            worker_say("holds", (int64_t)(worker->holds_until_ms - cli_now_ms()), "-");
+            pass_ms(ms);
+            if (works) {
+                worker_write(worker, text);
+            }
+        }
     } else if (strcmp(verb, "toil") == 0) {
-        worker_pass_ms(ms);
+        pass_ms(ms);
         worker_write(worker, text);
     } else if (strcmp(verb, "write") == 0) {
         if (still_holds(worker)) {
             worker_write(worker, text);
         }
     } else if (strcmp(verb, "extend") == 0) {
-        worker_recipe_extend(worker);
+        extend_timestamp(worker);
     } else if (strcmp(verb, "read") == 0) {
         worker_read(worker);
     } else if (strcmp(verb, "release") == 0) {
@@ -170,48 +591,17 @@ static void worker_do(struct worker *worker, const char *verb, unsigned ms, cons
     }
 }
 
+/* Cut in place. */
 static void worker_obey(struct worker *worker, char *line)
 {
-    char *ms = strchr(line, ' '), *text = NULL;
+    char *rest = NULL, *verb = strtok_r(line, " ", &rest), *ms = strtok_r(NULL, " ", &rest);
 
-    line[strcspn(line, "\n")] = '\0';
-    if (ms != NULL) {
-        *ms++ = '\0';
-        text = strchr(ms, ' ');
-    }
-    if (text == NULL) {
-        worker_say("failed", 0, "not understood: %s", line);
+    rest[strcspn(rest, "\n")] = '\0';
+    if (ms == NULL || *rest == '\0') {
+        worker_say("failed", 0, "not understood: %s", verb != NULL ? verb : "");
     } else {
-        *text++ = '\0';
-        worker_do(worker, line, (unsigned)strtoul(ms, NULL, 10), text);
+        worker_do(worker, verb, (unsigned)strtoul(ms, NULL, 10), rest);
     }
-}
-
-/* ADDRESS,ADDRESS: cut in place. */
-static void nodes_read(struct worker *worker, char *list)
-{
-    while (list != NULL && worker->node_count < WORKER_NODES_MAX) {
-        char *comma = strchr(list, ',');
-
-        if (comma != NULL) {
-            *comma++ = '\0';
-        }
-        worker->nodes[worker->node_count++] = list;
-        list = comma;
-    }
-}
-
-static int worker_run(struct worker *worker, const char *nodes)
-{
-    char line[WORKER_LINE_SIZE], *list = cli_alloc(strlen(nodes) + 1);
-
-    memcpy(list, nodes, strlen(nodes) + 1);
-    nodes_read(worker, list);
-    while (fgets(line, sizeof(line), stdin) != NULL) {
-        worker_obey(worker, line);
-    }
-    free(list);
-    return CLI_OK;
 }
 
 int cli_demo_worker(int argc, char **argv)
@@ -238,15 +628,28 @@ int cli_demo_worker(int argc, char **argv)
         .arguments_max = 3,
     };
     const char *arguments[ARGUMENTS_MAX + 1];
+    char line[WORKER_LINE_SIZE], *list, *rest = NULL;
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 
     if (status != CLI_GO_ON) {
         return status;
     }
-    signal(SIGPIPE, SIG_IGN); /* redis_ask.h */
+    signal(SIGPIPE, SIG_IGN); /* redis.h */
     worker.name = arguments[0];
-    worker.lock = arguments[1];
     worker.lease = arguments[2];
     worker.ttl_ms = (unsigned)ttl_ms;
-    return worker_run(&worker, nodes);
+    worker.lock = locks;
+    for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
+        worker.lock = strcmp(locks[i].name, arguments[1]) == 0 ? &locks[i] : worker.lock;
+    }
+    list = strdup(nodes);
+    for (char *at = strtok_r(list, ",", &rest); at != NULL && worker.node_count < WORKER_NODES_MAX;
+         at = strtok_r(NULL, ",", &rest)) {
+        worker.nodes[worker.node_count++] = at;
+    }
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        worker_obey(&worker, line);
+    }
+    free(list);
+    return CLI_OK;
 }
