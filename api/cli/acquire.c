@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/run/show.h"
+#include "api/cli/run/run.h"
 #include "shared/token/name.h"
 
 enum { META_LEVELS = 7, WAIT_MOST_MS = 600000 /* of one request: docs/contract.md, "Limits" */ };

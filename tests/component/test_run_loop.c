@@ -13,7 +13,6 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/run/run.h"
-#include "api/cli/run/watchdog.h"
 #include "tests/unit/check.h"
 
 enum { TTL_MS = 60000, LATER_MS = 5000, DEADLINE_MS = 15000 };

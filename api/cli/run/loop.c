@@ -9,14 +9,85 @@
  *
  * When the watchdog, which kills a margin before the deadline, has not, this process does it half a margin
  * before: two are slower to fail than one. */
+#include "api/cli/run/run.h"
+
+#include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "api/cli/run/run.h"
-#include "api/cli/run/watchdog.h"
+#include "api/cli/trace.h"
+
+/* -- what is said on standard error, which waits for nobody */
+
+/* A pipe that is ready takes PIPE_BUF bytes at least (pipe(7)), and no line is longer. */
+static bool fits_now(void)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&ready, 1, 0) == 1;
+}
+
+/* -- lines for people */
+
+static void line_say(const struct run_line *line)
+{
+    if (line->kind == RUN_LINE_WRONG) {
+        cli_fail(0, "%s", line->text);
+    } else {
+        cli_hint("%s", line->text);
+    }
+}
+
+void run_tell(struct run_untold *untold, enum run_line_kind kind, const char *format, ...)
+{
+    struct run_line line = {.kind = kind};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line.text, sizeof(line.text), format, args);
+    va_end(args);
+    if (untold->count == 0 && fits_now()) {
+        line_say(&line);
+    } else if (untold->count < RUN_UNTOLD_MAX) {
+        untold->lines[untold->count++] = line;
+    }
+}
+
+void run_tell_rest(struct run_untold *untold)
+{
+    for (unsigned i = 0; i < untold->count; i++) {
+        line_say(&untold->lines[i]);
+    }
+    untold->count = 0;
+}
+
+/* -- --trace */
+
+void run_trace_request(const struct http_client_request *request)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    if (out == NULL) {
+        return;
+    }
+    trace_curl(out, request, NULL);
+    if (fclose(out) == 0 && len <= PIPE_BUF && fits_now()) {
+        (void)!write(STDERR_FILENO, text, len); /* in one piece, whichever thread it is */
+    }
+    free(text);
+}
+
+/* -- while the command runs */
 
 enum { KILLED_MOST_MS = 1000, WAIT_MOST_MS = 30000 };
 
@@ -221,7 +292,7 @@ static bool command_ended(struct run *run, siginfo_t *end)
     if (waitid(P_PID, (id_t)run->group.pid, end, WSTOPPED | WNOHANG) == 0 && end->si_pid != 0) {
         command_stopped(run, end->si_status);
     }
-    return run_strays_reap(run, end);
+    return run_orphans_reap(run, end);
 }
 
 static int end_status(const struct run *run, const struct watch_over *over, const siginfo_t *end)
@@ -249,7 +320,7 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     run_group_kill(&run->group);
     run_word_say(run->watchdog_fd, &(struct run_word){.kind = RUN_WORD_DONE});
     waitid(P_PID, (id_t)run->group.pid, &gone, WEXITED);
-    over->left_behind = !run_strays_end(run);
+    over->left_behind = !run_orphans_end(run);
     if (over->left_behind) {
         run_tell(
             &run->untold, RUN_LINE_WRONG,

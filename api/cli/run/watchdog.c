@@ -1,5 +1,15 @@
-/* watchdog.c - the process that ends the command of pawl run in time. */
-#include "api/cli/run/watchdog.h"
+/* watchdog.c - the process that ends the command of pawl run in time, whatever becomes of pawl run.
+ *
+ *   IDLE --the command is known--> WATCHING
+ *   WATCHING --signal_ms--> SIGNALLED      the signal, to its process group
+ *   WATCHING --kill_ms--> KILLED           (both were slept through, or there is no signal)
+ *   SIGNALLED --kill_ms--> KILLED          SIGKILL, to all of it, again and again until somebody says "done"
+ *   any --"done"--> over
+ *   any --pawl run is gone--> over         SIGKILL, to all of it
+ *
+ * Only WATCHING hears of later times: what has been signalled is not spared by a renewal. Nothing that it
+ * does waits for anything but the clock (CLOCK_BOOTTIME, which goes on while the machine sleeps). */
+#include "api/cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
