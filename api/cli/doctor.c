@@ -13,7 +13,7 @@
 #include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "api/cli/store/verdict.h"
+#include "api/cli/store/store.h"
 #include "shared/token/name.h"
 #include "shared/token/token.h"
 
@@ -268,14 +268,14 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
 
 static void tell_store(struct doctor *doctor, const struct store_facts *facts)
 {
-    struct store_verdict verdict = {0};
+    struct store_diagnosis diagnosis = {0};
     const char *advice = store_advice(doctor->inbox.store);
 
-    store_verdict_make(facts, &verdict);
-    for (unsigned i = 0; i < verdict.count; i++) {
-        found(doctor, PROBLEM, "", "store", verdict.findings[i].todo, "%s", verdict.findings[i].what);
+    store_diagnosis_make(facts, &diagnosis);
+    for (unsigned i = 0; i < diagnosis.count; i++) {
+        found(doctor, PROBLEM, "", "store", diagnosis.findings[i].todo, "%s", diagnosis.findings[i].what);
     }
-    if (verdict.count == 0) {
+    if (diagnosis.count == 0) {
         found(doctor, OK, "", "store", "",
               "Redis %s keeps what it is told, and the store is whole and admitted", facts->redis_version);
     }

@@ -83,8 +83,8 @@ static bool cgroup_own(char *path, size_t size)
     return snprintf(path, size, "%s%.*s/pawl-run-%d", root, len, at, getpid()) < (int)size - SUFFIX_SIZE;
 }
 
-/* One of the same number may be left of a pawl run that was killed together with its watchdog, and what is in it
- * is not ours to end. */
+/* One of the same number may be left of a pawl run that was killed together with its watchdog, and what is in
+ * it is not ours to end. */
 static bool cgroup_make(char *path)
 {
     char *end = path + strlen(path);

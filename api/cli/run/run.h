@@ -1,7 +1,7 @@
 /* run.h - pawl run, inside: a command that runs while a lease is held.
  *
- * Two processes watch the command: this one, which holds the lease, and the watchdog, which knows until when it
- * is held. */
+ * Two processes watch the command: this one, which holds the lease, and the watchdog, which knows until when
+ * it is held. */
 #ifndef PAWL_CLI_RUN_H
 #define PAWL_CLI_RUN_H
 

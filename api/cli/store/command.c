@@ -12,8 +12,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
-#include "api/cli/store/inbox.h"
-#include "api/cli/store/show.h"
+#include "api/cli/store/store.h"
 #include "scripts.h"
 #include "shared/token/token.h"
 
@@ -21,7 +20,7 @@ struct status {
     struct store_inbox inbox;
     enum output output;
     struct store_facts facts;
-    struct store_verdict verdict;
+    struct store_diagnosis diagnosis;
 };
 
 static int status_read(struct status *s, int argc, char **argv)
@@ -58,9 +57,9 @@ static int store_status(int argc, char **argv)
     if (status == CLI_GO_ON)
         status = store_facts_read(&s.inbox, &s.facts);
     if (status == CLI_GO_ON) {
-        store_verdict_make(&s.facts, &s.verdict);
-        status = s.verdict.status;
-        (s.output == OUTPUT_JSON ? store_show_json : store_show_text)(&s.facts, &s.verdict);
+        store_diagnosis_make(&s.facts, &s.diagnosis);
+        status = s.diagnosis.status;
+        (s.output == OUTPUT_JSON ? store_show_json : store_show_text)(&s.facts, &s.diagnosis);
     }
     store_facts_done(&s.facts);
     store_inbox_close(&s.inbox);

@@ -13,7 +13,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "api/cli/store/show.h"
+#include "api/cli/store/store.h"
 #include "scripts.h"
 #include "shared/token/random.h"
 #include "shared/token/token.h"
@@ -40,7 +40,7 @@ struct recover {
     struct recover_seen seen[RECOVER_SEEN_MAX];
     unsigned seen_count;
     struct store_facts facts;
-    struct store_verdict verdict;
+    struct store_diagnosis diagnosis;
     struct store_ask ask;
 };
 
@@ -195,8 +195,8 @@ static void recover_say_floor(void)
 
 static int empty_refuse(struct recover *r)
 {
-    store_verdict_make(&r->facts, &r->verdict);
-    if (r->verdict.status == CLI_CONFIG) {
+    store_diagnosis_make(&r->facts, &r->diagnosis);
+    if (r->diagnosis.status == CLI_CONFIG) {
         cli_fail(CLI_CONFIG, "nothing was changed");
     } else if (store_facts_is_admitted(&r->facts)) {
         cli_fail(CLI_REFUSED, "this store is not lost, and nothing was changed; what is known of it:");
@@ -204,12 +204,12 @@ static int empty_refuse(struct recover *r)
         cli_fail(CLI_REFUSED,
                  "this Redis is not empty, and nothing was changed: what is left of the store decides");
     }
-    store_show_findings(stderr, &r->verdict);
-    if (r->verdict.status != CLI_CONFIG && !store_facts_is_admitted(&r->facts)) {
+    store_show_findings(stderr, &r->diagnosis);
+    if (r->diagnosis.status != CLI_CONFIG && !store_facts_is_admitted(&r->facts)) {
         cli_hint("With --floor N a new life can be begun by your word:");
         recover_say_floor();
     }
-    return r->verdict.status == CLI_CONFIG ? CLI_CONFIG : CLI_REFUSED;
+    return r->diagnosis.status == CLI_CONFIG ? CLI_CONFIG : CLI_REFUSED;
 }
 
 static int empty_made(struct store_ask *ask, const struct store_reply *reply)
@@ -259,9 +259,9 @@ static int empty_wait(struct recover *r)
                store_facts_id(&r->facts), r->facts.epoch, r->facts.top);
         return CLI_OK;
     }
-    store_verdict_make(&r->facts, &r->verdict);
+    store_diagnosis_make(&r->facts, &r->diagnosis);
     cli_fail(CLI_REFUSED, "store %s is not admitted yet", store_facts_id(&r->facts));
-    store_show_findings(stderr, &r->verdict);
+    store_show_findings(stderr, &r->diagnosis);
     cli_hint("It will be as soon as they have come; this command need not be given again.");
     return CLI_REFUSED;
 }
@@ -298,9 +298,9 @@ static int floor_identify(struct recover *r)
     const char *wanted = recover_wanted_id(r), *id = store_facts_id(&r->facts);
 
     if (r->facts.kind == FACT_ANOTHER || r->facts.kind == FACT_WRONG_KEY) {
-        store_verdict_make(&r->facts, &r->verdict);
+        store_diagnosis_make(&r->facts, &r->diagnosis);
         cli_fail(CLI_CONFIG, "nothing was changed");
-        store_show_findings(stderr, &r->verdict);
+        store_show_findings(stderr, &r->diagnosis);
         return CLI_CONFIG;
     }
     if (r->new_id && r->facts.kind == FACT_EMPTY)
@@ -343,7 +343,7 @@ static int floor_compare(const struct recover *r)
     compare(&comparison, facts->lease_top, facts->lease, "granted or let through, says the record of lease ");
     compare(&comparison, facts->ceiling, "", "reserved, says the store (ceiling)");
     for (unsigned i = 0; i < facts->member_count; i++) {
-        store_verdict_name(name, facts->members[i].id, &facts->members[i]);
+        store_diagnosis_name(name, facts->members[i].id, &facts->members[i]);
         compare(&comparison, facts->members[i].floor, name, "reserved, says the floor of ");
         compare(&comparison, facts->members[i].passed, name, "let through, said ");
     }

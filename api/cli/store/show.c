@@ -1,5 +1,5 @@
 /* show.c - the facts of a store and what they mean, for people and for programs. */
-#include "api/cli/store/show.h"
+#include "api/cli/store/store.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -160,10 +160,10 @@ static void show_doubts(const struct store_facts *facts)
     print_table_end(&table);
 }
 
-void store_show_findings(FILE *out, const struct store_verdict *verdict)
+void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis)
 {
-    for (unsigned i = 0; i < verdict->count; i++) {
-        const struct store_finding *finding = &verdict->findings[i];
+    for (unsigned i = 0; i < diagnosis->count; i++) {
+        const struct store_finding *finding = &diagnosis->findings[i];
 
         fprintf(out, "\n%s: ", finding->weight == FINDING_REFUSED ? "REFUSED" : "warning");
         print_safe(out, bytes_of(finding->what));
@@ -173,7 +173,7 @@ void store_show_findings(FILE *out, const struct store_verdict *verdict)
     }
 }
 
-void store_show_text(const struct store_facts *facts, const struct store_verdict *verdict)
+void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     if (facts->kind == FACT_STORE) {
         line("store", store_facts_id(facts));
@@ -189,8 +189,8 @@ void store_show_text(const struct store_facts *facts, const struct store_verdict
             show_redis(facts);
         show_machine(&facts->machine);
     }
-    store_show_findings(stdout, verdict);
-    if (verdict->status == 0)
+    store_show_findings(stdout, diagnosis);
+    if (diagnosis->status == 0)
         puts("\nGrants and writes are possible.");
 }
 
@@ -290,20 +290,20 @@ static void json_machine(struct json_out *out, const struct machine_facts *machi
     json_object_end(out);
 }
 
-static void json_findings(struct json_out *out, const struct store_verdict *verdict)
+static void json_findings(struct json_out *out, const struct store_diagnosis *diagnosis)
 {
     json_list(out, "findings");
-    for (unsigned i = 0; i < verdict->count; i++) {
+    for (unsigned i = 0; i < diagnosis->count; i++) {
         json_object(out, NULL);
-        json_bool(out, "refused", verdict->findings[i].weight == FINDING_REFUSED);
-        json_text(out, "what", bytes_of(verdict->findings[i].what));
-        json_text(out, "todo", bytes_of(verdict->findings[i].todo));
+        json_bool(out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
+        json_text(out, "what", bytes_of(diagnosis->findings[i].what));
+        json_text(out, "todo", bytes_of(diagnosis->findings[i].todo));
         json_object_end(out);
     }
     json_list_end(out);
 }
 
-void store_show_json(const struct store_facts *facts, const struct store_verdict *verdict)
+void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     struct json_out out;
 
@@ -323,6 +323,6 @@ void store_show_json(const struct store_facts *facts, const struct store_verdict
     json_members(&out, facts);
     json_doubts(&out, facts);
     json_machine(&out, &facts->machine);
-    json_findings(&out, verdict);
+    json_findings(&out, diagnosis);
     print_json_end(&out);
 }
