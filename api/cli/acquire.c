@@ -8,7 +8,7 @@
  *
  * The lease_id is in its file before the request leaves: a grant whose answer is lost can still be released.
  */
-#include "api/cli/acquire.h"
+#include "api/cli/verb.h"
 
 #include <stdlib.h>
 

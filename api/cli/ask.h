@@ -7,6 +7,8 @@
 #ifndef PAWL_CLI_ASK_H
 #define PAWL_CLI_ASK_H
 
+#include <stdio.h>
+
 #include "api/cli/flags.h"
 #include "api/client/http_client.h"
 #include "shared/text/json.h"
@@ -39,7 +41,7 @@ struct ask {
     enum ask_wants wants;
     const char *needs, *lease_id; /* for wants; needs: names with a blank between them */
     enum output output;           /* json: that it was not done, or may have been, is told so too */
-    bool trace;                   /* say what curl would send (trace.h) */
+    bool trace;                   /* say what curl would send (trace_curl()) */
     /* Before each attempt; NULL: the second is the same as the first. */
     void (*prepare)(struct ask *ask);
     bool repeated;         /* there was a second attempt */
@@ -101,5 +103,13 @@ enum doubt {
  */
 int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* -- a request as the curl command that would send the same
+ *
+ * What proves a hold is not in it, but the variable that has it: "$PAWL_LEASE_ID", "$PAWL_FENCING_TOKEN",
+ * "$PAWL_SESSION_SECRET". So the line can be pasted into a terminal, a ticket or a chat. */
+
+/* One line. body_from: where the body comes from, "-" being standard input; NULL: it is shown. */
+void trace_curl(FILE *out, const struct http_client_request *request, const char *body_from);
 
 #endif

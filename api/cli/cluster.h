@@ -9,7 +9,7 @@
 #ifndef PAWL_CLI_CLUSTER_H
 #define PAWL_CLI_CLUSTER_H
 
-#include "api/cli/watch.h"
+#include "api/cli/child.h"
 
 enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300, CLUSTER_WRAP_MAX = 6 };
 

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "api/cli/acquire.h"
 #include "api/cli/cli.h"
+#include "api/cli/flags.h"
 #include "api/cli/print.h"
-#include "api/cli/suggest.h"
+#include "api/cli/verb.h"
 #include "tests/unit/check.h"
 #include "tests/unit/utf8_text.h"
 

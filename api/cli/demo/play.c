@@ -13,7 +13,6 @@
 #include "api/cli/demo/demo_internal.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
-#include "api/cli/suggest.h"
 
 enum { WIDTH = 80, TTL_MS = 2000, TTL_MS_MIN = 300, TTL_MS_MAX = 60000, HAZARDS_MAX = 16 };
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/cli/child.h"
 #include "api/cli/cli.h"
 #include "api/cli/demo/demo_internal.h"
 #include "api/cli/demo/redis.h"
-#include "api/cli/words.h"
 
 #define HOUR_NS INT64_C(3600000000000)
 
