@@ -58,8 +58,7 @@ static const struct verb acquire = {
          "apart\n"
          "by LEASE_GRANT, -o json by the member grant, which it adds: new, or same.\n\n"
          "When the hold of the file's lease_id is over, a new one takes the place of it and of what an\n"
-         "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76).",
-         .arguments_min = 1, .arguments_max = 1},
+         "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76)."},
     .flags = "wait ttl mode permits lock-delay keep-place holder lease-id-file meta output trace lease-url",
     .asks = {OF_A_LEASE, "POST", NULL, ASK_GRANT, NULL},
     .repeat = ASK_TWICE,

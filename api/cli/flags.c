@@ -129,11 +129,20 @@ static int flag_take(const struct usage *usage, const struct options_line *line,
 
 static int arguments_check(const struct usage *usage, unsigned count)
 {
-    if (usage->order == FLAGS_FIRST || (count >= usage->arguments_min && count <= usage->arguments_max)) {
+    unsigned least = 0, most = 0;
+
+    for (const char *at = usage->arguments; *at != '\0' && strncmp(at, "--", 2) != 0; at += strspn(at, " ")) {
+        bool counts = strncmp(at, "[flags]", strlen("[flags]")) != 0;
+
+        least += counts && *at != '[';
+        most += counts;
+        at += strcspn(at, " ");
+    }
+    if (usage->order == FLAGS_FIRST || (count >= least && count <= most)) {
         return CLI_GO_ON;
     }
     return cli_fail(CLI_USAGE, "%s: it is pawl %s%s%s; see pawl %s --help",
-                    count < usage->arguments_min ? "something is missing" : "too many arguments", usage->name,
+                    count < least ? "something is missing" : "too many arguments", usage->name,
                     *usage->arguments != '\0' ? " " : "", usage->arguments, usage->name);
 }
 

@@ -15,11 +15,10 @@ enum { FLAGS_MAX = 16, ARGUMENTS_MAX = 4 };
 
 struct usage {
     const char *name;      /* "acquire" */
-    const char *arguments; /* "NAME" */
+    const char *arguments; /* "KEY [FILE]": it must have the first, and may have the second */
     const char *examples;  /* --help begins with them */
     const char *summary;
     const struct option *flags; /* ends with name NULL */
-    unsigned arguments_min, arguments_max;
     enum {
         FLAGS_MIXED,
         FLAGS_FIRST

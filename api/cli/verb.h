@@ -41,8 +41,10 @@ struct call {
 };
 
 struct verb {
-    struct usage usage; /* without its flags */
-    const char *flags;  /* names, in the order of --help, with a blank between them */
+    struct {
+        const char *name, *arguments, *examples, *summary;
+    } usage;
+    const char *flags; /* names, in the order of --help, with a blank between them */
     struct {
         enum { OF_A_LEASE, OF_LEASES, OF_A_RESOURCE, OF_THE_GATEWAY, OF_ITS_OWN } of;
         const char *method, *path; /* path: below the lease; of OF_LEASES and OF_THE_GATEWAY all of it */

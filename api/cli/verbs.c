@@ -80,7 +80,11 @@ int verb_read(struct call *call, int argc, char **argv)
 {
     const struct verb *verb = call->verb;
     struct option flags[FLAGS_MAX + 1] = {{0}};
-    struct usage usage = verb->usage;
+    const struct usage usage = {.name = verb->usage.name,
+                                .arguments = verb->usage.arguments,
+                                .examples = verb->usage.examples,
+                                .summary = verb->usage.summary,
+                                .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status;
 
@@ -89,7 +93,6 @@ int verb_read(struct call *call, int argc, char **argv)
         flag->help = flag->kind == OPTION_CHOICE && verb->output_help != NULL ? verb->output_help
                                                                               : flag->help;
     }
-    usage.flags = flags;
     status = flags_read(&usage, argc, argv, arguments, NULL);
     if (status != CLI_GO_ON) {
         return status;
@@ -584,8 +587,7 @@ static const struct verb verbs[] = {
     {{"renew", "NAME",
       "  pawl renew orders:42                   # PAWL_LEASE_ID says which hold; the ttl of before\n"
       "  pawl renew orders:42 --ttl 1h --lease-id-file /run/me/orders:42\n",
-      "Holds the lease NAME for its ttl from now, longer or shorter. Exit status 76: the hold is lost.",
-      .arguments_min = 1, .arguments_max = 1},
+      "Holds the lease NAME for its ttl from now, longer or shorter. Exit status 76: the hold is lost."},
      "ttl lease-id-file output trace lease-url",
      {OF_A_LEASE, "PUT", "", ASK_GRANT, NULL},
      .repeat = ASK_TWICE,
@@ -595,8 +597,7 @@ static const struct verb verbs[] = {
       "  pawl release orders:42                 # PAWL_LEASE_ID says which hold\n"
       "  pawl release orders:42 --lease-id-file /run/me/orders:42\n"
       "  eval \"$(pawl release orders:42 -o env)\"   # and the variables are gone\n",
-      "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was lost before.",
-      .arguments_min = 1, .arguments_max = 1},
+      "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was lost before."},
      "lease-id-file output trace lease-url",
      {OF_A_LEASE, "DELETE", "", ASK_RELEASED, NULL},
      .show = release_show},
@@ -605,8 +606,7 @@ static const struct verb verbs[] = {
       "  pawl get orders:42 -o json | jq -r .state\n"
       "  eval \"$(pawl get orders:42 -o env)\"; echo \"$LEASE_HOLDER\"\n",
       "Shows whether the lease NAME is held, by whom and for how long yet. A lease that nobody has ever\n"
-      "taken is free.",
-      .arguments_min = 1, .arguments_max = 1},
+      "taken is free."},
      "output trace lease-url",
      {OF_A_LEASE, "GET", "", ASK_JSON, "lease state token holders waiting"},
      .show = get_show},
@@ -618,8 +618,7 @@ static const struct verb verbs[] = {
       "Lists the leases that are held. On a terminal as a table; otherwise a line for each, tabs between "
       "the\n"
       "columns; with -o json the service's pages, a line for each; with -o env a line for each lease, for\n"
-      "eval.",
-      .arguments_max = 0},
+      "eval."},
      "prefix state limit output trace lease-url",
      {OF_LEASES, "GET", "/v1/leases", ASK_JSON, "items next_cursor"},
      .columns = ls_columns},
@@ -636,8 +635,7 @@ static const struct verb verbs[] = {
       "  forced          somebody ended it with pawl force-release, for this reason\n"
       "  store-restarted the store may have lost something, so every hold ended\n"
       "  returned        its waiter had gone before it heard of the grant\n"
-      "  refused         somebody was refused, for this reason",
-      .arguments_min = 1, .arguments_max = 1},
+      "  refused         somebody was refused, for this reason"},
      "output trace lease-url",
      {OF_A_LEASE, "GET", "/history", ASK_JSON, "items"},
      .columns = show_event},
@@ -647,8 +645,7 @@ static const struct verb verbs[] = {
       "Ends every hold of the lease NAME, or the one that has --expect-token. Whoever held it is told\n"
       "at the next renewal, its token is stale at once, and who waits is served. On a terminal it\n"
       "shows who would lose it, asks for the name once more, and then means that very hold. In a script\n"
-      "say --yes. Exit status 1: nobody holds it with that token, or this was not confirmed.",
-      .arguments_min = 1, .arguments_max = 1},
+      "say --yes. Exit status 1: nobody holds it with that token, or this was not confirmed."},
      "reason expect-token yes output trace lease-url",
      {OF_A_LEASE, "POST", "/force-release", ASK_JSON, "released_token"},
      .check = force_check,
@@ -660,8 +657,7 @@ static const struct verb verbs[] = {
       "  pawl put orders:42/invoice.pdf invoice.pdf --type application/pdf\n"
       "  pawl put orders:42 new.json --if-match '\"Zk3v9a1BQ2x8Lm0p\"'\n",
       "Writes the resource KEY from FILE or from standard input. The lease whose name the key begins with\n"
-      "guards it: only its present holder gets through. Exit status 76: you are not, any more.",
-      .arguments_min = 1, .arguments_max = 2},
+      "guards it: only its present holder gets through. Exit status 76: you are not, any more."},
      "type if-match if-none-match idempotency-key token-file output trace gateway-url",
      {OF_A_RESOURCE, "PUT", NULL, ASK_WRITTEN, NULL},
      .output_help = "what is told of it: json: one object; env: for eval in a shell",
@@ -671,15 +667,13 @@ static const struct verb verbs[] = {
       "  pawl cat orders:42\n"
       "  pawl cat orders:42/invoice.pdf >invoice.pdf\n"
       "  pawl cat orders:42 --fenced              # PAWL_FENCING_TOKEN proves the hold\n",
-      "Writes the resource KEY to standard output. Exit status 1: there is none.", .arguments_min = 1,
-      .arguments_max = 1},
+      "Writes the resource KEY to standard output. Exit status 1: there is none."},
      "fenced token-file trace gateway-url",
      {OF_A_RESOURCE, "GET", NULL, ASK_CONTENT, NULL},
      .check = cat_check},
     {{"rm", "KEY",
       "  pawl rm orders:42/invoice.pdf            # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n",
-      "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more.",
-      .arguments_min = 1, .arguments_max = 1},
+      "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more."},
      "if-match idempotency-key token-file trace gateway-url",
      {OF_A_RESOURCE, "DELETE", NULL, ASK_DELETED, NULL},
      .show = rm_show},
@@ -692,8 +686,7 @@ static const struct verb verbs[] = {
       "adopt it at one of them. That is refused while writes are open that went by the table of\n"
       "before: by other routes another lease may guard what they go to.\n"
       "\n"
-      "Exit status 1: this gateway has no routes, or writes are open.",
-      .arguments_max = 1},
+      "Exit status 1: this gateway has no routes, or writes are open."},
      "output trace gateway-url",
      {OF_THE_GATEWAY, "GET", "/v1/routes", ASK_JSON, "hash routes"},
      .outputs = "text|json",
@@ -725,8 +718,7 @@ static const struct verb verbs[] = {
       "arrive. One whose last pulse came within 10 s is refused: stop it, or --force.\n"
       "\n"
       "Exit status 1: there is no such intent or gateway, it is being sent, or lives, or this was not\n"
-      "confirmed.",
-      .arguments_max = 1},
+      "confirmed."},
      "id all gateway incarnation dead settled force yes output trace gateway-url",
      {OF_ITS_OWN, "GET", NULL, ASK_JSON, NULL},
      .outputs = "text|json",

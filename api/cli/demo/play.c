@@ -289,10 +289,7 @@ int cli_demo(int argc, char **argv)
             "Shows a hazard with real processes: first with a recipe that is widely used, then with Pawl.\n"
             "Without HAZARD: lists them. With \"all\": plays one after the other.\n"
             "Exit status 0: the recipe was seen to fail, and Pawl was seen to hold.",
-        .flags = flags,
-        .arguments_min = 0,
-        .arguments_max = 1,
-    };
+        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 

@@ -231,15 +231,11 @@ static bool relay_turn(struct relay *relay)
 int cli_demo_relay(int argc, char **argv)
 {
     const struct option flags[] = {{0}};
-    const struct usage usage = {
-        .name = "demo-relay",
-        .arguments = "TARGET",
-        .examples = "  pawl demo slow-network                   # starts it itself\n",
-        .summary = "The slow wire of the demo; reads from standard input what to do.",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
+    const struct usage usage = {.name = "demo-relay",
+                                .arguments = "TARGET",
+                                .examples = "  pawl demo slow-network                   # starts it itself\n",
+                                .summary = "The slow wire of the demo; reads from standard input what to do.",
+                                .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
     struct relay *relay;

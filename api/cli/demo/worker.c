@@ -623,10 +623,7 @@ int cli_demo_worker(int argc, char **argv)
         .arguments = "NAME LOCK LEASE",
         .examples = "  pawl demo stale-holder                   # starts its workers itself\n",
         .summary = "A worker of the demo; reads from standard input what to do.",
-        .flags = flags,
-        .arguments_min = 3,
-        .arguments_max = 3,
-    };
+        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     char line[WORKER_LINE_SIZE], *list, *rest = NULL;
     int status = flags_read(&usage, argc, argv, arguments, NULL);

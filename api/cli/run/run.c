@@ -308,10 +308,7 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
             "Exit status: the command's own; 75 not obtained, 76 lost while it ran, 125 Pawl failed, 126 "
             "and\n"
             "127 the command could not be executed or found, 128+n ended by signal n. See pawl-run(1).",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
+        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1] = {NULL};
     bool completes = flags_complete_wanted(argc, argv);
     int split = completes ? argc : run_split(argc, argv);

@@ -125,10 +125,7 @@ static int forget_read(struct asking *f, int argc, char **argv)
             "after\n"
             "the next restart of Redis it is not waited for. If it does come back with its state directory,\n"
             "it is not let in before that.",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
+        .flags = flags};
 
     store_inbox_flags(&f->inbox, flags);
     return word_read(f, &usage, argc, argv);
@@ -318,9 +315,7 @@ static int history_read(struct asking *h, int argc, char **argv)
             "Each item costs a write. A store begins with all; a change forgets what was noted before, "
             "and holds\n"
             "at once for all services. A store that is made anew after a loss begins with all again.",
-        .flags = flags,
-        .arguments_max = 1,
-    };
+        .flags = flags};
     int status;
 
     store_inbox_flags(&h->inbox, flags);
