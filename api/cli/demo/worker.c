@@ -38,10 +38,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/demo/demo_internal.h"
 #include "api/cli/demo/redis.h"
+#include "api/cli/flags.h"
+#include "api/client/pawl.h"
 #include "shared/token/random.h"
 
 enum {
@@ -49,13 +50,12 @@ enum {
     TAKE_MS = 30000,
     POLLS_PER_TTL = 20,
     POLL_MS_MIN = 10,
-    REQUEST_MS = 8000,
+    AGAIN_MOST_MS = 8000,
     WAIT_MS_MAX = 20000,
     WRITE_MS = 60000, /* the relay may keep a write back for as long as the demo wants */
     AGAIN_MS = 50,
     VALUE_SIZE = 32,
     VALUE_CHARS = 24,
-    TOKEN_SIZE = 1100,
     REPLY_SIZE = 256,
     EXPIRE_PART = 4,
     LOOK_PART = 4,
@@ -73,12 +73,11 @@ struct worker {
     unsigned ttl_ms;
     uint64_t holds_until_ms; /* by its own clock; 0: it does not hold */
     char value[VALUE_SIZE];  /* of a recipe's lock, or the end that it set (timestamp) */
-    char token[TOKEN_SIZE];  /* the fencing token header */
-    char lease_id[TOKEN_SIZE];
-    bool reported_held; /* since the last order to take */
+    struct pawl *pawl;
+    struct pawl_grant grant;
+    /* of the last order to take */
+    bool shares, reported_held;
 };
-
-enum want { WANT_ALONE, WANT_SHARED };
 
 /* What one try to take a lock came to. */
 enum try {
@@ -175,9 +174,8 @@ static bool release_by_script(const struct worker *worker, const char *address)
     return redis_do(address, "EVAL %s 1 %s %s", release_script, worker->lease, worker->value) == 1;
 }
 
-static int64_t take_px(struct worker *worker, enum want want)
+static int64_t take_px(struct worker *worker)
 {
-    (void)want;
     return set_nx_px(worker, worker->nodes[0]) ? worker->ttl_ms : 0;
 }
 
@@ -186,9 +184,8 @@ static bool release_px(const struct worker *worker)
     return release_by_script(worker, worker->nodes[0]);
 }
 
-static int64_t take_expire(struct worker *worker, enum want want)
+static int64_t take_expire(struct worker *worker)
 {
-    (void)want;
     if (redis_do(worker->nodes[0], "SETNX %s %s", worker->lease, worker->value) != 1) {
         return 0;
     }
@@ -203,11 +200,10 @@ static void value_set_end(struct worker *worker)
     snprintf(worker->value, sizeof(worker->value), "%" PRId64, day_ms() + (int64_t)worker->ttl_ms + 1);
 }
 
-static int64_t take_timestamp(struct worker *worker, enum want want)
+static int64_t take_timestamp(struct worker *worker)
 {
     const char *node = worker->nodes[0];
 
-    (void)want;
     value_set_end(worker);
     if (redis_do(node, "SETNX %s %s", worker->lease, worker->value) != 1 &&
         (redis_do(node, "GET %s", worker->lease) >= day_ms() ||
@@ -228,13 +224,12 @@ static void extend_timestamp(struct worker *worker)
     }
 }
 
-static int64_t take_redlock(struct worker *worker, enum want want)
+static int64_t take_redlock(struct worker *worker)
 {
     int64_t good_for_ms = (int64_t)worker->ttl_ms - (int64_t)worker->ttl_ms / DRIFT_PART - DRIFT_MS;
     uint64_t asked_ms = cli_now_ms();
     unsigned got = 0;
 
-    (void)want;
     for (unsigned i = 0; i < worker->node_count; i++) {
         got += set_nx_px(worker, worker->nodes[i]);
     }
@@ -264,9 +259,9 @@ static bool readers_do(const struct worker *worker, const char *script)
                     (long long)day_ms() + (long long)worker->ttl_ms, worker->ttl_ms) == 1;
 }
 
-static int64_t take_readers(struct worker *worker, enum want want)
+static int64_t take_readers(struct worker *worker)
 {
-    return readers_do(worker, want == WANT_SHARED ? reader_script : writer_script) ? worker->ttl_ms : 0;
+    return readers_do(worker, worker->shares ? reader_script : writer_script) ? worker->ttl_ms : 0;
 }
 
 static bool release_readers(const struct worker *worker)
@@ -276,8 +271,8 @@ static bool release_readers(const struct worker *worker)
 
 struct lock {
     const char *name;
-    int64_t (*take)(struct worker *worker, enum want want); /* for how many ms; 0: another has it */
-    bool (*release)(const struct worker *worker);           /* whether it had the lock until then */
+    int64_t (*take)(struct worker *worker);       /* for how many ms; 0: another has it */
+    bool (*release)(const struct worker *worker); /* whether it had the lock until then */
 };
 
 static const struct lock locks[] = {
@@ -297,13 +292,13 @@ static bool lock_is(const struct worker *worker, const char *name)
     return strcmp(worker->lock->name, name) == 0;
 }
 
-static enum try recipe_take(struct worker *worker, enum want want)
+static enum try recipe_take(struct worker *worker)
 {
     uint64_t asked_ms = cli_now_ms();
     int64_t good_for_ms;
 
     random_text(worker->value, VALUE_CHARS);
-    good_for_ms = worker->lock->take(worker, want);
+    good_for_ms = worker->lock->take(worker);
     return good_for_ms > 0 ? granted(worker, 0, asked_ms, good_for_ms) : held(worker, BYTES("-"));
 }
 
@@ -324,135 +319,93 @@ static void release_by_del(const struct worker *worker)
     worker_say("deleted", redis_do(worker->nodes[0], "DEL %s", worker->lease), "-");
 }
 
-/* -- Pawl */
+/* -- Pawl, through its own library */
 
-static void copy(char to[TOKEN_SIZE], struct bytes text)
-{
-    snprintf(to, TOKEN_SIZE, "%.*s", (int)text.len, text.at != NULL ? text.at : "");
-}
-
-static enum try take_answer(struct worker *worker, const struct json *json, unsigned status, uint64_t sent_ms)
-{
-    if (status == 200 || status == 201) {
-        copy(worker->token, ask_text(json, "fencing_token"));
-        copy(worker->lease_id, ask_text(json, "lease_id"));
-        return granted(worker, ask_int(json, "token"), sent_ms + (uint64_t)ask_int(json, "waited_ms"),
-                       ask_int(json, "expires_in_ms"));
-    }
-    if (status >= 500) {
-        return TRY_LATER;
-    }
-    if (status == 409) {
-        return held(worker, ask_text(json, "holder"));
-    }
-    worker_say("failed", status, "acquire");
-    return TRY_FAILED;
-}
-
-static enum try pawl_take(struct worker *worker, enum want want, unsigned limit_ms)
+static enum try pawl_take(struct worker *worker, unsigned limit_ms)
 {
     /* The first try tells who holds it; the next ones stand in line. */
     unsigned wait_ms = !worker->reported_held ? 0 : limit_ms < WAIT_MS_MAX ? limit_ms : WAIT_MS_MAX;
-    struct ask ask = {.what = "acquire", .request = {.method = "POST", .timeout_ms = REQUEST_MS + wait_ms}};
-    struct http_client_answer answer;
-    char body[WORKER_LINE_SIZE], id[VALUE_CHARS + 1];
-    uint64_t sent_ms = cli_now_ms();
-    enum try end = TRY_LATER;
-    struct json *json;
-    int len;
+    const struct pawl_ask ask = {.size = sizeof(ask),
+                                 .holder = worker->name,
+                                 .ttl_ms = worker->ttl_ms,
+                                 .wait_ms = wait_ms,
+                                 .mode = worker->shares ? PAWL_SHARED : PAWL_EXCLUSIVE};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_grant *grant = &worker->grant;
 
-    random_text(id, VALUE_CHARS);
-    len = snprintf(body, sizeof(body),
-                   "{\"holder\":\"%s\",\"ttl_ms\":%u,\"wait_ms\":%u,\"mode\":\"%s\",\"lease_id\":\"%s\"}",
-                   worker->name, worker->ttl_ms, wait_ms, want == WANT_SHARED ? "shared" : "exclusive", id);
-    if (ask_lease(&ask, worker->lease_url, worker->lease) != CLI_GO_ON) {
-        worker_say("failed", 0, "acquire");
-        return TRY_FAILED;
+    switch (pawl_acquire(worker->pawl, worker->lease, &ask, grant, &problem)) {
+    case PAWL_OK:
+        return granted(worker, grant->token,
+                       cli_now_ms() + (uint64_t)(grant->deadline_ms - pawl_now_ms() - grant->ttl_ms),
+                       grant->ttl_ms);
+    case PAWL_HELD: return held(worker, bytes_of(problem.holder));
+    case PAWL_UNKNOWN: return TRY_LATER;
+    case PAWL_NOT_DONE:
+    case PAWL_LOST: break;
     }
-    ask.request.body = (struct bytes){body, (size_t)len};
-    ask_header(&ask, "Content-Type", BYTES("application/json"));
-    if (http_client_send(&ask.request, &answer) == HTTP_CLIENT_ANSWERED) {
-        json = ask_json(&ask, &answer);
-        end = json != NULL ? take_answer(worker, json, answer.status, sent_ms) : TRY_LATER;
-        json_free(json);
+    if (problem.status == 0 || problem.status >= 500) {
+        return TRY_LATER;
     }
-    http_client_answer_done(&answer);
-    ask_done(&ask);
-    return end;
+    worker_say("failed", problem.status, "acquire");
+    return TRY_FAILED;
 }
 
-static void say_refusal(const struct ask *ask, const struct http_client_answer *answer, const char *word)
+static void say_refusal(const char *word, const char *what, const struct pawl_problem *problem)
 {
-    struct json *json = ask_json(ask, answer);
-    struct bytes code = json != NULL ? ask_text(json, "code") : BYTES("unknown");
-
-    worker_say(word, answer->status, "%.*s", (int)code.len, code.at != NULL ? code.at : "");
-    json_free(json);
-}
-
-static void pawl_release(const struct worker *worker)
-{
-    struct ask ask = {.what = "release", .request = {.method = "DELETE", .timeout_ms = REQUEST_MS}};
-    struct http_client_answer answer = {0};
-
-    if (ask_lease(&ask, worker->lease_url, worker->lease) == CLI_GO_ON) {
-        ask_header(&ask, "Lease-Id", bytes_of(worker->lease_id));
-        if (http_client_send(&ask.request, &answer) != HTTP_CLIENT_ANSWERED) {
-            worker_say("failed", 0, "release: %s", answer.why);
-        } else if (answer.status < 300) {
-            worker_say("released", 0, "-");
-        } else {
-            say_refusal(&ask, &answer, "lost");
-        }
-    }
-    http_client_answer_done(&answer);
-    ask_done(&ask);
-}
-
-static void say_end(const struct ask *ask, enum http_client_outcome outcome,
-                    const struct http_client_answer *answer)
-{
-    if (outcome != HTTP_CLIENT_ANSWERED) {
-        worker_say("failed", 0, "%s: %s", ask->what, answer->why);
-    } else if (answer->status == 200) {
-        worker_say("reads", 200, "%s", answer->body);
-    } else if (answer->status < 300) {
-        worker_say("written", answer->status, "-");
+    if (problem->status != 0) {
+        worker_say(word, problem->status, "%s", problem->code);
     } else {
-        say_refusal(ask, answer, "refused");
+        worker_say("failed", 0, "%s: %s", what, problem->detail);
     }
 }
 
-/* text NULL: reads. */
-static void gateway_do(const struct worker *worker, const char *text)
+static void pawl_give_back(struct worker *worker)
 {
-    const char *method = text != NULL ? "PUT" : "GET";
-    struct ask ask = {.what = method, .request = {.method = method, .timeout_ms = WRITE_MS}};
-    uint64_t until_ms = cli_now_ms() + REQUEST_MS;
-    struct http_client_answer answer = {0};
-    enum http_client_outcome outcome;
+    struct pawl_problem problem = {.size = sizeof(problem)};
 
-    if (ask_resource(&ask, worker->gateway_url, worker->lease) == CLI_GO_ON) {
-        if (text != NULL) {
-            ask.request.body = bytes_of(text);
-            ask_header(&ask, "Fencing-Token", bytes_of(worker->token));
-            ask_header(&ask, "Content-Type", BYTES("text/plain"));
-        }
-        /* 503: certainly not done, and worth asking again. */
-        while ((outcome = http_client_send(&ask.request, &answer)) == HTTP_CLIENT_ANSWERED &&
-               answer.status == 503 && cli_now_ms() < until_ms) {
-            http_client_answer_done(&answer);
-            pass_ms(AGAIN_MS);
-        }
-        say_end(&ask, outcome, &answer);
+    if (pawl_release(worker->pawl, &worker->grant, &problem) == PAWL_OK) {
+        worker_say("released", 0, "-");
+    } else {
+        say_refusal("lost", "release", &problem);
     }
-    http_client_answer_done(&answer);
-    ask_done(&ask);
+}
+
+static void gateway_write(const struct worker *worker, const char *text)
+{
+    const struct pawl_write write = {.size = sizeof(write), .content_type = "text/plain"};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    uint64_t until_ms = cli_now_ms() + AGAIN_MOST_MS;
+    enum pawl_outcome outcome;
+
+    /* 503: certainly not done, and worth asking again. */
+    while ((outcome = pawl_put(worker->pawl, worker->lease, worker->grant.fencing_token, text, strlen(text),
+                               &write, NULL, &problem)) != PAWL_OK &&
+           problem.status == 503 && cli_now_ms() < until_ms) {
+        pass_ms(AGAIN_MS);
+    }
+    if (outcome == PAWL_OK) {
+        worker_say("written", 0, "-");
+    } else {
+        say_refusal("refused", "write", &problem);
+    }
+}
+
+static void gateway_read(const struct worker *worker)
+{
+    struct pawl_resource resource = {.size = sizeof(resource)};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+
+    if (pawl_get(worker->pawl, worker->lease, NULL, &resource, &problem) == PAWL_OK) {
+        worker_say("reads", 0, "%s", resource.body);
+    } else {
+        say_refusal("refused", "read", &problem);
+    }
+    pawl_resource_done(&resource);
 }
 
 /* -- the lock, of either kind */
 
-static void worker_take(struct worker *worker, enum want want, unsigned limit_ms)
+static void worker_take(struct worker *worker, unsigned limit_ms)
 {
     uint64_t until_ms = cli_now_ms() + (limit_ms > 0 ? limit_ms : TAKE_MS), now_ms;
     unsigned pause_ms = worker->ttl_ms / POLLS_PER_TTL, tries = 0;
@@ -461,8 +414,7 @@ static void worker_take(struct worker *worker, enum want want, unsigned limit_ms
     worker->reported_held = false;
     pause_ms = pause_ms > POLL_MS_MIN ? pause_ms : POLL_MS_MIN;
     while ((now_ms = cli_now_ms()) < until_ms) {
-        enum try end = is_pawl ? pawl_take(worker, want, (unsigned)(until_ms - now_ms))
-                               : recipe_take(worker, want);
+        enum try end = is_pawl ? pawl_take(worker, (unsigned)(until_ms - now_ms)) : recipe_take(worker);
 
         tries++;
         if (end == TRY_GRANTED || end == TRY_FAILED) {
@@ -479,7 +431,7 @@ static void worker_release(struct worker *worker)
 {
     worker_say("leaving", 0, "-");
     if (lock_is(worker, "pawl")) {
-        pawl_release(worker);
+        pawl_give_back(worker);
     } else if (worker->lock->release == NULL) {
         release_by_del(worker);
     } else {
@@ -521,7 +473,7 @@ static void worker_write(const struct worker *worker, const char *text)
     char reply[REPLY_SIZE];
 
     if (worker->gateway_url != NULL) {
-        gateway_do(worker, text);
+        gateway_write(worker, text);
     } else if (worker->store == NULL) {
         file_write(worker, text);
     } else if (redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "SET resource %s", text)) {
@@ -536,7 +488,7 @@ static void worker_read(const struct worker *worker)
     char reply[REPLY_SIZE];
 
     if (worker->gateway_url != NULL) {
-        gateway_do(worker, NULL);
+        gateway_read(worker);
     } else if (worker->store == NULL) {
         file_read(worker);
     } else if (redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "GET resource")) {
@@ -561,10 +513,9 @@ static void worker_do(struct worker *worker, const char *verb, unsigned ms, cons
 {
     bool works = strcmp(verb, "work") == 0;
 
-    if (strcmp(verb, "take") == 0) {
-        worker_take(worker, WANT_ALONE, ms);
-    } else if (strcmp(verb, "share") == 0) {
-        worker_take(worker, WANT_SHARED, ms);
+    if (strcmp(verb, "take") == 0 || strcmp(verb, "share") == 0) {
+        worker->shares = *verb == 's';
+        worker_take(worker, ms);
     } else if (works || strcmp(verb, "look") == 0) {
         if (still_holds(worker)) {
             worker_say("holds", (int64_t)(worker->holds_until_ms - cli_now_ms()), "-");
@@ -639,6 +590,13 @@ int cli_demo_worker(int argc, char **argv)
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
         worker.lock = strcmp(locks[i].name, arguments[1]) == 0 ? &locks[i] : worker.lock;
     }
+    worker.pawl = pawl_open(&(struct pawl_options){.size = sizeof(struct pawl_options),
+                                                   .lease_url = worker.lease_url,
+                                                   .gateway_url = worker.gateway_url,
+                                                   .timeout_ms = WRITE_MS,
+                                                   .attempts = 1},
+                            NULL);
+    worker.grant.size = sizeof(worker.grant);
     list = strdup(nodes);
     for (char *at = strtok_r(list, ",", &rest); at != NULL && worker.node_count < WORKER_NODES_MAX;
          at = strtok_r(NULL, ",", &rest)) {
@@ -648,5 +606,6 @@ int cli_demo_worker(int argc, char **argv)
         worker_obey(&worker, line);
     }
     free(list);
+    pawl_close(worker.pawl);
     return CLI_OK;
 }
