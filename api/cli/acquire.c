@@ -112,9 +112,7 @@ static int acquire_begin(struct acquire *a)
     uint64_t now_ms = cli_now_ms();
     int status = ask_lease(&a->call.ask, g->lease_url, a->call.name);
 
-    if (status == CLI_GO_ON) {
-        status = secret_propose(g->lease_id_file, a->call.secret, &a->origin);
-    }
+    status = status == CLI_GO_ON ? secret_propose(g->lease_id_file, a->call.secret, &a->origin) : status;
     if (status == CLI_GO_ON && g->keep_place_ms > 0 && a->origin == SECRET_NEW && g->lease_id_file == NULL) {
         return cli_fail(CLI_USAGE,
                         "--keep-place needs a lease_id to come back with: --lease-id-file or PAWL_LEASE_ID");
@@ -338,12 +336,8 @@ int cli_acquire(int argc, char **argv)
     int status = verb_read(&a.call, argc, argv);
 
     json_out_init(&a.call.body);
-    if (status == CLI_GO_ON) {
-        status = acquire_begin(&a);
-    }
-    if (status == CLI_GO_ON) {
-        status = acquire_ask(&a);
-    }
+    status = status == CLI_GO_ON ? acquire_begin(&a) : status;
+    status = status == CLI_GO_ON ? acquire_ask(&a) : status;
     if (status == CLI_GO_ON) {
         status = acquire_show(&a);
     } else if (a.in_doubt) {

@@ -422,9 +422,7 @@ static int cluster_redis(struct cluster *cluster, const char *const *wrap)
     int status = find_program("redis-server", program);
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
 
-    if (status == CLI_GO_ON) {
-        status = wrap_words(wrap, first, &words);
-    }
+    status = status == CLI_GO_ON ? wrap_words(wrap, first, &words) : status;
     if (status == CLI_GO_ON) {
         words_add(&words, (const char *const[]){program, NULL});
         words_add_store(&words, files->socket, files->data);
@@ -491,9 +489,7 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
     int status = find_program(program, path);
 
     store_url(cluster, redis);
-    if (status == CLI_GO_ON) {
-        status = start_child(cluster, &member->child, name, argv);
-    }
+    status = status == CLI_GO_ON ? start_child(cluster, &member->child, name, argv) : status;
     while (status == CLI_GO_ON && *url == '\0') {
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
     }
@@ -540,15 +536,9 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     cluster->files.lock_fd = -1;
     watch_open(&cluster->watch);
     status = address_check(plan->listen_lease, "--listen-lease");
-    if (status == CLI_GO_ON) {
-        status = address_check(plan->listen_gateway, "--listen-gateway");
-    }
-    if (status == CLI_GO_ON) {
-        status = files_open(&cluster->files, plan->data);
-    }
-    if (status == CLI_GO_ON) {
-        status = cluster_redis(cluster, plan->redis_wrap);
-    }
+    status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
+    status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
+    status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_wrap) : status;
     if (status == CLI_GO_ON && !cluster->files.store_made) {
         status = cluster_store(cluster);
     }
@@ -560,9 +550,7 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
         status = cluster_service(cluster, &cluster->gateway, "pawl-gateway", plan->listen_gateway,
                                  cluster->gateway_url);
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_ready(cluster, "the lease service", cluster->lease_url);
-    }
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
     return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
 }
 

@@ -303,9 +303,7 @@ static int doctor_store(struct doctor *doctor)
     }
     status = store_inbox_open(&doctor->inbox);
     before_ms = wall_ms();
-    if (status == CLI_GO_ON) {
-        status = store_facts_read(&doctor->inbox, &facts);
-    }
+    status = status == CLI_GO_ON ? store_facts_read(&doctor->inbox, &facts) : status;
     if (status == CLI_GO_ON) {
         int64_t after_ms = wall_ms();
 

@@ -133,9 +133,7 @@ static int doubt_show(struct call *call)
                       .request.method = "GET"};
     int status = ask_service(&ask, ASK_GATEWAY, call->given.gateway_url, "/v1/gateways/doubt");
 
-    if (status == CLI_GO_ON) {
-        status = ask_send(&ask);
-    }
+    status = status == CLI_GO_ON ? ask_send(&ask) : status;
     if (status == CLI_GO_ON && call->given.output == OUTPUT_JSON) {
         puts(ask.answer.body);
     } else if (status == CLI_GO_ON) {
@@ -254,9 +252,7 @@ static int resolve_send(const struct call *call)
                       .request.method = "POST"};
     int status = send_address(g, call->name, &ask);
 
-    if (status == CLI_GO_ON) {
-        status = ask_send(&ask);
-    }
+    status = status == CLI_GO_ON ? ask_send(&ask) : status;
     if (status == CLI_GO_ON) {
         if (g->output == OUTPUT_JSON) {
             puts(ask.answer.body);

@@ -410,9 +410,7 @@ static int force_before(struct call *call)
         return CLI_GO_ON;
     }
     status = ask_lease(&look, call->given.lease_url, call->name);
-    if (status == CLI_GO_ON) {
-        status = ask_send(&look);
-    }
+    status = status == CLI_GO_ON ? ask_send(&look) : status;
     if (status == CLI_GO_ON) {
         show_look(stderr, look.json);
         if (call->token == 0 && json_list_count(look.json, "holders", &found) == 1) {
@@ -734,12 +732,8 @@ static int run(struct call *call, int argc, char **argv)
     if (status == CLI_GO_ON && verb->columns != NULL) {
         return list(call);
     }
-    if (status == CLI_GO_ON) {
-        status = address(call);
-    }
-    if (status == CLI_GO_ON) {
-        status = headers(call);
-    }
+    status = status == CLI_GO_ON ? address(call) : status;
+    status = status == CLI_GO_ON ? headers(call) : status;
     if (status == CLI_GO_ON && verb->before != NULL) {
         status = verb->before(call);
     }

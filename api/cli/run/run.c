@@ -382,14 +382,10 @@ int cli_run(int argc, char **argv)
         run.holder = holder_usual(holder);
     }
     status = run_prepare(&run);
-    if (status == CLI_GO_ON) {
-        status = run_hold_open(&run);
-    }
+    status = status == CLI_GO_ON ? run_hold_open(&run) : status;
     if (status == CLI_GO_ON) {
         status = command_start(&run);
-        if (status == CLI_GO_ON) {
-            status = run_loop(&run);
-        }
+        status = status == CLI_GO_ON ? run_loop(&run) : status;
         status = run_hold_close(&run, status);
     }
     pawl_close(run.pawl);
