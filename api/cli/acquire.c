@@ -236,10 +236,9 @@ static void acquire_undo(const struct acquire *a)
     if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
         bool given = acquire_give_back(a);
 
-        cli_hint(given
-                     ? "Its lease_id was given back; if a request is still on its way, it may be held until "
-                       "its ttl."
-                     : "Its lease_id is lost, and could not be given back: it may be held until its ttl.");
+        cli_hint(given ? "Its lease_id was given back; if a request is still on its way, it may be held "
+                         "until its ttl."
+                       : "Its lease_id is lost, and could not be given back: it may be held until its ttl.");
     } else {
         cli_hint("Ask again with the same lease_id: what was granted is told again.");
     }
@@ -274,8 +273,8 @@ static void tell_same(const struct acquire *a)
                  a->call.name, holds);
     } else {
         cli_fail(CLI_OK,
-                 "%s is held already by this lease_id: hold count %d. It is the same hold as before, "
-                 "and its time was not extended",
+                 "%s is held already by this lease_id: hold count %d. It is the same hold as before, and its "
+                 "time was not extended",
                  a->call.name, holds);
     }
     cli_hint("Who shares a lease_id, or its file, shares the hold. To keep each other out, each needs one of "

@@ -186,13 +186,11 @@ static int lease_path(struct ask *ask, const char *name, const char *before, con
 {
     ask->name = name;
     snprintf(path, PATH_SIZE, "%s%.*s%s", before, NAME_MAX_BYTES, name, deed);
-    return name_is_lease(bytes_of(name))
-               ? CLI_GO_ON
-               : cli_fail(
-                     CLI_USAGE,
-                     "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a "
-                     "letter or a digit",
-                     name);
+    return name_is_lease(bytes_of(name)) ? CLI_GO_ON
+                                         : cli_fail(CLI_USAGE,
+                                                    "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z "
+                                                    "0-9 . _ : -, beginning with a letter or a digit",
+                                                    name);
 }
 
 int ask_lease(struct ask *ask, const char *base, const char *name)

@@ -130,8 +130,7 @@ static void compare_clock(struct doctor *doctor, const char *of, const char *che
     if (differs) {
         found(doctor, PROBLEM, of, check,
               "Let NTP set the clocks of all hosts (chrony, systemd-timesyncd). No lease depends on it, but "
-              "the "
-              "times in histories and logs do.",
+              "the times in histories and logs do.",
               "%s is %s %s this machine's", whose, duration, offset_ms > 0 ? "ahead of" : "behind");
     } else {
         found(doctor, OK, of, check, "", "%s agrees with this machine's, as far as can be told", whose);
@@ -221,11 +220,10 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
                        json_get_object(ask->json, "store_memory", &(enum json_found){JSON_ABSENT}));
         return;
     }
-    snprintf(
-        todo, sizeof(todo),
-        "pawl store status, run where Redis can be reached, says what the store needs; the log of %s has the "
-        "rest.",
-        service->program);
+    snprintf(todo, sizeof(todo),
+             "pawl store status, run where Redis can be reached, says what the store needs; the log of %s "
+             "has the rest.",
+             service->program);
     if (answered) {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s is not ready (%u): %.*s", service->program,
               ask->answer.status, (int)detail.len, detail.at != NULL ? detail.at : "");
@@ -351,8 +349,7 @@ static struct token_keys *look_at_file(struct doctor *doctor)
     if (keys == NULL) {
         found(doctor, PROBLEM, "", "key file",
               "pawl keygen --out FILE makes one (after others could read one: a new one); both services read "
-              "the "
-              "same.",
+              "the same.",
               "%s", why);
     } else {
         found(doctor, OK, "", "key file", "", "%s can be used", doctor->keys_file);

@@ -114,11 +114,10 @@ static void doubt_print(const struct json *json, size_t open)
     print_table_end(&table);
     fflush(stdout);
     cli_hint("In doubt: %" PRId64
-             ". The store has lost data, and each of these may have sent on what it lost: "
-             "writes of ordered routes are 503 in-doubt until that is settled. A process that runs tells the "
-             "store "
-             "by itself. For one that is dead: pawl resolve --gateway ID --incarnation ID --dead, and with "
-             "--settled when nothing that it had sent is still on its way.",
+             ". The store has lost data, and each of these may have sent on what it lost: writes of ordered "
+             "routes are 503 in-doubt until that is settled. A process that runs tells the store by itself. "
+             "For one that is dead: pawl resolve --gateway ID --incarnation ID --dead, and with --settled "
+             "when nothing that it had sent is still on its way.",
              in_doubt);
 }
 
@@ -218,8 +217,8 @@ static void tell_resolved(const struct call *call, const struct json *json)
     }
     if (sending > 0) {
         cli_hint("%" PRId64
-                 " still being sent: a gateway may yet tell the end. If that gateway is dead, say so "
-                 "first (--gateway ID --dead); if it is not to wait any longer: --id N --force.",
+                 " still being sent: a gateway may yet tell the end. If that gateway is dead, say so first "
+                 "(--gateway ID --dead); if it is not to wait any longer: --id N --force.",
                  sending);
     }
 }
@@ -235,8 +234,7 @@ static void tell_dead(const struct call *call, const struct json *json)
     }
     if (in_doubt > 0) {
         cli_hint("The store may have lost others (%" PRId64
-                 " of its processes). When nothing of it is on its "
-                 "way any more, say so: --settled.",
+                 " of its processes). When nothing of it is on its way any more, say so: --settled.",
                  in_doubt);
     }
 }

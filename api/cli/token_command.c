@@ -43,8 +43,8 @@ static int keygen_to_file(const struct keygen *k, struct bytes line)
 
     if (fd < 0 && errno == EEXIST)
         return cli_fail(CLI_REFUSED,
-                        "%s is there already and is not overwritten; to rotate, append a line with "
-                        "pawl keygen >> FILE, and move it to the top when every service has read it",
+                        "%s is there already and is not overwritten; to rotate, append a line with pawl "
+                        "keygen >> FILE, and move it to the top when every service has read it",
                         k->out);
     if (fd < 0)
         return cli_fail(CLI_REFUSED, "%s could not be made: %s", k->out, strerrordesc_np(errno));
@@ -194,15 +194,14 @@ static int verify_end(const struct verify *v)
 {
     verify_print(v);
     if (v->signature == SIGNATURE_BAD)
-        return cli_fail(
-            problem_info(PROBLEM_BAD_SIGNATURE)->exit_status,
-            "THE SIGNATURE IS WRONG: the token was altered, or signed with a key that is not in %s; "
-            "do not believe what it says",
-            v->keys_path);
+        return cli_fail(problem_info(PROBLEM_BAD_SIGNATURE)->exit_status,
+                        "THE SIGNATURE IS WRONG: the token was altered, or signed with a key that is not in "
+                        "%s; do not believe what it says",
+                        v->keys_path);
     if (v->signature == SIGNATURE_UNCHECKED)
-        return cli_fail(CLI_OK,
-                        "THE SIGNATURE WAS NOT CHECKED: anyone can have written this; give --keys FILE to "
-                        "check it");
+        return cli_fail(
+            CLI_OK,
+            "THE SIGNATURE WAS NOT CHECKED: anyone can have written this; give --keys FILE to check it");
     return CLI_OK;
 }
 

@@ -570,12 +570,10 @@ static void routes_show(const struct call *call)
 static void routes_advise(const struct call *call)
 {
     if (ask_is_problem(&call->ask, "intents-open")) {
-        cli_hint(
-            "pawl resolve LEASE shows what is open for a lease, and of which gateway. What is being sent "
-            "ends by itself, a grace too.");
-        cli_hint(
-            "For the rest look at the upstream, then: pawl resolve LEASE --all. A gateway that never comes "
-            "back: pawl resolve --gateway ID --dead.");
+        cli_hint("pawl resolve LEASE shows what is open for a lease, and of which gateway. What is being "
+                 "sent ends by itself, a grace too.");
+        cli_hint("For the rest look at the upstream, then: pawl resolve LEASE --all. A gateway that never "
+                 "comes back: pawl resolve --gateway ID --dead.");
     }
 }
 

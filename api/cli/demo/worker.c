@@ -129,18 +129,16 @@ static enum try held(struct worker *worker, struct bytes holder)
  * wrong with it */
 
 /* Deletes the lock only when it has the value of this holder. */
-static const char release_script[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
-                                     "return redis.call('del', KEYS[1]) else return 0 end";
+static const char release_script[] =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 /* Readers are a sorted set with the end of each; a writer is a key of its own. */
 static const char reader_script[] = "if redis.call('exists', KEYS[1]) == 1 then return 0 end "
                                     "redis.call('zadd', KEYS[2], ARGV[3], ARGV[1]) return 1";
-static const char writer_script[] = "redis.call('zremrangebyscore', KEYS[2], '-inf', ARGV[2]) "
-                                    "if redis.call('zcard', KEYS[2]) > 0 then return 0 end "
-                                    "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[4]) "
-                                    "and 1 or 0";
-static const char reader_leave_script[] = "return redis.call('zrem', KEYS[2], ARGV[1]) + "
-                                          "(redis.call('get', KEYS[1]) == ARGV[1] and "
-                                          "redis.call('del', KEYS[1]) or 0)";
+static const char writer_script[] =
+    "redis.call('zremrangebyscore', KEYS[2], '-inf', ARGV[2]) if redis.call('zcard', KEYS[2]) > 0 then "
+    "return 0 end return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[4]) and 1 or 0";
+static const char reader_leave_script[] = "return redis.call('zrem', KEYS[2], ARGV[1]) + (redis.call('get', "
+                                          "KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0)";
 
 /* The time of day, as this process believes it to be. */
 static int64_t day_ms(void)

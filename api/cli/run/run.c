@@ -300,8 +300,7 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
                     "  pawl run deploy:web -w 10m -- ./deploy.sh web\n"
                     "  pawl run orders:42 --ttl 10s -- sh -c 'echo packed | pawl put orders:42'\n",
         .summary =
-            "Runs CMD while the lease NAME is held, and renews it. The command is stopped before the "
-            "hold\n"
+            "Runs CMD while the lease NAME is held, and renews it. The command is stopped before the hold\n"
             "can end: it gets the signal early enough, and SIGKILL before anybody else can be granted the\n"
             "lease, also when pawl run is killed or stopped. It finds PAWL_LEASE, PAWL_TOKEN and\n"
             "PAWL_FENCING_TOKEN in its environment. What it leaves behind is killed when it ends.\n\n"

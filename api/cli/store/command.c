@@ -151,10 +151,9 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
     if (store_reply_is(reply, "not-lost"))
         return cli_fail(CLI_REFUSED, "this store has lost no marks; nothing was changed");
     if (store_reply_is(reply, "own"))
-        return cli_fail(CLI_REFUSED,
-                        "%s is this very store: for its own tokens its epoch is the mark; "
-                        "nothing was changed",
-                        m->of);
+        return cli_fail(
+            CLI_REFUSED,
+            "%s is this very store: for its own tokens its epoch is the mark; nothing was changed", m->of);
     if (store_reply_is(reply, "lower")) {
         cli_fail(CLI_REFUSED, "token %" PRId64 " of epoch %" PRId64 " was named before; nothing was changed",
                  store_reply_integer(reply, 2), store_reply_integer(reply, 1));
@@ -241,8 +240,7 @@ static const struct store_verb {
     {{"store forget", "ID",
       "  pawl store status                  # members, and who is gone without a word\n"
       "  pawl store forget M3mb3rIdOf16Char\n",
-      "The member ID (a lease service or a gateway) went away without a word and never comes back: "
-      "after\n"
+      "The member ID (a lease service or a gateway) went away without a word and never comes back: after\n"
       "the next restart of Redis it is not waited for. If it does come back with its state directory,\n"
       "it is not let in before that."},
      0,
@@ -250,15 +248,11 @@ static const struct store_verb {
      NULL,
      forget_ask},
     {{"store marks", "", "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
-      "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" "
-      "answers "
-      "503\n"
-      "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest "
-      "token\n"
-      "granted) and name it: older tokens are refused from then on, and the route goes on. If nobody "
-      "knows it,\n"
-      "let that store begin a new life (pawl store recover --floor N there), and name its new epoch, "
-      "and N."},
+      "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" answers 503\n"
+      "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest token\n"
+      "granted) and name it: older tokens are refused from then on, and the route goes on. If nobody knows "
+      "it,\n"
+      "let that store begin a new life (pawl store recover --floor N there), and name its new epoch, and N."},
      0,
      3,
      marks_check,
@@ -266,10 +260,8 @@ static const struct store_verb {
     {{"store history", "[all|ends|off]",
       "  pawl store history\n"
       "  pawl store history off\n",
-      "What the store notes of what happens to leases, for GET /v1/leases/{name}/history and "
-      "/v1/events.\n"
-      "Each item costs a write. A store begins with all; a change forgets what was noted before, "
-      "and holds\n"
+      "What the store notes of what happens to leases, for GET /v1/leases/{name}/history and /v1/events.\n"
+      "Each item costs a write. A store begins with all; a change forgets what was noted before, and holds\n"
       "at once for all services. A store that is made anew after a loss begins with all again."},
      0,
      0,

@@ -115,8 +115,8 @@ static void find_memory(const struct store_facts *facts, struct store_diagnosis 
     finding = finding_add(diagnosis, full ? CLI_REFUSED : CLI_OK);
     WHAT(finding,
          "Redis uses %" PRId64 " of the %" PRId64
-         " bytes it may (maxmemory): %s %d %% on no new grants, sessions or "
-         "writes are taken (store-full); what is held is kept and given back all the same",
+         " bytes it may (maxmemory): %s %d %% on no new grants, sessions or writes are taken (store-full); "
+         "what is held is kept and given back all the same",
          facts->memory, facts->maxmemory, full ? "from" : "it is not far from", MEMORY_FULL_PERCENT);
     ADVISE(finding,
            "Give it more (CONFIG SET maxmemory, and in its configuration file), or delete stored resources.");
@@ -174,16 +174,13 @@ static void find_no_store(const struct store_facts *facts, struct store_diagnosi
     } else if (facts->machine.found == STATE_OPEN && facts->machine.store[0] != '\0') {
         WHAT(finding, "this Redis has no store: it is new, or it has lost everything; %s belongs to store %s",
              facts->machine.path, facts->machine.store);
-        ADVISE(
-            finding,
-            "If its append-only file or a backup is there: stop Redis and put it back. If not: pawl store "
-            "recover, and the lease services go on above their floors; if their state directories are lost "
-            "too: " FLOOR_HINT ".");
+        ADVISE(finding, "If its append-only file or a backup is there: stop Redis and put it back. If not: "
+                        "pawl store recover, and the lease services go on above their floors; if their state "
+                        "directories are lost too: " FLOOR_HINT ".");
     } else {
         WHAT(finding, "this Redis has no store: it is new, or it has lost everything");
-        ADVISE(finding,
-               "A new store: pawl-lease --init-store. One that was here before: pawl store recover, on the "
-               "machine of a lease service or with --store-id ID.");
+        ADVISE(finding, "A new store: pawl-lease --init-store. One that was here before: pawl store recover, "
+                        "on the machine of a lease service or with --store-id ID.");
     }
 }
 
@@ -195,9 +192,8 @@ static void find_machine(const struct store_facts *facts, struct store_diagnosis
     if (machine->found == STATE_DAMAGED) {
         finding = finding_add(diagnosis, CLI_OK);
         WHAT(finding, "%s", machine->why);
-        ADVISE(finding,
-               "A service with this state directory does not start. Move its high-water file away, and it "
-               "comes as a new member.");
+        ADVISE(finding, "A service with this state directory does not start. Move its high-water file away, "
+                        "and it comes as a new member.");
     } else if (machine->found == STATE_OPEN && machine->store[0] != '\0' &&
                strcmp(machine->store, store_facts_id(facts)) != 0) {
         finding = finding_add(diagnosis, CLI_CONFIG);
@@ -212,8 +208,8 @@ static void find_machine(const struct store_facts *facts, struct store_diagnosis
 static const char *gate_reason(const char *why)
 {
     static const char *const reasons[][2] = {
-        {"restarted", "Redis was restarted, is another one than before, or goes on with another replication "
-                      "stream"},
+        {"restarted",
+         "Redis was restarted, is another one than before, or goes on with another replication stream"},
         {"behind", "the store knows less than a service does: it was put back, or has lost its last writes"},
         {"damaged", "a part of the store was missing, or did not fit the rest"},
         {"empty", "pawl store recover made it in an empty Redis"},
@@ -272,9 +268,8 @@ static void find_not_gated(const struct store_facts *facts, struct store_diagnos
     else if (!facts->sound)
         WHAT(finding, "the stripes and the record do not agree, or a number in them is none");
     else if (strncmp(facts->run, facts->redis_run, FACT_RUN_ID_LEN) == 0)
-        WHAT(finding,
-             "Redis has begun a new replication stream: a replica was attached or has gone, redis-cli "
-             "--rdb, or it has been a replica itself");
+        WHAT(finding, "Redis has begun a new replication stream: a replica was attached or has gone, "
+                      "redis-cli --rdb, or it has been a replica itself");
     else
         WHAT(finding,
              "Redis was restarted, or is another one than the one that was admitted (run %.8s, now %.8s)",
@@ -416,9 +411,9 @@ static void find_doubts(const struct store_facts *facts, struct store_diagnosis 
          facts->doubt_count > 1 ? "have" : "has", facts->doubt_count > 1 ? "they" : "it");
     ADVISE(
         finding,
-        "One that runs tells the store by itself. One that is dead: pawl resolve --gateway %s "
-        "--incarnation %s --dead; routes with a grace go on when that has passed, the others when you have "
-        "seen that nothing it had sent is still on its way to an upstream, and say so: --dead --settled",
+        "One that runs tells the store by itself. One that is dead: pawl resolve --gateway %s --incarnation "
+        "%s --dead; routes with a grace go on when that has passed, the others when you have seen that "
+        "nothing it had sent is still on its way to an upstream, and say so: --dead --settled",
         first->gateway, first->incarnation);
 }
 

@@ -46,8 +46,8 @@ static int inbox_check(struct store_inbox *inbox)
     bad = store_url_check(inbox->redis, &has_password);
     if (has_password && is_flag)
         return cli_fail(CLI_CONFIG,
-                        "--redis has a password, which everybody on this machine could read: put it "
-                        "into a file and name it with --redis-password-file, or set PAWL_REDIS");
+                        "--redis has a password, which everybody on this machine could read: put it into a "
+                        "file and name it with --redis-password-file, or set PAWL_REDIS");
     if (bad != NULL)
         return cli_fail(CLI_CONFIG, "%s: %s", is_flag ? "--redis" : "PAWL_REDIS", bad);
     inbox->timeout_ms = inbox->timeout_ms > 0 ? inbox->timeout_ms : TIMEOUT_MS;

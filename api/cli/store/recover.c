@@ -131,11 +131,11 @@ static int recover_read(struct recover *r, int argc, char **argv)
             "  pawl store recover --floor 50000000 --seen 48211907 --seen \"$PAWL_FENCING_TOKEN\"\n"
             "  pawl store recover --new-id --redis redis://staging:6379\n",
         .summary =
-            "Without --floor: Redis is empty, but lease services still have their state directories. "
-            "The store is\n"
+            "Without --floor: Redis is empty, but lease services still have their state directories. The "
+            "store is\n"
             "made anew, and they admit it above their floors.\n"
-            "With --floor N: nobody knows any more how far the tokens had come, but you know that "
-            "none is above\n"
+            "With --floor N: nobody knows any more how far the tokens had come, but you know that none is "
+            "above\n"
             "N. All holds end, tokens go on above N, and the services come anew.\n"
             "With --new-id: this Redis is a copy of another store's, and becomes a store of its own. Stop "
             "all of its\nservices first, and empty their state directories before they come again.\n"
@@ -361,9 +361,8 @@ static int floor_compare(const struct recover *r)
 static int floor_refuse_in_order(const struct recover *r)
 {
     if (!r->force && r->facts.asked == 2) {
-        cli_fail(CLI_REFUSED,
-                 "a lease service has every floor that it needs, and admits this store by itself; "
-                 "nothing was changed");
+        cli_fail(CLI_REFUSED, "a lease service has every floor that it needs, and admits this store by "
+                              "itself; nothing was changed");
         cli_hint("Look again in a few seconds: pawl store status.");
         return CLI_REFUSED;
     }
@@ -402,10 +401,9 @@ static int floor_confirm(const struct recover *r)
     if (!isatty(STDIN_FILENO))
         return cli_fail(CLI_USAGE, "every hold would end: say --yes, or do this in a terminal");
     if (r->new_id)
-        printf(
-            "Store %s becomes another store: every hold ends, and its services come anew, with empty state "
-            "directories.\nType \"yes\" to go on: ",
-            store_facts_id(&r->facts));
+        printf("Store %s becomes another store: every hold ends, and its services come anew, with empty "
+               "state directories.\nType \"yes\" to go on: ",
+               store_facts_id(&r->facts));
     else
         printf("Store %s begins a new life: every hold ends, tokens go on above %" PRId64
                ", all services come anew.\n"
