@@ -229,7 +229,7 @@ static const struct hazard_part *part_of(const struct sample *sample)
 
 static bool is_pawl(const struct hazard_part *part)
 {
-    return strcmp(part->lock, "pawl") == 0;
+    return strcmp(part->with.lock, "pawl") == 0;
 }
 
 /* All of the sample but the one event of this number. */

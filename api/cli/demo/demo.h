@@ -91,10 +91,12 @@ enum { PART_LISTS_MAX = 6, HAZARD_PARTS_MAX = 3 };
 /* The same fault, once with a recipe and once with Pawl. */
 struct hazard_part {
     const char *headline;
-    const char *lock;                               /* worker.c */
-    const struct scene *scenes[PART_LISTS_MAX + 1]; /* lists that end with {0}, one after the other */
-    const struct check *checks[PART_LISTS_MAX + 1]; /* the same */
-    const char *lesson;                             /* printed only if all checks hold */
+    struct {
+        const char *lock;                               /* worker.c */
+        const struct scene *scenes[PART_LISTS_MAX + 1]; /* lists that end with {0}, one after the other */
+        const struct check *checks[PART_LISTS_MAX + 1]; /* the same */
+    } with;
+    const char *lesson; /* printed only if all checks hold */
 };
 
 enum hazard_needs {

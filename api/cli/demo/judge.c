@@ -73,7 +73,7 @@ static bool check_holds(const struct check *check, const struct timeline *timeli
 
 const char *judge(const struct hazard_part *part, const struct timeline *timeline)
 {
-    for (const struct check *const *list = part->checks; *list != NULL; list++) {
+    for (const struct check *const *list = part->with.checks; *list != NULL; list++) {
         for (const struct check *check = *list; check->kind != CHECKS_END; check++) {
             if (!check_holds(check, timeline)) {
                 return check->otherwise;

@@ -113,7 +113,7 @@ static bool play_scene(struct stage *stage, const struct scene *scene)
 
 static bool play_scenes(struct stage *stage)
 {
-    for (const struct scene *const *list = stage->part->scenes; *list != NULL; list++) {
+    for (const struct scene *const *list = stage->part->with.scenes; *list != NULL; list++) {
         for (const struct scene *scene = *list; scene->act != SCENES_END; scene++) {
             if (!play_scene(stage, scene)) {
                 return false;

@@ -411,7 +411,7 @@ static bool worker_start(struct stage *stage, struct actor *actor)
                                                                  : "--file",
                                      through_relay ? relay : resource,
                                      actor->name,
-                                     stage->part->lock,
+                                     stage->part->with.lock,
                                      lease,
                                      NULL};
 
@@ -453,7 +453,7 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
     static const char *const names[ACTORS] = {"A", "B", "C", "relay"};
 
     stage->part = part;
-    stage->is_pawl = strcmp(part->lock, "pawl") == 0;
+    stage->is_pawl = strcmp(part->with.lock, "pawl") == 0;
     stage->timeline = (struct timeline){.ttl_ms = stage->ttl_ms};
     stage->picture.count = 0;
     stage->began_ms = cli_now_ms();
