@@ -1,4 +1,4 @@
-/* ask.c - one request to one of the services, what its end is worth, and how a refusal is told. */
+/* ask.c - one request to one of the services, what its end is worth, and how a refusal is reported. */
 #include "api/cli/ask.h"
 
 #include <stdarg.h>
@@ -467,7 +467,7 @@ enum http_client_outcome ask_try(struct ask *ask)
     return outcome == HTTP_CLIENT_NOT_SENT ? HTTP_CLIENT_UNKNOWN : outcome;
 }
 
-/* -- what became of it, as it is told */
+/* -- its end, reported */
 
 static void doubt_say(enum doubt doubt)
 {

@@ -1,4 +1,4 @@
-/* ask.h - one request to one of the services, what its end is worth, and how a refusal is told.
+/* ask.h - one request to one of the services, what its end is worth, and how a refusal is reported.
  *
  *   ask_lease, ask_resource ...   where it goes        64, or go on
  *   ask_try                       send it, once more where that is safe; is the answer Pawl's?
@@ -40,7 +40,7 @@ struct ask {
     enum ask_repeat repeat;
     enum ask_wants wants;
     const char *needs, *lease_id; /* for wants; needs: names with a blank between them */
-    enum output output;           /* json: that it was not done, or may have been, is told so too */
+    enum output output;           /* json: also reports that it was not done, or may have been */
     bool trace;                   /* say what curl would send (trace_curl()) */
     /* Before each attempt; NULL: the second is the same as the first. */
     void (*prepare)(struct ask *ask);
@@ -68,11 +68,11 @@ void ask_query(struct ask *ask, const char *name, struct bytes value);
 void ask_header(struct ask *ask, const char *name, struct bytes value);
 void ask_done(struct ask *ask);
 
-/* CLI_GO_ON with a 2xx answer; else the exit status: has told on stderr what happened and what to do. */
+/* CLI_GO_ON with a 2xx answer; else the exit status: stderr says what happened and what to do. */
 int ask_send(struct ask *ask);
-/* The two halves of ask_send(), for who wants to look at a refusal first. UNKNOWN also when the answer is not
- * Pawl's, as somebody between may have answered, who does not know what became of the request; answer.status
- * is then what it said, else 0. */
+/* The two halves of ask_send(), for a caller that looks at a refusal first. UNKNOWN also when the answer is
+ * not Pawl's: a proxy may have answered, which does not know what became of the request; answer.status is
+ * then its status, else 0. */
 enum http_client_outcome ask_try(struct ask *ask);
 int ask_tell(const struct ask *ask, enum http_client_outcome outcome);
 
@@ -86,13 +86,13 @@ enum ask_worth ask_worth(const struct ask *ask);
 /* Whether the answer is this problem. */
 bool ask_is_problem(const struct ask *ask, const char *code);
 
-/* An answer as JSON; NULL when it is none, which has been told. The caller frees. */
+/* An answer as JSON; NULL when it is none, which has been reported. The caller frees. */
 struct json *ask_json(const struct ask *ask, const struct http_client_answer *answer);
 /* Members of it; 0 or "" when they are missing, or json is NULL. */
 int64_t ask_int(const struct json *json, const char *name);
 struct bytes ask_text(const struct json *json, const char *name);
 
-/* How a request is told that was not done, or of which nobody knows (exit status 69): what scripts look for
+/* How a request is reported that was not done, or has no known end (exit status 69): what scripts look for
  * is the same in every command (docs/man/pawl.1.md, "EXIT STATUS"). */
 enum doubt {
     DOUBT_NOT_DONE, /* it certainly was not done, or it changes nothing */

@@ -129,7 +129,7 @@ bool child_start(struct child *child, const char *name, enum child_streams strea
         close_all(fds, 4);
         return false;
     }
-    setpgid(pid, pid); /* both sides do it, so that it is done whoever comes first */
+    setpgid(pid, pid); /* both sides do it, so that it is done whichever comes first */
     close_all(fds + 1, 2);
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     *child = (struct child){.name = name, .pid = pid, .in_fd = fds[3], .out_fd = fds[0]};
@@ -182,7 +182,7 @@ void watch_open(struct watch *watch)
     if (watch->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         abort();
     }
-    signal(SIGPIPE, SIG_IGN); /* a child that reads no more is told by the write */
+    signal(SIGPIPE, SIG_IGN); /* of a child that reads no more the write says so */
 }
 
 void watch_close(struct watch *watch)

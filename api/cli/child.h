@@ -20,12 +20,12 @@ enum child_streams {
 
 struct child {
     const char *name; /* for people */
-    pid_t pid;        /* 0: not started, or ended and told */
+    pid_t pid;        /* 0: not started, or ended and reported */
     int in_fd;        /* its stdin; -1: none */
     int out_fd;       /* what is read of it; -1: at its end */
     int status;       /* of wait(2), once it has ended */
     bool ended;       /* but perhaps not all of its lines are read */
-    bool stopped;     /* by a signal, and not told yet */
+    bool stopped;     /* by a signal, and not reported yet */
     size_t len;
     char buf[CHILD_LINE_SIZE];
 };
@@ -51,7 +51,7 @@ void child_describe_end(const struct child *child, char *buf, size_t size);
 enum watch_event {
     WATCH_LINE,    /* child said line */
     WATCH_STOPPED, /* child was stopped by a signal */
-    WATCH_ENDED,   /* child has ended, and all that it said has been told */
+    WATCH_ENDED,   /* child has ended, and all of its lines have been reported */
     WATCH_SIGNAL,  /* signal came */
     WATCH_DEADLINE /* nothing else happened until then */
 };
@@ -71,7 +71,7 @@ struct watch {
 void watch_open(struct watch *watch);
 void watch_close(struct watch *watch);
 void watch_add(struct watch *watch, struct child *child);
-/* Children that have ended and been told stay added, with pid 0. */
+/* Children that have ended and been reported stay added, with pid 0. */
 enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms);
 
 /* -- the words of a command line, put together. They are the caller's, and must outlive it */

@@ -262,7 +262,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
     return right;
 }
 
-/* -- Redis: what it could lose, and what the store says of itself */
+/* -- Redis: what it could lose, and the diagnosis of the store */
 
 static void tell_store(struct doctor *doctor, const struct store_facts *facts)
 {

@@ -26,7 +26,7 @@ enum secret_origin {
 int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin);
 /* Puts it into the file in the place of before ("": there was none), readable by its owner alone; the file is
  * whole or as before, also when the machine stops. When another process has put one there meanwhile, lease_id
- * becomes that one: who shares the file shares the hold. CLI_GO_ON, or the exit status. */
+ * becomes that one: those that share the file share the hold. CLI_GO_ON, or the exit status. */
 int secret_keep(const char *file, const char *before, char lease_id[SECRET_SIZE]);
 /* Takes the file away, unless it has another one by now. */
 void secret_forget(const char *file, const char *lease_id);

@@ -238,7 +238,7 @@ static unsigned lane_after(const struct picture *p, const struct stair_event *ev
     abort();
 }
 
-/* Beyond the end of its hold it believes, as long as it has not been told. */
+/* Beyond the end of its hold it believes, as long as no refusal has come. */
 static unsigned lane_after_other(struct holder *holder, const struct stair_event *event, unsigned before)
 {
     if (event->kind != STAIR_GRANTED) {
@@ -421,7 +421,7 @@ static void write_legend(FILE *out, const struct picture *p)
     }
 }
 
-/* Two who are let in together may tell it in either order; the stairs only rise. */
+/* Two grants at once may be reported in either order; the stairs only rise. */
 static void read_grant(struct picture *p, const struct stair_event *event)
 {
     unsigned at = p->grants++;

@@ -31,7 +31,7 @@ struct call {
     char secret[SECRET_SIZE]; /* the lease_id, or the fencing token */
     struct json_out body;
     char *content; /* what put writes */
-    int64_t token; /* that force-release means; 0: whoever holds it */
+    int64_t token; /* that force-release means; 0: any holder */
     /* of a list */
     char *cursor; /* NULL: no more pages */
     char *before; /* one of before */

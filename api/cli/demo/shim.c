@@ -1,4 +1,4 @@
-/* shim.c - a page of memory by which a demo tells a preloaded shim what goes wrong. */
+/* shim.c - a page of memory by which a demo makes a preloaded shim shift clocks and fail disks. */
 #include "api/cli/demo/shim.h"
 
 #include <errno.h>

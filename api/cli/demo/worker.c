@@ -300,7 +300,7 @@ static enum try recipe_take(struct worker *worker)
     return good_for_ms > 0 ? granted(worker, 0, asked_ms, good_for_ms) : held(worker, BYTES("-"));
 }
 
-/* get-del looks first; DEL removes the key, whoever has it. */
+/* get-del looks first; DEL removes the key, whosever it is. */
 static void release_by_del(const struct worker *worker)
 {
     char owner[REPLY_SIZE];
@@ -321,7 +321,7 @@ static void release_by_del(const struct worker *worker)
 
 static enum try pawl_take(struct worker *worker, unsigned limit_ms)
 {
-    /* The first try tells who holds it; the next ones stand in line. */
+    /* The first try reports the holder; the next ones queue. */
     unsigned wait_ms = !worker->reported_held ? 0 : limit_ms < WAIT_MS_MAX ? limit_ms : WAIT_MS_MAX;
     const struct pawl_ask ask = {.size = sizeof(ask),
                                  .holder = worker->name,

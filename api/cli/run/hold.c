@@ -164,7 +164,7 @@ void run_show_free(struct run_show *show)
 }
 
 enum {
-    GRACE_MOST_MS = 5000, /* from the signal to SIGKILL, unless told otherwise */
+    GRACE_MOST_MS = 5000, /* from the signal to SIGKILL, unless --kill-after says otherwise */
     MARGIN_LEAST_MS = 20, /* from SIGKILL to the end of the hold: until the machine has come to it */
     MARGIN_MOST_MS = 1000,
     OUTAGE_MOST_MS = 30000, /* of the service while we wait */
@@ -230,7 +230,7 @@ static void hold_lost(struct pawl_guard *guard, const struct pawl_problem *probl
 
     (void)guard;
     run->loss = *problem;
-    (void)!write(run->told_fd, &one, sizeof(one));
+    (void)!write(run->loss_fd, &one, sizeof(one));
 }
 
 /* -- taken */
@@ -314,7 +314,7 @@ int run_hold_open(struct run *run)
 
         run->grant.size = sizeof(run->grant);
         pawl_guard_grant(run->guard, &run->grant);
-        /* A renewal may have told a later one already. */
+        /* A renewal may have set a later one already. */
         atomic_compare_exchange_strong(&run->deadline_ms, &unknown, run->grant.deadline_ms);
         return CLI_GO_ON;
     }
@@ -386,7 +386,7 @@ int run_hold_close(struct run *run, int status)
     if (release.done_fd < 0 || pthread_create(&thread, NULL, release_run, &release) != 0) {
         release_run(&release);
     } else if (!release_wait(&release, thread)) {
-        run_tell_rest(&run->untold);
+        run_tell_rest(&run->deferred);
         cli_hint("%s was not given back: the service does not answer. It ends by itself within its ttl.",
                  run->name);
         run_group_close(&run->group);
@@ -395,6 +395,6 @@ int run_hold_close(struct run *run, int status)
     }
     close(release.done_fd);
     run_show_free(run->show);
-    run_tell_rest(&run->untold);
+    run_tell_rest(&run->deferred);
     return release_tell(&release, status);
 }

@@ -157,15 +157,15 @@ static void catch_say(struct run *run)
                  group->error != 0 ? strerrordesc_np(group->error) : "");
     }
     if (group->without == NULL && run->trace) {
-        run_tell(&run->untold, RUN_LINE_WRONG,
+        run_tell(&run->deferred, RUN_LINE_WRONG,
                  "what leaves the command's process group is caught by the cgroup %s", group->path);
     } else if (group->without != NULL && run->adopts && run->trace) {
-        run_tell(&run->untold, RUN_LINE_WRONG,
+        run_tell(&run->deferred, RUN_LINE_WRONG,
                  "what leaves the command's process group is caught when the command has ended, and only "
                  "while pawl run lives; there is no cgroup (%s)",
                  why);
     } else if (group->without != NULL && !run->adopts) {
-        run_tell(&run->untold, RUN_LINE_WRONG,
+        run_tell(&run->deferred, RUN_LINE_WRONG,
                  "what leaves the command's process group is not caught: there is no cgroup (%s), and pawl "
                  "run had children before, so that orphans are not surely the command's",
                  why);
@@ -194,7 +194,7 @@ static int command_start(struct run *run)
     if (pid < 0) {
         return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
     }
-    setpgid(pid, pid); /* whoever comes first; afterwards it is an error that means nothing */
+    setpgid(pid, pid); /* both sides do it; the second call may fail, which means nothing */
     run_group_know(&run->group, pid, pidfd_open(pid, 0)); /* nobody can have waited for it yet */
     return CLI_GO_ON;
 }
@@ -359,8 +359,8 @@ static int run_prepare(struct run *run)
     run_orphans_adopt(run);
     run_group_open(&run->group);
     run->watchdog_fd = run_watchdog_start(&run->group, run->signal_number, &run->watchdog_pid);
-    run->told_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (run->watchdog_fd < 0 || run->told_fd < 0) {
+    run->loss_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (run->watchdog_fd < 0 || run->loss_fd < 0) {
         return cli_fail(RUN_FAILED, "the watchdog could not be started; the command was not either");
     }
     return CLI_GO_ON;
@@ -369,7 +369,7 @@ static int run_prepare(struct run *run)
 int cli_run(int argc, char **argv)
 {
     struct words words = {.signal = "TERM", .on_lost = "term"};
-    struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .told_fd = -1};
+    struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .loss_fd = -1};
     char holder[PAWL_HOLDER_SIZE];
     int status = run_read(&run, &words, argc, argv);
 

@@ -57,23 +57,23 @@ bool run_group_wait_gone(const struct run_group *group, int64_t most_ms);
  * Standard error may be a pipe that nobody reads, and pawl run, which must end a command in time, waits for
  * nobody: what does not fit there now is kept until the command is over. */
 
-enum { RUN_UNTOLD_MAX = 6, RUN_LINE_SIZE = 768 };
+enum { RUN_DEFERRED_MAX = 6, RUN_LINE_SIZE = 768 };
 
 enum run_line_kind { RUN_LINE_WRONG /* as cli_fail() */, RUN_LINE_HINT /* as cli_hint() */ };
 
-struct run_untold {
+struct run_deferred {
     unsigned count;
     struct run_line {
         enum run_line_kind kind;
         char text[RUN_LINE_SIZE];
-    } lines[RUN_UNTOLD_MAX];
+    } lines[RUN_DEFERRED_MAX];
 };
 
-/* Never waits. What is beyond RUN_UNTOLD_MAX is never told. */
-void run_tell(struct run_untold *untold, enum run_line_kind kind, const char *format, ...)
+/* Never waits. What is beyond RUN_DEFERRED_MAX is dropped. */
+void run_tell(struct run_deferred *deferred, enum run_line_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* What was kept; waits for the reader. */
-void run_tell_rest(struct run_untold *untold);
+void run_tell_rest(struct run_deferred *deferred);
 
 /* --trace, on any thread: the request as curl would send it. Never waits: a line that does not fit now is
  * left out. */
@@ -124,15 +124,15 @@ struct run {
     struct pawl_guard *guard;
     struct pawl_grant grant;
     _Atomic int64_t deadline_ms;
-    struct pawl_problem loss; /* there once told_fd is readable */
-    int told_fd;
+    struct pawl_problem loss; /* there once loss_fd is readable */
+    int loss_fd;
     /* how it goes */
-    bool lost;          /* told, or the command was signalled because of it */
+    bool lost;          /* reported, or the command was signalled because of it */
     bool ended_in_time; /* the watchdog saw it */
     int64_t kill_ms;    /* when this process kills it too; RUN_NEVER_MS: not yet known */
     bool killed;        /* by this process, and it was still there */
     struct run_show *show;
-    struct run_untold untold;
+    struct run_deferred deferred;
 };
 
 /* hold.c: takes the lease, and waits for it. CLI_GO_ON, or the exit status. */

@@ -114,7 +114,7 @@ static void watchdog_look(struct watchdog *dog, int64_t now_ms)
         } else if (due) {
             watchdog_tell(dog, RUN_WORD_SIGNALLED);
             run_group_signal(&dog->group, dog->signal_number);
-            run_group_signal(&dog->group, SIGCONT); /* one that is stopped hears nothing */
+            run_group_signal(&dog->group, SIGCONT); /* a stopped process gets no other signal */
             dog->state = WATCHDOG_SIGNALLED;
         }
         break;
@@ -197,7 +197,7 @@ static void watchdog_run(struct watchdog *dog)
         if (ready[2].revents != 0) {
             dog->ended_ms = pawl_now_ms();
         }
-        /* Words first: they cost nothing, and a later time that was told in time is the truth. */
+        /* Words first: they cost nothing, and a later deadline that came in time is valid. */
         watchdog_hear(dog);
         watchdog_look(dog, pawl_now_ms());
     }

@@ -17,7 +17,7 @@ struct store_inbox {
     /* flags */
     const char *redis, *password_file, *state_dir;
     uint64_t timeout_ms;
-    enum output output; /* json: that something was not done, or may have been, is told so too */
+    enum output output; /* json: also reports that something was not done, or may have been */
     /* the inbox's own */
     bool changed; /* a script that changes something has run */
     struct loop *loop;
