@@ -114,7 +114,8 @@ static bool pipes_open(int fds[4], enum child_streams streams)
 bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv)
 {
     pid_t parent = getpid();
-    char **environment = environment_for_child();
+    /* It is configured by its words alone. */
+    char **environment = environment_without((const char *const[]){"PAWL_", "NOTIFY_SOCKET=", NULL}, 0);
     int fds[4];
     bool open = pipes_open(fds, streams);
     pid_t pid = open ? fork() : -1;
@@ -196,6 +197,11 @@ void watch_close(struct watch *watch)
 
 void watch_add(struct watch *watch, struct child *child)
 {
+    for (unsigned i = 0; i < watch->count; i++) {
+        if (watch->children[i] == child) {
+            return;
+        }
+    }
     assert(watch->count < WATCH_CHILDREN_MAX);
     watch->children[watch->count++] = child;
 }

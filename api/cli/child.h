@@ -70,6 +70,7 @@ struct watch {
 
 void watch_open(struct watch *watch);
 void watch_close(struct watch *watch);
+/* Once: one that was added before stays. */
 void watch_add(struct watch *watch, struct child *child);
 /* Children that have ended and been reported stay added, with pid 0. */
 enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms);

@@ -471,7 +471,7 @@ int environment_check(void)
     return CLI_GO_ON;
 }
 
-char **environment_for_child(void)
+char **environment_without(const char *const *beginnings, size_t room)
 {
     size_t count = 0, kept = 0;
     char **copy;
@@ -479,13 +479,18 @@ char **environment_for_child(void)
     while (environ[count] != NULL) {
         count++;
     }
-    copy = cli_alloc((count + 1) * sizeof(*copy));
+    copy = cli_alloc((count + room + 1) * sizeof(*copy));
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(environ[i], PREFIX, PREFIX_LEN) != 0 && strncmp(environ[i], "NOTIFY_SOCKET=", 14) != 0) {
+        const char *const *at = beginnings;
+
+        while (*at != NULL && strncmp(environ[i], *at, strlen(*at)) != 0) {
+            at++;
+        }
+        if (*at == NULL) {
             copy[kept++] = environ[i];
         }
     }
-    copy[kept] = NULL;
+    memset(copy + kept, 0, (room + 1) * sizeof(*copy));
     return copy;
 }
 

@@ -111,9 +111,9 @@ struct option flag_trace(bool *place);
 /* CLI_GO_ON, or CLI_CONFIG when a PAWL_ variable is set that nobody knows: it was meant to do something, and
  * would silently not. */
 int environment_check(void);
-/* A copy for a child that is configured by flags alone: without PAWL_ variables and NOTIFY_SOCKET. The list
- * is the caller's to free, the texts are not. */
-char **environment_for_child(void);
+/* A copy without the variables that begin with one of these texts (NULL behind the last), with room for so
+ * many more at its end. The list is the caller's to free, the texts are not. */
+char **environment_without(const char *const *beginnings, size_t room);
 /* What -o env prints when there is nothing to assign, as eval "$(pawl ...)" must not end well: on stdout, if
  * the words of the command line (or PAWL_OUTPUT) ask for -o env from a command that sets variables, the unset
  * of those that are not true any more, and the status, which is not 0. */

@@ -38,18 +38,6 @@ static unsigned part_index(const struct stage *stage)
 
 /* -- waiting */
 
-static void watch_once(struct stage *stage, struct child *child)
-{
-    struct watch *watch = &stage->cluster.watch;
-
-    for (unsigned i = 0; i < watch->count; i++) {
-        if (watch->children[i] == child) {
-            return;
-        }
-    }
-    watch_add(watch, child);
-}
-
 bool stage_next(struct stage *stage, uint64_t deadline_ms, enum watch_event *event)
 {
     const struct watch *watch = &stage->cluster.watch;
@@ -136,40 +124,6 @@ bool stage_kill(struct stage *stage, struct child *child)
     return true;
 }
 
-/* -- starting a process */
-
-struct process {
-    struct child *child;
-    const char *name, *program;
-    enum child_streams streams;
-    const struct shim *shim; /* under which it runs; NULL: none */
-};
-
-static bool process_start(struct stage *stage, const struct process *process, const char *const *arguments)
-{
-    char program[CHILD_PATH_SIZE], env[CHILD_PATH_SIZE];
-    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
-    struct words words = {.count = 0};
-
-    if (!child_find(process->program, program) || !child_find("env", env)) {
-        cli_fail(CLI_CONFIG, "%s is not in PATH", process->program);
-        return false;
-    }
-    if (process->shim != NULL) {
-        shim_wrap(process->shim, wrap);
-        wrap[0] = env;
-    }
-    words_add(&words, wrap);
-    words_add(&words, (const char *const[]){program, NULL});
-    words_add(&words, arguments);
-    if (!child_start(process->child, process->name, process->streams, words.at)) {
-        cli_fail(CLI_BUG, "%s cannot be started", process->name);
-        return false;
-    }
-    watch_once(stage, process->child);
-    return true;
-}
-
 /* -- Redis */
 
 static void run_path(const struct stage *stage, const char *name, unsigned number, char path[ADDRESS_SIZE])
@@ -232,17 +186,20 @@ static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(
 
 static bool nodes_start(struct stage *stage)
 {
-    const struct shim *shim = needs(stage, NEEDS_CLOCK_OF_REDIS) ? &stage->redis_shim : NULL;
+    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
     char address[ADDRESS_SIZE];
 
+    if (needs(stage, NEEDS_CLOCK_OF_REDIS)) {
+        shim_wrap(&stage->redis_shim, wrap);
+    }
     for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
-        const struct process node = {&stage->nodes[i], "the recipe's redis-server", "redis-server",
-                                     CHILD_LOGS, shim};
+        const struct cluster_process node = {&stage->nodes[i], "the recipe's redis-server", "redis-server",
+                                             CHILD_LOGS, wrap};
         struct words words = {.count = 0};
 
         node_address(stage, i, address);
         words_add_cache(&words, address, stage->cluster.files.run);
-        if (!process_start(stage, &node, words.at)) {
+        if (cluster_spawn(&stage->cluster, &node, words.at) != CLI_GO_ON) {
             return false;
         }
     }
@@ -258,7 +215,7 @@ static bool nodes_start(struct stage *stage)
 /* With the settings that Pawl asks of a store, in both parts. */
 static bool replica_start(struct stage *stage)
 {
-    const struct process replica = {&stage->replica, "the replica", "redis-server", CHILD_LOGS, NULL};
+    const struct cluster_process replica = {&stage->replica, "the replica", "redis-server", CHILD_LOGS, NULL};
     char master[ADDRESS_SIZE], address[ADDRESS_SIZE], directory[ADDRESS_SIZE], port[24], reply[REPLY_SIZE];
     struct words words = {.count = 0};
 
@@ -273,7 +230,7 @@ static bool replica_start(struct stage *stage)
     words_add_store(&words, address, directory);
     words_add(&words, (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
     return ask(master, "CONFIG SET repl-diskless-sync-delay 0", reply) &&
-           process_start(stage, &replica, words.at) &&
+           cluster_spawn(&stage->cluster, &replica, words.at) == CLI_GO_ON &&
            until_redis(stage, address, redis_ping, "redis-server did not answer") &&
            until_redis(stage, address, replica_has_all, "the replica did not come up");
 }
@@ -391,9 +348,8 @@ void stage_close(struct stage *stage)
 static bool worker_start(struct stage *stage, struct actor *actor)
 {
     bool through_relay = needs(stage, NEEDS_RELAY) && actor == &stage->actors[ACTOR_A];
-    const struct process worker = {
-        &actor->child, actor->name, "pawl", CHILD_TALKS,
-        needs(stage, NEEDS_CLOCK_OF_B) && actor == &stage->actors[ACTOR_B] ? &stage->b_shim : NULL};
+    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
+    const struct cluster_process worker = {&actor->child, actor->name, "pawl", CHILD_TALKS, wrap};
     char nodes[WORKER_NODES_MAX * ADDRESS_SIZE] = "", ttl[32], lease[32];
     char relay[ADDRESS_SIZE], store[ADDRESS_SIZE], file[ADDRESS_SIZE];
     const char *resource = stage->is_pawl              ? stage->cluster.gateway_url
@@ -427,13 +383,16 @@ static bool worker_start(struct stage *stage, struct actor *actor)
              stage->actors[ACTOR_RELAY].number);
     snprintf(ttl, sizeof(ttl), "%ums", stage->ttl_ms);
     snprintf(lease, sizeof(lease), "orders:%u", LEASE_FIRST + part_index(stage));
-    return process_start(stage, &worker, arguments);
+    if (needs(stage, NEEDS_CLOCK_OF_B) && actor == &stage->actors[ACTOR_B]) {
+        shim_wrap(&stage->b_shim, wrap);
+    }
+    return cluster_spawn(&stage->cluster, &worker, arguments) == CLI_GO_ON;
 }
 
 static bool relay_start(struct stage *stage)
 {
     struct actor *relay = &stage->actors[ACTOR_RELAY];
-    const struct process process = {&relay->child, relay->name, "pawl", CHILD_TALKS, NULL};
+    const struct cluster_process process = {&relay->child, relay->name, "pawl", CHILD_TALKS, NULL};
     bool to_redis = needs(stage, NEEDS_REPLICA) || !stage->is_pawl;
     char redis[ADDRESS_SIZE];
     const char *const arguments[] = {"demo-relay",
@@ -443,7 +402,7 @@ static bool relay_start(struct stage *stage)
         return true;
     }
     redis_address(stage, redis);
-    return process_start(stage, &process, arguments) &&
+    return cluster_spawn(&stage->cluster, &process, arguments) == CLI_GO_ON &&
            stage_until(stage, relay, "listening", STAGE_EVENT_MS) &&
            (!needs(stage, NEEDS_REPLICA) || replica_start(stage));
 }

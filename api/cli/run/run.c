@@ -32,19 +32,6 @@ enum { TOKEN_SIZE = 32, TTL_USUAL_MS = 30000, HOST_SIZE = 64, SIGNALS = 65, WHY_
 
 /* -- what the command finds in its environment */
 
-static bool is_ours(const char *variable)
-{
-    static const char *const names[] = {
-        "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", NULL};
-
-    for (const char *const *name = names; *name != NULL; name++) {
-        if (strncmp(variable, *name, strlen(*name)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static char *variable_new(const char *name, const char *value)
 {
     size_t size = strlen(name) + 1 + strlen(value) + 1;
@@ -58,25 +45,17 @@ static char *variable_new(const char *name, const char *value)
  * list are the caller's. */
 static char **environment_new(const struct run *run, size_t *kept)
 {
-    char token[TOKEN_SIZE];
-    size_t count = 0;
-    char **list;
+    static const char *const ours[] = {
+        "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", NULL};
+    char token[TOKEN_SIZE], **list = environment_without(ours, 3);
 
-    *kept = 0;
-    while (environ[count] != NULL) {
-        count++;
-    }
-    list = cli_alloc((count + 4) * sizeof(*list));
-    for (size_t i = 0; i < count; i++) {
-        if (!is_ours(environ[i])) {
-            list[(*kept)++] = environ[i];
-        }
+    for (*kept = 0; list[*kept] != NULL;) {
+        ++*kept;
     }
     snprintf(token, sizeof(token), "%lld", (long long)run->grant.token);
     list[*kept] = variable_new("PAWL_LEASE", run->name);
     list[*kept + 1] = variable_new("PAWL_TOKEN", token);
     list[*kept + 2] = variable_new("PAWL_FENCING_TOKEN", run->grant.fencing_token);
-    list[*kept + 3] = NULL;
     return list;
 }
 
