@@ -162,9 +162,9 @@ static int watch_check(struct call *call)
     struct given *g = &call->given;
 
     g->idle_ms = g->idle_ms > 0 ? g->idle_ms : IDLE_MS;
-    call->ask.name = call->name;
-    call->ask.request.sink_needs = (struct http_client_header){"Content-Type", BYTES("text/event-stream")};
-    call->ask.request.timeout_ms = FOR_EVER_MS;
+    call->request.name = call->name;
+    call->request.http.sink_needs = (struct http_client_header){"Content-Type", BYTES("text/event-stream")};
+    call->request.http.timeout_ms = FOR_EVER_MS;
     if (call->name != NULL && !name_is_lease(bytes_of(call->name))) {
         return cli_fail(CLI_USAGE, "\"%s\" is not the name of a lease", call->name);
     }
@@ -189,7 +189,7 @@ static const struct verb watch = {
                          "reached at the\n"
                          "beginning."},
     .flags = "since idle output trace lease-url",
-    .asks = {OF_ITS_OWN, "GET", NULL, ASK_STREAM, NULL},
+    .asks = {OF_ITS_OWN, "GET", NULL, REQUEST_STREAM, NULL},
     .check = watch_check,
 };
 
@@ -279,15 +279,15 @@ static ssize_t stream_take(void *cookie, const char *text, size_t len)
 }
 
 /* CLI_GO_ON: once more. */
-static int watch_after(struct watching *w, const struct ask *ask, enum http_client_outcome outcome)
+static int watch_after(struct watching *w, const struct request *request, enum http_client_outcome outcome)
 {
-    const struct http_client_answer *answer = &ask->answer;
+    const struct http_client_answer *answer = &request->answer;
     bool refused = outcome == HTTP_CLIENT_ANSWERED && answer->status >= 300;
 
     if (ferror(stdout)) {
         return CLI_REFUSED; /* main() says it */
     }
-    if (refused && ask_is_problem(ask, "cursor-expired")) {
+    if (refused && request_is_problem(request, "cursor-expired")) {
         missed_show(w, "the service does not keep what came after the last item any more");
         w->sse.id[0] = '\0';
         w->gap = false;
@@ -295,7 +295,7 @@ static int watch_after(struct watching *w, const struct ask *ask, enum http_clie
         return CLI_GO_ON;
     }
     if (!w->ever || (refused && answer->status < 500 && answer->status != 429)) {
-        return ask_tell(ask, outcome);
+        return request_tell(request, outcome);
     }
     if (w->begun) {
         cli_fail(CLI_OK, "watch: the stream has ended%s%s; connecting again",
@@ -313,27 +313,27 @@ static int watch_stream(struct watching *w)
     const cookie_io_functions_t io = {.write = stream_take};
     const int stops[] = {w->idle_fd, -1};
     FILE *sink = fopencookie(w, "w", io);
-    struct ask ask = w->call.ask;
+    struct request request = w->call.request;
     int status;
 
     if (sink == NULL) {
         abort();
     }
     setvbuf(sink, NULL, _IONBF, 0);
-    ask.request.sink = sink;
-    ask.request.stop_fds = stops;
+    request.http.sink = sink;
+    request.http.stop_fds = stops;
     w->begun = false;
     sse_restart(&w->sse);
-    ask_header(&ask, "Accept", BYTES("text/event-stream"));
-    ask_header(&ask, "Last-Event-ID", bytes_of(w->sse.id));
-    status = ask_service(&ask, ASK_LEASE_SERVICE, w->call.given.lease_url, "/v1/events");
+    request_header(&request, "Accept", BYTES("text/event-stream"));
+    request_header(&request, "Last-Event-ID", bytes_of(w->sse.id));
+    status = request_service(&request, REQUEST_LEASE_SERVICE, w->call.given.lease_url, "/v1/events");
     if (status == CLI_GO_ON) {
-        ask_query(&ask, "lease", bytes_of(w->call.name));
+        request_query(&request, "lease", bytes_of(w->call.name));
         idle_begin(w);
-        status = watch_after(w, &ask, ask_try(&ask));
+        status = watch_after(w, &request, request_try(&request));
     }
     fclose(sink);
-    ask_done(&ask);
+    request_done(&request);
     return status;
 }
 

@@ -3,12 +3,12 @@
  *
  *   verb_read   flags, where it goes, what proves the hold      64, or go on
  *   before      on a terminal: sure?                            1 | 64, or go on
- *   verb_send   the request, judged (ask.h)                     69 ..., or go on
+ *   verb_send   the request, judged (request.h)                     69 ..., or go on
  *   show        the answer                                      0 */
 #ifndef PAWL_CLI_VERB_H
 #define PAWL_CLI_VERB_H
 
-#include "api/cli/ask.h"
+#include "api/cli/request.h"
 #include "api/cli/secret.h"
 #include "api/cli/show.h"
 
@@ -27,7 +27,7 @@ struct call {
     const struct verb *verb;
     struct given given;
     const char *name, *file; /* its arguments; NULL: not given */
-    struct ask ask;
+    struct request request;
     char secret[SECRET_SIZE]; /* the lease_id, or the fencing token */
     struct json_out body;
     char *content; /* what put writes */
@@ -48,14 +48,14 @@ struct verb {
     struct {
         enum { OF_A_LEASE, OF_LEASES, OF_A_RESOURCE, OF_THE_GATEWAY, OF_ITS_OWN } of;
         const char *method, *path; /* path: below the lease; of OF_LEASES and OF_THE_GATEWAY all of it */
-        enum ask_wants wants;
-        const char *needs; /* ask.h */
+        enum request_wants wants;
+        const char *needs; /* request.h */
     } asks;
-    enum ask_repeat repeat;
+    enum request_repeat repeat;
     const char *outputs, *output_help; /* NULL: as most have them */
     const struct show_column *columns; /* of its items, when it lists */
     /* NULL: nothing to do. CLI_GO_ON, or the exit status. */
-    int (*check)(struct call *call);  /* the flags; may change the ask */
+    int (*check)(struct call *call);  /* the flags; may change the request */
     int (*before)(struct call *call); /* asks, or does all of it */
     int (*load)(struct call *call);   /* the body */
     /* Not with -o json, when the answer is JSON: it is shown as it is then. */
@@ -65,7 +65,7 @@ struct verb {
 
 /* The flags, and check. */
 int verb_read(struct call *call, int argc, char **argv);
-/* Page after page of call.columns; call.ask is set anew for each by address. */
+/* Page after page of call.columns; call.request is set anew for each by address. */
 int verb_list(struct call *call, const struct show_column *columns, int (*address)(struct call *call));
 void verb_done(struct call *call);
 /* Members of a body, if they were given. */
@@ -86,7 +86,7 @@ struct acquire {
     bool in_doubt; /* it may have been granted */
 };
 
-/* As ask.prepare: the body, with what is left of the wait, and a time limit that is longer than it. */
-void acquire_prepare(struct ask *ask);
+/* As request.prepare: the body, with what is left of the wait, and a time limit that is longer than it. */
+void acquire_prepare(struct request *request);
 
 #endif

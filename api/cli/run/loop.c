@@ -21,9 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
+#include "api/cli/request.h"
 
 /* -- what is said on standard error, which waits for nobody */
 

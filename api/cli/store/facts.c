@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/cli/ask.h"
 #include "api/cli/cli.h"
+#include "api/cli/request.h"
 #include "scripts.h"
 #include "shared/service/options.h"
 

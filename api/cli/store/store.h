@@ -49,7 +49,7 @@ struct store_ask {
 };
 
 /* argv as for store_run(): the keys, then the arguments. What take said; 69 when the script did not run to
- * its end, with a sentence (ask.h): it was not done, or nobody knows; what the command has changed before
+ * its end, with a sentence (request.h): it was not done, or nobody knows; what the command has changed before
  * counts, too. */
 int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const struct store_script *script,
                     unsigned key_count, unsigned arg_count, const struct bytes *argv);

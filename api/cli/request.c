@@ -1,5 +1,5 @@
-/* ask.c - one request to one of the services, what its end is worth, and how a refusal is reported. */
-#include "api/cli/ask.h"
+/* request.c - one request to one of the services, what its end is worth, and how a refusal is reported. */
+#include "api/cli/request.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -141,50 +141,50 @@ static bool stands_for_itself(char c, char kept)
 }
 
 /* Text as it is, and a value percent-encoded but for the character kept. */
-static void url_add(struct ask *ask, const char *text, struct bytes value, char kept)
+static void url_add(struct request *request, const char *text, struct bytes value, char kept)
 {
-    size_t len = ask->url != NULL ? strlen(ask->url) : 0;
+    size_t len = request->url != NULL ? strlen(request->url) : 0;
     size_t size = len + strlen(text) + 3 * value.len + 1;
 
-    ask->url = cli_realloc(ask->url, size);
-    len += (size_t)snprintf(ask->url + len, size - len, "%s", text);
+    request->url = cli_realloc(request->url, size);
+    len += (size_t)snprintf(request->url + len, size - len, "%s", text);
     for (size_t i = 0; i < value.len; i++) {
-        len += (size_t)snprintf(ask->url + len, size - len,
+        len += (size_t)snprintf(request->url + len, size - len,
                                 stands_for_itself(value.at[i], kept) ? "%c" : "%%%02X",
                                 (unsigned char)value.at[i]);
     }
-    ask->request.url = ask->url;
+    request->http.url = request->url;
 }
 
-int ask_service(struct ask *ask, enum ask_service to, const char *base, const char *path)
+int request_service(struct request *request, enum request_service to, const char *base, const char *path)
 {
-    bool is_lease = to == ASK_LEASE_SERVICE;
+    bool is_lease = to == REQUEST_LEASE_SERVICE;
 
-    ask->service = is_lease ? "the lease service" : "the gateway";
-    ask->flag = is_lease ? "--lease-url" : "--gateway-url";
+    request->service = is_lease ? "the lease service" : "the gateway";
+    request->flag = is_lease ? "--lease-url" : "--gateway-url";
     base = base != NULL ? base : is_lease ? "http://127.0.0.1:8700" : "http://127.0.0.1:8701";
     if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0) {
         return cli_fail(CLI_USAGE, "%s cannot be used: it must begin with http:// or https:// and a host",
-                        ask->flag);
+                        request->flag);
     }
     if (!http_client_is_base(base)) {
         return cli_fail(CLI_USAGE,
                         "%s cannot be used: it must be a plain address, like http://127.0.0.1:8700",
-                        ask->flag);
+                        request->flag);
     }
-    url_add(ask, base, BYTES(""), '\0');
-    for (size_t len = strlen(ask->url); ask->url[len - 1] == '/'; len--) {
-        ask->url[len - 1] = '\0';
+    url_add(request, base, BYTES(""), '\0');
+    for (size_t len = strlen(request->url); request->url[len - 1] == '/'; len--) {
+        request->url[len - 1] = '\0';
     }
-    url_add(ask, path, BYTES(""), '\0');
+    url_add(request, path, BYTES(""), '\0');
     return CLI_GO_ON;
 }
 
 /* A lease's name needs no encoding. */
-static int lease_path(struct ask *ask, const char *name, const char *before, const char *deed,
+static int lease_path(struct request *request, const char *name, const char *before, const char *deed,
                       char path[PATH_SIZE])
 {
-    ask->name = name;
+    request->name = name;
     snprintf(path, PATH_SIZE, "%s%.*s%s", before, NAME_MAX_BYTES, name, deed);
     return name_is_lease(bytes_of(name)) ? CLI_GO_ON
                                          : cli_fail(CLI_USAGE,
@@ -193,112 +193,112 @@ static int lease_path(struct ask *ask, const char *name, const char *before, con
                                                     name);
 }
 
-int ask_lease(struct ask *ask, const char *base, const char *name)
+int request_lease(struct request *request, const char *base, const char *name)
 {
-    return ask_lease_deed(ask, base, name, "");
+    return request_lease_deed(request, base, name, "");
 }
 
-int ask_lease_deed(struct ask *ask, const char *base, const char *name, const char *deed)
-{
-    char path[PATH_SIZE];
-    int status = lease_path(ask, name, "/v1/leases/", deed, path);
-
-    return status == CLI_GO_ON ? ask_service(ask, ASK_LEASE_SERVICE, base, path) : status;
-}
-
-int ask_intents(struct ask *ask, const char *base, const char *lease, const char *deed)
+int request_lease_deed(struct request *request, const char *base, const char *name, const char *deed)
 {
     char path[PATH_SIZE];
-    int status = lease_path(ask, lease, "/v1/intents/", deed, path);
+    int status = lease_path(request, name, "/v1/leases/", deed, path);
 
-    return status == CLI_GO_ON ? ask_service(ask, ASK_GATEWAY, base, path) : status;
+    return status == CLI_GO_ON ? request_service(request, REQUEST_LEASE_SERVICE, base, path) : status;
 }
 
-int ask_resource(struct ask *ask, const char *base, const char *key)
+int request_intents(struct request *request, const char *base, const char *lease, const char *deed)
+{
+    char path[PATH_SIZE];
+    int status = lease_path(request, lease, "/v1/intents/", deed, path);
+
+    return status == CLI_GO_ON ? request_service(request, REQUEST_GATEWAY, base, path) : status;
+}
+
+int request_resource(struct request *request, const char *base, const char *key)
 {
     char buf[RESOURCE_KEY_MAX_BYTES + 1];
     struct bytes decoded, lease;
     const char *wrong;
     size_t before;
-    int status = ask_service(ask, ASK_GATEWAY, base, "/v1/resources/");
+    int status = request_service(request, REQUEST_GATEWAY, base, "/v1/resources/");
 
-    ask->name = key;
+    request->name = key;
     if (status != CLI_GO_ON) {
         return status;
     }
-    before = strlen(ask->url);
-    url_add(ask, "", bytes_of(key), '/');
-    wrong = resource_key_from_path(bytes_of(ask->url + before), buf, &decoded, &lease);
+    before = strlen(request->url);
+    url_add(request, "", bytes_of(key), '/');
+    wrong = resource_key_from_path(bytes_of(request->url + before), buf, &decoded, &lease);
     return wrong == NULL ? CLI_GO_ON
                          : cli_fail(CLI_USAGE, "\"%s\" is not the key of a resource: %s", key, wrong);
 }
 
-void ask_query(struct ask *ask, const char *name, struct bytes value)
+void request_query(struct request *request, const char *name, struct bytes value)
 {
     char text[MEMBER_SIZE];
 
     if (value.at != NULL) {
-        snprintf(text, sizeof(text), "%c%s=", strchr(ask->url, '?') != NULL ? '&' : '?', name);
-        url_add(ask, text, value, '\0');
+        snprintf(text, sizeof(text), "%c%s=", strchr(request->url, '?') != NULL ? '&' : '?', name);
+        url_add(request, text, value, '\0');
     }
 }
 
-void ask_header(struct ask *ask, const char *name, struct bytes value)
+void request_header(struct request *request, const char *name, struct bytes value)
 {
     for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX; i++) {
-        if (ask->request.headers[i].name == NULL) {
-            ask->request.headers[i] = (struct http_client_header){name, value};
+        if (request->http.headers[i].name == NULL) {
+            request->http.headers[i] = (struct http_client_header){name, value};
             return;
         }
     }
     abort();
 }
 
-static void answer_drop(struct ask *ask)
+static void answer_drop(struct request *request)
 {
-    http_client_answer_done(&ask->answer);
-    json_free(ask->json);
-    ask->json = NULL;
+    http_client_answer_done(&request->answer);
+    json_free(request->json);
+    request->json = NULL;
 }
 
-void ask_done(struct ask *ask)
+void request_done(struct request *request)
 {
-    answer_drop(ask);
-    free(ask->url);
-    ask->url = NULL;
+    answer_drop(request);
+    free(request->url);
+    request->url = NULL;
 }
 
 /* -- reading */
 
-struct json *ask_json(const struct ask *ask, const struct http_client_answer *answer)
+struct json *request_json(const struct request *request, const struct http_client_answer *answer)
 {
     const char *why = NULL;
     struct json *json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why);
 
     if (json == NULL) {
-        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", ask->what, ask->service, why);
-        cli_hint("Is %s right?", ask->flag);
+        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", request->what, request->service, why);
+        cli_hint("Is %s right?", request->flag);
     }
     return json;
 }
 
-int64_t ask_int(const struct json *json, const char *name)
+int64_t request_int(const struct json *json, const char *name)
 {
     int64_t value = 0;
 
     return json != NULL && json_get_int(json, name, &value) == JSON_FOUND ? value : 0;
 }
 
-struct bytes ask_text(const struct json *json, const char *name)
+struct bytes request_text(const struct json *json, const char *name)
 {
     struct bytes value;
 
     return json != NULL && json_get_text(json, name, &value) == JSON_FOUND ? value : (struct bytes){NULL, 0};
 }
 
-bool ask_is_problem(const struct ask *ask, const char *code)
+bool request_is_problem(const struct request *request, const char *code)
 {
-    return ask->answer.status >= 400 && bytes_are(ask_text(ask->json, "code"), code);
+    return request->answer.status >= 400 && bytes_are(request_text(request->json, "code"), code);
 }
 
 /* -- whether an answer is Pawl's */
@@ -343,122 +343,124 @@ static bool items_are_of_leases(const struct json *json)
     return true;
 }
 
-static bool has_good_json(const struct ask *ask)
+static bool has_good_json(const struct request *request)
 {
-    const struct json *json = ask->json;
+    const struct json *json = request->json;
 
-    if (json == NULL || ask->wants == ASK_RELEASED) {
-        return json != NULL && ask_int(json, "holds") > 0;
+    if (json == NULL || request->wants == REQUEST_RELEASED) {
+        return json != NULL && request_int(json, "holds") > 0;
     }
-    if (ask->wants == ASK_GRANT) {
-        return bytes_are(ask_text(json, "lease"), ask->name) && ask_int(json, "token") > 0 &&
-               ask_text(json, "fencing_token").len > 0 &&
-               bytes_are(ask_text(json, "lease_id"), ask->lease_id);
+    if (request->wants == REQUEST_GRANT) {
+        return bytes_are(request_text(json, "lease"), request->name) && request_int(json, "token") > 0 &&
+               request_text(json, "fencing_token").len > 0 &&
+               bytes_are(request_text(json, "lease_id"), request->lease_id);
     }
-    return has_all(json, ask->needs) && is_of(json, ask->name) && items_are_of_leases(json);
+    return has_all(json, request->needs) && is_of(json, request->name) && items_are_of_leases(json);
 }
 
-static bool is_good(const struct ask *ask)
+static bool is_good(const struct request *request)
 {
     static const char accepted[] = "pawl; verdict=accepted;";
-    const struct http_client_answer *answer = &ask->answer;
+    const struct http_client_answer *answer = &request->answer;
     bool checked = strncmp(answer->fencing_status, "pawl;", 5) == 0;
 
-    switch (ask->wants) {
-    case ASK_ANYTHING: return true;
-    case ASK_JSON: return answer->status == 200 && has_good_json(ask);
-    case ASK_GRANT: return (answer->status == 200 || answer->status == 201) && has_good_json(ask);
-    case ASK_RELEASED: return answer->status == 204 || (answer->status == 200 && has_good_json(ask));
-    case ASK_WRITTEN:
+    switch (request->wants) {
+    case REQUEST_ANYTHING: return true;
+    case REQUEST_JSON: return answer->status == 200 && has_good_json(request);
+    case REQUEST_GRANT: return (answer->status == 200 || answer->status == 201) && has_good_json(request);
+    case REQUEST_RELEASED: return answer->status == 204 || (answer->status == 200 && has_good_json(request));
+    case REQUEST_WRITTEN:
         return (answer->status == 201 || answer->status == 204) && checked && answer->etag[0] != '\0';
-    case ASK_DELETED: return answer->status == 204 && checked;
-    case ASK_CONTENT:
+    case REQUEST_DELETED: return answer->status == 204 && checked;
+    case REQUEST_CONTENT:
         return answer->status == 200 && answer->etag[0] != '\0' && answer->fencing_mark[0] != '\0';
-    case ASK_ACCEPTED:
+    case REQUEST_ACCEPTED:
         return answer->status == 200 && strncmp(answer->fencing_status, accepted, sizeof(accepted) - 1) == 0;
-    case ASK_STREAM:
+    case REQUEST_STREAM:
         return answer->status == 200 && strncmp(answer->content_type, "text/event-stream", 17) == 0;
     }
     return false;
 }
 
-static bool is_2xx(const struct ask *ask)
+static bool is_2xx(const struct request *request)
 {
-    return ask->answer.status >= 200 && ask->answer.status < 300;
+    return request->answer.status >= 200 && request->answer.status < 300;
 }
 
-static bool is_pawls(const struct ask *ask)
+static bool is_pawls(const struct request *request)
 {
-    return ask->wants == ASK_ANYTHING || is_2xx(ask) ? is_good(ask)
-                                                     : problem_is_pawls(&ask->answer, ask->json);
+    return request->wants == REQUEST_ANYTHING || is_2xx(request)
+               ? is_good(request)
+               : problem_is_pawls(&request->answer, request->json);
 }
 
-enum ask_worth ask_worth(const struct ask *ask)
+enum request_worth request_worth(const struct request *request)
 {
-    const struct http_client_answer *answer = &ask->answer;
-    enum problem problem = problem_find(ask_text(ask->json, "code"));
+    const struct http_client_answer *answer = &request->answer;
+    enum problem problem = problem_find(request_text(request->json, "code"));
 
-    if (is_2xx(ask)) {
-        return ASK_CERTAIN;
+    if (is_2xx(request)) {
+        return REQUEST_CERTAIN;
     }
     if (answer->status == 500 || answer->status == 504) {
-        return ASK_IN_DOUBT;
+        return REQUEST_IN_DOUBT;
     }
     if (problem == PROBLEM_NONE && answer->status > 500 && answer->status != 503) {
-        return ASK_IN_DOUBT; /* a later version's code: only 4xx and 503 are said of what was not done */
+        return REQUEST_IN_DOUBT; /* a later version's code: only 4xx and 503 are said of what was not done */
     }
-    return problem != PROBLEM_NONE && problem_info(problem)->exit_status == STATUS_LOST ? ASK_CERTAIN
-                                                                                        : ASK_REFUSED;
+    return problem != PROBLEM_NONE && problem_info(problem)->exit_status == STATUS_LOST ? REQUEST_CERTAIN
+                                                                                        : REQUEST_REFUSED;
 }
 
 /* -- sending it */
 
-static enum http_client_outcome try_once(struct ask *ask)
+static enum http_client_outcome try_once(struct request *request)
 {
     const char *why = NULL;
     enum http_client_outcome outcome;
 
-    answer_drop(ask);
-    outcome = http_client_send(&ask->request, &ask->answer);
+    answer_drop(request);
+    outcome = http_client_send(&request->http, &request->answer);
     if (outcome == HTTP_CLIENT_ANSWERED) {
-        ask->json = json_parse((struct bytes){ask->answer.body, ask->answer.len}, JSON_LEVELS, &why);
+        request->json = json_parse((struct bytes){request->answer.body, request->answer.len}, JSON_LEVELS,
+                                   &why);
     }
-    if (outcome == HTTP_CLIENT_ANSWERED && !is_pawls(ask)) {
-        snprintf(ask->answer.why, sizeof(ask->answer.why), "it was answered %u, and not as Pawl does",
-                 ask->answer.status);
+    if (outcome == HTTP_CLIENT_ANSWERED && !is_pawls(request)) {
+        snprintf(request->answer.why, sizeof(request->answer.why), "it was answered %u, and not as Pawl does",
+                 request->answer.status);
         return HTTP_CLIENT_UNKNOWN;
     }
     return outcome;
 }
 
-static void try_prepare(struct ask *ask)
+static void try_prepare(struct request *request)
 {
-    if (ask->prepare != NULL) {
-        ask->prepare(ask);
+    if (request->prepare != NULL) {
+        request->prepare(request);
     }
 }
 
-enum http_client_outcome ask_try(struct ask *ask)
+enum http_client_outcome request_try(struct request *request)
 {
     enum http_client_outcome outcome;
 
-    try_prepare(ask);
-    if (ask->trace) {
-        trace_curl(stderr, &ask->request, ask->body_from);
+    try_prepare(request);
+    if (request->trace) {
+        trace_curl(stderr, &request->http, request->body_from);
     }
-    outcome = try_once(ask);
-    if (ask->repeat == ASK_ONCE || outcome == HTTP_CLIENT_NOT_SENT ||
-        (outcome == HTTP_CLIENT_ANSWERED && ask_worth(ask) != ASK_IN_DOUBT)) {
+    outcome = try_once(request);
+    if (request->repeat == REQUEST_ONCE || outcome == HTTP_CLIENT_NOT_SENT ||
+        (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) != REQUEST_IN_DOUBT)) {
         return outcome;
     }
-    ask->repeated = true;
-    try_prepare(ask);
-    outcome = try_once(ask);
-    if (outcome == HTTP_CLIENT_ANSWERED && ask_worth(ask) == ASK_REFUSED) {
+    request->repeated = true;
+    try_prepare(request);
+    outcome = try_once(request);
+    if (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) == REQUEST_REFUSED) {
         /* What was said to the repeat is no word about the attempt before it. */
-        struct bytes code = ask_text(ask->json, "code");
+        struct bytes code = request_text(request->json, "code");
 
-        snprintf(ask->answer.why, sizeof(ask->answer.why),
+        snprintf(request->answer.why, sizeof(request->answer.why),
                  "the first attempt has no known end; the second was told %.*s", (int)code.len,
                  code.len > 0 ? code.at : "");
         return HTTP_CLIENT_UNKNOWN;
@@ -503,10 +505,10 @@ int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
 }
 
 /* "acquire orders:42" */
-static const char *what_of(const struct ask *ask, char buf[WHAT_SIZE])
+static const char *what_of(const struct request *request, char buf[WHAT_SIZE])
 {
-    snprintf(buf, WHAT_SIZE, "%s%s%s", ask->what, ask->name != NULL ? " " : "",
-             ask->name != NULL ? ask->name : "");
+    snprintf(buf, WHAT_SIZE, "%s%s%s", request->what, request->name != NULL ? " " : "",
+             request->name != NULL ? request->name : "");
     return buf;
 }
 
@@ -540,7 +542,7 @@ static void tell_members(const struct json *json)
     };
 
     for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        struct bytes text = ask_text(json, members[i].name);
+        struct bytes text = request_text(json, members[i].name);
         char duration[PRINT_DURATION_SIZE];
         int64_t number = 0;
 
@@ -570,59 +572,59 @@ static int status_of(unsigned http_status, struct bytes code)
     return http_status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED;
 }
 
-static int tell_refusal(const struct ask *ask)
+static int tell_refusal(const struct request *request)
 {
-    bool in_doubt = ask_worth(ask) == ASK_IN_DOUBT && !changes_nothing(&ask->request);
+    bool in_doubt = request_worth(request) == REQUEST_IN_DOUBT && !changes_nothing(&request->http);
     enum doubt doubt = in_doubt ? DOUBT_UNKNOWN : DOUBT_NOT_DONE;
-    struct bytes code = ask_text(ask->json, "code"), detail = ask_text(ask->json, "detail");
-    int status = status_of(ask->answer.status, code);
+    struct bytes code = request_text(request->json, "code"), detail = request_text(request->json, "detail");
+    int status = status_of(request->answer.status, code);
     char what[WHAT_SIZE];
 
     if (status == CLI_UNREACHABLE || in_doubt) {
         doubt_say(doubt);
-        doubt_show(doubt, ask->output, code, detail);
+        doubt_show(doubt, request->output, code, detail);
     } else {
         fputs("pawl: ", stderr);
     }
-    print_safe(stderr, bytes_of(what_of(ask, what)));
+    print_safe(stderr, bytes_of(what_of(request, what)));
     fputs(": ", stderr);
-    print_safe(stderr, ask_text(ask->json, "title"));
+    print_safe(stderr, request_text(request->json, "title"));
     fputs("\n  ", stderr);
     print_safe(stderr, detail);
     fputc('\n', stderr);
-    tell_members(ask->json);
+    tell_members(request->json);
     return status;
 }
 
-static int tell_unknown(const struct ask *ask)
+static int tell_unknown(const struct request *request)
 {
-    enum doubt doubt = changes_nothing(&ask->request) ? DOUBT_NOT_DONE : DOUBT_UNKNOWN;
+    enum doubt doubt = changes_nothing(&request->http) ? DOUBT_NOT_DONE : DOUBT_UNKNOWN;
     char what[WHAT_SIZE];
 
-    doubt_tell(doubt, ask->output, "%s: %s%s", what_of(ask, what),
-               ask->answer.status == 0 ? "no whole answer came: " : "", ask->answer.why);
+    doubt_tell(doubt, request->output, "%s: %s%s", what_of(request, what),
+               request->answer.status == 0 ? "no whole answer came: " : "", request->answer.why);
     cli_hint("%s %s right, and what stands between?",
-             doubt == DOUBT_UNKNOWN ? "Look before you go on: is" : "Is", ask->flag);
+             doubt == DOUBT_UNKNOWN ? "Look before you go on: is" : "Is", request->flag);
     return CLI_UNREACHABLE;
 }
 
-int ask_tell(const struct ask *ask, enum http_client_outcome outcome)
+int request_tell(const struct request *request, enum http_client_outcome outcome)
 {
     char what[WHAT_SIZE];
 
     switch (outcome) {
     case HTTP_CLIENT_NOT_SENT:
-        doubt_tell(DOUBT_NOT_DONE, ask->output, "%s: %s cannot be reached: %s", what_of(ask, what),
-                   ask->service, ask->answer.why);
-        cli_hint("Is it running (pawl dev starts one), and is %s right?", ask->flag);
+        doubt_tell(DOUBT_NOT_DONE, request->output, "%s: %s cannot be reached: %s", what_of(request, what),
+                   request->service, request->answer.why);
+        cli_hint("Is it running (pawl dev starts one), and is %s right?", request->flag);
         return CLI_UNREACHABLE;
-    case HTTP_CLIENT_UNKNOWN: return tell_unknown(ask);
-    case HTTP_CLIENT_ANSWERED: return is_2xx(ask) ? CLI_GO_ON : tell_refusal(ask);
+    case HTTP_CLIENT_UNKNOWN: return tell_unknown(request);
+    case HTTP_CLIENT_ANSWERED: return is_2xx(request) ? CLI_GO_ON : tell_refusal(request);
     }
     abort();
 }
 
-int ask_send(struct ask *ask)
+int request_send(struct request *request)
 {
-    return ask_tell(ask, ask_try(ask));
+    return request_tell(request, request_try(request));
 }
