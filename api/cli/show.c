@@ -1,5 +1,5 @@
 /* show.c - answers of the services as people and shells see them. */
-#include "api/cli/show.h"
+#include "api/cli/verb.h"
 
 #include <inttypes.h>
 #include <string.h>

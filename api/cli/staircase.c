@@ -77,11 +77,6 @@ static void canvas_init(struct canvas *canvas, unsigned width, unsigned height, 
     }
 }
 
-static void canvas_done(struct canvas *canvas)
-{
-    free(canvas->cells);
-}
-
 /* -- painting */
 
 static void canvas_paint(struct canvas *canvas, unsigned row, unsigned column, unsigned glyph,
@@ -484,7 +479,7 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
     }
     canvas_write(out, &p.canvas);
     write_legend(out, &p);
-    canvas_done(&p.canvas);
+    free(p.canvas.cells);
     if (fclose(out) != 0) {
         abort();
     }

@@ -8,9 +8,88 @@
 #ifndef PAWL_CLI_VERB_H
 #define PAWL_CLI_VERB_H
 
+#include "api/cli/print.h"
 #include "api/cli/request.h"
-#include "api/cli/secret.h"
-#include "api/cli/show.h"
+#include "shared/text/bytes.h"
+#include "shared/text/json.h"
+
+/* -- answers of the services as people and shells see them: members of a JSON object as cells of a table, and
+ * as variables of -o env (show.c) */
+
+struct show_column {
+    const char *head, *variable; /* NULL: in no table; in no -o env */
+    const char *member;          /* "holders.token": token of the first in the list holders */
+    enum show_kind {
+        SHOW_TEXT,
+        SHOW_TEXT_OR_DASH,
+        SHOW_TEXT_OR_LIST, /* or, with an s behind its name, a list of texts; in a table only */
+        SHOW_NUMBER,
+        SHOW_NUMBER_OR_DASH,
+        SHOW_DURATION,
+        SHOW_TIME,   /* with its milliseconds */
+        SHOW_SECONDS /* a time without them */
+    } kind;
+};
+
+/* All of these: columns end with member NULL. */
+
+/* Heads of the table. */
+void show_head(struct print_table *table, const struct show_column *columns);
+/* A row of it. */
+void show_row(struct print_table *table, const struct show_column *columns, const struct json *item);
+/* KEY='value' for eval in a shell: a line each, the values as they are; or all on one line. */
+void show_env(const struct show_column *columns, const struct json *item);
+void show_env_line(const struct show_column *columns, const struct json *item);
+
+/* An item of a lease's history. */
+extern const struct show_column show_event[];
+/* A row of it at once: on a terminal in columns, otherwise with tabs. */
+void show_event_line(const struct json *item);
+
+/* Who holds a lease: its answer to a look. */
+void show_look(FILE *out, const struct json *look);
+
+/* The grant, by the words of the member grant; env also says which of the two an acquire got. */
+enum show_grant {
+    SHOW_GRANT_NEW,    /* the lease was acquired */
+    SHOW_GRANT_SAME,   /* an acquire that found that its lease_id holds the lease already */
+    SHOW_GRANT_RENEWED /* the answer to a renewal */
+};
+void show_grant_text(const struct json *grant, enum show_grant kind);
+void show_grant_env(const struct json *grant, enum show_grant kind);
+/* "new" or "same"; NULL: of a renewal. */
+const char *show_grant_word(enum show_grant kind);
+
+/* -- the texts that must not stand in a command line: the lease_id, and the fencing token (secret.c) */
+
+enum {
+    SECRET_SIZE = 1100 /* the longest of them (a fencing token header) and a NUL */
+};
+
+/* The lease_id of a hold, out of the file (if one is named) or PAWL_LEASE_ID. CLI_GO_ON, or the exit status.
+ */
+int secret_lease_id(const char *file, char buf[SECRET_SIZE]);
+/* The fencing token header, out of the file (if one is named) or PAWL_FENCING_TOKEN. */
+int secret_token(const char *file, char buf[SECRET_SIZE]);
+
+/* Where the lease_id of an acquire comes from, which decides what a hold of it that is over means. */
+enum secret_origin {
+    SECRET_NEW,      /* made now */
+    SECRET_FILE,     /* the file had one from an earlier acquire: a new one may take its place */
+    SECRET_LEFTOVER, /* PAWL_LEASE_ID stands beside PAWL_TOKEN: "-o env" of an earlier acquire left it */
+    SECRET_PROPOSED  /* PAWL_LEASE_ID alone: the caller means this one and no other */
+};
+
+/* The lease_id that an acquire proposes. A file that is not there yet or is empty: a new one. */
+int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin);
+/* Puts it into the file in the place of before ("": there was none), readable by its owner alone; the file is
+ * whole or as before, also when the machine stops. When another process has put one there meanwhile, lease_id
+ * becomes that one: those that share the file share the hold. CLI_GO_ON, or the exit status. */
+int secret_keep(const char *file, const char *before, char lease_id[SECRET_SIZE]);
+/* Takes the file away, unless it has another one by now. */
+void secret_forget(const char *file, const char *lease_id);
+
+/* -- a verb */
 
 /* The values of all flags of all verbs. */
 struct given {
