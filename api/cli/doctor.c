@@ -107,14 +107,6 @@ __attribute__((format(printf, 6, 7))) static void found(struct doctor *doctor, e
     va_end(args);
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* theirs_ms was read between two looks at this machine's clock; precision_ms: what the reading may be wrong
  * by. */
 static void compare_clock(struct doctor *doctor, const char *of, const char *check, const char *whose,
@@ -181,7 +173,7 @@ static void look_at_clock(struct doctor *doctor, const struct service *service, 
 
     if (strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) { /* RFC 9110: it may be left out */
         compare_clock(doctor, service->label, "clock", service->program,
-                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, wall_ms(),
+                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, cli_wall_ms(),
                       DATE_PRECISION_MS);
     }
 }
@@ -243,7 +235,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
                             .needs = "status checks",
                             .trace = doctor->trace,
                             .http.method = "GET"};
-    int64_t before_ms = wall_ms();
+    int64_t before_ms = cli_wall_ms();
     bool right = false;
 
     if (request_service(&version, service->to, service->base, "/version") != CLI_GO_ON) {
@@ -301,10 +293,10 @@ static int doctor_store(struct doctor *doctor)
         return CLI_GO_ON;
     }
     status = store_inbox_open(&doctor->inbox);
-    before_ms = wall_ms();
+    before_ms = cli_wall_ms();
     status = status == CLI_GO_ON ? store_facts_read(&doctor->inbox, &facts) : status;
     if (status == CLI_GO_ON) {
-        int64_t after_ms = wall_ms();
+        int64_t after_ms = cli_wall_ms();
 
         tell_store(doctor, &facts);
         if (facts.now_ms > 0) {

@@ -35,7 +35,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
@@ -140,15 +139,6 @@ static const char writer_script[] =
 static const char reader_leave_script[] = "return redis.call('zrem', KEYS[2], ARGV[1]) + (redis.call('get', "
                                           "KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0)";
 
-/* The time of day, as this process believes it to be. */
-static int64_t day_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* The integer of a reply; OK is 1, none 0, and no reply -1. */
 static int64_t redis_do(const char *address, const char *format, ...)
 {
@@ -195,7 +185,7 @@ static int64_t take_expire(struct worker *worker)
 
 static void value_set_end(struct worker *worker)
 {
-    snprintf(worker->value, sizeof(worker->value), "%" PRId64, day_ms() + (int64_t)worker->ttl_ms + 1);
+    snprintf(worker->value, sizeof(worker->value), "%" PRId64, cli_wall_ms() + (int64_t)worker->ttl_ms + 1);
 }
 
 static int64_t take_timestamp(struct worker *worker)
@@ -204,8 +194,8 @@ static int64_t take_timestamp(struct worker *worker)
 
     value_set_end(worker);
     if (redis_do(node, "SETNX %s %s", worker->lease, worker->value) != 1 &&
-        (redis_do(node, "GET %s", worker->lease) >= day_ms() ||
-         redis_do(node, "GETSET %s %s", worker->lease, worker->value) >= day_ms())) {
+        (redis_do(node, "GET %s", worker->lease) >= cli_wall_ms() ||
+         redis_do(node, "GETSET %s %s", worker->lease, worker->value) >= cli_wall_ms())) {
         return 0;
     }
     return worker->ttl_ms;
@@ -253,8 +243,8 @@ static bool release_redlock(const struct worker *worker)
 static bool readers_do(const struct worker *worker, const char *script)
 {
     return redis_do(worker->nodes[0], "EVAL %s 2 %s %s:readers %s %lld %lld %u", script, worker->lease,
-                    worker->lease, worker->value, (long long)day_ms(),
-                    (long long)day_ms() + (long long)worker->ttl_ms, worker->ttl_ms) == 1;
+                    worker->lease, worker->value, (long long)cli_wall_ms(),
+                    (long long)cli_wall_ms() + (long long)worker->ttl_ms, worker->ttl_ms) == 1;
 }
 
 static int64_t take_readers(struct worker *worker)
