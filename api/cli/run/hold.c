@@ -35,8 +35,6 @@ struct run_show {
     int stop_fd;
 };
 
-/* -- the line */
-
 static unsigned columns(void)
 {
     struct winsize size;

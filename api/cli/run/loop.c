@@ -35,8 +35,6 @@ static bool fits_now(void)
     return poll(&ready, 1, 0) == 1;
 }
 
-/* -- lines for people */
-
 static void line_say(const struct run_line *line)
 {
     if (line->kind == RUN_LINE_WRONG) {
@@ -68,8 +66,6 @@ void run_tell_rest(struct run_deferred *deferred)
     }
     deferred->count = 0;
 }
-
-/* -- --trace */
 
 void run_trace_request(const struct http_client_request *request)
 {
@@ -333,7 +329,7 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     return end_status(run, over, end);
 }
 
-/* -- */
+/* -- the loop */
 
 static int wait_ms(const struct run *run)
 {

@@ -169,7 +169,7 @@ static void watchdog_hear(struct watchdog *dog)
     }
 }
 
-/* -- its epoch */
+/* -- its process */
 
 static void watchdog_set_timer(const struct watchdog *dog, int64_t now_ms)
 {
