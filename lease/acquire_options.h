@@ -1,7 +1,7 @@
 /* acquire_options.h - what few ask of an acquire, packed as JSON for the scripts: ARGV[9] of acquire.lua
  * (scripts/lib/grant.lua).
  *
- * Read from the body (ask.h) and from two headers, Session-Secret and Idempotency-Key. */
+ * Read from the body (request.h) and from two headers, Session-Secret and Idempotency-Key. */
 #ifndef PAWL_LEASE_ACQUIRE_OPTIONS_H
 #define PAWL_LEASE_ACQUIRE_OPTIONS_H
 

@@ -8,12 +8,12 @@
  *
  * The lease_id is in its file before the request leaves: a grant whose answer is lost can still be released.
  */
-#include "api/cli/acquire.h"
+#include "api/cli/verb.h"
 
 #include <stdlib.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/run/show.h"
+#include "api/cli/run/run.h"
 #include "shared/token/name.h"
 
 enum { META_LEVELS = 7, WAIT_MOST_MS = 600000 /* of one request: docs/contract.md, "Limits" */ };
@@ -58,11 +58,10 @@ static const struct verb acquire = {
          "apart\n"
          "by LEASE_GRANT, -o json by the member grant, which it adds: new, or same.\n\n"
          "When the hold of the file's lease_id is over, a new one takes the place of it and of what an\n"
-         "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76).",
-         .arguments_min = 1, .arguments_max = 1},
+         "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76)."},
     .flags = "wait ttl mode permits lock-delay keep-place holder lease-id-file meta output trace lease-url",
-    .asks = {OF_A_LEASE, "POST", NULL, ASK_GRANT, NULL},
-    .repeat = ASK_TWICE,
+    .asks = {OF_A_LEASE, "POST", NULL, REQUEST_GRANT, NULL},
+    .repeat = REQUEST_TWICE,
     .check = acquire_check,
 };
 
@@ -97,25 +96,23 @@ static uint64_t left_ms(const struct acquire *a)
 }
 
 /* Each attempt waits for what is left, and has the usual time for its answer after that. */
-void acquire_prepare(struct ask *ask)
+void acquire_prepare(struct request *request)
 {
-    struct acquire *a = container_of(ask, struct acquire, call.ask);
+    struct acquire *a = container_of(request, struct acquire, call.request);
     uint64_t wait_ms = left_ms(a) < WAIT_MOST_MS ? left_ms(a) : WAIT_MOST_MS;
 
     acquire_body(a, wait_ms);
-    ask->request.body = json_out_bytes(&a->call.body);
-    ask->request.timeout_ms = HTTP_CLIENT_TIMEOUT_MS + (unsigned)wait_ms;
+    request->http.body = json_out_bytes(&a->call.body);
+    request->http.timeout_ms = HTTP_CLIENT_TIMEOUT_MS + (unsigned)wait_ms;
 }
 
 static int acquire_begin(struct acquire *a)
 {
     const struct given *g = &a->call.given;
     uint64_t now_ms = cli_now_ms();
-    int status = ask_lease(&a->call.ask, g->lease_url, a->call.name);
+    int status = request_lease(&a->call.request, g->lease_url, a->call.name);
 
-    if (status == CLI_GO_ON) {
-        status = secret_propose(g->lease_id_file, a->call.secret, &a->origin);
-    }
+    status = status == CLI_GO_ON ? secret_propose(g->lease_id_file, a->call.secret, &a->origin) : status;
     if (status == CLI_GO_ON && g->keep_place_ms > 0 && a->origin == SECRET_NEW && g->lease_id_file == NULL) {
         return cli_fail(CLI_USAGE,
                         "--keep-place needs a lease_id to come back with: --lease-id-file or PAWL_LEASE_ID");
@@ -124,8 +121,8 @@ static int acquire_begin(struct acquire *a)
         memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
     }
     a->wait_until_ms = g->wait_ms < UINT64_MAX - now_ms ? now_ms + g->wait_ms : UINT64_MAX;
-    a->call.ask.prepare = acquire_prepare;
-    ask_header(&a->call.ask, "Content-Type", BYTES("application/json"));
+    a->call.request.prepare = acquire_prepare;
+    request_header(&a->call.request, "Content-Type", BYTES("application/json"));
     return status;
 }
 
@@ -157,8 +154,8 @@ static int acquire_try(struct acquire *a, enum http_client_outcome *outcome)
     }
     show = a->call.given.wait_ms > 0 ? run_show_begin(a->call.name, a->call.given.lease_url) : NULL;
     do {
-        *outcome = ask_try(&a->call.ask);
-    } while (*outcome == HTTP_CLIENT_ANSWERED && ask_is_problem(&a->call.ask, "wait-timeout") &&
+        *outcome = request_try(&a->call.request);
+    } while (*outcome == HTTP_CLIENT_ANSWERED && request_is_problem(&a->call.request, "wait-timeout") &&
              left_ms(a) > 0);
     run_show_end(show);
     run_show_free(show);
@@ -171,17 +168,17 @@ static bool wants_a_new_one(const struct acquire *a)
 {
     return (a->origin == SECRET_FILE ||
             (a->origin == SECRET_LEFTOVER && a->call.given.output != OUTPUT_TEXT)) &&
-           ask_is_problem(&a->call.ask, "hold-over");
+           request_is_problem(&a->call.request, "hold-over");
 }
 
 /* What a refusal does not say, as the service knows no files and no flags. */
 static void acquire_advise(const struct acquire *a)
 {
-    if (ask_is_problem(&a->call.ask, "hold-over") && a->call.given.lease_id_file == NULL) {
+    if (request_is_problem(&a->call.request, "hold-over") && a->call.given.lease_id_file == NULL) {
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
-    } else if (ask_is_problem(&a->call.ask, "lease-held")) {
+    } else if (request_is_problem(&a->call.request, "lease-held")) {
         cli_hint("To wait in line: --wait DUR.");
-    } else if (ask_is_problem(&a->call.ask, "superseded")) {
+    } else if (request_is_problem(&a->call.request, "superseded")) {
         cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");
     }
 }
@@ -190,7 +187,7 @@ static void acquire_advise(const struct acquire *a)
 static void acquire_forget(const struct acquire *a)
 {
     if (a->call.given.lease_id_file != NULL && a->origin == SECRET_NEW &&
-        !ask_is_problem(&a->call.ask, "superseded")) {
+        !request_is_problem(&a->call.request, "superseded")) {
         secret_forget(a->call.given.lease_id_file, a->call.secret);
     }
 }
@@ -209,8 +206,8 @@ static int acquire_ask(struct acquire *a)
         return status;
     }
     a->in_doubt = outcome == HTTP_CLIENT_UNKNOWN ||
-                  (outcome == HTTP_CLIENT_ANSWERED && ask_worth(&a->call.ask) == ASK_IN_DOUBT);
-    status = ask_tell(&a->call.ask, outcome);
+                  (outcome == HTTP_CLIENT_ANSWERED && request_worth(&a->call.request) == REQUEST_IN_DOUBT);
+    status = request_tell(&a->call.request, outcome);
     if (status != CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && !a->in_doubt) {
         acquire_advise(a);
         acquire_forget(a);
@@ -222,15 +219,15 @@ static int acquire_ask(struct acquire *a)
  * that is still on its way finds it over. */
 static bool acquire_give_back(const struct acquire *a)
 {
-    struct ask ask = {
-        .what = "release", .wants = ASK_RELEASED, .trace = a->call.given.trace, .request.method = "DELETE"};
+    struct request request = {
+        .what = "release", .wants = REQUEST_RELEASED, .trace = a->call.given.trace, .http.method = "DELETE"};
     bool given = false;
 
-    if (ask_lease(&ask, a->call.given.lease_url, a->call.name) == CLI_GO_ON) {
-        ask_header(&ask, "Lease-Id", bytes_of(a->call.secret));
-        given = ask_try(&ask) == HTTP_CLIENT_ANSWERED && ask.answer.status < 300;
+    if (request_lease(&request, a->call.given.lease_url, a->call.name) == CLI_GO_ON) {
+        request_header(&request, "Lease-Id", bytes_of(a->call.secret));
+        given = request_try(&request) == HTTP_CLIENT_ANSWERED && request.answer.status < 300;
     }
-    ask_done(&ask);
+    request_done(&request);
     return given;
 }
 
@@ -239,10 +236,9 @@ static void acquire_undo(const struct acquire *a)
     if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
         bool given = acquire_give_back(a);
 
-        cli_hint(given
-                     ? "Its lease_id was given back; if a request is still on its way, it may be held until "
-                       "its ttl."
-                     : "Its lease_id is lost, and could not be given back: it may be held until its ttl.");
+        cli_hint(given ? "Its lease_id was given back; if a request is still on its way, it may be held "
+                         "until its ttl."
+                       : "Its lease_id is lost, and could not be given back: it may be held until its ttl.");
     } else {
         cli_hint("Ask again with the same lease_id: what was granted is told again.");
     }
@@ -270,15 +266,15 @@ static int acquire_flush(const struct acquire *a)
 /* Who uses the file as if it were a lock's must get to know that it is none. */
 static void tell_same(const struct acquire *a)
 {
-    int holds = (int)ask_int(a->call.ask.json, "holds");
+    int holds = (int)request_int(a->call.request.json, "holds");
 
-    if (a->call.ask.repeated) {
+    if (a->call.request.repeated) {
         cli_fail(CLI_OK, "%s is held by this lease_id, perhaps since before this command: hold count %d",
                  a->call.name, holds);
     } else {
         cli_fail(CLI_OK,
-                 "%s is held already by this lease_id: hold count %d. It is the same hold as before, "
-                 "and its time was not extended",
+                 "%s is held already by this lease_id: hold count %d. It is the same hold as before, and its "
+                 "time was not extended",
                  a->call.name, holds);
     }
     cli_hint("Who shares a lease_id, or its file, shares the hold. To keep each other out, each needs one of "
@@ -301,11 +297,11 @@ static void acquire_keep_shared(const struct acquire *a)
 
 static void grant_show(const struct call *call, enum show_grant kind)
 {
-    const struct http_client_answer *answer = &call->ask.answer;
+    const struct http_client_answer *answer = &call->request.answer;
 
     switch (call->given.output) {
-    case OUTPUT_ENV: show_grant_env(call->ask.json, kind); break;
-    case OUTPUT_TEXT: show_grant_text(call->ask.json, kind); break;
+    case OUTPUT_ENV: show_grant_env(call->request.json, kind); break;
+    case OUTPUT_TEXT: show_grant_text(call->request.json, kind); break;
     case OUTPUT_JSON: /* the object as it came, with one member more at its end */
         printf("%.*s,\"grant\":\"%s\"}\n",
                (int)((const char *)memrchr(answer->body, '}', answer->len) - answer->body), answer->body,
@@ -316,7 +312,7 @@ static void grant_show(const struct call *call, enum show_grant kind)
 
 static int acquire_show(const struct acquire *a)
 {
-    const struct http_client_answer *answer = &a->call.ask.answer;
+    const struct http_client_answer *answer = &a->call.request.answer;
     /* One that was made now can only be held since the attempt before. */
     bool same = answer->status == 200 && a->origin != SECRET_NEW;
 
@@ -339,12 +335,8 @@ int cli_acquire(int argc, char **argv)
     int status = verb_read(&a.call, argc, argv);
 
     json_out_init(&a.call.body);
-    if (status == CLI_GO_ON) {
-        status = acquire_begin(&a);
-    }
-    if (status == CLI_GO_ON) {
-        status = acquire_ask(&a);
-    }
+    status = status == CLI_GO_ON ? acquire_begin(&a) : status;
+    status = status == CLI_GO_ON ? acquire_ask(&a) : status;
     if (status == CLI_GO_ON) {
         status = acquire_show(&a);
     } else if (a.in_doubt) {

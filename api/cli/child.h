@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { CHILD_LINE_SIZE = 4096, CHILD_PATH_SIZE = 4096 };
@@ -19,12 +20,12 @@ enum child_streams {
 
 struct child {
     const char *name; /* for people */
-    pid_t pid;        /* 0: not started, or ended and told */
+    pid_t pid;        /* 0: not started, or ended and reported */
     int in_fd;        /* its stdin; -1: none */
     int out_fd;       /* what is read of it; -1: at its end */
     int status;       /* of wait(2), once it has ended */
     bool ended;       /* but perhaps not all of its lines are read */
-    bool stopped;     /* by a signal, and not told yet */
+    bool stopped;     /* by a signal, and not reported yet */
     size_t len;
     char buf[CHILD_LINE_SIZE];
 };
@@ -42,5 +43,54 @@ bool child_say(const struct child *child, const char *line);
 bool child_signal(const struct child *child, int number);
 /* "exit status 78", "signal 9 (Killed)" */
 void child_describe_end(const struct child *child, char *buf, size_t size);
+
+/* -- waiting for the next thing that happens: a child's line, a child's end, a signal, or the deadline
+ *
+ * While a watch is open, SIGINT, SIGTERM and SIGHUP come here instead of ending the process. */
+
+enum watch_event {
+    WATCH_LINE,    /* child said line */
+    WATCH_STOPPED, /* child was stopped by a signal */
+    WATCH_ENDED,   /* child has ended, and all of its lines have been reported */
+    WATCH_SIGNAL,  /* signal came */
+    WATCH_DEADLINE /* nothing else happened until then */
+};
+
+enum { WATCH_CHILDREN_MAX = 24 };
+
+struct watch {
+    int signal_fd;
+    struct child *children[WATCH_CHILDREN_MAX]; /* those with pid 0 are passed over */
+    unsigned count;
+    /* what happened */
+    struct child *child;
+    int signal;
+    char line[CHILD_LINE_SIZE]; /* without its line feed; cut when it is longer */
+};
+
+void watch_open(struct watch *watch);
+void watch_close(struct watch *watch);
+/* Once: one that was added before stays. */
+void watch_add(struct watch *watch, struct child *child);
+/* Children that have ended and been reported stay added, with pid 0. */
+enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms);
+
+/* -- the words of a command line, put together. They are the caller's, and must outlive it */
+
+enum { WORDS_MAX = 64 };
+
+struct words {
+    const char *at[WORDS_MAX + 1]; /* ends with NULL */
+    unsigned count;
+};
+
+/* Both take the words up to a NULL; more NULL: none. More than WORDS_MAX in all is a programmer's mistake. */
+void words_add(struct words *words, const char *const *more);
+
+/* Those of a redis-server of ours after its program: only at a socket, in the foreground, and with all the
+ * settings that Pawl asks of a store. */
+void words_add_store(struct words *words, const char *socket, const char *directory);
+/* The same, but it keeps nothing: for a recipe that asks nothing of it. */
+void words_add_cache(struct words *words, const char *socket, const char *directory);
 
 #endif

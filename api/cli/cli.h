@@ -26,6 +26,8 @@ int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 
 void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Milliseconds of the monotonic clock, the same in all processes of the machine. */
 uint64_t cli_now_ms(void);
+/* Milliseconds since 1970, as this process believes it to be. */
+int64_t cli_wall_ms(void);
 
 /* "Type the name to go on", for what cannot be undone: CLI_GO_ON when it was typed, the whole name and
  * nothing else; else has said that nothing was changed, and CLI_REFUSED. */

@@ -4,7 +4,6 @@
  * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
  * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
  * (Redis), state-lease and state-gateway (the services' state directories). */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/cli/child.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
-#include "api/cli/demo/redis_ask.h"
+#include "api/cli/demo/redis.h"
 #include "api/cli/print.h"
-#include "api/cli/words.h"
 #include "api/client/http_client.h"
 #include "shared/token/token.h"
 
@@ -375,16 +374,6 @@ static int wait_a_little(struct cluster *cluster, uint64_t deadline_ms, const ch
     abort();
 }
 
-static int start_child(struct cluster *cluster, struct child *child, const char *name,
-                       const char *const *argv)
-{
-    if (!child_start(child, name, CHILD_LOGS, argv)) {
-        return cli_fail(CLI_BUG, "%s cannot be started", name);
-    }
-    watch_add(&cluster->watch, child);
-    return CLI_GO_ON;
-}
-
 static int find_program(const char *name, char path[CHILD_PATH_SIZE])
 {
     if (child_find(name, path)) {
@@ -397,39 +386,42 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
     return CLI_CONFIG;
 }
 
-/* -- Redis */
-
-/* The words that wrap it. */
-static int wrap_words(const char *const *wrap, char first[CHILD_PATH_SIZE], struct words *words)
+int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
+                  const char *const *arguments)
 {
-    int status;
+    char program[CHILD_PATH_SIZE], first[CHILD_PATH_SIZE];
+    struct words words = {.count = 0};
+    int status = find_program(process->program, program);
 
-    if (wrap == NULL || wrap[0] == NULL) {
-        return CLI_GO_ON;
+    if (status == CLI_GO_ON && process->wrap != NULL && process->wrap[0] != NULL) {
+        status = find_program(process->wrap[0], first);
+        words_add(&words, (const char *const[]){first, NULL});
+        words_add(&words, process->wrap + 1);
     }
-    status = find_program(wrap[0], first);
-    words_add(words, (const char *const[]){first, NULL});
-    words_add(words, wrap + 1);
-    assert(words->count < CLUSTER_WRAP_MAX);
-    return status;
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    words_add(&words, (const char *const[]){program, NULL});
+    words_add(&words, arguments);
+    if (!child_start(process->child, process->name, process->streams, words.at)) {
+        return cli_fail(CLI_BUG, "%s cannot be started", process->name);
+    }
+    watch_add(&cluster->watch, process->child);
+    return CLI_GO_ON;
 }
+
+/* -- Redis */
 
 static int cluster_redis(struct cluster *cluster, const char *const *wrap)
 {
-    char program[CHILD_PATH_SIZE], first[CHILD_PATH_SIZE];
     const struct cluster_files *files = &cluster->files;
+    const struct cluster_process redis = {&cluster->redis.child, "redis", "redis-server", CHILD_LOGS, wrap};
     struct words words = {.count = 0};
-    int status = find_program("redis-server", program);
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
+    int status;
 
-    if (status == CLI_GO_ON) {
-        status = wrap_words(wrap, first, &words);
-    }
-    if (status == CLI_GO_ON) {
-        words_add(&words, (const char *const[]){program, NULL});
-        words_add_store(&words, files->socket, files->data);
-        status = start_child(cluster, &cluster->redis.child, "redis", words.at);
-    }
+    words_add_store(&words, files->socket, files->data);
+    status = cluster_spawn(cluster, &redis, words.at);
     while (status == CLI_GO_ON && !redis_ping(files->socket)) {
         status = wait_a_little(cluster, deadline_ms, "redis-server did not answer");
     }
@@ -445,17 +437,17 @@ static void store_url(const struct cluster *cluster, char url[CHILD_PATH_SIZE])
 
 static int cluster_store(struct cluster *cluster)
 {
-    char program[CHILD_PATH_SIZE], url[CHILD_PATH_SIZE];
-    int status = find_program("pawl-lease", program);
-    const char *const argv[] = {
-        program, "--redis", url, "--init-store", "--state-dir", cluster->files.state_lease, NULL};
+    char url[CHILD_PATH_SIZE];
+    const struct cluster_process process = {&cluster->maker.child, "pawl-lease --init-store", "pawl-lease",
+                                            CHILD_LOGS, NULL};
+    const char *const arguments[] = {
+        "--redis", url, "--init-store", "--state-dir", cluster->files.state_lease, NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     const struct child *maker = &cluster->maker.child;
+    int status;
 
     store_url(cluster, url);
-    if (status == CLI_GO_ON) {
-        status = start_child(cluster, &cluster->maker.child, "pawl-lease --init-store", argv);
-    }
+    status = cluster_spawn(cluster, &process, arguments);
     while (status == CLI_GO_ON && maker->pid != 0) {
         enum watch_event event = cluster_next(cluster, deadline_ms);
 
@@ -480,20 +472,26 @@ static int cluster_store(struct cluster *cluster)
 static int cluster_service(struct cluster *cluster, struct cluster_member *member, const char *program,
                            const char *listen, char url[CLUSTER_URL_SIZE])
 {
-    char path[CHILD_PATH_SIZE], redis[CHILD_PATH_SIZE];
+    char redis[CHILD_PATH_SIZE];
     bool is_lease = member == &cluster->lease;
-    const char *state = is_lease ? cluster->files.state_lease : cluster->files.state_gateway;
-    const char *const argv[] = {
-        path,           "--listen", listen,        "--redis", redis, "--keys", cluster->files.keys,
-        "--log-format", "text",     "--state-dir", state,     NULL};
-    const char *name = is_lease ? "lease" : "gateway";
+    const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway", program,
+                                            CHILD_LOGS, NULL};
+    const char *const arguments[] = {"--listen",
+                                     listen,
+                                     "--redis",
+                                     redis,
+                                     "--keys",
+                                     cluster->files.keys,
+                                     "--log-format",
+                                     "text",
+                                     "--state-dir",
+                                     is_lease ? cluster->files.state_lease : cluster->files.state_gateway,
+                                     NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
-    int status = find_program(program, path);
+    int status;
 
     store_url(cluster, redis);
-    if (status == CLI_GO_ON) {
-        status = start_child(cluster, &member->child, name, argv);
-    }
+    status = cluster_spawn(cluster, &process, arguments);
     while (status == CLI_GO_ON && *url == '\0') {
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
     }
@@ -540,15 +538,9 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     cluster->files.lock_fd = -1;
     watch_open(&cluster->watch);
     status = address_check(plan->listen_lease, "--listen-lease");
-    if (status == CLI_GO_ON) {
-        status = address_check(plan->listen_gateway, "--listen-gateway");
-    }
-    if (status == CLI_GO_ON) {
-        status = files_open(&cluster->files, plan->data);
-    }
-    if (status == CLI_GO_ON) {
-        status = cluster_redis(cluster, plan->redis_wrap);
-    }
+    status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
+    status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
+    status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_wrap) : status;
     if (status == CLI_GO_ON && !cluster->files.store_made) {
         status = cluster_store(cluster);
     }
@@ -560,9 +552,7 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
         status = cluster_service(cluster, &cluster->gateway, "pawl-gateway", plan->listen_gateway,
                                  cluster->gateway_url);
     }
-    if (status == CLI_GO_ON) {
-        status = cluster_ready(cluster, "the lease service", cluster->lease_url);
-    }
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
     return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
 }
 

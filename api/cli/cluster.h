@@ -2,14 +2,13 @@
  *
  *   cluster_start    files, Redis, the store if there is none, lease service, gateway, both ready
  *   cluster_next     what happens, while they run
- *   cluster_end      the gateway, the lease service, Redis, each waited for; then what is temporary is
- * deleted
+ *   cluster_end      the gateway, the lease service, Redis, each waited for; then temporary files go
  *
  * cluster_end() is called after cluster_start() whatever came of it. Every wait has a deadline. */
 #ifndef PAWL_CLI_CLUSTER_H
 #define PAWL_CLI_CLUSTER_H
 
-#include "api/cli/watch.h"
+#include "api/cli/child.h"
 
 enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300, CLUSTER_WRAP_MAX = 6 };
 
@@ -52,6 +51,16 @@ struct cluster_plan {
 /* CLI_GO_ON when both services are ready; else the exit status (CLI_OK: interrupted), and it has been said
  * why. */
 int cluster_start(struct cluster *cluster, const struct cluster_plan *plan);
+/* What is started beside them: the program is beside pawl or in PATH; in front of its words stand those of
+ * wrap, the first looked up too (NULL: none). CLI_GO_ON, or the exit status: it has been said why. */
+struct cluster_process {
+    struct child *child;
+    const char *name, *program;
+    enum child_streams streams;
+    const char *const *wrap;
+};
+int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
+                  const char *const *arguments);
 /* As watch_next(), but what the three say is dealt with; WATCH_LINE is of other children only. */
 enum watch_event cluster_next(struct cluster *cluster, uint64_t deadline_ms);
 /* When watch.child is one of them and has ended: says so, with the last that it said. Whether it is one of

@@ -142,10 +142,7 @@ int cli_completion(int argc, char **argv)
             "  pawl completion fish | source                             # in ~/.config/fish/config.fish\n",
         .summary =
             "Prints what the shell needs to complete commands, flags, their values and the names of leases.",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
+        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 

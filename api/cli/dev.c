@@ -1,13 +1,17 @@
-/* dev.c - pawl dev: a private Redis, the lease service and the gateway, to try things out.
+/* dev.c - pawl dev: a private Redis, the lease service and the gateway, to try things out; and pawl drill.
  *
  *   dev_read      flags
  *   cluster_start
  *   dev_say       addresses, and what to type next
  *   dev_watch     until a signal comes (0), or one of the three ends by itself (70)
  *   cluster_end */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/cli/child.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
 #include "api/cli/flags.h"
@@ -131,4 +135,23 @@ int cli_dev(int argc, char **argv)
     }
     cluster_end(&dev.cluster);
     return status;
+}
+
+/* -- pawl drill: executes pawl-drill, which belongs to the tests (tests/drill) and comes with the package
+ * pawl-lab */
+
+int cli_drill(int argc, char **argv)
+{
+    char path[CHILD_PATH_SIZE], programs[CHILD_PATH_SIZE];
+
+    (void)argc; /* argv ends with NULL */
+    if (!child_find_beside("pawl-drill", X_OK, path) &&
+        !child_find_beside("../lib/pawl/pawl-drill", X_OK, path)) {
+        return cli_fail(CLI_CONFIG, "pawl-drill is not installed: the package pawl-lab has it");
+    }
+    if (child_find_beside(".", X_OK, programs)) {
+        setenv("PAWL_BUILD", programs, 1);
+    }
+    execv(path, argv);
+    return cli_fail(CLI_CONFIG, "%s cannot be run: %s", path, strerror(errno));
 }

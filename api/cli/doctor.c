@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "api/cli/ask.h"
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "api/cli/store/verdict.h"
+#include "api/cli/request.h"
+#include "api/cli/store/store.h"
 #include "shared/token/name.h"
 #include "shared/token/token.h"
 
@@ -54,7 +54,7 @@ struct doctor {
 
 struct service {
     const char *label, *program, *flag, *base; /* "lease", "pawl-lease" */
-    enum ask_service to;
+    enum request_service to;
 };
 
 static int doctor_read(struct doctor *d, int argc, char **argv)
@@ -107,14 +107,6 @@ __attribute__((format(printf, 6, 7))) static void found(struct doctor *doctor, e
     va_end(args);
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* theirs_ms was read between two looks at this machine's clock; precision_ms: what the reading may be wrong
  * by. */
 static void compare_clock(struct doctor *doctor, const char *of, const char *check, const char *whose,
@@ -130,8 +122,7 @@ static void compare_clock(struct doctor *doctor, const char *of, const char *che
     if (differs) {
         found(doctor, PROBLEM, of, check,
               "Let NTP set the clocks of all hosts (chrony, systemd-timesyncd). No lease depends on it, but "
-              "the "
-              "times in histories and logs do.",
+              "the times in histories and logs do.",
               "%s is %s %s this machine's", whose, duration, offset_ms > 0 ? "ahead of" : "behind");
     } else {
         found(doctor, OK, of, check, "", "%s agrees with this machine's, as far as can be told", whose);
@@ -155,17 +146,18 @@ static void tell_no_service(struct doctor *doctor, const struct service *service
 }
 
 /* Whether it is what it should be. */
-static bool look_at_version(struct doctor *doctor, const struct service *service, const struct ask *ask)
+static bool look_at_version(struct doctor *doctor, const struct service *service,
+                            const struct request *request)
 {
-    struct bytes version = ask_text(ask->json, "version"), name = ask_text(ask->json, "name");
+    struct bytes version = request_text(request->json, "version"), name = request_text(request->json, "name");
     bool same = bytes_are(version, PAWL_VERSION);
     char todo[TEXT_SIZE];
 
-    if (ask->answer.status != 200 || !bytes_are(name, service->program)) {
+    if (request->answer.status != 200 || !bytes_are(name, service->program)) {
         snprintf(todo, sizeof(todo), "Is %s right? Something else may have the port, or stand in between.",
                  service->flag);
         found(doctor, PROBLEM, service->label, "service", todo, "%s answered %u, and not as %s does",
-              ask->url, ask->answer.status, service->program);
+              request->url, request->answer.status, service->program);
         return false;
     }
     found(doctor, same ? OK : PROBLEM, service->label, "version",
@@ -181,7 +173,7 @@ static void look_at_clock(struct doctor *doctor, const struct service *service, 
 
     if (strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) { /* RFC 9110: it may be left out */
         compare_clock(doctor, service->label, "clock", service->program,
-                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, wall_ms(),
+                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, cli_wall_ms(),
                       DATE_PRECISION_MS);
     }
 }
@@ -189,7 +181,7 @@ static void look_at_clock(struct doctor *doctor, const struct service *service, 
 /* Before it is full: grants, sessions and writes end at 90 %. */
 static void look_at_memory(struct doctor *doctor, const struct service *service, const struct json *memory)
 {
-    int64_t used = ask_int(memory, "used_bytes"), allowed = ask_int(memory, "allowed_bytes");
+    int64_t used = request_int(memory, "used_bytes"), allowed = request_int(memory, "allowed_bytes");
     bool fits = used / MEMORY_WARN_PERCENT < allowed / 100;
 
     if (allowed > 0 && used > 0) {
@@ -203,13 +195,13 @@ static void look_at_memory(struct doctor *doctor, const struct service *service,
 }
 
 /* A problem says in its detail what is wrong and what to do now. */
-static void look_at_ready(struct doctor *doctor, const struct service *service, struct ask *ask)
+static void look_at_ready(struct doctor *doctor, const struct service *service, struct request *request)
 {
-    bool answered = ask_try(ask) == HTTP_CLIENT_ANSWERED;
-    struct bytes detail = ask_text(ask->json, "detail");
+    bool answered = request_try(request) == HTTP_CLIENT_ANSWERED;
+    struct bytes detail = request_text(request->json, "detail");
     char todo[TEXT_SIZE];
 
-    if (answered && ask->answer.status == 200) {
+    if (answered && request->answer.status == 200) {
         if (detail.len == 0) {
             found(doctor, OK, service->label, "ready", "", "%s is ready", service->program);
         } else {
@@ -218,64 +210,63 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
                   "%s serves, but not all of it: %.*s", service->program, (int)detail.len, detail.at);
         }
         look_at_memory(doctor, service,
-                       json_get_object(ask->json, "store_memory", &(enum json_found){JSON_ABSENT}));
+                       json_get_object(request->json, "store_memory", &(enum json_found){JSON_ABSENT}));
         return;
     }
-    snprintf(
-        todo, sizeof(todo),
-        "pawl store status, run where Redis can be reached, says what the store needs; the log of %s has the "
-        "rest.",
-        service->program);
+    snprintf(todo, sizeof(todo),
+             "pawl store status, run where Redis can be reached, says what the store needs; the log of %s "
+             "has the rest.",
+             service->program);
     if (answered) {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s is not ready (%u): %.*s", service->program,
-              ask->answer.status, (int)detail.len, detail.at != NULL ? detail.at : "");
+              request->answer.status, (int)detail.len, detail.at != NULL ? detail.at : "");
     } else {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s did not say whether it is ready: %s",
-              service->program, ask->answer.why);
+              service->program, request->answer.why);
     }
 }
 
 /* Whether it answered as it should. */
 static bool doctor_service(struct doctor *doctor, const struct service *service)
 {
-    struct ask version = {.what = "doctor", .trace = doctor->trace, .request.method = "GET"};
-    struct ask ready = {.what = "doctor",
-                        .wants = ASK_JSON,
-                        .needs = "status checks",
-                        .trace = doctor->trace,
-                        .request.method = "GET"};
-    int64_t before_ms = wall_ms();
+    struct request version = {.what = "doctor", .trace = doctor->trace, .http.method = "GET"};
+    struct request ready = {.what = "doctor",
+                            .wants = REQUEST_JSON,
+                            .needs = "status checks",
+                            .trace = doctor->trace,
+                            .http.method = "GET"};
+    int64_t before_ms = cli_wall_ms();
     bool right = false;
 
-    if (ask_service(&version, service->to, service->base, "/version") != CLI_GO_ON) {
+    if (request_service(&version, service->to, service->base, "/version") != CLI_GO_ON) {
         tell_no_service(doctor, service, service->base, "this is not an address");
-    } else if (ask_try(&version) != HTTP_CLIENT_ANSWERED) {
+    } else if (request_try(&version) != HTTP_CLIENT_ANSWERED) {
         tell_no_service(doctor, service, version.url, version.answer.why);
     } else {
         right = look_at_version(doctor, service, &version);
     }
     if (right) {
         look_at_clock(doctor, service, version.answer.date, before_ms);
-        ask_service(&ready, service->to, service->base, "/readyz");
+        request_service(&ready, service->to, service->base, "/readyz");
         look_at_ready(doctor, service, &ready);
     }
-    ask_done(&version);
-    ask_done(&ready);
+    request_done(&version);
+    request_done(&ready);
     return right;
 }
 
-/* -- Redis: what it could lose, and what the store says of itself */
+/* -- Redis: what it could lose, and the diagnosis of the store */
 
 static void tell_store(struct doctor *doctor, const struct store_facts *facts)
 {
-    struct store_verdict verdict = {0};
+    struct store_diagnosis diagnosis = {0};
     const char *advice = store_advice(doctor->inbox.store);
 
-    store_verdict_make(facts, &verdict);
-    for (unsigned i = 0; i < verdict.count; i++) {
-        found(doctor, PROBLEM, "", "store", verdict.findings[i].todo, "%s", verdict.findings[i].what);
+    store_diagnosis_make(facts, &diagnosis);
+    for (unsigned i = 0; i < diagnosis.count; i++) {
+        found(doctor, PROBLEM, "", "store", diagnosis.findings[i].todo, "%s", diagnosis.findings[i].what);
     }
-    if (verdict.count == 0) {
+    if (diagnosis.count == 0) {
         found(doctor, OK, "", "store", "",
               "Redis %s keeps what it is told, and the store is whole and admitted", facts->redis_version);
     }
@@ -302,12 +293,10 @@ static int doctor_store(struct doctor *doctor)
         return CLI_GO_ON;
     }
     status = store_inbox_open(&doctor->inbox);
-    before_ms = wall_ms();
+    before_ms = cli_wall_ms();
+    status = status == CLI_GO_ON ? store_facts_read(&doctor->inbox, &facts) : status;
     if (status == CLI_GO_ON) {
-        status = store_facts_read(&doctor->inbox, &facts);
-    }
-    if (status == CLI_GO_ON) {
-        int64_t after_ms = wall_ms();
+        int64_t after_ms = cli_wall_ms();
 
         tell_store(doctor, &facts);
         if (facts.now_ms > 0) {
@@ -353,8 +342,7 @@ static struct token_keys *look_at_file(struct doctor *doctor)
     if (keys == NULL) {
         found(doctor, PROBLEM, "", "key file",
               "pawl keygen --out FILE makes one (after others could read one: a new one); both services read "
-              "the "
-              "same.",
+              "the same.",
               "%s", why);
     } else {
         found(doctor, OK, "", "key file", "", "%s can be used", doctor->keys_file);
@@ -364,38 +352,38 @@ static struct token_keys *look_at_file(struct doctor *doctor)
 
 static int probe_acquire(struct probe *p)
 {
-    struct ask ask = {.what = "doctor",
-                      .wants = ASK_GRANT,
-                      .lease_id = p->lease_id,
-                      .trace = p->doctor->trace,
-                      .request.method = "POST"};
+    struct request request = {.what = "doctor",
+                              .wants = REQUEST_GRANT,
+                              .lease_id = p->lease_id,
+                              .trace = p->doctor->trace,
+                              .http.method = "POST"};
     char body[2 * PROBE_NAME_SIZE];
-    int status = ask_lease(&ask, p->doctor->lease_url, p->name);
+    int status = request_lease(&request, p->doctor->lease_url, p->name);
 
     if (status == CLI_GO_ON) {
         snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"pawl doctor\",\"ttl_ms\":%d}",
                  p->lease_id, PROBE_TTL_MS);
-        ask.request.body = bytes_of(body);
-        ask_header(&ask, "Content-Type", BYTES("application/json"));
-        status = ask_send(&ask);
+        request.http.body = bytes_of(body);
+        request_header(&request, "Content-Type", BYTES("application/json"));
+        status = request_send(&request);
     }
     if (status == CLI_GO_ON) {
-        snprintf(p->token, sizeof(p->token), "%s", ask_text(ask.json, "fencing_token").at);
+        snprintf(p->token, sizeof(p->token), "%s", request_text(request.json, "fencing_token").at);
     }
-    ask_done(&ask);
+    request_done(&request);
     return status;
 }
 
 static void probe_release(const struct probe *p)
 {
-    struct ask ask = {
-        .what = "doctor", .wants = ASK_RELEASED, .trace = p->doctor->trace, .request.method = "DELETE"};
+    struct request request = {
+        .what = "doctor", .wants = REQUEST_RELEASED, .trace = p->doctor->trace, .http.method = "DELETE"};
 
-    if (ask_lease(&ask, p->doctor->lease_url, p->name) == CLI_GO_ON) {
-        ask_header(&ask, "Lease-Id", bytes_of(p->lease_id));
-        ask_try(&ask); /* if it does not arrive, the lease is over in a moment anyway */
+    if (request_lease(&request, p->doctor->lease_url, p->name) == CLI_GO_ON) {
+        request_header(&request, "Lease-Id", bytes_of(p->lease_id));
+        request_try(&request); /* if it does not arrive, the lease is over in a moment anyway */
     }
-    ask_done(&ask);
+    request_done(&request);
 }
 
 static void probe_signature(const struct probe *p, const struct token_keys *keys)
@@ -409,13 +397,13 @@ static void probe_signature(const struct probe *p, const struct token_keys *keys
           p->doctor->keys_file);
 }
 
-static const char *remedy_of(const struct ask *ask)
+static const char *remedy_of(const struct request *request)
 {
-    if (ask_is_problem(ask, "bad-signature")) {
+    if (request_is_problem(request, "bad-signature")) {
         return "Give both services the same key file (--keys), and send them SIGHUP to read it again.";
     }
-    if (ask_is_problem(ask, "unissued-token") || ask_is_problem(ask, "stale-token") ||
-        ask_is_problem(ask, "lease-expired") || ask_is_problem(ask, "wrong-store")) {
+    if (request_is_problem(request, "unissued-token") || request_is_problem(request, "stale-token") ||
+        request_is_problem(request, "lease-expired") || request_is_problem(request, "wrong-store")) {
         return "Give both services the same Redis (--redis): the gateway does not know this grant.";
     }
     return "Its log says more; the code of the problem is in the answer.";
@@ -423,26 +411,26 @@ static const char *remedy_of(const struct ask *ask)
 
 static void probe_check(const struct probe *p)
 {
-    struct ask ask = {
-        .what = "doctor", .wants = ASK_ACCEPTED, .trace = p->doctor->trace, .request.method = "GET"};
+    struct request request = {
+        .what = "doctor", .wants = REQUEST_ACCEPTED, .trace = p->doctor->trace, .http.method = "GET"};
     char path[PROBE_NAME_SIZE + sizeof("/v1/check/")];
     bool asked;
 
     snprintf(path, sizeof(path), "/v1/check/%s", p->name);
-    asked = ask_service(&ask, ASK_GATEWAY, p->doctor->gateway_url, path) == CLI_GO_ON;
-    ask_header(&ask, "Fencing-Token", bytes_of(p->token));
-    asked = asked && ask_try(&ask) == HTTP_CLIENT_ANSWERED;
-    if (asked && ask.answer.status == 200) {
+    asked = request_service(&request, REQUEST_GATEWAY, p->doctor->gateway_url, path) == CLI_GO_ON;
+    request_header(&request, "Fencing-Token", bytes_of(p->token));
+    asked = asked && request_try(&request) == HTTP_CLIENT_ANSWERED;
+    if (asked && request.answer.status == 200) {
         found(p->doctor, OK, "", "probe", "", "pawl-gateway takes a token that pawl-lease has just granted");
     } else if (asked) {
-        found(p->doctor, PROBLEM, "", "probe", remedy_of(&ask),
-              "pawl-gateway refuses a token that pawl-lease has just granted: %u %s", ask.answer.status,
-              ask.answer.fencing_status);
+        found(p->doctor, PROBLEM, "", "probe", remedy_of(&request),
+              "pawl-gateway refuses a token that pawl-lease has just granted: %u %s", request.answer.status,
+              request.answer.fencing_status);
     } else {
         found(p->doctor, PROBLEM, "", "probe", "Is --gateway-url right?", "pawl-gateway did not answer: %s",
-              ask.answer.why);
+              request.answer.why);
     }
-    ask_done(&ask);
+    request_done(&request);
 }
 
 static void probe(struct doctor *doctor, const struct token_keys *keys)
@@ -529,9 +517,10 @@ int cli_doctor(int argc, char **argv)
 {
     struct doctor doctor = {0};
     int status = doctor_read(&doctor, argc, argv);
-    const struct service lease = {"lease", "pawl-lease", "--lease-url", doctor.lease_url, ASK_LEASE_SERVICE};
+    const struct service lease = {"lease", "pawl-lease", "--lease-url", doctor.lease_url,
+                                  REQUEST_LEASE_SERVICE};
     const struct service gateway = {"gateway", "pawl-gateway", "--gateway-url", doctor.gateway_url,
-                                    ASK_GATEWAY};
+                                    REQUEST_GATEWAY};
     bool both = false;
 
     if (status == CLI_GO_ON) {

@@ -5,12 +5,33 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/environment.h"
-#include "api/cli/suggest.h"
+#include "shared/service/options.h"
 
-enum { NAME_SIZE = 64, WORD_SIZE = 128, WIDTH = 26, COMMANDS_MAX = 40 };
+enum { NAME_SIZE = 64, WORD_SIZE = 128, WIDTH = 26, COMMANDS_MAX = 40, STATUS_LOST = 76 };
+
+#define PREFIX "PAWL_"
+
+enum { PREFIX_LEN = sizeof(PREFIX) - 1 };
+
+static const char *const known_variables[] = {
+#define VARIABLE(name) name,
+#include "api/variables.def"
+#undef VARIABLE
+    NULL};
+
+static bool is_known_variable(const char *name)
+{
+    for (const char *const *at = known_variables; *at != NULL; at++) {
+        if (strcmp(*at, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static void print_flag(const struct option *flag)
 {
@@ -52,7 +73,7 @@ static int values_from_environment(const struct option *flag)
 
         options_variable(flag->name, name, sizeof(name));
         value = flag->command_line_only || flag->kind == OPTION_FLAG ? NULL : getenv(name);
-        assert(flag->command_line_only || flag->kind == OPTION_FLAG || environment_knows(name));
+        assert(flag->command_line_only || flag->kind == OPTION_FLAG || is_known_variable(name));
         status = value != NULL && *value != '\0' ? value_set(flag, name, value) : CLI_GO_ON;
     }
     return status;
@@ -108,11 +129,20 @@ static int flag_take(const struct usage *usage, const struct options_line *line,
 
 static int arguments_check(const struct usage *usage, unsigned count)
 {
-    if (usage->order == FLAGS_FIRST || (count >= usage->arguments_min && count <= usage->arguments_max)) {
+    unsigned least = 0, most = 0;
+
+    for (const char *at = usage->arguments; *at != '\0' && strncmp(at, "--", 2) != 0; at += strspn(at, " ")) {
+        bool counts = strncmp(at, "[flags]", strlen("[flags]")) != 0;
+
+        least += counts && *at != '[';
+        most += counts;
+        at += strcspn(at, " ");
+    }
+    if (usage->order == FLAGS_FIRST || (count >= least && count <= most)) {
         return CLI_GO_ON;
     }
     return cli_fail(CLI_USAGE, "%s: it is pawl %s%s%s; see pawl %s --help",
-                    count < usage->arguments_min ? "something is missing" : "too many arguments", usage->name,
+                    count < least ? "something is missing" : "too many arguments", usage->name,
                     *usage->arguments != '\0' ? " " : "", usage->arguments, usage->name);
 }
 
@@ -416,4 +446,161 @@ struct option flag_trace(bool *place)
 {
     return (struct option)FLAG_ON("trace", "say on standard error what curl would send, without the secrets",
                                   place);
+}
+
+/* -- the PAWL_ variables */
+
+int environment_check(void)
+{
+    for (char **variable = environ; *variable != NULL; variable++) {
+        char name[NAME_SIZE] = {0};
+        size_t len = strcspn(*variable, "=");
+        const char *near;
+
+        if (strncmp(*variable, PREFIX, PREFIX_LEN) != 0) {
+            continue;
+        }
+        memcpy(name, *variable, len < sizeof(name) ? len : sizeof(name) - 1);
+        if (is_known_variable(name)) {
+            continue;
+        }
+        near = suggest(name, known_variables);
+        return cli_fail(CLI_CONFIG, "the environment has %s, which no program of Pawl knows; %s%s", name,
+                        near != NULL ? "did you mean " : "unset it", near != NULL ? near : "");
+    }
+    return CLI_GO_ON;
+}
+
+char **environment_without(const char *const *beginnings, size_t room)
+{
+    size_t count = 0, kept = 0;
+    char **copy;
+
+    while (environ[count] != NULL) {
+        count++;
+    }
+    copy = cli_alloc((count + room + 1) * sizeof(*copy));
+    for (size_t i = 0; i < count; i++) {
+        const char *const *at = beginnings;
+
+        while (*at != NULL && strncmp(environ[i], *at, strlen(*at)) != 0) {
+            at++;
+        }
+        if (*at == NULL) {
+            copy[kept++] = environ[i];
+        }
+    }
+    memset(copy + kept, 0, (room + 1) * sizeof(*copy));
+    return copy;
+}
+
+/* -- what -o env prints when there is nothing to assign
+ *
+ * eval of an empty text is a success, and the variables of an earlier hold would still stand there. */
+
+#define OF_A_HOLD "PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN"
+
+/* ls, history and watch are not here: they print an item a line, which is no one eval. */
+static const struct {
+    const char *command, *variables;
+    bool of_its_hold; /* they stand until the hold is known to be lost */
+} assigning[] = {
+    {"acquire", OF_A_HOLD " LEASE_GRANT LEASE_HOLDS", false},
+    {"renew", OF_A_HOLD " PAWL_LEASE_ID", true},
+    {"release", OF_A_HOLD " PAWL_LEASE_ID", true},
+    {"get", "LEASE LEASE_STATE LEASE_TOKEN LEASE_WAITING LEASE_HOLDER LEASE_EXPIRES_IN_MS", false},
+    {"force-release", "LEASE_RELEASED_TOKEN", false},
+    {"put", "RESOURCE_KEY RESOURCE_ETAG", false},
+};
+
+static bool wants_env(int argc, char **argv)
+{
+    const struct option table[] = {{.name = "output", .letter = 'o', .kind = OPTION_TEXT}, {0}};
+    struct options_line line = {.table = table, .argv = argv, .argc = argc, .at = 1};
+    const char *output = getenv("PAWL_OUTPUT");
+    enum options_word found;
+
+    while ((found = options_word(&line)) != WORD_END) {
+        output = found == WORD_FLAG ? line.value : found == WORD_NO_VALUE ? NULL : output;
+    }
+    return output != NULL && strcmp(output, "env") == 0;
+}
+
+static int command_of(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        for (int k = 0; k < (int)(sizeof(assigning) / sizeof(assigning[0])); k++) {
+            if (strcmp(argv[i], assigning[k].command) == 0) {
+                return k;
+            }
+        }
+    }
+    return -1;
+}
+
+void environment_failure(int argc, char **argv, int status)
+{
+    int command = wants_env(argc, argv) ? command_of(argc, argv) : -1;
+    /* Asking again with the same lease_id is the way on when the end is not known. */
+    bool is_over = status != CLI_UNREACHABLE && status != CLI_USAGE;
+
+    if (command < 0) {
+        return;
+    }
+    if (!assigning[command].of_its_hold || status == STATUS_LOST) {
+        printf("unset %s%s; ", assigning[command].variables,
+               is_over && strcmp(assigning[command].command, "acquire") == 0 ? " PAWL_LEASE_ID" : "");
+    }
+    printf("(exit %d)\n", status);
+}
+
+/* -- the word that was probably meant: Damerau's distance, restricted to neighbours that changed places */
+
+enum { WORD_MAX = 40, SLIPS_MAX = 2 };
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    unsigned slips[WORD_MAX + 1][WORD_MAX + 1];
+
+    for (unsigned i = 0; i <= a_len; i++) {
+        slips[i][0] = i;
+    }
+    for (unsigned j = 0; j <= b_len; j++) {
+        slips[0][j] = j;
+    }
+    for (size_t i = 1; i <= a_len; i++) {
+        for (size_t j = 1; j <= b_len; j++) {
+            unsigned best = slips[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+
+            best = least(best, least(slips[i - 1][j], slips[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                best = least(best, slips[i - 2][j - 2] + 1);
+            }
+            slips[i][j] = best;
+        }
+    }
+    return slips[a_len][b_len];
+}
+
+const char *suggest(const char *word, const char *const *names)
+{
+    size_t len = strlen(word);
+    const char *near = NULL;
+    unsigned best = SLIPS_MAX + 1;
+
+    for (; *names != NULL && len <= WORD_MAX; names++) {
+        size_t name_len = strlen(*names);
+        unsigned slips = name_len <= WORD_MAX ? distance(word, len, *names, name_len) : best;
+
+        if (slips < best && slips * 2 <= name_len) {
+            best = slips;
+            near = *names;
+        }
+    }
+    return near;
 }

@@ -5,6 +5,8 @@
 #ifndef PAWL_CLI_FLAGS_H
 #define PAWL_CLI_FLAGS_H
 
+#include <stdbool.h>
+
 #include "shared/service/options.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_ENV };
@@ -13,11 +15,10 @@ enum { FLAGS_MAX = 16, ARGUMENTS_MAX = 4 };
 
 struct usage {
     const char *name;      /* "acquire" */
-    const char *arguments; /* "NAME" */
+    const char *arguments; /* "KEY [FILE]": it must have the first, and may have the second */
     const char *examples;  /* --help begins with them */
     const char *summary;
     const struct option *flags; /* ends with name NULL */
-    unsigned arguments_min, arguments_max;
     enum {
         FLAGS_MIXED,
         FLAGS_FIRST
@@ -104,5 +105,24 @@ struct option flag_output_object(enum output *place);
 struct option flag_wait(uint64_t *place, const char *help);
 struct option flag_ttl(uint64_t *place);
 struct option flag_trace(bool *place);
+
+/* -- the PAWL_ variables: all that the three programs know */
+
+/* CLI_GO_ON, or CLI_CONFIG when a PAWL_ variable is set that nobody knows: it was meant to do something, and
+ * would silently not. */
+int environment_check(void);
+/* A copy without the variables that begin with one of these texts (NULL behind the last), with room for so
+ * many more at its end. The list is the caller's to free, the texts are not. */
+char **environment_without(const char *const *beginnings, size_t room);
+/* What -o env prints when there is nothing to assign, as eval "$(pawl ...)" must not end well: on stdout, if
+ * the words of the command line (or PAWL_OUTPUT) ask for -o env from a command that sets variables, the unset
+ * of those that are not true any more, and the status, which is not 0. */
+void environment_failure(int argc, char **argv, int status);
+
+/* -- the word that was probably meant */
+
+/* The nearest of names (NULL-terminated) to word, or NULL when none is near (more than two slips, or half of
+ * it). */
+const char *suggest(const char *word, const char *const *names);
 
 #endif

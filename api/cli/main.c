@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/environment.h"
 #include "api/cli/flags.h"
 
 static const struct command commands[] = {

@@ -86,9 +86,10 @@ static const struct show_column doubts[] = {{"GATEWAY", NULL, "gateway", SHOW_TE
 
 static int list_address(struct call *call)
 {
-    call->ask.needs = "items next_cursor";
-    return call->name != NULL ? ask_intents(&call->ask, call->given.gateway_url, call->name, "")
-                              : ask_service(&call->ask, ASK_GATEWAY, call->given.gateway_url, "/v1/intents");
+    call->request.needs = "items next_cursor";
+    return call->name != NULL
+               ? request_intents(&call->request, call->given.gateway_url, call->name, "")
+               : request_service(&call->request, REQUEST_GATEWAY, call->given.gateway_url, "/v1/intents");
 }
 
 static void doubt_print(const struct json *json, size_t open)
@@ -96,7 +97,7 @@ static void doubt_print(const struct json *json, size_t open)
     struct print_table table = {0};
     enum json_found found;
     size_t count = json_list_count(json, "gateways", &found);
-    int64_t in_doubt = ask_int(json, "in_doubt");
+    int64_t in_doubt = request_int(json, "in_doubt");
 
     if (in_doubt == 0) {
         fputs(open == 0 ? "Nothing is open, and no gateway is in doubt.\n" : "", stderr);
@@ -114,34 +115,31 @@ static void doubt_print(const struct json *json, size_t open)
     print_table_end(&table);
     fflush(stdout);
     cli_hint("In doubt: %" PRId64
-             ". The store has lost data, and each of these may have sent on what it lost: "
-             "writes of ordered routes are 503 in-doubt until that is settled. A process that runs tells the "
-             "store "
-             "by itself. For one that is dead: pawl resolve --gateway ID --incarnation ID --dead, and with "
-             "--settled when nothing that it had sent is still on its way.",
+             ". The store has lost data, and each of these may have sent on what it lost: writes of ordered "
+             "routes are 503 in-doubt until that is settled. A process that runs tells the store by itself. "
+             "For one that is dead: pawl resolve --gateway ID --incarnation ID --dead, and with --settled "
+             "when nothing that it had sent is still on its way.",
              in_doubt);
 }
 
 /* Of all leases, behind the list. */
 static int doubt_show(struct call *call)
 {
-    struct ask ask = {.what = "resolve",
-                      .wants = ASK_JSON,
-                      .needs = "in_doubt gateways",
-                      .output = call->given.output,
-                      .trace = call->given.trace,
-                      .request.method = "GET"};
-    int status = ask_service(&ask, ASK_GATEWAY, call->given.gateway_url, "/v1/gateways/doubt");
+    struct request request = {.what = "resolve",
+                              .wants = REQUEST_JSON,
+                              .needs = "in_doubt gateways",
+                              .output = call->given.output,
+                              .trace = call->given.trace,
+                              .http.method = "GET"};
+    int status = request_service(&request, REQUEST_GATEWAY, call->given.gateway_url, "/v1/gateways/doubt");
 
-    if (status == CLI_GO_ON) {
-        status = ask_send(&ask);
-    }
+    status = status == CLI_GO_ON ? request_send(&request) : status;
     if (status == CLI_GO_ON && call->given.output == OUTPUT_JSON) {
-        puts(ask.answer.body);
+        puts(request.answer.body);
     } else if (status == CLI_GO_ON) {
-        doubt_print(ask.json, call->shown);
+        doubt_print(request.json, call->shown);
     }
-    ask_done(&ask);
+    request_done(&request);
     return status;
 }
 
@@ -184,24 +182,24 @@ static int resolve_confirm(const struct call *call)
 
 /* -- the word */
 
-static int send_address(const struct given *g, const char *lease, struct ask *ask)
+static int send_address(const struct given *g, const char *lease, struct request *request)
 {
     const struct bytes yes = BYTES("true"), none = {NULL, 0};
     char path[PATH_SIZE];
     int status;
 
     if (g->gateway == NULL) {
-        status = ask_intents(ask, g->gateway_url, lease, "/resolve");
+        status = request_intents(request, g->gateway_url, lease, "/resolve");
     } else {
         snprintf(path, sizeof(path), "/v1/gateways/%s/dead", g->gateway);
-        ask->name = g->gateway;
-        status = ask_service(ask, ASK_GATEWAY, g->gateway_url, path);
+        request->name = g->gateway;
+        status = request_service(request, REQUEST_GATEWAY, g->gateway_url, path);
     }
     if (status == CLI_GO_ON) {
-        ask_query(ask, "id", bytes_of(g->id));
-        ask_query(ask, "incarnation", bytes_of(g->incarnation));
-        ask_query(ask, "settled", g->settled ? yes : none);
-        ask_query(ask, "force", g->force ? yes : none);
+        request_query(request, "id", bytes_of(g->id));
+        request_query(request, "incarnation", bytes_of(g->incarnation));
+        request_query(request, "settled", g->settled ? yes : none);
+        request_query(request, "force", g->force ? yes : none);
     }
     return status;
 }
@@ -209,26 +207,26 @@ static int send_address(const struct given *g, const char *lease, struct ask *as
 static void tell_resolved(const struct call *call, const struct json *json)
 {
     const char *id = call->given.id;
-    int64_t sending = ask_int(json, "sending");
+    int64_t sending = request_int(json, "sending");
 
     if (id == NULL) {
-        printf("%s: %" PRId64 " closed\n", call->name, ask_int(json, "resolved"));
-    } else if (ask_int(json, "resolved") > 0) {
+        printf("%s: %" PRId64 " closed\n", call->name, request_int(json, "resolved"));
+    } else if (request_int(json, "resolved") > 0) {
         printf("%s: intent %s is closed\n", call->name, id);
     } else {
         cli_fail(CLI_REFUSED, "%s: intent %s was not closed", call->name, id);
     }
     if (sending > 0) {
         cli_hint("%" PRId64
-                 " still being sent: a gateway may yet tell the end. If that gateway is dead, say so "
-                 "first (--gateway ID --dead); if it is not to wait any longer: --id N --force.",
+                 " still being sent: a gateway may yet tell the end. If that gateway is dead, say so first "
+                 "(--gateway ID --dead); if it is not to wait any longer: --id N --force.",
                  sending);
     }
 }
 
 static void tell_dead(const struct call *call, const struct json *json)
 {
-    int64_t intents_left = ask_int(json, "intents"), in_doubt = ask_int(json, "in_doubt");
+    int64_t intents_left = request_int(json, "intents"), in_doubt = request_int(json, "in_doubt");
 
     printf("%s is dead: %" PRId64 " of its writes have no known end\n", call->given.gateway, intents_left);
     if (intents_left > 0) {
@@ -237,8 +235,7 @@ static void tell_dead(const struct call *call, const struct json *json)
     }
     if (in_doubt > 0) {
         cli_hint("The store may have lost others (%" PRId64
-                 " of its processes). When nothing of it is on its "
-                 "way any more, say so: --settled.",
+                 " of its processes). When nothing of it is on its way any more, say so: --settled.",
                  in_doubt);
     }
 }
@@ -246,29 +243,27 @@ static void tell_dead(const struct call *call, const struct json *json)
 static int resolve_send(const struct call *call)
 {
     const struct given *g = &call->given;
-    struct ask ask = {.what = "resolve",
-                      .wants = ASK_JSON,
-                      .needs = g->gateway == NULL ? "resolved sending" : "intents in_doubt",
-                      .output = g->output,
-                      .trace = g->trace,
-                      .request.method = "POST"};
-    int status = send_address(g, call->name, &ask);
+    struct request request = {.what = "resolve",
+                              .wants = REQUEST_JSON,
+                              .needs = g->gateway == NULL ? "resolved sending" : "intents in_doubt",
+                              .output = g->output,
+                              .trace = g->trace,
+                              .http.method = "POST"};
+    int status = send_address(g, call->name, &request);
 
-    if (status == CLI_GO_ON) {
-        status = ask_send(&ask);
-    }
+    status = status == CLI_GO_ON ? request_send(&request) : status;
     if (status == CLI_GO_ON) {
         if (g->output == OUTPUT_JSON) {
-            puts(ask.answer.body);
+            puts(request.answer.body);
         } else if (g->gateway != NULL) {
-            tell_dead(call, ask.json);
+            tell_dead(call, request.json);
         } else {
-            tell_resolved(call, ask.json);
+            tell_resolved(call, request.json);
         }
         /* Only what was meant and is closed has been resolved. */
-        status = g->id != NULL && ask_int(ask.json, "resolved") == 0 ? CLI_REFUSED : CLI_OK;
+        status = g->id != NULL && request_int(request.json, "resolved") == 0 ? CLI_REFUSED : CLI_OK;
     }
-    ask_done(&ask);
+    request_done(&request);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* secret.c - the texts that must not stand in a command line: the lease_id, and the fencing token. */
-#include "api/cli/secret.h"
+#include "api/cli/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 
 #include "api/cli/cli.h"
 #include "shared/service/options.h"
+#include "shared/text/read_all.h"
 #include "shared/token/name.h"
 
 enum { LOCK_PAUSE_MS = 5, LOCK_TRIES = 200 };
@@ -133,14 +134,6 @@ int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *
     return CLI_GO_ON;
 }
 
-static bool write_whole(int fd, const char *text)
-{
-    size_t len = strlen(text);
-    ssize_t written = write(fd, text, len);
-
-    return written == (ssize_t)len && write(fd, "\n", 1) == 1 && fsync(fd) == 0;
-}
-
 /* -- the file, among processes that share it */
 
 /* Of its folder, for a moment: between a look at the file and its change nobody else changes it. Where it
@@ -184,7 +177,7 @@ static int keep_new(const char *file, const char *lease_id)
     char fresh[PATH_MAX];
     int len = snprintf(fresh, sizeof(fresh), "%s.XXXXXX", file);
     int fd = len > 0 && (size_t)len < sizeof(fresh) ? mkostemp(fresh, O_CLOEXEC) : -1; /* 0600, mkstemp(3) */
-    bool whole = fd >= 0 && write_whole(fd, lease_id);
+    bool whole = fd >= 0 && write_all(fd, bytes_of(lease_id)) && write_all(fd, BYTES("\n")) && fsync(fd) == 0;
 
     if (fd >= 0 && close(fd) != 0) {
         whole = false;

@@ -1,11 +1,11 @@
 /* show.c - answers of the services as people and shells see them. */
-#include "api/cli/show.h"
+#include "api/cli/verb.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "api/cli/ask.h"
+#include "api/cli/request.h"
 
 enum { CELL_SIZE = 512, LIST_SIZE = 16, META_SIZE = 2048, EVENT_COLUMNS = 6 };
 
@@ -33,8 +33,8 @@ static struct bytes value(const struct show_column *column, const struct json *i
     const struct json *owner = owner_of(item, &member);
 
     return column->kind == SHOW_TEXT || column->kind == SHOW_TEXT_OR_DASH || column->kind == SHOW_TEXT_OR_LIST
-               ? ask_text(owner, member)
-               : print_number(buf, ask_int(owner, member));
+               ? request_text(owner, member)
+               : print_number(buf, request_int(owner, member));
 }
 
 static struct bytes list_text(const struct json *owner, const char *member, char buf[CELL_SIZE])
@@ -62,10 +62,10 @@ static struct bytes cell(const struct show_column *column, const struct json *it
     case SHOW_NUMBER: return text;
     case SHOW_TEXT_OR_LIST: return text.len > 0 ? text : list_text(owner, member, buf);
     case SHOW_TEXT_OR_DASH: return text.len > 0 ? text : BYTES("-");
-    case SHOW_NUMBER_OR_DASH: return ask_int(owner, member) > 0 ? text : BYTES("-");
-    case SHOW_DURATION: print_duration(buf, ask_int(owner, member)); break;
+    case SHOW_NUMBER_OR_DASH: return request_int(owner, member) > 0 ? text : BYTES("-");
+    case SHOW_DURATION: print_duration(buf, request_int(owner, member)); break;
     case SHOW_TIME:
-    case SHOW_SECONDS: print_time(buf, ask_int(owner, member)); break;
+    case SHOW_SECONDS: print_time(buf, request_int(owner, member)); break;
     }
     if (column->kind == SHOW_SECONDS && strchr(buf, '.') != NULL) {
         memcpy(strchr(buf, '.'), "Z", sizeof("Z"));
@@ -164,12 +164,12 @@ static void show_holder(FILE *out, const struct json *holder)
     char left[PRINT_DURATION_SIZE], since[PRINT_DURATION_SIZE], meta[META_SIZE];
     size_t len = 0;
 
-    print_duration(left, ask_int(holder, "expires_in_ms"));
-    print_duration(since, ask_int(holder, "held_for_ms"));
+    print_duration(left, request_int(holder, "expires_in_ms"));
+    print_duration(since, request_int(holder, "held_for_ms"));
     fprintf(out, "  ");
-    print_safe(out, ask_text(holder, "holder"));
-    fprintf(out, ", token %" PRId64 ", ", ask_int(holder, "token"));
-    print_safe(out, ask_text(holder, "mode"));
+    print_safe(out, request_text(holder, "holder"));
+    fprintf(out, ", token %" PRId64 ", ", request_int(holder, "token"));
+    print_safe(out, request_text(holder, "mode"));
     fprintf(out, ": for %s, %s left", since, left);
     if (json_get_object_raw(holder, "meta", meta, sizeof(meta), &len) == JSON_FOUND && len > 2 &&
         len <= sizeof(meta)) {
@@ -184,14 +184,14 @@ void show_look(FILE *out, const struct json *look)
     enum json_found found;
     size_t count = json_list_count(look, "holders", &found);
 
-    print_safe(out, ask_text(look, "lease"));
+    print_safe(out, request_text(look, "lease"));
     fprintf(out, " is ");
-    print_safe(out, ask_text(look, "state"));
-    if (ask_int(look, "token") > 0) {
-        fprintf(out, ", last token %" PRId64, ask_int(look, "token"));
+    print_safe(out, request_text(look, "state"));
+    if (request_int(look, "token") > 0) {
+        fprintf(out, ", last token %" PRId64, request_int(look, "token"));
     }
-    if (ask_int(look, "waiting") > 0) {
-        fprintf(out, ", %" PRId64 " waiting", ask_int(look, "waiting"));
+    if (request_int(look, "waiting") > 0) {
+        fprintf(out, ", %" PRId64 " waiting", request_int(look, "waiting"));
     }
     fputc('\n', out);
     for (size_t i = 0; i < count; i++) {
@@ -215,9 +215,9 @@ void show_grant_text(const struct json *grant, enum show_grant kind)
     static const char *const done[] = {"acquired", "is held already", "renewed"};
     char duration[PRINT_DURATION_SIZE];
 
-    print_duration(duration, ask_int(grant, "expires_in_ms"));
-    print_safe(stdout, ask_text(grant, "lease"));
-    printf(" %s: token %" PRId64 ", %s left\n", done[kind], ask_int(grant, "token"), duration);
+    print_duration(duration, request_int(grant, "expires_in_ms"));
+    print_safe(stdout, request_text(grant, "lease"));
+    printf(" %s: token %" PRId64 ", %s left\n", done[kind], request_int(grant, "token"), duration);
 }
 
 /* LEASE_...: what is PAWL_... would speak to the next command. */

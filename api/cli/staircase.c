@@ -77,11 +77,6 @@ static void canvas_init(struct canvas *canvas, unsigned width, unsigned height, 
     }
 }
 
-static void canvas_done(struct canvas *canvas)
-{
-    free(canvas->cells);
-}
-
 /* -- painting */
 
 static void canvas_paint(struct canvas *canvas, unsigned row, unsigned column, unsigned glyph,
@@ -238,7 +233,7 @@ static unsigned lane_after(const struct picture *p, const struct stair_event *ev
     abort();
 }
 
-/* Beyond the end of its hold it believes, as long as it has not been told. */
+/* Beyond the end of its hold it believes, as long as no refusal has come. */
 static unsigned lane_after_other(struct holder *holder, const struct stair_event *event, unsigned before)
 {
     if (event->kind != STAIR_GRANTED) {
@@ -421,7 +416,7 @@ static void write_legend(FILE *out, const struct picture *p)
     }
 }
 
-/* Two who are let in together may tell it in either order; the stairs only rise. */
+/* Two grants at once may be reported in either order; the stairs only rise. */
 static void read_grant(struct picture *p, const struct stair_event *event)
 {
     unsigned at = p->grants++;
@@ -484,7 +479,7 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
     }
     canvas_write(out, &p.canvas);
     write_legend(out, &p);
-    canvas_done(&p.canvas);
+    free(p.canvas.cells);
     if (fclose(out) != 0) {
         abort();
     }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum stair_event_kind {
-    STAIR_GRANTED,   /* the holder got the token, and whoever held before holds no more */
+    STAIR_GRANTED,   /* the holder got the token, and those that held before hold no more */
     STAIR_SHARED,    /* the holder got the token, beside others */
     STAIR_WAITING,   /* the holder wants it and does not have it */
     STAIR_STOPPED,   /* it falls silent */

@@ -43,8 +43,8 @@ static int keygen_to_file(const struct keygen *k, struct bytes line)
 
     if (fd < 0 && errno == EEXIST)
         return cli_fail(CLI_REFUSED,
-                        "%s is there already and is not overwritten; to rotate, append a line with "
-                        "pawl keygen >> FILE, and move it to the top when every service has read it",
+                        "%s is there already and is not overwritten; to rotate, append a line with pawl "
+                        "keygen >> FILE, and move it to the top when every service has read it",
                         k->out);
     if (fd < 0)
         return cli_fail(CLI_REFUSED, "%s could not be made: %s", k->out, strerrordesc_np(errno));
@@ -68,18 +68,13 @@ int cli_keygen(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "keygen",
-        "",
+        "keygen", "",
         "  pawl keygen --out /etc/pawl/keys                  # a new key file\n"
         "  pawl keygen >> /etc/pawl/keys                     # rotate: at the end it verifies; once every\n"
         "                                                    # service has read it, move it to the top to "
         "sign\n"
         "  pawl keygen --kid eu-1\n",
-        "Makes a key of 32 random bytes and writes it as a line of a key file: kid:base64.",
-        flags,
-        0,
-        0,
-        FLAGS_MIXED};
+        "Makes a key of 32 random bytes and writes it as a line of a key file: kid:base64.", .flags = flags};
     char line[TOKEN_KEY_LINE_SIZE];
     int status = flags_read(&usage, argc, argv, NULL, NULL);
     size_t len;
@@ -199,15 +194,14 @@ static int verify_end(const struct verify *v)
 {
     verify_print(v);
     if (v->signature == SIGNATURE_BAD)
-        return cli_fail(
-            problem_info(PROBLEM_BAD_SIGNATURE)->exit_status,
-            "THE SIGNATURE IS WRONG: the token was altered, or signed with a key that is not in %s; "
-            "do not believe what it says",
-            v->keys_path);
+        return cli_fail(problem_info(PROBLEM_BAD_SIGNATURE)->exit_status,
+                        "THE SIGNATURE IS WRONG: the token was altered, or signed with a key that is not in "
+                        "%s; do not believe what it says",
+                        v->keys_path);
     if (v->signature == SIGNATURE_UNCHECKED)
-        return cli_fail(CLI_OK,
-                        "THE SIGNATURE WAS NOT CHECKED: anyone can have written this; give --keys FILE to "
-                        "check it");
+        return cli_fail(
+            CLI_OK,
+            "THE SIGNATURE WAS NOT CHECKED: anyone can have written this; give --keys FILE to check it");
     return CLI_OK;
 }
 
@@ -221,17 +215,13 @@ int cli_verify(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "verify",
-        "TOKEN",
+        "verify", "TOKEN",
         "  pawl verify \"$PAWL_FENCING_TOKEN\" --keys /etc/pawl/keys\n"
         "  pawl verify - --keys /etc/pawl/keys < token.txt\n"
         "  pawl verify \"$PAWL_FENCING_TOKEN\" -o json          # what it says, unchecked\n",
         "Reads the value of a Fencing-Token header (-: from standard input) and checks its signature.\n"
         "Exit status: 0 good, 1 no fencing token, 77 a bad signature, 78 the key file cannot be used.",
-        flags,
-        1,
-        1,
-        FLAGS_MIXED};
+        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 

@@ -80,7 +80,11 @@ int verb_read(struct call *call, int argc, char **argv)
 {
     const struct verb *verb = call->verb;
     struct option flags[FLAGS_MAX + 1] = {{0}};
-    struct usage usage = verb->usage;
+    const struct usage usage = {.name = verb->usage.name,
+                                .arguments = verb->usage.arguments,
+                                .examples = verb->usage.examples,
+                                .summary = verb->usage.summary,
+                                .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status;
 
@@ -89,21 +93,20 @@ int verb_read(struct call *call, int argc, char **argv)
         flag->help = flag->kind == OPTION_CHOICE && verb->output_help != NULL ? verb->output_help
                                                                               : flag->help;
     }
-    usage.flags = flags;
     status = flags_read(&usage, argc, argv, arguments, NULL);
     if (status != CLI_GO_ON) {
         return status;
     }
     call->name = arguments[0];
     call->file = arguments[1];
-    call->ask = (struct ask){.what = usage.name,
-                             .wants = verb->asks.wants,
-                             .needs = verb->asks.needs,
-                             .lease_id = call->secret,
-                             .repeat = verb->repeat,
-                             .output = call->given.output,
-                             .trace = call->given.trace,
-                             .request = {.method = verb->asks.method, .url = verb->asks.path}};
+    call->request = (struct request){.what = usage.name,
+                                     .wants = verb->asks.wants,
+                                     .needs = verb->asks.needs,
+                                     .lease_id = call->secret,
+                                     .repeat = verb->repeat,
+                                     .output = call->given.output,
+                                     .trace = call->given.trace,
+                                     .http = {.method = verb->asks.method, .url = verb->asks.path}};
     return verb->check != NULL ? verb->check(call) : CLI_GO_ON;
 }
 
@@ -112,13 +115,13 @@ int verb_read(struct call *call, int argc, char **argv)
 static int address(struct call *call)
 {
     const struct given *g = &call->given;
-    const char *path = call->ask.request.url;
+    const char *path = call->request.http.url;
 
     switch (call->verb->asks.of) {
-    case OF_A_LEASE: return ask_lease_deed(&call->ask, g->lease_url, call->name, path);
-    case OF_LEASES: return ask_service(&call->ask, ASK_LEASE_SERVICE, g->lease_url, path);
-    case OF_A_RESOURCE: return ask_resource(&call->ask, g->gateway_url, call->name);
-    case OF_THE_GATEWAY: return ask_service(&call->ask, ASK_GATEWAY, g->gateway_url, path);
+    case OF_A_LEASE: return request_lease_deed(&call->request, g->lease_url, call->name, path);
+    case OF_LEASES: return request_service(&call->request, REQUEST_LEASE_SERVICE, g->lease_url, path);
+    case OF_A_RESOURCE: return request_resource(&call->request, g->gateway_url, call->name);
+    case OF_THE_GATEWAY: return request_service(&call->request, REQUEST_GATEWAY, g->gateway_url, path);
     case OF_ITS_OWN: break;
     }
     return CLI_GO_ON;
@@ -150,11 +153,11 @@ static int headers(struct call *call)
     } else if (token) {
         status = secret_token(g->token_file, call->secret);
     }
-    ask_header(&call->ask, token ? "Fencing-Token" : "Lease-Id", bytes_of(call->secret));
-    ask_header(&call->ask, "Content-Type", bytes_of(g->type));
-    ask_header(&call->ask, "If-Match", bytes_of(g->if_match));
-    ask_header(&call->ask, "If-None-Match", bytes_of(g->if_none_match));
-    ask_header(&call->ask, "Idempotency-Key", bytes_of(g->idempotency_key));
+    request_header(&call->request, token ? "Fencing-Token" : "Lease-Id", bytes_of(call->secret));
+    request_header(&call->request, "Content-Type", bytes_of(g->type));
+    request_header(&call->request, "If-Match", bytes_of(g->if_match));
+    request_header(&call->request, "If-None-Match", bytes_of(g->if_none_match));
+    request_header(&call->request, "Idempotency-Key", bytes_of(g->idempotency_key));
     return status;
 }
 
@@ -182,13 +185,13 @@ static void body_begin(struct call *call)
 static void body_end(struct call *call)
 {
     json_object_end(&call->body);
-    call->ask.request.body = json_out_bytes(&call->body);
-    ask_header(&call->ask, "Content-Type", BYTES("application/json"));
+    call->request.http.body = json_out_bytes(&call->body);
+    request_header(&call->request, "Content-Type", BYTES("application/json"));
 }
 
 static int send_and_show(struct call *call)
 {
-    int status = ask_send(&call->ask);
+    int status = request_send(&call->request);
 
     if (status != CLI_GO_ON) {
         if (call->verb->advise != NULL) {
@@ -196,9 +199,9 @@ static int send_and_show(struct call *call)
         }
         return status;
     }
-    if (call->given.output == OUTPUT_JSON && call->ask.json != NULL &&
-        call->verb->asks.wants != ASK_WRITTEN) {
-        puts(call->ask.answer.body);
+    if (call->given.output == OUTPUT_JSON && call->request.json != NULL &&
+        call->verb->asks.wants != REQUEST_WRITTEN) {
+        puts(call->request.answer.body);
     } else if (call->verb->show != NULL) {
         call->verb->show(call);
     }
@@ -214,14 +217,14 @@ static int page_ask(struct call *call, int (*address_of)(struct call *call))
     char limit[LIMIT_SIZE];
     int status = address_of(call);
 
-    if (status == CLI_GO_ON && strstr(call->ask.needs, "next_cursor") != NULL) {
+    if (status == CLI_GO_ON && strstr(call->request.needs, "next_cursor") != NULL) {
         snprintf(limit, sizeof(limit), "%zu", left < PAGE_MAX ? left : (size_t)PAGE_MAX);
-        ask_query(&call->ask, "limit", bytes_of(limit));
-        ask_query(&call->ask, "prefix", bytes_of(g->prefix));
-        ask_query(&call->ask, "state", bytes_of(g->state));
-        ask_query(&call->ask, "cursor", bytes_of(call->cursor));
+        request_query(&call->request, "limit", bytes_of(limit));
+        request_query(&call->request, "prefix", bytes_of(g->prefix));
+        request_query(&call->request, "state", bytes_of(g->state));
+        request_query(&call->request, "cursor", bytes_of(call->cursor));
     }
-    return status == CLI_GO_ON ? ask_send(&call->ask) : status;
+    return status == CLI_GO_ON ? request_send(&call->request) : status;
 }
 
 static char *cursor_of(struct bytes text)
@@ -234,8 +237,8 @@ static char *cursor_of(struct bytes text)
 
 static void page_show(struct call *call, const struct show_column *columns)
 {
-    const struct json *json = call->ask.json;
-    struct bytes next = ask_text(json, "next_cursor");
+    const struct json *json = call->request.json;
+    struct bytes next = request_text(json, "next_cursor");
     enum json_found found;
     size_t count = json_list_count(json, "items", &found);
 
@@ -249,7 +252,7 @@ static void page_show(struct call *call, const struct show_column *columns)
         }
     }
     if (call->given.output == OUTPUT_JSON) {
-        puts(call->ask.answer.body);
+        puts(call->request.answer.body);
     }
     call->shown += count;
     free(call->cursor);
@@ -265,7 +268,7 @@ static int page_goes_on(struct call *call)
     }
     if (call->before != NULL && strcmp(call->cursor, call->before) == 0) {
         return cli_fail(CLI_BUG, "%s: the service gave a cursor twice: the list would never end",
-                        call->ask.what);
+                        call->request.what);
     }
     call->pages++;
     if ((call->pages & (call->pages - 1)) == 0) {
@@ -277,13 +280,13 @@ static int page_goes_on(struct call *call)
 
 int verb_list(struct call *call, const struct show_column *columns, int (*address_of)(struct call *call))
 {
-    const struct ask fresh = call->ask;
+    const struct request fresh = call->request;
     int status;
 
     show_head(&call->table, columns);
     do {
-        ask_done(&call->ask);
-        call->ask = fresh;
+        request_done(&call->request);
+        call->request = fresh;
         status = page_ask(call, address_of);
         if (status == CLI_GO_ON) {
             page_show(call, columns);
@@ -313,7 +316,7 @@ static int renew_load(struct call *call)
         verb_number(&call->body, "ttl_ms", call->given.ttl_ms);
         body_end(call);
     } else {
-        call->ask.request.body = BYTES("");
+        call->request.http.body = BYTES("");
     }
     return CLI_GO_ON;
 }
@@ -321,21 +324,21 @@ static int renew_load(struct call *call)
 static void renew_show(const struct call *call)
 {
     if (call->given.output == OUTPUT_ENV) {
-        show_grant_env(call->ask.json, SHOW_GRANT_RENEWED);
+        show_grant_env(call->request.json, SHOW_GRANT_RENEWED);
     } else {
-        show_grant_text(call->ask.json, SHOW_GRANT_RENEWED);
+        show_grant_text(call->request.json, SHOW_GRANT_RENEWED);
     }
 }
 
 /* 204: it is free; 200: so many acquires of this hold are still to be released. */
 static void release_show(const struct call *call)
 {
-    const struct json *json = call->ask.json;
+    const struct json *json = call->request.json;
 
     if (call->given.output == OUTPUT_ENV && json == NULL) {
         puts("unset PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN PAWL_LEASE_ID");
     } else if (call->given.output == OUTPUT_TEXT && json != NULL) {
-        printf("%s released once; %" PRId64 " more to go\n", call->name, ask_int(json, "holds"));
+        printf("%s released once; %" PRId64 " more to go\n", call->name, request_int(json, "holds"));
     } else if (call->given.output == OUTPUT_TEXT) {
         printf("%s released\n", call->name);
     }
@@ -355,9 +358,9 @@ static const struct show_column get_columns[] = {
 static void get_show(const struct call *call)
 {
     if (call->given.output == OUTPUT_ENV) {
-        show_env(get_columns, call->ask.json);
+        show_env(get_columns, call->request.json);
     } else {
-        show_look(stdout, call->ask.json);
+        show_look(stdout, call->request.json);
     }
 }
 
@@ -394,31 +397,29 @@ static int force_check(struct call *call)
 /* Who is shown is who is meant: not one who comes while the name is being typed. */
 static int force_before(struct call *call)
 {
-    struct ask look = {.what = call->ask.what,
-                       .wants = ASK_JSON,
-                       .needs = "lease state token holders waiting",
-                       .output = call->given.output,
-                       .trace = call->given.trace,
-                       .request.method = "GET"};
+    struct request look = {.what = call->request.what,
+                           .wants = REQUEST_JSON,
+                           .needs = "lease state token holders waiting",
+                           .output = call->given.output,
+                           .trace = call->given.trace,
+                           .http.method = "GET"};
     enum json_found found;
     int status;
 
     if (call->given.yes) {
         return CLI_GO_ON;
     }
-    status = ask_lease(&look, call->given.lease_url, call->name);
-    if (status == CLI_GO_ON) {
-        status = ask_send(&look);
-    }
+    status = request_lease(&look, call->given.lease_url, call->name);
+    status = status == CLI_GO_ON ? request_send(&look) : status;
     if (status == CLI_GO_ON) {
         show_look(stderr, look.json);
         if (call->token == 0 && json_list_count(look.json, "holders", &found) == 1) {
-            call->token = ask_int(json_list_object(look.json, "holders", 0), "token");
+            call->token = request_int(json_list_object(look.json, "holders", 0), "token");
         }
         fprintf(stderr, "Its holder is told only when it asks; until then it may go on working.\n");
         status = cli_confirm(call->name);
     }
-    ask_done(&look);
+    request_done(&look);
     return status;
 }
 
@@ -433,7 +434,7 @@ static int force_load(struct call *call)
 
 static void force_show(const struct call *call)
 {
-    int64_t token = ask_int(call->ask.json, "released_token");
+    int64_t token = request_int(call->request.json, "released_token");
     char text[PRINT_NUMBER_SIZE];
 
     if (call->given.output == OUTPUT_ENV) {
@@ -462,7 +463,7 @@ static int load_all(struct call *call, FILE *in, const char *name)
             call->content = cli_realloc(call->content, size);
         }
     }
-    call->ask.request.body = (struct bytes){call->content, len};
+    call->request.http.body = (struct bytes){call->content, len};
     return ferror(in) ? cli_fail(CLI_REFUSED, "%s cannot be read: %s", name, strerror(errno)) : CLI_GO_ON;
 }
 
@@ -472,7 +473,7 @@ static int put_load(struct call *call)
     FILE *in = standard ? stdin : fopen(call->file, "rbe");
     int status;
 
-    call->ask.body_from = call->file != NULL ? call->file : "-";
+    call->request.body_from = call->file != NULL ? call->file : "-";
     if (in == NULL) {
         return cli_fail(CLI_REFUSED, "%s cannot be read: %s", call->file, strerror(errno));
     }
@@ -485,8 +486,8 @@ static int put_load(struct call *call)
 
 static void put_show(const struct call *call)
 {
-    bool created = call->ask.answer.status == 201;
-    struct bytes key = bytes_of(call->name), etag = bytes_of(call->ask.answer.etag);
+    bool created = call->request.answer.status == 201;
+    struct bytes key = bytes_of(call->name), etag = bytes_of(call->request.answer.etag);
     struct json_out out;
 
     if (call->given.output == OUTPUT_TEXT) {
@@ -508,8 +509,8 @@ static void put_show(const struct call *call)
 
 static int cat_check(struct call *call)
 {
-    call->ask.request.sink = stdout;
-    call->ask.request.sink_needs.name = "Fencing-Mark";
+    call->request.http.sink = stdout;
+    call->request.http.sink_needs.name = "Fencing-Mark";
     return CLI_GO_ON;
 }
 
@@ -531,10 +532,10 @@ static int routes_check(struct call *call)
         return CLI_GO_ON;
     }
     if (strcmp(word, "adopt") == 0) {
-        call->ask.what = "routes adopt";
-        call->ask.needs = "hash before";
-        call->ask.request.method = "POST";
-        call->ask.request.url = "/v1/routes/adopt";
+        call->request.what = "routes adopt";
+        call->request.needs = "hash before";
+        call->request.http.method = "POST";
+        call->request.http.url = "/v1/routes/adopt";
         return CLI_GO_ON;
     }
     return command_unknown("routes ", word, words);
@@ -545,12 +546,13 @@ static const struct show_column routes_columns[] = {
 
 static void routes_show(const struct call *call)
 {
-    struct bytes hash = ask_text(call->ask.json, "hash"), before = ask_text(call->ask.json, "before");
+    struct bytes hash = request_text(call->request.json, "hash"),
+                 before = request_text(call->request.json, "before");
     struct print_table table = {0};
 
-    if (strcmp(call->ask.request.method, "GET") == 0) {
+    if (strcmp(call->request.http.method, "GET") == 0) {
         show_head(&table, routes_columns);
-        show_row(&table, routes_columns, call->ask.json);
+        show_row(&table, routes_columns, call->request.json);
         print_table_end(&table);
         return;
     }
@@ -568,13 +570,11 @@ static void routes_show(const struct call *call)
 /* The refusal says how many there are; this, where to look. */
 static void routes_advise(const struct call *call)
 {
-    if (ask_is_problem(&call->ask, "intents-open")) {
-        cli_hint(
-            "pawl resolve LEASE shows what is open for a lease, and of which gateway. What is being sent "
-            "ends by itself, a grace too.");
-        cli_hint(
-            "For the rest look at the upstream, then: pawl resolve LEASE --all. A gateway that never comes "
-            "back: pawl resolve --gateway ID --dead.");
+    if (request_is_problem(&call->request, "intents-open")) {
+        cli_hint("pawl resolve LEASE shows what is open for a lease, and of which gateway. What is being "
+                 "sent ends by itself, a grace too.");
+        cli_hint("For the rest look at the upstream, then: pawl resolve LEASE --all. A gateway that never "
+                 "comes back: pawl resolve --gateway ID --dead.");
     }
 }
 
@@ -584,31 +584,28 @@ static const struct verb verbs[] = {
     {{"renew", "NAME",
       "  pawl renew orders:42                   # PAWL_LEASE_ID says which hold; the ttl of before\n"
       "  pawl renew orders:42 --ttl 1h --lease-id-file /run/me/orders:42\n",
-      "Holds the lease NAME for its ttl from now, longer or shorter. Exit status 76: the hold is lost.",
-      .arguments_min = 1, .arguments_max = 1},
+      "Holds the lease NAME for its ttl from now, longer or shorter. Exit status 76: the hold is lost."},
      "ttl lease-id-file output trace lease-url",
-     {OF_A_LEASE, "PUT", "", ASK_GRANT, NULL},
-     .repeat = ASK_TWICE,
+     {OF_A_LEASE, "PUT", "", REQUEST_GRANT, NULL},
+     .repeat = REQUEST_TWICE,
      .load = renew_load,
      .show = renew_show},
     {{"release", "NAME",
       "  pawl release orders:42                 # PAWL_LEASE_ID says which hold\n"
       "  pawl release orders:42 --lease-id-file /run/me/orders:42\n"
       "  eval \"$(pawl release orders:42 -o env)\"   # and the variables are gone\n",
-      "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was lost before.",
-      .arguments_min = 1, .arguments_max = 1},
+      "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was lost before."},
      "lease-id-file output trace lease-url",
-     {OF_A_LEASE, "DELETE", "", ASK_RELEASED, NULL},
+     {OF_A_LEASE, "DELETE", "", REQUEST_RELEASED, NULL},
      .show = release_show},
     {{"get", "NAME",
       "  pawl get orders:42\n"
       "  pawl get orders:42 -o json | jq -r .state\n"
       "  eval \"$(pawl get orders:42 -o env)\"; echo \"$LEASE_HOLDER\"\n",
       "Shows whether the lease NAME is held, by whom and for how long yet. A lease that nobody has ever\n"
-      "taken is free.",
-      .arguments_min = 1, .arguments_max = 1},
+      "taken is free."},
      "output trace lease-url",
-     {OF_A_LEASE, "GET", "", ASK_JSON, "lease state token holders waiting"},
+     {OF_A_LEASE, "GET", "", REQUEST_JSON, "lease state token holders waiting"},
      .show = get_show},
     {{"ls", "",
       "  pawl ls\n"
@@ -618,10 +615,9 @@ static const struct verb verbs[] = {
       "Lists the leases that are held. On a terminal as a table; otherwise a line for each, tabs between "
       "the\n"
       "columns; with -o json the service's pages, a line for each; with -o env a line for each lease, for\n"
-      "eval.",
-      .arguments_max = 0},
+      "eval."},
      "prefix state limit output trace lease-url",
-     {OF_LEASES, "GET", "/v1/leases", ASK_JSON, "items next_cursor"},
+     {OF_LEASES, "GET", "/v1/leases", REQUEST_JSON, "items next_cursor"},
      .columns = ls_columns},
     {{"history", "NAME",
       "  pawl history orders:42\n"
@@ -636,10 +632,9 @@ static const struct verb verbs[] = {
       "  forced          somebody ended it with pawl force-release, for this reason\n"
       "  store-restarted the store may have lost something, so every hold ended\n"
       "  returned        its waiter had gone before it heard of the grant\n"
-      "  refused         somebody was refused, for this reason",
-      .arguments_min = 1, .arguments_max = 1},
+      "  refused         somebody was refused, for this reason"},
      "output trace lease-url",
-     {OF_A_LEASE, "GET", "/history", ASK_JSON, "items"},
+     {OF_A_LEASE, "GET", "/history", REQUEST_JSON, "items"},
      .columns = show_event},
     {{"force-release", "NAME",
       "  pawl force-release orders:42 --reason 'host3 is gone'\n"
@@ -647,10 +642,9 @@ static const struct verb verbs[] = {
       "Ends every hold of the lease NAME, or the one that has --expect-token. Whoever held it is told\n"
       "at the next renewal, its token is stale at once, and who waits is served. On a terminal it\n"
       "shows who would lose it, asks for the name once more, and then means that very hold. In a script\n"
-      "say --yes. Exit status 1: nobody holds it with that token, or this was not confirmed.",
-      .arguments_min = 1, .arguments_max = 1},
+      "say --yes. Exit status 1: nobody holds it with that token, or this was not confirmed."},
      "reason expect-token yes output trace lease-url",
-     {OF_A_LEASE, "POST", "/force-release", ASK_JSON, "released_token"},
+     {OF_A_LEASE, "POST", "/force-release", REQUEST_JSON, "released_token"},
      .check = force_check,
      .before = force_before,
      .load = force_load,
@@ -660,10 +654,9 @@ static const struct verb verbs[] = {
       "  pawl put orders:42/invoice.pdf invoice.pdf --type application/pdf\n"
       "  pawl put orders:42 new.json --if-match '\"Zk3v9a1BQ2x8Lm0p\"'\n",
       "Writes the resource KEY from FILE or from standard input. The lease whose name the key begins with\n"
-      "guards it: only its present holder gets through. Exit status 76: you are not, any more.",
-      .arguments_min = 1, .arguments_max = 2},
+      "guards it: only its present holder gets through. Exit status 76: you are not, any more."},
      "type if-match if-none-match idempotency-key token-file output trace gateway-url",
-     {OF_A_RESOURCE, "PUT", NULL, ASK_WRITTEN, NULL},
+     {OF_A_RESOURCE, "PUT", NULL, REQUEST_WRITTEN, NULL},
      .output_help = "what is told of it: json: one object; env: for eval in a shell",
      .load = put_load,
      .show = put_show},
@@ -671,17 +664,15 @@ static const struct verb verbs[] = {
       "  pawl cat orders:42\n"
       "  pawl cat orders:42/invoice.pdf >invoice.pdf\n"
       "  pawl cat orders:42 --fenced              # PAWL_FENCING_TOKEN proves the hold\n",
-      "Writes the resource KEY to standard output. Exit status 1: there is none.", .arguments_min = 1,
-      .arguments_max = 1},
+      "Writes the resource KEY to standard output. Exit status 1: there is none."},
      "fenced token-file trace gateway-url",
-     {OF_A_RESOURCE, "GET", NULL, ASK_CONTENT, NULL},
+     {OF_A_RESOURCE, "GET", NULL, REQUEST_CONTENT, NULL},
      .check = cat_check},
     {{"rm", "KEY",
       "  pawl rm orders:42/invoice.pdf            # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n",
-      "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more.",
-      .arguments_min = 1, .arguments_max = 1},
+      "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more."},
      "if-match idempotency-key token-file trace gateway-url",
-     {OF_A_RESOURCE, "DELETE", NULL, ASK_DELETED, NULL},
+     {OF_A_RESOURCE, "DELETE", NULL, REQUEST_DELETED, NULL},
      .show = rm_show},
     {{"routes", "[show|adopt]",
       "  pawl routes                                        # the hash of this gateway's routes\n"
@@ -692,10 +683,9 @@ static const struct verb verbs[] = {
       "adopt it at one of them. That is refused while writes are open that went by the table of\n"
       "before: by other routes another lease may guard what they go to.\n"
       "\n"
-      "Exit status 1: this gateway has no routes, or writes are open.",
-      .arguments_max = 1},
+      "Exit status 1: this gateway has no routes, or writes are open."},
      "output trace gateway-url",
-     {OF_THE_GATEWAY, "GET", "/v1/routes", ASK_JSON, "hash routes"},
+     {OF_THE_GATEWAY, "GET", "/v1/routes", REQUEST_JSON, "hash routes"},
      .outputs = "text|json",
      .check = routes_check,
      .show = routes_show,
@@ -725,10 +715,9 @@ static const struct verb verbs[] = {
       "arrive. One whose last pulse came within 10 s is refused: stop it, or --force.\n"
       "\n"
       "Exit status 1: there is no such intent or gateway, it is being sent, or lives, or this was not\n"
-      "confirmed.",
-      .arguments_max = 1},
+      "confirmed."},
      "id all gateway incarnation dead settled force yes output trace gateway-url",
-     {OF_ITS_OWN, "GET", NULL, ASK_JSON, NULL},
+     {OF_ITS_OWN, "GET", NULL, REQUEST_JSON, NULL},
      .outputs = "text|json",
      .check = resolve_check,
      .before = resolve_all},
@@ -742,12 +731,8 @@ static int run(struct call *call, int argc, char **argv)
     if (status == CLI_GO_ON && verb->columns != NULL) {
         return list(call);
     }
-    if (status == CLI_GO_ON) {
-        status = address(call);
-    }
-    if (status == CLI_GO_ON) {
-        status = headers(call);
-    }
+    status = status == CLI_GO_ON ? address(call) : status;
+    status = status == CLI_GO_ON ? headers(call) : status;
     if (status == CLI_GO_ON && verb->before != NULL) {
         status = verb->before(call);
     }
@@ -759,7 +744,7 @@ static int run(struct call *call, int argc, char **argv)
 
 void verb_done(struct call *call)
 {
-    ask_done(&call->ask);
+    request_done(&call->request);
     json_out_done(&call->body);
     free(call->content);
     free(call->cursor);

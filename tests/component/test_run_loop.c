@@ -13,7 +13,6 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/run/run.h"
-#include "api/cli/run/watchdog.h"
 #include "tests/unit/check.h"
 
 enum { TTL_MS = 60000, LATER_MS = 5000, DEADLINE_MS = 15000 };
@@ -135,7 +134,7 @@ static void played_begin(struct played *p, int64_t deadline_ms)
     run_signals_open(&p->run);
     run_signals_more(&p->run);
     p->run.watchdog_fd = dog[0];
-    p->run.told_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->run.loss_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->dog_fd = dog[1];
     p->says_fd = says[0];
     p->run.group = (struct run_group){.cgroup_fd = -1, .kill_fd = -1, .pidfd = -1, .without = "not tried"};
@@ -173,7 +172,7 @@ static void played_end(struct played *p, int status)
     run_group_close(&p->run.group);
     close(p->run.watchdog_fd);
     close(p->run.signal_fd);
-    close(p->run.told_fd);
+    close(p->run.loss_fd);
     close(p->dog_fd);
     close(p->says_fd);
     close(guard.fd);
@@ -219,7 +218,7 @@ TEST(a_loss_that_shows_before_it_is_told_leaves_time_for_the_signal)
     kill(getpid(), SIGUSR1); /* passed on behind what is done about the descriptor */
     played_start(&p);
     says_wait(&p, 's');
-    add_one(p.run.told_fd);
+    add_one(p.run.loss_fd);
     word_wait(p.dog_fd, &word);
     CHECK_INT(word.kind, RUN_WORD_LOST);
     CHECK(word.kill_ms > word.signal_ms);
@@ -238,7 +237,7 @@ TEST(a_loss_that_is_told_because_the_deadline_has_passed_leaves_no_time)
 
     played_begin(&p, deadline_ms);
     add_one(guard.fd);
-    add_one(p.run.told_fd);
+    add_one(p.run.loss_fd);
     kill(getpid(), SIGUSR1);
     played_start(&p);
     word_wait(p.dog_fd, &word);

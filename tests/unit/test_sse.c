@@ -1,5 +1,5 @@
 /* test_sse.c - server-sent events, in whatever pieces they come. */
-#include "api/cli/sse.h"
+#include "api/cli/events.h"
 
 #include <stdlib.h>
 

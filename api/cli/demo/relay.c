@@ -1,7 +1,7 @@
-/* relay.c - a wire that can be slow: passes bytes between whoever connects and one address, or keeps them.
+/* relay.c - a wire that can be slow: passes bytes between its clients and one address, or keeps them.
  *
- * pawl demo-relay TARGET: listens on a port of 127.0.0.1, and obeys lines on its standard input in the form
- * of worker.h: "hold 0 -" and "flow 0 -". It says
+ * pawl demo-relay TARGET: listens on a port of 127.0.0.1, and obeys orders on its standard input in the form
+ * of worker.c: "hold 0 -" and "flow 0 -". It writes
  *   listening PORT -   holding 0 -   kept BYTES - (the first that it keeps)   passed BYTES - */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -15,23 +15,18 @@
 #include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/demo/worker.h"
+#include "api/cli/demo/demo_internal.h"
 #include "api/cli/flags.h"
 
-enum { PAIRS_MAX = 16, KEEP_SIZE = 65536, BACKLOG = 16 };
+enum { WAYS_MAX = 32, KEEP_SIZE = 65536, BACKLOG = 16 };
 
 /* One way of one connection: what was read of from goes to the other side. */
 struct way {
-    int from, to;
-    bool ended; /* nothing more comes; the other side has been told when nothing is kept */
-    bool told;
+    int from, to; /* 0: not open */
+    bool ended;   /* nothing more comes */
+    bool shut;    /* and the other side knows it, when nothing is kept any more */
     size_t len;
     char kept[KEEP_SIZE];
-};
-
-struct pair {
-    bool open;
-    struct way ways[2]; /* there, and back */
 };
 
 struct relay {
@@ -39,7 +34,7 @@ struct relay {
     struct sockaddr_storage target;
     socklen_t target_len;
     bool holds, said_kept;
-    struct pair pairs[PAIRS_MAX];
+    struct way ways[WAYS_MAX]; /* an even one and the next are a connection: there, and back */
 };
 
 /* -- addresses */
@@ -84,24 +79,22 @@ static bool relay_listen(struct relay *relay)
 
 /* -- connections */
 
-static void pair_open(struct relay *relay)
+static void connection_open(struct relay *relay)
 {
     int there = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC), on;
     unsigned i = 0;
 
-    while (i < PAIRS_MAX && relay->pairs[i].open) {
-        i++;
+    while (i < WAYS_MAX && relay->ways[i].from != 0) {
+        i += 2;
     }
-    on = there >= 0 && i < PAIRS_MAX ? socket(relay->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    on = there >= 0 && i < WAYS_MAX ? socket(relay->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     if (on < 0 || connect(on, (const struct sockaddr *)&relay->target, relay->target_len) != 0) {
         close(there);
         close(on);
         return;
     }
-    memset(&relay->pairs[i], 0, sizeof(relay->pairs[i]));
-    relay->pairs[i].open = true;
-    relay->pairs[i].ways[0].from = relay->pairs[i].ways[1].to = there;
-    relay->pairs[i].ways[0].to = relay->pairs[i].ways[1].from = on;
+    relay->ways[i] = (struct way){.from = there, .to = on};
+    relay->ways[i + 1] = (struct way){.from = on, .to = there};
 }
 
 static void way_read(struct way *way)
@@ -130,40 +123,34 @@ static size_t way_pass(struct way *way)
         passed += (size_t)sent;
     }
     way->len = 0;
-    if (way->ended && !way->told) {
+    if (way->ended && !way->shut) {
         shutdown(way->to, SHUT_WR);
-        way->told = true;
+        way->shut = true;
     }
     return passed;
-}
-
-static void pair_close_if_done(struct pair *pair)
-{
-    if (pair->open && pair->ways[0].told && pair->ways[1].told) {
-        close(pair->ways[0].from);
-        close(pair->ways[1].from);
-        pair->open = false;
-    }
 }
 
 static size_t relay_pass(struct relay *relay)
 {
     size_t passed = 0;
 
-    for (unsigned i = 0; i < PAIRS_MAX; i++) {
-        struct pair *pair = &relay->pairs[i];
-
-        if (pair->open) {
-            passed += way_pass(&pair->ways[0]) + way_pass(&pair->ways[1]);
-            pair_close_if_done(pair);
+    for (struct way *way = relay->ways; way < relay->ways + WAYS_MAX; way += 2) {
+        if (way->from == 0) {
+            continue;
+        }
+        passed += way_pass(&way[0]) + way_pass(&way[1]);
+        if (way[0].shut && way[1].shut) {
+            close(way[0].from);
+            close(way[1].from);
+            way[0].from = way[1].from = 0;
         }
     }
     return passed;
 }
 
-/* -- what it is told */
+/* -- orders */
 
-/* false: nobody is there any more to tell. */
+/* false: there are no more orders. */
 static bool relay_obey(struct relay *relay)
 {
     char line[WORKER_LINE_SIZE];
@@ -189,8 +176,8 @@ static void relay_move(struct relay *relay)
         relay_pass(relay);
         return;
     }
-    for (unsigned i = 0; i < PAIRS_MAX; i++) {
-        kept += relay->pairs[i].open ? relay->pairs[i].ways[0].len + relay->pairs[i].ways[1].len : 0;
+    for (unsigned i = 0; i < WAYS_MAX; i++) {
+        kept += relay->ways[i].from != 0 ? relay->ways[i].len : 0;
     }
     if (kept > 0 && !relay->said_kept) {
         worker_say("kept", (int64_t)kept, "-");
@@ -200,15 +187,15 @@ static void relay_move(struct relay *relay)
 
 static bool relay_turn(struct relay *relay)
 {
-    struct pollfd fds[2 + 2 * PAIRS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                                            {.fd = relay->listener, .events = POLLIN}};
-    struct way *ways[2 + 2 * PAIRS_MAX] = {NULL};
+    struct pollfd fds[2 + WAYS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                       {.fd = relay->listener, .events = POLLIN}};
+    struct way *ways[2 + WAYS_MAX] = {NULL};
     nfds_t count = 2;
 
-    for (unsigned i = 0; i < 2 * PAIRS_MAX; i++) {
-        struct way *way = &relay->pairs[i / 2].ways[i % 2];
+    for (unsigned i = 0; i < WAYS_MAX; i++) {
+        struct way *way = &relay->ways[i];
 
-        if (relay->pairs[i / 2].open && !way->ended && way->len < KEEP_SIZE) {
+        if (way->from != 0 && !way->ended && way->len < KEEP_SIZE) {
             ways[count] = way;
             fds[count++] = (struct pollfd){.fd = way->from, .events = POLLIN};
         }
@@ -222,7 +209,7 @@ static bool relay_turn(struct relay *relay)
         }
     }
     if (fds[1].revents != 0) {
-        pair_open(relay);
+        connection_open(relay);
     }
     relay_move(relay);
     return fds[0].revents == 0 || relay_obey(relay);
@@ -231,15 +218,11 @@ static bool relay_turn(struct relay *relay)
 int cli_demo_relay(int argc, char **argv)
 {
     const struct option flags[] = {{0}};
-    const struct usage usage = {
-        .name = "demo-relay",
-        .arguments = "TARGET",
-        .examples = "  pawl demo slow-network                   # starts it itself\n",
-        .summary = "The slow wire of the demo; reads from standard input what to do.",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
+    const struct usage usage = {.name = "demo-relay",
+                                .arguments = "TARGET",
+                                .examples = "  pawl demo slow-network                   # starts it itself\n",
+                                .summary = "The slow wire of the demo; reads from standard input what to do.",
+                                .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
     struct relay *relay;
@@ -254,7 +237,7 @@ int cli_demo_relay(int argc, char **argv)
         status = cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
     } else {
         while (relay_turn(relay)) {
-            /* until nobody tells it anything any more */
+            /* until there are no more orders */
         }
         status = CLI_OK;
     }

@@ -1,4 +1,4 @@
-/* shim.c - a page of memory by which a demo tells a preloaded shim what shall go wrong. */
+/* shim.c - a page of memory by which a demo makes a preloaded shim shift clocks and fail disks. */
 #include "api/cli/demo/shim.h"
 
 #include <errno.h>
@@ -23,28 +23,16 @@ static bool set_sanitizer(struct shim *shim)
     return set_variable(shim->sanitizer, "ASAN_OPTIONS", value);
 }
 
-static bool set_path(char *at, const char *name, const char *path)
+bool shim_page_open(struct shim *shim, const char *object, char *why, size_t size)
 {
-    char *whole = realpath(path, NULL);
-    bool set = whole != NULL && set_variable(at, name, whole);
-
-    free(whole);
-    return set;
-}
-
-bool shim_page_open(struct shim *shim, const char *object, const char *below, char *why, size_t size)
-{
-    char file[64];
+    char file[64], *whole = realpath(object, NULL);
+    bool found = whole != NULL && access(whole, R_OK) == 0 &&
+                 set_variable(shim->preload, "LD_PRELOAD", whole);
     void *at = MAP_FAILED;
 
-    memset(shim, 0, sizeof(*shim));
-    if (access(object, R_OK) != 0 || !set_path(shim->preload, "LD_PRELOAD", object)) {
+    free(whole);
+    if (!found) {
         snprintf(why, size, "the shim %.200s cannot be had: %s", object, strerror(errno));
-        return false;
-    }
-    if ((below != NULL && !set_path(shim->below, SHIM_BELOW_VARIABLE, below)) || !set_sanitizer(shim)) {
-        snprintf(why, size, "%.200s cannot be had: %s", below != NULL ? below : "ASAN_OPTIONS",
-                 strerror(errno));
         return false;
     }
     shim->page_fd = memfd_create("shim", MFD_CLOEXEC);
@@ -57,7 +45,7 @@ bool shim_page_open(struct shim *shim, const char *object, const char *below, ch
     }
     shim->page = at;
     snprintf(file, sizeof(file), "/proc/%ld/fd/%d", (long)getpid(), shim->page_fd);
-    return set_variable(shim->file, SHIM_FILE_VARIABLE, file);
+    return set_sanitizer(shim) && set_variable(shim->file, SHIM_FILE_VARIABLE, file);
 }
 
 void shim_page_close(struct shim *shim)
@@ -74,9 +62,6 @@ void shim_wrap(const struct shim *shim, const char **wrap)
     *wrap++ = "env";
     *wrap++ = shim->preload;
     *wrap++ = shim->file;
-    if (shim->below[0] != '\0') {
-        *wrap++ = shim->below;
-        *wrap++ = shim->sanitizer;
-    }
+    *wrap++ = shim->sanitizer;
     *wrap = NULL;
 }

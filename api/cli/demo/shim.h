@@ -38,12 +38,12 @@ struct shim {
     struct shim_page *page; /* NULL: not open */
     int page_fd;
     /* Each VARIABLE=VALUE. */
-    char preload[SHIM_PATH_SIZE], file[SHIM_PATH_SIZE], below[SHIM_PATH_SIZE], sanitizer[SHIM_PATH_SIZE];
+    char preload[SHIM_PATH_SIZE], file[SHIM_PATH_SIZE], sanitizer[SHIM_PATH_SIZE];
 };
 
-/* object: the shared object. below: the directory where disks fail; NULL: the clock only. The page is memory
- * that this process shares: it ends with it. false: why says what cannot be had. */
-bool shim_page_open(struct shim *shim, const char *object, const char *below, char *why, size_t size);
+/* object: the shared object. The page is memory that this process shares: it ends with it. false: why
+ * says what cannot be had. */
+bool shim_page_open(struct shim *shim, const char *object, char *why, size_t size);
 /* No process that runs under the shim may be started after this. Harmless on one that is all zero. */
 void shim_page_close(struct shim *shim);
 /* Words in front of whatever shall run under the shim; they are the shim's. env(1) becomes the program: the

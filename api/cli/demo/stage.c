@@ -1,61 +1,57 @@
-/* stage.c - where a hazard is played: the processes, and waiting for what they do. */
-#include "api/cli/demo/stage.h"
-
+/* stage.c - where a hazard is played: the processes, waiting for events, and what is done with Redis. */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/cli/child.h"
 #include "api/cli/cli.h"
+#include "api/cli/demo/demo_internal.h"
+#include "api/cli/demo/redis.h"
 
-enum { END_MS = 5000, ARGV_MAX = 24 };
+#define HOUR_NS INT64_C(3600000000000)
+
+enum {
+    END_MS = 5000,
+    ASK_MS = 5000,
+    READY_MS = 15000,
+    AGAIN_MS = 20,
+    REPLY_SIZE = 8192,
+    ADDRESS_SIZE = 192,
+    JUMP_S_MIN = 3500,
+    LEASE_FIRST = 41 /* the lease of the first part is orders:41 */
+};
+
+static bool needs(const struct stage *stage, unsigned what)
+{
+    return (stage->hazard->on.needs & what) != 0;
+}
+
+static unsigned part_index(const struct stage *stage)
+{
+    return (unsigned)(stage->part - stage->hazard->parts);
+}
 
 /* -- waiting */
-
-void stage_watch(struct stage *stage, struct child *child)
-{
-    struct watch *watch = &stage->cluster.watch;
-
-    for (unsigned i = 0; i < watch->count; i++) {
-        if (watch->children[i] == child) {
-            return;
-        }
-    }
-    watch_add(watch, child);
-}
-
-static struct stage_worker *worker_of(struct stage *stage, const struct child *child)
-{
-    for (unsigned i = 0; i < STAGE_WORKERS; i++) {
-        if (child == &stage->workers[i].child) {
-            return &stage->workers[i];
-        }
-    }
-    return child == &stage->relay.child ? &stage->relay : NULL;
-}
-
-struct stage_worker *stage_worker_find(struct stage *stage, const char *name)
-{
-    for (unsigned i = 0; i < STAGE_WORKERS; i++) {
-        if (stage->workers[i].name != NULL && strcmp(stage->workers[i].name, name) == 0) {
-            return &stage->workers[i];
-        }
-    }
-    return &stage->relay;
-}
 
 bool stage_next(struct stage *stage, uint64_t deadline_ms, enum watch_event *event)
 {
     const struct watch *watch = &stage->cluster.watch;
-    struct stage_worker *worker;
 
     *event = cluster_next(&stage->cluster, deadline_ms);
-    worker = worker_of(stage, watch->child);
     switch (*event) {
     case WATCH_SIGNAL: cli_fail(CLI_REFUSED, "interrupted"); return false;
-    case WATCH_LINE: return worker == NULL || stage_hear(stage, worker, watch->line);
+    case WATCH_LINE:
+        for (unsigned i = 0; i < ACTORS; i++) {
+            if (watch->child == &stage->actors[i].child) {
+                return stage_hear(stage, &stage->actors[i], watch->line);
+            }
+        }
+        return true;
     case WATCH_ENDED:
         if (watch->child == stage->doomed) {
             return true;
@@ -84,12 +80,12 @@ static bool is_one_of(const char *word, const char *words)
     return false;
 }
 
-bool stage_until(struct stage *stage, struct stage_worker *worker, const char *words, unsigned ms)
+bool stage_until(struct stage *stage, const struct actor *actor, const char *words, unsigned ms)
 {
     uint64_t deadline_ms = cli_now_ms() + ms;
     enum watch_event event = WATCH_LINE;
 
-    while (words == NULL || !is_one_of(worker->word, words)) {
+    while (words == NULL || !is_one_of(actor->word, words)) {
         if (!stage_next(stage, deadline_ms, &event)) {
             return false;
         }
@@ -98,11 +94,11 @@ bool stage_until(struct stage *stage, struct stage_worker *worker, const char *w
         }
         if (event == WATCH_DEADLINE) {
             cli_fail(CLI_REFUSED, "it went otherwise: %s was to say \"%s\"; its last word is \"%s\" %" PRId64,
-                     worker->name, words, worker->word, worker->number);
+                     actor->name, words, actor->word, actor->number);
             return false;
         }
-        if (words != NULL && strcmp(worker->word, "failed") == 0) {
-            cli_fail(CLI_REFUSED, "it went otherwise: %s was to say \"%s\", but failed", worker->name, words);
+        if (words != NULL && strcmp(actor->word, "failed") == 0) {
+            cli_fail(CLI_REFUSED, "it went otherwise: %s was to say \"%s\", but failed", actor->name, words);
             return false;
         }
     }
@@ -128,10 +124,184 @@ bool stage_kill(struct stage *stage, struct child *child)
     return true;
 }
 
+/* -- Redis */
+
+static void run_path(const struct stage *stage, const char *name, unsigned number, char path[ADDRESS_SIZE])
+{
+    snprintf(path, ADDRESS_SIZE, "%.*s/%s%u", ADDRESS_SIZE - 32, stage->cluster.files.run, name, number);
+}
+
+static void node_address(const struct stage *stage, unsigned node, char address[ADDRESS_SIZE])
+{
+    run_path(stage, "node-", part_index(stage) * WORKER_NODES_MAX + node, address);
+}
+
+/* Of the part's Redis: the recipe's first, or Pawl's. */
+static void redis_address(const struct stage *stage, char address[ADDRESS_SIZE])
+{
+    if (stage->is_pawl) {
+        snprintf(address, ADDRESS_SIZE, "%.*s", ADDRESS_SIZE - 1, stage->cluster.files.socket);
+    } else {
+        node_address(stage, 0, address);
+    }
+}
+
+/* command: without "%". */
+static bool ask(const char *address, const char *command, char reply[REPLY_SIZE])
+{
+    if (redis_ask(address, ASK_MS, reply, REPLY_SIZE, command)) {
+        return true;
+    }
+    cli_fail(CLI_BUG, "Redis did not do \"%s\": %s", command, reply);
+    return false;
+}
+
+static bool replica_has_all(const char *address)
+{
+    char reply[REPLY_SIZE], more[REPLY_SIZE];
+
+    return redis_ask(address, ASK_MS, reply, REPLY_SIZE, "INFO replication") &&
+           redis_ask(address, ASK_MS, more, REPLY_SIZE, "INFO persistence") &&
+           strstr(reply, "master_link_status:up") != NULL &&
+           strstr(more, "aof_rewrite_in_progress:0") != NULL &&
+           strstr(more, "aof_rewrite_scheduled:0") != NULL;
+}
+
+static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(const char *address),
+                        const char *otherwise)
+{
+    uint64_t deadline_ms = cli_now_ms() + READY_MS;
+
+    while (!is_so(address)) {
+        if (!stage_until(stage, NULL, NULL, AGAIN_MS)) {
+            return false;
+        }
+        if (cli_now_ms() > deadline_ms) {
+            cli_fail(CLI_BUG, "%s in time", otherwise);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool nodes_start(struct stage *stage)
+{
+    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
+    char address[ADDRESS_SIZE];
+
+    if (needs(stage, NEEDS_CLOCK_OF_REDIS)) {
+        shim_wrap(&stage->redis_shim, wrap);
+    }
+    for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
+        const struct cluster_process node = {&stage->nodes[i], "the recipe's redis-server", "redis-server",
+                                             CHILD_LOGS, wrap};
+        struct words words = {.count = 0};
+
+        node_address(stage, i, address);
+        words_add_cache(&words, address, stage->cluster.files.run);
+        if (cluster_spawn(&stage->cluster, &node, words.at) != CLI_GO_ON) {
+            return false;
+        }
+    }
+    for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
+        node_address(stage, i, address);
+        if (!until_redis(stage, address, redis_ping, "redis-server did not answer")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* With the settings that Pawl asks of a store, in both parts. */
+static bool replica_start(struct stage *stage)
+{
+    const struct cluster_process replica = {&stage->replica, "the replica", "redis-server", CHILD_LOGS, NULL};
+    char master[ADDRESS_SIZE], address[ADDRESS_SIZE], directory[ADDRESS_SIZE], port[24], reply[REPLY_SIZE];
+    struct words words = {.count = 0};
+
+    redis_address(stage, master);
+    run_path(stage, "replica-", part_index(stage), address);
+    run_path(stage, "replica-data-", part_index(stage), directory);
+    snprintf(port, sizeof(port), "%" PRId64, stage->actors[ACTOR_RELAY].number);
+    if (mkdir(directory, 0700) != 0) {
+        cli_fail(CLI_CONFIG, "%s cannot be made: %s", directory, strerror(errno));
+        return false;
+    }
+    words_add_store(&words, address, directory);
+    words_add(&words, (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
+    return ask(master, "CONFIG SET repl-diskless-sync-delay 0", reply) &&
+           cluster_spawn(&stage->cluster, &replica, words.at) == CLI_GO_ON &&
+           until_redis(stage, address, redis_ping, "redis-server did not answer") &&
+           until_redis(stage, address, replica_has_all, "the replica did not come up");
+}
+
+/* As Sentinel, an operator or a virtual address does it: a client that connects anew finds the replica. */
+bool stage_crash(struct stage *stage, const char *label)
+{
+    struct child *master = stage->is_pawl ? &stage->cluster.redis.child : &stage->nodes[0];
+    char address[ADDRESS_SIZE], replica[ADDRESS_SIZE], reply[REPLY_SIZE];
+
+    redis_address(stage, address);
+    run_path(stage, "replica-", part_index(stage), replica);
+    if (!stage_kill(stage, master) || !stage_kill(stage, &stage->actors[ACTOR_RELAY].child) ||
+        !ask(replica, "REPLICAOF NO ONE", reply) || rename(replica, address) != 0 ||
+        !ask(address, "ROLE", reply)) {
+        return false;
+    }
+    *master = stage->replica; /* from now on it is what it has replaced, to its end */
+    stage->replica.pid = 0;
+    if (strncmp(reply, "master", strlen("master")) != 0) {
+        cli_fail(CLI_BUG, "the replica was not promoted");
+        return false;
+    }
+    stage_note(stage, NULL, &(struct timeline_event){cli_now_ms(), label, "promoted", 0, ""});
+    return true;
+}
+
+bool stage_jump(struct stage *stage, const char *label)
+{
+    char address[ADDRESS_SIZE], before[REPLY_SIZE], after[REPLY_SIZE];
+    int64_t jumped;
+
+    redis_address(stage, address);
+    if (!ask(address, "TIME", before)) {
+        return false;
+    }
+    atomic_fetch_add(&stage->redis_shim.page->clock_ns, HOUR_NS);
+    if (!ask(address, "TIME", after)) {
+        return false;
+    }
+    jumped = strtoll(after, NULL, 10) - strtoll(before, NULL, 10);
+    if (jumped < JUMP_S_MIN) {
+        cli_fail(CLI_BUG, "the clock of Redis did not jump");
+        return false;
+    }
+    stage_note(stage, NULL, &(struct timeline_event){cli_now_ms(), label, "jumped", jumped, ""});
+    return true;
+}
+
+bool stage_ask(struct stage *stage, const char *command, const char *label)
+{
+    struct timeline_event event = {.label = label, .word = "said"};
+    char address[ADDRESS_SIZE], reply[REPLY_SIZE];
+
+    if (stage->is_pawl) {
+        return true; /* it is a question about the recipe's key */
+    }
+    redis_address(stage, address);
+    if (!ask(address, command, reply)) {
+        return false;
+    }
+    event.at_ms = cli_now_ms();
+    event.number = strtoll(reply, NULL, 10);
+    snprintf(event.text, sizeof(event.text), "%s", command);
+    stage_note(stage, NULL, &event);
+    return true;
+}
+
 /* -- the whole demo */
 
-/* Its files lie below nothing that fails: the clock alone is used. */
-static int shim_open(struct shim *shim, const char *given, const char *below)
+static int shim_open(struct shim *shim, const char *given)
 {
     char path[CHILD_PATH_SIZE], why[CHILD_PATH_SIZE];
     /* As the build has it, or the package pawl-lab. */
@@ -144,8 +314,7 @@ static int shim_open(struct shim *shim, const char *given, const char *below)
         cli_hint("Install the package pawl-lab, or build it: make shim; or name it: --shim FILE.");
         return CLI_CONFIG;
     }
-    return shim_page_open(shim, object, below, why, sizeof(why)) ? CLI_GO_ON
-                                                                 : cli_fail(CLI_CONFIG, "%s", why);
+    return shim_page_open(shim, object, why, sizeof(why)) ? CLI_GO_ON : cli_fail(CLI_CONFIG, "%s", why);
 }
 
 int stage_open(struct stage *stage, const char *shim)
@@ -155,12 +324,12 @@ int stage_open(struct stage *stage, const char *shim)
         .listen_lease = "127.0.0.1:0", .listen_gateway = "127.0.0.1:0", .redis_wrap = wrap};
     int status = CLI_GO_ON;
 
-    if (stage->hazard->needs & NEEDS_CLOCK_OF_REDIS) {
-        status = shim_open(&stage->redis_shim, shim, NULL);
+    if (needs(stage, NEEDS_CLOCK_OF_REDIS)) {
+        status = shim_open(&stage->redis_shim, shim);
         shim_wrap(&stage->redis_shim, wrap);
     }
-    if (status == CLI_GO_ON && (stage->hazard->needs & NEEDS_CLOCK_OF_B)) {
-        status = shim_open(&stage->b_shim, shim, "/proc");
+    if (status == CLI_GO_ON && needs(stage, NEEDS_CLOCK_OF_B)) {
+        status = shim_open(&stage->b_shim, shim);
     }
     return status == CLI_GO_ON ? cluster_start(&stage->cluster, &plan) : status;
 }
@@ -176,136 +345,88 @@ void stage_close(struct stage *stage)
 
 /* -- one part */
 
-struct words {
-    const char *at[ARGV_MAX];
-    unsigned count;
-};
-
-static void words_add(struct words *words, const char *flag, const char *value)
+static bool worker_start(struct stage *stage, struct actor *actor)
 {
-    words->at[words->count++] = flag;
-    if (value != NULL) {
-        words->at[words->count++] = value;
-    }
-}
-
-/* What all workers of the part are given. */
-struct cast {
-    char nodes[WORKER_NODES_MAX * STAGE_ADDRESS_SIZE], file[CHILD_PATH_SIZE], lease[32], ttl[32];
-    char relay[STAGE_ADDRESS_SIZE], store[STAGE_ADDRESS_SIZE];
-};
-
-static void cast_fill(const struct stage *stage, struct cast *cast)
-{
-    int64_t port = stage->relay.number;
-
-    cast->nodes[0] = '\0';
-    for (unsigned i = 0; i < stage->hazard->nodes; i++) {
-        char address[STAGE_ADDRESS_SIZE];
-        size_t len = strlen(cast->nodes);
-
-        stage_node_address(stage, i, address);
-        snprintf(cast->nodes + len, sizeof(cast->nodes) - len, "%s%s", i > 0 ? "," : "", address);
-    }
-    snprintf(cast->file, sizeof(cast->file), "%.*s/order-%u", CHILD_PATH_SIZE - 32, stage->cluster.files.run,
-             stage->part_index);
-    snprintf(cast->lease, sizeof(cast->lease), "orders:%u", 41 + stage->part_index);
-    snprintf(cast->ttl, sizeof(cast->ttl), "%ums", stage->ttl_ms);
-    snprintf(cast->relay, sizeof(cast->relay), "%s127.0.0.1:%" PRId64, stage->is_pawl ? "http://" : "", port);
-    stage_node_address(stage, 0, cast->store);
-}
-
-static void resource_add(const struct stage *stage, const struct cast *cast, bool through_relay,
-                         struct words *words)
-{
-    if (stage->is_pawl) {
-        words_add(words, "--lease-url", stage->cluster.lease_url);
-        words_add(words, "--gateway-url", through_relay ? cast->relay : stage->cluster.gateway_url);
-    } else if (stage->hazard->needs & NEEDS_RELAY) {
-        words_add(words, "--store", through_relay ? cast->relay : cast->store);
-    } else {
-        words_add(words, "--file", cast->file);
-    }
-}
-
-static bool worker_start(struct stage *stage, struct stage_worker *worker, const char *name,
-                         const struct cast *cast)
-{
-    bool shifted = (stage->hazard->needs & NEEDS_CLOCK_OF_B) && strcmp(name, "B") == 0;
-    bool through_relay = (stage->hazard->needs & NEEDS_RELAY) && strcmp(name, "A") == 0;
-    char self[CHILD_PATH_SIZE], env[CHILD_PATH_SIZE];
+    bool through_relay = needs(stage, NEEDS_RELAY) && actor == &stage->actors[ACTOR_A];
     const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
-    struct words words = {.count = 0};
+    const struct cluster_process worker = {&actor->child, actor->name, "pawl", CHILD_TALKS, wrap};
+    char nodes[WORKER_NODES_MAX * ADDRESS_SIZE] = "", ttl[32], lease[32];
+    char relay[ADDRESS_SIZE], store[ADDRESS_SIZE], file[ADDRESS_SIZE];
+    const char *resource = stage->is_pawl              ? stage->cluster.gateway_url
+                           : needs(stage, NEEDS_RELAY) ? store
+                                                       : file;
+    const char *const arguments[] = {"demo-worker",
+                                     "--ttl",
+                                     ttl,
+                                     "--nodes",
+                                     nodes,
+                                     "--lease-url",
+                                     stage->cluster.lease_url,
+                                     stage->is_pawl              ? "--gateway-url"
+                                     : needs(stage, NEEDS_RELAY) ? "--store"
+                                                                 : "--file",
+                                     through_relay ? relay : resource,
+                                     actor->name,
+                                     stage->part->with.lock,
+                                     lease,
+                                     NULL};
 
-    if (shifted && child_find("env", env)) {
+    for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
+        size_t len = strlen(nodes);
+
+        node_address(stage, i, store);
+        snprintf(nodes + len, sizeof(nodes) - len, "%s%s", i > 0 ? "," : "", store);
+    }
+    node_address(stage, 0, store);
+    run_path(stage, "order-", part_index(stage), file);
+    snprintf(relay, sizeof(relay), "%s127.0.0.1:%" PRId64, stage->is_pawl ? "http://" : "",
+             stage->actors[ACTOR_RELAY].number);
+    snprintf(ttl, sizeof(ttl), "%ums", stage->ttl_ms);
+    snprintf(lease, sizeof(lease), "orders:%u", LEASE_FIRST + part_index(stage));
+    if (needs(stage, NEEDS_CLOCK_OF_B) && actor == &stage->actors[ACTOR_B]) {
         shim_wrap(&stage->b_shim, wrap);
-        wrap[0] = env;
-        for (unsigned i = 0; wrap[i] != NULL; i++) {
-            words_add(&words, wrap[i], NULL);
-        }
     }
-    words_add(&words, self, "demo-worker");
-    words_add(&words, "--ttl", cast->ttl);
-    words_add(&words, "--nodes", cast->nodes);
-    resource_add(stage, cast, through_relay, &words);
-    words_add(&words, name, stage->part->lock);
-    words_add(&words, cast->lease, NULL);
-    worker->name = name;
-    worker->label = worker->text = NULL;
-    worker->word[0] = '\0';
-    worker->token = 0;
-    if (!child_find("pawl", self) || !child_start(&worker->child, name, CHILD_TALKS, words.at)) {
-        cli_fail(CLI_BUG, "worker %s cannot be started", name);
-        return false;
-    }
-    stage_watch(stage, &worker->child);
-    return true;
+    return cluster_spawn(&stage->cluster, &worker, arguments) == CLI_GO_ON;
 }
 
 static bool relay_start(struct stage *stage)
 {
-    char self[CHILD_PATH_SIZE], redis[STAGE_ADDRESS_SIZE];
-    bool to_redis = (stage->hazard->needs & NEEDS_REPLICA) || !stage->is_pawl;
-    const char *gateway = stage->cluster.gateway_url + strlen("http://");
-    const char *const argv[] = {self, "demo-relay", to_redis ? redis : gateway, NULL};
+    struct actor *relay = &stage->actors[ACTOR_RELAY];
+    const struct cluster_process process = {&relay->child, relay->name, "pawl", CHILD_TALKS, NULL};
+    bool to_redis = needs(stage, NEEDS_REPLICA) || !stage->is_pawl;
+    char redis[ADDRESS_SIZE];
+    const char *const arguments[] = {"demo-relay",
+                                     to_redis ? redis : stage->cluster.gateway_url + strlen("http://"), NULL};
 
-    if (!(stage->hazard->needs & (NEEDS_RELAY | NEEDS_REPLICA))) {
+    if (!needs(stage, NEEDS_RELAY | NEEDS_REPLICA)) {
         return true;
     }
-    stage_redis_address(stage, redis);
-    stage->relay.name = "relay";
-    stage->relay.label = "relay";
-    stage->relay.word[0] = '\0';
-    if (!child_find("pawl", self) || !child_start(&stage->relay.child, "relay", CHILD_TALKS, argv)) {
-        cli_fail(CLI_BUG, "the relay cannot be started");
-        return false;
-    }
-    stage_watch(stage, &stage->relay.child);
-    return stage_until(stage, &stage->relay, "listening", STAGE_EVENT_MS) &&
-           (!(stage->hazard->needs & NEEDS_REPLICA) ||
-            stage_replica_start(stage, (unsigned)stage->relay.number));
+    redis_address(stage, redis);
+    return cluster_spawn(&stage->cluster, &process, arguments) == CLI_GO_ON &&
+           stage_until(stage, relay, "listening", STAGE_EVENT_MS) &&
+           (!needs(stage, NEEDS_REPLICA) || replica_start(stage));
 }
 
-bool stage_begin(struct stage *stage, unsigned part_index)
+bool stage_begin(struct stage *stage, const struct hazard_part *part)
 {
-    static const char *const names[STAGE_WORKERS] = {"A", "B", "C"};
-    struct cast cast;
+    static const char *const names[ACTORS] = {"A", "B", "C", "relay"};
 
-    stage->part_index = part_index;
-    stage->part = &stage->hazard->parts[part_index];
-    stage->is_pawl = strcmp(stage->part->lock, "pawl") == 0;
-    stage->seen = (struct seen){.ttl_ms = stage->ttl_ms};
-    stage->picture_count = 0;
+    stage->part = part;
+    stage->is_pawl = strcmp(part->with.lock, "pawl") == 0;
+    stage->timeline = (struct timeline){.ttl_ms = stage->ttl_ms};
+    stage->picture.count = 0;
     stage->began_ms = cli_now_ms();
+    for (unsigned i = 0; i < ACTORS; i++) {
+        stage->actors[i] = (struct actor){.child = stage->actors[i].child, .name = names[i]};
+    }
     if (stage->b_shim.page != NULL) {
         atomic_store(&stage->b_shim.page->clock_ns, HOUR_NS);
     }
-    if ((!stage->is_pawl && !stage_nodes_start(stage)) || !relay_start(stage)) {
+    if ((!stage->is_pawl && !nodes_start(stage)) || !relay_start(stage)) {
         return false;
     }
-    cast_fill(stage, &cast);
-    for (unsigned i = 0; i < STAGE_WORKERS; i++) {
-        if (!worker_start(stage, &stage->workers[i], names[i], &cast)) {
+    for (unsigned i = 0; i < ACTOR_RELAY; i++) {
+        if (!worker_start(stage, &stage->actors[i])) {
             return false;
         }
     }
@@ -326,10 +447,9 @@ static void end_quietly(struct stage *stage, struct child *child)
 
 void stage_end(struct stage *stage)
 {
-    for (unsigned i = 0; i < STAGE_WORKERS; i++) {
-        end_quietly(stage, &stage->workers[i].child);
+    for (unsigned i = 0; i < ACTORS; i++) {
+        end_quietly(stage, &stage->actors[i].child);
     }
-    end_quietly(stage, &stage->relay.child);
     end_quietly(stage, &stage->replica);
     for (unsigned i = 0; i < WORKER_NODES_MAX; i++) {
         end_quietly(stage, &stage->nodes[i]);

@@ -2,25 +2,92 @@
  *
  *   a signal comes                    passed on to the command's group
  *   the command stops (Ctrl-Z)        we stop too, and give it the terminal again when we are continued
- *   the hold is lost                  told; the watchdog ends the command (or, "warn", it runs on)
- *   the watchdog says what it does    told: 76
+ *   the hold is lost                  said; the watchdog ends the command (or, "warn", it runs on)
+ *   the watchdog says what it does    said: 76
  *   the watchdog is gone              the command is killed: 125
  *   the command has ended             what it left behind is killed: its own status, if nothing of that
  *
  * When the watchdog, which kills a margin before the deadline, has not, this process does it half a margin
  * before: two are slower to fail than one. */
+#include "api/cli/run/run.h"
+
+#include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "api/cli/run/run.h"
-#include "api/cli/run/watchdog.h"
+#include "api/cli/request.h"
+
+/* -- what is said on standard error, which waits for nobody */
+
+/* A pipe that is ready takes PIPE_BUF bytes at least (pipe(7)), and no line is longer. */
+static bool fits_now(void)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&ready, 1, 0) == 1;
+}
+
+static void line_say(const struct run_line *line)
+{
+    if (line->kind == RUN_LINE_WRONG) {
+        cli_fail(0, "%s", line->text);
+    } else {
+        cli_hint("%s", line->text);
+    }
+}
+
+void run_tell(struct run_deferred *deferred, enum run_line_kind kind, const char *format, ...)
+{
+    struct run_line line = {.kind = kind};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line.text, sizeof(line.text), format, args);
+    va_end(args);
+    if (deferred->count == 0 && fits_now()) {
+        line_say(&line);
+    } else if (deferred->count < RUN_DEFERRED_MAX) {
+        deferred->lines[deferred->count++] = line;
+    }
+}
+
+void run_tell_rest(struct run_deferred *deferred)
+{
+    for (unsigned i = 0; i < deferred->count; i++) {
+        line_say(&deferred->lines[i]);
+    }
+    deferred->count = 0;
+}
+
+void run_trace_request(const struct http_client_request *request)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    if (out == NULL) {
+        return;
+    }
+    trace_curl(out, request, NULL);
+    if (fclose(out) == 0 && len <= PIPE_BUF && fits_now()) {
+        (void)!write(STDERR_FILENO, text, len); /* in one piece, whichever thread it is */
+    }
+    free(text);
+}
+
+/* -- while the command runs */
 
 enum { KILLED_MOST_MS = 1000, WAIT_MOST_MS = 30000 };
 
-enum watched { WATCHED_SIGNALS, WATCHED_DOG, WATCHED_TOLD, WATCHED_DEADLINE, WATCHED_COUNT };
+enum watched { WATCHED_SIGNALS, WATCHED_DOG, WATCHED_LOSS, WATCHED_DEADLINE, WATCHED_COUNT };
 
 struct watch_over {
     struct pollfd ready[WATCHED_COUNT];
@@ -36,8 +103,8 @@ static void loss_tell(struct run *run, const char *why, const char *then)
         return; /* we stood still, and hear only now of both */
     }
     if (!run->lost) {
-        run_tell(&run->untold, RUN_LINE_WRONG, "the hold of %s is lost: %s", run->name, why);
-        run_tell(&run->untold, RUN_LINE_HINT, "%s", then);
+        run_tell(&run->deferred, RUN_LINE_WRONG, "the hold of %s is lost: %s", run->name, why);
+        run_tell(&run->deferred, RUN_LINE_HINT, "%s", then);
     }
     run->lost = true;
 }
@@ -63,7 +130,7 @@ static void loss_act(struct run *run, int64_t now_ms)
     struct run_word word = {.kind = RUN_WORD_LOST, .signal_ms = now_ms};
 
     word.kill_ms = now_ms + run_hold_grace_ms(run, run->grant.ttl_ms);
-    /* It may be told only because the deadline has passed. */
+    /* It may be reported only because the deadline has passed. */
     if (word.kill_ms > deadline_ms) {
         word.kill_ms = deadline_ms;
     }
@@ -74,21 +141,21 @@ static void loss_act(struct run *run, int64_t now_ms)
 }
 
 /* A service says so, or the guard's thread found that the deadline has passed. */
-static void loss_told(struct run *run, struct watch_over *over)
+static void loss_heard(struct run *run, struct watch_over *over)
 {
     uint64_t told;
 
-    if (read(run->told_fd, &told, sizeof(told)) != (ssize_t)sizeof(told)) {
+    if (read(run->loss_fd, &told, sizeof(told)) != (ssize_t)sizeof(told)) {
         return; /* what the guard's thread has written before it is ours only behind this */
     }
-    over->ready[WATCHED_TOLD].fd = over->ready[WATCHED_DEADLINE].fd = -1;
+    over->ready[WATCHED_LOSS].fd = over->ready[WATCHED_DEADLINE].fd = -1;
     if (run->on_lost != RUN_ON_LOST_WARN) {
         loss_act(run, pawl_now_ms());
     }
     loss_tell(run, run->loss.detail, loss_then(run, run->on_lost));
 }
 
-/* Readable when the deadline has passed, and also just before the guard's thread tells a loss. */
+/* Readable when the deadline has passed, and also just before the guard's thread reports a loss. */
 static void deadline_passed(struct run *run, struct watch_over *over, int64_t now_ms)
 {
     over->ready[WATCHED_DEADLINE].fd = -1;
@@ -125,7 +192,7 @@ static void kill_when_due(struct run *run, int64_t now_ms)
         return;
     }
     if (run->killed) {
-        run_tell(&run->untold, RUN_LINE_WRONG,
+        run_tell(&run->deferred, RUN_LINE_WRONG,
                  "the command could not be killed within a second and still runs, unprotected: it is another "
                  "user's, or waits for a disk");
     }
@@ -157,7 +224,7 @@ static void dog_hear(struct run *run, struct watch_over *over)
         over->dog_gone = true;
         over->ready[WATCHED_DOG].fd = -1;
         kill_now(run);
-        run_tell(&run->untold, RUN_LINE_WRONG,
+        run_tell(&run->deferred, RUN_LINE_WRONG,
                  "the watchdog has gone; without it the command is not safe, and is killed");
     }
 }
@@ -202,12 +269,12 @@ static void command_stopped(struct run *run, int number)
         return;
     }
     if (!run->terminal.is_ours && !run->stop_passed_on) {
-        return; /* whoever stopped it knows why, and continues it; the lease is renewed */
+        return; /* somebody else stopped it, and continues it; the lease is renewed */
     }
     run->stop_passed_on = false;
     run_terminal_take(&run->terminal);
     print_duration(left, pawl_guard_remaining_ms(run->guard));
-    run_tell(&run->untold, RUN_LINE_HINT,
+    run_tell(&run->deferred, RUN_LINE_HINT,
              "pawl: while it is stopped, %s is not renewed; it is held for another %s.", run->name, left);
     run_signals_stop_self();
     front_again(run);
@@ -221,7 +288,7 @@ static bool command_ended(struct run *run, siginfo_t *end)
     if (waitid(P_PID, (id_t)run->group.pid, end, WSTOPPED | WNOHANG) == 0 && end->si_pid != 0) {
         command_stopped(run, end->si_status);
     }
-    return run_strays_reap(run, end);
+    return run_orphans_reap(run, end);
 }
 
 static int end_status(const struct run *run, const struct watch_over *over, const siginfo_t *end)
@@ -249,10 +316,10 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     run_group_kill(&run->group);
     run_word_say(run->watchdog_fd, &(struct run_word){.kind = RUN_WORD_DONE});
     waitid(P_PID, (id_t)run->group.pid, &gone, WEXITED);
-    over->left_behind = !run_strays_end(run);
+    over->left_behind = !run_orphans_end(run);
     if (over->left_behind) {
         run_tell(
-            &run->untold, RUN_LINE_WRONG,
+            &run->deferred, RUN_LINE_WRONG,
             "what the command left behind could not be killed within a second, and runs on, unprotected");
     }
     run_terminal_take(&run->terminal);
@@ -262,7 +329,7 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     return end_status(run, over, end);
 }
 
-/* -- */
+/* -- the loop */
 
 static int wait_ms(const struct run *run)
 {
@@ -279,7 +346,7 @@ int run_loop(struct run *run)
 {
     struct watch_over over = {.ready = {{.fd = run->signal_fd, .events = POLLIN},
                                         {.fd = run->watchdog_fd, .events = POLLIN},
-                                        {.fd = run->told_fd, .events = POLLIN},
+                                        {.fd = run->loss_fd, .events = POLLIN},
                                         {.fd = pawl_guard_fd(run->guard), .events = POLLIN}}};
     siginfo_t end;
 
@@ -290,8 +357,8 @@ int run_loop(struct run *run)
         /* The time first, then what the watchdog has seen until then: we may stand still anywhere. */
         now_ms = pawl_now_ms();
         dog_hear(run, &over);
-        if (over.ready[WATCHED_TOLD].fd >= 0 && over.ready[WATCHED_TOLD].revents != 0) {
-            loss_told(run, &over);
+        if (over.ready[WATCHED_LOSS].fd >= 0 && over.ready[WATCHED_LOSS].revents != 0) {
+            loss_heard(run, &over);
         }
         if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0) {
             deadline_passed(run, &over, now_ms);

@@ -3,26 +3,32 @@
  *   run_read           the flags                                   125, or go on
  *   run_prepare        signals, a cgroup, the watchdog             125, or go on
  *   run_hold_open      the lease, and the wait for it              75 | 125 | 128 and a signal, or go on
- *   run_command_start  the command                                 125, or go on
+ *   command_start      the command                                 125, or go on
  *   run_loop           until it has ended, or is ended             its own status | 76 | 125
- *   run_hold_close     the release */
+ *   run_hold_close     the release
+ *
+ * The child tells the watchdog its pid itself, before it becomes the command: so nothing is ever run that the
+ * watchdog does not know. */
 #include "api/cli/run/run.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
-#include "api/cli/run/watchdog.h"
 #include "shared/token/name.h"
 
-enum { TTL_USUAL_MS = 30000, HOST_SIZE = 64, SIGNALS = 65 };
+enum { TOKEN_SIZE = 32, TTL_USUAL_MS = 30000, HOST_SIZE = 64, SIGNALS = 65, WHY_SIZE = 512 };
 
 /* -- what was asked */
 
@@ -125,18 +131,14 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
                     "  pawl run deploy:web -w 10m -- ./deploy.sh web\n"
                     "  pawl run orders:42 --ttl 10s -- sh -c 'echo packed | pawl put orders:42'\n",
         .summary =
-            "Runs CMD while the lease NAME is held, and renews it. The command is stopped before the "
-            "hold\n"
+            "Runs CMD while the lease NAME is held, and renews it. The command is stopped before the hold\n"
             "can end: it gets the signal early enough, and SIGKILL before anybody else can be granted the\n"
             "lease, also when pawl run is killed or stopped. It finds PAWL_LEASE, PAWL_TOKEN and\n"
             "PAWL_FENCING_TOKEN in its environment. What it leaves behind is killed when it ends.\n\n"
             "Exit status: the command's own; 75 not obtained, 76 lost while it ran, 125 Pawl failed, 126 "
             "and\n"
             "127 the command could not be executed or found, 128+n ended by signal n. See pawl-run(1).",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
+        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1] = {NULL};
     bool completes = flags_complete_wanted(argc, argv);
     int split = completes ? argc : run_split(argc, argv);
@@ -151,6 +153,154 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
     run->name = arguments[0];
     run->argv = argv + split + 1;
     return run_check(run, words);
+}
+
+/* -- what the command finds in its environment */
+
+static char *variable_new(const char *name, const char *value)
+{
+    size_t size = strlen(name) + 1 + strlen(value) + 1;
+    char *variable = cli_alloc(size);
+
+    snprintf(variable, size, "%s=%s", name, value);
+    return variable;
+}
+
+/* Made before the fork: a child of a process with threads must not allocate. The last three texts and the
+ * list are the caller's. */
+static char **environment_new(const struct run *run, size_t *kept)
+{
+    static const char *const ours[] = {
+        "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", NULL};
+    char token[TOKEN_SIZE], **list = environment_without(ours, 3);
+
+    for (*kept = 0; list[*kept] != NULL;) {
+        ++*kept;
+    }
+    snprintf(token, sizeof(token), "%lld", (long long)run->grant.token);
+    list[*kept] = variable_new("PAWL_LEASE", run->name);
+    list[*kept + 1] = variable_new("PAWL_TOKEN", token);
+    list[*kept + 2] = variable_new("PAWL_FENCING_TOKEN", run->grant.fencing_token);
+    return list;
+}
+
+static void environment_free(char **list, size_t kept)
+{
+    for (size_t i = kept; list[i] != NULL; i++) {
+        free(list[i]);
+    }
+    free(list);
+}
+
+/* -- the child */
+
+/* We may have stood still since the grant. */
+static bool is_too_late(const struct run *run)
+{
+    struct pawl_grant grant = run->grant;
+    int64_t now_ms = pawl_now_ms(), signal_ms, kill_ms;
+
+    grant.deadline_ms = atomic_load(&run->deadline_ms);
+    run_hold_times(run, &grant, &signal_ms, &kill_ms);
+    return now_ms >= kill_ms || now_ms >= grant.deadline_ms;
+}
+
+static void say_wrong(const char *program, int error)
+{
+    const char *why = strerrordesc_np(error);
+    const struct iovec parts[] = {{(void *)(uintptr_t) "pawl: ", 6},
+                                  {(void *)(uintptr_t)program, strlen(program)},
+                                  {(void *)(uintptr_t) ": ", 2},
+                                  {(void *)(uintptr_t)why, strlen(why)},
+                                  {(void *)(uintptr_t) "\n", 1}};
+
+    (void)!writev(STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+_Noreturn static void child_main(const struct run *run, char **environment, pid_t parent)
+{
+    const struct run_word word = {
+        .kind = RUN_WORD_COMMAND, .pid = getpid(), .pidfd = pidfd_open(getpid(), 0)};
+    int error;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || !run_word_say(run->watchdog_fd, &word)) {
+        _exit(RUN_FAILED);
+    }
+    if (is_too_late(run)) {
+        _exit(RUN_LOST);
+    }
+    run_terminal_give_self(&run->terminal);
+    run_signals_restore(run);
+    execvpe(run->argv[0], run->argv, environment);
+    error = errno;
+    say_wrong(run->argv[0], error);
+    _exit(error == ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE);
+}
+
+/* -- the command is started */
+
+static bool times_say(const struct run *run)
+{
+    struct run_word word = {.kind = RUN_WORD_TIMES};
+
+    run_hold_times(run, &run->grant, &word.signal_ms, &word.kill_ms);
+    return run_word_say(run->watchdog_fd, &word);
+}
+
+/* --trace, and without it when nothing is: by what that is caught which leaves the command's process group.
+ */
+static void catch_say(struct run *run)
+{
+    const struct run_group *group = &run->group;
+    char why[WHY_SIZE] = "";
+
+    if (group->without != NULL) {
+        snprintf(why, sizeof(why), "%s%s%s", group->without, group->error != 0 ? ": " : "",
+                 group->error != 0 ? strerrordesc_np(group->error) : "");
+    }
+    if (group->without == NULL && run->trace) {
+        run_tell(&run->deferred, RUN_LINE_WRONG,
+                 "what leaves the command's process group is caught by the cgroup %s", group->path);
+    } else if (group->without != NULL && run->adopts && run->trace) {
+        run_tell(&run->deferred, RUN_LINE_WRONG,
+                 "what leaves the command's process group is caught when the command has ended, and only "
+                 "while pawl run lives; there is no cgroup (%s)",
+                 why);
+    } else if (group->without != NULL && !run->adopts) {
+        run_tell(&run->deferred, RUN_LINE_WRONG,
+                 "what leaves the command's process group is not caught: there is no cgroup (%s), and pawl "
+                 "run had children before, so that orphans are not surely the command's",
+                 why);
+    }
+}
+
+static int command_start(struct run *run)
+{
+    pid_t parent = getpid(), pid = -1;
+    char **environment;
+    size_t kept;
+
+    if (!times_say(run)) {
+        return cli_fail(RUN_FAILED, "the watchdog has gone; the command was not started");
+    }
+    run_signals_more(run);
+    run_terminal_open(&run->terminal);
+    run->terminal.given = run->terminal.at_once && run_terminal_is_front(&run->terminal);
+    environment = environment_new(run, &kept);
+    pid = run_group_fork(&run->group);
+    if (pid == 0) {
+        child_main(run, environment, parent);
+    }
+    environment_free(environment, kept);
+    catch_say(run);
+    if (pid < 0) {
+        return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
+    }
+    setpgid(pid, pid); /* both sides do it; the second call may fail, which means nothing */
+    run_group_know(&run->group, pid, pidfd_open(pid, 0)); /* nobody can have waited for it yet */
+    return CLI_GO_ON;
 }
 
 /* -- prepared */
@@ -185,11 +335,11 @@ static const char *holder_usual(char buf[PAWL_HOLDER_SIZE])
 static int run_prepare(struct run *run)
 {
     run_signals_open(run);
-    run_strays_adopt(run);
+    run_orphans_adopt(run);
     run_group_open(&run->group);
     run->watchdog_fd = run_watchdog_start(&run->group, run->signal_number, &run->watchdog_pid);
-    run->told_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (run->watchdog_fd < 0 || run->told_fd < 0) {
+    run->loss_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (run->watchdog_fd < 0 || run->loss_fd < 0) {
         return cli_fail(RUN_FAILED, "the watchdog could not be started; the command was not either");
     }
     return CLI_GO_ON;
@@ -198,7 +348,7 @@ static int run_prepare(struct run *run)
 int cli_run(int argc, char **argv)
 {
     struct words words = {.signal = "TERM", .on_lost = "term"};
-    struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .told_fd = -1};
+    struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .loss_fd = -1};
     char holder[PAWL_HOLDER_SIZE];
     int status = run_read(&run, &words, argc, argv);
 
@@ -210,14 +360,10 @@ int cli_run(int argc, char **argv)
         run.holder = holder_usual(holder);
     }
     status = run_prepare(&run);
+    status = status == CLI_GO_ON ? run_hold_open(&run) : status;
     if (status == CLI_GO_ON) {
-        status = run_hold_open(&run);
-    }
-    if (status == CLI_GO_ON) {
-        status = run_command_start(&run);
-        if (status == CLI_GO_ON) {
-            status = run_loop(&run);
-        }
+        status = command_start(&run);
+        status = status == CLI_GO_ON ? run_loop(&run) : status;
         status = run_hold_close(&run, status);
     }
     pawl_close(run.pawl);

@@ -1,5 +1,15 @@
-/* watchdog.c - the process that ends the command of pawl run in time. */
-#include "api/cli/run/watchdog.h"
+/* watchdog.c - the process that ends the command of pawl run in time, whatever becomes of pawl run.
+ *
+ *   IDLE --the command is known--> WATCHING
+ *   WATCHING --signal_ms--> SIGNALLED      the signal, to its process group
+ *   WATCHING --kill_ms--> KILLED           (both were slept through, or there is no signal)
+ *   SIGNALLED --kill_ms--> KILLED          SIGKILL, to all of it, again and again until somebody says "done"
+ *   any --"done"--> over
+ *   any --pawl run is gone--> over         SIGKILL, to all of it
+ *
+ * Only WATCHING hears of later times: what has been signalled is not spared by a renewal. Nothing that it
+ * does waits for anything but the clock (CLOCK_BOOTTIME, which goes on while the machine sleeps). */
+#include "api/cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +114,7 @@ static void watchdog_look(struct watchdog *dog, int64_t now_ms)
         } else if (due) {
             watchdog_tell(dog, RUN_WORD_SIGNALLED);
             run_group_signal(&dog->group, dog->signal_number);
-            run_group_signal(&dog->group, SIGCONT); /* one that is stopped hears nothing */
+            run_group_signal(&dog->group, SIGCONT); /* a stopped process gets no other signal */
             dog->state = WATCHDOG_SIGNALLED;
         }
         break;
@@ -159,7 +169,7 @@ static void watchdog_hear(struct watchdog *dog)
     }
 }
 
-/* -- its epoch */
+/* -- its process */
 
 static void watchdog_set_timer(const struct watchdog *dog, int64_t now_ms)
 {
@@ -187,7 +197,7 @@ static void watchdog_run(struct watchdog *dog)
         if (ready[2].revents != 0) {
             dog->ended_ms = pawl_now_ms();
         }
-        /* Words first: they cost nothing, and a later time that was told in time is the truth. */
+        /* Words first: they cost nothing, and a later deadline that came in time is valid. */
         watchdog_hear(dog);
         watchdog_look(dog, pawl_now_ms());
     }

@@ -1,7 +1,8 @@
 /* command.c - pawl store status|forget|marks|history, each of which asks the store itself once; and
  * which of the commands of pawl store is meant.
  *
- *   ..._read         flags                       64, or go on
+ *   verb_run         flags                       64, or go on
+ *   ..._check        what they say               64, or go on
  *   store_inbox_open                             69 | 78, or go on
  *   ..._ask          run the script              69, or go on
  *   ..._answer       say what came of it         0 | 1 | 78 */
@@ -12,65 +13,14 @@
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
-#include "api/cli/store/inbox.h"
-#include "api/cli/store/show.h"
+#include "api/cli/store/store.h"
 #include "scripts.h"
 #include "shared/token/token.h"
 
-struct status {
-    struct store_inbox inbox;
-    enum output output;
-    struct store_facts facts;
-    struct store_verdict verdict;
-};
-
-static int status_read(struct status *s, int argc, char **argv)
-{
-    struct option flags[STORE_INBOX_FLAGS + 2] = {{0}};
-    const struct usage usage = {
-        .name = "store status",
-        .arguments = "",
-        .examples =
-            "  pawl store status\n"
-            "  pawl store status -o json | jq -r '.findings[].what'\n"
-            "  pawl store status --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis\n",
-        .summary =
-            "Shows the store as it is in Redis, its members, what would be refused and why, and what to do.\n"
-            "Changes nothing. Exit status: 0 grants and writes are possible, 1 something is refused,\n"
-            "69 Redis cannot be reached, 78 there is no store, not the one that belongs here, or what can be "
-            "none.",
-        .flags = flags,
-    };
-
-    store_inbox_flags(&s->inbox, flags);
-    flags[STORE_INBOX_FLAGS] = flag_output_object(&s->output);
-    return flags_read(&usage, argc, argv, NULL, NULL);
-}
-
-static int store_status(int argc, char **argv)
-{
-    struct status s = {.output = OUTPUT_TEXT};
-    int status = status_read(&s, argc, argv);
-
-    s.inbox.output = s.output;
-    if (status == CLI_GO_ON)
-        status = store_inbox_open(&s.inbox);
-    if (status == CLI_GO_ON)
-        status = store_facts_read(&s.inbox, &s.facts);
-    if (status == CLI_GO_ON) {
-        store_verdict_make(&s.facts, &s.verdict);
-        status = s.verdict.status;
-        (s.output == OUTPUT_JSON ? store_show_json : store_show_text)(&s.facts, &s.verdict);
-    }
-    store_facts_done(&s.facts);
-    store_inbox_close(&s.inbox);
-    return status;
-}
-
-/* -- what runs one script */
-
+/* What the flags and the argument said, of all of them. */
 struct asking {
     struct store_inbox inbox;
+    enum output output;
     struct store_ask ask;
     const char *word;    /* of forget, the member; of history, the mode, "": it is only said */
     const char *of, *at; /* of marks, as force, epoch and token */
@@ -78,27 +28,20 @@ struct asking {
     char epoch[PRINT_NUMBER_SIZE], token[PRINT_NUMBER_SIZE];
 };
 
-static int asking_run(int argc, char **argv, int (*read)(struct asking *asking, int argc, char **argv),
-                      int (*ask)(struct asking *asking))
+/* -- status */
+
+static int status_ask(struct asking *s)
 {
-    struct asking asking = {0};
-    int status = read(&asking, argc, argv);
+    struct store_facts facts = {0};
+    struct store_diagnosis diagnosis;
+    int status = store_facts_read(&s->inbox, &facts);
 
-    if (status == CLI_GO_ON)
-        status = store_inbox_open(&asking.inbox);
-    if (status == CLI_GO_ON)
-        status = ask(&asking);
-    store_inbox_close(&asking.inbox);
-    return status;
-}
-
-static int word_read(struct asking *asking, const struct usage *usage, int argc, char **argv)
-{
-    const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(usage, argc, argv, arguments, NULL);
-
-    if (status == CLI_GO_ON)
-        asking->word = arguments[0] != NULL ? arguments[0] : "";
+    if (status == CLI_GO_ON) {
+        store_diagnosis_make(&facts, &diagnosis);
+        status = diagnosis.status;
+        (s->output == OUTPUT_JSON ? store_show_json : store_show_text)(&facts, &diagnosis);
+    }
+    store_facts_done(&facts);
     return status;
 }
 
@@ -110,38 +53,6 @@ static int no_store_known(void)
 }
 
 /* -- forget: a member that is gone for good is not waited for any more */
-
-static int forget_answer(struct store_ask *ask, const struct store_reply *reply);
-
-static int forget_read(struct asking *f, int argc, char **argv)
-{
-    struct option flags[STORE_INBOX_FLAGS + 1] = {{0}};
-    const struct usage usage = {
-        .name = "store forget",
-        .arguments = "ID",
-        .examples = "  pawl store status                  # members, and who is gone without a word\n"
-                    "  pawl store forget M3mb3rIdOf16Char\n",
-        .summary =
-            "The member ID (a lease service or a gateway) went away without a word and never comes back: "
-            "after\n"
-            "the next restart of Redis it is not waited for. If it does come back with its state directory,\n"
-            "it is not let in before that.",
-        .flags = flags,
-        .arguments_min = 1,
-        .arguments_max = 1,
-    };
-
-    store_inbox_flags(&f->inbox, flags);
-    return word_read(f, &usage, argc, argv);
-}
-
-static int forget_ask(struct asking *f)
-{
-    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(f->word)};
-
-    f->ask.take = forget_answer;
-    return store_inbox_ask(&f->inbox, &f->ask, &script_forget_member, 1, 2, argv);
-}
 
 static int forget_refuse(const struct asking *f, const struct store_reply *reply)
 {
@@ -195,9 +106,12 @@ static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
     return forget_refuse(f, reply);
 }
 
-static int store_forget(int argc, char **argv)
+static int forget_ask(struct asking *f)
 {
-    return asking_run(argc, argv, forget_read, forget_ask);
+    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(f->word)};
+
+    f->ask.take = forget_answer;
+    return store_inbox_ask(&f->inbox, &f->ask, &script_forget_member, 1, 2, argv);
 }
 
 /* -- marks: since this store has lost the marks of another one's tokens, an operator names a token of that
@@ -215,35 +129,8 @@ static bool at_read(struct asking *m)
     return recover_token_number(m->epoch) > 0 && recover_token_number(dot + 1) > 0;
 }
 
-static int marks_read(struct asking *m, int argc, char **argv)
+static int marks_check(struct asking *m)
 {
-    struct option flags[STORE_INBOX_FLAGS + 4] = {
-        [STORE_INBOX_FLAGS] = FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &m->of),
-        FLAG_TEXT("at", "EPOCH.TOKEN", "nothing below this is let through", &m->at),
-        FLAG_ON("force", "also below what was named before", &m->force),
-    };
-    const struct usage usage = {
-        .name = "store marks",
-        .arguments = "",
-        .examples = "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
-        .summary =
-            "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" "
-            "answers "
-            "503\n"
-            "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest "
-            "token\n"
-            "granted) and name it: older tokens are refused from then on, and the route goes on. If nobody "
-            "knows it,\n"
-            "let that store begin a new life (pawl store recover --floor N there), and name its new epoch, "
-            "and N.",
-        .flags = flags,
-    };
-    int status;
-
-    store_inbox_flags(&m->inbox, flags);
-    status = flags_read(&usage, argc, argv, NULL, NULL);
-    if (status != CLI_GO_ON)
-        return status;
     if (m->of == NULL || m->at == NULL)
         return cli_fail(CLI_USAGE, "--of STORE and --at EPOCH.TOKEN are needed; see pawl store marks --help");
     if (!token_is_store(bytes_of(m->of)))
@@ -264,10 +151,9 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
     if (store_reply_is(reply, "not-lost"))
         return cli_fail(CLI_REFUSED, "this store has lost no marks; nothing was changed");
     if (store_reply_is(reply, "own"))
-        return cli_fail(CLI_REFUSED,
-                        "%s is this very store: for its own tokens its epoch is the mark; "
-                        "nothing was changed",
-                        m->of);
+        return cli_fail(
+            CLI_REFUSED,
+            "%s is this very store: for its own tokens its epoch is the mark; nothing was changed", m->of);
     if (store_reply_is(reply, "lower")) {
         cli_fail(CLI_REFUSED, "token %" PRId64 " of epoch %" PRId64 " was named before; nothing was changed",
                  store_reply_integer(reply, 2), store_reply_integer(reply, 1));
@@ -286,14 +172,7 @@ static int marks_ask(struct asking *m)
     return store_inbox_ask(&m->inbox, &m->ask, &script_marks, 1, 5, argv);
 }
 
-static int store_marks(int argc, char **argv)
-{
-    return asking_run(argc, argv, marks_read, marks_ask);
-}
-
 /* -- history: what is noted of what happens to leases */
-
-static int history_answer(struct store_ask *ask, const struct store_reply *reply);
 
 static const struct {
     const char *mode, *says;
@@ -305,43 +184,13 @@ static const struct {
 
 enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 
-static int history_read(struct asking *h, int argc, char **argv)
+static int history_check(struct asking *h)
 {
-    struct option flags[STORE_INBOX_FLAGS + 1] = {{0}};
-    const struct usage usage = {
-        .name = "store history",
-        .arguments = "[all|ends|off]",
-        .examples = "  pawl store history\n"
-                    "  pawl store history off\n",
-        .summary =
-            "What the store notes of what happens to leases, for GET /v1/leases/{name}/history and "
-            "/v1/events.\n"
-            "Each item costs a write. A store begins with all; a change forgets what was noted before, "
-            "and holds\n"
-            "at once for all services. A store that is made anew after a loss begins with all again.",
-        .flags = flags,
-        .arguments_max = 1,
-    };
-    int status;
-
-    store_inbox_flags(&h->inbox, flags);
-    status = word_read(h, &usage, argc, argv);
-    if (status != CLI_GO_ON)
-        return status;
     for (unsigned i = 0; i < MODES; i++) {
         if (h->word[0] == '\0' || strcmp(h->word, modes[i].mode) == 0)
             return CLI_GO_ON;
     }
     return cli_fail(CLI_USAGE, "\"%s\" is none of all, ends and off", h->word);
-}
-
-static int history_ask(struct asking *h)
-{
-    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(h->word)};
-
-    h->ask.take = history_answer;
-    h->ask.reads = h->word[0] == '\0';
-    return store_inbox_ask(&h->inbox, &h->ask, &script_set_history, 1, 2, argv);
 }
 
 static int history_answer(struct store_ask *ask, const struct store_reply *reply)
@@ -357,19 +206,112 @@ static int history_answer(struct store_ask *ask, const struct store_reply *reply
     return no_store_known();
 }
 
-static int store_history(int argc, char **argv)
+static int history_ask(struct asking *h)
 {
-    return asking_run(argc, argv, history_read, history_ask);
+    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(h->word)};
+
+    h->ask.take = history_answer;
+    h->ask.reads = h->word[0] == '\0';
+    return store_inbox_ask(&h->inbox, &h->ask, &script_set_history, 1, 2, argv);
+}
+
+/* -- the table */
+
+static const struct store_verb {
+    struct {
+        const char *name, *arguments, *examples, *summary;
+    } usage;
+    unsigned first, count;               /* of the flags that are not the inbox's */
+    int (*check)(struct asking *asking); /* NULL: nothing to check. CLI_GO_ON, or the exit status */
+    int (*ask)(struct asking *asking);   /* with the inbox open; the exit status */
+} verbs[] = {
+    {{"store status", "",
+      "  pawl store status\n"
+      "  pawl store status -o json | jq -r '.findings[].what'\n"
+      "  pawl store status --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis\n",
+      "Shows the store as it is in Redis, its members, what would be refused and why, and what to do.\n"
+      "Changes nothing. Exit status: 0 grants and writes are possible, 1 something is refused,\n"
+      "69 Redis cannot be reached, 78 there is no store, not the one that belongs here, or what can be "
+      "none."},
+     3,
+     1,
+     NULL,
+     status_ask},
+    {{"store forget", "ID",
+      "  pawl store status                  # members, and who is gone without a word\n"
+      "  pawl store forget M3mb3rIdOf16Char\n",
+      "The member ID (a lease service or a gateway) went away without a word and never comes back: after\n"
+      "the next restart of Redis it is not waited for. If it does come back with its state directory,\n"
+      "it is not let in before that."},
+     0,
+     0,
+     NULL,
+     forget_ask},
+    {{"store marks", "", "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
+      "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" answers 503\n"
+      "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest token\n"
+      "granted) and name it: older tokens are refused from then on, and the route goes on. If nobody knows "
+      "it,\n"
+      "let that store begin a new life (pawl store recover --floor N there), and name its new epoch, and N."},
+     0,
+     3,
+     marks_check,
+     marks_ask},
+    {{"store history", "[all|ends|off]",
+      "  pawl store history\n"
+      "  pawl store history off\n",
+      "What the store notes of what happens to leases, for GET /v1/leases/{name}/history and /v1/events.\n"
+      "Each item costs a write. A store begins with all; a change forgets what was noted before, and holds\n"
+      "at once for all services. A store that is made anew after a loss begins with all again."},
+     0,
+     0,
+     history_check,
+     history_ask},
+};
+
+static int verb_run(int argc, char **argv)
+{
+    struct asking asking = {0};
+    const struct store_verb *verb = verbs;
+    const struct option own[] = {
+        FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &asking.of),
+        FLAG_TEXT("at", "EPOCH.TOKEN", "nothing below this is let through", &asking.at),
+        FLAG_ON("force", "also below what was named before", &asking.force),
+        flag_output_object(&asking.output),
+    };
+    struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {{0}};
+    struct usage usage = {.flags = flags};
+    const char *arguments[ARGUMENTS_MAX + 1];
+    int status;
+
+    while (strcmp(verb->usage.name + strlen("store "), argv[0]) != 0)
+        verb++; /* commands calls this for what stands in the table */
+    store_inbox_flags(&asking.inbox, flags);
+    memcpy(flags + STORE_INBOX_FLAGS, own + verb->first, verb->count * sizeof(own[0]));
+    usage.name = verb->usage.name;
+    usage.arguments = verb->usage.arguments;
+    usage.examples = verb->usage.examples;
+    usage.summary = verb->usage.summary;
+    status = flags_read(&usage, argc, argv, arguments, NULL);
+    if (status != CLI_GO_ON)
+        return status;
+    asking.word = arguments[0] != NULL ? arguments[0] : "";
+    asking.inbox.output = asking.output;
+    status = verb->check != NULL ? verb->check(&asking) : CLI_GO_ON;
+    status = status == CLI_GO_ON ? store_inbox_open(&asking.inbox) : status;
+    status = status == CLI_GO_ON ? verb->ask(&asking) : status;
+    store_inbox_close(&asking.inbox);
+    return status;
 }
 
 /* -- which of them */
 
 static const struct command commands[] = {
-    {"status", store_status, "what the store is, what is refused and why, and what to do"},
+    {"status", verb_run, "what the store is, what is refused and why, and what to do"},
     {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
-    {"forget", store_forget, "do not wait any more for a service that is gone for good"},
-    {"marks", store_marks, "go on with the tokens of another store, after marks were lost"},
-    {"history", store_history, "what is noted of what happens to leases: all, ends, or nothing"},
+    {"forget", verb_run, "do not wait any more for a service that is gone for good"},
+    {"marks", verb_run, "go on with the tokens of another store, after marks were lost"},
+    {"history", verb_run, "what is noted of what happens to leases: all, ends, or nothing"},
     {0},
 };
 
@@ -397,12 +339,14 @@ static int print_help(void)
 static int complete(int argc, char **argv)
 {
     const struct command *command = command_find(commands, argv[2]);
+    char *mark = argv[1];
 
     if (argc == 3) {
         command_complete(commands, argv[2]);
         return CLI_OK;
     }
-    argv[2] = argv[1];
+    argv[1] = argv[2];
+    argv[2] = mark;
     return command != NULL ? command->run(argc - 1, argv + 1) : CLI_OK;
 }
 

@@ -13,7 +13,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "api/cli/store/show.h"
+#include "api/cli/store/store.h"
 #include "scripts.h"
 #include "shared/token/random.h"
 #include "shared/token/token.h"
@@ -40,7 +40,7 @@ struct recover {
     struct recover_seen seen[RECOVER_SEEN_MAX];
     unsigned seen_count;
     struct store_facts facts;
-    struct store_verdict verdict;
+    struct store_diagnosis diagnosis;
     struct store_ask ask;
 };
 
@@ -131,11 +131,11 @@ static int recover_read(struct recover *r, int argc, char **argv)
             "  pawl store recover --floor 50000000 --seen 48211907 --seen \"$PAWL_FENCING_TOKEN\"\n"
             "  pawl store recover --new-id --redis redis://staging:6379\n",
         .summary =
-            "Without --floor: Redis is empty, but lease services still have their state directories. "
-            "The store is\n"
+            "Without --floor: Redis is empty, but lease services still have their state directories. The "
+            "store is\n"
             "made anew, and they admit it above their floors.\n"
-            "With --floor N: nobody knows any more how far the tokens had come, but you know that "
-            "none is above\n"
+            "With --floor N: nobody knows any more how far the tokens had come, but you know that none is "
+            "above\n"
             "N. All holds end, tokens go on above N, and the services come anew.\n"
             "With --new-id: this Redis is a copy of another store's, and becomes a store of its own. Stop "
             "all of its\nservices first, and empty their state directories before they come again.\n"
@@ -195,8 +195,8 @@ static void recover_say_floor(void)
 
 static int empty_refuse(struct recover *r)
 {
-    store_verdict_make(&r->facts, &r->verdict);
-    if (r->verdict.status == CLI_CONFIG) {
+    store_diagnosis_make(&r->facts, &r->diagnosis);
+    if (r->diagnosis.status == CLI_CONFIG) {
         cli_fail(CLI_CONFIG, "nothing was changed");
     } else if (store_facts_is_admitted(&r->facts)) {
         cli_fail(CLI_REFUSED, "this store is not lost, and nothing was changed; what is known of it:");
@@ -204,12 +204,12 @@ static int empty_refuse(struct recover *r)
         cli_fail(CLI_REFUSED,
                  "this Redis is not empty, and nothing was changed: what is left of the store decides");
     }
-    store_show_findings(stderr, &r->verdict);
-    if (r->verdict.status != CLI_CONFIG && !store_facts_is_admitted(&r->facts)) {
+    store_show_findings(stderr, &r->diagnosis);
+    if (r->diagnosis.status != CLI_CONFIG && !store_facts_is_admitted(&r->facts)) {
         cli_hint("With --floor N a new life can be begun by your word:");
         recover_say_floor();
     }
-    return r->verdict.status == CLI_CONFIG ? CLI_CONFIG : CLI_REFUSED;
+    return r->diagnosis.status == CLI_CONFIG ? CLI_CONFIG : CLI_REFUSED;
 }
 
 static int empty_made(struct store_ask *ask, const struct store_reply *reply)
@@ -259,9 +259,9 @@ static int empty_wait(struct recover *r)
                store_facts_id(&r->facts), r->facts.epoch, r->facts.top);
         return CLI_OK;
     }
-    store_verdict_make(&r->facts, &r->verdict);
+    store_diagnosis_make(&r->facts, &r->diagnosis);
     cli_fail(CLI_REFUSED, "store %s is not admitted yet", store_facts_id(&r->facts));
-    store_show_findings(stderr, &r->verdict);
+    store_show_findings(stderr, &r->diagnosis);
     cli_hint("It will be as soon as they have come; this command need not be given again.");
     return CLI_REFUSED;
 }
@@ -298,9 +298,9 @@ static int floor_identify(struct recover *r)
     const char *wanted = recover_wanted_id(r), *id = store_facts_id(&r->facts);
 
     if (r->facts.kind == FACT_ANOTHER || r->facts.kind == FACT_WRONG_KEY) {
-        store_verdict_make(&r->facts, &r->verdict);
+        store_diagnosis_make(&r->facts, &r->diagnosis);
         cli_fail(CLI_CONFIG, "nothing was changed");
-        store_show_findings(stderr, &r->verdict);
+        store_show_findings(stderr, &r->diagnosis);
         return CLI_CONFIG;
     }
     if (r->new_id && r->facts.kind == FACT_EMPTY)
@@ -343,7 +343,7 @@ static int floor_compare(const struct recover *r)
     compare(&comparison, facts->lease_top, facts->lease, "granted or let through, says the record of lease ");
     compare(&comparison, facts->ceiling, "", "reserved, says the store (ceiling)");
     for (unsigned i = 0; i < facts->member_count; i++) {
-        store_verdict_name(name, facts->members[i].id, &facts->members[i]);
+        store_diagnosis_name(name, facts->members[i].id, &facts->members[i]);
         compare(&comparison, facts->members[i].floor, name, "reserved, says the floor of ");
         compare(&comparison, facts->members[i].passed, name, "let through, said ");
     }
@@ -361,9 +361,8 @@ static int floor_compare(const struct recover *r)
 static int floor_refuse_in_order(const struct recover *r)
 {
     if (!r->force && r->facts.asked == 2) {
-        cli_fail(CLI_REFUSED,
-                 "a lease service has every floor that it needs, and admits this store by itself; "
-                 "nothing was changed");
+        cli_fail(CLI_REFUSED, "a lease service has every floor that it needs, and admits this store by "
+                              "itself; nothing was changed");
         cli_hint("Look again in a few seconds: pawl store status.");
         return CLI_REFUSED;
     }
@@ -402,10 +401,9 @@ static int floor_confirm(const struct recover *r)
     if (!isatty(STDIN_FILENO))
         return cli_fail(CLI_USAGE, "every hold would end: say --yes, or do this in a terminal");
     if (r->new_id)
-        printf(
-            "Store %s becomes another store: every hold ends, and its services come anew, with empty state "
-            "directories.\nType \"yes\" to go on: ",
-            store_facts_id(&r->facts));
+        printf("Store %s becomes another store: every hold ends, and its services come anew, with empty "
+               "state directories.\nType \"yes\" to go on: ",
+               store_facts_id(&r->facts));
     else
         printf("Store %s begins a new life: every hold ends, tokens go on above %" PRId64
                ", all services come anew.\n"

@@ -1,14 +1,21 @@
 /* show.c - the facts of a store and what they mean, for people and for programs. */
-#include "api/cli/store/show.h"
+#include "api/cli/store/store.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "api/cli/print.h"
 #include "shared/text/json_write.h"
 
-static void line(const char *name, const char *text)
+__attribute__((format(printf, 2, 3))) static void line(const char *name, const char *format, ...)
 {
+    char text[STATE_PATH_MAX + FACT_TEXT_SIZE * 2];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
     printf("%-10s ", name);
     print_safe(stdout, bytes_of(text));
     putchar('\n');
@@ -34,72 +41,59 @@ static const char *state_of(const struct store_facts *facts)
 
 static void show_state(const struct store_facts *facts)
 {
-    char text[FACT_TEXT_SIZE];
+    bool gated = facts->gate[0] != '\0';
 
-    snprintf(text, sizeof(text), "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts),
-             facts->gate[0] != '\0' ? " (" : "", facts->gate[0] != '\0' ? facts->why : "",
-             facts->gate[0] != '\0' ? ")" : "", facts->epoch,
-             facts->how[0] != '\0' ? facts->how : "not known");
-    line("state", text);
+    line("state", "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts), gated ? " (" : "",
+         gated ? facts->why : "", gated ? ")" : "", facts->epoch,
+         facts->how[0] != '\0' ? facts->how : "not known");
 }
 
 static void show_redis(const struct store_facts *facts)
 {
-    char text[FACT_TEXT_SIZE * 2];
     bool same = strcmp(facts->run, facts->redis_run) == 0;
 
-    snprintf(text, sizeof(text), "%s, run %s%s%s", facts->redis_version, facts->redis_run,
-             facts->kind != FACT_STORE ? ""
-             : same                    ? ", the admitted one"
-                                       : ", admitted was ",
-             facts->kind != FACT_STORE || same ? ""
-             : facts->run[0] != '\0'           ? facts->run
-                                               : "none");
-    line("redis", text);
+    line("redis", "%s, run %s%s%s", facts->redis_version, facts->redis_run,
+         facts->kind != FACT_STORE ? ""
+         : same                    ? ", the admitted one"
+                                   : ", admitted was ",
+         facts->kind != FACT_STORE || same ? ""
+         : facts->run[0] != '\0'           ? facts->run
+                                           : "none");
     if (facts->unsafe[0] != '\0')
-        snprintf(text, sizeof(text), "%s (role %s, aof_enabled %s, maxmemory-policy %s)", facts->unsafe,
-                 facts->redis_role, facts->redis_aof, facts->redis_policy);
+        line("settings", "%s (role %s, aof_enabled %s, maxmemory-policy %s)", facts->unsafe,
+             facts->redis_role, facts->redis_aof, facts->redis_policy);
     else
-        snprintf(text, sizeof(text),
-                 "role %s, appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, "
-                 "aof-load-truncated no, maxmemory-policy %s",
-                 facts->redis_role, facts->redis_policy);
-    line("settings", text);
+        line("settings",
+             "role %s, appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, "
+             "aof-load-truncated no, maxmemory-policy %s",
+             facts->redis_role, facts->redis_policy);
 }
 
 static void show_numbers(const struct store_facts *facts)
 {
-    char text[FACT_TEXT_SIZE];
-
-    snprintf(text, sizeof(text), "highest counter %" PRId64 "%s%s, reserved up to %" PRId64 " (ceiling)",
-             facts->top, facts->top_stripe[0] != '\0' ? " in " : "", facts->top_stripe, facts->ceiling);
-    line("tokens", text);
-    snprintf(text, sizeof(text), "%" PRId64 " ms ahead of Redis' TIME", facts->clock_ms);
-    line("clock", text);
+    line("tokens", "highest counter %" PRId64 "%s%s, reserved up to %" PRId64 " (ceiling)", facts->top,
+         facts->top_stripe[0] != '\0' ? " in " : "", facts->top_stripe, facts->ceiling);
+    line("clock", "%" PRId64 " ms ahead of Redis' TIME", facts->clock_ms);
     if (facts->maxmemory > 0)
-        snprintf(text, sizeof(text), "%" PRId64 " of %" PRId64 " bytes", facts->memory, facts->maxmemory);
+        line("memory", "%" PRId64 " of %" PRId64 " bytes", facts->memory, facts->maxmemory);
     else
-        snprintf(text, sizeof(text), "%" PRId64 " bytes, no maxmemory", facts->memory);
-    line("memory", text);
-    snprintf(text, sizeof(text), "%" PRId64, facts->ending);
-    line("with a TTL", facts->ending > 0 ? text : "no key of ours");
+        line("memory", "%" PRId64 " bytes, no maxmemory", facts->memory);
+    if (facts->ending > 0)
+        line("with a TTL", "%" PRId64, facts->ending);
+    else
+        line("with a TTL", "no key of ours");
 }
 
 static void show_machine(const struct machine_facts *machine)
 {
-    char text[STATE_PATH_MAX + FACT_TEXT_SIZE];
-
-    if (machine->found == STATE_OPEN) {
-        snprintf(text, sizeof(text), "%s: member %s of store %s, floor %" PRId64 ", roll %" PRId64,
-                 machine->path, machine->member, machine->store[0] != '\0' ? machine->store : "(none yet)",
-                 machine->floor, machine->roll);
-        line("state dir", text);
-    } else if (machine->found == STATE_FRESH) {
-        snprintf(text, sizeof(text), "none at %s", machine->path);
-        line("state dir", machine->path[0] != '\0' ? text : machine->why);
-    } else {
-        line("state dir", machine->why);
-    }
+    if (machine->found == STATE_OPEN)
+        line("state dir", "%s: member %s of store %s, floor %" PRId64 ", roll %" PRId64, machine->path,
+             machine->member, machine->store[0] != '\0' ? machine->store : "(none yet)", machine->floor,
+             machine->roll);
+    else if (machine->found == STATE_FRESH && machine->path[0] != '\0')
+        line("state dir", "none at %s", machine->path);
+    else
+        line("state dir", "%s", machine->why);
 }
 
 static void member_row(struct print_table *table, const struct store_facts *facts,
@@ -126,10 +120,8 @@ static void show_members(const struct store_facts *facts)
 {
     struct print_table table = {.head = {"MEMBER", "ROLE", "STATE", "FLOOR", "ROLL", "LAST PULSE", "WHO"},
                                 .columns = 7};
-    char text[FACT_WORD_SIZE * 2];
 
-    snprintf(text, sizeof(text), "%u, roll %" PRId64, facts->member_count, facts->roll);
-    line("members", text);
+    line("members", "%u, roll %" PRId64, facts->member_count, facts->roll);
     if (facts->member_count == 0)
         return;
     putchar('\n');
@@ -160,10 +152,10 @@ static void show_doubts(const struct store_facts *facts)
     print_table_end(&table);
 }
 
-void store_show_findings(FILE *out, const struct store_verdict *verdict)
+void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis)
 {
-    for (unsigned i = 0; i < verdict->count; i++) {
-        const struct store_finding *finding = &verdict->findings[i];
+    for (unsigned i = 0; i < diagnosis->count; i++) {
+        const struct store_finding *finding = &diagnosis->findings[i];
 
         fprintf(out, "\n%s: ", finding->weight == FINDING_REFUSED ? "REFUSED" : "warning");
         print_safe(out, bytes_of(finding->what));
@@ -173,10 +165,10 @@ void store_show_findings(FILE *out, const struct store_verdict *verdict)
     }
 }
 
-void store_show_text(const struct store_facts *facts, const struct store_verdict *verdict)
+void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     if (facts->kind == FACT_STORE) {
-        line("store", store_facts_id(facts));
+        line("store", "%s", store_facts_id(facts));
         show_state(facts);
         show_redis(facts);
         show_numbers(facts);
@@ -184,13 +176,13 @@ void store_show_text(const struct store_facts *facts, const struct store_verdict
         show_members(facts);
         show_doubts(facts);
     } else {
-        line("store", facts->kind == FACT_EMPTY ? "none" : facts->identity);
+        line("store", "%s", facts->kind == FACT_EMPTY ? "none" : facts->identity);
         if (facts->kind != FACT_WRONG_KEY)
             show_redis(facts);
         show_machine(&facts->machine);
     }
-    store_show_findings(stdout, verdict);
-    if (verdict->status == 0)
+    store_show_findings(stdout, diagnosis);
+    if (diagnosis->status == 0)
         puts("\nGrants and writes are possible.");
 }
 
@@ -290,20 +282,20 @@ static void json_machine(struct json_out *out, const struct machine_facts *machi
     json_object_end(out);
 }
 
-static void json_findings(struct json_out *out, const struct store_verdict *verdict)
+static void json_findings(struct json_out *out, const struct store_diagnosis *diagnosis)
 {
     json_list(out, "findings");
-    for (unsigned i = 0; i < verdict->count; i++) {
+    for (unsigned i = 0; i < diagnosis->count; i++) {
         json_object(out, NULL);
-        json_bool(out, "refused", verdict->findings[i].weight == FINDING_REFUSED);
-        json_text(out, "what", bytes_of(verdict->findings[i].what));
-        json_text(out, "todo", bytes_of(verdict->findings[i].todo));
+        json_bool(out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
+        json_text(out, "what", bytes_of(diagnosis->findings[i].what));
+        json_text(out, "todo", bytes_of(diagnosis->findings[i].todo));
         json_object_end(out);
     }
     json_list_end(out);
 }
 
-void store_show_json(const struct store_facts *facts, const struct store_verdict *verdict)
+void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     struct json_out out;
 
@@ -323,6 +315,6 @@ void store_show_json(const struct store_facts *facts, const struct store_verdict
     json_members(&out, facts);
     json_doubts(&out, facts);
     json_machine(&out, &facts->machine);
-    json_findings(&out, verdict);
+    json_findings(&out, diagnosis);
     print_json_end(&out);
 }

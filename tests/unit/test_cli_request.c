@@ -1,24 +1,23 @@
-/* test_cli_ask.c - what the command line makes of names, keys and addresses, and of a word that was mistyped.
- */
-#include "api/cli/ask.h"
+/* test_cli_request.c - what the command line makes of names, keys and addresses, and of a mistyped word. */
+#include "api/cli/request.h"
 
 #include <stdlib.h>
 
-#include "api/cli/acquire.h"
 #include "api/cli/cli.h"
+#include "api/cli/flags.h"
 #include "api/cli/print.h"
-#include "api/cli/suggest.h"
+#include "api/cli/verb.h"
 #include "tests/unit/check.h"
 #include "tests/unit/utf8_text.h"
 
 static void check_resource(const char *base, const char *key, const char *url)
 {
-    struct ask ask = {.what = "test"};
+    struct request request = {.what = "test"};
 
-    if (CHECK_INT(ask_resource(&ask, base, key), CLI_GO_ON)) {
-        CHECK_TEXT(bytes_of(ask.url), bytes_of(url));
+    if (CHECK_INT(request_resource(&request, base, key), CLI_GO_ON)) {
+        CHECK_TEXT(bytes_of(request.url), bytes_of(url));
     }
-    ask_done(&ask);
+    request_done(&request);
 }
 
 TEST(a_key_is_percent_encoded_once_and_its_slashes_stay)
@@ -37,26 +36,26 @@ TEST(a_key_that_no_gateway_takes_is_refused_before_it_is_sent)
                                        "-a", "a b", "a/\n", "a/\xFF", "a/\x7F"};
 
     for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        struct ask ask = {.what = "test"};
+        struct request request = {.what = "test"};
 
-        CHECK_INT(ask_resource(&ask, "http://h", keys[i]), CLI_USAGE);
-        ask_done(&ask);
+        CHECK_INT(request_resource(&request, "http://h", keys[i]), CLI_USAGE);
+        request_done(&request);
     }
 }
 
 TEST(a_name_that_is_none_is_refused_before_it_is_sent)
 {
     static const char *const names[] = {"", "a/b", "a b", ".a", "a%41", "\xC3\xA9"};
-    struct ask good = {.what = "test"};
+    struct request good = {.what = "test"};
 
-    CHECK_INT(ask_lease(&good, NULL, "orders:42"), CLI_GO_ON);
+    CHECK_INT(request_lease(&good, NULL, "orders:42"), CLI_GO_ON);
     CHECK_TEXT(bytes_of(good.url), BYTES("http://127.0.0.1:8700/v1/leases/orders:42"));
-    ask_done(&good);
+    request_done(&good);
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct ask ask = {.what = "test"};
+        struct request request = {.what = "test"};
 
-        CHECK_INT(ask_lease(&ask, NULL, names[i]), CLI_USAGE);
-        ask_done(&ask);
+        CHECK_INT(request_lease(&request, NULL, names[i]), CLI_USAGE);
+        request_done(&request);
     }
 }
 
@@ -67,22 +66,22 @@ TEST(an_address_with_a_query_a_user_or_another_scheme_is_refused)
         "http://h?a", "http://me:pw@h:1", "http://h#", "http://h\r\nX: y", "file:///etc/passwd"};
 
     for (unsigned i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
-        struct ask ask = {.what = "test"};
+        struct request request = {.what = "test"};
 
-        CHECK_INT(ask_service(&ask, ASK_LEASE_SERVICE, bases[i], "/v1/leases"), CLI_USAGE);
-        ask_done(&ask);
+        CHECK_INT(request_service(&request, REQUEST_LEASE_SERVICE, bases[i], "/v1/leases"), CLI_USAGE);
+        request_done(&request);
     }
 }
 
 TEST(a_query_is_encoded_and_members_are_put_one_after_the_other)
 {
-    struct ask ask = {.what = "test"};
+    struct request request = {.what = "test"};
 
-    CHECK_INT(ask_service(&ask, ASK_LEASE_SERVICE, "http://h", "/v1/leases"), CLI_GO_ON);
-    ask_query(&ask, "prefix", BYTES("a&b=c"));
-    ask_query(&ask, "cursor", BYTES("0f.x/y"));
-    CHECK_TEXT(bytes_of(ask.url), BYTES("http://h/v1/leases?prefix=a%26b%3Dc&cursor=0f.x%2Fy"));
-    ask_done(&ask);
+    CHECK_INT(request_service(&request, REQUEST_LEASE_SERVICE, "http://h", "/v1/leases"), CLI_GO_ON);
+    request_query(&request, "prefix", BYTES("a&b=c"));
+    request_query(&request, "cursor", BYTES("0f.x/y"));
+    CHECK_TEXT(bytes_of(request.url), BYTES("http://h/v1/leases?prefix=a%26b%3Dc&cursor=0f.x%2Fy"));
+    request_done(&request);
 }
 
 TEST(a_word_is_suggested_when_it_is_near_and_none_when_it_is_not)
@@ -167,31 +166,31 @@ TEST(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer)
     struct acquire a = {.call = {.secret = "x"}};
 
     json_out_init(&a.call.body);
-    acquire_prepare(&a.call.ask);
-    CHECK_INT(a.call.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS);
-    CHECK_TEXT(a.call.ask.request.body, BYTES("{\"lease_id\":\"x\"}"));
+    acquire_prepare(&a.call.request);
+    CHECK_INT(a.call.request.http.timeout_ms, HTTP_CLIENT_TIMEOUT_MS);
+    CHECK_TEXT(a.call.request.http.body, BYTES("{\"lease_id\":\"x\"}"));
     a.wait_until_ms = UINT64_MAX;
-    acquire_prepare(&a.call.ask);
-    CHECK_INT(a.call.ask.request.timeout_ms, HTTP_CLIENT_TIMEOUT_MS + 600000);
-    CHECK_TEXT(a.call.ask.request.body, BYTES("{\"lease_id\":\"x\",\"wait_ms\":600000}"));
+    acquire_prepare(&a.call.request);
+    CHECK_INT(a.call.request.http.timeout_ms, HTTP_CLIENT_TIMEOUT_MS + 600000);
+    CHECK_TEXT(a.call.request.http.body, BYTES("{\"lease_id\":\"x\",\"wait_ms\":600000}"));
     a.wait_until_ms = cli_now_ms() + 300000;
-    acquire_prepare(&a.call.ask);
-    CHECK(a.call.ask.request.timeout_ms > HTTP_CLIENT_TIMEOUT_MS + 200000);
-    CHECK(a.call.ask.request.timeout_ms <= HTTP_CLIENT_TIMEOUT_MS + 300000);
+    acquire_prepare(&a.call.request);
+    CHECK(a.call.request.http.timeout_ms > HTTP_CLIENT_TIMEOUT_MS + 200000);
+    CHECK(a.call.request.http.timeout_ms <= HTTP_CLIENT_TIMEOUT_MS + 300000);
     json_out_done(&a.call.body);
 }
 
 static bool is_in_doubt(unsigned status, const char *code)
 {
-    struct ask ask = {.answer.status = status};
+    struct request request = {.answer.status = status};
     const char *why = NULL;
     char body[128];
     bool is;
 
     snprintf(body, sizeof(body), "{\"code\":\"%s\"}", code);
-    ask.json = json_parse(bytes_of(body), 2, &why);
-    is = ask_worth(&ask) == ASK_IN_DOUBT;
-    json_free(ask.json);
+    request.json = json_parse(bytes_of(body), 2, &why);
+    is = request_worth(&request) == REQUEST_IN_DOUBT;
+    json_free(request.json);
     return is;
 }
 

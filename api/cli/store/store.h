@@ -1,11 +1,65 @@
-/* facts.h - what is known of the store, and of this machine's part in it: all texts and numbers, so
- * that what they mean (verdict.h) needs no store. */
-#ifndef PAWL_CLI_STORE_FACTS_H
-#define PAWL_CLI_STORE_FACTS_H
+/* store.h - pawl store: what is known of the store, what it means, and what an operator can do. */
+#ifndef PAWL_CLI_STORE_H
+#define PAWL_CLI_STORE_H
 
-#include "api/cli/store/inbox.h"
+#include <stdio.h>
+
+#include "api/cli/flags.h"
 #include "shared/member/state_file.h"
+#include "shared/store/store.h"
 #include "shared/token/keys.h"
+
+/* -- the inbox: a connection of its own to the store, and this machine's state directory (facts.c)
+ *
+ * Every call here waits; the loop is nobody else's. */
+
+struct store_inbox {
+    /* flags */
+    const char *redis, *password_file, *state_dir;
+    uint64_t timeout_ms;
+    enum output output; /* json: also reports that something was not done, or may have been */
+    /* the inbox's own */
+    bool changed; /* a script that changes something has run */
+    struct loop *loop;
+    struct store *store;
+    char *password;
+};
+
+/* Rows that every command has; the last row of a table stays {0}. */
+enum { STORE_INBOX_FLAGS = 4 };
+void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS]);
+
+/* CLI_GO_ON when the store takes calls and its settings have been read, or the exit status: 69 it cannot be
+ * reached, 78 a flag is wrong, or what is there can be no store (store_misled()). The settings are only
+ * looked at: what they can lose is for status to tell. Owes store_inbox_close() in any case. */
+int store_inbox_open(struct store_inbox *inbox);
+void store_inbox_close(struct store_inbox *inbox);
+
+/* One script, run to its end. The asker embeds it. */
+struct store_ask {
+    /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. */
+    int (*take)(struct store_ask *ask, const struct store_reply *reply);
+    bool reads;          /* the script changes nothing, whatever becomes of it */
+    bool may_be_refused; /* then CLI_GO_ON all the same, and call.refusal says why */
+    /* the inbox's own */
+    struct store_call call;
+    enum store_outcome outcome;
+    bool over;
+    int status;
+};
+
+/* argv as for store_run(): the keys, then the arguments. What take said; 69 when the script did not run to
+ * its end, with a sentence (request.h): it was not done, or nobody knows; what the command has changed before
+ * counts, too. */
+int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const struct store_script *script,
+                    unsigned key_count, unsigned arg_count, const struct bytes *argv);
+
+/* recover.c: a command of its own, and a number as the contract writes tokens: no sign, no leading
+ * zero, at most 15 digits; 0: it is none. */
+int cli_store_recover(int argc, char **argv);
+int64_t recover_token_number(const char *text);
+
+/* -- facts: all texts and numbers, so that what they mean (diagnosis.c) needs no store (facts.c) */
 
 enum {
     FACT_ID_SIZE = 40,
@@ -102,5 +156,36 @@ bool store_facts_is_admitted(const struct store_facts *facts);
 /* A lease service that is in and pulses. */
 bool store_facts_is_live_lease(const struct member_fact *member);
 bool store_facts_lease_lives(const struct store_facts *facts);
+
+/* -- the diagnosis: what would be refused and why, and what to do, in plain sentences. Pure: the same facts,
+ * the same diagnosis (diagnosis.c) */
+
+enum { FINDING_TEXT_SIZE = 1024, FINDINGS_MAX = 16, MEMBER_TEXT_BYTES = 320 };
+
+struct store_finding {
+    enum { FINDING_REFUSED, FINDING_WARNING } weight; /* REFUSED: grants, or writes too, are */
+    char what[FINDING_TEXT_SIZE];                     /* what happened */
+    char todo[FINDING_TEXT_SIZE];                     /* what to do now */
+};
+
+struct store_diagnosis {
+    struct store_finding findings[FINDINGS_MAX];
+    unsigned count;
+    int status; /* of pawl store status: 0 grants and writes are possible, 1 something is refused, 78 not ours
+                 */
+};
+
+void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosis *diagnosis);
+
+/* "ID (pawl-lease pid 12 on host3, last seen 40 s ago)"; member may be NULL: only the id is known. */
+void store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id, const struct member_fact *member);
+
+/* -- the facts of a store and what they mean, for people and for programs (show.c) */
+
+/* On stdout. */
+void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis);
+void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis);
+/* The findings alone; nothing when there are none. */
+void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis);
 
 #endif

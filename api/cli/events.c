@@ -1,4 +1,4 @@
-/* watch_command.c - pawl watch: what happens to a lease, or to all, as it happens.
+/* events.c - pawl watch: what happens to a lease, or to all, as it happens.
  *
  *   watch_check    flags                                                              64, or go on
  *   watch_stream   one stream, until it ends
@@ -7,18 +7,136 @@
  * Nothing is skipped in silence. Every stream begins behind the last id that the one before it had; where
  * there is no such id, or the service does not keep what came after it (410 cursor-expired), an item of type
  * "missed" is shown. Ctrl-C ends it with 0. */
+#include "api/cli/events.h"
+
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/sse.h"
 #include "api/cli/verb.h"
 #include "shared/text/json_write.h"
 #include "shared/token/name.h"
+
+/* -- server-sent events out of a stream of bytes */
+
+void sse_init(struct sse *sse, void (*event)(struct sse *sse, struct bytes data))
+{
+    *sse = (struct sse){.event = event, .line = cli_alloc(SSE_LINE_MAX), .data = cli_alloc(SSE_LINE_MAX + 1)};
+}
+
+void sse_done(struct sse *sse)
+{
+    free(sse->line);
+    free(sse->data);
+    sse->line = sse->data = NULL;
+}
+
+void sse_restart(struct sse *sse)
+{
+    sse->line_len = sse->data_len = 0;
+    sse->has_data = sse->carriage = false;
+    memcpy(sse->next_id, sse->id, sizeof(sse->id));
+}
+
+static bool data_add(struct sse *sse, struct bytes value)
+{
+    size_t more = value.len + sse->has_data;
+
+    if (sse->data_len + more > SSE_LINE_MAX) {
+        return false;
+    }
+    if (sse->has_data) {
+        sse->data[sse->data_len++] = '\n';
+    }
+    if (value.len > 0) {
+        memcpy(sse->data + sse->data_len, value.at, value.len);
+    }
+    sse->data_len += value.len;
+    sse->has_data = true;
+    return true;
+}
+
+/* It goes back as the value of a header. */
+static void id_take(struct sse *sse, struct bytes value)
+{
+    bool plain = value.len < SSE_ID_SIZE;
+
+    for (size_t i = 0; plain && i < value.len; i++) {
+        plain = value.at[i] > ' ' && value.at[i] < 0x7f;
+    }
+    if (plain) {
+        snprintf(sse->next_id, sizeof(sse->next_id), "%.*s", (int)value.len, value.len > 0 ? value.at : "");
+    }
+}
+
+/* The id counts from here on, and not before: half an event has not been seen. */
+static void dispatch(struct sse *sse)
+{
+    memcpy(sse->id, sse->next_id, sizeof(sse->id));
+    if (sse->has_data) {
+        sse->data[sse->data_len] = '\0';
+        sse->event(sse, (struct bytes){sse->data, sse->data_len});
+    }
+    sse->has_data = false;
+    sse->data_len = 0;
+}
+
+static bool line_take(struct sse *sse)
+{
+    struct bytes line = {sse->line, sse->line_len}, name = line, value = {NULL, 0};
+    const char *colon = line.len > 0 ? memchr(line.at, ':', line.len) : NULL;
+
+    sse->line_len = 0;
+    if (line.len == 0) {
+        dispatch(sse);
+        return true;
+    }
+    if (colon != NULL) {
+        name.len = (size_t)(colon - line.at);
+        value = (struct bytes){colon + 1, line.len - name.len - 1};
+    }
+    if (value.len > 0 && value.at[0] == ' ') {
+        value = (struct bytes){value.at + 1, value.len - 1};
+    }
+    if (bytes_are(name, "data")) {
+        return data_add(sse, value);
+    }
+    if (bytes_are(name, "id")) {
+        id_take(sse, value);
+    }
+    return true; /* a comment, or a field that says nothing to us */
+}
+
+bool sse_feed(struct sse *sse, struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool second = c == '\n' && sse->carriage; /* of "\r\n" */
+
+        sse->carriage = c == '\r';
+        if (second) {
+            continue;
+        }
+        if (c == '\n' || c == '\r') {
+            if (!line_take(sse)) {
+                return false;
+            }
+        } else if (sse->line_len == SSE_LINE_MAX) {
+            return false;
+        } else {
+            sse->line[sse->line_len++] = c;
+        }
+    }
+    return true;
+}
+
+/* -- the command */
 
 enum {
     ITEM_LEVELS = 4,
@@ -44,9 +162,9 @@ static int watch_check(struct call *call)
     struct given *g = &call->given;
 
     g->idle_ms = g->idle_ms > 0 ? g->idle_ms : IDLE_MS;
-    call->ask.name = call->name;
-    call->ask.request.sink_needs = (struct http_client_header){"Content-Type", BYTES("text/event-stream")};
-    call->ask.request.timeout_ms = FOR_EVER_MS;
+    call->request.name = call->name;
+    call->request.http.sink_needs = (struct http_client_header){"Content-Type", BYTES("text/event-stream")};
+    call->request.http.timeout_ms = FOR_EVER_MS;
     if (call->name != NULL && !name_is_lease(bytes_of(call->name))) {
         return cli_fail(CLI_USAGE, "\"%s\" is not the name of a lease", call->name);
     }
@@ -57,26 +175,21 @@ static int watch_check(struct call *call)
 }
 
 static const struct verb watch = {
-    .usage =
-        {
-            .name = "watch",
-            .arguments = "[NAME]",
-            .examples = "  pawl watch orders:42\n"
-                        "  pawl watch -o json | jq -r 'select(.type == \"expired\") | .lease'\n",
-            .summary =
-                "Shows what happens to the lease NAME, or to all leases, as it happens, until Ctrl-C "
-                "(exit status\n"
-                "0). The items are those of pawl history. When the connection is lost it connects again "
-                "and goes\n"
-                "on where it was. What could not be made up for is told as an item of type \"missed\". On a "
-                "terminal\n"
-                "standard error says when it is connected. Exit status 69: the service could not be reached "
-                "at the\n"
-                "beginning.",
-            .arguments_max = 1,
-        },
+    .usage = {.name = "watch",
+              .arguments = "[NAME]",
+              .examples = "  pawl watch orders:42\n"
+                          "  pawl watch -o json | jq -r 'select(.type == \"expired\") | .lease'\n",
+              .summary = "Shows what happens to the lease NAME, or to all leases, as it happens, until "
+                         "Ctrl-C (exit status\n"
+                         "0). The items are those of pawl history. When the connection is lost it connects "
+                         "again and goes\n"
+                         "on where it was. What could not be made up for is told as an item of type "
+                         "\"missed\". On a terminal\n"
+                         "standard error says when it is connected. Exit status 69: the service could not be "
+                         "reached at the\n"
+                         "beginning."},
     .flags = "since idle output trace lease-url",
-    .asks = {OF_ITS_OWN, "GET", NULL, ASK_STREAM, NULL},
+    .asks = {OF_ITS_OWN, "GET", NULL, REQUEST_STREAM, NULL},
     .check = watch_check,
 };
 
@@ -166,15 +279,15 @@ static ssize_t stream_take(void *cookie, const char *text, size_t len)
 }
 
 /* CLI_GO_ON: once more. */
-static int watch_after(struct watching *w, const struct ask *ask, enum http_client_outcome outcome)
+static int watch_after(struct watching *w, const struct request *request, enum http_client_outcome outcome)
 {
-    const struct http_client_answer *answer = &ask->answer;
+    const struct http_client_answer *answer = &request->answer;
     bool refused = outcome == HTTP_CLIENT_ANSWERED && answer->status >= 300;
 
     if (ferror(stdout)) {
         return CLI_REFUSED; /* main() says it */
     }
-    if (refused && ask_is_problem(ask, "cursor-expired")) {
+    if (refused && request_is_problem(request, "cursor-expired")) {
         missed_show(w, "the service does not keep what came after the last item any more");
         w->sse.id[0] = '\0';
         w->gap = false;
@@ -182,7 +295,7 @@ static int watch_after(struct watching *w, const struct ask *ask, enum http_clie
         return CLI_GO_ON;
     }
     if (!w->ever || (refused && answer->status < 500 && answer->status != 429)) {
-        return ask_tell(ask, outcome);
+        return request_tell(request, outcome);
     }
     if (w->begun) {
         cli_fail(CLI_OK, "watch: the stream has ended%s%s; connecting again",
@@ -200,27 +313,27 @@ static int watch_stream(struct watching *w)
     const cookie_io_functions_t io = {.write = stream_take};
     const int stops[] = {w->idle_fd, -1};
     FILE *sink = fopencookie(w, "w", io);
-    struct ask ask = w->call.ask;
+    struct request request = w->call.request;
     int status;
 
     if (sink == NULL) {
         abort();
     }
     setvbuf(sink, NULL, _IONBF, 0);
-    ask.request.sink = sink;
-    ask.request.stop_fds = stops;
+    request.http.sink = sink;
+    request.http.stop_fds = stops;
     w->begun = false;
     sse_restart(&w->sse);
-    ask_header(&ask, "Accept", BYTES("text/event-stream"));
-    ask_header(&ask, "Last-Event-ID", bytes_of(w->sse.id));
-    status = ask_service(&ask, ASK_LEASE_SERVICE, w->call.given.lease_url, "/v1/events");
+    request_header(&request, "Accept", BYTES("text/event-stream"));
+    request_header(&request, "Last-Event-ID", bytes_of(w->sse.id));
+    status = request_service(&request, REQUEST_LEASE_SERVICE, w->call.given.lease_url, "/v1/events");
     if (status == CLI_GO_ON) {
-        ask_query(&ask, "lease", bytes_of(w->call.name));
+        request_query(&request, "lease", bytes_of(w->call.name));
         idle_begin(w);
-        status = watch_after(w, &ask, ask_try(&ask));
+        status = watch_after(w, &request, request_try(&request));
     }
     fclose(sink);
-    ask_done(&ask);
+    request_done(&request);
     return status;
 }
 

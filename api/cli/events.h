@@ -1,9 +1,9 @@
-/* sse.h - server-sent events out of a stream of bytes (WHATWG HTML, "Server-sent events", 9.2.6).
+/* events.h - server-sent events out of a stream of bytes (WHATWG HTML, "Server-sent events", 9.2.6).
  *
  * A stream may begin with an id alone: the place from which the next connection goes on, before anything
  * happened. */
-#ifndef PAWL_CLI_SSE_H
-#define PAWL_CLI_SSE_H
+#ifndef PAWL_CLI_EVENTS_H
+#define PAWL_CLI_EVENTS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-/* verdict.c - what the facts of a store mean: what would be refused and why, and what to do. */
-#include "api/cli/store/verdict.h"
+/* diagnosis.c - what the facts of a store mean: what would be refused and why, and what to do. */
+#include "api/cli/store/store.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,21 +25,21 @@ __attribute__((format(printf, 3, 4))) static void text_add(char *buf, size_t siz
     va_end(args);
 }
 
-static struct store_finding *finding_add(struct store_verdict *verdict, int status)
+static struct store_finding *finding_add(struct store_diagnosis *diagnosis, int status)
 {
-    struct store_finding
-        *finding = &verdict->findings[verdict->count < FINDINGS_MAX ? verdict->count++ : FINDINGS_MAX - 1];
+    struct store_finding *finding =
+        &diagnosis->findings[diagnosis->count < FINDINGS_MAX ? diagnosis->count++ : FINDINGS_MAX - 1];
 
     *finding = (struct store_finding){.weight = status == CLI_OK ? FINDING_WARNING : FINDING_REFUSED};
-    if (verdict->status < status)
-        verdict->status = status;
+    if (diagnosis->status < status)
+        diagnosis->status = status;
     return finding;
 }
 
 #define WHAT(finding, ...) text_add((finding)->what, FINDING_TEXT_SIZE, __VA_ARGS__)
 #define ADVISE(finding, ...) text_add((finding)->todo, FINDING_TEXT_SIZE, __VA_ARGS__)
 
-void store_verdict_name(char buf[MEMBER_TEXT_BYTES], const char *id, const struct member_fact *member)
+void store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id, const struct member_fact *member)
 {
     char age[PRINT_DURATION_SIZE];
 
@@ -59,7 +59,7 @@ static void name_add(char *buf, const char *before, const char *id, const struct
 {
     char name[MEMBER_TEXT_BYTES];
 
-    store_verdict_name(name, id, member);
+    store_diagnosis_name(name, id, member);
     text_add(buf, FINDING_TEXT_SIZE, "%s%s", before, name);
 }
 
@@ -95,16 +95,16 @@ static bool refuses_writes(const struct store_facts *facts)
     return facts->refusal != NULL && strcmp(facts->refusal->check, STORE_FULL) != 0;
 }
 
-static void find_refusal(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_refusal(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(verdict, CLI_REFUSED);
+    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
 
     WHAT(finding, "%s; while that is so nobody can act, and no service can say that it lives",
          facts->refusal->what);
     ADVISE(finding, "%s", facts->refusal->todo);
 }
 
-static void find_memory(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_memory(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     int64_t percent = facts->maxmemory > 0 ? facts->memory / (facts->maxmemory / 100 + 1) : 0;
     bool full = percent >= MEMORY_FULL_PERCENT || (facts->refusal != NULL && !refuses_writes(facts));
@@ -112,17 +112,17 @@ static void find_memory(const struct store_facts *facts, struct store_verdict *v
 
     if (!full && percent < MEMORY_WARN_PERCENT)
         return;
-    finding = finding_add(verdict, full ? CLI_REFUSED : CLI_OK);
+    finding = finding_add(diagnosis, full ? CLI_REFUSED : CLI_OK);
     WHAT(finding,
          "Redis uses %" PRId64 " of the %" PRId64
-         " bytes it may (maxmemory): %s %d %% on no new grants, sessions or "
-         "writes are taken (store-full); what is held is kept and given back all the same",
+         " bytes it may (maxmemory): %s %d %% on no new grants, sessions or writes are taken (store-full); "
+         "what is held is kept and given back all the same",
          facts->memory, facts->maxmemory, full ? "from" : "it is not far from", MEMORY_FULL_PERCENT);
     ADVISE(finding,
            "Give it more (CONFIG SET maxmemory, and in its configuration file), or delete stored resources.");
 }
 
-static void find_routes(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_routes(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     for (unsigned i = 0; i < facts->member_count && facts->routes[0] != '\0'; i++) {
         const struct member_fact *member = &facts->members[i];
@@ -130,7 +130,7 @@ static void find_routes(const struct store_facts *facts, struct store_verdict *v
 
         if (!member->live || member->routes[0] == '\0' || strcmp(member->routes, facts->routes) == 0)
             continue;
-        finding = finding_add(verdict, CLI_REFUSED);
+        finding = finding_add(diagnosis, CLI_REFUSED);
         name_add(finding->what, "all that gateway ", member->id, member);
         WHAT(finding,
              " forwards is answered 503 routes-differ: its table is %.12s, and the gateways of this store "
@@ -140,13 +140,13 @@ static void find_routes(const struct store_facts *facts, struct store_verdict *v
     }
 }
 
-static void find_marks(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_marks(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     struct store_finding *finding;
 
     if (facts->marks_lost[0] == '\0')
         return;
-    finding = finding_add(verdict, CLI_OK);
+    finding = finding_add(diagnosis, CLI_OK);
     WHAT(finding,
          "routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store has lost "
          "which of its tokens had been let through",
@@ -156,9 +156,9 @@ static void find_marks(const struct store_facts *facts, struct store_verdict *ve
            facts->marks_lost);
 }
 
-static void find_no_store(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_no_store(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(verdict, CLI_CONFIG);
+    struct store_finding *finding = finding_add(diagnosis, CLI_CONFIG);
 
     if (facts->kind == FACT_WRONG_KEY) {
         WHAT(finding,
@@ -174,33 +174,29 @@ static void find_no_store(const struct store_facts *facts, struct store_verdict 
     } else if (facts->machine.found == STATE_OPEN && facts->machine.store[0] != '\0') {
         WHAT(finding, "this Redis has no store: it is new, or it has lost everything; %s belongs to store %s",
              facts->machine.path, facts->machine.store);
-        ADVISE(
-            finding,
-            "If its append-only file or a backup is there: stop Redis and put it back. If not: pawl store "
-            "recover, and the lease services go on above their floors; if their state directories are lost "
-            "too: " FLOOR_HINT ".");
+        ADVISE(finding, "If its append-only file or a backup is there: stop Redis and put it back. If not: "
+                        "pawl store recover, and the lease services go on above their floors; if their state "
+                        "directories are lost too: " FLOOR_HINT ".");
     } else {
         WHAT(finding, "this Redis has no store: it is new, or it has lost everything");
-        ADVISE(finding,
-               "A new store: pawl-lease --init-store. One that was here before: pawl store recover, on the "
-               "machine of a lease service or with --store-id ID.");
+        ADVISE(finding, "A new store: pawl-lease --init-store. One that was here before: pawl store recover, "
+                        "on the machine of a lease service or with --store-id ID.");
     }
 }
 
-static void find_machine(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_machine(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     const struct machine_facts *machine = &facts->machine;
     struct store_finding *finding;
 
     if (machine->found == STATE_DAMAGED) {
-        finding = finding_add(verdict, CLI_OK);
+        finding = finding_add(diagnosis, CLI_OK);
         WHAT(finding, "%s", machine->why);
-        ADVISE(finding,
-               "A service with this state directory does not start. Move its high-water file away, and it "
-               "comes as a new member.");
+        ADVISE(finding, "A service with this state directory does not start. Move its high-water file away, "
+                        "and it comes as a new member.");
     } else if (machine->found == STATE_OPEN && machine->store[0] != '\0' &&
                strcmp(machine->store, store_facts_id(facts)) != 0) {
-        finding = finding_add(verdict, CLI_CONFIG);
+        finding = finding_add(diagnosis, CLI_CONFIG);
         WHAT(finding,
              "this Redis has the store %s, but %s belongs to store %s: a service with it refuses "
              "(store-not-ours)",
@@ -212,8 +208,8 @@ static void find_machine(const struct store_facts *facts, struct store_verdict *
 static const char *gate_reason(const char *why)
 {
     static const char *const reasons[][2] = {
-        {"restarted", "Redis was restarted, is another one than before, or goes on with another replication "
-                      "stream"},
+        {"restarted",
+         "Redis was restarted, is another one than before, or goes on with another replication stream"},
         {"behind", "the store knows less than a service does: it was put back, or has lost its last writes"},
         {"damaged", "a part of the store was missing, or did not fit the rest"},
         {"empty", "pawl store recover made it in an empty Redis"},
@@ -226,9 +222,9 @@ static const char *gate_reason(const char *why)
     return why;
 }
 
-static void find_gate(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_gate(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(verdict, CLI_REFUSED);
+    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
     char names[FINDING_TEXT_SIZE] = "";
 
     WHAT(finding, "gated: %s. ", gate_reason(facts->why));
@@ -257,9 +253,9 @@ static void find_gate(const struct store_facts *facts, struct store_verdict *ver
 }
 
 /* Nobody has noticed yet. */
-static void find_not_gated(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_not_gated(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(verdict, CLI_REFUSED);
+    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
 
     if (!facts->has_record)
         WHAT(finding, "the record pawl:{store} is missing");
@@ -272,9 +268,8 @@ static void find_not_gated(const struct store_facts *facts, struct store_verdict
     else if (!facts->sound)
         WHAT(finding, "the stripes and the record do not agree, or a number in them is none");
     else if (strncmp(facts->run, facts->redis_run, FACT_RUN_ID_LEN) == 0)
-        WHAT(finding,
-             "Redis has begun a new replication stream: a replica was attached or has gone, redis-cli "
-             "--rdb, or it has been a replica itself");
+        WHAT(finding, "Redis has begun a new replication stream: a replica was attached or has gone, "
+                      "redis-cli --rdb, or it has been a replica itself");
     else
         WHAT(finding,
              "Redis was restarted, or is another one than the one that was admitted (run %.8s, now %.8s)",
@@ -293,7 +288,7 @@ static const char *pending_reason(const struct store_facts *facts, const struct 
                                           : "no lease service lives that could vouch for it";
 }
 
-static void find_pending(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_pending(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     for (unsigned i = 0; i < facts->member_count; i++) {
         const struct member_fact *member = &facts->members[i];
@@ -301,16 +296,16 @@ static void find_pending(const struct store_facts *facts, struct store_verdict *
 
         if (!state_is(member, "pending") || !member->live)
             continue;
-        finding = finding_add(verdict, CLI_REFUSED);
+        finding = finding_add(diagnosis, CLI_REFUSED);
         name_add(finding->what, "not let in yet: ", member->id, member);
         WHAT(finding, ": %s", pending_reason(facts, member));
         ADVISE(finding, "This takes a second or two; if it lasts, see the logs of the lease services.");
     }
 }
 
-static void find_no_lease(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_no_lease(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(verdict, CLI_REFUSED);
+    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
     char names[FINDING_TEXT_SIZE] = "";
     unsigned count = leases_add(facts, names);
 
@@ -325,14 +320,14 @@ static void find_no_lease(const struct store_facts *facts, struct store_verdict 
         ADVISE(finding, "None is listed that could vouch for another: " FLOOR_HINT ".");
 }
 
-static void find_ceiling(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_ceiling(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     const struct member_fact *lowest = NULL;
     struct store_finding *finding;
 
     if (facts->top < facts->ceiling)
         return;
-    finding = finding_add(verdict, CLI_REFUSED);
+    finding = finding_add(diagnosis, CLI_REFUSED);
     if (facts->top >= FACT_TOKEN_LAST) {
         WHAT(finding, "the range of tokens is used up: stripe %s has granted the last one (token-exhausted)",
              facts->top_stripe);
@@ -351,27 +346,27 @@ static void find_ceiling(const struct store_facts *facts, struct store_verdict *
     ADVISE(finding, ": full, read-only, or gone?");
 }
 
-static void find_grants(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_grants(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     if (store_facts_lease_lives(facts))
-        find_ceiling(facts, verdict);
+        find_ceiling(facts, diagnosis);
     else
-        find_no_lease(facts, verdict);
-    find_pending(facts, verdict);
+        find_no_lease(facts, diagnosis);
+    find_pending(facts, diagnosis);
 }
 
-static void find_settings(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_settings(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     struct store_finding *finding;
 
     if (facts->unsafe[0] != '\0') {
-        finding = finding_add(verdict, CLI_REFUSED);
+        finding = finding_add(diagnosis, CLI_REFUSED);
         WHAT(finding, "this Redis can lose locks: %s; new grants are refused", facts->unsafe);
         ADVISE(finding,
                "Set it, also in Redis' configuration file; or run the services with --allow-unsafe-redis.");
     }
     if (facts->ending > 0) {
-        finding = finding_add(verdict, CLI_OK);
+        finding = finding_add(diagnosis, CLI_OK);
         WHAT(finding, "%" PRId64 " key%s of ours %s a TTL, %s for one: somebody else has set it",
              facts->ending, facts->ending > 1 ? "s" : "", facts->ending > 1 ? "have" : "has",
              facts->ending_key);
@@ -382,7 +377,7 @@ static void find_settings(const struct store_facts *facts, struct store_verdict 
 
 /* Who went away without a word is asked at the next admission, and cannot answer. Of lease services, when
  * none lives, more has been said already. */
-static void find_gone(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_gone(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     for (unsigned i = 0; i < facts->member_count; i++) {
         const struct member_fact *member = &facts->members[i];
@@ -391,7 +386,7 @@ static void find_gone(const struct store_facts *facts, struct store_verdict *ver
         if (facts->gate[0] != '\0' || member->live || state_is(member, "out") ||
             state_is(member, "forgotten") || (is_lease(member) && !store_facts_lease_lives(facts)))
             continue;
-        finding = finding_add(verdict, CLI_OK);
+        finding = finding_add(diagnosis, CLI_OK);
         name_add(finding->what, "gone without a word: ", member->id, member);
         WHAT(finding, "; after the next restart of Redis %s",
              is_lease(member) ? "nobody can admit the store without it"
@@ -401,14 +396,14 @@ static void find_gone(const struct store_facts *facts, struct store_verdict *ver
 }
 
 /* All of them in one: what to do is the same. */
-static void find_doubts(const struct store_facts *facts, struct store_verdict *verdict)
+static void find_doubts(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     struct store_finding *finding;
     const struct doubt_fact *first = facts->doubts;
 
     if (facts->doubt_count == 0)
         return;
-    finding = finding_add(verdict, CLI_OK);
+    finding = finding_add(diagnosis, CLI_OK);
     WHAT(finding,
          "ordered routes answer 503 in-doubt: the store has lost data, and %u incarnation%s of gateways, "
          "first of all %s of gateway %s, %s yet to say what %s had sent on",
@@ -416,37 +411,37 @@ static void find_doubts(const struct store_facts *facts, struct store_verdict *v
          facts->doubt_count > 1 ? "have" : "has", facts->doubt_count > 1 ? "they" : "it");
     ADVISE(
         finding,
-        "One that runs tells the store by itself. One that is dead: pawl resolve --gateway %s "
-        "--incarnation %s --dead; routes with a grace go on when that has passed, the others when you have "
-        "seen that nothing it had sent is still on its way to an upstream, and say so: --dead --settled",
+        "One that runs tells the store by itself. One that is dead: pawl resolve --gateway %s --incarnation "
+        "%s --dead; routes with a grace go on when that has passed, the others when you have seen that "
+        "nothing it had sent is still on its way to an upstream, and say so: --dead --settled",
         first->gateway, first->incarnation);
 }
 
-/* -- the verdict */
+/* -- the diagnosis */
 
-void store_verdict_make(const struct store_facts *facts, struct store_verdict *verdict)
+void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    memset(verdict, 0, sizeof(*verdict));
+    memset(diagnosis, 0, sizeof(*diagnosis));
     if (facts->kind != FACT_STORE) {
-        find_no_store(facts, verdict);
+        find_no_store(facts, diagnosis);
         return;
     }
-    find_machine(facts, verdict);
-    find_memory(facts, verdict);
+    find_machine(facts, diagnosis);
+    find_memory(facts, diagnosis);
     if (refuses_writes(facts)) {
-        find_refusal(facts, verdict); /* nobody can say that it lives: of that nothing follows */
-        find_settings(facts, verdict);
+        find_refusal(facts, diagnosis); /* nobody can say that it lives: of that nothing follows */
+        find_settings(facts, diagnosis);
         return;
     }
     if (facts->gate[0] != '\0')
-        find_gate(facts, verdict);
+        find_gate(facts, diagnosis);
     else if (!store_facts_is_admitted(facts))
-        find_not_gated(facts, verdict);
+        find_not_gated(facts, diagnosis);
     else
-        find_grants(facts, verdict);
-    find_settings(facts, verdict);
-    find_gone(facts, verdict);
-    find_doubts(facts, verdict);
-    find_routes(facts, verdict);
-    find_marks(facts, verdict);
+        find_grants(facts, diagnosis);
+    find_settings(facts, diagnosis);
+    find_gone(facts, diagnosis);
+    find_doubts(facts, diagnosis);
+    find_routes(facts, diagnosis);
+    find_marks(facts, diagnosis);
 }

@@ -1,5 +1,5 @@
-/* test_store_verdict.c - what pawl store status says of a store, from its facts alone. */
-#include "api/cli/store/verdict.h"
+/* test_store_diagnosis.c - what pawl store status says of a store, from its facts alone. */
+#include "api/cli/store/store.h"
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 struct sample {
     struct member_fact members[2];
     struct store_facts facts;
-    struct store_verdict verdict;
+    struct store_diagnosis diagnosis;
 };
 
 static void sample_init(struct sample *s)
@@ -60,21 +60,22 @@ static void sample_init(struct sample *s)
         struct sample s;                                                                                     \
         sample_init(&s);                                                                                     \
         change;                                                                                              \
-        store_verdict_make(&s.facts, &s.verdict);                                                            \
-        CHECK_INT(s.verdict.status, wanted_status);                                                          \
-        check_only(&s.verdict, part);                                                                        \
+        store_diagnosis_make(&s.facts, &s.diagnosis);                                                        \
+        CHECK_INT(s.diagnosis.status, wanted_status);                                                        \
+        check_only(&s.diagnosis, part);                                                                      \
     } while (0)
 
-static void check_only(const struct store_verdict *verdict, const char *part)
+static void check_only(const struct store_diagnosis *diagnosis, const char *part)
 {
-    CHECK_INT(verdict->count, part != NULL ? 1 : 0);
-    if (part == NULL || verdict->count == 0)
+    CHECK_INT(diagnosis->count, part != NULL ? 1 : 0);
+    if (part == NULL || diagnosis->count == 0)
         return;
-    if (!CHECK(strstr(verdict->findings[0].what, part) != NULL ||
-               strstr(verdict->findings[0].todo, part) != NULL))
-        printf("# \"%s\" is not in: %s / %s\n", part, verdict->findings[0].what, verdict->findings[0].todo);
-    CHECK(verdict->findings[0].what[0] != '\0' && verdict->findings[0].todo[0] != '\0');
-    CHECK_INT(verdict->findings[0].weight, verdict->status == CLI_OK ? FINDING_WARNING : FINDING_REFUSED);
+    if (!CHECK(strstr(diagnosis->findings[0].what, part) != NULL ||
+               strstr(diagnosis->findings[0].todo, part) != NULL))
+        printf("# \"%s\" is not in: %s / %s\n", part, diagnosis->findings[0].what,
+               diagnosis->findings[0].todo);
+    CHECK(diagnosis->findings[0].what[0] != '\0' && diagnosis->findings[0].todo[0] != '\0');
+    CHECK_INT(diagnosis->findings[0].weight, diagnosis->status == CLI_OK ? FINDING_WARNING : FINDING_REFUSED);
 }
 
 #define TEXT(place, text) snprintf((place), sizeof(place), "%s", (text))
