@@ -5,7 +5,7 @@
  * known. An answer that is whole before the whole request was sent is one; a request whose end is not known
  * is reset, so that what the kernel still has of it does not arrive later. Over https the other side must be
  * who the URL says, for the certificates that the system trusts, or for those in the file that SSL_CERT_FILE
- * names; it needs libcurl, which is loaded then and not before (docs/decisions/0023-own-http-client.md).
+ * names (shared/tls/tls.h).
  * Every request has a time limit. Safe in several threads; never ends the process: without memory a request
  * is not sent, or its end is not known. */
 #ifndef PAWL_CLIENT_HTTP_CLIENT_H

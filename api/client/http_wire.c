@@ -1,6 +1,7 @@
-/* http_wire.c - what bytes go through: waiting, a socket, or TLS over one. */
+/* http_wire.c - what bytes go through: waiting, a socket, and TLS over it. */
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
@@ -46,6 +47,45 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
     }
 }
 
+/* Whom to trust: the system, or the file that other programs are given by the same name. */
+static enum http_wait tls_begin(struct http_wire *wire, const char *host)
+{
+    const char *file = secure_getenv("SSL_CERT_FILE");
+    struct tls_trust *trust = tls_trust_new(file != NULL && *file != '\0' ? file : NULL, &wire->why);
+
+    if (trust != NULL) {
+        wire->tls = tls_open(trust, wire->fd, host);
+        tls_trust_free(trust);
+    }
+    return wire->tls != NULL ? HTTP_READY : HTTP_FAILED;
+}
+
+enum http_wait http_wire_secure(struct http_wire *wire, const char *host, int64_t until_ms)
+{
+    enum http_wait went = tls_begin(wire, host);
+
+    while (went == HTTP_READY) {
+        struct pollfd ready = {.fd = wire->fd, .events = POLLIN};
+
+        switch (tls_handshake(wire->tls)) {
+        case TLS_DONE: return HTTP_READY;
+        case TLS_FAILED: wire->why = tls_why(wire->tls); return HTTP_FAILED;
+        case TLS_WAITS:
+            ready.events |= tls_has_unsent(wire->tls) ? POLLOUT : 0;
+            went = http_wire_wait(wire, &ready, 1, until_ms);
+        }
+    }
+    return went;
+}
+
+static ssize_t went_or_why(struct http_wire *wire, ssize_t len)
+{
+    if (len < 0 && errno != EAGAIN) {
+        wire->why = wire->tls != NULL ? tls_why(wire->tls) : strerrordesc_np(errno);
+    }
+    return len;
+}
+
 ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes then)
 {
     struct iovec pieces[] = {{(void *)first.at, first.len}, {(void *)then.at, then.len}};
@@ -53,15 +93,12 @@ ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes 
     ssize_t len;
 
     if (wire->tls != NULL) {
-        return http_tls_send(wire, first.len > 0 ? first : then);
+        return went_or_why(wire, tls_write(wire->tls, first.len > 0 ? first : then));
     }
     do {
         len = sendmsg(wire->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (len < 0 && errno == EINTR);
-    if (len < 0 && errno != EAGAIN) {
-        wire->why = strerrordesc_np(errno);
-    }
-    return len;
+    return went_or_why(wire, len);
 }
 
 ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size)
@@ -69,15 +106,12 @@ ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size)
     ssize_t len;
 
     if (wire->tls != NULL) {
-        return http_tls_receive(wire, to, size);
+        return went_or_why(wire, tls_read(wire->tls, to, size));
     }
     do {
         len = recv(wire->fd, to, size, MSG_DONTWAIT);
     } while (len < 0 && errno == EINTR);
-    if (len < 0 && errno != EAGAIN) {
-        wire->why = strerrordesc_np(errno);
-    }
-    return len;
+    return went_or_why(wire, len);
 }
 
 void http_wire_close(struct http_wire *wire, enum http_close how)
@@ -89,9 +123,12 @@ void http_wire_close(struct http_wire *wire, enum http_close how)
          * nothing waits to be sent (tcp_disconnect() in Linux). */
         (void)!connect(wire->fd, &nowhere, sizeof(nowhere));
     }
-    if (wire->tls != NULL) {
-        http_tls_close(wire); /* and the socket, which is libcurl's */
-    } else if (wire->fd >= 0) {
+    if (wire->tls != NULL && how == HTTP_CLOSE) {
+        tls_bye(wire->tls);
+    }
+    tls_close(wire->tls);
+    wire->tls = NULL;
+    if (wire->fd >= 0) {
         close(wire->fd);
     }
     wire->fd = -1;

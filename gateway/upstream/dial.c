@@ -1,12 +1,17 @@
-/* dial.c - how a connection to an upstream is made: one address after the other, or by libcurl. */
+/* dial.c - how a connection to an upstream is made: one address after the other, and TLS over it. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
 
 #include "gateway/upstream/upstream_internal.h"
+#include "shared/text/memory.h"
 
-enum { KEEPALIVE_S = 5, KEEPALIVE_TRIES = 2 }; /* a dead host is noticed within 15 s */
+enum {
+    KEEPALIVE_S = 5,
+    KEEPALIVE_TRIES = 2,  /* a dead host is noticed within 15 s */
+    TRUST_KEPT_MS = 60000 /* then the file of authorities is read again, for the next connection */
+};
 
 void uplink_dial(struct upstream_link *link)
 {
@@ -18,14 +23,8 @@ void uplink_dial(struct upstream_link *link)
     }
 }
 
-void uplink_secure(struct upstream_link *link, const struct upstream_request *request)
-{
-    uplink_enter(link, UPLINK_SENDING);
-    upstream_tls_begin(link, request);
-}
-
 /* None of these can fail on a socket that is one; and if it did, only dead hosts would be noticed later. */
-void uplink_tune_socket(int fd, unsigned user_timeout_ms)
+static void tune_socket(int fd, unsigned user_timeout_ms)
 {
     const int on = 1, idle_s = KEEPALIVE_S, tries = KEEPALIVE_TRIES;
 
@@ -46,7 +45,7 @@ static int socket_connect(struct upstream_link *link, const struct upstream_addr
         return errno;
     }
     if (address->at.ss_family != AF_UNIX) {
-        uplink_tune_socket(fd, link->pool->user_timeout_ms);
+        tune_socket(fd, link->pool->user_timeout_ms);
     }
     if (connect(fd, (const struct sockaddr *)&address->at, address->len) != 0) {
         error = errno == EINTR ? EINPROGRESS : errno; /* connect(2): it goes on all the same */
@@ -61,10 +60,53 @@ static int socket_connect(struct upstream_link *link, const struct upstream_addr
     return error;
 }
 
+/* NULL: it cannot be read, and why. */
+static struct tls_trust *trust_now(struct upstream_pool *pool, const char **why)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    if (pool->trust == NULL || now_ms >= pool->trust_until_ms) {
+        tls_trust_free(pool->trust);
+        pool->trust = tls_trust_new(pool->ca_file, why);
+        pool->trust_until_ms = now_ms + TRUST_KEPT_MS;
+    }
+    return pool->trust;
+}
+
+static void handshake_begin(struct upstream_link *link)
+{
+    const char *why = NULL;
+    struct tls_trust *trust = trust_now(link->pool, &why);
+
+    uplink_enter(link, UPLINK_HANDSHAKE);
+    if (trust == NULL) {
+        uplink_over(link, UPSTREAM_NOT_SENT, why != NULL ? why : strerrordesc_np(ENOMEM));
+        return;
+    }
+    link->tls = must_have(tls_open(trust, link->fd, link->pool->host));
+    uplink_handshake(link);
+}
+
+void uplink_handshake(struct upstream_link *link)
+{
+    switch (tls_handshake(link->tls)) {
+    case TLS_WAITS: return;
+    case TLS_FAILED: uplink_over(link, UPSTREAM_NOT_SENT, uplink_why(link)); return;
+    case TLS_DONE:
+        uplink_enter(link, UPLINK_SENDING);
+        uplink_flush(link);
+        return;
+    }
+}
+
 static void uplink_stands(struct upstream_link *link)
 {
-    uplink_enter(link, UPLINK_SENDING);
-    uplink_flush(link);
+    if (link->pool->is_https) {
+        handshake_begin(link);
+    } else {
+        uplink_enter(link, UPLINK_SENDING);
+        uplink_flush(link);
+    }
 }
 
 /* Those that are left share the time that is left. */

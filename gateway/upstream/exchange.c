@@ -20,9 +20,7 @@ void upstream_begin(struct upstream_pool *pool, struct upstream_call *call,
     call->link = link;
     link->call = call;
     uplink_put_request(link, request);
-    if (pool->tls != NULL) {
-        uplink_secure(link, request);
-    } else if (link->state == UPLINK_IDLE) {
+    if (link->state == UPLINK_IDLE) {
         uplink_reuse(link);
     } else {
         uplink_dial(link);

@@ -61,7 +61,7 @@ static void rest_keep(struct upstream_link *link, struct bytes in)
     link->rest = (struct bytes){link->kept, in.len};
 }
 
-/* A FIN completes an answer without a length. */
+/* The end completes an answer without a length: a FIN, with TLS a close_notify. */
 void uplink_fin(struct upstream_link *link, const char *broken)
 {
     if (answer_fin(&link->answer) == ANSWER_WHOLE && broken == NULL) {
@@ -71,22 +71,30 @@ void uplink_fin(struct upstream_link *link, const char *broken)
     }
 }
 
+static ssize_t socket_read(struct upstream_link *link, char *to)
+{
+    return link->tls != NULL ? tls_read(link->tls, to, UPLINK_IN_SIZE)
+                             : recv(link->fd, to, UPLINK_IN_SIZE, MSG_DONTWAIT);
+}
+
+static const char broke_off[] = "it broke the connection off";
+
 void uplink_read(struct upstream_link *link)
 {
     char *buffer = link->pool->in;
 
     for (unsigned i = 0; i < READS_MAX && takes(link); i++) {
-        ssize_t n = recv(link->fd, buffer, UPLINK_IN_SIZE, MSG_DONTWAIT);
+        ssize_t n = socket_read(link, buffer);
         struct bytes in = {buffer, n > 0 ? (size_t)n : 0};
 
         if (n == 0) {
-            uplink_fin(link, link->state == UPLINK_LISTENING ? "it broke the connection off" : NULL);
+            uplink_fin(link, link->state == UPLINK_LISTENING ? broke_off : NULL);
         } else if (n > 0) {
             uplink_feed(link, &in);
         } else if (errno == EAGAIN) {
             return;
         } else if (errno != EINTR) {
-            uplink_broken(link, strerrordesc_np(errno));
+            uplink_broken(link, link->state == UPLINK_LISTENING ? broke_off : uplink_why(link));
         }
         if (uplink_is_open(link) && in.len > 0) {
             rest_keep(link, in);

@@ -104,7 +104,7 @@ static bool are_fields(struct bytes fields)
     return true;
 }
 
-bool uplink_wants_length(const struct upstream_request *request)
+static bool wants_length(const struct upstream_request *request)
 {
     return request->body_length > 0 || bytes_are(request->method, "POST") ||
            bytes_are(request->method, "PUT") || bytes_are(request->method, "PATCH");
@@ -117,7 +117,7 @@ static void put_framing(struct upstream_link *link, const struct upstream_reques
 
     if (request->body_length < 0) {
         len = snprintf(to, FRAMING_MAX, "Transfer-Encoding: chunked\r\n");
-    } else if (uplink_wants_length(request)) {
+    } else if (wants_length(request)) {
         len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
     }
     link->out.to += (size_t)len;
@@ -153,9 +153,7 @@ void uplink_put_request(struct upstream_link *link, const struct upstream_reques
     link->body_left = request->body_length;
     link->body_open = request->body_length != 0;
     answer_init(&link->answer, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
-    if (link->pool->tls == NULL) {
-        put_head(link, request);
-    }
+    put_head(link, request);
     uplink_put_body(link, request->body);
     if (request->body_is_whole) {
         uplink_put_body_end(link);
@@ -167,7 +165,7 @@ void uplink_put_body(struct upstream_link *link, struct bytes piece)
     if (piece.len == 0) {
         return; /* an empty chunk would be the last */
     }
-    if (link->body_left < 0 && link->pool->tls == NULL) {
+    if (link->body_left < 0) {
         char *to = out_room(&link->out, piece.len + CHUNK_HEAD_MAX);
 
         assert(link->body_open);
@@ -178,9 +176,6 @@ void uplink_put_body(struct upstream_link *link, struct bytes piece)
     }
     assert(link->body_open);
     out_put(&link->out, piece);
-    if (link->body_left < 0) {
-        return; /* libcurl makes the chunks */
-    }
     assert((int64_t)piece.len <= link->body_left);
     link->body_left -= (int64_t)piece.len;
     link->body_open = link->body_left > 0;
@@ -189,7 +184,7 @@ void uplink_put_body(struct upstream_link *link, struct bytes piece)
 void uplink_put_body_end(struct upstream_link *link)
 {
     if (link->body_left < 0 && link->body_open) {
-        out_put(&link->out, link->pool->tls == NULL ? BYTES("0\r\n\r\n") : BYTES(""));
+        out_put(&link->out, BYTES("0\r\n\r\n"));
         link->body_open = false;
     }
     assert(!link->body_open);
@@ -198,19 +193,6 @@ void uplink_put_body_end(struct upstream_link *link)
 size_t uplink_unsent(const struct upstream_link *link)
 {
     return link->out.to - link->out.from;
-}
-
-void uplink_take_out(struct upstream_link *link, char *to, size_t len)
-{
-    struct uplink_out *out = &link->out;
-
-    if (len > 0) {
-        memcpy(to, out->at + out->from, len);
-        out->from += len;
-    }
-    if (out->from == out->to) {
-        out_empty(out);
-    }
 }
 
 /* -- to the kernel */
@@ -231,12 +213,26 @@ static void send_failed(struct upstream_link *link, int error)
     }
 }
 
+static ssize_t socket_write(struct upstream_link *link, struct bytes bytes)
+{
+    uint64_t before;
+    ssize_t n;
+
+    if (link->tls == NULL) {
+        return send(link->fd, bytes.at, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    before = tls_sent(link->tls);
+    n = tls_write(link->tls, bytes);
+    link->unsure = link->unsure || tls_sent(link->tls) > before; /* a part of a record may be a part of it */
+    return n;
+}
+
 void uplink_flush(struct upstream_link *link)
 {
     struct uplink_out *out = &link->out;
 
     while (out->from < out->to) {
-        ssize_t n = send(link->fd, out->at + out->from, out->to - out->from, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = socket_write(link, (struct bytes){out->at + out->from, out->to - out->from});
 
         if (n >= 0) {
             out->from += (size_t)n;

@@ -18,9 +18,10 @@
  * An answer that is complete before the whole request was sent is whole (the connection is then closed). One
  * that has neither a length nor chunks is whole when the upstream closes in order; that its program did not
  * break down in the middle cannot be known then, only that status and fields have come; and when the
- * connection is reset instead, the end is unknown, though head() was called. Over https it is never whole:
- * there an attacker could cut it, and libcurl does not tell. A connection that an end without
- * a whole answer leaves behind is reset: what the kernel still had of the request does not arrive later.
+ * connection is reset instead, the end is unknown, though head() was called. Over https it is whole with
+ * TLS' own word for the end only (close_notify): all else an attacker could do. A connection that an end
+ * without a whole answer leaves behind is reset: what the kernel still had of the request does not arrive
+ * later.
  *
  * A connection is kept when both sides are at the end of a message and neither wants to close; it is used
  * again only for so long as the other side is not likely to close it at the same moment (UPSTREAM_IDLE_MS, or
@@ -77,7 +78,7 @@ struct upstream_request {
     int64_t body_length; /* of the whole body; -1: chunked; 0: none (then no Content-Length, but for POST, PUT
                             and PATCH) */
     bool body_is_whole;  /* body is all of it */
-    bool is_write; /* https: a fresh connection; http: one that was idle for UPSTREAM_IDLE_WRITE_MS at most */
+    bool is_write;       /* a connection that was idle for UPSTREAM_IDLE_WRITE_MS at most, or a fresh one */
 };
 
 struct upstream_pool;

@@ -9,8 +9,7 @@
  *   shared/http/answer.c  the parser of answers, answer_head.c its lines
  *   pool.c                the connections of one upstream, kept or in use
  *   address.c             where it is
- *   tls.c                 https: all of connecting, sending and receiving, through libcurl
- *   tls_request.c         what libcurl is to send, and to whom */
+ *   shared/tls/tls.h      https: the filter between send.c, receive.c and the socket */
 #ifndef PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 #define PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 
@@ -19,6 +18,7 @@
 #include "gateway/upstream/upstream.h"
 #include "shared/http/answer.h"
 #include "shared/loop/alarm.h"
+#include "shared/tls/tls.h"
 
 enum { UPLINK_IN_SIZE = 65536, UPSTREAM_ADDRESSES_MAX = 8, UPSTREAM_NAME_KEPT_MS = 10000 };
 
@@ -58,6 +58,7 @@ enum uplink_state {
     UPLINK_FRESH,
     UPLINK_NAMING,
     UPLINK_CONNECTING,
+    UPLINK_HANDSHAKE,
     UPLINK_SENDING,
     UPLINK_RECEIVING,
     UPLINK_LISTENING,
@@ -105,7 +106,7 @@ struct upstream_link {
     enum uplink_taking taking;
     struct bytes rest; /* has come, and the owner did not take it; in kept */
     char *kept;
-    struct upstream_secured *secured; /* https: what libcurl has of it */
+    struct tls *tls; /* https, from HANDSHAKE on; else NULL */
     /* its end */
     enum upstream_end end;
     const char *why;
@@ -139,9 +140,12 @@ struct upstream_pool {
     unsigned idle_count;
     struct ring idle, naming, due;
     struct upstream_addresses addresses;
-    struct upstream_tls *tls;            /* https; else NULL */
-    char *in;                            /* where every read goes to */
-    unsigned char walked[UPLINK_STATES]; /* bit t of element f: a link went from f to t */
+    bool is_https;
+    char *ca_file;           /* NULL: the system's */
+    struct tls_trust *trust; /* NULL: not read yet, or it cannot be */
+    uint64_t trust_until_ms;
+    char *in;                       /* where every read goes to */
+    unsigned walked[UPLINK_STATES]; /* bit t of element f: a link went from f to t */
 };
 
 /* pool.c */
@@ -183,6 +187,10 @@ void uplink_broken(struct upstream_link *link, const char *why);
 bool uplink_has_sent(const struct upstream_link *link);
 /* In an exchange: SENDING, RECEIVING or LISTENING. */
 bool uplink_is_open(const struct upstream_link *link);
+/* Open, and nothing has come that nobody asked for. */
+bool uplink_is_silent(struct upstream_link *link);
+/* What errno says of its socket. */
+const char *uplink_why(const struct upstream_link *link);
 /* Watches the descriptor for what matters now. */
 void uplink_watch(struct upstream_link *link);
 /* What is due. */
@@ -195,23 +203,18 @@ void uplink_ready(struct loop_watch *watch, int events);
 /* dial.c. No callbacks. */
 /* FRESH: looks up where to, or connects. */
 void uplink_dial(struct upstream_link *link);
-/* FRESH, https: gives the request to libcurl. */
-void uplink_secure(struct upstream_link *link, const struct upstream_request *request);
-void uplink_tune_socket(int fd, unsigned user_timeout_ms);
 /* The next address, if there is one. why: what became of the one before. */
 void uplink_connect(struct upstream_link *link, const char *why);
 /* The socket is writable for the first time: connected, or refused. */
 void uplink_connected(struct upstream_link *link);
+/* HANDSHAKE: goes on, as far as the socket lets it. */
+void uplink_handshake(struct upstream_link *link);
 
 /* send.c. No callbacks. */
 void uplink_put_request(struct upstream_link *link, const struct upstream_request *request);
 void uplink_put_body(struct upstream_link *link, struct bytes piece);
 void uplink_put_body_end(struct upstream_link *link);
 size_t uplink_unsent(const struct upstream_link *link);
-/* The next bytes that wait, at most as many as wait. */
-void uplink_take_out(struct upstream_link *link, char *to, size_t len);
-/* Whether the request says how long its body is. */
-bool uplink_wants_length(const struct upstream_request *request);
 /* SENDING: hands over what waits, as much as the kernel takes. */
 void uplink_flush(struct upstream_link *link);
 
@@ -221,13 +224,5 @@ void uplink_read(struct upstream_link *link);
 void uplink_resume(struct upstream_link *link);
 /* Nothing comes any more; broken: NULL when it was closed in order, else why not. */
 void uplink_fin(struct upstream_link *link, const char *broken);
-
-/* tls.c */
-void upstream_tls_open(struct upstream_pool *pool, const struct route_upstream *upstream);
-void upstream_tls_close(struct upstream_pool *pool);
-void upstream_tls_begin(struct upstream_link *link, const struct upstream_request *request);
-/* There may be more to send, and room for more of the answer; or it is over. */
-void upstream_tls_go_on(struct upstream_link *link);
-void upstream_tls_hang_up(struct upstream_link *link);
 
 #endif

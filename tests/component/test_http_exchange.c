@@ -529,6 +529,32 @@ TEST(who_does_not_take_the_connection_in_time_was_not_sent_to)
     full_end(&full);
 }
 
+TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
+{
+    int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct server server = {.at_once = true, .end = END_STAY, .tells = i == 0 ? 0 : stops[0]};
+        struct http_client_answer answer;
+        char url[URL_SIZE];
+
+        server_begin(&server);
+        snprintf(url, sizeof(url), "https://127.0.0.1:%u/", server.port);
+        CHECK_INT(
+            http_client_send(&(struct http_client_request){.method = "POST",
+                                                           .url = url,
+                                                           .stop_fds = stops,
+                                                           .timeout_ms = i == 0 ? SHORT_MS : PATIENCE_MS},
+                             &answer),
+            HTTP_CLIENT_NOT_SENT);
+        CHECK_INT(answer.stopped, i == 1);
+        CHECK(i == 1 || strstr(answer.why, "too long") != NULL);
+        http_client_answer_done(&answer);
+        server_end(&server);
+    }
+    close(stops[0]);
+}
+
 /* -- given up */
 
 TEST(a_request_that_gets_no_answer_in_time_is_not_known_and_reset)

@@ -1,14 +1,14 @@
-/* test_upstream.c - requests to upstreams over real sockets; the test is the upstream. Every arrow of the
- * drawing in upstream/link.c. */
+/* test_upstream.c - requests to upstreams over real sockets, each test over plain TCP and over TLS; the test
+ * is the upstream. Every arrow of the drawing in upstream/link.c. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "tests/component/upstream_bodies.h"
+#include "tests/component/upstream_world.h"
 #include "tests/unit/drawing.h"
 
-enum { ARROWS = 16 };
+enum { ARROWS = 18 };
 
 /* -- whole */
 
@@ -382,9 +382,9 @@ TEST(a_pool_that_is_drained_keeps_nothing)
 
 TEST(nothing_is_sent_where_nobody_listens)
 {
-    struct world *worlds[] = {world_open(), world_open_unix(), world_open_https(NULL)};
+    struct world *worlds[] = {world_open(), world_open_unix()};
 
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         struct world *world = worlds[i];
         struct asker asker;
 
@@ -393,7 +393,7 @@ TEST(nothing_is_sent_where_nobody_listens)
         world->listener = -1;
         ask(&asker, world);
         CHECK(!upstream_has_sent(&asker.call));
-        ends(&asker, UPSTREAM_NOT_SENT, i < 2 ? "refused" : "connect");
+        ends(&asker, UPSTREAM_NOT_SENT, "refused");
         CHECK_INT(asker.heads, 0);
         asker_done(&asker);
         world_close(world);
@@ -431,12 +431,6 @@ static void queue_fill(unsigned port, int fds[3])
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         connect(fds[i], (struct sockaddr *)&address, sizeof(address));
     }
-}
-
-static void late_now(struct asker *asker)
-{
-    CHECK(asker->call.link->state == UPLINK_CONNECTING || asker->call.link->state == UPLINK_NAMING);
-    alarm_set(asker->world->pool->clock, &asker->call.link->alarm, loop_now_ms());
 }
 
 static bool is_at_second(const struct asker *asker)
@@ -621,7 +615,7 @@ TEST_UPSTREAM(a_request_that_is_broken_off_before_it_was_sent_is_not_sent, world
     CHECK(!upstream_has_sent(&asker->call));
     asker_abort(asker);
     ends(asker, UPSTREAM_NOT_SENT, "broken off");
-    peer_accept(peer, world);
+    peer_accept_raw(peer, world);
     UNTIL(world, peer_is_left(peer));
     CHECK_INT(peer->len, 0);
 }
@@ -899,12 +893,40 @@ TEST(the_last_end_may_free_the_pool)
     }
 }
 
-TEST(the_machine_is_the_one_that_is_drawn)
+/* The rest of the handshake is in test_upstream_tls.c. */
+TEST(an_upstream_that_hears_no_tls_is_sent_nothing)
 {
-    static const char *const names[] = {"FRESH",     "NAMING",    "CONNECTING", "SENDING",
+    bool before = world_over_tls;
+    struct world *world;
+    struct asker asker;
+
+    world_over_tls = true;
+    world = world_open();
+    world_over_tls = before;
+    asker_init(&asker);
+    ask(&asker, world);
+    UNTIL(world, asker.call.link->state == UPLINK_HANDSHAKE);
+    late_now(&asker);
+    ends(&asker, UPSTREAM_NOT_SENT, "in time");
+    asker_done(&asker);
+    world_close(world);
+}
+
+static void the_machine_is_the_one_that_is_drawn(void)
+{
+    static const char *const names[] = {"FRESH",     "NAMING",    "CONNECTING", "HANDSHAKE", "SENDING",
                                         "RECEIVING", "LISTENING", "IDLE",       "OVER"};
 
     CHECK_INT(drawing_check("gateway/upstream/link.c", names, UPLINK_STATES, uplink_allows, walked), ARROWS);
 }
 
-CHECK_MAIN
+int main(void)
+{
+    safe_open();
+    check_all_as(NULL);
+    world_over_tls = true;
+    check_all_as("over_TLS");
+    RUN(the_machine_is_the_one_that_is_drawn);
+    safe_close();
+    return check_done();
+}
