@@ -4,12 +4,12 @@
  *   exchange.c            the calls: begun, written to, broken off
  *   link.c                one connection: a state machine
  *   dial.c                how it is made
- *   send.c                a request, as bytes, to the kernel
+ *   transfer.c            a request, as bytes, to the kernel
  *   receive.c             an answer, from the kernel, to the owner
  *   shared/http/answer.c  the parser of answers, answer_head.c its lines
  *   pool.c                the connections of one upstream, kept or in use
  *   address.c             where it is
- *   shared/tls/tls.h      https: the filter between send.c, receive.c and the socket */
+ *   shared/tls/tls.h      https: the filter between transfer.c, receive.c and the socket */
 #ifndef PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 #define PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* send.c - a request to an upstream: its bytes, and their way to the kernel.
+/* transfer.c - a request to an upstream: its bytes, and their way to the kernel.
  *
  * Everything is gathered in one block, so that head and body of a small request leave in one send(2). A block
  * that has grown is not kept for the next request of a connection. */
