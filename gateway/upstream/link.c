@@ -132,22 +132,6 @@ void uplink_free(struct upstream_link *link)
 
 /* -- ends */
 
-void uplink_reuse(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_SENDING);
-    uplink_flush(link);
-}
-
-void uplink_has_sent_all(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_RECEIVING);
-}
-
-void uplink_listen(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_LISTENING);
-}
-
 bool uplink_has_sent(const struct upstream_link *link)
 {
     return link->sent > 0 || link->unsure;

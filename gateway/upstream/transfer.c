@@ -1,6 +1,6 @@
-/* transfer.c - a request to an upstream: its bytes, and their way to the kernel.
+/* transfer.c - an exchange with an upstream: a request, as bytes, to the kernel, and an answer to the owner.
  *
- * Everything is gathered in one block, so that head and body of a small request leave in one send(2). A block
+ * The request is gathered in one block, so that head and body of a small one leave in one send(2). A block
  * that has grown is not kept for the next request of a connection. */
 #include <assert.h>
 #include <errno.h>
@@ -11,6 +11,8 @@
 #include "gateway/upstream/upstream_internal.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
+
+/* -- bytes that wait for the kernel */
 
 enum {
     OUT_FIRST = 2048,
@@ -138,29 +140,7 @@ static void put_head(struct upstream_link *link, const struct upstream_request *
     put_framing(link, request);
 }
 
-void uplink_put_request(struct upstream_link *link, const struct upstream_request *request)
-{
-    bool is_head = bytes_are(request->method, "HEAD");
-
-    assert(ascii_is_word(request->method, BYTES("!#$%&'*+-.^_`|~")) && request->method.len > 0);
-    assert(is_visible(request->target) && are_fields(request->fields));
-    assert(!request->body_is_whole || request->body_length < 0 ||
-           (int64_t)request->body.len == request->body_length);
-    link->sent = 0;
-    link->unsure = link->blocked = link->wants_room = false;
-    link->says_close = link->pool->draining;
-    link->taking = UPLINK_TAKES;
-    link->body_left = request->body_length;
-    link->body_open = request->body_length != 0;
-    answer_init(&link->answer, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
-    put_head(link, request);
-    uplink_put_body(link, request->body);
-    if (request->body_is_whole) {
-        uplink_put_body_end(link);
-    }
-}
-
-void uplink_put_body(struct upstream_link *link, struct bytes piece)
+static void body_put(struct upstream_link *link, struct bytes piece)
 {
     if (piece.len == 0) {
         return; /* an empty chunk would be the last */
@@ -181,13 +161,35 @@ void uplink_put_body(struct upstream_link *link, struct bytes piece)
     link->body_open = link->body_left > 0;
 }
 
-void uplink_put_body_end(struct upstream_link *link)
+static void body_end_put(struct upstream_link *link)
 {
     if (link->body_left < 0 && link->body_open) {
         out_put(&link->out, BYTES("0\r\n\r\n"));
         link->body_open = false;
     }
     assert(!link->body_open);
+}
+
+static void request_put(struct upstream_link *link, const struct upstream_request *request)
+{
+    bool is_head = bytes_are(request->method, "HEAD");
+
+    assert(ascii_is_word(request->method, BYTES("!#$%&'*+-.^_`|~")) && request->method.len > 0);
+    assert(is_visible(request->target) && are_fields(request->fields));
+    assert(!request->body_is_whole || request->body_length < 0 ||
+           (int64_t)request->body.len == request->body_length);
+    link->sent = 0;
+    link->unsure = link->blocked = link->wants_room = false;
+    link->says_close = link->pool->draining;
+    link->taking = UPLINK_TAKES;
+    link->body_left = request->body_length;
+    link->body_open = request->body_length != 0;
+    answer_init(&link->answer, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
+    put_head(link, request);
+    body_put(link, request->body);
+    if (request->body_is_whole) {
+        body_end_put(link);
+    }
 }
 
 size_t uplink_unsent(const struct upstream_link *link)
@@ -207,7 +209,7 @@ static void send_failed(struct upstream_link *link, int error)
     }
     out_empty(&link->out); /* and what still comes is dropped */
     if (uplink_has_sent(link)) {
-        uplink_listen(link);
+        uplink_enter(link, UPLINK_LISTENING);
     } else {
         uplink_broken(link, "it closed the connection before anything was sent");
     }
@@ -247,6 +249,203 @@ void uplink_flush(struct upstream_link *link)
     }
     out_empty(out);
     if (!link->body_open) {
-        uplink_has_sent_all(link);
+        uplink_enter(link, UPLINK_RECEIVING);
     }
+}
+
+/* -- the answer, from the kernel to the owner */
+
+enum { READS_MAX = 4 }; /* of one event: others want their turn too */
+
+static bool takes(const struct upstream_link *link)
+{
+    return uplink_is_open(link) && link->taking == UPLINK_TAKES;
+}
+
+static void tell_head(struct upstream_link *link)
+{
+    struct answer_field fields[ANSWER_FIELDS_MAX];
+    struct upstream_head head = {.status = link->answer.status,
+                                 .fields = fields,
+                                 .field_count = answer_fields(&link->answer, fields),
+                                 .length = link->answer.length};
+
+    link->call->head(link->call, &head);
+}
+
+/* Within piece() the owner may say that it takes more again, or break off. */
+static void tell_piece(struct upstream_link *link, struct bytes *in)
+{
+    struct bytes piece = link->answer.piece;
+    size_t taken;
+
+    link->taking = UPLINK_PAUSED;
+    taken = link->call->piece(link->call, piece);
+    assert(taken <= piece.len);
+    answer_take(&link->answer, in, taken);
+    if (taken == piece.len) {
+        link->taking = UPLINK_TAKES;
+    }
+}
+
+/* Gives on what has come; in is what the owner, or the end, has left of it. */
+static void uplink_feed(struct upstream_link *link, struct bytes *in)
+{
+    while (takes(link)) {
+        switch (answer_next(&link->answer, in)) {
+        case ANSWER_MORE: return;
+        case ANSWER_HEAD: tell_head(link); break;
+        case ANSWER_PIECE: tell_piece(link, in); break;
+        case ANSWER_WHOLE: uplink_whole(link, in->len); return;
+        case ANSWER_MALFORMED: uplink_broken(link, link->answer.why); return;
+        }
+    }
+}
+
+static void rest_keep(struct upstream_link *link, struct bytes in)
+{
+    link->kept = must_have(malloc(in.len));
+    memcpy(link->kept, in.at, in.len);
+    link->rest = (struct bytes){link->kept, in.len};
+}
+
+/* The end completes an answer without a length: a FIN, with TLS a close_notify. */
+static void answer_ended(struct upstream_link *link, const char *broken)
+{
+    if (answer_fin(&link->answer) == ANSWER_WHOLE && broken == NULL) {
+        uplink_whole(link, 0);
+    } else {
+        uplink_broken(link, broken != NULL ? broken : link->answer.why);
+    }
+}
+
+static ssize_t socket_read(struct upstream_link *link, char *to)
+{
+    return link->tls != NULL ? tls_read(link->tls, to, UPLINK_IN_SIZE)
+                             : recv(link->fd, to, UPLINK_IN_SIZE, MSG_DONTWAIT);
+}
+
+static const char broke_off[] = "it broke the connection off";
+
+void uplink_read(struct upstream_link *link)
+{
+    char *buffer = link->pool->in;
+
+    for (unsigned i = 0; i < READS_MAX && takes(link); i++) {
+        ssize_t n = socket_read(link, buffer);
+        struct bytes in = {buffer, n > 0 ? (size_t)n : 0};
+
+        if (n == 0) {
+            answer_ended(link, link->state == UPLINK_LISTENING ? broke_off : NULL);
+        } else if (n > 0) {
+            uplink_feed(link, &in);
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno != EINTR) {
+            uplink_broken(link, link->state == UPLINK_LISTENING ? broke_off : uplink_why(link));
+        }
+        if (uplink_is_open(link) && in.len > 0) {
+            rest_keep(link, in);
+        }
+        if (n > 0 && n < UPLINK_IN_SIZE) {
+            return; /* that was all there is; the loop tells what comes next */
+        }
+    }
+}
+
+void uplink_resume(struct upstream_link *link)
+{
+    link->taking = UPLINK_TAKES;
+    uplink_feed(link, &link->rest);
+    if (link->rest.len == 0 || !uplink_is_open(link)) {
+        free(link->kept);
+        link->kept = NULL;
+        link->rest = (struct bytes){NULL, 0};
+    }
+}
+
+/* -- the calls: begun, written to, broken off. None calls the owner back: it hears at the end of the turn */
+
+void upstream_begin(struct upstream_pool *pool, struct upstream_call *call,
+                    const struct upstream_request *request)
+{
+    struct upstream_link *link;
+
+    assert(!pool->freed);
+    link = upstream_pool_take(pool, request);
+    if (link == NULL) {
+        link = uplink_new(pool);
+    }
+    pool->calls++;
+    call->link = link;
+    link->call = call;
+    request_put(link, request);
+    if (link->state == UPLINK_IDLE) {
+        uplink_enter(link, UPLINK_SENDING);
+        uplink_flush(link);
+    } else {
+        uplink_dial(link);
+    }
+    uplink_watch(link);
+    if (link->state == UPLINK_OVER) {
+        uplink_due(link);
+    }
+}
+
+/* What takes no more of the request lets all that comes pass: the owner is told the end, or has been. */
+static bool takes_no_more(const struct upstream_link *link)
+{
+    return link == NULL || link->state == UPLINK_OVER || link->state == UPLINK_LISTENING ||
+           link->state == UPLINK_IDLE;
+}
+
+size_t upstream_write(struct upstream_call *call, struct bytes piece)
+{
+    struct upstream_link *link = call->link;
+    size_t unsent, room;
+    struct bytes taken;
+
+    if (takes_no_more(link)) {
+        return piece.len;
+    }
+    unsent = uplink_unsent(link);
+    room = unsent < UPSTREAM_UNSENT_MAX ? UPSTREAM_UNSENT_MAX - unsent : 0;
+    taken = (struct bytes){piece.at, piece.len < room ? piece.len : room};
+    body_put(link, taken);
+    link->wants_room = taken.len < piece.len;
+    uplink_due(link);
+    return taken.len;
+}
+
+void upstream_body_end(struct upstream_call *call)
+{
+    if (!takes_no_more(call->link)) {
+        body_end_put(call->link);
+        uplink_due(call->link);
+    }
+}
+
+void upstream_more(struct upstream_call *call)
+{
+    struct upstream_link *link = call->link;
+
+    if (link != NULL && uplink_is_open(link) && link->taking == UPLINK_PAUSED) {
+        link->taking = UPLINK_RESUMES;
+        uplink_due(link);
+    }
+}
+
+void upstream_abort(struct upstream_call *call)
+{
+    struct upstream_link *link = call->link;
+
+    if (link != NULL && link->state != UPLINK_OVER && link->state != UPLINK_IDLE) {
+        uplink_broken(link, "it was broken off");
+        uplink_due(link);
+    }
+}
+
+bool upstream_has_sent(const struct upstream_call *call)
+{
+    return uplink_has_sent(call->link);
 }

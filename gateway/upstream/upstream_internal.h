@@ -1,26 +1,19 @@
-/* upstream_internal.h - what the files of the upstream's client share. Nobody else includes it, save its
- * test.
+/* upstream_internal.h - what the files of the upstream's client share; its test includes it, too.
  *
- *   exchange.c            the calls: begun, written to, broken off
- *   link.c                one connection: a state machine
- *   dial.c                how it is made
- *   transfer.c            a request, as bytes, to the kernel
- *   receive.c             an answer, from the kernel, to the owner
- *   shared/http/answer.c  the parser of answers, answer_head.c its lines
- *   pool.c                the connections of one upstream, kept or in use
- *   address.c             where it is
- *   shared/tls/tls.h      https: the filter between transfer.c, receive.c and the socket */
+ *   pool.c      the connections of one upstream, kept or in use
+ *   link.c      one connection: a state machine
+ *   dial.c      how it is made
+ *   transfer.c  what goes over it: the calls, a request as bytes, an answer to its owner */
 #ifndef PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 #define PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 
 #include <sys/socket.h>
 
 #include "gateway/upstream/upstream.h"
-#include "shared/http/answer.h"
 #include "shared/loop/alarm.h"
 #include "shared/tls/tls.h"
 
-enum { UPLINK_IN_SIZE = 65536, UPSTREAM_ADDRESSES_MAX = 8, UPSTREAM_NAME_KEPT_MS = 10000 };
+enum { UPLINK_IN_SIZE = 65536, UPSTREAM_ADDRESSES_MAX = 8 };
 
 /* A place in a ring; one that is in none points to itself. */
 struct ring {
@@ -118,8 +111,6 @@ struct upstream_address {
     socklen_t len;
 };
 
-struct upstream_lookup;
-
 struct upstream_addresses {
     struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
     unsigned count;
@@ -148,8 +139,8 @@ struct upstream_pool {
     unsigned walked[UPLINK_STATES]; /* bit t of element f: a link went from f to t */
 };
 
-/* pool.c */
-/* Every callback of the loop is in between these two. The pool may be gone when the second returns. */
+/* -- pool.c. Every callback of the loop is in between these two. The pool may be gone when the second
+ * returns. */
 void upstream_pool_enter(struct upstream_pool *pool);
 void upstream_pool_leave(struct upstream_pool *pool);
 /* A kept connection that is fit, or NULL. */
@@ -159,25 +150,25 @@ void uplink_due(struct upstream_link *link);
 /* The addresses are known, or why not; NULL: they are. */
 void upstream_pool_named(struct upstream_pool *pool, const char *why);
 
-/* address.c */
+/* -- dial.c. No callbacks. */
 void addresses_init(struct upstream_pool *pool, const struct route_upstream *upstream);
 void addresses_done(struct upstream_pool *pool);
-/* Whether they are known; if not, the name is being looked up, and upstream_pool_named() follows, later. */
-bool addresses_known(struct upstream_pool *pool);
+/* FRESH: looks up where to (upstream_pool_named() follows, later), or connects. */
+void uplink_dial(struct upstream_link *link);
+/* The next address, if there is one. why: what became of the one before. */
+void uplink_connect(struct upstream_link *link, const char *why);
+/* The socket is writable for the first time: connected, or refused. */
+void uplink_connected(struct upstream_link *link);
+/* HANDSHAKE: goes on, as far as the socket lets it. */
+void uplink_handshake(struct upstream_link *link);
 
-/* link.c. Those that may call the owner back: uplink_settle() alone, as the last thing of a callback
- * of the loop; the link may be gone when it returns. */
+/* -- link.c. The owner is called back by uplink_settle() alone, as the last thing of a callback of the loop;
+ * the link may be gone when it returns. */
 bool uplink_allows(enum uplink_state from, enum uplink_state to);
 struct upstream_link *uplink_new(struct upstream_pool *pool);
 void uplink_free(struct upstream_link *link);
 /* The only place where the state changes. */
 void uplink_enter(struct upstream_link *link, enum uplink_state next);
-/* IDLE: a request is to go out on it. */
-void uplink_reuse(struct upstream_link *link);
-/* All of the request has been handed to the kernel. */
-void uplink_has_sent_all(struct upstream_link *link);
-/* The other side takes no more; what it has sent is read. */
-void uplink_listen(struct upstream_link *link);
 /* The answer is complete; extra: how many bytes have come behind it. */
 void uplink_whole(struct upstream_link *link, size_t extra);
 /* Closes it. */
@@ -196,33 +187,16 @@ void uplink_watch(struct upstream_link *link);
 /* What is due. */
 void uplink_work(struct upstream_link *link);
 void uplink_settle(struct upstream_link *link);
-
-/* What the loop tells of its socket. */
+/* The loop has news of its socket. */
 void uplink_ready(struct loop_watch *watch, int events);
 
-/* dial.c. No callbacks. */
-/* FRESH: looks up where to, or connects. */
-void uplink_dial(struct upstream_link *link);
-/* The next address, if there is one. why: what became of the one before. */
-void uplink_connect(struct upstream_link *link, const char *why);
-/* The socket is writable for the first time: connected, or refused. */
-void uplink_connected(struct upstream_link *link);
-/* HANDSHAKE: goes on, as far as the socket lets it. */
-void uplink_handshake(struct upstream_link *link);
-
-/* send.c. No callbacks. */
-void uplink_put_request(struct upstream_link *link, const struct upstream_request *request);
-void uplink_put_body(struct upstream_link *link, struct bytes piece);
-void uplink_put_body_end(struct upstream_link *link);
+/* -- transfer.c */
 size_t uplink_unsent(const struct upstream_link *link);
-/* SENDING: hands over what waits, as much as the kernel takes. */
+/* SENDING: hands over what waits, as much as the kernel takes. No callbacks. */
 void uplink_flush(struct upstream_link *link);
-
-/* receive.c. Both call head() and piece(). */
+/* Both call head() and piece(). */
 void uplink_read(struct upstream_link *link);
 /* What was kept, after upstream_more(). */
 void uplink_resume(struct upstream_link *link);
-/* Nothing comes any more; broken: NULL when it was closed in order, else why not. */
-void uplink_fin(struct upstream_link *link, const char *broken);
 
 #endif
