@@ -1,4 +1,4 @@
-/* client_acquire.c - pawl_acquire(): take a lease.
+/* client_lease.c - pawl_acquire(): take a lease.
  *
  *   hold_acquire     what was asked, and the lease_id to propose     PAWL_NOT_DONE, or go on
  *   acquire_round    POST, repeated as long as its end is not known  PAWL_OK | PAWL_HELD | PAWL_LOST |
