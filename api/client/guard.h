@@ -47,7 +47,7 @@ struct pawl_guard {
     char last_wrong[PAWL_DETAIL_SIZE]; /* of the last renewal that failed; "": none since a good one */
 };
 
-/* guard.c. false: no memory. */
+/* false: no memory. */
 bool guard_process_take(struct pawl_guard *guard);
 void guard_process_drop(struct pawl_guard *guard);
 /* Safe in a signal handler. */
@@ -65,7 +65,7 @@ void guard_lose(struct pawl_guard *guard, const struct pawl_problem *why);
 /* Nobody holds any more; its thread will end. */
 void guard_end(struct pawl_guard *guard);
 
-/* guard_clock.c: sets fd to CLOCK_BOOTTIME, absolute; 0: never. was_over, unless NULL: whether it had fired.
+/* Sets fd to CLOCK_BOOTTIME, absolute; 0: never. was_over, unless NULL: whether it had fired.
  */
 void guard_clock_set(int fd, int64_t at_ms, bool *was_over);
 /* Makes a timer readable, if it is not so already, and returns when it is. */
@@ -76,7 +76,7 @@ bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms);
 int64_t guard_clock_next(const struct pawl_grant *grant);
 int64_t guard_clock_again(const struct pawl_grant *grant);
 
-/* guard_thread.c */
+/* The thread; guard is a struct pawl_guard. */
 void *guard_thread_run(void *guard);
 
 #endif

@@ -2,8 +2,7 @@
  *
  *   http_exchange.c  one exchange: connect, send, receive, and which of the three ends it came to
  *   http_head.c      from a URL and headers to the text of a request
- *   http_wire.c      what bytes go through: waiting, a socket, and TLS over it
- *   http_dial.c      the addresses of a name, and a connection to the first that takes one */
+ *   http_dial.c      what bytes go through: waiting, the addresses of a name, a socket, and TLS over it */
 #ifndef PAWL_CLIENT_HTTP_INTERNAL_H
 #define PAWL_CLIENT_HTTP_INTERNAL_H
 
@@ -35,7 +34,7 @@ const char *http_place_read(struct http_place *place, const char *url);
 char *http_head_new(const struct http_client_request *request, const struct http_place *place, size_t *len,
                     const char **why);
 
-/* -- http_wire.c */
+/* -- http_dial.c */
 
 enum http_wait {
     HTTP_READY,
@@ -62,8 +61,6 @@ ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size);
 /* HTTP_RESET: what the kernel still has of the request does not arrive later. */
 enum http_close { HTTP_CLOSE, HTTP_RESET };
 void http_wire_close(struct http_wire *wire, enum http_close how);
-
-/* -- http_dial.c */
 
 struct http_address {
     struct sockaddr_storage at;
