@@ -35,31 +35,7 @@ struct world {
     gnutls_certificate_credentials_t identity; /* of the upstream; NULL: plain */
 };
 
-/* One authority, and the certificate that the upstream shows; opened when first needed, for all worlds. */
-static struct {
-    char dir[64];
-    struct authority authority;
-    gnutls_certificate_credentials_t identity;
-} safe;
-
 static bool world_over_tls;
-
-static inline void safe_open(void)
-{
-    const char *dir = getenv("TMPDIR");
-
-    snprintf(safe.dir, sizeof(safe.dir), "%s/tlsXXXXXX", dir != NULL && strlen(dir) < 40 ? dir : "/tmp");
-    CHECK(mkdtemp(safe.dir) != NULL);
-    authority_make(&safe.authority, safe.dir, "ours");
-    safe.identity = identity_make(&safe.authority, (struct certified){"localhost", true, -60, TLS_DAY_S});
-}
-
-static inline void safe_close(void)
-{
-    gnutls_certificate_free_credentials(safe.identity);
-    authority_done(&safe.authority);
-    rmdir(safe.dir);
-}
 
 static uint64_t deadline_ms(void)
 {
