@@ -1,7 +1,7 @@
 /* trust.c - the files that say whom an upstream's certificate must come from (ca_file): there,
  * readable, and with certificates in them.
  *
- * TLS reads them only when it connects, and every request of the route would then be a 502. Here each is
+ * libcurl reads them only when it connects, and every request of the route would then be a 502. Here each is
  * looked at as PEM (RFC 7468): GnuTLS takes these two labels, and nothing of a file in which one of them is
  * damaged. What a certificate says is not looked at. */
 #include <stdlib.h>
