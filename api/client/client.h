@@ -75,13 +75,13 @@ bool call_url(struct call *call, const char *base, const char *path, const char 
 void call_header(struct call *call, const char *name, const char *value); /* NULL: none */
 enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem);
 void call_done(struct call *call);
-/* Whether json, the body of the answer, is a problem as Pawl tells it: its kind, its type with its code, its
- * status. Anything else came from somebody between. */
+/* Whether json, the body of the answer, is a problem as Pawl writes it: its kind, its type with its code, its
+ * status. Anything else came from a proxy. */
 bool problem_is_pawls(const struct http_client_answer *answer, const struct json *json);
 /* What one answer says by itself. */
 enum pawl_outcome judge_answer(enum http_client_outcome outcome, const struct http_client_answer *answer,
                                struct pawl_problem *problem);
-/* What the calls' ends are worth once there is doubt about an earlier attempt. */
+/* What the calls' ends are worth once an earlier attempt is unreported. */
 bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome);
 
 /* -- the small JSON object that a request carries */

@@ -335,7 +335,7 @@ static bool call_pause(const struct call *call, unsigned attempt)
 
 /* What became of a repeat, refused or not even sent, says nothing about the attempt before it, and must not
  * sound as if it did. */
-static void doubt_tell(struct pawl_problem *problem)
+static void unreported_say(struct pawl_problem *problem)
 {
     char last[PAWL_DETAIL_SIZE];
 
@@ -352,23 +352,23 @@ static void doubt_tell(struct pawl_problem *problem)
 enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = PAWL_UNKNOWN;
-    bool doubt = false, again = true;
+    bool unreported = false, again = true;
 
     for (unsigned attempt = 0; again; attempt++) {
         if (call->prepare != NULL && !call->prepare(call, problem)) {
-            return doubt ? PAWL_UNKNOWN : PAWL_NOT_DONE;
+            return unreported ? PAWL_UNKNOWN : PAWL_NOT_DONE;
         }
         outcome = call_try(call, problem);
-        if (!doubt && outcome != PAWL_UNKNOWN) {
+        if (!unreported && outcome != PAWL_UNKNOWN) {
             return outcome;
         }
-        if (doubt && call_believes(call->repeat, outcome)) {
+        if (unreported && call_believes(call->repeat, outcome)) {
             return outcome;
         }
-        if (doubt && outcome != PAWL_UNKNOWN) {
-            doubt_tell(problem);
+        if (unreported && outcome != PAWL_UNKNOWN) {
+            unreported_say(problem);
         }
-        doubt = true;
+        unreported = true;
         again = call->repeat != CALL_ONCE && attempt + 1 < call->attempts && !call->answer.stopped &&
                 (outcome == PAWL_UNKNOWN || problem->retryable) && outcome != PAWL_HELD;
         again = again && call_pause(call, attempt);

@@ -68,7 +68,7 @@ int64_t client_random_between(int64_t low, int64_t high)
                : low;
 }
 
-/* When a hold ends at the earliest, told in an answer to a request that was sent at sent_ms. */
+/* When a hold ends at the earliest, as an answer says to a request that was sent at sent_ms. */
 static int64_t grant_deadline(int64_t sent_ms, int64_t answered_ms, int64_t waited_ms, int64_t expires_in_ms)
 {
     int64_t passed_ms = answered_ms - sent_ms;
@@ -117,7 +117,7 @@ static bool grant_take(const struct call *call, enum grant_kind kind, struct paw
     epoch = client_number(json, "epoch");
     expires_in_ms = client_number(json, "expires_in_ms");
     fresh.ttl_ms = client_number(json, "ttl_ms");
-    /* Only who is granted now can have waited for it in this very request. */
+    /* Only a hold that is granted now can have waited for it in this very request. */
     waited_ms = call->answer.status == 201 ? client_number(json, "waited_ms") : 0;
     fresh.renew_in_ms = client_number(json, "renew_in_ms");
     fresh.holds = (unsigned)client_number(json, "holds");
@@ -348,7 +348,7 @@ static enum pawl_outcome hold_begin(struct call *call, const struct pawl *pawl, 
 /* -- renew */
 
 /* It may have been done, at any time from the first attempt on: then a shorter ttl counts from there. */
-static void renew_doubt(const struct call *call, struct pawl_grant *grant, uint64_t ttl_ms)
+static void renew_unreported(const struct call *call, struct pawl_grant *grant, uint64_t ttl_ms)
 {
     int64_t least_ms = call->first_sent_ms + (int64_t)ttl_ms;
 
@@ -375,7 +375,7 @@ static enum pawl_outcome renew_run(struct call *call, struct pawl_grant *grant, 
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
     }
     if (outcome == PAWL_UNKNOWN) {
-        renew_doubt(call, grant, ttl_ms);
+        renew_unreported(call, grant, ttl_ms);
     }
     return outcome;
 }

@@ -47,7 +47,7 @@ bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms)
         return false;
     }
     if (deadline_ms <= before_ms) {
-        return true; /* what was told is still true */
+        return true; /* what was reported is still true */
     }
     guard_clock_set(guard->timer_fd, deadline_ms, &was_over);
     if (was_over) {
@@ -143,7 +143,7 @@ static bool thread_end_renewal(struct pawl_guard *guard, const struct pawl_grant
         guard_is_held(guard); /* it has passed: that is noted */
         return false;
     }
-    /* Without a good end it is no loss: the deadline that was told still holds. */
+    /* Without a good end it is no loss: the deadline that was reported still holds. */
     guard_become(guard, GUARD_HELD);
     if (good) {
         guard->grant = *grant;
@@ -170,8 +170,8 @@ static void thread_renew(struct pawl_guard *guard, struct pawl_grant *grant)
     pthread_mutex_lock(&guard->lock);
     renewed = thread_end_renewal(guard, grant, outcome, &problem);
     pthread_mutex_unlock(&guard->lock);
-    if (renewed && guard->told.renewed != NULL) {
-        guard->told.renewed(guard, grant->deadline_ms, guard->told.user);
+    if (renewed && guard->options.renewed != NULL) {
+        guard->options.renewed(guard, grant->deadline_ms, guard->options.user);
     }
 }
 
@@ -189,8 +189,8 @@ static void thread_tell(struct pawl_guard *guard)
     }
     loss = guard->loss;
     pthread_mutex_unlock(&guard->lock);
-    if (lost && guard->told.lost != NULL) {
-        guard->told.lost(guard, &loss, guard->told.user);
+    if (lost && guard->options.lost != NULL) {
+        guard->options.lost(guard, &loss, guard->options.user);
     }
 }
 
@@ -222,10 +222,10 @@ static const char in_callback[] = "Not from a callback: the guard's thread would
 
 /* -- whose guard it is
  *
- * A child has a copy of all memory, but no thread that keeps the hold. Its number alone does not tell a
+ * A child has a copy of all memory, but no thread that keeps the hold. Its number alone does not show a
  * child: the first process of a namespace and the first of one that it made are both 1, and a number comes
  * back. So there is a page that the kernel clears in every child (madvise(2), MADV_WIPEONFORK). One that
- * shares the memory (vfork(2)) is told by its number. */
+ * shares the memory (vfork(2)) is known by its number. */
 
 bool guard_process_take(struct pawl_guard *guard)
 {
@@ -345,7 +345,7 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
     guard->pawl = pawl;
     guard->holds = 1;
     if (options != NULL) {
-        client_take(&guard->told, options, sizeof(guard->told));
+        client_take(&guard->options, options, sizeof(guard->options));
     }
     guard->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guard->wake_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -511,7 +511,7 @@ enum pawl_outcome pawl_guard_enter(struct pawl_guard *guard, struct pawl_problem
     return problem_give(problem, &why, outcome);
 }
 
-/* Tells the service, unless it knows, that nobody here holds any more. */
+/* Says to the service, unless it knows, that it is not held any more. */
 static enum pawl_outcome guard_release(struct pawl_guard *guard, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = PAWL_OK;

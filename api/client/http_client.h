@@ -54,7 +54,7 @@ struct http_client_answer {
     char *body; /* with a NUL behind; never NULL after an answer */
     size_t len;
     bool stopped, no_memory; /* why it was not ANSWERED, if it is one of these */
-    unsigned retry_after_s;  /* 0: not told, or as a date */
+    unsigned retry_after_s;  /* 0: not given, or as a date */
     char etag[HTTP_CLIENT_HEADER_SIZE], content_type[HTTP_CLIENT_HEADER_SIZE], date[HTTP_CLIENT_HEADER_SIZE],
         fencing_status[HTTP_CLIENT_HEADER_SIZE], fencing_mark[HTTP_CLIENT_HEADER_SIZE]; /* "": there was none,
                                                                                          * or it was longer */

@@ -1,8 +1,8 @@
 /* http_dial.c - what the bytes of a request go through: waiting, the addresses of a name, a connection to the
  * first of them that takes one, and TLS over it.
  *
- * A lookup that is given up goes on by itself: it belongs to the asker and to its thread, and the last of the
- * two to leave frees it.
+ * A lookup that is given up goes on by itself: it belongs to the caller and to its thread, and the last of
+ * the two to leave frees it.
  *
  * One address after the other, and the next one beside it when one has not answered after a quarter of a
  * second (RFC 8305): an address that swallows everything must not cost all the time there is. */
@@ -59,7 +59,7 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
             memcpy(fds, all, count * sizeof(*fds));
             return HTTP_READY;
         }
-        if (now_ms >= until_ms) { /* what was ready by then has been seen */
+        if (now_ms >= until_ms) { /* what was ready by then has been looked at */
             return HTTP_LATE;
         }
     }

@@ -227,8 +227,8 @@ static enum http_wait answer_ends(struct exchange *exchange, bool *whole)
     return *whole ? HTTP_READY : failed(exchange, exchange->parser.why);
 }
 
-/* What is there, or a good piece of it: somebody who never stops talking must not keep us from looking at the
- * clock. */
+/* What is there, or a good piece of it: a server that never stops talking must not keep us from looking at
+ * the clock. */
 static enum http_wait answer_receive(struct exchange *exchange, bool *whole)
 {
     char in[RECEIVE_SIZE];

@@ -8,7 +8,7 @@
  *   CONNECTING  --it stands-->                                          SENDING
  *   CONNECTING  --it stands, and TLS comes first-->                     HANDSHAKE
  *   CONNECTING  --refused by all, no descriptor, late, aborted-->       OVER        not sent
- *   HANDSHAKE   --the other side is who it should be-->                 SENDING
+ *   HANDSHAKE   --the certificate is the host's, and trusted-->         SENDING
  *   HANDSHAKE   --it is not, no TLS, late, aborted-->                   OVER        not sent
  *   SENDING     --all of the request handed to the kernel-->            RECEIVING
  *   SENDING     --the other side takes no more of it-->                 LISTENING
@@ -23,7 +23,7 @@
  * whether the kernel has taken, or may have taken, a byte of this request.
  *
  * LISTENING: the upstream may have answered before it closed, and that answer has come. But an error that
- * send(2) has told is not told again: the end of the stream then reads as a FIN and is none (Linux,
+ * send(2) has reported is not reported again: the end of the stream then reads as a FIN and is none (Linux,
  * tcp_recvmsg_locked() and sock_error()), so an answer that only a FIN completes is not whole there. */
 #include <assert.h>
 #include <errno.h>
@@ -195,9 +195,9 @@ bool uplink_is_silent(struct upstream_link *link)
     return n < 0 && errno == EAGAIN;
 }
 
-/* -- what the loop tells */
+/* -- events of the loop */
 
-/* What is not watched for now is told all the same when the descriptor is in error; then the watch has
+/* What is not watched for now is reported all the same when the descriptor is in error; then the watch has
  * stopped (libuv 1.44, unix/poll.c), and is set again. */
 void uplink_watch(struct upstream_link *link)
 {

@@ -123,7 +123,7 @@ void uplink_due(struct upstream_link *link)
     }
 }
 
-/* Those who are in a ring now, in a ring of their own: who enters it meanwhile has a turn of its own. */
+/* Those in a ring now, in a ring of their own: what enters it meanwhile has a turn of its own. */
 static void ring_move(struct ring *from, struct ring *to)
 {
     ring_init(to);

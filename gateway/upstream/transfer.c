@@ -200,7 +200,7 @@ size_t uplink_unsent(const struct upstream_link *link)
 /* -- to the kernel */
 
 /* An error of send(2) on a stream means that nothing of this call was taken: what was taken would have been
- * told instead (Linux, tcp_sendmsg_locked(), unix_stream_sendmsg()). That is relied on for the two errors
+ * reported instead (Linux, tcp_sendmsg_locked(), unix_stream_sendmsg()). That is relied on for the two errors
  * that say that the connection has ended. */
 static void send_failed(struct upstream_link *link, int error)
 {
@@ -348,7 +348,7 @@ void uplink_read(struct upstream_link *link)
             rest_keep(link, in);
         }
         if (n > 0 && n < UPLINK_IN_SIZE) {
-            return; /* that was all there is; the loop tells what comes next */
+            return; /* that was all there is; the loop reports what comes next */
         }
     }
 }
@@ -392,7 +392,7 @@ void upstream_begin(struct upstream_pool *pool, struct upstream_call *call,
     }
 }
 
-/* What takes no more of the request lets all that comes pass: the owner is told the end, or has been. */
+/* What takes no more of the request lets all that comes pass: the owner hears the end, or has heard it. */
 static bool takes_no_more(const struct upstream_link *link)
 {
     return link == NULL || link->state == UPLINK_OVER || link->state == UPLINK_LISTENING ||

@@ -8,7 +8,7 @@
  *   UPSTREAM_NOT_SENT  certainly not one byte of the request was handed to the kernel
  *   UPSTREAM_UNKNOWN   anything else: reset, closed early, malformed answer, aborted, ...
  *
- * An exchange, and what befalls it (link.c draws the machine of a connection):
+ * An exchange, step by step (link.c draws the machine of a connection):
  *
  *   upstream_begin()   the head is sent, and the body: what was given at once, then upstream_write() ...
  *   head()             the head of the final answer (1xx are dropped; 101 is malformed)
@@ -26,7 +26,7 @@
  * A connection is kept when both sides are at the end of a message and neither wants to close; it is used
  * again only for so long as the other side is not likely to close it at the same moment (UPSTREAM_IDLE_MS, or
  * half of the answer's Keep-Alive timeout if that is shorter; UPSTREAM_IDLE_WRITE_MS for a write), and after
- * a look whether it is still open and silent: a byte that nobody asked for makes it unfit. No redirects are
+ * a look whether it is still open and silent: an unexpected byte makes it unfit. No redirects are
  * followed, no proxy environment is looked at, nothing is decoded.
  *
  * A name is looked up again after 10 s. Another of its addresses is tried when no connection could be made to

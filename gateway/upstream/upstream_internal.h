@@ -75,13 +75,13 @@ enum uplink_taking {
 
 struct upstream_link {
     struct upstream_pool *pool;
-    struct upstream_call *call; /* NULL when nobody's */
+    struct upstream_call *call; /* NULL: none */
     enum uplink_state state;
     int fd; /* -1: none; else it has a watch */
     int watched;
     struct loop_watch watch;
     struct alarm alarm; /* NAMING, CONNECTING: an attempt takes too long; IDLE: not used any more */
-    struct ring place;  /* NAMING: of those who wait for the name; IDLE: of the idle, the latest last */
+    struct ring place;  /* NAMING: of those that wait for the name; IDLE: of the idle, the latest last */
     struct ring due;    /* of those that have something to do at the end of the turn */
     uint64_t connect_by_ms, idle_since_ms, idle_until_ms;
     unsigned address; /* the next to try */
@@ -178,7 +178,7 @@ void uplink_broken(struct upstream_link *link, const char *why);
 bool uplink_has_sent(const struct upstream_link *link);
 /* In an exchange: SENDING, RECEIVING or LISTENING. */
 bool uplink_is_open(const struct upstream_link *link);
-/* Open, and nothing has come that nobody asked for. */
+/* Open, and nothing unexpected has come. */
 bool uplink_is_silent(struct upstream_link *link);
 /* What errno says of its socket. */
 const char *uplink_why(const struct upstream_link *link);
