@@ -570,20 +570,24 @@ static inline void late_now(struct asker *asker)
     alarm_set(asker->world->pool->clock, &asker->call.link->alarm, loop_now_ms());
 }
 
-/* A test in a world of its own, with somebody who asks and a place for the upstream's connection. */
-#define TEST_UPSTREAM(sentence, opened)                                                                      \
-    static void sentence##_in(struct world *world, struct asker *asker, struct peer *peer);                  \
+/* A test in worlds of its own, one after the other, each with an owner of a call and a place for the
+ * upstream's connection; opened and the test know which it is: nth. */
+#define TEST_UPSTREAM_EACH(sentence, count, opened)                                                          \
+    static void sentence##_in(unsigned nth, struct world *world, struct asker *asker, struct peer *peer);    \
     TEST(sentence)                                                                                           \
     {                                                                                                        \
-        struct world *world = opened;                                                                        \
-        struct asker asker;                                                                                  \
-        struct peer peer = {.fd = -1};                                                                       \
+        for (unsigned nth = 0; nth < (count); nth++) {                                                       \
+            struct world *world = opened;                                                                    \
+            struct asker asker;                                                                              \
+            struct peer peer = {.fd = -1};                                                                   \
                                                                                                              \
-        asker_init(&asker);                                                                                  \
-        sentence##_in(world, &asker, &peer);                                                                 \
-        all_close(&peer, &asker, world);                                                                     \
+            asker_init(&asker);                                                                              \
+            sentence##_in(nth, world, &asker, &peer);                                                        \
+            all_close(&peer, &asker, world);                                                                 \
+        }                                                                                                    \
     }                                                                                                        \
-    static void sentence##_in(struct world *world, struct asker *asker,                                      \
-                              struct peer *peer __attribute__((unused)))
+    static void sentence##_in(unsigned nth __attribute__((unused)), struct world *world,                     \
+                              struct asker *asker, struct peer *peer __attribute__((unused)))
+#define TEST_UPSTREAM(sentence, opened) TEST_UPSTREAM_EACH(sentence, 1, opened)
 
 #endif
