@@ -79,7 +79,7 @@ UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
 BENCH_O := $(call object,$(BENCH))
 LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/text/json.c shared/text/utf8.c \
-	shared/http/answer.c))
+	shared/http/answer.c shared/tls/tls.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
 GEN_H := $(addprefix $(GEN)/,openapi.h scripts.h)
@@ -118,7 +118,7 @@ keep = $(if $(call differ,$(file <$(1)),$(2)),$(shell mkdir -p $(dir $(1)))$(fil
 
 # Other flags, and files that are gone, are changes too.
 ifdef DEPS_CFLAGS
-$(call keep,$(BUILD)/flags.txt,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(DEPS_LIBS) $(CURL_LIBS))
+$(call keep,$(BUILD)/flags.txt,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(DEPS_LIBS))
 $(call keep,$(BUILD)/shared.txt,$(SHARED))
 $(call keep,$(BUILD)/lease.txt,$(LEASE))
 $(call keep,$(BUILD)/gateway.txt,$(GATEWAY))
@@ -129,17 +129,15 @@ endif
 endif
 
 HARDENING_WANTED := -D_FORTIFY_SOURCE=3 -fstack-clash-protection -fcf-protection
-LIBRARIES := hiredis libmicrohttpd libcjson libuv libsodium
+LIBRARIES := hiredis libmicrohttpd libcjson libuv libsodium gnutls
 
 build/flags.mk: Makefile deploy/install-deps
 	$(INSTALL_DEPS) build
 	@mkdir -p build
 	@set -e; \
-	cflags=$$(pkg-config --cflags $(LIBRARIES) libcurl); \
+	cflags=$$(pkg-config --cflags $(LIBRARIES)); \
 	libs=$$(pkg-config --libs $(LIBRARIES)); \
-	curl=$$(pkg-config --libs libcurl); \
-	{ echo "DEPS_CFLAGS := -pthread $$cflags"; echo "DEPS_LIBS := $$libs -pthread"; \
-	  echo "CURL_LIBS := $$curl"; } > $@.new; \
+	{ echo "DEPS_CFLAGS := -pthread $$cflags"; echo "DEPS_LIBS := $$libs -pthread"; } > $@.new; \
 	for cc in $(sort gcc clang $(notdir $(CC))); do for flag in $(HARDENING_WANTED); do \
 	  echo '#include <string.h>' | $$cc -O2 -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && \
 	    echo "HARDENING_$$cc += $$flag" >> $@.new || :; \
@@ -218,7 +216,7 @@ endef
 $(BUILD)/pawl-lease: $(LEASE_O) $(BUILD)/libshared.a $(BUILD)/lease.txt
 	$(link)
 $(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
-	$(link) $(CURL_LIBS)
+	$(link)
 $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
 	$(link)
 # A sanitizer's own names come from the program. The links are what ldconfig and libpawl-dev would make.
@@ -255,14 +253,14 @@ $(BUILD)/pawl.pc: api/client/pawl.pc.in VERSION Makefile $(BUILD)/libpawl.txt
 
 $(BENCH_GATEWAY): $(filter-out %/gateway/forward/safe.o,$(GATEWAY_O)) $(call object,tests/bench/safe_any.c) \
 		$(BUILD)/libshared.a $(BUILD)/gateway.txt
-	$(link) $(CURL_LIBS)
+	$(link)
 $(UNIT_PROGRAMS): $(BUILD)/librooms.a $(BUILD)/libshared.a
 $(filter $(UNIT:tests/unit/%.c=$(BUILD)/tests/%),$(UNIT_PROGRAMS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o
-	$(link) $(CURL_LIBS)
+	$(link)
 $(filter $(UNIT:tests/component/%.c=$(BUILD)/tests/%),$(UNIT_PROGRAMS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/component/%.o
-	$(link) $(CURL_LIBS)
+	$(link)
 $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/librooms.a $(BUILD)/libshared.a
-	$(link) $(CURL_LIBS) -fsanitize=fuzzer
+	$(link) -fsanitize=fuzzer
 
 # Preloaded into redis-server, too, which knows no sanitizer: without their flags.
 $(BUILD)/torture/shim.so: tests/torture/shim.c api/cli/demo/shim.h $(BUILD)/flags.txt

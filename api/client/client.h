@@ -75,29 +75,34 @@ bool call_url(struct call *call, const char *base, const char *path, const char 
 void call_header(struct call *call, const char *name, const char *value); /* NULL: none */
 enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem);
 void call_done(struct call *call);
-/* Whether json, the body of the answer, is a problem as Pawl tells it: its kind, its type with its code, its
- * status. Anything else came from somebody between. */
+/* Whether json, the body of the answer, is a problem as Pawl writes it: its kind, its type with its code, its
+ * status. Anything else came from a proxy. */
 bool problem_is_pawls(const struct http_client_answer *answer, const struct json *json);
 /* What one answer says by itself. */
 enum pawl_outcome judge_answer(enum http_client_outcome outcome, const struct http_client_answer *answer,
                                struct pawl_problem *problem);
-/* What the calls' ends are worth once there is doubt about an earlier attempt. */
+/* What the calls' ends are worth once an earlier attempt is unreported. */
 bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome);
+
+/* -- the small JSON object that a request carries */
+
+struct client_body {
+    char at[CLIENT_BODY_SIZE];
+    size_t len;
+    bool full; /* something did not fit: not to be sent */
+};
+
+void body_begin(struct client_body *body);
+void body_text(struct client_body *body, const char *name, const char *value); /* NULL: not at all */
+void body_number(struct client_body *body, const char *name, uint64_t value);
+/* value is JSON already. */
+void body_raw(struct client_body *body, const char *name, const char *value);
+void body_end(struct client_body *body);
 
 /* -- holds */
 
-bool client_is_name(const char *name);
-bool client_is_lease_id(const char *text);
-/* chars of [A-Za-z0-9_-] and a NUL. false: the machine gives no randomness. */
-bool client_random_text(char *buf, size_t chars);
 /* At least low, at most high, at random. */
 int64_t client_random_between(int64_t low, int64_t high);
-
-enum grant_kind { GRANT_NEW, GRANT_RENEWED };
-/* Fills grant from the answer of the call; false: it is not the grant that was asked for. */
-bool grant_take(const struct call *call, enum grant_kind kind, struct pawl_grant *grant);
-/* When a hold ends at the earliest, told in an answer to a request that was sent at sent_ms. */
-int64_t grant_deadline(int64_t sent_ms, int64_t answered_ms, int64_t waited_ms, int64_t expires_in_ms);
 
 /* The whole structs of this version. */
 enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const struct pawl_ask *ask,

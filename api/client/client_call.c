@@ -1,12 +1,211 @@
-/* client_call.c - one call: sent, repeated where that is safe, and its end believed where that is certain.
+/* client_call.c - a struct pawl, which knows where the services are; and one call to them: sent, repeated
+ * where that is safe, and its end believed where that is certain.
  *
- *   call_run   an attempt       its end is known: that is the end of the call, if no attempt before it is in
- * doubt again            its end is not known, and the call is safe to repeat the end          what is
- * certain after all attempts; else PAWL_UNKNOWN */
+ *   call_run   an attempt
+ *              its end is known: that is the end of the call, if no attempt before it had an unknown one
+ *              its end is not known, and the call is safe to repeat: again
+ *              after all attempts: what is certain then; else PAWL_UNKNOWN */
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "api/client/client.h"
+#include "api/client/http_client.h"
+
+/* -- a struct pawl */
+
+enum { TIMEOUT_MS = 5000, TIMEOUT_MAX_MS = 3600000, ATTEMPTS = 3, ATTEMPTS_MAX = 100 };
+
+#define OPTIONS_FIRST (offsetof(struct pawl_options, attempts) + sizeof(unsigned))
+
+const char *pawl_version(void)
+{
+    return PAWL_VERSION;
+}
+
+const char *pawl_outcome_text(enum pawl_outcome outcome)
+{
+    switch (outcome) {
+    case PAWL_OK: return "done";
+    case PAWL_HELD: return "not granted: it is held";
+    case PAWL_LOST: return "the hold is over";
+    case PAWL_NOT_DONE: return "certainly not done";
+    case PAWL_UNKNOWN: return "not known: it may have happened";
+    }
+    return "no outcome";
+}
+
+int64_t pawl_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A copy without the slashes at its end; NULL: there is no memory, or it is no address. */
+static char *base_new(const char *given, const char *variable, const char *usual,
+                      struct pawl_problem *problem)
+{
+    const char *base = given != NULL ? given : getenv(variable);
+    char detail[PAWL_DETAIL_SIZE];
+    size_t len;
+    char *copy;
+
+    if (base == NULL || (given == NULL && *base == '\0')) {
+        base = usual;
+    }
+    if (!http_client_is_base(base)) {
+        snprintf(detail, sizeof(detail), "The address %s%s cannot be used. It must be a plain one, like %s.",
+                 given != NULL ? "that was given in place of " : "in ", variable, usual);
+        problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
+        return NULL;
+    }
+    len = strlen(base);
+    while (base[len - 1] == '/') {
+        len--;
+    }
+    copy = malloc(len + 1);
+    if (copy == NULL) {
+        problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+        return NULL;
+    }
+    memcpy(copy, base, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+static bool options_read(struct pawl_options *known, const struct pawl_options *options,
+                         struct pawl_problem *problem)
+{
+    *known = (struct pawl_options){.size = sizeof(*known)};
+    if (options != NULL) {
+        if (!client_size_fits(options->size, OPTIONS_FIRST)) {
+            problem_say(problem, PAWL_NOT_DONE, "bad-argument", "The options have no right size.");
+            return false;
+        }
+        client_take(known, options, sizeof(*known));
+    }
+    known->timeout_ms = known->timeout_ms == 0 ? TIMEOUT_MS : known->timeout_ms;
+    known->attempts = known->attempts == 0 ? ATTEMPTS : known->attempts;
+    if (known->timeout_ms > TIMEOUT_MAX_MS || known->attempts > ATTEMPTS_MAX) {
+        problem_say(problem, PAWL_NOT_DONE, "bad-argument",
+                    "timeout_ms may be 3,600,000 at most, attempts 100.");
+        return false;
+    }
+    return true;
+}
+
+struct pawl *pawl_open(const struct pawl_options *options, struct pawl_problem *problem)
+{
+    struct pawl_options known;
+    struct pawl_problem own;
+    struct pawl *pawl = calloc(1, sizeof(*pawl));
+
+    problem_reset(&own);
+    if (pawl == NULL) {
+        problem_say(&own, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    } else if (options_read(&known, options, &own)) {
+        pawl->timeout_ms = (unsigned)known.timeout_ms;
+        pawl->attempts = known.attempts;
+        pawl->lease_url = base_new(known.lease_url, "PAWL_LEASE_URL", "http://127.0.0.1:8700", &own);
+        pawl->gateway_url = pawl->lease_url != NULL ? base_new(known.gateway_url, "PAWL_GATEWAY_URL",
+                                                               "http://127.0.0.1:8701", &own)
+                                                    : NULL;
+    }
+    if (pawl != NULL && pawl->gateway_url == NULL) {
+        pawl_close(pawl);
+        pawl = NULL;
+    }
+    problem_give(problem, &own, pawl != NULL ? PAWL_OK : PAWL_NOT_DONE);
+    return pawl;
+}
+
+void pawl_close(struct pawl *pawl)
+{
+    if (pawl != NULL) {
+        free(pawl->lease_url);
+        free(pawl->gateway_url);
+        free(pawl);
+    }
+}
+
+/* -- the JSON object of a request */
+
+static void put(struct client_body *body, const char *text, size_t len)
+{
+    if (len > sizeof(body->at) - body->len) {
+        body->full = true;
+        return;
+    }
+    memcpy(body->at + body->len, text, len);
+    body->len += len;
+}
+
+static void put_quoted(struct client_body *body, const char *text)
+{
+    put(body, "\"", 1);
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        char escape[8];
+
+        if (c == '"' || c == '\\') {
+            put(body, "\\", 1);
+            put(body, text, 1);
+        } else if (c < 0x20) {
+            put(body, escape, (size_t)snprintf(escape, sizeof(escape), "\\u%04x", c));
+        } else {
+            put(body, text, 1);
+        }
+    }
+    put(body, "\"", 1);
+}
+
+static void put_name(struct client_body *body, const char *name)
+{
+    if (body->len > 1) {
+        put(body, ",", 1);
+    }
+    put_quoted(body, name);
+    put(body, ":", 1);
+}
+
+void body_begin(struct client_body *body)
+{
+    body->len = 0;
+    body->full = false;
+    put(body, "{", 1);
+}
+
+void body_text(struct client_body *body, const char *name, const char *value)
+{
+    if (value != NULL) {
+        put_name(body, name);
+        put_quoted(body, value);
+    }
+}
+
+void body_number(struct client_body *body, const char *name, uint64_t value)
+{
+    char digits[24];
+
+    put_name(body, name);
+    put(body, digits, (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, value));
+}
+
+void body_raw(struct client_body *body, const char *name, const char *value)
+{
+    if (value != NULL) {
+        put_name(body, name);
+        put(body, value, strlen(value));
+    }
+}
+
+void body_end(struct client_body *body)
+{
+    put(body, "}", 1);
+}
 
 enum { PAUSE_FIRST_MS = 50, PAUSE_MOST_MS = 2000 };
 
@@ -136,7 +335,7 @@ static bool call_pause(const struct call *call, unsigned attempt)
 
 /* What became of a repeat, refused or not even sent, says nothing about the attempt before it, and must not
  * sound as if it did. */
-static void doubt_tell(struct pawl_problem *problem)
+static void unreported_say(struct pawl_problem *problem)
 {
     char last[PAWL_DETAIL_SIZE];
 
@@ -153,23 +352,23 @@ static void doubt_tell(struct pawl_problem *problem)
 enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = PAWL_UNKNOWN;
-    bool doubt = false, again = true;
+    bool unreported = false, again = true;
 
     for (unsigned attempt = 0; again; attempt++) {
         if (call->prepare != NULL && !call->prepare(call, problem)) {
-            return doubt ? PAWL_UNKNOWN : PAWL_NOT_DONE;
+            return unreported ? PAWL_UNKNOWN : PAWL_NOT_DONE;
         }
         outcome = call_try(call, problem);
-        if (!doubt && outcome != PAWL_UNKNOWN) {
+        if (!unreported && outcome != PAWL_UNKNOWN) {
             return outcome;
         }
-        if (doubt && call_believes(call->repeat, outcome)) {
+        if (unreported && call_believes(call->repeat, outcome)) {
             return outcome;
         }
-        if (doubt && outcome != PAWL_UNKNOWN) {
-            doubt_tell(problem);
+        if (unreported && outcome != PAWL_UNKNOWN) {
+            unreported_say(problem);
         }
-        doubt = true;
+        unreported = true;
         again = call->repeat != CALL_ONCE && attempt + 1 < call->attempts && !call->answer.stopped &&
                 (outcome == PAWL_UNKNOWN || problem->retryable) && outcome != PAWL_HELD;
         again = again && call_pause(call, attempt);

@@ -1,4 +1,4 @@
-/* client_problem.c - what an answer says, by itself. Nothing that may have happened is ever told as a
+/* client_problem.c - what an answer says, by itself. Nothing that may have happened is ever called a
  * refusal. */
 #include "api/client/client.h"
 
@@ -162,7 +162,7 @@ static enum pawl_outcome judge_refusal(const struct http_client_answer *answer, 
     enum pawl_outcome outcome = PAWL_UNKNOWN;
     bool retryable = false;
 
-    /* Somebody between may have answered, who does not know what became of the request. */
+    /* A proxy may have answered, which does not know what became of the request. */
     if (known != NULL) {
         outcome = known_outcome(known);
         retryable = known->retryable != 0;

@@ -29,7 +29,7 @@ struct write {
 static const char foreign[] =
     "It was answered, but not as a gateway of Pawl's does: it may have happened. Look at the address.";
 
-/* What the gateway always says of a write that was done: somebody between who says 200 has not done it. */
+/* What the gateway always says of a write that was done: a proxy that says 200 has not done it. */
 static bool is_written(const struct write *w, const struct http_client_answer *answer)
 {
     bool put = strcmp(w->method, "PUT") == 0;

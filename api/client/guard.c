@@ -1,14 +1,213 @@
-/* guard.c - a hold that renews itself, as its owner sees it; the arrows of its states (guard.h), and whose it
- * is. */
+/* guard.c - a hold that renews itself: its clock, its thread, the arrows of its states (guard.h), whose it
+ * is, and the calls of its owner. */
 #include "api/client/guard.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+
+/* -- its deadline, which only the clock and a good renewal move */
+
+enum { AGAIN_LEAST_MS = 20, AGAIN_MOST_MS = 2000, FIRE_MS = 100 };
+
+void guard_clock_set(int fd, int64_t at_ms, bool *was_over)
+{
+    struct itimerspec at = {.it_value = {.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000}}, was;
+
+    timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, &was);
+    if (was_over != NULL) {
+        *was_over = was.it_value.tv_sec == 0 && was.it_value.tv_nsec == 0;
+    }
+}
+
+void guard_clock_fire(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+    if (poll(&ready, 1, 0) > 0) {
+        return; /* setting it, also to the past, would make it unreadable until the kernel's next interrupt */
+    }
+    guard_clock_set(fd, 1, NULL);
+    while (poll(&ready, 1, FIRE_MS) < 0 && errno == EINTR) {
+    }
+}
+
+bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms)
+{
+    int64_t before_ms = atomic_load(&guard->deadline_ms);
+    bool was_over;
+
+    if (before_ms == 0 || pawl_now_ms() >= before_ms) {
+        return false;
+    }
+    if (deadline_ms <= before_ms) {
+        return true; /* what was reported is still true */
+    }
+    guard_clock_set(guard->timer_fd, deadline_ms, &was_over);
+    if (was_over) {
+        atomic_store(&guard->deadline_ms, 0);
+        return false;
+    }
+    return atomic_compare_exchange_strong(&guard->deadline_ms, &before_ms, deadline_ms);
+}
+
+int64_t guard_clock_next(const struct pawl_grant *grant)
+{
+    /* A third of the ttl after it began; up to a fifth earlier, so that many do not renew as one. */
+    int64_t third_ms = grant->ttl_ms / 3;
+    int64_t next_ms = grant->deadline_ms - grant->ttl_ms + client_random_between(third_ms * 4 / 5, third_ms);
+    int64_t now_ms = pawl_now_ms();
+
+    return next_ms > now_ms ? next_ms : now_ms;
+}
+
+int64_t guard_clock_again(const struct pawl_grant *grant)
+{
+    int64_t most_ms = grant->ttl_ms / 20;
+
+    most_ms = most_ms < AGAIN_LEAST_MS ? AGAIN_LEAST_MS : most_ms > AGAIN_MOST_MS ? AGAIN_MOST_MS : most_ms;
+    return pawl_now_ms() + client_random_between(most_ms / 2, most_ms);
+}
+
+int64_t pawl_guard_remaining_ms(struct pawl_guard *guard)
+{
+    int64_t deadline_ms, left_ms;
+
+    if (guard == NULL || !guard_is_ours(guard)) {
+        return 0;
+    }
+    deadline_ms = atomic_load(&guard->deadline_ms);
+    while (deadline_ms != 0) {
+        left_ms = deadline_ms - pawl_now_ms();
+        if (left_ms > 0) {
+            return left_ms;
+        }
+        if (atomic_compare_exchange_strong(&guard->deadline_ms, &deadline_ms, 0)) {
+            break;
+        }
+    }
+    return 0;
+}
+
+/* -- the thread that keeps the hold */
+
+/* -- waiting */
+
+/* true: it is RENEWING now. */
+static bool thread_wait(struct pawl_guard *guard, struct pawl_grant *grant)
+{
+    struct pollfd ready[] = {{.fd = guard->timer_fd, .events = POLLIN},
+                             {.fd = guard->wake_fd, .events = POLLIN}};
+    bool held, renew;
+
+    do {
+        poll(ready, sizeof(ready) / sizeof(ready[0]), -1);
+        pthread_mutex_lock(&guard->lock);
+        held = guard_is_held(guard);
+        renew = held && ready[1].revents != 0;
+        if (renew) {
+            guard_become(guard, GUARD_RENEWING);
+            guard_clock_set(guard->wake_fd, 0, NULL);
+            *grant = guard->grant;
+        }
+        pthread_mutex_unlock(&guard->lock);
+    } while (held && !renew);
+    return renew;
+}
+
+/* -- renewing */
+
+/* Under the lock: what the end of a renewal means. true: it was renewed. */
+static bool thread_end_renewal(struct pawl_guard *guard, const struct pawl_grant *grant,
+                               enum pawl_outcome outcome, const struct pawl_problem *problem)
+{
+    bool good = outcome == PAWL_OK;
+
+    if (!good && strcmp(problem->code, "cancelled") != 0) {
+        snprintf(guard->last_wrong, sizeof(guard->last_wrong), "%s", problem->detail);
+    }
+    if (!guard_is_held(guard)) {
+        return false;
+    }
+    if (outcome == PAWL_LOST) {
+        guard_lose(guard, problem);
+        return false;
+    }
+    if (good && !guard_clock_move(guard, grant->deadline_ms)) {
+        guard_is_held(guard); /* it has passed: that is noted */
+        return false;
+    }
+    /* Without a good end it is no loss: the deadline that was reported still holds. */
+    guard_become(guard, GUARD_HELD);
+    if (good) {
+        guard->grant = *grant;
+        guard->last_wrong[0] = '\0';
+    }
+    guard_clock_set(guard->wake_fd, good ? guard_clock_next(grant) : guard_clock_again(grant), NULL);
+    return good;
+}
+
+static void thread_renew(struct pawl_guard *guard, struct pawl_grant *grant)
+{
+    const int stops[] = {guard->timer_fd, guard->wake_fd, -1};
+    struct hold_limits limits = {.attempts = 1, .timeout_ms = guard->pawl->timeout_ms, .stop_fds = stops};
+    struct pawl_problem problem;
+    enum pawl_outcome outcome;
+    /* So that a request that hangs leaves time for another. */
+    int64_t third_ms = grant->ttl_ms / 3;
+    bool renewed;
+
+    if (limits.timeout_ms > third_ms) {
+        limits.timeout_ms = (unsigned)third_ms;
+    }
+    outcome = hold_renew(guard->pawl, grant, 0, &limits, &problem);
+    pthread_mutex_lock(&guard->lock);
+    renewed = thread_end_renewal(guard, grant, outcome, &problem);
+    pthread_mutex_unlock(&guard->lock);
+    if (renewed && guard->options.renewed != NULL) {
+        guard->options.renewed(guard, grant->deadline_ms, guard->options.user);
+    }
+}
+
+/* -- telling */
+
+static void thread_tell(struct pawl_guard *guard)
+{
+    struct pawl_problem loss;
+    bool lost;
+
+    pthread_mutex_lock(&guard->lock);
+    lost = guard->state == GUARD_LOST;
+    if (lost) {
+        guard_become(guard, GUARD_TOLD);
+    }
+    loss = guard->loss;
+    pthread_mutex_unlock(&guard->lock);
+    if (lost && guard->options.lost != NULL) {
+        guard->options.lost(guard, &loss, guard->options.user);
+    }
+}
+
+void *guard_thread_run(void *user)
+{
+    struct pawl_guard *guard = user;
+    struct pawl_grant grant;
+
+    atomic_store(&guard->tid, gettid());
+    while (thread_wait(guard, &grant)) {
+        thread_renew(guard, &grant);
+    }
+    thread_tell(guard);
+    explicit_bzero(&grant, sizeof(grant));
+    atomic_store(&guard->tid, 0); /* the number may be another thread's next */
+    return NULL;
+}
 
 #define GUARD_OPTIONS_FIRST (offsetof(struct pawl_guard_options, user) + sizeof(void *))
 #define ASK_FIRST (offsetof(struct pawl_ask, cancel_fd) + sizeof(const int *))
@@ -23,10 +222,10 @@ static const char in_callback[] = "Not from a callback: the guard's thread would
 
 /* -- whose guard it is
  *
- * A child has a copy of all memory, but no thread that keeps the hold. Its number alone does not tell a
+ * A child has a copy of all memory, but no thread that keeps the hold. Its number alone does not show a
  * child: the first process of a namespace and the first of one that it made are both 1, and a number comes
  * back. So there is a page that the kernel clears in every child (madvise(2), MADV_WIPEONFORK). One that
- * shares the memory (vfork(2)) is told by its number. */
+ * shares the memory (vfork(2)) is known by its number. */
 
 bool guard_process_take(struct pawl_guard *guard)
 {
@@ -146,7 +345,7 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
     guard->pawl = pawl;
     guard->holds = 1;
     if (options != NULL) {
-        client_take(&guard->told, options, sizeof(guard->told));
+        client_take(&guard->options, options, sizeof(guard->options));
     }
     guard->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guard->wake_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -312,7 +511,7 @@ enum pawl_outcome pawl_guard_enter(struct pawl_guard *guard, struct pawl_problem
     return problem_give(problem, &why, outcome);
 }
 
-/* Tells the service, unless it knows, that nobody here holds any more. */
+/* Says to the service, unless it knows, that it is not held any more. */
 static enum pawl_outcome guard_release(struct pawl_guard *guard, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = PAWL_OK;

@@ -10,13 +10,12 @@
  *   RENEWING  --the last leave, or close-->                         ENDED
  *   LOST      --the thread sees it, and tells the callback-->       TOLD
  *
- * Only under the lock does it go on, by guard_become(). The deadline counts first: whoever comes, the thread
- * or a caller, looks at the clock before anything else and notes the loss; so the first cause is the one that
- * everybody is told.
+ * Only under the lock does it go on, by guard_become(). The deadline counts first: the thread, or a caller,
+ * looks at the clock before anything else and notes the loss; so all of them report the first cause.
  *
- * deadline_ms is the one word that is read without the lock: 0 once the guard is over. Who sees that the
- * deadline has passed makes it 0; the thread moves it only from what it was, before it has passed: so nobody
- * who was told "over" is ever told more than 0 again. The timer tells the same to who polls. */
+ * deadline_ms is the one word that is read without the lock: 0 once the guard is over. The reader that finds
+ * the deadline passed makes it 0; the thread moves it only from what it was, before it has passed: so "over"
+ * is never taken back. The timer says the same to a program that polls. */
 #ifndef PAWL_CLIENT_GUARD_H
 #define PAWL_CLIENT_GUARD_H
 
@@ -30,11 +29,11 @@ enum guard_state { GUARD_HELD, GUARD_RENEWING, GUARD_LOST, GUARD_TOLD, GUARD_END
 
 struct pawl_guard {
     const struct pawl *pawl;
-    struct pawl_guard_options told;
+    struct pawl_guard_options options;
     pid_t process;      /* whose guard it is: a child has no thread */
     void *process_page; /* 1 there, 0 in a child */
     pthread_t thread;
-    _Atomic pid_t tid; /* of the thread while it runs, told by itself: pthread_create(3) may return later */
+    _Atomic pid_t tid; /* of the thread while it runs, set by itself: pthread_create(3) may return later */
     _Atomic int64_t deadline_ms;
     int timer_fd;         /* of the deadline: what pawl_guard_fd() gives */
     int wake_fd;          /* a timer too: of the next renewal; at once when it has ended */
@@ -47,7 +46,7 @@ struct pawl_guard {
     char last_wrong[PAWL_DETAIL_SIZE]; /* of the last renewal that failed; "": none since a good one */
 };
 
-/* guard.c. false: no memory. */
+/* false: no memory. */
 bool guard_process_take(struct pawl_guard *guard);
 void guard_process_drop(struct pawl_guard *guard);
 /* Safe in a signal handler. */
@@ -60,12 +59,12 @@ bool guard_allows(enum guard_state from, enum guard_state to);
 void guard_become(struct pawl_guard *guard, enum guard_state next);
 /* Looks at the clock, and notes the loss if the deadline has passed. */
 bool guard_is_held(struct pawl_guard *guard);
-/* It is held, and what is told is a problem with PAWL_LOST. */
+/* It is held, and the reason is a problem with PAWL_LOST. */
 void guard_lose(struct pawl_guard *guard, const struct pawl_problem *why);
 /* Nobody holds any more; its thread will end. */
 void guard_end(struct pawl_guard *guard);
 
-/* guard_clock.c: sets fd to CLOCK_BOOTTIME, absolute; 0: never. was_over, unless NULL: whether it had fired.
+/* Sets fd to CLOCK_BOOTTIME, absolute; 0: never. was_over, unless NULL: whether it had fired.
  */
 void guard_clock_set(int fd, int64_t at_ms, bool *was_over);
 /* Makes a timer readable, if it is not so already, and returns when it is. */
@@ -76,7 +75,7 @@ bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms);
 int64_t guard_clock_next(const struct pawl_grant *grant);
 int64_t guard_clock_again(const struct pawl_grant *grant);
 
-/* guard_thread.c */
+/* The thread; guard is a struct pawl_guard. */
 void *guard_thread_run(void *guard);
 
 #endif

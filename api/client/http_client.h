@@ -5,7 +5,7 @@
  * known. An answer that is whole before the whole request was sent is one; a request whose end is not known
  * is reset, so that what the kernel still has of it does not arrive later. Over https the other side must be
  * who the URL says, for the certificates that the system trusts, or for those in the file that SSL_CERT_FILE
- * names; it needs libcurl, which is loaded then and not before (docs/decisions/0023-own-http-client.md).
+ * names (shared/tls/tls.h).
  * Every request has a time limit. Safe in several threads; never ends the process: without memory a request
  * is not sent, or its end is not known. */
 #ifndef PAWL_CLIENT_HTTP_CLIENT_H
@@ -54,7 +54,7 @@ struct http_client_answer {
     char *body; /* with a NUL behind; never NULL after an answer */
     size_t len;
     bool stopped, no_memory; /* why it was not ANSWERED, if it is one of these */
-    unsigned retry_after_s;  /* 0: not told, or as a date */
+    unsigned retry_after_s;  /* 0: not given, or as a date */
     char etag[HTTP_CLIENT_HEADER_SIZE], content_type[HTTP_CLIENT_HEADER_SIZE], date[HTTP_CLIENT_HEADER_SIZE],
         fencing_status[HTTP_CLIENT_HEADER_SIZE], fencing_mark[HTTP_CLIENT_HEADER_SIZE]; /* "": there was none,
                                                                                          * or it was longer */

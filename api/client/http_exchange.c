@@ -59,8 +59,8 @@ static struct bytes left_of(struct bytes piece, size_t begin, size_t sent)
     return (struct bytes){gone > 0 ? piece.at + gone : piece.at, piece.len - gone};
 }
 
-/* As much as is taken now, head and body together: who reads once has a small request whole. TLS may have
- * sent some of what it says it has not taken. */
+/* As much as is taken now, head and body together: a peer that reads once has a small request whole. TLS may
+ * have sent some of what it says it has not taken. */
 static void request_send(struct exchange *exchange)
 {
     struct bytes head = {exchange->head, exchange->head_len};
@@ -215,20 +215,20 @@ static enum http_wait answer_understand(struct exchange *exchange, struct bytes 
     }
 }
 
-/* What has no length ends with the connection, and that must be beyond doubt. Over https an attacker could
- * cut it, and libcurl does not tell (RFC 9112, 9.8); and a send() that met a reset has taken its error away:
- * what recv() says then is no FIN. */
+/* What has no length ends with the connection, and that must be certain. (With TLS an end that was not
+ * announced never comes here: tls_read() calls it an error.) A send() that met a reset has taken its error
+ * away: what recv() says then is no FIN. */
 static enum http_wait answer_ends(struct exchange *exchange, bool *whole)
 {
-    if (exchange->parser.place == ANSWER_AT_CLOSE && (exchange->place.is_tls || exchange->takes_no_more)) {
+    if (exchange->parser.place == ANSWER_AT_CLOSE && exchange->takes_no_more) {
         return failed(exchange, "its answer has no length, nor chunks");
     }
     *whole = answer_fin(&exchange->parser) == ANSWER_WHOLE;
     return *whole ? HTTP_READY : failed(exchange, exchange->parser.why);
 }
 
-/* What is there, or a good piece of it: somebody who never stops talking must not keep us from looking at the
- * clock. */
+/* What is there, or a good piece of it: a server that never stops talking must not keep us from looking at
+ * the clock. */
 static enum http_wait answer_receive(struct exchange *exchange, bool *whole)
 {
     char in[RECEIVE_SIZE];
@@ -321,8 +321,10 @@ static enum http_wait exchange_run(struct exchange *exchange)
         return wire_said(exchange, went);
     }
     connect_by_ms = connect_by_ms < exchange->until_ms ? connect_by_ms : exchange->until_ms;
-    went = exchange->place.is_tls ? http_tls_connect(&exchange->wire, request->url, connect_by_ms)
-                                  : http_dial(&exchange->wire, &exchange->place, connect_by_ms);
+    went = http_dial(&exchange->wire, &exchange->place, connect_by_ms);
+    if (went == HTTP_READY && exchange->place.is_tls) {
+        went = http_wire_secure(&exchange->wire, exchange->place.host, connect_by_ms);
+    }
     exchange->is_dialled = went == HTTP_READY;
     return exchange->is_dialled ? talk(exchange) : wire_said(exchange, went);
 }

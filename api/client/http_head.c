@@ -138,7 +138,7 @@ static void header_add(struct text *text, const char *name, struct bytes value)
     text_add(text, BYTES("\r\n"));
 }
 
-/* A line feed would begin a header of somebody else's choice. */
+/* A line feed would begin a header of another's choice. */
 static bool is_one_line(struct bytes value)
 {
     for (size_t at = 0; at < value.len; at++) {

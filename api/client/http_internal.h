@@ -2,9 +2,7 @@
  *
  *   http_exchange.c  one exchange: connect, send, receive, and which of the three ends it came to
  *   http_head.c      from a URL and headers to the text of a request
- *   http_wire.c      what bytes go through: waiting, a socket, or TLS over one
- *   http_dial.c      the addresses of a name, and a connection to the first that takes one
- *   http_tls.c       https: libcurl, which is loaded when it is needed */
+ *   http_dial.c      what bytes go through: waiting, the addresses of a name, a socket, and TLS over it */
 #ifndef PAWL_CLIENT_HTTP_INTERNAL_H
 #define PAWL_CLIENT_HTTP_INTERNAL_H
 
@@ -16,6 +14,7 @@
 
 #include "api/client/http_client.h"
 #include "api/client/pawl.h"
+#include "shared/tls/tls.h"
 
 enum { HTTP_HOST_SIZE = 256, HTTP_PORT_SIZE = 6, HTTP_ADDRESSES_MAX = 8 };
 
@@ -35,7 +34,7 @@ const char *http_place_read(struct http_place *place, const char *url);
 char *http_head_new(const struct http_client_request *request, const struct http_place *place, size_t *len,
                     const char **why);
 
-/* -- http_wire.c */
+/* -- http_dial.c */
 
 enum http_wait {
     HTTP_READY,
@@ -44,17 +43,17 @@ enum http_wait {
     HTTP_FAILED /* wire->why */
 };
 
-struct http_tls;
-
 struct http_wire {
-    const int *stop_fds;  /* as in struct http_client_request */
-    int fd;               /* -1: none */
-    struct http_tls *tls; /* NULL: plain */
-    const char *why;      /* static, or tls' own; NULL: there is no memory */
+    const int *stop_fds; /* as in struct http_client_request */
+    int fd;              /* -1: none */
+    struct tls *tls;     /* NULL: plain */
+    const char *why;     /* static; NULL: there is no memory */
 };
 
 /* Until one of fds is ready, at most HTTP_ADDRESSES_MAX of them; never waits behind until_ms. */
 enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsigned count, int64_t until_ms);
+/* TLS over the socket that is connected. HTTP_READY: its other end is the host. */
+enum http_wait http_wire_secure(struct http_wire *wire, const char *host, int64_t until_ms);
 /* As sendmsg(2) and recv(2) that do not block: bytes; 0: the other side has closed; -1: errno is EAGAIN, or
  * why says what is wrong. Of first and then, not both empty, TLS takes one at a time. */
 ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes then);
@@ -62,8 +61,6 @@ ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size);
 /* HTTP_RESET: what the kernel still has of the request does not arrive later. */
 enum http_close { HTTP_CLOSE, HTTP_RESET };
 void http_wire_close(struct http_wire *wire, enum http_close how);
-
-/* -- http_dial.c */
 
 struct http_address {
     struct sockaddr_storage at;
@@ -79,12 +76,5 @@ struct http_addresses {
 enum http_wait http_dial(struct http_wire *wire, const struct http_place *place, int64_t until_ms);
 enum http_wait http_dial_any(struct http_wire *wire, const struct http_addresses *addresses,
                              int64_t until_ms);
-
-/* -- http_tls.c. HTTP_READY, and wire->fd and wire->tls are a connection whose other end is who the URL says.
- */
-enum http_wait http_tls_connect(struct http_wire *wire, const char *url, int64_t until_ms);
-ssize_t http_tls_send(struct http_wire *wire, struct bytes bytes);
-ssize_t http_tls_receive(struct http_wire *wire, char *to, size_t size);
-void http_tls_close(struct http_wire *wire);
 
 #endif

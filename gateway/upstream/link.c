@@ -2,12 +2,14 @@
  *
  *   FRESH       --the address is known-->                               CONNECTING
  *   FRESH       --the name must be looked up-->                         NAMING
- *   FRESH       --https: libcurl is given the request-->                SENDING
  *   NAMING      --looked up-->                                          CONNECTING
  *   NAMING      --no such name, over the deadline, aborted-->           OVER        not sent
  *   CONNECTING  --refused, or it takes long, and there is another-->    CONNECTING
  *   CONNECTING  --it stands-->                                          SENDING
+ *   CONNECTING  --it stands, and TLS comes first-->                     HANDSHAKE
  *   CONNECTING  --refused by all, no descriptor, late, aborted-->       OVER        not sent
+ *   HANDSHAKE   --the certificate is the host's, and trusted-->         SENDING
+ *   HANDSHAKE   --it is not, no TLS, late, aborted-->                   OVER        not sent
  *   SENDING     --all of the request handed to the kernel-->            RECEIVING
  *   SENDING     --the other side takes no more of it-->                 LISTENING
  *   SENDING     --the answer complete, broken, malformed, aborted-->    OVER        whole, unknown, not sent
@@ -20,12 +22,11 @@
  * Whether the end without a whole answer is "not sent" or "unknown" does not depend on the state, but on
  * whether the kernel has taken, or may have taken, a byte of this request.
  *
- * With https libcurl connects, sends and receives, and it remains SENDING until it is OVER.
- *
  * LISTENING: the upstream may have answered before it closed, and that answer has come. But an error that
- * send(2) has told is not told again: the end of the stream then reads as a FIN and is none (Linux,
+ * send(2) has reported is not reported again: the end of the stream then reads as a FIN and is none (Linux,
  * tcp_recvmsg_locked() and sock_error()), so an answer that only a FIN completes is not whole there. */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,9 +39,13 @@ static void uplink_late(struct alarm *alarm);
 bool uplink_allows(enum uplink_state from, enum uplink_state to)
 {
     static const bool arrows[UPLINK_STATES][UPLINK_STATES] = {
-        [UPLINK_FRESH] = {[UPLINK_CONNECTING] = true, [UPLINK_NAMING] = true, [UPLINK_SENDING] = true},
+        [UPLINK_FRESH] = {[UPLINK_CONNECTING] = true, [UPLINK_NAMING] = true},
         [UPLINK_NAMING] = {[UPLINK_CONNECTING] = true, [UPLINK_OVER] = true},
-        [UPLINK_CONNECTING] = {[UPLINK_CONNECTING] = true, [UPLINK_SENDING] = true, [UPLINK_OVER] = true},
+        [UPLINK_CONNECTING] = {[UPLINK_CONNECTING] = true,
+                               [UPLINK_HANDSHAKE] = true,
+                               [UPLINK_SENDING] = true,
+                               [UPLINK_OVER] = true},
+        [UPLINK_HANDSHAKE] = {[UPLINK_SENDING] = true, [UPLINK_OVER] = true},
         [UPLINK_SENDING] = {[UPLINK_RECEIVING] = true, [UPLINK_LISTENING] = true, [UPLINK_OVER] = true},
         [UPLINK_RECEIVING] = {[UPLINK_IDLE] = true, [UPLINK_OVER] = true},
         [UPLINK_LISTENING] = {[UPLINK_OVER] = true},
@@ -52,9 +57,11 @@ bool uplink_allows(enum uplink_state from, enum uplink_state to)
 
 static void uplink_hang_up(struct upstream_link *link)
 {
-    if (link->secured != NULL) {
-        upstream_tls_hang_up(link);
+    if (link->tls != NULL && link->end != UPSTREAM_UNKNOWN) {
+        tls_bye(link->tls);
     }
+    tls_close(link->tls);
+    link->tls = NULL;
     if (link->fd >= 0) {
         loop_watch_done(&link->watch);
         close(link->fd);
@@ -79,7 +86,7 @@ void uplink_enter(struct upstream_link *link, enum uplink_state next)
     struct upstream_pool *pool = link->pool;
 
     assert(uplink_allows(link->state, next));
-    pool->walked[link->state] |= (unsigned char)(1u << next);
+    pool->walked[link->state] |= 1u << next;
     alarm_clear(pool->clock, &link->alarm);
     ring_leave(&link->place);
     pool->idle_count -= link->state == UPLINK_IDLE;
@@ -89,6 +96,7 @@ void uplink_enter(struct upstream_link *link, enum uplink_state next)
         ring_enter(&pool->naming, &link->place);
         alarm_set(pool->clock, &link->alarm, link->connect_by_ms);
         return;
+    case UPLINK_HANDSHAKE: alarm_set(pool->clock, &link->alarm, link->connect_by_ms); return;
     case UPLINK_IDLE: idle_begin(link); return;
     case UPLINK_CONNECTING:
     case UPLINK_OVER: uplink_hang_up(link); return;
@@ -123,22 +131,6 @@ void uplink_free(struct upstream_link *link)
 }
 
 /* -- ends */
-
-void uplink_reuse(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_SENDING);
-    uplink_flush(link);
-}
-
-void uplink_has_sent_all(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_RECEIVING);
-}
-
-void uplink_listen(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_LISTENING);
-}
 
 bool uplink_has_sent(const struct upstream_link *link)
 {
@@ -186,9 +178,26 @@ void uplink_broken(struct upstream_link *link, const char *why)
     uplink_over(link, uplink_has_sent(link) ? UPSTREAM_UNKNOWN : UPSTREAM_NOT_SENT, why);
 }
 
-/* -- what the loop tells */
+const char *uplink_why(const struct upstream_link *link)
+{
+    const char *why = link->tls != NULL && errno == EPROTO ? tls_why(link->tls) : NULL;
 
-/* What is not watched for now is told all the same when the descriptor is in error; then the watch has
+    return why != NULL ? why : strerrordesc_np(errno);
+}
+
+/* TLS may have something to say to TLS: that is no word of the upstream's. */
+bool uplink_is_silent(struct upstream_link *link)
+{
+    char byte;
+    ssize_t n = link->tls != NULL ? tls_read(link->tls, &byte, 1)
+                                  : recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n < 0 && errno == EAGAIN;
+}
+
+/* -- events of the loop */
+
+/* What is not watched for now is reported all the same when the descriptor is in error; then the watch has
  * stopped (libuv 1.44, unix/poll.c), and is set again. */
 void uplink_watch(struct upstream_link *link)
 {
@@ -197,6 +206,7 @@ void uplink_watch(struct upstream_link *link)
 
     switch (link->state) {
     case UPLINK_CONNECTING: wanted = LOOP_WRITE; break;
+    case UPLINK_HANDSHAKE: wanted = LOOP_READ | (tls_has_unsent(link->tls) ? LOOP_WRITE : 0); break;
     case UPLINK_SENDING: wanted = (takes ? LOOP_READ : 0) | (link->blocked ? LOOP_WRITE : 0); break;
     case UPLINK_RECEIVING:
     case UPLINK_LISTENING: wanted = takes ? LOOP_READ : 0; break;
@@ -238,7 +248,7 @@ void uplink_settle(struct upstream_link *link)
 
 void uplink_work(struct upstream_link *link)
 {
-    if (link->state == UPLINK_SENDING && link->secured == NULL && !link->blocked) {
+    if (link->state == UPLINK_SENDING && !link->blocked) {
         uplink_flush(link);
     }
     if (uplink_is_open(link) && link->wants_room && uplink_unsent(link) <= UPSTREAM_UNSENT_MAX / 2) {
@@ -247,9 +257,6 @@ void uplink_work(struct upstream_link *link)
     }
     if (uplink_is_open(link) && link->taking == UPLINK_RESUMES) {
         uplink_resume(link);
-    }
-    if (uplink_is_open(link) && link->secured != NULL) {
-        upstream_tls_go_on(link);
     }
     uplink_settle(link);
 }
@@ -265,7 +272,9 @@ void uplink_ready(struct loop_watch *watch, int events)
     }
     if (link->state == UPLINK_CONNECTING) {
         uplink_connected(link);
-    } else if (link->state == UPLINK_IDLE) {
+    } else if (link->state == UPLINK_HANDSHAKE) {
+        uplink_handshake(link);
+    } else if (link->state == UPLINK_IDLE && !uplink_is_silent(link)) {
         uplink_over(link, UPSTREAM_WHOLE, NULL);
     } else if (uplink_is_open(link)) {
         if (events & LOOP_WRITE) {
@@ -289,6 +298,8 @@ static void uplink_late(struct alarm *alarm)
         uplink_connect(link, "no connection could be made in time");
     } else if (link->state == UPLINK_NAMING) {
         uplink_over(link, UPSTREAM_NOT_SENT, "its name was not found in time");
+    } else if (link->state == UPLINK_HANDSHAKE) {
+        uplink_over(link, UPSTREAM_NOT_SENT, "TLS was not agreed upon in time");
     } else {
         uplink_over(link, UPSTREAM_WHOLE, NULL);
     }

@@ -1,6 +1,5 @@
 /* pool.c - the connections to one upstream: kept ones, and those that have something to do. */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "gateway/upstream/upstream_internal.h"
@@ -20,11 +19,9 @@ struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_up
     ring_init(&pool->idle);
     ring_init(&pool->naming);
     ring_init(&pool->due);
-    if (upstream->scheme == ROUTE_HTTPS) {
-        upstream_tls_open(pool, upstream);
-    } else {
-        addresses_init(pool, upstream);
-    }
+    pool->is_https = upstream->scheme == ROUTE_HTTPS;
+    pool->ca_file = upstream->ca_file != NULL ? must_have(strdup(upstream->ca_file)) : NULL;
+    addresses_init(pool, upstream);
     loop_hook_add(loop, &pool->turn_end, pool_turn_end);
     return pool;
 }
@@ -34,11 +31,10 @@ static void pool_free_now(struct upstream_pool *pool)
     upstream_pool_drain(pool);
     assert(ring_is_empty(&pool->due) && ring_is_empty(&pool->naming));
     loop_hook_remove(pool->loop, &pool->turn_end);
-    if (pool->tls != NULL) {
-        upstream_tls_close(pool);
-    }
     addresses_done(pool);
+    tls_trust_free(pool->trust);
     alarm_clock_free(pool->clock);
+    free(pool->ca_file);
     free(pool->host);
     free(pool->in);
     free(pool);
@@ -92,14 +88,6 @@ void upstream_pool_drain(struct upstream_pool *pool)
 
 /* -- kept connections */
 
-/* Open, and nothing has come that nobody asked for. */
-static bool link_is_silent(const struct upstream_link *link)
-{
-    char byte;
-
-    return recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-}
-
 static bool link_is_young(const struct upstream_link *link, const struct upstream_request *request)
 {
     uint64_t now_ms = loop_now_ms();
@@ -117,7 +105,7 @@ struct upstream_link *upstream_pool_take(struct upstream_pool *pool, const struc
         if (!link_is_young(link, request)) {
             return NULL;
         }
-        if (link_is_silent(link)) {
+        if (uplink_is_silent(link)) {
             return link;
         }
         idle_close(link);
@@ -135,7 +123,7 @@ void uplink_due(struct upstream_link *link)
     }
 }
 
-/* Those who are in a ring now, in a ring of their own: who enters it meanwhile has a turn of its own. */
+/* Those in a ring now, in a ring of their own: what enters it meanwhile has a turn of its own. */
 static void ring_move(struct ring *from, struct ring *to)
 {
     ring_init(to);

@@ -8,7 +8,7 @@
  *   UPSTREAM_NOT_SENT  certainly not one byte of the request was handed to the kernel
  *   UPSTREAM_UNKNOWN   anything else: reset, closed early, malformed answer, aborted, ...
  *
- * An exchange, and what befalls it (link.c draws the machine of a connection):
+ * An exchange, step by step (link.c draws the machine of a connection):
  *
  *   upstream_begin()   the head is sent, and the body: what was given at once, then upstream_write() ...
  *   head()             the head of the final answer (1xx are dropped; 101 is malformed)
@@ -18,14 +18,15 @@
  * An answer that is complete before the whole request was sent is whole (the connection is then closed). One
  * that has neither a length nor chunks is whole when the upstream closes in order; that its program did not
  * break down in the middle cannot be known then, only that status and fields have come; and when the
- * connection is reset instead, the end is unknown, though head() was called. Over https it is never whole:
- * there an attacker could cut it, and libcurl does not tell. A connection that an end without
- * a whole answer leaves behind is reset: what the kernel still had of the request does not arrive later.
+ * connection is reset instead, the end is unknown, though head() was called. Over https it is whole with
+ * TLS' own word for the end only (close_notify): all else an attacker could do. A connection that an end
+ * without a whole answer leaves behind is reset: what the kernel still had of the request does not arrive
+ * later.
  *
  * A connection is kept when both sides are at the end of a message and neither wants to close; it is used
  * again only for so long as the other side is not likely to close it at the same moment (UPSTREAM_IDLE_MS, or
  * half of the answer's Keep-Alive timeout if that is shorter; UPSTREAM_IDLE_WRITE_MS for a write), and after
- * a look whether it is still open and silent: a byte that nobody asked for makes it unfit. No redirects are
+ * a look whether it is still open and silent: an unexpected byte makes it unfit. No redirects are
  * followed, no proxy environment is looked at, nothing is decoded.
  *
  * A name is looked up again after 10 s. Another of its addresses is tried when no connection could be made to
@@ -77,7 +78,7 @@ struct upstream_request {
     int64_t body_length; /* of the whole body; -1: chunked; 0: none (then no Content-Length, but for POST, PUT
                             and PATCH) */
     bool body_is_whole;  /* body is all of it */
-    bool is_write; /* https: a fresh connection; http: one that was idle for UPSTREAM_IDLE_WRITE_MS at most */
+    bool is_write;       /* a connection that was idle for UPSTREAM_IDLE_WRITE_MS at most, or a fresh one */
 };
 
 struct upstream_pool;

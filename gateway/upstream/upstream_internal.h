@@ -1,26 +1,19 @@
-/* upstream_internal.h - what the files of the upstream's client share. Nobody else includes it, save its
- * test.
+/* upstream_internal.h - what the files of the upstream's client share; its test includes it, too.
  *
- *   exchange.c            the calls: begun, written to, broken off
- *   link.c                one connection: a state machine
- *   dial.c                how it is made
- *   send.c                a request, as bytes, to the kernel
- *   receive.c             an answer, from the kernel, to the owner
- *   shared/http/answer.c  the parser of answers
- *   pool.c                the connections of one upstream, kept or in use
- *   address.c             where it is
- *   tls.c                 https: all of connecting, sending and receiving, through libcurl
- *   tls_request.c         what libcurl is to send, and to whom */
+ *   pool.c      the connections of one upstream, kept or in use
+ *   link.c      one connection: a state machine
+ *   dial.c      how it is made
+ *   transfer.c  what goes over it: the calls, a request as bytes, an answer to its owner */
 #ifndef PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 #define PAWL_GATEWAY_UPSTREAM_INTERNAL_H
 
 #include <sys/socket.h>
 
 #include "gateway/upstream/upstream.h"
-#include "shared/http/answer.h"
 #include "shared/loop/alarm.h"
+#include "shared/tls/tls.h"
 
-enum { UPLINK_IN_SIZE = 65536, UPSTREAM_ADDRESSES_MAX = 8, UPSTREAM_NAME_KEPT_MS = 10000 };
+enum { UPLINK_IN_SIZE = 65536, UPSTREAM_ADDRESSES_MAX = 8 };
 
 /* A place in a ring; one that is in none points to itself. */
 struct ring {
@@ -58,6 +51,7 @@ enum uplink_state {
     UPLINK_FRESH,
     UPLINK_NAMING,
     UPLINK_CONNECTING,
+    UPLINK_HANDSHAKE,
     UPLINK_SENDING,
     UPLINK_RECEIVING,
     UPLINK_LISTENING,
@@ -81,13 +75,13 @@ enum uplink_taking {
 
 struct upstream_link {
     struct upstream_pool *pool;
-    struct upstream_call *call; /* NULL when nobody's */
+    struct upstream_call *call; /* NULL: none */
     enum uplink_state state;
     int fd; /* -1: none; else it has a watch */
     int watched;
     struct loop_watch watch;
     struct alarm alarm; /* NAMING, CONNECTING: an attempt takes too long; IDLE: not used any more */
-    struct ring place;  /* NAMING: of those who wait for the name; IDLE: of the idle, the latest last */
+    struct ring place;  /* NAMING: of those that wait for the name; IDLE: of the idle, the latest last */
     struct ring due;    /* of those that have something to do at the end of the turn */
     uint64_t connect_by_ms, idle_since_ms, idle_until_ms;
     unsigned address; /* the next to try */
@@ -105,7 +99,7 @@ struct upstream_link {
     enum uplink_taking taking;
     struct bytes rest; /* has come, and the owner did not take it; in kept */
     char *kept;
-    struct upstream_secured *secured; /* https: what libcurl has of it */
+    struct tls *tls; /* https, from HANDSHAKE on; else NULL */
     /* its end */
     enum upstream_end end;
     const char *why;
@@ -116,8 +110,6 @@ struct upstream_address {
     struct sockaddr_storage at;
     socklen_t len;
 };
-
-struct upstream_lookup;
 
 struct upstream_addresses {
     struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
@@ -139,13 +131,16 @@ struct upstream_pool {
     unsigned idle_count;
     struct ring idle, naming, due;
     struct upstream_addresses addresses;
-    struct upstream_tls *tls;            /* https; else NULL */
-    char *in;                            /* where every read goes to */
-    unsigned char walked[UPLINK_STATES]; /* bit t of element f: a link went from f to t */
+    bool is_https;
+    char *ca_file;           /* NULL: the system's */
+    struct tls_trust *trust; /* NULL: not read yet, or it cannot be */
+    uint64_t trust_until_ms;
+    char *in;                       /* where every read goes to */
+    unsigned walked[UPLINK_STATES]; /* bit t of element f: a link went from f to t */
 };
 
-/* pool.c */
-/* Every callback of the loop is in between these two. The pool may be gone when the second returns. */
+/* -- pool.c. Every callback of the loop is in between these two. The pool may be gone when the second
+ * returns. */
 void upstream_pool_enter(struct upstream_pool *pool);
 void upstream_pool_leave(struct upstream_pool *pool);
 /* A kept connection that is fit, or NULL. */
@@ -155,25 +150,25 @@ void uplink_due(struct upstream_link *link);
 /* The addresses are known, or why not; NULL: they are. */
 void upstream_pool_named(struct upstream_pool *pool, const char *why);
 
-/* address.c */
+/* -- dial.c. No callbacks. */
 void addresses_init(struct upstream_pool *pool, const struct route_upstream *upstream);
 void addresses_done(struct upstream_pool *pool);
-/* Whether they are known; if not, the name is being looked up, and upstream_pool_named() follows, later. */
-bool addresses_known(struct upstream_pool *pool);
+/* FRESH: looks up where to (upstream_pool_named() follows, later), or connects. */
+void uplink_dial(struct upstream_link *link);
+/* The next address, if there is one. why: what became of the one before. */
+void uplink_connect(struct upstream_link *link, const char *why);
+/* The socket is writable for the first time: connected, or refused. */
+void uplink_connected(struct upstream_link *link);
+/* HANDSHAKE: goes on, as far as the socket lets it. */
+void uplink_handshake(struct upstream_link *link);
 
-/* link.c. Those that may call the owner back: uplink_settle() alone, as the last thing of a callback
- * of the loop; the link may be gone when it returns. */
+/* -- link.c. The owner is called back by uplink_settle() alone, as the last thing of a callback of the loop;
+ * the link may be gone when it returns. */
 bool uplink_allows(enum uplink_state from, enum uplink_state to);
 struct upstream_link *uplink_new(struct upstream_pool *pool);
 void uplink_free(struct upstream_link *link);
 /* The only place where the state changes. */
 void uplink_enter(struct upstream_link *link, enum uplink_state next);
-/* IDLE: a request is to go out on it. */
-void uplink_reuse(struct upstream_link *link);
-/* All of the request has been handed to the kernel. */
-void uplink_has_sent_all(struct upstream_link *link);
-/* The other side takes no more; what it has sent is read. */
-void uplink_listen(struct upstream_link *link);
 /* The answer is complete; extra: how many bytes have come behind it. */
 void uplink_whole(struct upstream_link *link, size_t extra);
 /* Closes it. */
@@ -183,51 +178,25 @@ void uplink_broken(struct upstream_link *link, const char *why);
 bool uplink_has_sent(const struct upstream_link *link);
 /* In an exchange: SENDING, RECEIVING or LISTENING. */
 bool uplink_is_open(const struct upstream_link *link);
+/* Open, and nothing unexpected has come. */
+bool uplink_is_silent(struct upstream_link *link);
+/* What errno says of its socket. */
+const char *uplink_why(const struct upstream_link *link);
 /* Watches the descriptor for what matters now. */
 void uplink_watch(struct upstream_link *link);
 /* What is due. */
 void uplink_work(struct upstream_link *link);
 void uplink_settle(struct upstream_link *link);
-
-/* What the loop tells of its socket. */
+/* The loop has news of its socket. */
 void uplink_ready(struct loop_watch *watch, int events);
 
-/* dial.c. No callbacks. */
-/* FRESH: looks up where to, or connects. */
-void uplink_dial(struct upstream_link *link);
-/* FRESH, https: gives the request to libcurl. */
-void uplink_secure(struct upstream_link *link, const struct upstream_request *request);
-void uplink_tune_socket(int fd, unsigned user_timeout_ms);
-/* The next address, if there is one. why: what became of the one before. */
-void uplink_connect(struct upstream_link *link, const char *why);
-/* The socket is writable for the first time: connected, or refused. */
-void uplink_connected(struct upstream_link *link);
-
-/* send.c. No callbacks. */
-void uplink_put_request(struct upstream_link *link, const struct upstream_request *request);
-void uplink_put_body(struct upstream_link *link, struct bytes piece);
-void uplink_put_body_end(struct upstream_link *link);
+/* -- transfer.c */
 size_t uplink_unsent(const struct upstream_link *link);
-/* The next bytes that wait, at most as many as wait. */
-void uplink_take_out(struct upstream_link *link, char *to, size_t len);
-/* Whether the request says how long its body is. */
-bool uplink_wants_length(const struct upstream_request *request);
-/* SENDING: hands over what waits, as much as the kernel takes. */
+/* SENDING: hands over what waits, as much as the kernel takes. No callbacks. */
 void uplink_flush(struct upstream_link *link);
-
-/* receive.c. Both call head() and piece(). */
+/* Both call head() and piece(). */
 void uplink_read(struct upstream_link *link);
 /* What was kept, after upstream_more(). */
 void uplink_resume(struct upstream_link *link);
-/* Nothing comes any more; broken: NULL when it was closed in order, else why not. */
-void uplink_fin(struct upstream_link *link, const char *broken);
-
-/* tls.c */
-void upstream_tls_open(struct upstream_pool *pool, const struct route_upstream *upstream);
-void upstream_tls_close(struct upstream_pool *pool);
-void upstream_tls_begin(struct upstream_link *link, const struct upstream_request *request);
-/* There may be more to send, and room for more of the answer; or it is over. */
-void upstream_tls_go_on(struct upstream_link *link);
-void upstream_tls_hang_up(struct upstream_link *link);
 
 #endif

@@ -120,11 +120,11 @@ def it_shows_exactly_what_the_header_declares_and_each_has_a_version():
 
 
 @test
-def its_name_says_which_programs_it_fits_and_it_needs_cjson_alone():
+def its_name_says_which_programs_it_fits_and_it_needs_cjson_and_gnutls_alone():
     text = subprocess.run(["readelf", "-d", str(BUILD / "libpawl.so")], check=True, capture_output=True, text=True).stdout
     check_in("Library soname: [libpawl.so.0]", text)
     needed = {name.partition(".")[0] for name in re.findall(r"Shared library: \[(.*?)\]", text)}
-    check_equal(needed - {"libc", "ld-linux-x86-64"}, {"libcjson"})
+    check_equal(needed - {"libc", "ld-linux-x86-64"}, {"libcjson", "libgnutls"})
 
 
 @test

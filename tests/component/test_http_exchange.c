@@ -1,5 +1,5 @@
-/* test_http_exchange.c - the HTTP client of libpawl and the command line, against a server that does what it
- * is told: which of the three ends a request comes to, however it is cut. */
+/* test_http_exchange.c - the HTTP client of libpawl and the command line, against a server that does as it is
+ * told: which of the three ends a request comes to, however it is cut; over plain TCP and over TLS. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
+#include "tests/component/tls_peer.h"
 #include "tests/unit/check.h"
 
 enum { SEEN_SIZE = 4096, URL_SIZE = 128, PATIENCE_MS = 20000, SHORT_MS = 200, BIG = 8 << 20 };
@@ -22,8 +23,12 @@ enum { SEEN_SIZE = 4096, URL_SIZE = 128, PATIENCE_MS = 20000, SHORT_MS = 200, BI
 /* How the server ends it, when it has said its answer. */
 enum server_end { END_FIN, END_RESET, END_STAY, END_HOLD /* and it reads nothing more */ };
 
+static bool over_tls;
+
 struct server {
     int listener;
+    bool is_tls;
+    gnutls_session_t tls; /* NULL: plain */
     uint16_t port;
     pthread_t thread;
     /* What it is to do with the one connection that comes. */
@@ -47,6 +52,28 @@ static struct bytes text_of(const char *text)
     return (struct bytes){text, strlen(text)};
 }
 
+/* As recv(2). */
+static ssize_t server_recv(struct server *server, int fd, char *to, size_t size)
+{
+    ssize_t n;
+
+    if (server->tls == NULL) {
+        return recv(fd, to, size, 0);
+    }
+    n = gnutls_record_recv(server->tls, to, size);
+    if (n < 0 && n != GNUTLS_E_PREMATURE_TERMINATION) {
+        errno = n == GNUTLS_E_AGAIN ? EAGAIN : ECONNRESET;
+        return -1;
+    }
+    return n > 0 ? n : 0;
+}
+
+/* As send(2). */
+static ssize_t server_send(const struct server *server, int fd, const char *at, size_t len)
+{
+    return server->tls != NULL ? gnutls_record_send(server->tls, at, len) : send(fd, at, len, MSG_NOSIGNAL);
+}
+
 /* Until the empty line, and so many bytes of a body as are announced. */
 static void request_see(struct server *server, int fd)
 {
@@ -59,7 +86,7 @@ static void request_see(struct server *server, int fd)
             (length == NULL || server->seen + server->seen_len >= end + 4 + strtol(length + 16, NULL, 10))) {
             return;
         }
-        len = recv(fd, server->seen + server->seen_len, SEEN_SIZE - 1 - server->seen_len, 0);
+        len = server_recv(server, fd, server->seen + server->seen_len, SEEN_SIZE - 1 - server->seen_len);
         if (len <= 0) {
             server->left_by = len < 0 ? errno : 0;
             return;
@@ -83,16 +110,15 @@ static void answer_say(const struct server *server, int fd)
 {
     for (size_t sent = 0; sent < server->answer.len;) {
         size_t left = server->answer.len - sent;
-        ssize_t len = send(fd, server->answer.at + sent,
-                           server->piece > 0 && server->piece < left ? server->piece : left, MSG_NOSIGNAL);
+        ssize_t len = server_send(server, fd, server->answer.at + sent,
+                                  server->piece > 0 && server->piece < left ? server->piece : left);
 
         if (len < 0) {
             break;
         }
         sent += (size_t)len;
     }
-    while (server->endless.len > 0 &&
-           send(fd, server->endless.at, server->endless.len, MSG_NOSIGNAL) == (ssize_t)server->endless.len) {
+    while (server->endless.len > 0 && server_send(server, fd, server->endless.at, server->endless.len) > 0) {
     }
 }
 
@@ -114,13 +140,19 @@ static void connection_end(struct server *server, int fd)
     ssize_t len;
 
     if (server->end == END_STAY) {
-        while ((len = recv(fd, dropped, sizeof(dropped), 0)) > 0) {
+        while ((len = server_recv(server, fd, dropped, sizeof(dropped))) > 0) {
         }
         server->left_by = server->left_by > 0 ? server->left_by : len < 0 ? errno : 0;
     } else if (server->end == END_HOLD) {
         poll(&(struct pollfd){.fd = fd, .events = POLLRDHUP}, 1, PATIENCE_MS);
     } else if (server->end == END_RESET) {
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    }
+    if (server->tls != NULL) {
+        if (server->end == END_FIN) {
+            gnutls_bye(server->tls, GNUTLS_SHUT_WR);
+        }
+        gnutls_deinit(server->tls);
     }
     close(fd);
 }
@@ -138,6 +170,13 @@ static void *server_work(void *at)
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (server->is_tls) {
+        int code;
+
+        server->tls = session_open(safe.identity, fd, "NORMAL");
+        while (!session_is_through(server->tls, &code)) {
+        }
+    }
     if (!server->at_once) {
         request_see(server, fd);
     }
@@ -192,8 +231,9 @@ static enum http_client_outcome ask(struct server *server, struct http_client_re
     char url[URL_SIZE];
     enum http_client_outcome outcome;
 
+    server->is_tls = over_tls;
     server_begin(server);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", server->port);
+    snprintf(url, sizeof(url), "http%s://127.0.0.1:%u/x", over_tls ? "s" : "", server->port);
     request.url = url;
     request.method = request.method != NULL ? request.method : "GET";
     request.timeout_ms = request.timeout_ms > 0 ? request.timeout_ms : PATIENCE_MS;
@@ -245,7 +285,8 @@ TEST(what_is_cut_anywhere_is_not_known)
                                           "OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"};
 
     for (size_t i = 0; i < 2; i++) {
-        for (size_t len = 0; len < strlen(answers[i]); len++) {
+        /* A handshake takes longer than all else here. */
+        for (size_t len = 0; len < strlen(answers[i]); len += over_tls ? 9 : 1) {
             for (int end = END_FIN; end <= END_RESET; end++) {
                 struct server server = {.answer = {answers[i], len}, .end = (enum server_end)end};
                 struct http_client_answer answer;
@@ -410,8 +451,8 @@ TEST(a_request_is_sent_as_it_was_asked_for)
         snprintf(wanted, sizeof(wanted), "%.*s%s%s", (int)(h + 2 - sent[i].wanted), sent[i].wanted, host,
                  h + 3);
         CHECK_TEXT(((struct bytes){server.seen, server.seen_len}), text_of(wanted));
-        CHECK_INT(server.pieces,
-                  1); /* head and body: who reads once, and then closes, resets what comes behind */
+        /* A server that reads once, and then closes, resets what comes behind. (TLS: a record each.) */
+        CHECK_INT(server.pieces, over_tls && request.body.len > 0 ? 2 : 1);
     }
 #undef SELF
 }
@@ -527,6 +568,32 @@ TEST(who_does_not_take_the_connection_in_time_was_not_sent_to)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", full.server.port);
     is_not_sent((struct http_client_request){.url = url, .timeout_ms = SHORT_MS}, "too long");
     full_end(&full);
+}
+
+TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
+{
+    int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct server server = {.at_once = true, .end = END_STAY, .tells = i == 0 ? 0 : stops[0]};
+        struct http_client_answer answer;
+        char url[URL_SIZE];
+
+        server_begin(&server);
+        snprintf(url, sizeof(url), "https://127.0.0.1:%u/", server.port);
+        CHECK_INT(
+            http_client_send(&(struct http_client_request){.method = "POST",
+                                                           .url = url,
+                                                           .stop_fds = stops,
+                                                           .timeout_ms = i == 0 ? SHORT_MS : PATIENCE_MS},
+                             &answer),
+            HTTP_CLIENT_NOT_SENT);
+        CHECK_INT(answer.stopped, i == 1);
+        CHECK(i == 1 || strstr(answer.why, "too long") != NULL);
+        http_client_answer_done(&answer);
+        server_end(&server);
+    }
+    close(stops[0]);
 }
 
 /* -- given up */
@@ -689,4 +756,13 @@ TEST(an_address_that_does_not_answer_gives_way_to_the_next)
     full_end(&full);
 }
 
-CHECK_MAIN
+int main(void)
+{
+    safe_open();
+    setenv("SSL_CERT_FILE", safe.authority.file, 1);
+    check_all_as(NULL);
+    over_tls = true;
+    check_all_as("over_TLS");
+    safe_close();
+    return check_done();
+}

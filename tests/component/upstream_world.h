@@ -1,15 +1,18 @@
 /* upstream_world.h - what the tests of the client of upstreams stand on: a pool, the owner of a call, which
- * keeps what befalls it, and the upstream's side of a connection, which the test plays by hand. */
+ * keeps what befalls it, and the upstream's side of a connection, which the test plays by hand: over plain
+ * TCP, or over TLS when world_over_tls is set. */
 #ifndef PAWL_TESTS_UPSTREAM_WORLD_H
 #define PAWL_TESTS_UPSTREAM_WORLD_H
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "gateway/upstream/upstream_internal.h"
+#include "tests/component/tls_peer.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 
@@ -28,8 +31,11 @@ struct world {
     struct upstream_pool *pool;
     struct route_upstream upstream;
     int listener;
-    char port[8], path[64];
+    char path[64];
+    gnutls_certificate_credentials_t identity; /* of the upstream; NULL: plain */
 };
+
+static bool world_over_tls;
 
 static uint64_t deadline_ms(void)
 {
@@ -71,6 +77,11 @@ static inline struct world *world_open(void)
     static char host[] = "127.0.0.1";
 
     world->upstream = (struct route_upstream){.scheme = ROUTE_HTTP, .host = host};
+    if (world_over_tls) {
+        world->upstream.scheme = ROUTE_HTTPS;
+        world->upstream.ca_file = safe.authority.file;
+        world->identity = safe.identity;
+    }
     world->listener = listen_tcp(&world->upstream.port, 64);
     world_pool(world);
     return world;
@@ -91,18 +102,6 @@ static inline struct world *world_open_unix(void)
     CHECK(listen(world->listener, 64) == 0);
     world->upstream = (struct route_upstream){.scheme = ROUTE_UNIX, .host = world->path};
     world_pool(world);
-    return world;
-}
-
-/* The pool asks over https; ca_file may be NULL. */
-static inline struct world *world_open_https(char *ca_file)
-{
-    struct world *world = world_open();
-
-    upstream_pool_free(world->pool);
-    world->upstream.scheme = ROUTE_HTTPS;
-    world->upstream.ca_file = ca_file;
-    world->pool = upstream_pool_new(world->loop, &world->upstream, USER_TIMEOUT_MS);
     return world;
 }
 
@@ -293,21 +292,47 @@ static inline void ends_whole(struct asker *asker, unsigned status, const char *
 
 struct peer {
     int fd;
+    gnutls_session_t tls; /* NULL: plain */
     char *text;
     size_t len;
     bool ended, reset;
 };
 
+/* What it sends is there at once, whatever is not acknowledged yet. */
 static inline bool peer_try(struct peer *peer, struct world *world)
 {
+    const int on = 1;
+
     peer->fd = accept4(world->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return peer->fd >= 0;
+}
+
+/* Before any TLS. */
+static inline void peer_accept_raw(struct peer *peer, struct world *world)
+{
+    *peer = (struct peer){.fd = -1, .text = malloc(BODY_MAX)};
+    UNTIL(world, peer_try(peer, world));
+}
+
+/* What the peer's handshake comes to. */
+static inline int peer_accept_as(struct peer *peer, struct world *world, const char *versions)
+{
+    int code = GNUTLS_E_AGAIN;
+
+    peer_accept_raw(peer, world);
+    peer->tls = session_open(world->identity, peer->fd, versions);
+    UNTIL(world, session_is_through(peer->tls, &code));
+    return code;
 }
 
 static inline void peer_accept(struct peer *peer, struct world *world)
 {
-    *peer = (struct peer){.fd = -1, .text = malloc(BODY_MAX)};
-    UNTIL(world, peer_try(peer, world));
+    if (world->identity != NULL) {
+        CHECK_INT(peer_accept_as(peer, world, "NORMAL"), 0);
+    } else {
+        peer_accept_raw(peer, world);
+    }
 }
 
 /* Whether somebody else is at the door. */
@@ -322,11 +347,25 @@ static inline bool is_nobody_there(struct world *world)
     return nobody;
 }
 
+/* As recv(2). */
+static inline ssize_t peer_recv(struct peer *peer, char *to, size_t size)
+{
+    ssize_t n = peer->tls != NULL ? gnutls_record_recv(peer->tls, to, size) : recv(peer->fd, to, size, 0);
+
+    if (peer->tls == NULL || n >= 0) {
+        return n;
+    }
+    errno = n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED ? EAGAIN : ECONNRESET;
+    return n == GNUTLS_E_PREMATURE_TERMINATION ? 0 : -1;
+}
+
 static inline void peer_look(struct peer *peer)
 {
-    ssize_t n = recv(peer->fd, peer->text + peer->len, BODY_MAX - peer->len, 0);
+    ssize_t n;
 
-    peer->len += n > 0 ? (size_t)n : 0;
+    while ((n = peer_recv(peer, peer->text + peer->len, BODY_MAX - peer->len)) > 0) {
+        peer->len += (size_t)n;
+    }
     peer->ended = peer->ended || n == 0;
     peer->reset = peer->reset || (n < 0 && errno == ECONNRESET);
 }
@@ -351,13 +390,25 @@ static inline void peer_got(struct peer *peer, struct world *world, const char *
     peer->len = 0;
 }
 
-static inline void peer_send(struct peer *peer, const char *text)
+/* As send(2). */
+static inline ssize_t peer_give(struct peer *peer, const char *at, size_t len)
 {
-    CHECK_INT(send(peer->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+    return peer->tls != NULL ? gnutls_record_send(peer->tls, at, len) : send(peer->fd, at, len, MSG_NOSIGNAL);
 }
 
-static inline void peer_close(struct peer *peer)
+static inline void peer_send(struct peer *peer, const char *text)
 {
+    if (*text != '\0') {
+        CHECK_INT(peer_give(peer, text, strlen(text)), strlen(text));
+    }
+}
+
+/* Without a word of TLS. */
+static inline void peer_cut(struct peer *peer)
+{
+    if (peer->tls != NULL) {
+        gnutls_deinit(peer->tls);
+    }
     if (peer->fd >= 0) {
         close(peer->fd);
         free(peer->text);
@@ -365,12 +416,20 @@ static inline void peer_close(struct peer *peer)
     *peer = (struct peer){.fd = -1};
 }
 
+static inline void peer_close(struct peer *peer)
+{
+    if (peer->tls != NULL) {
+        gnutls_bye(peer->tls, GNUTLS_SHUT_WR);
+    }
+    peer_cut(peer);
+}
+
 static inline void peer_reset(struct peer *peer)
 {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
 
     setsockopt(peer->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    peer_close(peer);
+    peer_cut(peer);
 }
 
 /* A request, as it comes on a new connection. */
@@ -403,20 +462,132 @@ static inline void all_close(struct peer *peer, struct asker *asker, struct worl
     world_close(world);
 }
 
-/* A test in a world of its own, with somebody who asks and a place for the upstream's connection. */
-#define TEST_UPSTREAM(sentence, opened)                                                                      \
-    static void sentence##_in(struct world *world, struct asker *asker, struct peer *peer);                  \
+/* -- bodies longer than what kernels and pools hold */
+
+/* Byte number i of a long body. */
+static inline char pattern(size_t i)
+{
+    return (char)('a' + i % 23);
+}
+
+/* Writes of the body from at on, as much as is taken; where it has come to. */
+static inline size_t write_more(struct asker *asker, size_t at, size_t all)
+{
+    char piece[10000];
+
+    while (at < all) {
+        size_t len = all - at < sizeof(piece) ? all - at : sizeof(piece), taken;
+
+        for (size_t i = 0; i < len; i++) {
+            piece[i] = pattern(at + i);
+        }
+        asker->inside = true;
+        taken = upstream_write(&asker->call, (struct bytes){piece, len});
+        asker->inside = false;
+        at += taken;
+        if (taken < len) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* Until the kernel and the pool take no more, since the upstream does not read. */
+static inline size_t write_until_full(struct asker *asker, size_t all)
+{
+    size_t at = 0;
+    unsigned rooms;
+
+    do {
+        rooms = asker->rooms;
+        at = write_more(asker, at, all);
+        for (unsigned i = 0; i < 20 && asker->rooms == rooms; i++) {
+            loop_turn(asker->world->loop, 1);
+        }
+    } while (asker->rooms > rooms);
+    CHECK(at < all && asker->ends == 0);
+    CHECK(uplink_unsent(asker->call.link) <= UPSTREAM_UNSENT_MAX + 1000);
+    return at;
+}
+
+static inline void check_pattern(const char *text, size_t len)
+{
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        wrong += text[i] != pattern(i);
+    }
+    CHECK_INT(wrong, 0);
+}
+
+/* Puts the chunks behind the head together, in place; how long. */
+static inline size_t chunks_join(char *text, size_t len, size_t from)
+{
+    size_t joined = 0;
+
+    for (size_t at = from; at < len;) {
+        char *end;
+        size_t size = strtoul(text + at, &end, 16);
+        size_t data = (size_t)(end - text) + 2;
+
+        if (size == 0) {
+            CHECK_INT(len - data, 2);
+            break;
+        }
+        memmove(text + from + joined, text + data, size);
+        joined += size;
+        at = data + size + 2;
+    }
+    return joined;
+}
+
+/* Sends of the pattern as much as the kernel takes. */
+static inline size_t peer_pour(struct peer *peer, size_t at, size_t all)
+{
+    char piece[10000];
+
+    while (at < all) {
+        size_t len = all - at < sizeof(piece) ? all - at : sizeof(piece);
+        ssize_t n;
+
+        for (size_t i = 0; i < len; i++) {
+            piece[i] = pattern(at + i);
+        }
+        n = peer_give(peer, piece, len);
+        if (n <= 0) {
+            break;
+        }
+        at += (size_t)n;
+    }
+    return at;
+}
+
+/* The alarm of a connection that is being made rings now. */
+static inline void late_now(struct asker *asker)
+{
+    CHECK(asker->call.link->state == UPLINK_CONNECTING || asker->call.link->state == UPLINK_NAMING ||
+          asker->call.link->state == UPLINK_HANDSHAKE);
+    alarm_set(asker->world->pool->clock, &asker->call.link->alarm, loop_now_ms());
+}
+
+/* A test in worlds of its own, one after the other, each with an owner of a call and a place for the
+ * upstream's connection; opened and the test know which it is: nth. */
+#define TEST_UPSTREAM_EACH(sentence, count, opened)                                                          \
+    static void sentence##_in(unsigned nth, struct world *world, struct asker *asker, struct peer *peer);    \
     TEST(sentence)                                                                                           \
     {                                                                                                        \
-        struct world *world = opened;                                                                        \
-        struct asker asker;                                                                                  \
-        struct peer peer = {.fd = -1};                                                                       \
+        for (unsigned nth = 0; nth < (count); nth++) {                                                       \
+            struct world *world = opened;                                                                    \
+            struct asker asker;                                                                              \
+            struct peer peer = {.fd = -1};                                                                   \
                                                                                                              \
-        asker_init(&asker);                                                                                  \
-        sentence##_in(world, &asker, &peer);                                                                 \
-        all_close(&peer, &asker, world);                                                                     \
+            asker_init(&asker);                                                                              \
+            sentence##_in(nth, world, &asker, &peer);                                                        \
+            all_close(&peer, &asker, world);                                                                 \
+        }                                                                                                    \
     }                                                                                                        \
-    static void sentence##_in(struct world *world, struct asker *asker,                                      \
-                              struct peer *peer __attribute__((unused)))
+    static void sentence##_in(unsigned nth __attribute__((unused)), struct world *world,                     \
+                              struct asker *asker, struct peer *peer __attribute__((unused)))
+#define TEST_UPSTREAM(sentence, opened) TEST_UPSTREAM_EACH(sentence, 1, opened)
 
 #endif

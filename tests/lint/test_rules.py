@@ -204,6 +204,7 @@ FAULTS = (
     ("libraries", "cJSON elsewhere", {"shared/text/bad.c": c("#include <cjson/cJSON.h>")}, "bad.c:2: cjson/cJSON.h"),
     ("libraries", "libuv elsewhere", {"shared/text/bad.c": c("#include <uv.h>")}, "bad.c:2: uv.h"),
     ("libraries", "sodium elsewhere", {"gateway/bad.c": c("#include <sodium.h>")}, "bad.c:2: sodium.h"),
+    ("libraries", "GnuTLS elsewhere", {"api/client/bad.c": c("#include <gnutls/gnutls.h>")}, "bad.c:2: gnutls/gnutls.h"),
     ("libraries", "curl elsewhere", {"api/cli/bad.c": c("#include <curl/curl.h>")}, "bad.c:2: curl/curl.h"),
     ("layout", "a layout of one's own", {"shared/text/bad.c": c("int   bad;")}, "bad.c:2"),
     ("luacheck", "a variable that nobody reads", {"lease/scripts/bad.lua": "-- bad.lua - x.\nlocal x = 1\n"},

@@ -31,7 +31,8 @@ static void alone_open(struct alone *alone, int64_t left_ms)
     struct pawl_guard *guard = &alone->guard;
 
     *alone = (struct alone){.times = 0};
-    guard->told = (struct pawl_guard_options){.size = sizeof(guard->told), .lost = alone_lost, .user = alone};
+    guard->options = (struct pawl_guard_options){
+        .size = sizeof(guard->options), .lost = alone_lost, .user = alone};
     CHECK(guard_process_take(guard));
     guard->holds = 1;
     guard->deadline_ms = pawl_now_ms() + left_ms;

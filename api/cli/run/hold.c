@@ -389,7 +389,7 @@ int run_hold_close(struct run *run, int status)
                  run->name);
         run_group_close(&run->group);
         fflush(NULL);
-        _exit(status); /* that thread may be within libcurl */
+        _exit(status); /* that thread may be within a request */
     }
     close(release.done_fd);
     run_show_free(run->show);

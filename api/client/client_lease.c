@@ -1,0 +1,570 @@
+/* client_lease.c - pawl_acquire(), pawl_renew(), pawl_release(), pawl_look(): what can be done with a lease.
+ *
+ *   hold_acquire   what was asked, and the lease_id to propose       PAWL_NOT_DONE, or go on
+ *   acquire_run    POST, repeated as long as its end is not known    PAWL_OK | PAWL_HELD | PAWL_LOST |
+ *                  (a wait longer than one request may take: again)  PAWL_NOT_DONE
+ *   acquire_undo   what may be held is released                      PAWL_UNKNOWN */
+#include <errno.h>
+#include <sys/random.h>
+
+#include "api/client/client.h"
+#include "shared/text/ascii.h"
+
+enum grant_kind { GRANT_NEW, GRANT_RENEWED };
+
+static const char bad_answer[] =
+    "It was answered, but the answer cannot be read: it may have happened. Look at the "
+    "address of the service.";
+
+/* -- what an answer grants, and until when */
+
+enum { NAME_MAX_BYTES_CLIENT = PAWL_NAME_SIZE - 1, LEASE_ID_MIN = 22, RANDOM_MAX = 64 };
+
+#define TOKEN_MOST 999999999999999
+
+static bool client_is_name(const char *name)
+{
+    return name != NULL && strlen(name) <= NAME_MAX_BYTES_CLIENT && ascii_is_name(bytes_of(name));
+}
+
+static bool client_is_lease_id(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len >= LEASE_ID_MIN && len < PAWL_LEASE_ID_SIZE && ascii_is_word(bytes_of(text), BYTES("_-"));
+}
+
+/* chars of [A-Za-z0-9_-] and a NUL. false: the machine gives no randomness. */
+static bool client_random_text(char *buf, size_t chars)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    unsigned char bytes[RANDOM_MAX];
+    ssize_t got;
+
+    do {
+        got = getrandom(bytes, chars, 0); /* so few bytes come whole or not at all (getrandom(2)) */
+    } while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)chars) {
+        return false;
+    }
+    for (size_t i = 0; i < chars; i++) {
+        buf[i] = alphabet[bytes[i] & 63];
+    }
+    buf[chars] = '\0';
+    explicit_bzero(bytes, sizeof(bytes));
+    return true;
+}
+
+int64_t client_random_between(int64_t low, int64_t high)
+{
+    uint32_t some = 0;
+
+    if (high <= low) {
+        return low;
+    }
+    /* Only for spreading: without randomness they are not spread. */
+    return getrandom(&some, sizeof(some), GRND_NONBLOCK) == (ssize_t)sizeof(some)
+               ? low + (int64_t)(some % (uint64_t)(high - low + 1))
+               : low;
+}
+
+/* When a hold ends at the earliest, as an answer says to a request that was sent at sent_ms. */
+static int64_t grant_deadline(int64_t sent_ms, int64_t answered_ms, int64_t waited_ms, int64_t expires_in_ms)
+{
+    int64_t passed_ms = answered_ms - sent_ms;
+
+    /* What was waited for lies between question and answer, whatever the answer says. */
+    return sent_ms + (waited_ms < passed_ms ? waited_ms : passed_ms) + expires_in_ms;
+}
+
+static bool read_mode(const struct json *json, enum pawl_mode *mode)
+{
+    struct bytes text = client_member(json, "mode");
+
+    *mode = bytes_are(text, "shared")    ? PAWL_SHARED
+            : bytes_are(text, "permits") ? PAWL_PERMITS
+                                         : PAWL_EXCLUSIVE;
+    return *mode != PAWL_EXCLUSIVE || bytes_are(text, "exclusive");
+}
+
+/* The value goes into a header again. */
+static bool read_fencing_token(const struct json *json, struct pawl_grant *grant)
+{
+    struct bytes text = client_member(json, "fencing_token");
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] <= ' ' || text.at[i] == 0x7f) {
+            return false;
+        }
+    }
+    client_text(grant->fencing_token, sizeof(grant->fencing_token), text);
+    return text.len > 0 && text.len < sizeof(grant->fencing_token);
+}
+
+/* Fills grant from the answer of the call; false: it is not the grant that was asked for. */
+static bool grant_take(const struct call *call, enum grant_kind kind, struct pawl_grant *grant)
+{
+    const struct json *json = call->json;
+    int64_t token, epoch, expires_in_ms, waited_ms, answered_ms = pawl_now_ms();
+    struct pawl_grant fresh = *grant;
+
+    if ((call->answer.status != 200 && (kind != GRANT_NEW || call->answer.status != 201)) || json == NULL ||
+        !bytes_are(client_member(json, "lease"), grant->name) ||
+        !bytes_are(client_member(json, "lease_id"), grant->lease_id)) {
+        return false;
+    }
+    token = client_number(json, "token");
+    epoch = client_number(json, "epoch");
+    expires_in_ms = client_number(json, "expires_in_ms");
+    fresh.ttl_ms = client_number(json, "ttl_ms");
+    /* Only a hold that is granted now can have waited for it in this very request. */
+    waited_ms = call->answer.status == 201 ? client_number(json, "waited_ms") : 0;
+    fresh.renew_in_ms = client_number(json, "renew_in_ms");
+    fresh.holds = (unsigned)client_number(json, "holds");
+    if (token < 1 || token > TOKEN_MOST || epoch < 1 || expires_in_ms < 0 ||
+        expires_in_ms > CLIENT_TTL_MAX_MS || waited_ms < 0 || fresh.ttl_ms < 1 ||
+        fresh.ttl_ms > CLIENT_TTL_MAX_MS) {
+        return false;
+    }
+    /* A hold keeps its token: another one is another hold's. */
+    if (kind == GRANT_RENEWED && (token != grant->token || epoch != grant->epoch)) {
+        return false;
+    }
+    fresh.token = token;
+    fresh.waited_ms = kind == GRANT_NEW ? waited_ms : grant->waited_ms;
+    fresh.epoch = epoch;
+    fresh.deadline_ms = grant_deadline(call->sent_ms, answered_ms, waited_ms, expires_in_ms);
+    if (!read_mode(json, &fresh.mode) || !read_fencing_token(json, &fresh)) {
+        return false;
+    }
+    *grant = fresh;
+    return true;
+}
+
+/* -- acquire */
+
+struct acquire {
+    struct call call;
+    struct client_body body;
+    const struct pawl_ask *ask;
+    const char *lease_id;
+    int64_t wait_until_ms; /* INT64_MAX: for ever */
+    int stops[2];
+};
+
+#define ASK_FIRST (offsetof(struct pawl_ask, cancel_fd) + sizeof(const int *))
+#define GRANT_FIRST (offsetof(struct pawl_grant, deadline_ms) + sizeof(int64_t))
+
+static void acquire_write(struct acquire *a, uint64_t wait_ms)
+{
+    const struct pawl_ask *ask = a->ask;
+
+    body_begin(&a->body);
+    body_text(&a->body, "lease_id", a->lease_id);
+    body_text(&a->body, "holder", ask->holder);
+    if (ask->ttl_ms > 0) {
+        body_number(&a->body, "ttl_ms", ask->ttl_ms);
+    }
+    if (wait_ms > 0) {
+        body_number(&a->body, "wait_ms", wait_ms);
+    }
+    if (ask->mode == PAWL_PERMITS) {
+        body_number(&a->body, "permits", ask->permits);
+    } else if (ask->mode == PAWL_SHARED) {
+        body_text(&a->body, "mode", "shared");
+    }
+    if (ask->lock_delay_ms > 0) {
+        body_number(&a->body, "lock_delay_ms", ask->lock_delay_ms);
+    }
+    body_raw(&a->body, "meta", ask->meta);
+    body_text(&a->body, "session", ask->session);
+    body_end(&a->body);
+    a->call.request.body = (struct bytes){a->body.at, a->body.len};
+}
+
+/* Each attempt waits for what is left. */
+static bool acquire_prepare(struct call *call, struct pawl_problem *problem)
+{
+    struct acquire *a = container_of(call, struct acquire, call);
+    int64_t left_ms = a->wait_until_ms - pawl_now_ms();
+
+    left_ms = left_ms < 0 ? 0 : left_ms > CLIENT_WAIT_MAX_MS ? CLIENT_WAIT_MAX_MS : left_ms;
+    call->wait_ms = (unsigned)left_ms;
+    acquire_write(a, (uint64_t)left_ms);
+    if (a->body.full) {
+        problem_say(problem, PAWL_NOT_DONE, "bad-argument", "holder and meta are too long.");
+        return false;
+    }
+    return true;
+}
+
+static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *ask,
+                                       struct pawl_problem *problem)
+{
+    const char *wrong = NULL;
+
+    if (!client_is_name(name)) {
+        wrong = "The name of a lease is 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit.";
+    } else if (ask->lease_id != NULL && !client_is_lease_id(ask->lease_id)) {
+        wrong = "A lease_id is 22 to 64 of A-Z a-z 0-9 _ -, at random.";
+    } else if ((ask->session == NULL) != (ask->session_secret == NULL)) {
+        wrong = "A session and its secret come together.";
+    } else if (ask->mode != PAWL_EXCLUSIVE && ask->mode != PAWL_SHARED && ask->mode != PAWL_PERMITS) {
+        wrong = "This version knows no such mode.";
+    }
+    return wrong != NULL ? problem_say(problem, PAWL_NOT_DONE, "bad-argument", wrong) : PAWL_OK;
+}
+
+static void acquire_begin(struct acquire *a, const struct pawl *pawl)
+{
+    struct call *call = &a->call;
+
+    call_init(call, pawl, "POST", CALL_STATE);
+    call->prepare = acquire_prepare;
+    call_header(call, "Content-Type", "application/json");
+    call_header(call, "Session-Secret", a->ask->session_secret);
+    if (a->ask->cancel_fd != NULL) {
+        a->stops[0] = *a->ask->cancel_fd;
+        a->stops[1] = -1;
+        call->request.stop_fds = a->stops;
+    }
+}
+
+static bool is_over(const struct acquire *a, enum pawl_outcome outcome, const struct pawl_problem *problem)
+{
+    return outcome != PAWL_HELD || strcmp(problem->code, "wait-timeout") != 0 ||
+           pawl_now_ms() >= a->wait_until_ms;
+}
+
+/* A lease_id that the library made is nobody else's to use, so nothing is lost by it. One of the caller's may
+ * have held the lease before this call. */
+static void acquire_undo(const struct pawl *pawl, const struct pawl_grant *grant)
+{
+    struct pawl_problem problem;
+    struct pawl_grant copy = *grant;
+
+    hold_release(pawl, &copy, 1, &problem);
+}
+
+static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl, struct pawl_grant *grant,
+                                     struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome;
+
+    if (!call_url(&a->call, pawl->lease_url, "/v1/leases/", grant->name, '\0')) {
+        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    }
+    do {
+        outcome = call_run(&a->call, problem);
+    } while (!is_over(a, outcome, problem));
+    if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant)) {
+        outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
+    }
+    if (outcome == PAWL_UNKNOWN && a->ask->lease_id == NULL) {
+        acquire_undo(pawl, grant);
+    }
+    return outcome;
+}
+
+enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const struct pawl_ask *ask,
+                               struct pawl_grant *grant, struct pawl_problem *problem)
+{
+    struct acquire a = {.ask = ask};
+    enum pawl_outcome outcome = acquire_check(name, ask, problem);
+    int64_t now_ms = pawl_now_ms();
+
+    if (outcome != PAWL_OK) {
+        return outcome;
+    }
+    *grant = (struct pawl_grant){.size = sizeof(*grant)};
+    client_text(grant->name, sizeof(grant->name), bytes_of(name));
+    if (ask->lease_id != NULL) {
+        client_text(grant->lease_id, sizeof(grant->lease_id), bytes_of(ask->lease_id));
+    } else if (!client_random_text(grant->lease_id, CLIENT_LEASE_ID_FRESH)) {
+        return problem_say(problem, PAWL_NOT_DONE, "no-resources", "The machine gives no random bytes.");
+    }
+    a.lease_id = grant->lease_id;
+    a.wait_until_ms = ask->wait_ms > (uint64_t)(INT64_MAX - now_ms) ? INT64_MAX
+                                                                    : now_ms + (int64_t)ask->wait_ms;
+    acquire_begin(&a, pawl);
+    outcome = acquire_run(&a, pawl, grant, problem);
+    call_done(&a.call);
+    explicit_bzero(a.body.at, sizeof(a.body.at));
+    return outcome;
+}
+
+enum pawl_outcome pawl_acquire(struct pawl *pawl, const char *name, const struct pawl_ask *ask,
+                               struct pawl_grant *grant, struct pawl_problem *problem)
+{
+    struct pawl_ask known = {.size = sizeof(known)};
+    struct pawl_grant own = {.size = sizeof(own)};
+    struct pawl_problem why;
+    enum pawl_outcome outcome;
+
+    problem_reset(&why);
+    if (pawl == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST) ||
+        (ask != NULL && !client_size_fits(ask->size, ASK_FIRST))) {
+        return problem_give(
+            problem, &why,
+            problem_say(&why, PAWL_NOT_DONE, "bad-argument", "A struct is missing, or has no right size."));
+    }
+    if (ask != NULL) {
+        client_take(&known, ask, sizeof(known));
+    }
+    outcome = hold_acquire(pawl, name, &known, &own, &why);
+    if (outcome == PAWL_OK || outcome == PAWL_UNKNOWN) {
+        client_give(grant, &own, sizeof(own));
+    }
+    explicit_bzero(&own, sizeof(own));
+    return problem_give(problem, &why, outcome);
+}
+
+/* -- renew, release. Both name the hold by its lease_id and its Fencing-Token: a repeat does no harm */
+
+static bool is_grant(const struct pawl_grant *grant)
+{
+    return memchr(grant->name, '\0', sizeof(grant->name)) != NULL &&
+           memchr(grant->lease_id, '\0', sizeof(grant->lease_id)) != NULL &&
+           memchr(grant->fencing_token, '\0', sizeof(grant->fencing_token)) != NULL &&
+           client_is_name(grant->name) && client_is_lease_id(grant->lease_id);
+}
+
+static enum pawl_outcome hold_begin(struct call *call, const struct pawl *pawl, const char *method,
+                                    const struct pawl_grant *grant, struct pawl_problem *problem)
+{
+    if (!is_grant(grant)) {
+        return problem_say(problem, PAWL_NOT_DONE, "bad-argument", "This is not the grant of a hold.");
+    }
+    call_init(call, pawl, method, CALL_STATE);
+    call_header(call, "Lease-Id", grant->lease_id);
+    /* An acquire of unknown end has none. */
+    call_header(call, "Fencing-Token", grant->fencing_token);
+    if (!call_url(call, pawl->lease_url, "/v1/leases/", grant->name, '\0')) {
+        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    }
+    return PAWL_OK;
+}
+
+/* -- renew */
+
+/* It may have been done, at any time from the first attempt on: then a shorter ttl counts from there. */
+static void renew_unreported(const struct call *call, struct pawl_grant *grant, uint64_t ttl_ms)
+{
+    int64_t least_ms = call->first_sent_ms + (int64_t)ttl_ms;
+
+    if (ttl_ms > 0 && least_ms < grant->deadline_ms) {
+        grant->deadline_ms = least_ms;
+    }
+}
+
+static enum pawl_outcome renew_run(struct call *call, struct pawl_grant *grant, uint64_t ttl_ms,
+                                   struct pawl_problem *problem)
+{
+    struct client_body body;
+    enum pawl_outcome outcome;
+
+    if (ttl_ms > 0) {
+        body_begin(&body);
+        body_number(&body, "ttl_ms", ttl_ms);
+        body_end(&body);
+        call_header(call, "Content-Type", "application/json");
+        call->request.body = (struct bytes){body.at, body.len};
+    }
+    outcome = call_run(call, problem);
+    if (outcome == PAWL_OK && !grant_take(call, GRANT_RENEWED, grant)) {
+        outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
+    }
+    if (outcome == PAWL_UNKNOWN) {
+        renew_unreported(call, grant, ttl_ms);
+    }
+    return outcome;
+}
+
+enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, uint64_t ttl_ms,
+                             const struct hold_limits *limits, struct pawl_problem *problem)
+{
+    struct call call = {0};
+    enum pawl_outcome outcome;
+
+    if (ttl_ms > CLIENT_TTL_MAX_MS) {
+        return problem_say(problem, PAWL_NOT_DONE, "bad-argument", "ttl_ms may be 86,400,000 at most.");
+    }
+    outcome = hold_begin(&call, pawl, "PUT", grant, problem);
+    if (outcome == PAWL_OK) {
+        call.attempts = limits->attempts;
+        call.timeout_ms = limits->timeout_ms;
+        call.request.stop_fds = limits->stop_fds;
+        outcome = renew_run(&call, grant, ttl_ms, problem);
+    }
+    call_done(&call);
+    return outcome;
+}
+
+/* -- release */
+
+static enum pawl_outcome release_run(struct call *call, struct pawl_grant *grant,
+                                     struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome = call_run(call, problem);
+    int64_t holds = 0;
+
+    if (outcome != PAWL_OK) {
+        return outcome;
+    }
+    if (call->answer.status != 204) {
+        holds = call->answer.status == 200 && call->json != NULL ? client_number(call->json, "holds") : 0;
+        if (holds < 1) {
+            return problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
+        }
+    }
+    grant->holds = (unsigned)holds;
+    if (holds == 0) {
+        grant->deadline_ms = 0;
+    }
+    return PAWL_OK;
+}
+
+enum pawl_outcome hold_release(const struct pawl *pawl, struct pawl_grant *grant, unsigned attempts,
+                               struct pawl_problem *problem)
+{
+    struct call call = {0};
+    char key[CLIENT_LEASE_ID_FRESH + 1];
+    enum pawl_outcome outcome = hold_begin(&call, pawl, "DELETE", grant, problem);
+
+    /* Without it a repeat could leave twice a hold that was entered twice. */
+    if (outcome == PAWL_OK && !client_random_text(key, CLIENT_LEASE_ID_FRESH)) {
+        outcome = problem_say(problem, PAWL_NOT_DONE, "no-resources", "The machine gives no random bytes.");
+    }
+    if (outcome == PAWL_OK) {
+        call_header(&call, "Idempotency-Key", key);
+        call.attempts = attempts;
+        outcome = release_run(&call, grant, problem);
+    }
+    call_done(&call);
+    return outcome;
+}
+
+/* -- with the structs of a caller, who may know another version of them */
+
+enum deed { DEED_RENEW, DEED_RELEASE };
+
+static enum pawl_outcome hold_do(const struct pawl *pawl, enum deed deed, struct pawl_grant *grant,
+                                 uint64_t ttl_ms, struct pawl_problem *problem)
+{
+    struct pawl_grant own = {.size = sizeof(own)};
+    struct hold_limits limits;
+    struct pawl_problem why;
+    enum pawl_outcome outcome;
+
+    problem_reset(&why);
+    if (pawl == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
+                              "A struct is missing, or has no right size.");
+        return problem_give(problem, &why, outcome);
+    }
+    client_take(&own, grant, sizeof(own));
+    limits = (struct hold_limits){.attempts = pawl->attempts, .timeout_ms = pawl->timeout_ms};
+    outcome = deed == DEED_RENEW ? hold_renew(pawl, &own, ttl_ms, &limits, &why)
+                                 : hold_release(pawl, &own, pawl->attempts, &why);
+    client_give(grant, &own, sizeof(own));
+    explicit_bzero(&own, sizeof(own));
+    return problem_give(problem, &why, outcome);
+}
+
+enum pawl_outcome pawl_renew(struct pawl *pawl, struct pawl_grant *grant, uint64_t ttl_ms,
+                             struct pawl_problem *problem)
+{
+    return hold_do(pawl, DEED_RENEW, grant, ttl_ms, problem);
+}
+
+enum pawl_outcome pawl_release(struct pawl *pawl, struct pawl_grant *grant, struct pawl_problem *problem)
+{
+    return hold_do(pawl, DEED_RELEASE, grant, 0, problem);
+}
+
+/* -- look */
+
+#define VIEW_FIRST (offsetof(struct pawl_view, held_for_ms) + sizeof(int64_t))
+
+static bool view_state(const struct json *json, enum pawl_state *state)
+{
+    struct bytes text = client_member(json, "state");
+
+    *state = bytes_are(text, "held") ? PAWL_TAKEN : bytes_are(text, "delayed") ? PAWL_DELAYED : PAWL_FREE;
+    return *state != PAWL_FREE || bytes_are(text, "free");
+}
+
+static void view_holder(const struct json *holder, struct pawl_view *view)
+{
+    struct bytes mode = client_member(holder, "mode");
+
+    client_text(view->holder, sizeof(view->holder), client_member(holder, "holder"));
+    view->mode = bytes_are(mode, "shared")    ? PAWL_SHARED
+                 : bytes_are(mode, "permits") ? PAWL_PERMITS
+                                              : PAWL_EXCLUSIVE;
+    view->holder_token = client_number(holder, "token");
+    view->expires_in_ms = client_number(holder, "expires_in_ms");
+    view->held_for_ms = client_number(holder, "held_for_ms");
+}
+
+static bool view_take(const struct json *json, const char *name, struct pawl_view *view)
+{
+    const struct json *first;
+    enum json_found found;
+
+    if (json == NULL || !bytes_are(client_member(json, "lease"), name) || !view_state(json, &view->state)) {
+        return false;
+    }
+    view->token = client_number(json, "token");
+    view->epoch = client_number(json, "epoch");
+    view->waiting = (unsigned)client_number(json, "waiting");
+    view->holders = (unsigned)json_list_count(json, "holders", &found);
+    first = view->holders > 0 ? json_list_object(json, "holders", 0) : NULL;
+    if (first != NULL) {
+        view_holder(first, view);
+    }
+    return true;
+}
+
+static enum pawl_outcome look(const struct pawl *pawl, const char *name, struct pawl_view *view,
+                              struct pawl_problem *problem)
+{
+    enum pawl_outcome outcome;
+    const char *why = NULL;
+    struct call call;
+
+    call_init(&call, pawl, "GET", CALL_READ);
+    if (!call_url(&call, pawl->lease_url, "/v1/leases/", name, '\0')) {
+        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    }
+    outcome = call_run(&call, problem);
+    if (outcome == PAWL_OK) {
+        call.json = json_parse((struct bytes){call.answer.body, call.answer.len}, CLIENT_JSON_LEVELS, &why);
+        if (call.answer.status != 200 || !view_take(call.json, name, view)) {
+            outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer",
+                                  "The answer cannot be read. Look at the address of the service.");
+        }
+    }
+    call_done(&call);
+    return outcome;
+}
+
+enum pawl_outcome pawl_look(struct pawl *pawl, const char *name, struct pawl_view *view,
+                            struct pawl_problem *problem)
+{
+    struct pawl_view own = {.size = sizeof(own)};
+    struct pawl_problem why;
+    enum pawl_outcome outcome;
+
+    problem_reset(&why);
+    if (pawl == NULL || !client_is_name(name) || view == NULL || !client_size_fits(view->size, VIEW_FIRST)) {
+        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
+                              "This is not the name of a lease, or a struct has no right size.");
+        return problem_give(problem, &why, outcome);
+    }
+    outcome = look(pawl, name, &own, &why);
+    if (outcome == PAWL_OK) {
+        client_give(view, &own, sizeof(own));
+    }
+    return problem_give(problem, &why, outcome);
+}

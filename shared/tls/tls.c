@@ -1,0 +1,356 @@
+/* tls.c - TLS as a filter of bytes: GnuTLS above, a socket that does not block below.
+ *
+ * What GnuTLS has encrypted goes into a buffer of ours, which takes everything, and from there to the kernel.
+ * So gnutls_record_send() never stops half-way: repeating it is not safe while the peer asks for new keys
+ * (3.7: gnutls_record_send2() in RECORD_SEND_KEY_UPDATE_1 forgets what was to be flushed, or sends it twice).
+ * At most one record waits there; then the caller waits. */
+#include "shared/tls/tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum {
+    OUT_FIRST = 2048,
+    OUT_KEPT = 8192,
+    RECORD_MAX = 16384,
+    SILENT_MAX =
+        64 /* records without bytes for the caller, of one tls_read(): GnuTLS says AGAIN behind each */
+};
+
+struct tls_trust {
+    gnutls_certificate_credentials_t credentials;
+    unsigned users; /* its owner, and connections */
+};
+
+struct tls {
+    struct tls_trust *trust;
+    gnutls_session_t session;
+    int fd;
+    char *out; /* encrypted, for the kernel: [from, to) */
+    size_t from, to, size;
+    size_t owed; /* plain bytes of the caller's that are in it, and not yet reported */
+    uint64_t sent;
+    int error;   /* of the socket, as errno says it; 0: none */
+    bool is_dry; /* the socket had nothing when it was last read */
+    bool is_secure, is_broken;
+    const char *why;
+    char host[]; /* GnuTLS keeps no copy */
+};
+
+/* -- whom to trust */
+
+struct tls_trust *tls_trust_new(const char *ca_file, const char **why)
+{
+    struct tls_trust *trust = calloc(1, sizeof(*trust));
+    int count;
+
+    *why = NULL;
+    if (trust == NULL || gnutls_certificate_allocate_credentials(&trust->credentials) < 0) {
+        free(trust);
+        return NULL;
+    }
+    trust->users = 1;
+    count = ca_file != NULL
+                ? gnutls_certificate_set_x509_trust_file(trust->credentials, ca_file, GNUTLS_X509_FMT_PEM)
+                : gnutls_certificate_set_x509_system_trust(trust->credentials);
+    if (ca_file != NULL && count <= 0) {
+        *why = count == GNUTLS_E_MEMORY_ERROR ? NULL : "the file that says whom to trust has no certificate";
+        tls_trust_free(trust);
+        return NULL;
+    }
+    return trust; /* a system without certificates trusts nobody */
+}
+
+void tls_trust_free(struct tls_trust *trust)
+{
+    if (trust != NULL && --trust->users == 0) {
+        gnutls_certificate_free_credentials(trust->credentials);
+        free(trust);
+    }
+}
+
+/* -- the socket */
+
+static void out_empty(struct tls *tls)
+{
+    tls->from = tls->to = 0;
+    if (tls->size > OUT_KEPT) {
+        free(tls->out);
+        tls->out = NULL;
+        tls->size = 0;
+    }
+}
+
+static ssize_t out_put(gnutls_transport_ptr_t tls_at, const void *bytes, size_t len)
+{
+    struct tls *tls = tls_at;
+    size_t size = tls->size > 0 ? tls->size : OUT_FIRST;
+
+    while (size - tls->to < len) {
+        size *= 2;
+    }
+    if (size > tls->size) {
+        char *out = realloc(tls->out, size);
+
+        if (out == NULL) {
+            gnutls_transport_set_errno(tls->session, ENOMEM);
+            tls->error = ENOMEM;
+            return -1;
+        }
+        tls->out = out;
+        tls->size = size;
+    }
+    memcpy(tls->out + tls->to, bytes, len);
+    tls->to += len;
+    return (ssize_t)len;
+}
+
+/* 0; or -1 and errno. */
+static int out_flush(struct tls *tls)
+{
+    while (tls->from < tls->to) {
+        ssize_t n = send(tls->fd, tls->out + tls->from, tls->to - tls->from, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            tls->from += (size_t)n;
+            tls->sent += (uint64_t)n;
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+    out_empty(tls);
+    return 0;
+}
+
+static ssize_t in_take(gnutls_transport_ptr_t tls_at, void *to, size_t size)
+{
+    struct tls *tls = tls_at;
+    ssize_t n = recv(tls->fd, to, size, MSG_DONTWAIT);
+
+    tls->is_dry = n < 0;
+    if (n < 0) {
+        gnutls_transport_set_errno(tls->session, errno);
+        tls->error = errno == EAGAIN || errno == EINTR ? 0 : errno;
+    }
+    return n;
+}
+
+/* -- a connection */
+
+static bool is_address(const char *host)
+{
+    struct in6_addr any;
+
+    return inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
+}
+
+static bool session_set(struct tls *tls)
+{
+    static const gnutls_datum_t http = {(unsigned char *)(uintptr_t) "http/1.1", 8};
+    gnutls_session_t session = tls->session;
+
+    if (!is_address(tls->host) &&
+        gnutls_server_name_set(session, GNUTLS_NAME_DNS, tls->host, strlen(tls->host)) < 0) {
+        return false;
+    }
+    gnutls_session_set_verify_cert(session, tls->host, 0);
+    gnutls_transport_set_ptr(session, tls);
+    gnutls_transport_set_push_function(session, out_put);
+    gnutls_transport_set_pull_function(session, in_take);
+    return gnutls_set_default_priority(session) >= 0 &&
+           gnutls_alpn_set_protocols(session, &http, 1, 0) >= 0 &&
+           gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->trust->credentials) >= 0;
+}
+
+struct tls *tls_open(struct tls_trust *trust, int fd, const char *host)
+{
+    size_t len = strlen(host);
+    struct tls *tls = calloc(1, sizeof(*tls) + len + 1);
+
+    if (tls == NULL || gnutls_init(&tls->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_TICKETS |
+                                                      GNUTLS_AUTO_REAUTH) < 0) {
+        free(tls);
+        return NULL;
+    }
+    tls->fd = fd;
+    tls->trust = trust;
+    trust->users++;
+    /* The dot of an absolute name is in no certificate (RFC 6066, 3). */
+    memcpy(tls->host, host, len > 1 && host[len - 1] == '.' ? len - 1 : len);
+    if (!session_set(tls)) {
+        tls_close(tls);
+        return NULL;
+    }
+    return tls;
+}
+
+void tls_close(struct tls *tls)
+{
+    if (tls != NULL) {
+        gnutls_deinit(tls->session);
+        tls_trust_free(tls->trust);
+        free(tls->out);
+        free(tls);
+    }
+}
+
+static const char *why_untrusted(gnutls_session_t session)
+{
+    static const struct {
+        unsigned flag;
+        const char *why;
+    } reasons[] = {
+        {GNUTLS_CERT_UNEXPECTED_OWNER, "its certificate is for another name"},
+        {GNUTLS_CERT_EXPIRED, "its certificate has expired"},
+        {GNUTLS_CERT_NOT_ACTIVATED, "its certificate is not valid yet"},
+        {GNUTLS_CERT_SIGNER_NOT_FOUND, "its certificate comes from no authority that is trusted"},
+        {GNUTLS_CERT_REVOKED, "its certificate is revoked"},
+    };
+    unsigned status = gnutls_session_get_verify_cert_status(session);
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (status & reasons[i].flag) {
+            return reasons[i].why;
+        }
+    }
+    return "its certificate cannot be trusted";
+}
+
+/* Sets errno, and why; -1. */
+static int tls_fail(struct tls *tls, int code)
+{
+    int error = tls->error != 0 ? tls->error : code == GNUTLS_E_MEMORY_ERROR ? ENOMEM : EPROTO;
+
+    tls->is_broken = true;
+    switch (code) {
+    case GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR: tls->why = why_untrusted(tls->session); break;
+    case GNUTLS_E_PREMATURE_TERMINATION: tls->why = "its connection ended without TLS' word for it"; break;
+    case GNUTLS_E_UNEXPECTED_PACKET_LENGTH:
+    case GNUTLS_E_UNEXPECTED_PACKET:
+    case GNUTLS_E_UNSUPPORTED_VERSION_PACKET: tls->why = "it does not speak TLS"; break;
+    default: tls->why = error == EPROTO ? gnutls_strerror(code) : strerrordesc_np(error); break;
+    }
+    if (error == ENOMEM) {
+        tls->why = NULL;
+    }
+    errno = error;
+    return -1;
+}
+
+static bool is_to_be_repeated(int code)
+{
+    return code == GNUTLS_E_INTERRUPTED || code == GNUTLS_E_WARNING_ALERT_RECEIVED ||
+           code == GNUTLS_E_GOT_APPLICATION_DATA;
+}
+
+enum tls_step tls_handshake(struct tls *tls)
+{
+    int code = 0;
+
+    while (!tls->is_secure && (code = gnutls_handshake(tls->session)) < 0) {
+        if (code != GNUTLS_E_AGAIN && !is_to_be_repeated(code)) {
+            gnutls_alert_send_appropriate(tls->session, code);
+            out_flush(tls);
+            tls_fail(tls, code);
+            return TLS_FAILED;
+        }
+        if (code == GNUTLS_E_AGAIN) {
+            break;
+        }
+    }
+    tls->is_secure = tls->is_secure || code == 0;
+    if (out_flush(tls) != 0 && errno != EAGAIN) {
+        tls->error = errno;
+        tls_fail(tls, GNUTLS_E_PUSH_ERROR);
+        return TLS_FAILED;
+    }
+    return tls->is_secure && !tls_has_unsent(tls) ? TLS_DONE : TLS_WAITS;
+}
+
+/* -- bytes */
+
+ssize_t tls_write(struct tls *tls, struct bytes bytes)
+{
+    size_t owed;
+
+    if (tls->owed == 0) {
+        ssize_t n = gnutls_record_send(tls->session, bytes.at,
+                                       bytes.len < RECORD_MAX ? bytes.len : RECORD_MAX);
+
+        if (n < 0) {
+            return tls_fail(tls, (int)n);
+        }
+        tls->owed = (size_t)n;
+    }
+    if (out_flush(tls) != 0) {
+        if (errno != EAGAIN) {
+            tls->error = errno;
+            return tls_fail(tls, GNUTLS_E_PUSH_ERROR);
+        }
+        return -1;
+    }
+    owed = tls->owed;
+    tls->owed = 0;
+    return (ssize_t)owed;
+}
+
+ssize_t tls_read(struct tls *tls, char *to, size_t size)
+{
+    ssize_t n = GNUTLS_E_AGAIN;
+
+    tls->error = 0;
+    for (unsigned i = 0; i < SILENT_MAX; i++) {
+        tls->is_dry = false;
+        n = gnutls_record_recv(tls->session, to, size);
+        if (!is_to_be_repeated((int)n) && (n != GNUTLS_E_AGAIN || tls->is_dry)) {
+            break;
+        }
+    }
+    while (n > 0 && (size_t)n < size && gnutls_record_check_pending(tls->session) > 0) {
+        ssize_t more = gnutls_record_recv(tls->session, to + n, size - (size_t)n);
+
+        if (more <= 0) {
+            break;
+        }
+        n += more;
+    }
+    /* A new handshake has something to say; if the kernel takes it not, the next write brings it along. */
+    if (tls_has_unsent(tls) && tls->owed == 0) {
+        out_flush(tls);
+    }
+    if (n >= 0) {
+        return n;
+    }
+    if (n == GNUTLS_E_AGAIN || is_to_be_repeated((int)n)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return tls_fail(tls, (int)n);
+}
+
+bool tls_has_unsent(const struct tls *tls)
+{
+    return tls->from < tls->to;
+}
+
+uint64_t tls_sent(const struct tls *tls)
+{
+    return tls->sent;
+}
+
+const char *tls_why(const struct tls *tls)
+{
+    return tls->why;
+}
+
+void tls_bye(struct tls *tls)
+{
+    if (tls->is_secure && !tls->is_broken && tls->owed == 0 && !tls_has_unsent(tls)) {
+        gnutls_bye(tls->session, GNUTLS_SHUT_WR);
+        out_flush(tls);
+    }
+}
