@@ -12,7 +12,7 @@
  *   LOOKING  --the version is known-->                   ASKING
  *   LOOKING  --none is told, or another is meant-->      DONE       502, 412
  *   ASKING   --"sending", "accepted"-->                  SENDING    upstream_begin()
- *   ASKING   --"missing": not by the open intent-->      ASKING     intent_admit.lua (sticky.h)
+ *   ASKING   --"missing": not by the open intent-->      ASKING     intent_admit.lua (admit.c)
  *   ASKING   --"queued", "wait"-->                       QUEUED
  *   ASKING   --refused, in doubt, not sent, unknown-->   DONE       4xx, 503
  *   QUEUED   --something was closed, or a while-->       ASKING     intent_promote.lua or intent_read.lua
@@ -36,12 +36,10 @@
 #ifndef PAWL_GATEWAY_FORWARD_H
 #define PAWL_GATEWAY_FORWARD_H
 
-#include "gateway/fenced_call.h"
-#include "gateway/intent/intents.h"
-#include "gateway/route/route.h"
-#include "gateway/upstream/upstream.h"
-#include "gateway/worker.h"
-#include "shared/loop/alarm.h"
+#include "shared/http/http.h"
+#include "shared/service/service.h"
+
+struct gateway_worker;
 
 enum forward_state {
     FORWARD_NEW,
@@ -64,8 +62,20 @@ enum step forward_start(struct http_request *req);
  * malformed, forged or another lease's. */
 bool forward_refuses(struct http_request *req);
 
-/* The process is to end: to be called again and again. Who is queued is sent away (503 draining), late
- * answers are not waited for any more, and at last no answer is. */
+/* Something of this lease was closed: the writes that wait for it ask again. */
+void forward_wake_lease(struct gateway_worker *own, struct bytes lease);
+
+/* The process is to end: to be called again and again. What is queued is refused (503 draining), late answers
+ * are not waited for any more, and at last no answer is. */
 void forward_drain(struct gateway_worker *own);
+void forward_worker_free(struct gateway_worker *own);
+
+/* Writes that are being sent, and that an operator gives up (resolve with force): the gateway that sends them
+ * closes their connections, before anything else resolves them (intent_resolve.lua). A worker asks the store
+ * while it has a write under way: when the member's look says that there is news (record_plan: given_up), and
+ * all the same every GIVEN_UP_LOOK_MS while one is older than that. */
+void given_up_look(struct worker *first, int64_t number);
+/* Every 100 ms. */
+void given_up_tick(struct gateway_worker *own);
 
 #endif

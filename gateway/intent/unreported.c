@@ -3,12 +3,13 @@
  *   unreported_tick is it time to look?
  *   unreported_ask gateways_in_doubt.lua
  *   unreported_told for readyz and the metrics; the log has it once for each epoch */
-#include "gateway/intent/unreported.h"
+#include "gateway/intent/intent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/worker.h"
 #include "scripts.h"
 #include "shared/text/memory.h"
 

@@ -162,7 +162,7 @@ enum { REQUEST_OWN = FIELD_HOP | FIELD_OWN };
 struct side {
     const char *name;
     const char *const *meaning;
-    unsigned own; /* kinds that no list can name: forward/head.c makes or drops them on every route */
+    unsigned own; /* kinds that no list can name: forward/send.c makes or drops them on every route */
     struct route_fields *fields;
 };
 

@@ -1,5 +1,5 @@
 /* test_incarnations.c - which incarnations were before this one, and which of them are certainly dead. */
-#include "gateway/intent/incarnations.h"
+#include "gateway/intent/intent_internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

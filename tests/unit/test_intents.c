@@ -1,5 +1,5 @@
 /* test_intents.c - the list of the intents of a process: what is in it, and what is not in it any more. */
-#include "gateway/intent/intents.h"
+#include "gateway/intent/intent.h"
 
 #include "tests/unit/check.h"
 
@@ -22,7 +22,7 @@ TEST(an_admission_is_known_by_its_number_until_it_is_dropped)
 
     intents_init(&all);
     CHECK(!have(SENT));
-    one = intent_ask(&all, 5, BYTES(ASKED));
+    one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
     CHECK_INT(intents_count(&all), 0);
     CHECK(have(SENT) && have(HEAD(SEQ) " q o " OWNER("0.7") " h 100"));
     CHECK(!have(HEAD(SEQ) " s o " OWNER("0.8") " h 100") && !have(HEAD(SEQ) " s o " OWNER("1.7") " h 100"));
@@ -38,7 +38,7 @@ TEST(what_is_recorded_is_known_by_all_that_never_changes_of_it)
     struct intent *one;
 
     intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
+    one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
     intent_recorded(&all, one, BYTES(SENT));
     CHECK_INT(intents_count(&all), 1);
     CHECK(have(SENT) && have(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
@@ -57,7 +57,7 @@ TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
         struct intent *one;
 
         intents_init(&all);
-        one = intent_ask(&all, 5, BYTES(ASKED));
+        one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
         if (words[i] != INTENT_FORGET) {
             intent_text(&all, one, BYTES(SENT));
         }
@@ -75,7 +75,7 @@ TEST(what_was_only_asked_for_is_not_told_again)
     struct intent told[4], *one;
 
     intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
+    one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
     intents_again(&all);
     CHECK_INT(intents_copy(&all, told, 4), 0);
     intent_recorded(&all, one, BYTES(SENT));
@@ -92,7 +92,7 @@ TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
     struct intent *one;
 
     intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
+    one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
     intent_text(&all, one, BYTES(SENT));
     intent_set_word(&all, one, INTENT_UNKNOWN);
     intents_unknown(&all, one);
@@ -109,7 +109,7 @@ TEST(of_several_writes_the_numbers_of_unknown_ends_stand_behind_the_kind_and_are
     struct intent told[4], *one;
 
     intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
+    one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
     intent_recorded(&all, one, BYTES(HEAD(SEQ) " s o~ " OWNER("0.7") " h 100"));
     intent_add_ids(&all, one, BYTES("0.8,0.9"));
     intent_set_word(&all, one, INTENT_UNKNOWN);
@@ -130,12 +130,12 @@ TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is)
         struct intent *one, *closing;
 
         intents_init(&all);
-        one = intent_ask(&all, 5, BYTES(ASKED));
+        one = intent_new(&all, 5, BYTES(ASKED), INTENT_ASKED);
         intent_recorded(&all, one, BYTES(SENT));
         if (words[i] == INTENT_UNKNOWN) {
             intent_set_word(&all, one, INTENT_UNKNOWN);
         }
-        closing = intent_new(&all, 5, BYTES(SENT)); /* the prober's own */
+        closing = intent_new(&all, 5, BYTES(SENT), INTENT_OPEN); /* the prober's own */
         intent_set_word(&all, closing, INTENT_CLOSE);
         intents_drop_unknown(&all, 5, BYTES(SENT));
         CHECK_INT(intents_count(&all), 2);

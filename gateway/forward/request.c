@@ -1,17 +1,29 @@
-/* write.c - a request that a route matches: the request itself, and the states of its way.
+/* request.c - a request that a route matches: the request itself, its body, and the states of its way.
  *
- *   forward_start   which route, is it a write, the token    400 | 403 | 404 | 405 | 413 | 428, or go on
- *   forward_admit   a long body has been taken whole
- *   ...             body.c, look.c, store.c, send.c
- *   forward_over    the end of all of them */
-#include "gateway/forward/forward.h"
+ *   forward_start       which route, is it a write, the token    400 | 403 | 404 | 405 | 413 | 428, or go on
+ *   forward_take_body   TAKING: a long body into a file, before anything is admitted    503, or suspended
+ *   take_piece          the next of it                                                  413 | 503, or go on
+ *   take_broken         it never comes whole                                            408
+ *   forward_admit       it has been taken whole, or need not be
+ *   ...                 look.c, admit.c, send.c
+ *   forward_over        the end of all of them
+ *
+ * So a client that drips, or dies, has sent nothing on and holds nobody up. The file has no name, or none by
+ * the time that it has a byte where the file system wants one, and stays in the page cache as a rule: writing
+ * it does not wait for the disk, unless the kernel has more to write than it wants to hold.
+ *
+ * What has begun to be streamed is broken off by closing the connection. A last chunk would make a whole
+ * request of it. */
+#include "gateway/forward/forward_internal.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
-#include "gateway/forward/forward_internal.h"
 #include "shared/text/memory.h"
 
 /* DRAIN_MS: a process that ends has 5 s, and the intents are to be closed in the last of them. */
@@ -19,6 +31,9 @@ enum { SPARES_MAX = 256, DRAIN_MS = 3500 };
 
 static enum step forward_route(struct forward *f);
 static enum step forward_begin(struct forward *f);
+static enum step forward_take_body(struct forward *f);
+static enum step forward_admit(struct forward *f);
+static void forward_body_drop(struct forward *f);
 
 bool forward_allows(enum forward_state from, enum forward_state to)
 {
@@ -87,6 +102,16 @@ void forward_alarm(struct forward *f, uint64_t in_ms)
     alarm_set(f->own->clock, &f->alarm, loop_now_ms() + in_ms);
 }
 
+void forward_wake_lease(struct gateway_worker *own, struct bytes lease)
+{
+    for (struct forward *f = own->waiting, *next; f != NULL; f = next) {
+        next = f->next;
+        if (bytes_equal(f->fenced.lease, lease)) {
+            forward_wake(f);
+        }
+    }
+}
+
 /* -- the struct */
 
 static struct forward *forward_take(struct gateway_worker *own)
@@ -132,6 +157,17 @@ static void forward_free(struct forward *f)
     own->spares++;
 }
 
+void forward_worker_free(struct gateway_worker *own)
+{
+    while (own->spare != NULL) {
+        struct forward *next = own->spare->next;
+
+        free(own->spare);
+        own->spare = next;
+    }
+    stickies_free(own);
+}
+
 enum step forward_over(struct forward *f, enum step step)
 {
     assert(f->intent == NULL && f->sticky == NULL && f->queued_len == 0);
@@ -152,11 +188,6 @@ const char *forward_guarantee(struct forward *f)
     snprintf(f->promise, sizeof(f->promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
              grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
     return f->promise;
-}
-
-struct bytes forward_method(const struct forward *f)
-{
-    return http_method_text(f->fenced.req);
 }
 
 static void forward_rings(struct alarm *alarm)
@@ -207,6 +238,7 @@ enum step forward_start(struct http_request *req)
     f = forward_take(own);
     f->use = table_use_take(own);
     f->fenced.req = req;
+    f->fenced.fail = forward_ask_failed;
     f->alarm.rings = forward_rings;
     return forward_route(f);
 }
@@ -280,7 +312,8 @@ static enum step forward_begin(struct forward *f)
     return forward_admit(f);
 }
 
-enum step forward_admit(struct forward *f)
+/* It is as the fence wants it, and all of it is there, or its route streams. */
+static enum step forward_admit(struct forward *f)
 {
     if (!f->is_fenced) {
         return forward_send(f);
@@ -342,4 +375,231 @@ void forward_drain(struct gateway_worker *own)
         next = f->live_next;
         drain_one(f, is_last);
     }
+}
+
+/* -- a long body, in a file */
+
+int forward_body_file(int folder, const char *request_id)
+{
+    char name[sizeof("body-") + FORWARD_REQUEST_ID_SIZE];
+    int fd = openat(folder, ".", O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) { /* open(2): the file system has none */
+        snprintf(name, sizeof(name), "body-%s", request_id);
+        fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            unlinkat(folder, name, 0);
+        }
+    }
+    return fd;
+}
+
+/* In the state directory, or else where temporary files are. */
+static bool body_open(struct forward *f)
+{
+    const char *path = getenv("TMPDIR");
+    int folder = record_daemon_state_dir(f->own->gateway->service);
+
+    if (folder >= 0) {
+        f->body_fd = forward_body_file(folder, f->request_id);
+        return f->body_fd >= 0;
+    }
+    folder = open(path != NULL && path[0] == '/' ? path : "/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return false;
+    }
+    f->body_fd = forward_body_file(folder, f->request_id);
+    close(folder);
+    return f->body_fd >= 0;
+}
+
+static bool body_add(struct forward *f, struct bytes piece)
+{
+    struct gateway *gateway = f->own->gateway;
+    uint64_t before = atomic_fetch_add(&gateway->body_disk, piece.len);
+
+    f->file_len += piece.len;
+    if (before + piece.len > gateway->service->settings.body_disk_max) {
+        errno = EDQUOT;
+        return false;
+    }
+    for (size_t done = 0; done < piece.len;) {
+        ssize_t n = pwrite(f->body_fd, piece.at + done, piece.len - done,
+                           (off_t)(f->file_len - piece.len + done));
+
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+static void forward_body_drop(struct forward *f)
+{
+    if (f->body_fd >= 0) {
+        close(f->body_fd);
+        f->body_fd = -1;
+        atomic_fetch_sub(&f->own->gateway->body_disk, f->file_len);
+    }
+}
+
+/* -- taken whole */
+
+/* Certainly nothing was sent. */
+static enum step take_refuse(struct forward *f, enum problem problem, const char *why)
+{
+    http_note_why(f->fenced.req, why);
+    return forward_over(f, fenced_fail(&f->fenced, problem));
+}
+
+static enum step take_fails(struct forward *f)
+{
+    return take_refuse(f, PROBLEM_OVERLOADED,
+                       errno == EDQUOT ? "--max-body-disk is reached" : strerrordesc_np(errno));
+}
+
+static size_t take_piece(struct http_body_reader *body_reader, struct bytes piece)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->file_len + piece.len;
+
+    if (max > 0 && len > max) {
+        take_refuse(f, PROBLEM_TOO_LARGE, "max_body of the route");
+    } else if (!body_add(f, piece)) {
+        take_fails(f);
+    }
+    return piece.len;
+}
+
+static void take_whole(struct http_body_reader *body_reader)
+{
+    forward_admit(container_of(body_reader, struct forward, body_reader));
+}
+
+static void take_broken(struct http_body_reader *body_reader)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+
+    take_refuse(f, PROBLEM_REQUEST_TIMEOUT, "its body did not come whole");
+}
+
+static enum step forward_take_body(struct forward *f)
+{
+    forward_enter(f, FORWARD_TAKING);
+    if (http_body_announced(f->fenced.req) > (int64_t)f->own->gateway->service->settings.body_disk_max) {
+        return take_refuse(f, PROBLEM_TOO_LARGE, "--max-body-disk");
+    }
+    if (!body_open(f)) {
+        return take_fails(f);
+    }
+    f->body_reader = (struct http_body_reader){
+        .piece = take_piece, .whole = take_whole, .broken = take_broken, .keeps = true};
+    http_body_take(f->fenced.req, &f->body_reader);
+    return SUSPENDED;
+}
+
+/* -- goes out */
+
+int64_t forward_body_length(const struct forward *f)
+{
+    if (f->body_fd >= 0 || http_body_is_whole(f->fenced.req)) {
+        return (int64_t)(http_body(f->fenced.req).len + f->file_len);
+    }
+    return http_body_announced(f->fenced.req);
+}
+
+/* The time for the answer has not begun. */
+static void put_took(struct forward *f, size_t taken)
+{
+    if (taken > 0 && f->state != FORWARD_LATE) {
+        forward_alarm(f, f->route->timeout_ms);
+    }
+}
+
+/* More than the upstream's client ever has room for is offered: what takes all of it takes no more of the
+ * request, and all the rest may pass. */
+void forward_put(struct forward *f)
+{
+    char piece[UPSTREAM_UNSENT_MAX + 1];
+
+    while (f->file_at < f->file_len) {
+        uint64_t left = f->file_len - f->file_at;
+        ssize_t n = pread(f->body_fd, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)f->file_at);
+        size_t taken;
+
+        if (n <= 0) {
+            f->why = "the file with the request's body could not be read";
+            upstream_abort(&f->call);
+            return;
+        }
+        taken = upstream_write(&f->call, (struct bytes){piece, (size_t)n});
+        f->file_at += taken;
+        put_took(f, taken);
+        if (taken < (size_t)n || (size_t)n == sizeof(piece)) {
+            return;
+        }
+    }
+}
+
+/* -- streamed */
+
+/* The upstream has a part of the request, and gets no more. */
+static void stream_cut(struct forward *f, enum problem problem, const char *why)
+{
+    if (f->call.link != NULL) {
+        f->cut = problem;
+        f->why = why;
+        upstream_abort(&f->call);
+    }
+}
+
+static size_t stream_piece(struct http_body_reader *body_reader, struct bytes piece)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    size_t taken;
+
+    if (f->call.link == NULL) {
+        return piece.len; /* the upstream has said all that it had to say */
+    }
+    if (f->route->max_body > 0 && piece.len > f->route->max_body - f->body_given) {
+        stream_cut(f, PROBLEM_TOO_LARGE, "max_body of the route");
+        return piece.len;
+    }
+    taken = upstream_write(&f->call, piece);
+    f->body_given += taken;
+    put_took(f, taken);
+    return taken;
+}
+
+static void stream_whole(struct http_body_reader *body_reader)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+
+    f->takes_body = false;
+    if (f->call.link != NULL) {
+        upstream_body_end(&f->call);
+        forward_alarm(f, f->route->timeout_ms);
+    }
+}
+
+static void stream_broken(struct http_body_reader *body_reader)
+{
+    stream_cut(container_of(body_reader, struct forward, body_reader), PROBLEM_REQUEST_TIMEOUT,
+               "the request's body did not come whole");
+}
+
+void forward_stream(struct forward *f)
+{
+    f->body_reader = (struct http_body_reader){
+        .piece = stream_piece, .whole = stream_whole, .broken = stream_broken};
+    f->body_given = http_body(f->fenced.req).len;
+    f->takes_body = f->was_streamed = true;
+    http_body_take(f->fenced.req, &f->body_reader);
+}
+
+bool forward_never_applied(const struct forward *f)
+{
+    return f->route->body == ROUTE_BODY_NEVER_APPLIED && f->state == FORWARD_SENDING && f->takes_body &&
+           (int64_t)f->body_given != http_body_announced(f->fenced.req);
 }

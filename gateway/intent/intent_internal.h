@@ -1,19 +1,29 @@
-/* incarnations.h - the incarnations of this gateway that were before this one, and which are certainly dead.
- *
- * A file "incarnations" in the state directory has a line for each start, the newest last, at most
- * INCARNATIONS_MAX: "INCARNATION BOOT_ID" (random(4), /proc/sys/kernel/random/boot_id). Whoever holds the
- * directory's lock knows that those who held it before are dead, if the lock is a real one: on a file system
- * that is shared between machines it may not be. Two processes under one kernel (the same boot_id) see the
- * same lock; so only incarnations of this very boot are proven dead. After a reboot nothing is proven: `pawl
- * resolve --gateway ID --dead`. A file that cannot be read as that is begun anew, with INCARNATION_LOST in
- * place of those that stood there. */
-#ifndef PAWL_GATEWAY_INCARNATIONS_H
-#define PAWL_GATEWAY_INCARNATIONS_H
+/* intent_internal.h - what recovery.c shows to its tests. Nobody else includes it. */
+#ifndef PAWL_GATEWAY_INTENT_INTERNAL_H
+#define PAWL_GATEWAY_INTENT_INTERNAL_H
 
-#include <stdbool.h>
-
+#include "gateway/intent/intent.h"
 #include "shared/member/state_dir.h"
 
+enum recovery_state {
+    RECOVERY_IDLE,
+    RECOVERY_AGAIN,
+    RECOVERY_LEAVING,
+    RECOVERY_TAKING,
+    RECOVERY_CLOSING,
+    RECOVERY_STATES
+};
+bool recovery_allows(enum recovery_state from, enum recovery_state to);
+
+/* -- the incarnations of this gateway that were before this one, and which are certainly dead.
+ *
+ * A file "incarnations" in the state directory has a line for each start, the newest last, at most
+ * INCARNATIONS_MAX: "INCARNATION BOOT_ID" (random(4), /proc/sys/kernel/random/boot_id). The process that
+ * holds the directory's lock knows that those which held it before are dead, if the lock is a real one: on a
+ * file system that is shared between machines it may not be. Two processes under one kernel (the same
+ * boot_id) see the same lock; so only incarnations of this very boot are proven dead. After a reboot nothing
+ * is proven: `pawl resolve --gateway ID --dead`. A file that cannot be read as that is begun anew, with
+ * INCARNATION_LOST in place of those that stood there. */
 enum { INCARNATIONS_MAX = 64, BOOT_ID_CHARS = 36 };
 
 /* Whichever it was: of MEMBER_ID_CHARS, as that of a store that nobody knows (api/cli/scripts/recover.lua).
