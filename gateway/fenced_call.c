@@ -110,7 +110,7 @@ void fenced_add_remember(struct fenced_call *fenced)
     fenced_add_number(fenced, 2, (int64_t)worker_of(fenced->req)->service->settings.remember_ms);
 }
 
-static enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
+enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
 {
     return fenced->fail != NULL ? fenced->fail(fenced, problem) : fenced_fail(fenced, problem);
 }
@@ -140,6 +140,19 @@ enum step fenced_run(struct fenced_call *fenced, const struct store_script *scri
     fenced->record.store.done = fenced_answered;
     bad = member_run(member_line_of(fenced->req), &fenced->record, fenced->on, script, fenced->keys,
                      fenced->keys + fenced->args, fenced->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : fenced_failed(fenced, bad);
+}
+
+enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struct walk_plan *plan)
+{
+    enum problem bad;
+
+    assert(fenced->keys == plan->keys);
+    walk->plan = plan;
+    walk->line = member_line_of(fenced->req);
+    walk->argv = fenced->argv;
+    walk->args = fenced->args;
+    bad = walk_begin(walk);
     return bad == PROBLEM_NONE ? SUSPENDED : fenced_failed(fenced, bad);
 }
 
@@ -283,14 +296,6 @@ enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_rep
     return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
-static enum step refuse_accepted(struct fenced_call *fenced, enum problem problem, int64_t mark)
-{
-    status_put(fenced, "refused", problem_info(problem)->code, mark, NULL);
-    struct json_out *json = problem_begin(fenced, problem);
-    json_int(json, "mark", mark);
-    return http_problem_end(fenced->req, status_of(fenced, problem));
-}
-
 enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_reply *reply)
 {
     static const struct {
@@ -308,8 +313,11 @@ enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_re
     }
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         if (store_reply_is(reply, refusals[i].word)) {
-            return refuse_accepted(fenced, refusals[i].problem,
-                                   store_reply_integer(reply, refusals[i].mark_at));
+            int64_t mark = store_reply_integer(reply, refusals[i].mark_at);
+
+            status_put(fenced, "refused", problem_info(refusals[i].problem)->code, mark, NULL);
+            json_int(problem_begin(fenced, refusals[i].problem), "mark", mark);
+            return http_problem_end(fenced->req, status_of(fenced, refusals[i].problem));
         }
     }
     return fenced_fail(fenced, PROBLEM_INTERNAL);

@@ -9,6 +9,7 @@
 
 #include "shared/http/http.h"
 #include "shared/member/daemon.h"
+#include "shared/member/walk.h"
 #include "shared/service/service.h"
 #include "shared/store/store.h"
 #include "shared/token/keys.h"
@@ -69,9 +70,13 @@ void fenced_add(struct fenced_call *fenced, struct bytes argument);
 void fenced_add_fence(struct fenced_call *fenced);
 void fenced_add_remember(struct fenced_call *fenced);
 /* Runs the script. Its reply goes to the row of its first word, or to the last row, which has no word; a
- * failure, or a word without a row, to fenced->fail. */
+ * failure to fenced->fail. */
 enum step fenced_run(struct fenced_call *fenced, const struct store_script *script,
                      const struct fenced_answer *answers);
+/* A walk over the stripes (shared/member/walk.h), with the keys and arguments that were added. */
+enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struct walk_plan *plan);
+/* Ends the request, by fenced->fail if that is set. */
+enum step fenced_failed(struct fenced_call *fenced, enum problem problem);
 /* The keys of the parts of the lease's stripe that this request may touch. */
 struct bytes fenced_gone(struct fenced_call *fenced);
 struct bytes fenced_resource_key(struct fenced_call *fenced);

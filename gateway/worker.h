@@ -3,6 +3,8 @@
 #ifndef PAWL_GATEWAY_WORKER_H
 #define PAWL_GATEWAY_WORKER_H
 
+#include <sys/queue.h>
+
 #include "gateway/intent/intent.h"
 #include "gateway/route/route.h"
 #include "gateway/upstream/upstream.h"
@@ -61,7 +63,7 @@ enum { STICKY_SEEN_MAX = 4, GIVEN_UP_ARGS = 3 };
 
 /* Intents that stay open (forward/admit.c). seen: the tokens of the latest first writes of each stripe. */
 struct stickies {
-    struct sticky *first[STRIPES];
+    LIST_HEAD(, sticky) open[STRIPES];
     struct token seen[STRIPES][STICKY_SEEN_MAX];
     unsigned count;
     struct store_subscriber *subscriber; /* NULL: nothing was open yet */
@@ -96,9 +98,9 @@ struct gateway_worker {
     unsigned generation;
     struct recovery *recovery;     /* the first worker's, */
     struct unreported *unreported; /* and so is this */
-    struct forward *waiting;       /* those in QUEUED */
-    struct forward *live;          /* all that are under way */
-    struct forward *spare;
+    LIST_HEAD(, forward) waiting;  /* those in QUEUED */
+    LIST_HEAD(, forward) live;     /* all that are under way */
+    LIST_HEAD(, forward) spare;
     struct stickies stickies;
     struct given_up given_up;
     uint64_t drains_ms; /* since when the process ends; 0: it does not */

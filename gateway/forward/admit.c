@@ -35,7 +35,7 @@ enum {
 };
 
 struct sticky {
-    struct sticky *next, **at; /* of its worker and stripe */
+    LIST_ENTRY(sticky) open; /* of its worker and stripe */
     struct gateway_worker *own;
     struct intent *intent;
     struct token token;
@@ -70,10 +70,7 @@ static void sticky_close(struct sticky *sticky)
     struct gateway_worker *own = sticky->own;
 
     assert(sticky->under_way == 0);
-    *sticky->at = sticky->next;
-    if (sticky->next != NULL) {
-        sticky->next->at = sticky->at;
-    }
+    LIST_REMOVE(sticky, open);
     own->stickies.count--;
     alarm_clear(own->clock, &sticky->alarm);
     if (sticky->unsure > 0) {
@@ -149,8 +146,8 @@ static void lease_end(struct gateway_worker *own, struct bytes lease)
     unsigned from = lease.len > 0 ? keys_stripe_of(lease) : 0, to = lease.len > 0 ? from + 1 : STRIPES;
 
     for (unsigned i = from; i < to && own->stickies.count > 0; i++) {
-        for (struct sticky *one = own->stickies.first[i], *next; one != NULL; one = next) {
-            next = one->next;
+        for (struct sticky *one = LIST_FIRST(&own->stickies.open[i]), *next; one != NULL; one = next) {
+            next = LIST_NEXT(one, open);
             if (lease.len == 0 || is_of(one, lease)) {
                 sticky_end(one);
             }
@@ -161,10 +158,10 @@ static void lease_end(struct gateway_worker *own, struct bytes lease)
 void stickies_free(struct gateway_worker *own)
 {
     for (unsigned i = 0; i < STRIPES; i++) {
-        while (own->stickies.first[i] != NULL) {
-            struct sticky *one = own->stickies.first[i];
+        while (!LIST_EMPTY(&own->stickies.open[i])) {
+            struct sticky *one = LIST_FIRST(&own->stickies.open[i]);
 
-            own->stickies.first[i] = one->next;
+            LIST_REMOVE(one, open);
             free(one);
         }
     }
@@ -245,9 +242,10 @@ static struct sticky *sticky_find(const struct forward *f)
 {
     struct token token = f->fenced.claim.token;
 
-    for (struct sticky *one = f->own->stickies.first[keys_stripe_of(f->fenced.lease)], *next; one != NULL;
-         one = next) {
-        next = one->next;
+    unsigned stripe = keys_stripe_of(f->fenced.lease);
+
+    for (struct sticky *one = LIST_FIRST(&f->own->stickies.open[stripe]), *next; one != NULL; one = next) {
+        next = LIST_NEXT(one, open);
         if (!is_of(one, f->fenced.lease)) {
             continue;
         }
@@ -278,7 +276,6 @@ static void sticky_take(struct forward *f)
 static void sticky_open(struct forward *f)
 {
     struct gateway_worker *own = f->own;
-    struct sticky **list = &own->stickies.first[keys_stripe_of(f->fenced.lease)];
     struct sticky *sticky = must_have(calloc(1, sizeof(*sticky)));
 
     /* Another may be open by now, of a write that asked at the same time. */
@@ -288,12 +285,7 @@ static void sticky_open(struct forward *f)
     sticky->token = f->fenced.claim.token;
     sticky->under_way = 1;
     sticky->alarm.rings = sticky_rings;
-    sticky->at = list;
-    sticky->next = *list;
-    if (sticky->next != NULL) {
-        sticky->next->at = &sticky->next;
-    }
-    *list = sticky;
+    LIST_INSERT_HEAD(&own->stickies.open[f->fenced.on], sticky, open);
     own->stickies.count++;
     f->intent = NULL;
     f->sticky = sticky;
@@ -319,7 +311,7 @@ static void sticky_recorded(struct forward *f)
 enum { ASK_AGAIN_MS = 10, ASK_AGAIN_MAX_MS = 100, ASK_AGAIN_DOUBLES = 4, ASKED_MS = 2 };
 
 static fenced_then_fn ask_admitted, ask_queued, ask_missing, ask_refused, ask_cancelled, ask_routes_differ,
-    ask_store_full, ask_in_doubt, ask_unexpected;
+    ask_store_full, ask_in_doubt;
 
 static const struct fenced_answer ask_answers[] = {
     {"sending", ask_admitted},            /* sent on */
@@ -333,7 +325,7 @@ static const struct fenced_answer ask_answers[] = {
     {"store-full", ask_store_full},       /* 503 */
     {"in-doubt", ask_in_doubt},           /* 503 */
     {"full", ask_in_doubt},               /* 503 */
-    {NULL, ask_unexpected},               /* 500 */
+    {NULL, NULL},                         /* 500 */
 };
 
 static const char cancelled[] =
@@ -480,10 +472,10 @@ enum step forward_ask_failed(struct fenced_call *fenced, enum problem bad)
 {
     struct forward *f = container_of(fenced, struct forward, fenced);
 
-    if (bad == PROBLEM_OUTCOME_UNKNOWN) {
+    if (bad == PROBLEM_OUTCOME_UNKNOWN || bad == PROBLEM_INTERNAL) {
         admission_forget(f);
-        bad = PROBLEM_STORE_UNAVAILABLE;
     }
+    bad = bad == PROBLEM_OUTCOME_UNKNOWN ? PROBLEM_STORE_UNAVAILABLE : bad;
     return forward_away(f, bad);
 }
 
@@ -589,15 +581,6 @@ static enum step ask_in_doubt(struct fenced_call *fenced, const struct store_rep
 
     unreported_keep(f, reply, 3);
     return forward_in_doubt(f);
-}
-
-static enum step ask_unexpected(struct fenced_call *fenced, const struct store_reply *reply)
-{
-    struct forward *f = container_of(fenced, struct forward, fenced);
-
-    (void)reply;
-    admission_forget(f);
-    return forward_away(f, PROBLEM_INTERNAL);
 }
 
 /* -- waiting */

@@ -33,10 +33,10 @@ struct forward {
     struct gateway_worker *own;
     struct table_use *use;
     const struct route *route;
-    struct forward *next, **at;           /* of those that are queued; of the spare ones */
-    struct forward *live_next, **live_at; /* of all of the worker */
-    struct intent *intent;                /* asked for, or recorded as sending */
-    struct sticky *sticky;                /* in place of that: one that was open, or is to stay open */
+    LIST_ENTRY(forward) queue; /* of those that are queued; of the spare ones */
+    LIST_ENTRY(forward) live;  /* of all of the worker */
+    struct intent *intent;     /* asked for, or recorded as sending */
+    struct sticky *sticky;     /* in place of that: one that was open, or is to stay open */
     enum forward_state state;
     bool is_write, is_fenced;
     bool opens;          /* the intent that is asked for is one that stays open */

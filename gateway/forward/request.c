@@ -62,38 +62,16 @@ bool forward_allows(enum forward_state from, enum forward_state to)
     return arrows[from][to];
 }
 
-static void queue_leave(struct forward *f)
-{
-    if (f->at != NULL) {
-        *f->at = f->next;
-        if (f->next != NULL) {
-            f->next->at = f->at;
-        }
-        f->at = NULL;
-        f->next = NULL;
-    }
-}
-
-static void queue_join(struct forward *f)
-{
-    f->at = &f->own->waiting;
-    f->next = f->own->waiting;
-    if (f->next != NULL) {
-        f->next->at = &f->next;
-    }
-    f->own->waiting = f;
-}
-
 void forward_enter(struct forward *f, enum forward_state next)
 {
     assert(forward_allows(f->state, next));
     if (f->state == FORWARD_QUEUED) {
-        queue_leave(f);
+        LIST_REMOVE(f, queue);
     }
     f->state = next;
     alarm_clear(f->own->clock, &f->alarm);
     if (next == FORWARD_QUEUED) {
-        queue_join(f);
+        LIST_INSERT_HEAD(&f->own->waiting, f, queue);
     }
 }
 
@@ -104,8 +82,8 @@ void forward_alarm(struct forward *f, uint64_t in_ms)
 
 void forward_wake_lease(struct gateway_worker *own, struct bytes lease)
 {
-    for (struct forward *f = own->waiting, *next; f != NULL; f = next) {
-        next = f->next;
+    for (struct forward *f = LIST_FIRST(&own->waiting), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, queue);
         if (bytes_equal(f->fenced.lease, lease)) {
             forward_wake(f);
         }
@@ -116,10 +94,10 @@ void forward_wake_lease(struct gateway_worker *own, struct bytes lease)
 
 static struct forward *forward_take(struct gateway_worker *own)
 {
-    struct forward *f = own->spare;
+    struct forward *f = LIST_FIRST(&own->spare);
 
     if (f != NULL) {
-        own->spare = f->next;
+        LIST_REMOVE(f, queue);
         own->spares--;
     } else {
         f = must_have(malloc(sizeof(*f)));
@@ -128,12 +106,7 @@ static struct forward *forward_take(struct gateway_worker *own)
     own->forwards++;
     f->own = own;
     f->body_fd = -1;
-    f->live_at = &own->live;
-    f->live_next = own->live;
-    if (f->live_next != NULL) {
-        f->live_next->live_at = &f->live_next;
-    }
-    own->live = f;
+    LIST_INSERT_HEAD(&own->live, f, live);
     return f;
 }
 
@@ -144,26 +117,22 @@ static void forward_free(struct forward *f)
     forward_body_drop(f);
     table_use_drop(own, f->use);
     own->forwards--;
-    *f->live_at = f->live_next;
-    if (f->live_next != NULL) {
-        f->live_next->live_at = f->live_at;
-    }
+    LIST_REMOVE(f, live);
     if (own->spares == SPARES_MAX) {
         free(f);
         return;
     }
-    f->next = own->spare;
-    own->spare = f;
+    LIST_INSERT_HEAD(&own->spare, f, queue);
     own->spares++;
 }
 
 void forward_worker_free(struct gateway_worker *own)
 {
-    while (own->spare != NULL) {
-        struct forward *next = own->spare->next;
+    while (!LIST_EMPTY(&own->spare)) {
+        struct forward *one = LIST_FIRST(&own->spare);
 
-        free(own->spare);
-        own->spare = next;
+        LIST_REMOVE(one, queue);
+        free(one);
     }
     stickies_free(own);
 }
@@ -371,8 +340,8 @@ void forward_drain(struct gateway_worker *own)
 
     own->drains_ms = own->drains_ms == 0 ? now_ms : own->drains_ms;
     is_last = now_ms - own->drains_ms >= DRAIN_MS;
-    for (struct forward *f = own->live, *next; f != NULL; f = next) {
-        next = f->live_next;
+    for (struct forward *f = LIST_FIRST(&own->live), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, live);
         drain_one(f, is_last);
     }
 }

@@ -347,19 +347,6 @@ static void send_room(struct upstream_call *call)
 
 /* -- the request goes out */
 
-static struct upstream_pool *pool_of(const struct forward *f)
-{
-    return f->use->pools[f->route->upstream->index];
-}
-
-static enum step send_too_long(struct forward *f)
-{
-    forward_intent_end(f, INTENT_CLOSE);
-    return forward_over(f, http_refuse_detail(f->fenced.req, PROBLEM_HEADER_TOO_LARGE,
-                                              "With what a gateway adds the headers are too long to be "
-                                              "forwarded. Send fewer or shorter ones."));
-}
-
 static size_t send_piece(struct upstream_call *call, struct bytes piece)
 {
     struct forward *f = container_of(call, struct forward, call);
@@ -391,7 +378,10 @@ enum step forward_send(struct forward *f)
     };
 
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
-        return send_too_long(f);
+        forward_intent_end(f, INTENT_CLOSE);
+        return forward_over(f, http_refuse_detail(req, PROBLEM_HEADER_TOO_LARGE,
+                                                  "With what a gateway adds the headers are too long to be "
+                                                  "forwarded. Send fewer or shorter ones."));
     }
     if (http_body_is_broken(req)) { /* the client has left while it waited */
         forward_intent_end(f, INTENT_CLOSE);
@@ -404,7 +394,7 @@ enum step forward_send(struct forward *f)
     f->why = NULL;
     f->call = (struct upstream_call){
         .head = send_head, .piece = send_piece, .room = send_room, .ended = send_ended};
-    upstream_begin(pool_of(f), &f->call, &request);
+    upstream_begin(f->use->pools[f->route->upstream->index], &f->call, &request);
     forward_alarm(f, f->route->timeout_ms);
     if (f->body_fd >= 0) {
         forward_put(f);
@@ -553,25 +543,6 @@ static enum step answer_failed(struct forward *f, enum upstream_end end)
     return forward_over(f, is_nothing ? tell_nothing(f) : tell_unknown(f));
 }
 
-static enum step answer_whole(struct forward *f)
-{
-    struct http_request *req = f->fenced.req;
-
-    if (f->is_unsure) {
-        return answer_failed(f, UPSTREAM_UNKNOWN);
-    }
-    http_reply_body(req, NULL, json_out_bytes(http_json(req)));
-    return forward_over(f, http_answer(req, f->status));
-}
-
-static void stream_end(struct forward *f, enum upstream_end end)
-{
-    http_response_writer_end(&f->response_writer,
-                             end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE : HTTP_RESPONSE_WRITER_CUT);
-    f->is_streamed = false;
-    forward_over(f, ANSWERED);
-}
-
 static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
     struct forward *f = container_of(call, struct forward, call);
@@ -581,13 +552,19 @@ static void send_ended(struct upstream_call *call, enum upstream_end end, const 
     if (f->state == FORWARD_LATE) {
         forward_over(f, ANSWERED);
     } else if (f->is_streamed) {
-        stream_end(f, end);
+        http_response_writer_end(&f->response_writer, end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE
+                                                                            : HTTP_RESPONSE_WRITER_CUT);
+        f->is_streamed = false;
+        forward_over(f, ANSWERED);
     } else if (end != UPSTREAM_WHOLE) {
         answer_failed(f, end);
     } else if (f->looks_again) {
         forward_look(f);
+    } else if (f->is_unsure) {
+        answer_failed(f, UPSTREAM_UNKNOWN);
     } else {
-        answer_whole(f);
+        http_reply_body(f->fenced.req, NULL, json_out_bytes(http_json(f->fenced.req)));
+        forward_over(f, http_answer(f->fenced.req, f->status));
     }
 }
 
@@ -628,7 +605,10 @@ static bool is_being_sent(const struct forward *f)
 
 static bool has_older(const struct gateway_worker *own, uint64_t now_ms, uint64_t least_ms)
 {
-    for (const struct forward *f = own->live; f != NULL; f = f->live_next) {
+    const struct forward *f;
+
+    LIST_FOREACH(f, &own->live, live)
+    {
         if (is_being_sent(f) && now_ms - f->sent_ms >= least_ms) {
             return true;
         }
@@ -638,7 +618,10 @@ static bool has_older(const struct gateway_worker *own, uint64_t now_ms, uint64_
 
 static void give_up(struct gateway_worker *own, struct bytes id)
 {
-    for (struct forward *f = own->live; f != NULL; f = f->live_next) {
+    struct forward *f;
+
+    LIST_FOREACH(f, &own->live, live)
+    {
         if (is_being_sent(f) && (f->sticky != NULL ? sticky_is(f->sticky, id) : bytes_are(id, f->id))) {
             f->why = "an operator gave it up";
             upstream_abort(&f->call);

@@ -13,7 +13,6 @@
 #include "gateway/intent/intent.h"
 #include "gateway/worker.h"
 #include "scripts.h"
-#include "shared/member/walk.h"
 #include "shared/text/ascii.h"
 
 enum { SETTLED_MAX = 64 };
@@ -147,17 +146,8 @@ static void dead_begin(struct dead *d, struct bytes incarnation)
 /* From the first stripe on; the arguments are there. */
 static enum step dead_walk(struct dead *d, const struct walk_plan *plan)
 {
-    enum problem bad;
-
-    d->walk = (struct walk){.plan = plan,
-                            .line = member_line_of(d->fenced.req),
-                            .argv = d->fenced.argv,
-                            .args = d->fenced.args,
-                            .end = STRIPES,
-                            .from = d->from,
-                            .from_size = sizeof(d->from)};
-    bad = walk_begin(&d->walk);
-    return bad == PROBLEM_NONE ? SUSPENDED : dead_fail(&d->fenced, bad);
+    d->walk = (struct walk){.end = STRIPES, .from = d->from, .from_size = sizeof(d->from)};
+    return fenced_walk(&d->fenced, &d->walk, plan);
 }
 
 /* -- does it live, and is there such a one? */
@@ -228,13 +218,8 @@ static enum step whose_ended(struct walk *walk, enum problem bad)
 
 static enum step whose_begin(struct dead *d)
 {
-    static const struct walk_plan plan = {.script = &script_intent_whose,
-                                          .word = "whose",
-                                          .keys = 1,
-                                          .from_at = 3,
-                                          .next_at = 3,
-                                          .page = whose_page,
-                                          .ended = whose_ended};
+    static const struct walk_plan plan = {&script_intent_whose, "whose",    1, 3, 3, NULL,
+                                          whose_page,           whose_ended};
 
     dead_begin(d, bytes_of(d->incarnation));
     fenced_add(&d->fenced, BYTES("")); /* the walk's */
@@ -266,13 +251,8 @@ static enum step take_ended(struct walk *walk, enum problem bad)
 
 static enum step take_begin(struct dead *d)
 {
-    static const struct walk_plan plan = {.script = &script_intent_takeover,
-                                          .word = "taken",
-                                          .keys = 1,
-                                          .from_at = 3,
-                                          .next_at = 3,
-                                          .page = take_page,
-                                          .ended = take_ended};
+    static const struct walk_plan plan = {
+        &script_intent_takeover, "taken", 1, 3, 3, NULL, take_page, take_ended};
 
     dead_begin(d, living(d));
     fenced_add(&d->fenced, BYTES("")); /* the walk's */

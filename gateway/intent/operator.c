@@ -23,7 +23,6 @@
 #include "gateway/worker.h"
 #include "scripts.h"
 #include "shared/http/page.h"
-#include "shared/member/walk.h"
 
 enum { BEHIND_MAX = 256, SEQ_MAX_CHARS = 16 };
 
@@ -167,14 +166,8 @@ static enum step list_start(struct list *l)
         .wrong_query = "The query is limit and cursor, each at most once.",
         .wrong_cursor = "The cursor is not one that a gateway gave for this list.",
     };
-    static const struct walk_plan plan = {.script = &script_intent_list,
-                                          .word = "listed",
-                                          .keys = 1,
-                                          .from_at = 2,
-                                          .next_at = 2,
-                                          .ask = list_ask,
-                                          .page = list_page,
-                                          .ended = list_ended};
+    static const struct walk_plan plan = {&script_intent_list, "listed",  1, 2, 2, list_ask,
+                                          list_page,           list_ended};
     struct http_request *req = l->fenced.req;
     bool is_all = l->fenced.lease.len == 0;
     struct bytes after;
@@ -192,24 +185,22 @@ static enum step list_start(struct list *l)
     after = bytes_of(l->page.after);
     after.len = after.len <= sizeof(l->behind) ? after.len : 0; /* it is of a cursor that was ours */
     text_exchange(l->behind, after, '~', ' ');
-    l->walk = (struct walk){.plan = &plan,
-                            .line = member_line_of(req),
-                            .argv = l->fenced.argv,
-                            .args = 3,
-                            .stripe = l->page.stripe,
-                            .end = is_all ? STRIPES : l->page.stripe + 1,
+    l->page.end = is_all ? STRIPES : l->page.stripe + 1;
+    l->walk = (struct walk){.stripe = l->page.stripe,
+                            .end = l->page.end,
                             .from = l->behind,
                             .from_size = sizeof(l->behind),
                             .from_len = after.len};
-    l->page.end = l->walk.end;
-    l->fenced.argv[1] = l->fenced.lease;
+    fenced_begin(&l->fenced, l->page.stripe);
+    fenced_add(&l->fenced, l->fenced.lease);
+    fenced_add(&l->fenced, BYTES("")); /* the walk's */
+    fenced_add(&l->fenced, BYTES("")); /* how many: list_ask() */
     struct json_out *json = http_json_begin(req);
     if (!is_all) {
         json_text(json, "lease", l->fenced.lease);
     }
     json_list(json, "items");
-    bad = walk_begin(&l->walk);
-    return bad == PROBLEM_NONE ? SUSPENDED : fenced_fail(&l->fenced, bad);
+    return fenced_walk(&l->fenced, &l->walk, &plan);
 }
 
 enum step intents_all_start(struct http_request *req)

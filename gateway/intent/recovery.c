@@ -355,13 +355,8 @@ static enum step take_ended(struct walk *walk, enum problem bad)
 
 static void take_begin(struct recovery *recovery)
 {
-    static const struct walk_plan plan = {.script = &script_intent_takeover,
-                                          .word = "taken",
-                                          .keys = 1,
-                                          .from_at = 3,
-                                          .next_at = 3,
-                                          .page = take_page,
-                                          .ended = take_ended};
+    static const struct walk_plan plan = {
+        &script_intent_takeover, "taken", 1, 3, 3, NULL, take_page, take_ended};
 
     recovery->again_ms = 0;
     recovery->taken = 0;
@@ -458,13 +453,8 @@ static enum step stray_ended(struct walk *walk, enum problem bad)
 
 static void stray_begin(struct recovery *recovery)
 {
-    static const struct walk_plan plan = {.script = &script_intent_list,
-                                          .word = "listed",
-                                          .keys = 1,
-                                          .from_at = 2,
-                                          .next_at = 2,
-                                          .page = stray_page,
-                                          .ended = stray_ended};
+    static const struct walk_plan plan = {&script_intent_list, "listed",   1, 2, 2, NULL,
+                                          stray_page,          stray_ended};
 
     if (!recovery->was_unreported) {
         leave_ask(recovery);

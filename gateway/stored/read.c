@@ -21,7 +21,6 @@
 #include "gateway/stored/stored.h"
 #include "scripts.h"
 #include "shared/http/page.h"
-#include "shared/member/walk.h"
 #include "shared/text/ascii.h"
 
 enum { ETAG_MAX = 64 };
@@ -222,16 +221,8 @@ static enum step resources_ended(struct walk *walk, enum problem bad)
 
 enum step resources_start(struct http_request *req)
 {
-    static const struct walk_plan plan = {
-        .script = &script_resource_list,
-        .word = "listed",
-        .keys = 2,
-        .from_at = 3,
-        .next_at = 2,
-        .ask = resources_ask,
-        .page = resources_page,
-        .ended = resources_ended,
-    };
+    static const struct walk_plan plan = {&script_resource_list, "listed",       2, 3, 2, resources_ask,
+                                          resources_page,        resources_ended};
     struct resources *r = HTTP_SCRATCH(req, struct resources);
     const char *detail;
     enum problem bad;
@@ -241,11 +232,7 @@ enum step resources_start(struct http_request *req)
     if (bad != PROBLEM_NONE) {
         return http_refuse_detail(req, bad, detail);
     }
-    r->walk = (struct walk){.plan = &plan,
-                            .line = member_line_of(req),
-                            .argv = r->fenced.argv,
-                            .args = 3,
-                            .stripe = r->page.stripe,
+    r->walk = (struct walk){.stripe = r->page.stripe,
                             .end = r->page.end,
                             .from = r->fenced.text,
                             .from_size = RESOURCE_KEY_MAX_BYTES,
@@ -255,10 +242,13 @@ enum step resources_start(struct http_request *req)
 
         r->fenced.text[i] = (char)(ascii_hex_value(digits[0]) * 16 + ascii_hex_value(digits[1]));
     }
-    r->fenced.argv[2] = bytes_of(r->page.of);
+    fenced_begin(&r->fenced, r->page.stripe);
+    fenced_add_key(&r->fenced, BYTES("")); /* this, the walk's, and how many: resources_ask() */
+    fenced_add(&r->fenced, bytes_of(r->page.of));
+    fenced_add(&r->fenced, BYTES(""));
+    fenced_add(&r->fenced, BYTES(""));
     json_list(http_json_begin(req), "items");
-    bad = walk_begin(&r->walk);
-    return bad == PROBLEM_NONE ? SUSPENDED : fenced_fail(&r->fenced, bad);
+    return fenced_walk(&r->fenced, &r->walk, &plan);
 }
 
 /* -- GET /v1/marks/{lease}: the highest token that was let through */
