@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "shared/loop/loop.h"
 #include "shared/member/call.h"
@@ -48,8 +49,8 @@ enum intent_word {
 };
 
 struct intent {
-    struct intent *prev, *next; /* of all of the process */
-    struct intent *after;       /* in its closer's line */
+    LIST_ENTRY(intent) all;     /* of the process */
+    STAILQ_ENTRY(intent) after; /* in its closer's line */
     enum intent_word word;
     unsigned stripe;
     bool is_copied;  /* copied since intents_again() */
@@ -62,7 +63,7 @@ struct intent {
 
 struct intents {
     pthread_mutex_t mutex;
-    struct intent *first;
+    LIST_HEAD(, intent) all;
     unsigned count; /* without those that are INTENT_ASKED */
     /* While a store gets again what it has lost nothing is closed: else what was closed in between would come
      * back. */
@@ -128,7 +129,7 @@ struct bytes intent_part(struct bytes text, enum intent_part part);
 enum { CLOSE_MAX = 32 };
 
 struct intent_line {
-    struct intent *first, **end;
+    STAILQ_HEAD(, intent) queue;
     unsigned count;
 };
 

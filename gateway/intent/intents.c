@@ -20,7 +20,7 @@
 
 void intents_init(struct intents *intents)
 {
-    *intents = (struct intents){.first = NULL};
+    *intents = (struct intents){.count = 0};
     if (pthread_mutex_init(&intents->mutex, NULL) != 0) {
         abort();
     }
@@ -28,11 +28,11 @@ void intents_init(struct intents *intents)
 
 void intents_done(struct intents *intents)
 {
-    while (intents->first != NULL) {
-        struct intent *next = intents->first->next;
+    while (!LIST_EMPTY(&intents->all)) {
+        struct intent *one = LIST_FIRST(&intents->all);
 
-        free(intents->first);
-        intents->first = next;
+        LIST_REMOVE(one, all);
+        free(one);
     }
     pthread_mutex_destroy(&intents->mutex);
 }
@@ -50,10 +50,12 @@ unsigned intents_count(struct intents *intents)
 unsigned intents_copy(struct intents *intents, struct intent *into, unsigned most)
 {
     unsigned count = 0;
+    struct intent *one;
 
     pthread_mutex_lock(&intents->mutex);
-    for (struct intent *one = intents->first; one != NULL && count < most; one = one->next) {
-        if (!one->is_copied && (count == 0 || one->stripe == into[0].stripe) &&
+    LIST_FOREACH(one, &intents->all, all)
+    {
+        if (count < most && !one->is_copied && (count == 0 || one->stripe == into[0].stripe) &&
             (one->word == INTENT_OPEN || one->word == INTENT_UNKNOWN || one->word == INTENT_KEPT)) {
             one->is_copied = true;
             into[count].stripe = one->stripe;
@@ -67,8 +69,11 @@ unsigned intents_copy(struct intents *intents, struct intent *into, unsigned mos
 
 void intents_again(struct intents *intents)
 {
+    struct intent *one;
+
     pthread_mutex_lock(&intents->mutex);
-    for (struct intent *one = intents->first; one != NULL; one = one->next) {
+    LIST_FOREACH(one, &intents->all, all)
+    {
         one->is_copied = false;
     }
     pthread_mutex_unlock(&intents->mutex);
@@ -77,14 +82,7 @@ void intents_again(struct intents *intents)
 /* With the mutex held. */
 static void intents_unlink(struct intents *intents, struct intent *intent)
 {
-    if (intent->prev != NULL) {
-        intent->prev->next = intent->next;
-    } else {
-        intents->first = intent->next;
-    }
-    if (intent->next != NULL) {
-        intent->next->prev = intent->prev;
-    }
+    LIST_REMOVE(intent, all);
     intents->count -= intent->word != INTENT_ASKED;
 }
 
@@ -117,19 +115,13 @@ struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes
     struct intent *intent = must_have(malloc(sizeof(*intent)));
 
     assert(text.len <= INTENT_TEXT_MAX);
-    intent->after = NULL;
     intent->word = word;
     intent->stripe = stripe;
     intent->is_copied = intent->is_second = intent->is_shown = false;
     intent->len = text.len;
     memcpy(intent->text, text.at, text.len);
     pthread_mutex_lock(&intents->mutex);
-    intent->prev = NULL;
-    intent->next = intents->first;
-    if (intent->next != NULL) {
-        intent->next->prev = intent;
-    }
-    intents->first = intent;
+    LIST_INSERT_HEAD(&intents->all, intent, all);
     intents->count += word != INTENT_ASKED;
     pthread_mutex_unlock(&intents->mutex);
     return intent;
@@ -208,11 +200,13 @@ static bool is_same(const struct intent *one, struct bytes text)
 
 bool intents_have(struct intents *intents, unsigned stripe, struct bytes text)
 {
+    const struct intent *one;
     bool has = false;
 
     pthread_mutex_lock(&intents->mutex);
-    for (const struct intent *one = intents->first; one != NULL && !has; one = one->next) {
-        has = one->stripe == stripe && is_same(one, text);
+    LIST_FOREACH(one, &intents->all, all)
+    {
+        has = has || (one->stripe == stripe && is_same(one, text));
     }
     pthread_mutex_unlock(&intents->mutex);
     return has;
@@ -220,8 +214,11 @@ bool intents_have(struct intents *intents, unsigned stripe, struct bytes text)
 
 void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes text)
 {
+    struct intent *one;
+
     pthread_mutex_lock(&intents->mutex);
-    for (struct intent *one = intents->first; one != NULL; one = one->next) {
+    LIST_FOREACH(one, &intents->all, all)
+    {
         struct bytes own = {one->text, one->len};
 
         if ((one->word != INTENT_OPEN && one->word != INTENT_UNKNOWN) || one->stripe != stripe ||
@@ -248,8 +245,11 @@ void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
 
 void intents_age_kept(struct intents *intents, unsigned stripe)
 {
+    struct intent *one;
+
     pthread_mutex_lock(&intents->mutex);
-    for (struct intent *one = intents->first; one != NULL; one = one->next) {
+    LIST_FOREACH(one, &intents->all, all)
+    {
         one->is_second |= one->word == INTENT_KEPT && one->stripe == stripe;
     }
     pthread_mutex_unlock(&intents->mutex);
@@ -258,8 +258,8 @@ void intents_age_kept(struct intents *intents, unsigned stripe)
 void intents_forget_kept(struct intents *intents, unsigned stripe)
 {
     pthread_mutex_lock(&intents->mutex);
-    for (struct intent *one = intents->first, *next; one != NULL; one = next) {
-        next = one->next;
+    for (struct intent *one = LIST_FIRST(&intents->all), *next; one != NULL; one = next) {
+        next = LIST_NEXT(one, all);
         if (one->word == INTENT_KEPT && one->is_second && one->stripe == stripe) {
             intents_unlink(intents, one);
             free(one);
@@ -305,30 +305,15 @@ static store_done_fn closing_ended;
 
 static void line_put(struct intent_line *line, struct intent *intent)
 {
-    intent->after = NULL;
-    *line->end = intent;
-    line->end = &intent->after;
-    line->count++;
-}
-
-static void line_put_back(struct intent_line *line, struct intent *intent)
-{
-    intent->after = line->first;
-    if (line->first == NULL) {
-        line->end = &intent->after;
-    }
-    line->first = intent;
+    STAILQ_INSERT_TAIL(&line->queue, intent, after);
     line->count++;
 }
 
 static struct intent *line_take(struct intent_line *line)
 {
-    struct intent *intent = line->first;
+    struct intent *intent = STAILQ_FIRST(&line->queue);
 
-    line->first = intent->after;
-    if (line->first == NULL) {
-        line->end = &line->first;
-    }
+    STAILQ_REMOVE_HEAD(&line->queue, after);
     line->count--;
     return intent;
 }
@@ -355,7 +340,7 @@ static void forget_again(struct intent_closer *closer)
 {
     uint64_t now_ms = loop_now_ms();
 
-    while (closer->later.count > 0 && closer->later.first->due_ms <= now_ms) {
+    while (closer->later.count > 0 && STAILQ_FIRST(&closer->later.queue)->due_ms <= now_ms) {
         line_put(&closer->waiting, line_take(&closer->later));
     }
     if (closer->later.count > 0) {
@@ -394,8 +379,8 @@ void intent_closer_init(struct intent_closer *closer, struct loop *loop, struct 
                         struct intents *intents)
 {
     *closer = (struct intent_closer){.intents = intents, .line = line, .loop = loop};
-    closer->waiting.end = &closer->waiting.first;
-    closer->later.end = &closer->later.first;
+    STAILQ_INIT(&closer->waiting.queue);
+    STAILQ_INIT(&closer->later.queue);
     loop_timer_init(loop, &closer->timer, intent_closer_tick);
     loop_hook_add(loop, &closer->hook, intent_closer_hook);
 }
@@ -472,9 +457,12 @@ static struct closing *closing_new(struct intent_closer *closer)
 /* Its intents go back to the front of the line. */
 static void closing_back(struct closing *closing)
 {
+    struct intent_line *line = &closing->closer->waiting;
+
     for (unsigned i = closing->count; i > 0; i--) {
-        line_put_back(&closing->closer->waiting, closing->intents[i - 1]);
+        STAILQ_INSERT_HEAD(&line->queue, closing->intents[i - 1], after);
     }
+    line->count += closing->count;
     free(closing);
 }
 
