@@ -236,7 +236,7 @@ static unsigned status_of(const struct fenced_call *fenced, enum problem problem
     return problem == PROBLEM_TOKEN_REQUIRED ? 401 : 403;
 }
 
-/* One of many holds is stale when it is over, whether anybody came after it or not. NULL: what the problem
+/* One of many holds is stale when it is over, whether a newer one was granted or not. NULL: what the problem
  * says. */
 static const char *detail_of(const struct fenced_call *fenced, enum problem problem)
 {

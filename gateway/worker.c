@@ -33,7 +33,7 @@ int gateway_open(struct service *service)
     service->more = gateway;
     gateway->service = service;
     intents_init(&gateway->intents);
-    pthread_mutex_init(&gateway->in_doubt.mutex, NULL);
+    pthread_mutex_init(&gateway->doubt_mutex, NULL);
     table = table_load(service, why);
     atomic_store(&gateway->table, table);
     if (table == NULL && why[0] != '\0') {
@@ -57,7 +57,7 @@ void gateway_close(struct service *service)
     }
     route_table_free(atomic_load(&gateway->table));
     intents_done(&gateway->intents);
-    pthread_mutex_destroy(&gateway->in_doubt.mutex);
+    pthread_mutex_destroy(&gateway->doubt_mutex);
     free(gateway);
 }
 

@@ -25,9 +25,8 @@ struct table_use {
 };
 
 /* For what is forwarded: how many incarnations have yet to report what they had sent, and the first of them,
- * as last looked at (intent/unreported.c). The first worker writes; it alone may read without the mutex. */
+ * as last looked at (intent/unreported.c). */
 struct gateway_doubt {
-    pthread_mutex_t mutex;
     unsigned count;
     char first[2 * MEMBER_ID_CHARS + 2];
     char routes[ROUTE_HASH_CHARS + 1]; /* hash of the table that is served on this store; "": none is yet */
@@ -38,6 +37,7 @@ struct gateway_doubt {
 struct gateway {
     struct service *service;
     struct intents intents;
+    pthread_mutex_t doubt_mutex; /* the first worker writes; it alone may read without */
     struct gateway_doubt in_doubt;
     atomic_bool routes_differed;         /* a request was refused for that since in_doubt was looked at */
     atomic_int_fast64_t given_up;        /* as the last look says */

@@ -460,7 +460,7 @@ enum step forward_away(struct forward *f, enum problem problem)
     return forward_over(f, fenced_fail(&f->fenced, problem));
 }
 
-/* Whether it was recorded nobody knows; it is never sent. */
+/* It is not known whether it was recorded; it is never sent. */
 static void admission_forget(struct forward *f)
 {
     if (f->intent != NULL && f->queued_len == 0) { /* else forward_withdraw() knows it */
@@ -497,9 +497,9 @@ static enum step ask_admitted(struct fenced_call *fenced, const struct store_rep
         }
         intent_recorded(&f->own->gateway->intents, f->intent, text);
     }
-    /* A new epoch has begun since: what is open has been told to it, perhaps without this one. Only when it
-     * is in the list can that be known (recovery.c records the list again when the epoch has changed). Or an
-     * operator may have removed it by now (worker.h). */
+    /* A new epoch has begun since: what is open was recorded again in it, perhaps without this one. Only when
+     * it is in the list can that be known (recovery.c records the list again when the epoch has changed). Or
+     * an operator may have removed it by now (worker.h). */
     if (f->is_write && (fenced->record.epoch != epoch_number(f->own->record.line.store_epoch) ||
                         loop_now_ms() - f->asked_ms >= GIVEN_UP_SEND_MS)) {
         forward_intent_end(f, INTENT_CLOSE);

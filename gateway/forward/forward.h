@@ -10,7 +10,7 @@
  *   TAKING   --the same-->                               ASKING
  *   TAKING   --too long, too slow, no room, the client has gone-->  DONE  413, 408, 503; nothing was sent
  *   LOOKING  --the version is known-->                   ASKING
- *   LOOKING  --none is told, or another is meant-->      DONE       502, 412
+ *   LOOKING  --none is known, or another is meant-->      DONE       502, 412
  *   ASKING   --"sending", "accepted"-->                  SENDING    upstream_begin()
  *   ASKING   --"missing": not by the open intent-->      ASKING     intent_admit.lua (admit.c)
  *   ASKING   --"queued", "wait"-->                       QUEUED
@@ -22,7 +22,7 @@
  *   SENDING  --the head of the answer-->                 TELLING
  *   SENDING  --timeout_ms passed-->                      LATE       504, the exchange goes on
  *   SENDING  --nothing was sent, or its end is unknown-->  DONE     502, 504
- *   TELLING  --412: somebody's version came between-->   LOOKING    again, at most LOOKS_MAX times
+ *   TELLING  --412: another version came between-->   LOOKING    again, at most LOOKS_MAX times
  *   TELLING  --whole, or broken off-->                   DONE       the upstream's answer; 504, or it is cut
  *   TELLING  --timeout_ms, or the client has gone-->     LATE
  *   LATE     --ended, or timeout_ms passed once more-->  DONE       the connection is closed
@@ -31,7 +31,7 @@
  * nothing has left (SENDING, before upstream_has_sent()); sending (SENDING, TELLING, LATE); to be closed
  * (DONE, in the closer's line); closed.
  *
- * An admission whose end nobody knows (504 of the store) is answered 503: nothing is ever sent then, and what
+ * An admission of unknown end (504 of the store) is answered 503: nothing is ever sent then, and what
  * may have been recorded is taken back. */
 #ifndef PAWL_GATEWAY_FORWARD_H
 #define PAWL_GATEWAY_FORWARD_H

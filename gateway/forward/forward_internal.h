@@ -45,7 +45,7 @@ struct forward {
     bool takes_body;     /* the rest of the body is being taken from the client */
     bool is_streamed;    /* the answer goes to the client in pieces */
     bool is_unsure;      /* the status says nothing of the write's end: the answer is not passed on */
-    bool looks_again;    /* somebody else changed the version in between */
+    bool looks_again;    /* another write changed the version in between */
     bool is_shown;       /* what it waits for was applied */
     bool looks_with_get; /* the upstream has no HEAD */
     unsigned status, looks, tries;

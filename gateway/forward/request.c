@@ -8,9 +8,9 @@
  *   ...                 look.c, admit.c, send.c
  *   forward_over        the end of all of them
  *
- * So a client that drips, or dies, has sent nothing on and holds nobody up. The file has no name, or none by
- * the time that it has a byte where the file system wants one, and stays in the page cache as a rule: writing
- * it does not wait for the disk, unless the kernel has more to write than it wants to hold.
+ * So a client that drips, or dies, has sent nothing on and makes no write wait. The file has no name, or none
+ * by the time that it has a byte where the file system wants one, and stays in the page cache as a rule:
+ * writing it does not wait for the disk, unless the kernel has more to write than it wants to hold.
  *
  * What has begun to be streamed is broken off by closing the connection. A last chunk would make a whole
  * request of it. */
@@ -274,7 +274,7 @@ static enum step forward_begin(struct forward *f)
     if (bad != PROBLEM_NONE) {
         return forward_over(f, fenced_refuse(&f->fenced, bad));
     }
-    /* A read without a token holds nobody up; and nobody without one fills the disk. */
+    /* A read without a token makes no write wait; and no client without one fills the disk. */
     if (f->is_fenced && !http_body_is_whole(f->fenced.req) && f->route->body == ROUTE_BODY_WHOLE) {
         return forward_take_body(f);
     }

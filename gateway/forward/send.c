@@ -7,7 +7,7 @@
  *   forward_late    too late for the client; the exchange goes on 504
  *   given_up_tick   an operator gives up what is being sent: its connection is closed
  *
- * The intent is closed by what is known of the write, whatever the client is told. An answer that comes too
+ * The intent is closed by what is known of the write, whatever the client gets. An answer that comes too
  * late for its client is waited for as long again: it would close the intent.
  *
  * What was checked is what is done: gateway/fields.def has the names of headers that do not pass, and a URI
@@ -474,7 +474,7 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
         f->is_unsure = true; /* it ended, but how cannot be passed on */
         f->why = "the head of its answer is too long to be passed on";
     } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX : f->is_head) {
-        answer_stream(f, head); /* of HEAD the length is told, if there is one, and nothing follows */
+        answer_stream(f, head); /* of HEAD the length is passed on, if there is one, and nothing follows */
     }
 }
 
@@ -490,7 +490,7 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
     if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->status < 300) {
         return INTENT_SETTLE;
     }
-    /* Where the upstream compares tokens, or nothing is promised, nobody waits for the end of a write. */
+    /* Where the upstream compares tokens, or nothing is promised, no write waits for the end of another. */
     if (is_final || f->route->aid == ROUTE_AID_CHECKS || f->route->guarantee == ROUTE_ADMITTED) {
         return INTENT_CLOSE;
     }

@@ -1,5 +1,5 @@
-/* intent.h - the intents of this process that are open: what it has told the store that it is sending, and
- * has not yet closed there (gateway/scripts/lib/intent.lua has their form).
+/* intent.h - the intents of this process that are open: what it has recorded in the store as being sent,
+ * and has not yet closed there (gateway/scripts/lib/intent.lua has their form).
  *
  *   intents.c     the list, one for each process, and the closer, one for each worker
  *   recovery.c    what this gateway owes the store when an epoch begins; what its former incarnations left
@@ -42,8 +42,8 @@ enum intent_word {
     INTENT_CLOSE,   /* its end is known, or it was never sent */
     INTENT_SETTLE,  /* the same; a conditional write was applied, so older ones cannot be any more */
     INTENT_UNKNOWN, /* it was sent, and this process will not learn its end */
-    INTENT_KEPT,    /* a former incarnation's, whose end nobody will learn (recovery.c) */
-    /* Nobody knows whether it was recorded: text is "NAME GATEWAY INCARNATION ID". Done twice: the script
+    INTENT_KEPT,    /* a former incarnation's, whose end is never learned (recovery.c) */
+    /* It is not known whether it was recorded: text is "NAME GATEWAY INCARNATION ID". Done twice: the script
      * that would record it may still be on its way in a link that has broken (intent_close.lua). */
     INTENT_FORGET
 };

@@ -26,7 +26,7 @@ bool recovery_allows(enum recovery_state from, enum recovery_state to);
  * INCARNATION_LOST in place of those that stood there. */
 enum { INCARNATIONS_MAX = 64, BOOT_ID_CHARS = 36 };
 
-/* Whichever it was: of MEMBER_ID_CHARS, as that of a store that nobody knows (api/cli/scripts/recover.lua).
+/* Whichever it was: of MEMBER_ID_CHARS, as that of an unknown store (api/cli/scripts/recover.lua).
  */
 #define INCARNATION_LOST "whichever_it_was"
 
@@ -39,7 +39,7 @@ struct incarnations {
 
 /* Reads those of before, and adds this one durably. dir_fd: of the state directory, whose lock this process
  * holds; -1: there is none, and none was before. False: it could not be written (errno), or the boot_id could
- * not be read; nobody counts as dead then, and all are others. May block for as long as the disk does. */
+ * not be read; none counts as dead then, and all are others. May block for as long as the disk does. */
 bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const char *incarnation);
 
 /* Of such a file's text, for the test: dead are those with this boot_id. False: a line that is none, or too

@@ -46,26 +46,16 @@ static void text_exchange(char *to, struct bytes text, char from, char with)
     }
 }
 
-static const char *state_word(struct bytes state)
-{
-    switch (state.len == 1 ? state.at[0] : '\0') {
-    case 'q': return "queued";
-    case 's': return "sending";
-    case 'u': return "unknown";
-    case 'd': return "dead";
-    default: return "?";
-    }
-}
+/* A letter, and what it means. */
+static const char *const states[] = {"qqueued", "ssending", "uunknown", "ddead", NULL};
+static const char *const kinds[] = {"oordered", "ccommitted", "kcommitted", "aadmitted", NULL};
 
-static const char *kind_word(struct bytes kind)
+static struct bytes letter_word(struct bytes text, const char *const *words)
 {
-    switch (kind.len > 0 ? kind.at[0] : '\0') {
-    case 'o': return "ordered";
-    case 'c':
-    case 'k': return "committed";
-    case 'a': return "admitted";
-    default: return "?";
+    while (*words != NULL && (text.len == 0 || text.at[0] != **words)) {
+        words++;
     }
+    return *words != NULL ? bytes_of(*words + 1) : BYTES("?");
 }
 
 static int64_t number_of(struct bytes text)
@@ -112,8 +102,8 @@ static void intent_put(struct list *l, struct bytes text)
         json_text(json, "lease", intent_part(text, INTENT_NAME));
     }
     json_text(json, "id", bytes_of_number(id, number_of(intent_part(text, INTENT_SEQ))));
-    json_text(json, "state", bytes_of(state_word(intent_part(text, INTENT_STATE))));
-    json_text(json, "guarantee", bytes_of(kind_word(intent_part(text, INTENT_KIND))));
+    json_text(json, "state", letter_word(intent_part(text, INTENT_STATE), states));
+    json_text(json, "guarantee", letter_word(intent_part(text, INTENT_KIND), kinds));
     json_int(json, "token", number_of(intent_part(text, INTENT_TOKEN)));
     json_int(json, "epoch", number_of(intent_part(text, INTENT_EPOCH)));
     json_text(json, "gateway", intent_part(text, INTENT_GATEWAY));

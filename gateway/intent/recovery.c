@@ -18,8 +18,8 @@
  *
  * TAKING: the intents of former incarnations of this gateway, which are known to be dead: this process holds
  * the lock of their state directory, and they ran under this very kernel (intent_internal.h). For all others
- * there is `pawl resolve --gateway ID --dead`; a store that was lost before what they have open was seen is
- * told that they are unreported.
+ * there is `pawl resolve --gateway ID --dead`; in a store that was lost before what they have open was seen
+ * they are recorded as unreported.
  *
  * CLOSING: a store that was set back has again, as open, what this process had closed: it is closed once
  * more, or newer holders would wait until this gateway starts anew. An intent is a stray when the store lists
@@ -370,7 +370,7 @@ static void take_begin(struct recovery *recovery)
     recovery_walk(recovery, &plan, 4 + dead_put(recovery, 5));
 }
 
-/* Those of which nobody knows whether they are dead. */
+/* Those that are not proven dead. */
 static unsigned unproven_put(struct recovery *recovery, unsigned at)
 {
     recovery->argv[at] = BYTES("open");
@@ -380,7 +380,7 @@ static unsigned unproven_put(struct recovery *recovery, unsigned at)
     return 1 + recovery->dead.others;
 }
 
-/* What a store may have lost of theirs nobody will record again. */
+/* What a store may have lost of theirs is never recorded again. */
 static void dead_ask(struct recovery *recovery)
 {
     bool is_lost = recovery->lost_unseen;

@@ -33,7 +33,7 @@ static const char *const request_meaning[] = {"content-encoding",
                                               "overwrite",
                                               NULL};
 static const char *const answer_meaning[] = {"content-encoding", "content-range", "content-type", NULL};
-/* The same, but denying them harms nobody who wants it: without them a cache keeps what it must not. */
+/* The same, but they may be denied: without them a cache keeps what it must not. */
 static const char *const answer_caching[] = {"cache-control", "vary", NULL};
 
 static const unsigned unsure_default[] = {202, 408, 502, 503, 504, 520, 521, 522,
@@ -455,7 +455,7 @@ static bool read_where(struct route_reading *reading, const struct json *json)
     if (!member_needed(reading, json, "match", &match)) {
         return false;
     }
-    route->match = route_text(match); /* from here on what is told names it */
+    route->match = route_text(match); /* from here on the report of a fault names it */
     if (!route_pattern_read(reading, match, &route->own->pattern) ||
         !member_needed(reading, json, "lease", &lease) ||
         !route_template_read(reading, "lease", lease, is_lease_text, &route->own->lease) ||

@@ -418,7 +418,7 @@ static void table_hash(struct route_table *table)
 
 /* == all of it */
 
-/* NULL: told. */
+/* NULL: reported. */
 static struct json *table_json(struct route_reading *reading, struct bytes text, size_t *count)
 {
     static const char *const names[] = {"routes", NULL};

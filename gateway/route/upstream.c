@@ -148,7 +148,7 @@ static bool tcp_read(struct route_reading *reading, struct bytes text, struct pl
     return prefix.len == 0 || prefix_read(reading, prefix, place);
 }
 
-/* The url itself is not repeated in what is told: there may be a password in it. */
+/* The report of a fault does not repeat the url: there may be a password in it. */
 static bool place_read(struct route_reading *reading, struct bytes url, struct place *place)
 {
     struct bytes rest = url;
