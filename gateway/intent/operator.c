@@ -1,7 +1,8 @@
 /* operator.c - what an operator asks and says of what gateways have sent on, and of their route table.
  *
  *   intents_all_start, intents_start   read the query and the cursor          400 | 422, or go on
- *   list_walk        run intent_list.lua on one stripe after the other        200 | 503 | 504
+ *   list_page        run intent_list.lua on one stripe after the other        suspended
+ *   list_ended                                                                200 | 503 | 504
  *
  *   doubt_start      run gateways_in_doubt.lua                                suspended
  *   doubt_answers                                                             200 | 503 | 504

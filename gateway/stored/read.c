@@ -5,7 +5,8 @@
  *   read_answers                                            200 | 304 | 403 | 404 | 412 | 503 | 504
  *
  *   resources_start   read the query and the cursor                         400 | 422, or go on
- *   resources_walk    run resource_list.lua on one stripe after the other   200 | 503 | 504
+ *   resources_page    run resource_list.lua on one stripe after the other   suspended
+ *   resources_ended                                                         200 | 503 | 504
  *
  *   mark_start        run mark.lua                                          400, or suspended
  *   mark_answers                                                            200 | 503 | 504
