@@ -205,7 +205,7 @@ static const struct {
 
 static struct route_table *table_to(const char *url, int len, char why[ROUTE_WHY_SIZE])
 {
-    char routes[512];
+    char routes[1024];
 
     snprintf(routes, sizeof(routes), "{" TO("/a", "a", "%.*s") "}", len, url);
     return table_of(routes, why);
