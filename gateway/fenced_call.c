@@ -1,5 +1,5 @@
-/* fenced_call.c - what every request at the gate has: a resource or a lease, a token, one call to the store.
- */
+/* fenced_call.c - what every request at the gate has: a resource or a lease, a token, a call to the store;
+ * how the gate says what it found: Fencing-Status, and why something was refused. */
 #include "gateway/fenced_call.h"
 
 #include <assert.h>
@@ -67,6 +67,18 @@ enum problem fenced_read_token(struct fenced_call *fenced)
 
 /* -- the call */
 
+void fenced_begin(struct fenced_call *fenced, unsigned stripe)
+{
+    fenced->on = stripe;
+    fenced->keys = fenced->args = 0;
+    fenced_add_key(fenced, keys_stripe(fenced->stripe, stripe));
+}
+
+void fenced_begin_lease(struct fenced_call *fenced)
+{
+    fenced_begin(fenced, keys_stripe_of(fenced->lease));
+}
+
 void fenced_add_key(struct fenced_call *fenced, struct bytes key)
 {
     assert(fenced->args == 0 && fenced->keys < FENCED_KEYS_MAX);
@@ -98,27 +110,245 @@ void fenced_add_remember(struct fenced_call *fenced)
     fenced_add_number(fenced, 2, (int64_t)worker_of(fenced->req)->service->settings.remember_ms);
 }
 
-enum step fenced_run(struct fenced_call *fenced, const struct store_script *script, store_done_fn *done)
+enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
+{
+    return fenced->fail != NULL ? fenced->fail(fenced, problem) : fenced_fail(fenced, problem);
+}
+
+static enum step fenced_answered(struct store_call *call, enum store_outcome outcome,
+                                 const struct store_reply *reply)
+{
+    struct fenced_call *fenced = container_of(call, struct fenced_call, record.store);
+    enum problem bad = member_problem(&fenced->record, outcome, reply);
+    const struct fenced_answer *answer = fenced->answers;
+
+    if (bad != PROBLEM_NONE) {
+        return fenced_failed(fenced, bad);
+    }
+    while (answer->word != NULL && !store_reply_is(reply, answer->word)) {
+        answer++;
+    }
+    return answer->then != NULL ? answer->then(fenced, reply) : fenced_failed(fenced, PROBLEM_INTERNAL);
+}
+
+enum step fenced_run(struct fenced_call *fenced, const struct store_script *script,
+                     const struct fenced_answer *answers)
 {
     enum problem bad;
 
-    fenced->record.store.done = done;
-    bad = member_run(member_line_of(fenced->req), &fenced->record, keys_stripe_of(fenced->lease), script,
-                     fenced->keys, fenced->keys + fenced->args, fenced->argv);
-    return bad == PROBLEM_NONE ? SUSPENDED : fenced_fail(fenced, bad);
+    fenced->answers = answers;
+    fenced->record.store.done = fenced_answered;
+    bad = member_run(member_line_of(fenced->req), &fenced->record, fenced->on, script, fenced->keys,
+                     fenced->keys + fenced->args, fenced->argv);
+    return bad == PROBLEM_NONE ? SUSPENDED : fenced_failed(fenced, bad);
 }
 
-struct bytes fenced_stripe(struct fenced_call *fenced)
+enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struct walk_plan *plan)
 {
-    return keys_stripe(fenced->stripe, keys_stripe_of(fenced->lease));
+    enum problem bad;
+
+    assert(fenced->keys == plan->keys);
+    walk->plan = plan;
+    walk->line = member_line_of(fenced->req);
+    walk->argv = fenced->argv;
+    walk->args = fenced->args;
+    bad = walk_begin(walk);
+    return bad == PROBLEM_NONE ? SUSPENDED : fenced_failed(fenced, bad);
 }
 
 struct bytes fenced_gone(struct fenced_call *fenced)
 {
-    return keys_gone(fenced->gone, keys_stripe_of(fenced->lease));
+    return keys_gone(fenced->gone, fenced->on);
 }
 
 struct bytes fenced_resource_key(struct fenced_call *fenced)
 {
     return keys_resource(fenced->resource_key, fenced->lease, fenced->resource);
+}
+
+/* -- Fencing-Status, a Structured Field List in the style of RFC 9211 (Cache-Status):
+ *
+ *   pawl; verdict=accepted; token=34; mark=34; guarantee=committed
+ *   pawl; verdict=refused; reason=stale-token; token=33; mark=34
+ *   pawl; verdict=refused; reason=too-large; token=34; guarantee=ordered;assumes=incomplete
+ *   pawl; verdict=unknown; reason=outcome-unknown; token=33 */
+
+enum { STATUS_SIZE = 192, MARK_UNKNOWN = -1 };
+
+struct status_text {
+    char at[STATUS_SIZE];
+    size_t len;
+};
+
+static void status_add(struct status_text *text, const char *name, struct bytes value)
+{
+    size_t name_len = strlen(name);
+
+    if (name_len + value.len <= sizeof(text->at) - text->len) {
+        memcpy(text->at + text->len, name, name_len);
+        memcpy(text->at + text->len + name_len, value.at, value.len);
+        text->len += name_len + value.len;
+    }
+}
+
+static void status_put(struct fenced_call *fenced, const char *fencing_status, const char *reason,
+                       int64_t mark, const char *guarantee)
+{
+    char number[BYTES_NUMBER_SIZE];
+    struct status_text text;
+
+    text.len = 0;
+    status_add(&text, "pawl; verdict=", bytes_of(fencing_status));
+    if (reason != NULL) {
+        status_add(&text, "; reason=", bytes_of(reason));
+    }
+    if (fenced->claimed) {
+        status_add(&text, "; token=", bytes_of_number(number, fenced->claim.token.number));
+    }
+    if (mark != MARK_UNKNOWN) {
+        status_add(&text, "; mark=", bytes_of_number(number, mark));
+    }
+    if (guarantee != NULL) {
+        status_add(&text, "; guarantee=", bytes_of(guarantee));
+    }
+    http_reply_header(fenced->req, "Fencing-Status", (struct bytes){text.at, text.len});
+}
+
+void fenced_let_through(const struct fenced_call *fenced)
+{
+    if (fenced->claimed && !fenced->by_mark) {
+        epoch_let_through(member_line_of(fenced->req)->store_epoch, fenced->claim.token.number);
+    }
+}
+
+void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarantee)
+{
+    fenced_let_through(fenced);
+    status_put(fenced, "accepted", NULL, mark, guarantee);
+}
+
+/* nginx turns every answer of auth_request but 2xx, 401 and 403 into 500. */
+static unsigned status_of(const struct fenced_call *fenced, enum problem problem)
+{
+    if (fenced->statuses == FENCED_NATIVE || problem_info(problem)->status >= 500) {
+        return problem_info(problem)->status;
+    }
+    return problem == PROBLEM_TOKEN_REQUIRED ? 401 : 403;
+}
+
+/* One of many holds is stale when it is over, whether a newer one was granted or not. NULL: what the problem
+ * says. */
+static const char *detail_of(const struct fenced_call *fenced, enum problem problem)
+{
+    if (problem == PROBLEM_STALE_TOKEN && fenced->claim.mode != TOKEN_EXCLUSIVE) {
+        return "Nothing was changed. Your hold is over. Stop; do not retry with this token.";
+    }
+    return NULL;
+}
+
+static struct json_out *problem_members(struct fenced_call *fenced, struct json_out *json)
+{
+    if (fenced->lease.len > 0) {
+        json_text(json, "lease", fenced->lease);
+    }
+    if (fenced->resource.len > 0) {
+        json_text(json, "resource", fenced->resource);
+    }
+    if (fenced->claimed) {
+        json_int(json, "presented_token", fenced->claim.token.number);
+        json_int(json, "presented_epoch", fenced->claim.token.epoch);
+    }
+    return json;
+}
+
+static struct json_out *problem_begin(struct fenced_call *fenced, enum problem problem)
+{
+    return problem_members(fenced, http_problem_begin(fenced->req, problem, detail_of(fenced, problem)));
+}
+
+enum step fenced_refuse(struct fenced_call *fenced, enum problem problem)
+{
+    status_put(fenced, "refused", problem_info(problem)->code, MARK_UNKNOWN, NULL);
+    problem_begin(fenced, problem);
+    return http_problem_end(fenced->req, status_of(fenced, problem));
+}
+
+enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    enum problem problem = problem_find(store_reply_text(reply, 2));
+    int64_t token = store_reply_integer(reply, 3), epoch = store_reply_integer(reply, 4);
+    int64_t mark = store_reply_integer(reply, 5);
+    struct bytes holder = store_reply_text(reply, 6);
+
+    if (problem == PROBLEM_NONE) {
+        return fenced_fail(fenced, PROBLEM_INTERNAL);
+    }
+    status_put(fenced, "refused", problem_info(problem)->code, mark, NULL);
+    struct json_out *json = problem_begin(fenced, problem);
+    if (token > 0) {
+        json_int(json, "current_token", token);
+        json_int(json, "current_epoch", epoch);
+    }
+    json_int(json, "mark", mark);
+    if (holder.len > 0) {
+        json_text(json, "holder", holder);
+    }
+    return http_problem_end(fenced->req, status_of(fenced, problem));
+}
+
+enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    static const struct {
+        const char *word;
+        enum problem problem;
+        size_t mark_at;
+    } refusals[] = {
+        {"key-reused", PROBLEM_KEY_REUSED, 2},
+        {"full", PROBLEM_STORE_FULL, 2},
+        {"mismatch", PROBLEM_ETAG_MISMATCH, 3},
+    };
+
+    if (store_reply_is(reply, "refused")) {
+        return fenced_refuse_reply(fenced, reply);
+    }
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        if (store_reply_is(reply, refusals[i].word)) {
+            int64_t mark = store_reply_integer(reply, refusals[i].mark_at);
+
+            status_put(fenced, "refused", problem_info(refusals[i].problem)->code, mark, NULL);
+            json_int(problem_begin(fenced, refusals[i].problem), "mark", mark);
+            return http_problem_end(fenced->req, status_of(fenced, refusals[i].problem));
+        }
+    }
+    return fenced_fail(fenced, PROBLEM_INTERNAL);
+}
+
+enum step fenced_fail(struct fenced_call *fenced, enum problem problem)
+{
+    return fenced_fail_detail(fenced, problem, NULL);
+}
+
+static void status_put_failed(struct fenced_call *fenced, enum problem problem)
+{
+    bool unknown = problem == PROBLEM_OUTCOME_UNKNOWN || problem == PROBLEM_INTERNAL;
+
+    if (fenced->claimed || fenced->statuses == FENCED_FORWARD_AUTH) {
+        status_put(fenced, unknown ? "unknown" : "refused", problem_info(problem)->code, MARK_UNKNOWN,
+                   fenced->assumes);
+    }
+}
+
+enum step fenced_fail_detail(struct fenced_call *fenced, enum problem problem, const char *detail)
+{
+    status_put_failed(fenced, problem);
+    problem_members(fenced, http_problem_begin(fenced->req, problem,
+                                               detail != NULL ? detail : detail_of(fenced, problem)));
+    return http_problem_end(fenced->req, status_of(fenced, problem));
+}
+
+enum step fenced_fail_final(struct fenced_call *fenced, enum problem problem, const char *detail)
+{
+    status_put_failed(fenced, problem);
+    problem_members(fenced, http_problem_begin_final(fenced->req, problem, detail));
+    return http_problem_end(fenced->req, status_of(fenced, problem));
 }

@@ -1,4 +1,4 @@
-/* fenced_call.h - what every request at the gate has: a resource or a lease, a token, one call to the store.
+/* fenced_call.h - what every request at the gate has: a resource or a lease, a token, a call to the store.
  *
  * The order of the fence (docs/contract.md, "The check"): token-required, malformed-token, bad-signature,
  * wrong-store, wrong-lease are found here, without the store; wrong-mode, unissued-token, stale-token,
@@ -9,6 +9,7 @@
 
 #include "shared/http/http.h"
 #include "shared/member/member.h"
+#include "shared/member/walk.h"
 #include "shared/service/service.h"
 #include "shared/store/store.h"
 #include "shared/token/keys.h"
@@ -19,6 +20,15 @@ enum { FENCED_KEYS_MAX = 3, FENCED_ARGS_MAX = 15, FENCED_FENCE_ARGS = 5, FENCED_
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum fenced_status { FENCED_NATIVE, FENCED_FORWARD_AUTH };
 
+struct fenced_call;
+typedef enum step fenced_then_fn(struct fenced_call *fenced, const struct store_reply *reply);
+
+/* What a script may reply: its first word, and what follows. */
+struct fenced_answer {
+    const char *word;     /* NULL, in the last row: any other */
+    fenced_then_fn *then; /* NULL: 500 */
+};
+
 struct fenced_call {
     struct member_call record;
     struct http_request *req;
@@ -28,8 +38,11 @@ struct fenced_call {
     bool by_mark; /* the check `mark`: what it lets through says nothing of what the store has granted */
     struct token_claim claim;
     const char *assumes; /* a refusal rests on this; NULL: on nothing */
-    bool claimed;        /* claim says something, if only to be told in the refusal */
+    bool claimed;        /* claim says something, if only for the refusal */
+    const struct fenced_answer *answers;
+    enum step (*fail)(struct fenced_call *fenced, enum problem problem); /* NULL: fenced_fail() */
     char text[RESOURCE_KEY_MAX_BYTES + 1];
+    unsigned on; /* the stripe of the call */
     char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
     char resource_key[KEYS_RESOURCE_SIZE];
     char number[3][FENCED_NUMBER_SIZE];
@@ -47,33 +60,42 @@ const char *fenced_init_lease(struct fenced_call *fenced, struct http_request *r
 enum problem fenced_read_token(struct fenced_call *fenced);
 bool fenced_has_token(const struct http_request *req);
 
-/* Building the call: keys first, then arguments. fenced_add_fence() adds the five that every fenced script
- * begins with; the mode that the header states is among them, but what the hold may do the store decides. */
+/* Building a call: on which stripe, further keys, then arguments. fenced_add_fence() adds the five that every
+ * fenced script begins with; the mode that the header states is among them, but what the hold may do the
+ * store decides. */
+void fenced_begin(struct fenced_call *fenced, unsigned stripe);
+void fenced_begin_lease(struct fenced_call *fenced);
 void fenced_add_key(struct fenced_call *fenced, struct bytes key);
 void fenced_add(struct fenced_call *fenced, struct bytes argument);
 void fenced_add_fence(struct fenced_call *fenced);
 void fenced_add_remember(struct fenced_call *fenced);
-enum step fenced_run(struct fenced_call *fenced, const struct store_script *script, store_done_fn *done);
-/* The keys of the parts of the store that this request may touch. */
-struct bytes fenced_stripe(struct fenced_call *fenced);
+/* Runs the script. Its reply goes to the row of its first word, or to the last row, which has no word; a
+ * failure to fenced->fail. */
+enum step fenced_run(struct fenced_call *fenced, const struct store_script *script,
+                     const struct fenced_answer *answers);
+/* A walk over the stripes (shared/member/walk.h), with the keys and arguments that were added. */
+enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struct walk_plan *plan);
+/* Ends the request, by fenced->fail if that is set. */
+enum step fenced_failed(struct fenced_call *fenced, enum problem problem);
+/* The keys of the parts of the lease's stripe that this request may touch. */
 struct bytes fenced_gone(struct fenced_call *fenced);
 struct bytes fenced_resource_key(struct fenced_call *fenced);
 
 /* Ends the request: the fence refused before the store was asked. */
 enum step fenced_refuse(struct fenced_call *fenced, enum problem problem);
 /* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder}. */
-enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_reply *reply);
+fenced_then_fn fenced_refuse_reply;
 /* Ends the request as a script on a stored resource refuses it: the same, or the token was good, but
  * {"key-reused" | "full", seq, mark} or {"mismatch", seq, ..., mark}. Any other word is 500. */
-enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_reply *reply);
-/* Ends the request: the store gave no answer, or one that nobody expects. */
+fenced_then_fn fenced_refuse_stored;
+/* Ends the request: the store gave no answer, or an unexpected one. */
 enum step fenced_fail(struct fenced_call *fenced, enum problem problem);
 /* The same with a detail of its own (NULL: the problem's). */
 enum step fenced_fail_detail(struct fenced_call *fenced, enum problem problem, const char *detail);
 /* The same, and to send the request again as it is would not be safe: not retryable, whatever the problem
  * says. */
 enum step fenced_fail_final(struct fenced_call *fenced, enum problem problem, const char *detail);
-/* The store's script let the token through: that it was granted must not be forgotten. */
+/* The store's script let the token through: the process remembers that it was granted. */
 void fenced_let_through(const struct fenced_call *fenced);
 /* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
 void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarantee);
@@ -93,20 +115,6 @@ enum {
     COUNT_IN_DOUBT,
     FENCED_COUNTS
 };
-
-enum step write_start(struct http_request *req);
-enum step remove_start(struct http_request *req);
-enum step read_start(struct http_request *req);
-enum step check_start(struct http_request *req);
-enum step mark_start(struct http_request *req);
-enum step resources_start(struct http_request *req);
-enum step intents_all_start(struct http_request *req);
-enum step intents_start(struct http_request *req);
-enum step doubt_start(struct http_request *req);
-enum step resolve_start(struct http_request *req);
-enum step dead_start(struct http_request *req);
-enum step routes_start(struct http_request *req);
-enum step adopt_start(struct http_request *req);
 
 /* Their addresses: routes.c. */
 extern const struct http_route gateway_routes[];

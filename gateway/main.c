@@ -3,8 +3,7 @@
 
 #include "gateway/fenced_call.h"
 #include "gateway/forward/forward.h"
-#include "gateway/intent/given_up.h"
-#include "gateway/intent/unreported.h"
+#include "gateway/intent/intent.h"
 #include "gateway/route/route.h"
 #include "gateway/worker.h"
 #include "scripts.h"

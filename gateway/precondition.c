@@ -120,7 +120,7 @@ void precondition_digest(struct precondition *precondition, struct bytes method,
 
 void precondition_add(const struct precondition *precondition, struct fenced_call *fenced)
 {
-    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_begin_lease(fenced);
     fenced_add_key(fenced, fenced_resource_key(fenced));
     fenced_add_key(fenced, fenced_gone(fenced));
     fenced_add_fence(fenced);

@@ -1,6 +1,8 @@
 /* routes.c - the addresses of pawl-gateway, and the operation behind each. */
 #include "gateway/fenced_call.h"
 #include "gateway/forward/forward.h"
+#include "gateway/intent/intent.h"
+#include "gateway/stored/stored.h"
 
 const struct http_route gateway_routes[] = {
     {HTTP_PUT, "/v1/resources/{key**}", HTTP_BODY_BYTES, 0, false, write_start},

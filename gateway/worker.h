@@ -1,9 +1,11 @@
-/* worker.h - what a worker of pawl-gateway has beside that of every daemon on the store
+/* worker.h - what pawl-gateway and each of its workers have beside that of every daemon on the store
  * (shared/member/member.h). */
 #ifndef PAWL_GATEWAY_WORKER_H
 #define PAWL_GATEWAY_WORKER_H
 
-#include "gateway/intent/intent_closer.h"
+#include <sys/queue.h>
+
+#include "gateway/intent/intent.h"
 #include "gateway/route/route.h"
 #include "gateway/upstream/upstream.h"
 #include "shared/loop/alarm.h"
@@ -22,17 +24,9 @@ struct table_use {
     struct upstream_pool *pools[]; /* by route_upstream.index */
 };
 
-struct retired_table {
-    struct route_table *table;
-    struct retired_table *next;
-};
-
-/* How things stand for what is forwarded: how many incarnations have yet to say what they had sent, and the
- * first of them, as last looked at (unreported.h). The first worker writes; it alone may read without the
- * mutex.
- */
+/* For what is forwarded: how many incarnations have yet to report what they had sent, and the first of them,
+ * as last looked at (intent/unreported.c). */
 struct gateway_doubt {
-    pthread_mutex_t mutex;
     unsigned count;
     char first[2 * MEMBER_ID_CHARS + 2];
     char routes[ROUTE_HASH_CHARS + 1]; /* hash of the table that is served on this store; "": none is yet */
@@ -43,19 +37,22 @@ struct gateway_doubt {
 struct gateway {
     struct service *service;
     struct intents intents;
+    pthread_mutex_t doubt_mutex; /* the first worker writes; it alone may read without */
     struct gateway_doubt in_doubt;
-    atomic_bool routes_differed;         /* a request was told so since in_doubt was looked at */
-    atomic_int_fast64_t given_up;        /* as the last look told it (given_up.h) */
+    atomic_bool routes_differed;         /* a request was refused for that since in_doubt was looked at */
+    atomic_int_fast64_t given_up;        /* as the last look says */
     atomic_uint_fast64_t body_disk;      /* bytes of bodies in files */
     _Atomic(struct route_table *) table; /* NULL: no routes */
-    struct retired_table *retired;       /* those of before */
+    struct route_table *retired;         /* those of before */
     atomic_uint generation;              /* rises with every new table */
     const char *id, *incarnation; /* as the store knows this process; set when the first worker opens */
 };
 
-/* daemon.c: service_plan: open, close, reload. */
+/* service_plan: open, close, leave, reload. A process with open intents does not leave: it stays a member,
+ * whose end is still to be learned. */
 int gateway_open(struct service *service);
 void gateway_close(struct service *service);
+bool gateway_leave(struct service *service);
 /* On SIGHUP. A file that cannot be served as it asks changes nothing: the table of before stays. */
 void gateway_reload(struct service *service);
 struct gateway *gateway_of(const struct service *service);
@@ -64,16 +61,22 @@ struct sticky;
 
 enum { STICKY_SEEN_MAX = 4, GIVEN_UP_ARGS = 3 };
 
-/* Intents that stay open (forward/sticky.h). seen: the tokens of the latest first writes of each stripe. */
+/* Intents that stay open (forward/admit.c). seen: the tokens of the latest first writes of each stripe. */
 struct stickies {
-    struct sticky *first[STRIPES];
+    LIST_HEAD(, sticky) open[STRIPES];
     struct token seen[STRIPES][STICKY_SEEN_MAX];
     unsigned count;
     struct store_subscriber *subscriber; /* NULL: nothing was open yet */
     struct store_subscriber_owner subscriber_owner;
 };
 
-/* What a worker asks for what is given up (intent/given_up.h). */
+/* What is given up is removed when its gateway has reported that the connection is closed, or when that
+ * gateway has been silent for 10 s. It may only have stood still: then it does not send what was admitted by
+ * an answer that is older than GIVEN_UP_SEND_MS. What it had begun to send is not covered
+ * (docs/operations.md). */
+enum { GIVEN_UP_LOOK_MS = 400, GIVEN_UP_AGAIN_MS = 50, GIVEN_UP_SEND_MS = 2000, GIVEN_UP_WAIT_MS = 3000 };
+
+/* What a worker asks for what is given up (forward/send.c). */
 struct given_up {
     struct gateway_worker *own;
     struct member_call call;
@@ -95,9 +98,9 @@ struct gateway_worker {
     unsigned generation;
     struct recovery *recovery;     /* the first worker's, */
     struct unreported *unreported; /* and so is this */
-    struct forward *waiting;       /* those in QUEUED */
-    struct forward *live;          /* all that are under way */
-    struct forward *spare;
+    LIST_HEAD(, forward) waiting;  /* those in QUEUED */
+    LIST_HEAD(, forward) live;     /* all that are under way */
+    LIST_HEAD(, forward) spare;
     struct stickies stickies;
     struct given_up given_up;
     uint64_t drains_ms; /* since when the process ends; 0: it does not */
@@ -112,10 +115,6 @@ void gateway_worker_free(struct worker *worker);
 void gateway_worker_tick(struct worker *worker);
 /* What is under way is ended, as far as that goes in a few seconds; true when nothing is. */
 bool gateway_worker_drain(struct worker *worker);
-
-/* service_plan: leave. Who has intents open says no farewell: it stays a member, whose end somebody has to
- * know. */
-bool gateway_leave(struct service *service);
 
 struct gateway_worker *gateway_worker_from(const struct worker *worker);
 struct gateway_worker *gateway_worker_of(const struct http_request *req);

@@ -10,9 +10,9 @@
  *   TAKING   --the same-->                               ASKING
  *   TAKING   --too long, too slow, no room, the client has gone-->  DONE  413, 408, 503; nothing was sent
  *   LOOKING  --the version is known-->                   ASKING
- *   LOOKING  --none is told, or another is meant-->      DONE       502, 412
+ *   LOOKING  --none is known, or another is meant-->      DONE       502, 412
  *   ASKING   --"sending", "accepted"-->                  SENDING    upstream_begin()
- *   ASKING   --"missing": not by the open intent-->      ASKING     intent_admit.lua (sticky.h)
+ *   ASKING   --"missing": not by the open intent-->      ASKING     intent_admit.lua (admit.c)
  *   ASKING   --"queued", "wait"-->                       QUEUED
  *   ASKING   --refused, in doubt, not sent, unknown-->   DONE       4xx, 503
  *   QUEUED   --something was closed, or a while-->       ASKING     intent_promote.lua or intent_read.lua
@@ -22,7 +22,7 @@
  *   SENDING  --the head of the answer-->                 TELLING
  *   SENDING  --timeout_ms passed-->                      LATE       504, the exchange goes on
  *   SENDING  --nothing was sent, or its end is unknown-->  DONE     502, 504
- *   TELLING  --412: somebody's version came between-->   LOOKING    again, at most LOOKS_MAX times
+ *   TELLING  --412: another version came between-->   LOOKING    again, at most LOOKS_MAX times
  *   TELLING  --whole, or broken off-->                   DONE       the upstream's answer; 504, or it is cut
  *   TELLING  --timeout_ms, or the client has gone-->     LATE
  *   LATE     --ended, or timeout_ms passed once more-->  DONE       the connection is closed
@@ -31,17 +31,15 @@
  * nothing has left (SENDING, before upstream_has_sent()); sending (SENDING, TELLING, LATE); to be closed
  * (DONE, in the closer's line); closed.
  *
- * An admission whose end nobody knows (504 of the store) is answered 503: nothing is ever sent then, and what
+ * An admission of unknown end (504 of the store) is answered 503: nothing is ever sent then, and what
  * may have been recorded is taken back. */
 #ifndef PAWL_GATEWAY_FORWARD_H
 #define PAWL_GATEWAY_FORWARD_H
 
-#include "gateway/fenced_call.h"
-#include "gateway/intent/intents.h"
-#include "gateway/route/route.h"
-#include "gateway/upstream/upstream.h"
-#include "gateway/worker.h"
-#include "shared/loop/alarm.h"
+#include "shared/http/http.h"
+#include "shared/service/service.h"
+
+struct gateway_worker;
 
 enum forward_state {
     FORWARD_NEW,
@@ -64,8 +62,20 @@ enum step forward_start(struct http_request *req);
  * malformed, forged or another lease's. */
 bool forward_refuses(struct http_request *req);
 
-/* The process is to end: to be called again and again. Who is queued is sent away (503 draining), late
- * answers are not waited for any more, and at last no answer is. */
+/* Something of this lease was closed: the writes that wait for it ask again. */
+void forward_wake_lease(struct gateway_worker *own, struct bytes lease);
+
+/* The process is to end: to be called again and again. What is queued is refused (503 draining), late answers
+ * are not waited for any more, and at last no answer is. */
 void forward_drain(struct gateway_worker *own);
+void forward_worker_free(struct gateway_worker *own);
+
+/* Writes that are being sent, and that an operator gives up (resolve with force): the gateway that sends them
+ * closes their connections, before anything else resolves them (intent_resolve.lua). A worker asks the store
+ * while it has a write under way: when the member's look says that there is news (record_plan: given_up), and
+ * all the same every GIVEN_UP_LOOK_MS while one is older than that. */
+void given_up_look(struct worker *first, int64_t number);
+/* Every 100 ms. */
+void given_up_tick(struct gateway_worker *own);
 
 #endif

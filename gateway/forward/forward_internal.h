@@ -1,29 +1,31 @@
 /* forward_internal.h - what the files of forwarded requests share. Nobody else includes it.
  *
- *   write.c   the request itself, and the state machine that forward.h draws
- *   body.c    TAKING: a long body, before it is admitted; how it goes out
- *   store.c   ASKING, QUEUED: the scripts that admit it
- *   sticky.c  by which intent it goes, if one is open already
- *   send.c    SENDING, TELLING, LATE: the exchange with the upstream
- *   head.c    the head of the request as it goes on, and of the answer as it comes back
- *   look.c    LOOKING: which version is there (if_match)
- *   safe.c    whether the store may be trusted with intents
- *   probe.c   PROBING: was what it waits for applied? */
+ *   request.c  the request itself, its body (TAKING), and the state machine that forward.h draws
+ *   look.c     LOOKING, PROBING: what the upstream is asked before a write is sent
+ *   admit.c    ASKING, QUEUED: the scripts that admit it; by which intent it goes
+ *   send.c     SENDING, TELLING, LATE: the exchange with the upstream, and the heads of both ways
+ *   safe.c     whether the store may be trusted with intents */
 #ifndef PAWL_GATEWAY_FORWARD_INTERNAL_H
 #define PAWL_GATEWAY_FORWARD_INTERNAL_H
 
+#include "gateway/fenced_call.h"
 #include "gateway/forward/forward.h"
+#include "gateway/intent/intent.h"
+#include "gateway/route/route.h"
+#include "gateway/upstream/upstream.h"
+#include "gateway/worker.h"
+#include "shared/loop/alarm.h"
 
 enum {
     FORWARD_ID_SIZE = INTENT_ID_SIZE,
     FORWARD_REQUEST_ID_SIZE = 2 * MEMBER_ID_CHARS + 2 + FORWARD_ID_SIZE,
     FORWARD_ETAG_MAX = 256,
-    FORWARD_HELD_MAX = 16384, /* an answer of at most so many bytes is told when it is whole */
+    FORWARD_HELD_MAX = 16384, /* an answer of at most so many bytes goes to the client when it is whole */
     LOOKS_MAX = 3
 };
 
 struct forward {
-    struct fenced_call fenced; /* gate.req is NULL when the client has its answer */
+    struct fenced_call fenced; /* fenced.req is NULL when the client has its answer */
     struct upstream_call call;
     struct http_body_reader body_reader;
     struct http_response_writer response_writer;
@@ -31,10 +33,10 @@ struct forward {
     struct gateway_worker *own;
     struct table_use *use;
     const struct route *route;
-    struct forward *next, **at;           /* of those that are queued; of the spare ones */
-    struct forward *live_next, **live_at; /* of all of the worker */
-    struct intent *intent;                /* asked for, or recorded as sending */
-    struct sticky *sticky;                /* in place of that: one that was open, or is to stay open */
+    LIST_ENTRY(forward) queue; /* of those that are queued; of the spare ones */
+    LIST_ENTRY(forward) live;  /* of all of the worker */
+    struct intent *intent;     /* asked for, or recorded as sending */
+    struct sticky *sticky;     /* in place of that: one that was open, or is to stay open */
     enum forward_state state;
     bool is_write, is_fenced;
     bool opens;          /* the intent that is asked for is one that stays open */
@@ -43,7 +45,7 @@ struct forward {
     bool takes_body;     /* the rest of the body is being taken from the client */
     bool is_streamed;    /* the answer goes to the client in pieces */
     bool is_unsure;      /* the status says nothing of the write's end: the answer is not passed on */
-    bool looks_again;    /* somebody else changed the version in between */
+    bool looks_again;    /* another write changed the version in between */
     bool is_shown;       /* what it waits for was applied */
     bool looks_with_get; /* the upstream has no HEAD */
     unsigned status, looks, tries;
@@ -59,74 +61,63 @@ struct forward {
     char queued[INTENT_TEXT_MAX];
     size_t blocker_len; /* of the first that it waits for */
     char blocker[INTENT_TEXT_MAX];
-    char doubtful[2 * MEMBER_ID_CHARS + 2]; /* "GATEWAY INCARNATION" for which it waits; "": none */
-    size_t etag_len;                        /* if_match: of the version that is there; 0: nothing is there */
+    char unreported[2 * MEMBER_ID_CHARS + 2]; /* "GATEWAY INCARNATION" for which it waits; "": none */
+    size_t etag_len; /* if_match: of the version that is there; 0: nothing is there */
     char etag[FORWARD_ETAG_MAX];
     char id[FORWARD_ID_SIZE], request_id[FORWARD_REQUEST_ID_SIZE];
     struct route_match match;
 };
 
-/* write.c: the only place where the state changes. */
+/* -- request.c */
+/* The only place where the state changes. */
 void forward_enter(struct forward *f, enum forward_state next);
 /* The client has been answered, and nothing is under way: step is handed through. */
 enum step forward_over(struct forward *f, enum step step);
 void forward_alarm(struct forward *f, uint64_t in_ms);
-/* What the contract calls it, for Fencing-Status; NULL for a read that is not fenced. */
+/* What the contract calls it, for Fencing-Status. */
 const char *forward_guarantee(struct forward *f);
-struct bytes forward_method(const struct forward *f);
-/* A number that no request of this process had before: its id, and what the upstream is told. */
+/* A number that no request of this process had before: its id, and that of the upstream's request. */
 void forward_number(struct forward *f);
-
-/* It is as the fence wants it, and all of it is there, or its route streams. */
-enum step forward_admit(struct forward *f);
-
-/* body.c */
-enum step forward_take_body(struct forward *f);
 /* A file in this folder without a name; -1: errno. */
 int forward_body_file(int folder, const char *request_id);
 void forward_put(struct forward *f);
 void forward_stream(struct forward *f);
-void forward_body_drop(struct forward *f);
 /* As it goes out; -1: in chunks. */
 int64_t forward_body_length(const struct forward *f);
 /* Its end was never sent, and the upstream's owner says that nothing is applied then. */
 bool forward_never_applied(const struct forward *f);
 
-/* store.c */
+/* -- look.c */
+enum step forward_look(struct forward *f);
+/* Whether a probe was begun. */
+bool forward_probe(struct forward *f);
+
+/* -- admit.c */
 enum step forward_ask(struct forward *f);
+/* The call of forward_ask() failed, or was not made. */
+enum step forward_ask_failed(struct fenced_call *fenced, enum problem bad);
 /* It is queued and may be able to go on. */
 void forward_wake(struct forward *f);
 /* The end of what was sent, or was not sent: of its intent, if it has one. */
 void forward_intent_end(struct forward *f, enum intent_word word);
-/* Takes back what was queued, if anything was. */
-void forward_withdraw(struct forward *f);
-/* Ends a request that is queued. */
-enum step forward_in_doubt(struct forward *f);
+/* Ends a request; what was queued of it is taken back. */
 enum step forward_away(struct forward *f, enum problem problem);
+bool sticky_is(const struct sticky *sticky, struct bytes id);
+void stickies_free(struct gateway_worker *own);
 
-/* safe.c: whether the store is one that keeps what it has acknowledged. */
+/* -- safe.c: whether the store is one that keeps what it has acknowledged. */
 bool forward_store_is_safe(const struct forward *f);
 
-/* send.c */
+/* -- send.c */
 enum step forward_send(struct forward *f);
 void forward_late(struct forward *f);
-
-/* head.c */
 enum { FORWARD_HEAD_MAX = SERVICE_HEAD_MAX + 8192 };
 /* The fields of the request for the upstream; target gets prefix, path and query. false: too long. */
 bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t *fields_len,
                        char target[FORWARD_HEAD_MAX], size_t *target_len);
 /* Whether a URI in a header is not of this route and lease: 400. */
 bool forward_head_leads_elsewhere(const struct forward *f);
-/* The fields of the answer onto the answer to the client. false: too long. */
-bool forward_head_tell(struct forward *f, const struct upstream_head *head);
 /* The first field of this name; {NULL, 0}: none. */
 struct bytes upstream_field_find(const struct upstream_head *head, const char *name);
-
-/* look.c */
-enum step forward_look(struct forward *f);
-
-/* probe.c: whether a probe was begun. */
-bool forward_probe(struct forward *f);
 
 #endif

@@ -1,18 +1,335 @@
-/* send.c - the exchange with the upstream: sent once, never again, and told as what it was.
+/* send.c - the exchange with the upstream: sent once, never again, and reported as what it was.
  *
  *   forward_send    the request goes out                          suspended
  *   send_head       the head of the answer: is it the origin's?
  *   send_piece      the body, kept until it is whole when it is short, else passed on as it comes
  *   send_ended      the end is known, or is not                   the upstream's answer | 412 | 502 | 504
  *   forward_late    too late for the client; the exchange goes on 504
+ *   given_up_tick   an operator gives up what is being sent: its connection is closed
  *
- * The intent is closed by what is known of the write, whatever the client is told. An answer that comes too
- * late for its client is waited for as long again: it would close the intent. */
+ * The intent is closed by what is known of the write, whatever the client gets. An answer that comes too
+ * late for its client is waited for as long again: it would close the intent.
+ *
+ * What was checked is what is done: gateway/fields.def has the names of headers that do not pass, and a URI
+ * in a header must be of the route and the lease that were checked, and goes on as the upstream has it:
+ *
+ *   Destination: /orders/41/%78              /api/orders/41/x            the upstream has the prefix /api
+ *   Destination: http://HOST/orders/41/x     http://UPSTREAM/api/orders/41/x      where HOST is that of Host
+ *   If: </orders/41/x> (<urn:a> ["b"])       </api/orders/41/x> (<urn:a> ["b"])
+ *   Lock-Token: </orders/41/x>               </api/orders/41/x>          what is no such URI: 400 */
+#include "gateway/forward/forward_internal.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
-#include "gateway/forward/forward_internal.h"
+#include "gateway/fields.h"
+#include "scripts.h"
+
+/* == heads: of the request as it goes to the upstream, of the answer as it comes back */
+
+struct head_text {
+    char *at;
+    size_t len, size;
+    bool overflow;
+};
+
+static void put(struct head_text *text, struct bytes bytes)
+{
+    if (text->overflow || bytes.len > text->size - text->len) {
+        text->overflow = true;
+        return;
+    }
+    memcpy(text->at + text->len, bytes.at, bytes.len);
+    text->len += bytes.len;
+}
+
+static void put_field(struct head_text *text, struct bytes name, struct bytes value)
+{
+    put(text, name);
+    put(text, BYTES(": "));
+    put(text, value);
+    put(text, BYTES("\r\n"));
+}
+
+static bool names_equal(struct bytes a, struct bytes b)
+{
+    return a.len == b.len && strncasecmp(a.at, b.at, a.len) == 0;
+}
+
+/* Whether a list of names, as in Connection, has this one. */
+static bool list_has(struct bytes list, struct bytes name)
+{
+    while (list.len > 0) {
+        const char *comma = memchr(list.at, ',', list.len);
+        struct bytes one = {list.at, comma != NULL ? (size_t)(comma - list.at) : list.len};
+        size_t skip = one.len + (comma != NULL);
+
+        while (one.len > 0 && (one.at[0] == ' ' || one.at[0] == '\t')) {
+            one = (struct bytes){one.at + 1, one.len - 1};
+        }
+        while (one.len > 0 && (one.at[one.len - 1] == ' ' || one.at[one.len - 1] == '\t')) {
+            one.len--;
+        }
+        if (names_equal(one, name)) {
+            return true;
+        }
+        list = (struct bytes){list.at + skip, list.len - skip};
+    }
+    return false;
+}
+
+/* -- the request */
+
+static bool connection_names(const struct http_request *req, struct bytes name)
+{
+    struct bytes field, value;
+
+    for (unsigned i = 0; i < http_field_count(req); i++) {
+        http_field_at(req, i, &field, &value);
+        if (names_equal(field, BYTES("Connection")) && list_has(value, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool request_field_passes(const struct forward *f, struct bytes name, unsigned kinds)
+{
+    if (!field_is_plain(name) || (kinds & (FIELD_HOP | FIELD_OWN)) != 0) {
+        return false;
+    }
+    if (f->is_write && f->route->aid == ROUTE_AID_IF_MATCH &&
+        (names_equal(name, BYTES("If-Match")) || names_equal(name, BYTES("If-None-Match")))) {
+        return false; /* added anew: which version was there (look.c) */
+    }
+    if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0) {
+        return false;
+    }
+    return route_passes_request(f->route, name) && !connection_names(f->fenced.req, name);
+}
+
+static bool text_skip(struct bytes *text, struct bytes begin)
+{
+    if (begin.len == 0 || text->len < begin.len || strncasecmp(text->at, begin.at, begin.len) != 0) {
+        return false;
+    }
+    *text = (struct bytes){text->at + begin.len, text->len - begin.len};
+    return true;
+}
+
+/* false: it is not of this route and lease, and nothing was put. */
+static bool put_uri(const struct forward *f, struct head_text *text, struct bytes uri)
+{
+    const struct route_upstream *upstream = f->route->upstream;
+    bool is_absolute = text_skip(&uri, BYTES("http://")) || text_skip(&uri, BYTES("https://"));
+    struct route_match match;
+    const char *why;
+
+    if (is_absolute && !text_skip(&uri, http_header(f->fenced.req, "Host", NULL))) {
+        return false;
+    }
+    if (route_find(f->use->table, uri, &match, &why) != ROUTE_FOUND || match.route != f->route ||
+        !bytes_equal((struct bytes){match.lease, match.lease_len}, f->fenced.lease)) {
+        return false;
+    }
+    if (is_absolute) {
+        put(text, upstream->scheme == ROUTE_HTTPS ? BYTES("https://") : BYTES("http://"));
+        put(text, bytes_of(upstream->authority));
+    }
+    put(text, bytes_of(upstream->prefix));
+    put(text, (struct bytes){match.path, match.path_len});
+    return true;
+}
+
+/* RFC 4918, 10.4: lists in "()", each perhaps behind the "<URI>" of what it is about; the URIs in a list are
+ * names of locks. Some servers know quotes in it and some do not: only what both read alike is taken. */
+static bool put_tagged(const struct forward *f, struct head_text *text, struct bytes value)
+{
+    bool in_list = false;
+
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.at[i];
+        size_t len = 1;
+
+        if (c == '<') {
+            while (i + len < value.len && strchr("<>()\"", value.at[i + len]) == NULL) {
+                len++;
+            }
+            if (i + len == value.len || value.at[i + len] != '>') {
+                return false;
+            }
+            len++;
+        } else if (c == '(' || c == ')' ? in_list == (c == '(') : !in_list && c != ' ' && c != '\t') {
+            return false;
+        }
+        in_list = c == '(' || (in_list && c != ')');
+        if (c != '<' || in_list) {
+            put(text, (struct bytes){value.at + i, len});
+        } else {
+            put(text, BYTES("<"));
+            if (!put_uri(f, text, (struct bytes){value.at + i + 1, len - 2})) {
+                return false;
+            }
+            put(text, BYTES(">"));
+        }
+        i += len - 1;
+    }
+    return !in_list;
+}
+
+/* The value of a header that has a URI, as the upstream has it; false: it leads elsewhere. */
+static bool put_target(const struct forward *f, struct head_text *text, struct bytes name, struct bytes value)
+{
+    if (names_equal(name, BYTES("Destination"))) {
+        return put_uri(f, text, value);
+    }
+    return put_tagged(f, text, value) && (names_equal(name, BYTES("If")) || value.len > 0);
+}
+
+bool forward_head_leads_elsewhere(const struct forward *f)
+{
+    struct bytes name, value;
+
+    for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
+        char space[FORWARD_HEAD_MAX];
+        struct head_text text = {space, 0, sizeof(space), false};
+
+        http_field_at(f->fenced.req, i, &name, &value);
+        if ((names_equal(name, BYTES("Destination")) || names_equal(name, BYTES("If")) ||
+             names_equal(name, BYTES("Lock-Token"))) &&
+            !put_target(f, &text, name, value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_passed(struct forward *f, struct head_text *text)
+{
+    struct bytes name, value;
+
+    for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
+        unsigned kinds;
+
+        http_field_at(f->fenced.req, i, &name, &value);
+        kinds = field_kinds(name);
+        if (!request_field_passes(f, name, kinds)) {
+            continue;
+        }
+        if ((kinds & FIELD_TARGET) == 0) {
+            put_field(text, name, value);
+            continue;
+        }
+        put(text, name);
+        put(text, BYTES(": "));
+        text->overflow |= !put_target(f, text, name, value);
+        put(text, BYTES("\r\n"));
+    }
+}
+
+/* RFC 7239: an address of IPv6 stands in brackets and quotes; a host is quoted always. */
+static void put_forwarded(struct forward *f, struct head_text *text)
+{
+    char address[HTTP_ADDRESS_SIZE], line[HTTP_ADDRESS_SIZE + 320];
+    const char *client = http_client_address(f->fenced.req, address);
+    struct bytes host = http_header(f->fenced.req, "Host", NULL);
+    bool is_v6 = strchr(client, ':') != NULL;
+    int len;
+
+    if (client[0] == '\0') {
+        client = "unknown";
+    }
+    len = snprintf(line, sizeof(line), "for=%s%s%s;host=\"%.*s\";proto=http", is_v6 ? "\"[" : "", client,
+                   is_v6 ? "]\"" : "", host.len < 256 ? (int)host.len : 0, host.len > 0 ? host.at : "");
+    put_field(text, BYTES("Forwarded"), (struct bytes){line, (size_t)len});
+    put_field(text, BYTES("X-Forwarded-For"), bytes_of(client));
+    if (host.len > 0) {
+        put_field(text, BYTES("X-Forwarded-Host"), host);
+    }
+    put_field(text, BYTES("X-Forwarded-Proto"), BYTES("http"));
+}
+
+static void put_precondition(struct forward *f, struct head_text *text)
+{
+    if (!f->is_write || f->route->aid != ROUTE_AID_IF_MATCH || f->state == FORWARD_LOOKING) {
+        return;
+    }
+    if (f->etag_len > 0) {
+        put_field(text, BYTES("If-Match"), (struct bytes){f->etag, f->etag_len});
+    } else {
+        put_field(text, BYTES("If-None-Match"), BYTES("*"));
+    }
+}
+
+bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t *fields_len,
+                       char target[FORWARD_HEAD_MAX], size_t *target_len)
+{
+    struct head_text head = {fields, 0, FORWARD_HEAD_MAX, false};
+    struct head_text where = {target, 0, FORWARD_HEAD_MAX, false};
+    struct bytes query = http_query(f->fenced.req);
+
+    put(&where, bytes_of(f->route->upstream->prefix));
+    put(&where, (struct bytes){f->match.path, f->match.path_len});
+    if (query.at != NULL) {
+        put(&where, BYTES("?"));
+        put(&where, query);
+    }
+    put_field(&head, BYTES("Host"), bytes_of(f->route->upstream->authority));
+    put_passed(f, &head);
+    put_forwarded(f, &head);
+    put_precondition(f, &head);
+    if (f->is_fenced && f->state != FORWARD_LOOKING) {
+        put_field(&head, BYTES("Fencing-Token"), http_header(f->fenced.req, "Fencing-Token", NULL));
+    }
+    put_field(&head, BYTES("Pawl-Request-Id"), bytes_of(f->request_id));
+    *fields_len = head.len;
+    *target_len = where.len;
+    return !head.overflow && !where.overflow;
+}
+
+/* -- the answer */
+
+struct bytes upstream_field_find(const struct upstream_head *head, const char *name)
+{
+    for (unsigned i = 0; i < head->field_count; i++) {
+        if (names_equal(head->fields[i].name, bytes_of(name))) {
+            return head->fields[i].value;
+        }
+    }
+    return (struct bytes){NULL, 0};
+}
+
+static bool answer_field_passes(const struct forward *f, const struct upstream_head *head, struct bytes name)
+{
+    if ((field_kinds(name) & (FIELD_HOP | FIELD_ANSWER)) != 0 || !route_passes_answer(f->route, name)) {
+        return false;
+    }
+    for (unsigned i = 0; i < head->field_count; i++) {
+        if (names_equal(head->fields[i].name, BYTES("Connection")) && list_has(head->fields[i].value, name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool forward_head_tell(struct forward *f, const struct upstream_head *head)
+{
+    http_reply_foreign(f->fenced.req); /* how it may be cached is the upstream's to say */
+    for (unsigned i = 0; i < head->field_count; i++) {
+        const struct answer_field *field = &head->fields[i];
+
+        if (answer_field_passes(f, head, field->name) &&
+            !http_reply_field(f->fenced.req, field->name, field->value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* == the exchange */
 
 static void send_head(struct upstream_call *call, const struct upstream_head *head);
 static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why);
@@ -29,19 +346,6 @@ static void send_room(struct upstream_call *call)
 }
 
 /* -- the request goes out */
-
-static struct upstream_pool *pool_of(const struct forward *f)
-{
-    return f->use->pools[f->route->upstream->index];
-}
-
-static enum step send_too_long(struct forward *f)
-{
-    forward_intent_end(f, INTENT_CLOSE);
-    return forward_over(f, http_refuse_detail(f->fenced.req, PROBLEM_HEADER_TOO_LARGE,
-                                              "With what a gateway adds the headers are too long to be "
-                                              "forwarded. Send fewer or shorter ones."));
-}
 
 static size_t send_piece(struct upstream_call *call, struct bytes piece)
 {
@@ -64,7 +368,7 @@ enum step forward_send(struct forward *f)
     bool is_whole = f->body_fd < 0 && http_body_is_whole(req);
     char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
     struct upstream_request request = {
-        .method = forward_method(f),
+        .method = http_method_text(req),
         .fields = {fields, 0},
         .target = {target, 0},
         .body = http_body(req),
@@ -74,7 +378,10 @@ enum step forward_send(struct forward *f)
     };
 
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
-        return send_too_long(f);
+        forward_intent_end(f, INTENT_CLOSE);
+        return forward_over(f, http_refuse_detail(req, PROBLEM_HEADER_TOO_LARGE,
+                                                  "With what a gateway adds the headers are too long to be "
+                                                  "forwarded. Send fewer or shorter ones."));
     }
     if (http_body_is_broken(req)) { /* the client has left while it waited */
         forward_intent_end(f, INTENT_CLOSE);
@@ -87,7 +394,7 @@ enum step forward_send(struct forward *f)
     f->why = NULL;
     f->call = (struct upstream_call){
         .head = send_head, .piece = send_piece, .room = send_room, .ended = send_ended};
-    upstream_begin(pool_of(f), &f->call, &request);
+    upstream_begin(f->use->pools[f->route->upstream->index], &f->call, &request);
     forward_alarm(f, f->route->timeout_ms);
     if (f->body_fd >= 0) {
         forward_put(f);
@@ -167,7 +474,7 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
         f->is_unsure = true; /* it ended, but how cannot be passed on */
         f->why = "the head of its answer is too long to be passed on";
     } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX : f->is_head) {
-        answer_stream(f, head); /* of HEAD the length is told, if there is one, and nothing follows */
+        answer_stream(f, head); /* of HEAD the length is passed on, if there is one, and nothing follows */
     }
 }
 
@@ -183,7 +490,7 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
     if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->status < 300) {
         return INTENT_SETTLE;
     }
-    /* Where the upstream compares tokens, or nothing is promised, nobody waits for the end of a write. */
+    /* Where the upstream compares tokens, or nothing is promised, no write waits for the end of another. */
     if (is_final || f->route->aid == ROUTE_AID_CHECKS || f->route->guarantee == ROUTE_ADMITTED) {
         return INTENT_CLOSE;
     }
@@ -236,25 +543,6 @@ static enum step answer_failed(struct forward *f, enum upstream_end end)
     return forward_over(f, is_nothing ? tell_nothing(f) : tell_unknown(f));
 }
 
-static enum step answer_whole(struct forward *f)
-{
-    struct http_request *req = f->fenced.req;
-
-    if (f->is_unsure) {
-        return answer_failed(f, UPSTREAM_UNKNOWN);
-    }
-    http_reply_body(req, NULL, json_out_bytes(http_json(req)));
-    return forward_over(f, http_answer(req, f->status));
-}
-
-static void stream_end(struct forward *f, enum upstream_end end)
-{
-    http_response_writer_end(&f->response_writer,
-                             end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE : HTTP_RESPONSE_WRITER_CUT);
-    f->is_streamed = false;
-    forward_over(f, ANSWERED);
-}
-
 static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
     struct forward *f = container_of(call, struct forward, call);
@@ -264,13 +552,19 @@ static void send_ended(struct upstream_call *call, enum upstream_end end, const 
     if (f->state == FORWARD_LATE) {
         forward_over(f, ANSWERED);
     } else if (f->is_streamed) {
-        stream_end(f, end);
+        http_response_writer_end(&f->response_writer, end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE
+                                                                            : HTTP_RESPONSE_WRITER_CUT);
+        f->is_streamed = false;
+        forward_over(f, ANSWERED);
     } else if (end != UPSTREAM_WHOLE) {
         answer_failed(f, end);
     } else if (f->looks_again) {
         forward_look(f);
+    } else if (f->is_unsure) {
+        answer_failed(f, UPSTREAM_UNKNOWN);
     } else {
-        answer_whole(f);
+        http_reply_body(f->fenced.req, NULL, json_out_bytes(http_json(f->fenced.req)));
+        forward_over(f, http_answer(f->fenced.req, f->status));
     }
 }
 
@@ -299,4 +593,83 @@ void forward_late(struct forward *f)
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, f->route->timeout_ms);
     upstream_more(&f->call);
+}
+
+/* == writes that are being sent, and that an operator gives up (worker.h) */
+
+static bool is_being_sent(const struct forward *f)
+{
+    return (f->intent != NULL || f->sticky != NULL) &&
+           (f->state == FORWARD_SENDING || f->state == FORWARD_TELLING || f->state == FORWARD_LATE);
+}
+
+static bool has_older(const struct gateway_worker *own, uint64_t now_ms, uint64_t least_ms)
+{
+    const struct forward *f;
+
+    LIST_FOREACH(f, &own->live, live)
+    {
+        if (is_being_sent(f) && now_ms - f->sent_ms >= least_ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void give_up(struct gateway_worker *own, struct bytes id)
+{
+    struct forward *f;
+
+    LIST_FOREACH(f, &own->live, live)
+    {
+        if (is_being_sent(f) && (f->sticky != NULL ? sticky_is(f->sticky, id) : bytes_are(id, f->id))) {
+            f->why = "an operator gave it up";
+            upstream_abort(&f->call);
+        }
+    }
+}
+
+/* {"given-up", seq, {ids}} */
+static enum step given_up_answer(struct store_call *call, enum store_outcome outcome,
+                                 const struct store_reply *reply)
+{
+    struct given_up *given_up = container_of(call, struct given_up, call.store);
+    enum problem bad = member_problem(&given_up->call, outcome, reply);
+    const struct store_reply *ids = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
+
+    given_up->in_flight = false;
+    for (size_t i = 0; ids != NULL && i < store_reply_count(ids); i++) {
+        give_up(given_up->own, store_reply_text(ids, i));
+    }
+    return ANSWERED;
+}
+
+void given_up_look(struct worker *first, int64_t number)
+{
+    atomic_store(&gateway_worker_from(first)->gateway->given_up, number);
+}
+
+void given_up_tick(struct gateway_worker *own)
+{
+    struct given_up *given_up = &own->given_up;
+    struct gateway *gateway = own->gateway;
+    uint64_t now_ms = loop_now_ms();
+    int64_t number = atomic_load(&gateway->given_up);
+    bool has_news = number != given_up->asked;
+
+    if (given_up->in_flight || (!has_news && now_ms - given_up->asked_ms < GIVEN_UP_LOOK_MS) ||
+        !has_older(own, now_ms, has_news ? 0 : GIVEN_UP_LOOK_MS) ||
+        member_line_problem(&own->record.line) != PROBLEM_NONE) {
+        return;
+    }
+    given_up->own = own;
+    given_up->asked = number;
+    given_up->asked_ms = now_ms;
+    given_up->call.store.done = given_up_answer;
+    given_up->argv[0] = keys_stripe(given_up->key, own->worker->index % STRIPES);
+    given_up->argv[1] = bytes_of(gateway->id);
+    given_up->argv[2] = bytes_of(gateway->incarnation);
+    given_up->in_flight = member_run(&own->record.line, &given_up->call, own->worker->index % STRIPES,
+                                     &script_intent_given_up, 1, GIVEN_UP_ARGS,
+                                     given_up->argv) == PROBLEM_NONE;
 }

@@ -2,16 +2,15 @@
  * else all but this very process; ?settled=true: and that nothing it had sent is still on its way to an
  * upstream; ?force=true: though its pulse is fresh.
  *
- *   dead_start     what is meant?                                    400 | 409, or go on
- *   look_ask       run gateway_look.lua: does it live?               409, or suspended
- *   whose_ask      not known: run intent_whose.lua on each stripe    404, or suspended
- *   dead_ask       run intent_takeover.lua, stripe after stripe
- *   doubt_ask      run unreported_dead.lua
- *   settle_ask     settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then doubt_ask
- *                                                                    200 | 503 | 504 */
-#include <stdio.h>
-
+ *   dead_start       what is meant?                                    400 | 409, or go on
+ *   look_ask         run gateway_look.lua: does it live?               409, or suspended
+ *   whose_begin      not known: run intent_whose.lua on each stripe    404, or suspended
+ *   take_begin       run intent_takeover.lua on each stripe
+ *   unreported_ask   run unreported_dead.lua
+ *   settle_ask       settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then
+ *                    unreported_ask                                    200 | 503 | 504 */
 #include "gateway/fenced_call.h"
+#include "gateway/intent/intent.h"
 #include "gateway/worker.h"
 #include "scripts.h"
 #include "shared/text/ascii.h"
@@ -24,26 +23,36 @@ struct dead {
     char seen[MEMBER_ID_CHARS + 1]; /* who was looked at: an incarnation that joins later is not meant */
     bool is_settled, is_forced;
     bool begun; /* something may have been changed */
-    unsigned stripe;
-    int64_t epoch; /* of the epoch in which it was looked at: what a later one puts in doubt is not meant */
+    bool is_known;
+    int64_t
+        epoch; /* of the epoch in which it was looked at: what a later one finds unreported is not meant */
     int64_t intents;
-    size_t from_len;
-    char from[INTENT_TEXT_MAX]; /* where a stripe goes on */
-    size_t in_doubt;            /* of its incarnations that are meant, as unreported_dead.lua told last */
-    unsigned doubts, settled;   /* of these, the ones that are named below, and are settled */
-    char doubt[SETTLED_MAX][MEMBER_ID_CHARS + 1];
+    struct walk walk;
+    size_t unreported;       /* of its incarnations that are meant, as unreported_dead.lua said last */
+    unsigned named, settled; /* of these, the ones that are named below, and are settled */
+    union {                  /* the walks end before anything is settled */
+        char from[INTENT_TEXT_MAX];
+        char name[SETTLED_MAX][MEMBER_ID_CHARS + 1];
+    };
 };
 
 static enum step look_ask(struct dead *d);
-static store_done_fn look_answer;
-static enum step whose_ask(struct dead *d);
-static store_done_fn whose_answer;
-static enum step dead_ask(struct dead *d);
-static store_done_fn dead_answer;
-static enum step doubt_ask(struct dead *d);
-static store_done_fn doubt_answer;
+static fenced_then_fn look_fresh, look_known, look_unknown;
+static enum step whose_begin(struct dead *d);
+static enum step take_begin(struct dead *d);
+static enum step unreported_ask(struct dead *d);
+static fenced_then_fn unreported_answer;
 static enum step settle_ask(struct dead *d);
-static store_done_fn settle_answer;
+static fenced_then_fn settle_answer;
+
+static const struct fenced_answer look_answers[] = {
+    {"fresh", look_fresh},     /* 409, or with force: go on */
+    {"known", look_known},     /* go on */
+    {"unknown", look_unknown}, /* is anything of it open? */
+    {NULL, NULL},
+};
+static const struct fenced_answer unreported_answers[] = {{"dead", unreported_answer}, {NULL, NULL}};
+static const struct fenced_answer settle_answers[] = {{"left", settle_answer}, {NULL, NULL}};
 
 static bool is_id(struct bytes text)
 {
@@ -90,7 +99,7 @@ static struct bytes living(const struct dead *d)
     return strcmp(d->id, gateway->id) == 0 ? bytes_of(gateway->incarnation) : BYTES("");
 }
 
-static enum step lives_tell(struct dead *d, struct bytes incarnation, int64_t pulse_ms, const char *detail)
+static enum step refuse_living(struct dead *d, struct bytes incarnation, int64_t pulse_ms, const char *detail)
 {
     struct json_out *json = http_problem_begin(d->fenced.req, PROBLEM_GATEWAY_LIVES, detail);
 
@@ -99,138 +108,106 @@ static enum step lives_tell(struct dead *d, struct bytes incarnation, int64_t pu
     return http_problem_end(d->fenced.req, 0);
 }
 
+/* What certainly did not happen is reported so only when no part of it has. */
+static enum step dead_fail(struct fenced_call *fenced, enum problem bad)
+{
+    bool begun = container_of(fenced, struct dead, fenced)->begun;
+
+    return fenced_fail(fenced, begun && bad != PROBLEM_INTERNAL ? PROBLEM_OUTCOME_UNKNOWN : bad);
+}
+
 enum step dead_start(struct http_request *req)
 {
     struct dead *d = HTTP_SCRATCH(req, struct dead);
     const char *wrong = dead_read(d, req);
 
     d->fenced.req = req;
+    d->fenced.fail = dead_fail;
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
     if (d->incarnation[0] != '\0' && bytes_are(living(d), d->incarnation)) {
-        return lives_tell(d, living(d), 0,
-                          "Nothing was changed: this incarnation is the very process that answers you. Stop "
-                          "it, then say so to another gateway.");
+        return refuse_living(
+            d, living(d), 0,
+            "Nothing was changed: this incarnation is the very process that answers you. Stop "
+            "it, then say so to another gateway.");
     }
     return look_ask(d);
 }
 
-/* What certainly did not happen is told so only when no part of it has. */
-static enum step dead_refuse(struct dead *d, enum problem bad)
+/* The first two arguments: the gateway, and the incarnation of it that lives, or another. */
+static void dead_begin(struct dead *d, struct bytes incarnation)
 {
-    bool begun = d->begun;
-
-    return http_refuse(d->fenced.req, begun && bad != PROBLEM_INTERNAL ? PROBLEM_OUTCOME_UNKNOWN : bad);
-}
-
-static enum step dead_run(struct dead *d, const struct store_script *script, unsigned stripe,
-                          store_done_fn *done)
-{
-    struct fenced_call *fenced = &d->fenced;
-    enum problem bad;
-
-    fenced->record.store.done = done;
-    bad = member_run(member_line_of(fenced->req), &fenced->record, stripe, script, fenced->keys,
-                     fenced->keys + fenced->args, fenced->argv);
-    return bad == PROBLEM_NONE ? SUSPENDED : dead_refuse(d, bad);
-}
-
-static void dead_keys(struct dead *d, unsigned stripe)
-{
-    d->fenced.keys = d->fenced.args = 0;
-    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, stripe));
+    fenced_begin(&d->fenced, 0);
     fenced_add(&d->fenced, bytes_of(d->id));
-    fenced_add(&d->fenced, living(d));
+    fenced_add(&d->fenced, incarnation);
 }
 
-/* NONE, or what ends it; false also when it is another answer than this word. */
-static enum problem dead_told(struct dead *d, enum store_outcome outcome, const struct store_reply *reply,
-                              const char *word)
+/* From the first stripe on; the arguments are there. */
+static enum step dead_walk(struct dead *d, const struct walk_plan *plan)
 {
-    enum problem bad = member_problem(&d->fenced.record, outcome, reply);
-
-    return bad != PROBLEM_NONE || store_reply_is(reply, word) ? bad : PROBLEM_INTERNAL;
+    d->walk = (struct walk){.end = STRIPES, .from = d->from, .from_size = sizeof(d->from)};
+    return fenced_walk(&d->fenced, &d->walk, plan);
 }
 
 /* -- does it live, and is there such a one? */
 
 static enum step look_ask(struct dead *d)
 {
-    d->fenced.keys = d->fenced.args = 0;
-    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, 0));
-    fenced_add(&d->fenced, bytes_of(d->id));
-    fenced_add(&d->fenced, bytes_of(d->incarnation));
+    dead_begin(d, bytes_of(d->incarnation));
     fenced_add(&d->fenced, living(d));
-    return dead_run(d, &script_gateway_look, 0, look_answer);
-}
-
-static void seen_take(struct dead *d, struct bytes incarnation)
-{
-    size_t len = is_id(incarnation) ? incarnation.len : 0;
-
-    memcpy(d->seen, incarnation.at != NULL ? incarnation.at : "", len);
-    d->seen[len] = '\0';
+    return fenced_run(&d->fenced, &script_gateway_look, look_answers);
 }
 
 /* {"fresh" | "known" | "unknown", seq, ms, incarnation} */
-static enum step look_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static struct dead *look_take(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, fenced.record.store);
-    enum problem bad = member_problem(&d->fenced.record, outcome, reply);
+    struct dead *d = container_of(fenced, struct dead, fenced);
+    struct bytes incarnation = store_reply_text(reply, 3);
+
+    d->epoch = fenced->record.epoch;
+    if (is_id(incarnation)) {
+        memcpy(d->seen, incarnation.at, incarnation.len);
+    }
+    return d;
+}
+
+static enum step look_fresh(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    struct dead *d = look_take(fenced, reply);
+
+    return d->is_forced ? take_begin(d)
+                        : refuse_living(d, store_reply_text(reply, 3), store_reply_integer(reply, 2), NULL);
+}
+
+static enum step look_known(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    return take_begin(look_take(fenced, reply));
+}
+
+static enum step look_unknown(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    return whose_begin(look_take(fenced, reply));
+}
+
+/* {"whose", seq, 1 when it has anything open, where to go on} */
+static bool whose_page(struct walk *walk, const struct store_reply *reply)
+{
+    struct dead *d = container_of(walk, struct dead, walk);
+
+    d->is_known = store_reply_integer(reply, 2) == 1;
+    return !d->is_known;
+}
+
+static enum step whose_ended(struct walk *walk, enum problem bad)
+{
+    struct dead *d = container_of(walk, struct dead, walk);
 
     if (bad != PROBLEM_NONE) {
-        return dead_refuse(d, bad);
+        return dead_fail(&d->fenced, bad);
     }
-    d->epoch = d->fenced.record.epoch;
-    seen_take(d, store_reply_text(reply, 3));
-    if (store_reply_is(reply, "unknown")) {
-        return whose_ask(d);
-    }
-    if (store_reply_is(reply, "fresh")) {
-        return d->is_forced ? dead_ask(d)
-                            : lives_tell(d, store_reply_text(reply, 3), store_reply_integer(reply, 2), NULL);
-    }
-    return store_reply_is(reply, "known") ? dead_ask(d) : dead_refuse(d, PROBLEM_INTERNAL);
-}
-
-static enum step whose_ask(struct dead *d)
-{
-    d->fenced.keys = d->fenced.args = 0;
-    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, d->stripe));
-    fenced_add(&d->fenced, bytes_of(d->id));
-    fenced_add(&d->fenced, bytes_of(d->incarnation));
-    fenced_add(&d->fenced, (struct bytes){d->from, d->from_len});
-    fenced_add(&d->fenced, BYTES("1000"));
-    return dead_run(d, &script_intent_whose, d->stripe, whose_answer);
-}
-
-/* Where the stripe goes on, or the next one. */
-static void from_take(struct dead *d, struct bytes from)
-{
-    d->from_len = from.len <= sizeof(d->from) ? from.len : 0;
-    memcpy(d->from, from.at != NULL ? from.at : "", d->from_len);
-    d->stripe += d->from_len == 0;
-}
-
-static enum step whose_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
-{
-    struct dead *d = container_of(call, struct dead, fenced.record.store);
-    enum problem bad = dead_told(d, outcome, reply, "whose");
-
-    if (bad != PROBLEM_NONE) {
-        return dead_refuse(d, bad);
-    }
-    if (store_reply_integer(reply, 2) == 1) {
-        d->stripe = 0;
-        d->from_len = 0;
-        return dead_ask(d);
-    }
-    from_take(d, store_reply_text(reply, 3));
-    if (d->stripe < STRIPES) {
-        return whose_ask(d);
+    if (d->is_known) {
+        return take_begin(d);
     }
     return http_refuse_detail(d->fenced.req, PROBLEM_NOT_FOUND,
                               "Nothing was changed: no gateway with this id (or no such incarnation of it) "
@@ -239,12 +216,46 @@ static enum step whose_answer(struct store_call *call, enum store_outcome outcom
                               "status.");
 }
 
+static enum step whose_begin(struct dead *d)
+{
+    static const struct walk_plan plan = {&script_intent_whose, "whose",    1, 3, 3, NULL,
+                                          whose_page,           whose_ended};
+
+    dead_begin(d, bytes_of(d->incarnation));
+    fenced_add(&d->fenced, BYTES("")); /* the walk's */
+    fenced_add(&d->fenced, BYTES("1000"));
+    return dead_walk(d, &plan);
+}
+
 /* -- its intents */
 
-static enum step dead_ask(struct dead *d)
+/* {"taken", seq, {texts of theirs that are open now}, where to go on} */
+static bool take_page(struct walk *walk, const struct store_reply *reply)
 {
-    dead_keys(d, d->stripe);
-    fenced_add(&d->fenced, (struct bytes){d->from, d->from_len});
+    struct dead *d = container_of(walk, struct dead, walk);
+    const struct store_reply *texts = store_reply_list(reply, 2);
+
+    d->begun = true;
+    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
+        d->intents += bytes_are(intent_part(store_reply_text(texts, i), INTENT_STATE), "d");
+    }
+    return true;
+}
+
+static enum step take_ended(struct walk *walk, enum problem bad)
+{
+    struct dead *d = container_of(walk, struct dead, walk);
+
+    return bad != PROBLEM_NONE ? dead_fail(&d->fenced, bad) : unreported_ask(d);
+}
+
+static enum step take_begin(struct dead *d)
+{
+    static const struct walk_plan plan = {
+        &script_intent_takeover, "taken", 1, 3, 3, NULL, take_page, take_ended};
+
+    dead_begin(d, living(d));
+    fenced_add(&d->fenced, BYTES("")); /* the walk's */
     fenced_add(&d->fenced, BYTES("100"));
     if (d->incarnation[0] != '\0') {
         fenced_add(&d->fenced, bytes_of(d->incarnation));
@@ -252,62 +263,39 @@ static enum step dead_ask(struct dead *d)
         fenced_add(&d->fenced, BYTES("seen"));
         fenced_add(&d->fenced, bytes_of(d->seen));
     }
-    return dead_run(d, &script_intent_takeover, d->stripe, dead_answer);
-}
-
-static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
-{
-    struct dead *d = container_of(call, struct dead, fenced.record.store);
-    enum problem bad = dead_told(d, outcome, reply, "taken");
-    const struct store_reply *texts;
-
-    if (bad != PROBLEM_NONE) {
-        return dead_refuse(d, bad);
-    }
-    d->begun = true;
-    texts = store_reply_list(reply, 2);
-    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        d->intents += bytes_are(intent_part(store_reply_text(texts, i), INTENT_STATE), "d");
-    }
-    from_take(d, store_reply_text(reply, 3));
-    return d->stripe < STRIPES ? dead_ask(d) : doubt_ask(d);
+    return dead_walk(d, &plan);
 }
 
 /* -- what a store may have lost of it */
 
-static enum step doubt_ask(struct dead *d)
+static enum step unreported_ask(struct dead *d)
 {
-    dead_keys(d, 0);
+    dead_begin(d, living(d));
     fenced_add(&d->fenced, d->incarnation[0] != '\0' ? BYTES("these") : BYTES("all"));
     fenced_add(&d->fenced, bytes_of(d->incarnation[0] != '\0' ? d->incarnation : d->seen));
-    return dead_run(d, &script_unreported_dead, 0, doubt_answer);
+    return fenced_run(&d->fenced, &script_unreported_dead, unreported_answers);
 }
 
-static enum step doubt_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static enum step unreported_answer(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, fenced.record.store);
-    enum problem bad = dead_told(d, outcome, reply, "dead");
-    const struct store_reply *dead = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
-    size_t before = d->in_doubt;
+    struct dead *d = container_of(fenced, struct dead, fenced);
+    const struct store_reply *dead = store_reply_list(reply, 2);
+    size_t before = d->unreported;
 
-    if (bad != PROBLEM_NONE) {
-        return dead_refuse(d, bad);
-    }
-    d->in_doubt = d->doubts = 0;
+    d->unreported = d->named = 0;
     for (size_t i = 0; dead != NULL && i < store_reply_count(dead); i++) {
         struct bytes one = store_reply_text(dead, i);
         bool is_meant = d->incarnation[0] == '\0' || bytes_are(one, d->incarnation);
 
-        d->in_doubt += is_meant;
-        if (is_meant && d->doubts < SETTLED_MAX && is_id(one)) {
-            memcpy(d->doubt[d->doubts++], one.at, one.len);
+        d->unreported += is_meant;
+        if (is_meant && d->named < SETTLED_MAX && is_id(one)) {
+            memcpy(d->name[d->named], one.at, one.len);
+            d->name[d->named++][one.len] = '\0';
         }
     }
     /* The second time and later: what did not become fewer never will. */
-    if (d->settled > 0 && d->in_doubt >= before) {
-        d->doubts = 0;
+    if (d->settled > 0 && d->unreported >= before) {
+        d->named = 0;
     }
     d->settled = 0;
     return settle_ask(d);
@@ -318,38 +306,32 @@ static enum step dead_tell(struct dead *d)
     struct json_out *json = http_json_begin(d->fenced.req);
 
     json_int(json, "intents", d->intents);
-    json_int(json, "in_doubt", (int64_t)d->in_doubt);
+    json_int(json, "in_doubt", (int64_t)d->unreported);
     return http_json_end(d->fenced.req, 200);
 }
 
 static enum step settle_ask(struct dead *d)
 {
-    if (!d->is_settled || d->doubts == 0) {
+    struct fenced_call *fenced = &d->fenced;
+
+    if (!d->is_settled || d->named == 0) {
         return dead_tell(d);
     }
-    if (d->settled == d->doubts) {
-        return doubt_ask(d); /* what is left? */
+    if (d->settled == d->named) {
+        return unreported_ask(d); /* what is left? */
     }
-    d->fenced.keys = d->fenced.args = 0;
-    fenced_add_key(&d->fenced, keys_stripe(d->fenced.stripe, 0));
-    fenced_add(&d->fenced, bytes_of(d->id));
-    fenced_add(&d->fenced, bytes_of(d->doubt[d->settled]));
-    fenced_add(&d->fenced, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
-    snprintf(d->fenced.number[0], FENCED_NUMBER_SIZE, "%lld", (long long)d->epoch);
-    fenced_add(&d->fenced, bytes_of(d->fenced.number[0]));
-    fenced_add(&d->fenced, BYTES("0"));
-    return dead_run(d, &script_unreported_leave, 0, settle_answer);
+    dead_begin(d, bytes_of(d->name[d->settled]));
+    fenced_add(fenced, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
+    fenced_add(fenced, bytes_of_number(fenced->number[0], d->epoch));
+    fenced_add(fenced, BYTES("0"));
+    return fenced_run(fenced, &script_unreported_leave, settle_answers);
 }
 
-static enum step settle_answer(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
+static enum step settle_answer(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    struct dead *d = container_of(call, struct dead, fenced.record.store);
-    enum problem bad = dead_told(d, outcome, reply, "left");
+    struct dead *d = container_of(fenced, struct dead, fenced);
 
-    if (bad != PROBLEM_NONE) {
-        return dead_refuse(d, bad);
-    }
+    (void)reply;
     d->settled++;
     return settle_ask(d);
 }

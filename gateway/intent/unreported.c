@@ -3,16 +3,17 @@
  *   unreported_tick is it time to look?
  *   unreported_ask gateways_in_doubt.lua
  *   unreported_told for readyz and the metrics; the log has it once for each epoch */
-#include "gateway/intent/unreported.h"
+#include "gateway/intent/intent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/worker.h"
 #include "scripts.h"
 #include "shared/text/memory.h"
 
-/* LOG_AFTER_MS: gateways that live say it in a fraction of that, and nobody needs to know.
+/* LOG_AFTER_MS: gateways that live report in a fraction of that, which is not worth a line.
  * CALM_MS: a gateway may enter former incarnations of its own at any time (unreported_dead.lua). */
 enum {
     LOOK_MS = 1000,
@@ -145,19 +146,20 @@ static void unreported_log(struct unreported *unreported, const struct store_rep
 static void unreported_publish(struct unreported *unreported, int64_t count, const struct store_reply *list,
                                struct bytes routes, struct bytes marks)
 {
-    struct gateway_doubt *told = &unreported->own->gateway->in_doubt;
+    struct gateway *own = unreported->own->gateway;
+    struct gateway_doubt *seen = &own->in_doubt;
     const struct store_reply *first = list != NULL && store_reply_count(list) > 0 ? store_reply_list(list, 0)
                                                                                   : NULL;
     struct bytes gateway = first != NULL ? store_reply_text(first, 0) : BYTES("");
     struct bytes incarnation = first != NULL ? store_reply_text(first, 1) : BYTES("");
 
-    pthread_mutex_lock(&told->mutex);
-    told->count = first != NULL ? (unsigned)count : 0;
-    snprintf(told->routes, sizeof(told->routes), "%.*s", (int)routes.len, routes.len > 0 ? routes.at : "");
-    snprintf(told->marks, sizeof(told->marks), "%.*s", (int)marks.len, marks.len > 0 ? marks.at : "");
-    snprintf(told->first, sizeof(told->first), "%.*s %.*s", (int)gateway.len, gateway.at,
+    pthread_mutex_lock(&own->doubt_mutex);
+    seen->count = first != NULL ? (unsigned)count : 0;
+    snprintf(seen->routes, sizeof(seen->routes), "%.*s", (int)routes.len, routes.len > 0 ? routes.at : "");
+    snprintf(seen->marks, sizeof(seen->marks), "%.*s", (int)marks.len, marks.len > 0 ? marks.at : "");
+    snprintf(seen->first, sizeof(seen->first), "%.*s %.*s", (int)gateway.len, gateway.at,
              (int)incarnation.len, incarnation.at);
-    pthread_mutex_unlock(&told->mutex);
+    pthread_mutex_unlock(&own->doubt_mutex);
 }
 
 static bool routes_differ(const struct gateway *gateway, const char *served)
@@ -211,7 +213,7 @@ static enum step unreported_told(struct store_call *call, enum store_outcome out
     return ANSWERED;
 }
 
-/* -- what is told */
+/* -- what is reported */
 
 void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, struct bytes who)
 {
@@ -231,33 +233,30 @@ void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, s
 
 const char *unreported_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
 {
-    const struct gateway *gateway = gateway_of(worker->service);
-    struct gateway_doubt *told = &gateway_of(worker->service)->in_doubt;
-    char begin[96], first[sizeof(told->first)], served[sizeof(told->routes)], marks[sizeof(told->marks)];
-    unsigned count;
+    struct gateway *gateway = gateway_of(worker->service);
+    struct gateway_doubt seen;
+    char begin[96];
 
-    pthread_mutex_lock(&told->mutex);
-    count = told->count;
-    memcpy(first, told->first, sizeof(first));
-    memcpy(served, told->routes, sizeof(served));
-    memcpy(marks, told->marks, sizeof(marks));
-    pthread_mutex_unlock(&told->mutex);
+    pthread_mutex_lock(&gateway->doubt_mutex);
+    seen = gateway->in_doubt;
+    pthread_mutex_unlock(&gateway->doubt_mutex);
     *member = "ordered";
-    if (routes_differ(gateway, served)) {
+    if (routes_differ(gateway, seen.routes)) {
         snprintf(
             detail, READY_DETAIL_SIZE,
             "All that is forwarded is answered 503 routes-differ: this gateway's table (%.12s) is not what "
             "the gateways of this store have agreed on (%.12s). Its file was changed and not adopted, or the "
             "store was put back to before a change. With the right file at all of them: pawl routes adopt.",
-            own_routes(gateway), served);
+            own_routes(gateway), seen.routes);
         return "routes-differ";
     }
-    if (count > 0) {
-        snprintf(begin, sizeof(begin), "Ordered routes answer 503 in-doubt (%u: pawl store status). ", count);
-        unreported_detail(detail, begin, bytes_of(first));
+    if (seen.count > 0) {
+        snprintf(begin, sizeof(begin), "Ordered routes answer 503 in-doubt (%u: pawl store status). ",
+                 seen.count);
+        unreported_detail(detail, begin, bytes_of(seen.first));
         return "in-doubt";
     }
-    if (marks[0] == '\0') {
+    if (seen.marks[0] == '\0') {
         return NULL;
     }
     *member = "mark";
@@ -266,6 +265,6 @@ const char *unreported_lacking(struct worker *worker, const char **member, char 
         "Routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store has lost "
         "which of its tokens had been let through. Look at that one, then here: pawl store marks --of %s "
         "--at EPOCH.TOKEN.",
-        marks, marks);
+        seen.marks, seen.marks);
     return "marks-lost";
 }

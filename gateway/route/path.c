@@ -1,9 +1,13 @@
-/* path.c - the one canonical form of a path: what is matched is what is forwarded.
+/* path.c - paths, the patterns that they match, and the texts that are made of what was captured.
  *
- * RFC 3986, sections 2.4, 3.3 and 6.2.2: a byte that may stand in a path as it is (pchar) stays as it came,
- * escaped or not, unless it is unreserved, which is never escaped; every other byte is escaped, in upper
- * case. What upstreams are known to read in two ways is refused. */
+ * The one canonical form: what is matched is what is forwarded. RFC 3986, sections 2.4, 3.3 and 6.2.2: a byte
+ * that may stand in a path as it is (pchar) stays as it came, escaped or not, unless it is unreserved, which
+ * is never escaped; every other byte is escaped, in upper case. What upstreams are known to read in two ways
+ * is refused. */
 #include "gateway/route/route_internal.h"
+
+#include <stdlib.h>
+
 #include "shared/text/ascii.h"
 #include "shared/text/utf8.h"
 
@@ -25,8 +29,6 @@ struct canonical {
     size_t len, segment; /* segment: where the present one begins */
     const char *why;
 };
-
-static bool take_character(struct canonical *path);
 
 static bool fail(struct canonical *path, const char *why)
 {
@@ -74,26 +76,6 @@ static bool take_plain(struct canonical *path)
     path->len += len;
     *raw = (struct bytes){raw->at + len, raw->len - len};
     return true;
-}
-
-const char *route_path_canonical(struct bytes raw, char path[ROUTE_PATH_MAX], size_t *len)
-{
-    struct canonical canonical = {.raw = raw, .at = path, .why = NULL};
-
-    if (raw.len == 0 || raw.at[0] != '/') {
-        return bad_start;
-    }
-    while (canonical.raw.len > 0) {
-        if (!take_plain(&canonical) || (canonical.raw.len > 0 && !take_character(&canonical))) {
-            return canonical.why;
-        }
-    }
-    if (canonical.len > canonical.segment && !segment_is_good(&canonical)) {
-        return canonical.why;
-    }
-    path[canonical.len] = '\0';
-    *len = canonical.len;
-    return NULL;
 }
 
 /* -- what comes in */
@@ -217,6 +199,26 @@ static bool take_character(struct canonical *path)
     return byte < 0x80 ? put_escaped(path, byte) : put_beyond_ascii(path, byte);
 }
 
+const char *route_path_canonical(struct bytes raw, char path[ROUTE_PATH_MAX], size_t *len)
+{
+    struct canonical canonical = {.raw = raw, .at = path, .why = NULL};
+
+    if (raw.len == 0 || raw.at[0] != '/') {
+        return bad_start;
+    }
+    while (canonical.raw.len > 0) {
+        if (!take_plain(&canonical) || (canonical.raw.len > 0 && !take_character(&canonical))) {
+            return canonical.why;
+        }
+    }
+    if (canonical.len > canonical.segment && !segment_is_good(&canonical)) {
+        return canonical.why;
+    }
+    path[canonical.len] = '\0';
+    *len = canonical.len;
+    return NULL;
+}
+
 /* -- parts of a canonical path */
 
 size_t route_path_split(struct bytes path, struct bytes *segments, size_t max)
@@ -251,4 +253,347 @@ size_t route_segment_decode(struct bytes segment, char *text)
         }
     }
     return len;
+}
+
+/* == patterns: what a route matches, "/orders/{id}/lines" */
+
+static const struct bytes rest_mark = {"**", 2};
+
+static bool is_capture_name(struct bytes name)
+{
+    if (name.len == 0 || name.len > ROUTE_CAPTURE_NAME_MAX || name.at[0] < 'a' || name.at[0] > 'z') {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+
+        if (!(c >= 'a' && c <= 'z') && !ascii_is_digit(c) && c != '_') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The number of the capture of this name, or ROUTE_CAPTURES_MAX. */
+static unsigned pattern_capture(const struct route_pattern *pattern, struct bytes name)
+{
+    for (unsigned i = 0; i < pattern->captures; i++) {
+        if (bytes_are(name, pattern->segments[pattern->places[i]].name)) {
+            return i;
+        }
+    }
+    return ROUTE_CAPTURES_MAX;
+}
+
+static bool pattern_capture_read(struct route_reading *reading, struct bytes name,
+                                 struct route_pattern *pattern)
+{
+    if (!is_capture_name(name)) {
+        return route_wrong(reading, "match: the name of a capture is [a-z][a-z0-9_]{0,31}");
+    }
+    if (pattern_capture(pattern, name) < ROUTE_CAPTURES_MAX) {
+        return route_wrong(reading, "match has the capture {%.*s} twice", (int)name.len, name.at);
+    }
+    if (pattern->captures == ROUTE_CAPTURES_MAX) {
+        return route_wrong(reading, "match must have at most %d captures", ROUTE_CAPTURES_MAX);
+    }
+    memcpy(pattern->segments[pattern->count].name, name.at, name.len);
+    pattern->places[pattern->captures++] = pattern->count++;
+    return true;
+}
+
+/* Canonical by itself, so that it can be found in a canonical path. */
+static bool literal_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern)
+{
+    struct route_segment *segment = &pattern->segments[pattern->count];
+    char raw[ROUTE_PATTERN_MAX + 1] = "/", path[ROUTE_PATH_MAX];
+    size_t len = 0;
+    const char *why;
+
+    memcpy(raw + 1, text.at, text.len);
+    why = route_path_canonical((struct bytes){raw, text.len + 1}, path, &len);
+    if (why != NULL) {
+        return route_wrong(reading, "match: %s", why);
+    }
+    if (!bytes_equal((struct bytes){path + 1, len - 1}, text)) {
+        return route_wrong(reading, "match must be written in its canonical form, here as %.200s", path + 1);
+    }
+    segment->text = route_text(text);
+    segment->decoded = route_alloc(text.len + 1, 1);
+    route_segment_decode(text, segment->decoded);
+    pattern->count++;
+    return true;
+}
+
+static bool segment_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern)
+{
+    bool open = text.len > 0 && text.at[0] == '{', closed = text.len > 0 && text.at[text.len - 1] == '}';
+
+    if (open && closed) {
+        return pattern_capture_read(reading, (struct bytes){text.at + 1, text.len - 2}, pattern);
+    }
+    if (text.len > 0 && (memchr(text.at, '{', text.len) != NULL || memchr(text.at, '}', text.len) != NULL)) {
+        return route_wrong(reading, "match: a capture {x} is a whole segment");
+    }
+    if (text.len > 0 && memchr(text.at, '*', text.len) != NULL) {
+        return route_wrong(reading, "match: ** is the last segment, and * stands nowhere else (%%2A is one)");
+    }
+    return literal_read(reading, text, pattern);
+}
+
+static bool segments_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern)
+{
+    struct bytes segments[ROUTE_SEGMENTS_MAX + 1];
+    size_t count = route_path_split(text, segments, ROUTE_SEGMENTS_MAX + 1);
+
+    if (count > ROUTE_SEGMENTS_MAX) {
+        return route_wrong(reading, "match must have at most %d segments", ROUTE_SEGMENTS_MAX);
+    }
+    pattern->segments = route_alloc(count, sizeof(*pattern->segments));
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+
+        if (last && bytes_equal(segments[i], rest_mark)) {
+            pattern->rest = true;
+        } else if (segments[i].len == 0 && !last) {
+            return route_wrong(reading, "match has an empty segment that is not the last");
+        } else if (!segment_read(reading, segments[i], pattern)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool route_pattern_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern)
+{
+    if (text.len == 0 || text.at[0] != '/') {
+        return route_wrong(reading, "match must begin with a slash");
+    }
+    if (text.len > ROUTE_PATTERN_MAX) {
+        return route_wrong(reading, "match must have at most %d bytes", ROUTE_PATTERN_MAX);
+    }
+    return segments_read(reading, text, pattern);
+}
+
+void route_pattern_done(struct route_pattern *pattern)
+{
+    for (unsigned i = 0; i < pattern->count; i++) {
+        free(pattern->segments[i].text);
+        free(pattern->segments[i].decoded);
+    }
+    free(pattern->segments);
+}
+
+/* A capture takes no empty segment. */
+static bool segment_covers(const struct route_segment *wide, const struct route_segment *narrow)
+{
+    if (narrow->text == NULL) {
+        return wide->text == NULL;
+    }
+    return wide->text == NULL ? narrow->text[0] != '\0' : strcmp(wide->decoded, narrow->decoded) == 0;
+}
+
+bool route_pattern_covers(const struct route_pattern *wide, const struct route_pattern *narrow)
+{
+    if (wide->rest ? narrow->count < wide->count : narrow->rest || narrow->count != wide->count) {
+        return false;
+    }
+    for (unsigned i = 0; i < wide->count; i++) {
+        if (!segment_covers(&wide->segments[i], &narrow->segments[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* == templates: texts with captures in them, "order:{id}", "/orders/{id}/last" */
+
+enum {
+    /* What a template is made of when two are compared, beside the characters of its texts: a capture is one
+     * character and then any number of them. */
+    ANY_ONE = 1,
+    ANY_MORE = 2,
+    TOKENS_MAX = ROUTE_PATTERN_MAX + 2 * ROUTE_CAPTURES_MAX
+};
+
+/* Takes one part off text. */
+static bool part_read(struct route_reading *reading, const char *member, struct bytes *text,
+                      bool (*literal)(struct bytes), struct route_part *part)
+{
+    bool capture = text->at[0] == '{';
+    const char *end = memchr(text->at, capture ? '}' : '{', text->len);
+    struct bytes piece = {text->at, end != NULL ? (size_t)(end - text->at) : text->len};
+    size_t taken = piece.len;
+
+    if (capture && end == NULL) {
+        return route_wrong(reading, "%s has a { without a }", member);
+    }
+    if (capture) {
+        taken++;
+        piece = (struct bytes){piece.at + 1, piece.len - 1};
+        part->capture = pattern_capture(&reading->route->own->pattern, piece);
+        if (part->capture == ROUTE_CAPTURES_MAX) {
+            return route_wrong(reading, "%s has a capture {...} that match does not have", member);
+        }
+    } else {
+        if (!literal(piece)) {
+            return route_wrong(reading, "%s has a character that cannot stand there", member);
+        }
+        part->text = route_text(piece);
+    }
+    *text = (struct bytes){text->at + taken, text->len - taken};
+    return true;
+}
+
+bool route_template_read(struct route_reading *reading, const char *member, struct bytes text,
+                         bool (*literal)(struct bytes), struct route_template *template)
+{
+    if (text.len == 0 || text.len > ROUTE_PATTERN_MAX) {
+        return route_wrong(reading, "%s must have 1 to %d bytes", member, ROUTE_PATTERN_MAX);
+    }
+    while (text.len > 0) {
+        if (template->count == ROUTE_PARTS_MAX) {
+            return route_wrong(reading, "%s has too many captures", member);
+        }
+        if (!part_read(reading, member, &text, literal, &template->parts[template->count])) {
+            return false;
+        }
+        template->count++;
+    }
+    return true;
+}
+
+void route_template_done(struct route_template *template)
+{
+    for (unsigned i = 0; i < template->count; i++) {
+        free(template->parts[i].text);
+    }
+}
+
+bool route_template_has(const struct route_template *template, unsigned capture)
+{
+    for (unsigned i = 0; i < template->count; i++) {
+        if (template->parts[i].text == NULL && template->parts[i].capture == capture) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -- filling in */
+
+/* Of a segment of a canonical path at most max bytes, decoded; how many, or max + 1: more. */
+static size_t decode_at_most(struct bytes segment, char *text, size_t max)
+{
+    char decoded[3 * NAME_MAX_BYTES];
+    size_t len;
+
+    if (segment.len > sizeof(decoded)) {
+        return max + 1;
+    }
+    len = route_segment_decode(segment, decoded);
+    if (len > max) {
+        return max + 1;
+    }
+    memcpy(text, decoded, len);
+    return len;
+}
+
+bool route_lease_expand(const struct route_template *template, const struct bytes *captures,
+                        char lease[NAME_MAX_BYTES + 1], size_t *len)
+{
+    *len = 0;
+    for (unsigned i = 0; i < template->count; i++) {
+        const struct route_part *part = &template->parts[i];
+        size_t room = NAME_MAX_BYTES - *len, length;
+
+        if (part->text != NULL) {
+            length = strlen(part->text);
+            if (length <= room) {
+                memcpy(lease + *len, part->text, length);
+            }
+        } else {
+            length = decode_at_most(captures[part->capture], lease + *len, room);
+        }
+        if (length > room) {
+            return false;
+        }
+        *len += length;
+    }
+    lease[*len] = '\0';
+    return true;
+}
+
+/* -- comparing */
+
+static size_t tokens_of(const struct route_template *template, unsigned char tokens[TOKENS_MAX])
+{
+    size_t count = 0;
+
+    for (unsigned i = 0; i < template->count; i++) {
+        const char *text = template->parts[i].text;
+
+        if (text == NULL) {
+            tokens[count++] = ANY_ONE;
+            tokens[count++] = ANY_MORE;
+        }
+        for (size_t j = 0; text != NULL && text[j] != '\0'; j++) {
+            tokens[count++] = (unsigned char)text[j];
+        }
+    }
+    return count;
+}
+
+/* Row by row from the end: at[j] is whether a from i on and b from j on can be the same text. */
+static bool tokens_meet(const unsigned char *a, size_t a_count, const unsigned char *b, size_t b_count)
+{
+    bool below[TOKENS_MAX + 1] = {false}, at[TOKENS_MAX + 1];
+
+    for (size_t i = a_count + 1; i-- > 0;) {
+        for (size_t j = b_count + 1; j-- > 0;) {
+            bool a_more = i < a_count && a[i] == ANY_MORE, b_more = j < b_count && b[j] == ANY_MORE;
+
+            if (a_more && b_more) {
+                at[j] = below[j] || at[j + 1];
+            } else if (a_more) {
+                at[j] = below[j] || (j < b_count && at[j + 1]);
+            } else if (b_more) {
+                at[j] = at[j + 1] || (i < a_count && below[j]);
+            } else if (i == a_count || j == b_count) {
+                at[j] = i == a_count && j == b_count;
+            } else {
+                at[j] = (a[i] == b[j] || a[i] == ANY_ONE || b[j] == ANY_ONE) && below[j + 1];
+            }
+        }
+        memcpy(below, at, (b_count + 1) * sizeof(below[0]));
+    }
+    return below[0];
+}
+
+/* Takes what is the same text at both ends off; false: the ends differ, so the whole does. Mostly they do,
+ * and the square of the lengths is spared. */
+static bool ends_strip(const unsigned char **a, size_t *a_count, const unsigned char **b, size_t *b_count)
+{
+    while (*a_count > 0 && *b_count > 0 && **a > ANY_MORE && **b > ANY_MORE) {
+        if (*(*a)++ != *(*b)++) {
+            return false;
+        }
+        (*a_count)--;
+        (*b_count)--;
+    }
+    while (*a_count > 0 && *b_count > 0 && (*a)[*a_count - 1] > ANY_MORE && (*b)[*b_count - 1] > ANY_MORE) {
+        if ((*a)[--*a_count] != (*b)[--*b_count]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool route_templates_meet(const struct route_template *a, const struct route_template *b)
+{
+    unsigned char a_tokens[TOKENS_MAX], b_tokens[TOKENS_MAX];
+    const unsigned char *a_left = a_tokens, *b_left = b_tokens;
+    size_t a_count = tokens_of(a, a_tokens), b_count = tokens_of(b, b_tokens);
+
+    return ends_strip(&a_left, &a_count, &b_left, &b_count) && tokens_meet(a_left, a_count, b_left, b_count);
 }

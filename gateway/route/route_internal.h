@@ -1,19 +1,12 @@
 /* route_internal.h - between the files of the route table (gateway/route/route.h):
  *
- *   path.c      the canonical path and its segments
- *   pattern.c   "/orders/{id}/{line}": read, compared
- *   template.c  "order:{id}": read, filled in, compared
- *   upstream.c  "http://127.0.0.1:9000/api"
- *   list.c      methods, headers, statuses
+ *   path.c      the canonical path; patterns, "/orders/{id}/{line}"; templates, "order:{id}"
+ *   upstream.c  "http://127.0.0.1:9000/api", and the certificates that it is trusted by
  *   read.c      the members of one route
- *   check.c     what a table cannot keep
- *   hash.c      the normal form
- *   trust.c     the certificates that upstreams are believed by
- *   tree.c      the first route that matches a path
+ *   table.c     all of it together: read, checked, hashed, freed
  *   find.c      what a request is to the table
- *   table.c     all of it together
  *
- * What is wrong is told once, the first of it, with route_wrong(); everything then returns false or NULL. */
+ * The first fault is reported, with route_wrong(); everything then returns false or NULL. */
 #ifndef PAWL_GATEWAY_ROUTE_INTERNAL_H
 #define PAWL_GATEWAY_ROUTE_INTERNAL_H
 
@@ -91,7 +84,7 @@ struct route_reading {
     bool wrong;
 };
 
-/* Says what is wrong, unless something was said before. Always false. */
+/* Reports a fault, unless one was reported before. Always false. */
 __attribute__((format(printf, 2, 3))) bool route_wrong(struct route_reading *reading, const char *format,
                                                        ...);
 /* Zeroed; never NULL. */
@@ -104,16 +97,12 @@ size_t route_path_split(struct bytes path, struct bytes *segments, size_t max);
 /* The bytes of a segment of a canonical path; text has room for segment.len. */
 size_t route_segment_decode(struct bytes segment, char *text);
 
-/* -- pattern.c */
 bool route_pattern_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern);
 void route_pattern_done(struct route_pattern *pattern);
 /* Whether every path that narrow matches is matched by wide. */
 bool route_pattern_covers(const struct route_pattern *wide, const struct route_pattern *narrow);
-/* The number of the capture of this name, or ROUTE_CAPTURES_MAX. */
-unsigned route_pattern_capture(const struct route_pattern *pattern, struct bytes name);
 
-/* -- template.c */
-/* member: "lease", for what is told. literal: what may stand outside of captures. */
+/* member: "lease", for the report of a fault. literal: what may stand outside of captures. */
 bool route_template_read(struct route_reading *reading, const char *member, struct bytes text,
                          bool (*literal)(struct bytes), struct route_template *template);
 void route_template_done(struct route_template *template);
@@ -131,33 +120,19 @@ void route_upstream_free(struct route_upstream *upstream);
 /* Whether both are the same server, whatever their prefixes. */
 bool route_upstream_same_server(const struct route_upstream *a, const struct route_upstream *b);
 
-/* -- list.c: each reads a member that may be absent. */
-bool route_methods_read(struct route_reading *reading, const struct json *json);
-bool route_headers_read(struct route_reading *reading, const struct json *json);
-bool route_statuses_read(struct route_reading *reading, const struct json *json);
-void route_lists_done(struct route_own *own);
+/* Reads every ca_file of the table. */
+bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE]);
 
 /* -- read.c: fills reading->route. */
 bool route_read(struct route_reading *reading, const struct json *json);
+void route_lists_done(struct route_own *own);
 
-/* -- check.c: the present route by itself; then all together. */
-bool route_check_one(struct route_reading *reading);
-bool route_check_all(struct route_reading *reading);
+/* -- table.c */
 /* Whether the path is one of Pawl's own, which no route can have. first: its first segment, decoded. */
 bool route_is_own_address(struct bytes first);
 
-/* -- trust.c: reads every ca_file of the table. */
-bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE]);
-
-/* -- hash.c */
-void route_hash(struct route_table *table);
-
-/* -- tree.c */
-struct route_tree;
+/* -- find.c */
 struct route_tree *route_tree_new(const struct route_table *table);
 void route_tree_free(struct route_tree *tree);
-/* The index of the first route, or ROUTE_NONE_FOUND. decoded: the segments of the path, decoded; at least
- * ROUTE_SEGMENTS_MAX + 1 of them, or all. */
-unsigned route_tree_find(const struct route_tree *tree, const struct bytes *decoded, size_t count);
 
 #endif

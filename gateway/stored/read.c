@@ -1,16 +1,28 @@
-/* read.c - GET, HEAD /v1/resources/{key}: show a stored resource; with a Fencing-Token the read is
- * fenced.
+/* read.c - what is read of the store: a resource, a list of them, a mark; and whether a token may act.
  *
- *   read_start   the request itself, then the token if there is one     400 | 403, or go on
- *   read_ask     run read.lua or read_fenced.lua                        suspended
- *   read_answer  tell                                                   200 | 304 | 403 | 404 |
- *                412 | 503 | 504 */
+ *   read_start        the request itself, then the token if there is one    400 | 403, or go on
+ *   read_ask          run read.lua or read_fenced.lua                       suspended
+ *   read_answers                                            200 | 304 | 403 | 404 | 412 | 503 | 504
+ *
+ *   resources_start   read the query and the cursor                         400 | 422, or go on
+ *   resources_page    run resource_list.lua on one stripe after the other   suspended
+ *   resources_ended                                                         200 | 503 | 504
+ *
+ *   mark_start        run mark.lua                                          400, or suspended
+ *   mark_answers                                                            200 | 503 | 504
+ *
+ *   check_start       the request itself, then the token                    400 | 401 | 403, or go on
+ *   check_ask         run check.lua                                         suspended
+ *   check_answers                                                           200 | 403 | 503 | 504 */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "gateway/fenced_call.h"
 #include "gateway/precondition.h"
+#include "gateway/stored/stored.h"
 #include "scripts.h"
+#include "shared/http/http.h"
+#include "shared/text/ascii.h"
 
 enum { ETAG_MAX = 64 };
 
@@ -20,8 +32,14 @@ struct reading {
 };
 
 static enum step read_ask(struct reading *r);
-static enum step read_ask_fenced(struct reading *r);
-static store_done_fn read_answer;
+static fenced_then_fn read_found, read_unchanged, read_missing;
+
+static const struct fenced_answer read_answers[] = {
+    {"found", read_found},         /* 200 */
+    {"unchanged", read_unchanged}, /* 304 */
+    {"missing", read_missing},     /* 404 */
+    {NULL, fenced_refuse_stored},
+};
 
 enum step read_start(struct http_request *req)
 {
@@ -37,35 +55,28 @@ enum step read_start(struct http_request *req)
         return read_ask(r);
     }
     bad = fenced_read_token(&r->fenced);
-    return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : read_ask_fenced(r);
+    return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : read_ask(r);
 }
 
 static enum step read_ask(struct reading *r)
 {
     struct fenced_call *fenced = &r->fenced;
 
-    fenced_add_key(fenced, fenced_stripe(fenced));
+    fenced_begin_lease(fenced);
     fenced_add_key(fenced, fenced_resource_key(fenced));
-    fenced_add(fenced, fenced->lease);
+    if (fenced->claimed) {
+        fenced_add_fence(fenced);
+    } else {
+        fenced_add(fenced, fenced->lease);
+    }
     fenced_add(fenced, r->precondition.if_none_match);
-    return fenced_run(fenced, &script_read, read_answer);
-}
-
-static enum step read_ask_fenced(struct reading *r)
-{
-    struct fenced_call *fenced = &r->fenced;
-
-    fenced_add_key(fenced, fenced_stripe(fenced));
-    fenced_add_key(fenced, fenced_resource_key(fenced));
-    fenced_add_fence(fenced);
-    fenced_add(fenced, r->precondition.if_none_match);
-    return fenced_run(fenced, &script_read_fenced, read_answer);
+    return fenced_run(fenced, fenced->claimed ? &script_read_fenced : &script_read, read_answers);
 }
 
 /* What every answer about a version says of it. */
-static void read_headers(struct reading *r, const struct store_reply *reply)
+static void read_headers(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    struct http_request *req = r->fenced.req;
+    struct http_request *req = fenced->req;
     int64_t mark = store_reply_integer(reply, 2);
     struct bytes tag = store_reply_text(reply, 3);
     char text[ETAG_MAX];
@@ -76,48 +87,255 @@ static void read_headers(struct reading *r, const struct store_reply *reply)
         len = snprintf(text, sizeof(text), "\"%.*s\"", (int)tag.len, tag.at);
         http_reply_header(req, "ETag", (struct bytes){text, (size_t)len});
     }
-    if (r->fenced.claimed) {
-        fenced_accept(&r->fenced, mark, "committed");
+    if (fenced->claimed) {
+        fenced_accept(fenced, mark, "committed");
     }
-    worker_count(worker_of(req), r->fenced.claimed ? COUNT_READ_FENCED : COUNT_READ);
+    worker_count(worker_of(req), fenced->claimed ? COUNT_READ_FENCED : COUNT_READ);
 }
 
-static enum step read_found(struct reading *r, const struct store_reply *reply)
+static enum step read_found(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    struct http_request *req = r->fenced.req;
+    struct http_request *req = fenced->req;
     struct bytes encoding = store_reply_text(reply, 5);
 
-    read_headers(r, reply);
+    read_headers(fenced, reply);
     http_reply_header(req, "Content-Type", store_reply_text(reply, 4));
     if (encoding.len > 0) {
         http_reply_header(req, "Content-Encoding", encoding);
     }
-    /* Whoever writes here makes no page of this origin, whatever it says it is. */
+    /* What a client writes here is no page of this origin, whatever its type says. */
     http_reply_header(req, "X-Content-Type-Options", BYTES("nosniff"));
     http_reply_header(req, "Content-Security-Policy", BYTES("sandbox"));
     http_reply_body(req, NULL, store_reply_text(reply, 6));
     return http_answer(req, 200);
 }
 
-static enum step read_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step read_unchanged(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    struct reading *r = container_of(call, struct reading, fenced.record.store);
-    enum problem bad = member_problem(&r->fenced.record, outcome, reply);
+    read_headers(fenced, reply);
+    return http_answer(fenced->req, 304);
+}
+
+static enum step read_missing(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    read_headers(fenced, reply);
+    return http_refuse_detail(fenced->req, PROBLEM_NOT_FOUND, "There is no resource under this key.");
+}
+
+/* -- GET /v1/resources: what is stored, page by page.
+ *
+ * The order is (stripe, key), so what is stored throughout is listed exactly once. A prefix with a slash
+ * names its lease: then one stripe is asked. A cursor (shared/http/page.h) goes on behind the last key, which
+ * it has in hexadecimal digits: a key may have any character. */
+
+struct resources {
+    struct fenced_call fenced; /* text: the key after which to go on, or "" */
+    struct page page;          /* of: the prefix */
+    struct walk walk;
+};
+
+_Static_assert(PAGE_AFTER_MAX >= 2 * RESOURCE_KEY_MAX_BYTES && (int)PAGE_OF_MAX >= RESOURCE_KEY_MAX_BYTES,
+               "a key fits into a cursor");
+
+static const char *const query_names[] = {"prefix", "limit", "cursor", NULL};
+static const struct page_kind resources_kind = {
+    .domain = "resources-cursor",
+    .query_names = query_names,
+    .wrong_query =
+        "The query is prefix, limit and cursor, each at most once; a prefix is the beginning of a resource "
+        "key.",
+    .wrong_cursor = "The cursor is not one that a gateway gave for this prefix.",
+};
+
+static enum problem resources_read(struct resources *r, const char **detail)
+{
+    struct http_request *req = r->fenced.req;
+    const char *slash;
+
+    *detail = resources_kind.wrong_query;
+    if (page_query(req, &resources_kind, "prefix", r->page.of, RESOURCE_KEY_MAX_BYTES + 1) < -1) {
+        return PROBLEM_INVALID_REQUEST;
+    }
+    slash = strchr(r->page.of, '/');
+    r->page.kind = &resources_kind;
+    r->page.keys = worker_of(req)->keys;
+    if (slash != NULL) {
+        r->page.stripe = keys_stripe_of((struct bytes){r->page.of, (size_t)(slash - r->page.of)});
+    }
+    r->page.end = slash != NULL ? r->page.stripe + 1 : STRIPES;
+    return page_read(&r->page, req, detail);
+}
+
+/* {key, bytes, ETag, Content-Type} */
+static void resource_put(struct json_out *json, const struct store_reply *one)
+{
+    struct bytes key = store_reply_text(one, 0), tag = store_reply_text(one, 2);
+    const char *slash = memchr(key.at, '/', key.len);
+    char etag[ETAG_MAX];
+    int len = snprintf(etag, sizeof(etag), "\"%.*s\"", (int)tag.len, tag.at);
+
+    json_object(json, NULL);
+    json_text(json, "resource", key);
+    json_text(json, "lease", (struct bytes){key.at, slash != NULL ? (size_t)(slash - key.at) : key.len});
+    json_int(json, "bytes", store_reply_integer(one, 1));
+    json_text(json, "etag", (struct bytes){etag, (size_t)len < sizeof(etag) ? (size_t)len : 0});
+    json_text(json, "content_type", store_reply_text(one, 3));
+    json_object_end(json);
+}
+
+static void resources_ask(struct walk *walk)
+{
+    struct resources *r = container_of(walk, struct resources, walk);
+    struct fenced_call *fenced = &r->fenced;
+
+    snprintf(fenced->resource_key, sizeof(fenced->resource_key), "pawl:{%02x}:r:", walk->stripe);
+    fenced->argv[1] = bytes_of(fenced->resource_key);
+    fenced->argv[4] = bytes_of_number(fenced->number[0], r->page.limit - r->page.found);
+}
+
+static bool resources_page(struct walk *walk, const struct store_reply *reply)
+{
+    struct resources *r = container_of(walk, struct resources, walk);
+    const struct store_reply *items = store_reply_list(reply, 3);
+
+    for (size_t i = 0; items != NULL && i < store_reply_count(items); i++) {
+        resource_put(http_json(r->fenced.req), store_reply_list(items, i));
+        r->page.found++;
+    }
+    return r->page.found < r->page.limit;
+}
+
+static enum step resources_ended(struct walk *walk, enum problem bad)
+{
+    struct resources *r = container_of(walk, struct resources, walk);
 
     if (bad != PROBLEM_NONE) {
         return fenced_fail(&r->fenced, bad);
     }
-    if (store_reply_is(reply, "found")) {
-        return read_found(r, reply);
+    for (size_t i = 0; i < walk->from_len; i++) {
+        snprintf(r->page.after + 2 * i, 3, "%02x", (unsigned char)walk->from[i]);
     }
-    if (store_reply_is(reply, "unchanged")) {
-        read_headers(r, reply);
-        return http_answer(r->fenced.req, 304);
+    r->page.after[2 * walk->from_len] = '\0';
+    r->page.stripe = walk->stripe;
+    return page_answer(&r->page, r->fenced.req);
+}
+
+enum step resources_start(struct http_request *req)
+{
+    static const struct walk_plan plan = {&script_resource_list, "listed",       2, 3, 2, resources_ask,
+                                          resources_page,        resources_ended};
+    struct resources *r = HTTP_SCRATCH(req, struct resources);
+    const char *detail;
+    enum problem bad;
+
+    r->fenced.req = req;
+    bad = resources_read(r, &detail);
+    if (bad != PROBLEM_NONE) {
+        return http_refuse_detail(req, bad, detail);
     }
-    if (store_reply_is(reply, "missing")) {
-        read_headers(r, reply);
-        return http_refuse_detail(r->fenced.req, PROBLEM_NOT_FOUND, "There is no resource under this key.");
+    r->walk = (struct walk){.stripe = r->page.stripe,
+                            .end = r->page.end,
+                            .from = r->fenced.text,
+                            .from_size = RESOURCE_KEY_MAX_BYTES,
+                            .from_len = strlen(r->page.after) / 2};
+    for (size_t i = 0; i < r->walk.from_len; i++) { /* of a cursor that was ours */
+        const char *digits = r->page.after + 2 * i;
+
+        r->fenced.text[i] = (char)(ascii_hex_value(digits[0]) * 16 + ascii_hex_value(digits[1]));
     }
-    return fenced_refuse_stored(&r->fenced, reply);
+    fenced_begin(&r->fenced, r->page.stripe);
+    fenced_add_key(&r->fenced, BYTES("")); /* this, the walk's, and how many: resources_ask() */
+    fenced_add(&r->fenced, bytes_of(r->page.of));
+    fenced_add(&r->fenced, BYTES(""));
+    fenced_add(&r->fenced, BYTES(""));
+    json_list(http_json_begin(req), "items");
+    return fenced_walk(&r->fenced, &r->walk, &plan);
+}
+
+/* -- GET /v1/marks/{lease}: the highest token that was let through */
+
+/* {"mark", seq, mark, epoch, token, resources, bytes} */
+static enum step mark_tell(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    static const char *const names[] = {"mark", "epoch", "token", "resources", "bytes"};
+    struct json_out *json = http_json_begin(fenced->req);
+
+    json_text(json, "lease", fenced->lease);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        json_int(json, names[i], store_reply_integer(reply, 2 + i));
+    }
+    return http_json_end(fenced->req, 200);
+}
+
+enum step mark_start(struct http_request *req)
+{
+    static const struct fenced_answer mark_answers[] = {{"mark", mark_tell}, {NULL, NULL}};
+    struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
+    const char *wrong = fenced_init_lease(fenced, req, http_path_part(req, 0));
+
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    fenced_begin_lease(fenced);
+    fenced_add(fenced, fenced->lease);
+    return fenced_run(fenced, &script_mark, mark_answers);
+}
+
+/* -- any method, /v1/check/{lease}[/...]: may this token act? For a proxy that will do the deed itself.
+ *
+ * What is promised is only "admitted": the check and the deed are two steps. */
+
+static enum step check_ask(struct fenced_call *fenced);
+static fenced_then_fn check_accepted;
+
+static const struct fenced_answer check_answers[] = {
+    {"accepted", check_accepted}, /* 200 */
+    {NULL, fenced_refuse_stored},
+};
+
+/* A proxy may append the path and the query of the request that it asks about (Envoy does): only its very
+ * own member means something, and a stranger who sends it changes the number of a refusal, never the
+ * verdict. */
+static enum fenced_status statuses_wanted(const struct http_request *req)
+{
+    return bytes_are(http_query(req), "deny=native") ? FENCED_NATIVE : FENCED_FORWARD_AUTH;
+}
+
+static struct bytes first_segment(struct bytes path)
+{
+    const char *slash = path.len > 0 ? memchr(path.at, '/', path.len) : NULL;
+
+    return slash != NULL ? (struct bytes){path.at, (size_t)(slash - path.at)} : path;
+}
+
+enum step check_start(struct http_request *req)
+{
+    struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
+    const char *wrong = fenced_init_lease(fenced, req, first_segment(http_path_part(req, 0)));
+    enum problem bad;
+
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    fenced->statuses = statuses_wanted(req);
+    bad = fenced_read_token(fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(fenced, bad) : check_ask(fenced);
+}
+
+static enum step check_ask(struct fenced_call *fenced)
+{
+    fenced_begin_lease(fenced);
+    fenced_add_fence(fenced);
+    return fenced_run(fenced, &script_check, check_answers);
+}
+
+static enum step check_accepted(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    char text[FENCED_NUMBER_SIZE];
+
+    fenced_accept(fenced, store_reply_integer(reply, 2), "admitted");
+    http_reply_header(fenced->req, "Fencing-Token-Verified",
+                      bytes_of_number(text, fenced->claim.token.number));
+    worker_count(worker_of(fenced->req), COUNT_CHECKED);
+    return http_answer(fenced->req, 200);
 }

@@ -1,10 +1,15 @@
-/* write.c - PUT /v1/resources/{key}: write a stored resource, if the writer's hold is the live one.
+/* write.c - PUT, DELETE /v1/resources/{key}: write or delete a stored resource, if the writer's hold is live.
  *
- *   write_start   the request itself, then the token     400 | 403 | 428, or go on
- *   write_ask     run write.lua                          suspended
- *   write_answer  tell                                   201 | 204 | 403 | 412 | 422 | 503 | 504 */
+ *   write_start     the request itself, then the token     400 | 403 | 428, or go on
+ *   write_ask       run write.lua                          suspended
+ *   write_answers                                          201 | 204 | 403 | 412 | 422 | 503 | 504
+ *
+ *   remove_start    the same                               400 | 403 | 428, or go on
+ *   remove_ask      run remove.lua                         suspended
+ *   remove_answers                                         204 | 403 | 404 | 412 | 422 | 503 | 504 */
 #include "gateway/fenced_call.h"
 #include "gateway/precondition.h"
+#include "gateway/stored/stored.h"
 #include "scripts.h"
 #include "shared/token/random.h"
 
@@ -18,7 +23,13 @@ struct write {
 };
 
 static enum step write_ask(struct write *w);
-static store_done_fn write_answer;
+static fenced_then_fn write_done;
+
+static const struct fenced_answer write_answers[] = {
+    {"written", write_done},  /* 201 | 204 */
+    {"repeated", write_done}, /* what the first one was answered */
+    {NULL, fenced_refuse_stored},
+};
 
 static const char *headers_read(struct write *w)
 {
@@ -68,37 +79,80 @@ static enum step write_ask(struct write *w)
     if (epoch_is_full(member_line_of(fenced->req)->store_epoch)) {
         fenced_add(fenced, BYTES("full"));
     }
-    return fenced_run(fenced, &script_write, write_answer);
+    return fenced_run(fenced, &script_write, write_answers);
 }
 
 /* {"written" | "repeated", seq, status, ETag, mark} */
-static enum step write_done(struct write *w, const struct store_reply *reply)
+static enum step write_done(struct fenced_call *fenced, const struct store_reply *reply)
 {
     char etag[ETAG_CHARS + 2 + 1] = "\"";
     struct bytes text = store_reply_text(reply, 3);
 
     if (text.len != ETAG_CHARS) {
-        return fenced_fail(&w->fenced, PROBLEM_INTERNAL);
+        return fenced_fail(fenced, PROBLEM_INTERNAL);
     }
     memcpy(etag + 1, text.at, ETAG_CHARS);
     etag[ETAG_CHARS + 1] = '"';
-    fenced_accept(&w->fenced, store_reply_integer(reply, 4), "committed");
-    http_reply_header(w->fenced.req, "ETag", (struct bytes){etag, ETAG_CHARS + 2});
-    worker_count(worker_of(w->fenced.req), store_reply_is(reply, "written") ? COUNT_WRITTEN : COUNT_REPEATED);
-    return http_answer(w->fenced.req, (unsigned)store_reply_integer(reply, 2));
+    fenced_accept(fenced, store_reply_integer(reply, 4), "committed");
+    http_reply_header(fenced->req, "ETag", (struct bytes){etag, ETAG_CHARS + 2});
+    worker_count(worker_of(fenced->req), store_reply_is(reply, "written") ? COUNT_WRITTEN : COUNT_REPEATED);
+    return http_answer(fenced->req, (unsigned)store_reply_integer(reply, 2));
 }
 
-static enum step write_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
-{
-    struct write *w = container_of(call, struct write, fenced.record.store);
-    enum problem bad = member_problem(&w->fenced.record, outcome, reply);
+/* -- DELETE */
 
-    if (bad != PROBLEM_NONE) {
-        return fenced_fail(&w->fenced, bad);
+struct removal {
+    struct fenced_call fenced;
+    struct precondition precondition;
+};
+
+static enum step remove_ask(struct removal *r);
+static fenced_then_fn remove_done, remove_missing;
+
+static const struct fenced_answer remove_answers[] = {
+    {"removed", remove_done},    /* 204 */
+    {"repeated", remove_done},   /* 204 */
+    {"missing", remove_missing}, /* 404 */
+    {NULL, fenced_refuse_stored},
+};
+
+enum step remove_start(struct http_request *req)
+{
+    struct removal *r = HTTP_SCRATCH(req, struct removal);
+    const char *wrong = fenced_init_resource(&r->fenced, req, http_path_part(req, 0));
+    enum problem bad;
+
+    wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     }
-    if (store_reply_is(reply, "written") || store_reply_is(reply, "repeated")) {
-        return write_done(w, reply);
-    }
-    return fenced_refuse_stored(&w->fenced, reply);
+    bad = fenced_read_token(&r->fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : remove_ask(r);
+}
+
+static enum step remove_ask(struct removal *r)
+{
+    struct bytes none = {"", 0};
+
+    precondition_digest(&r->precondition, BYTES("DELETE"), none, none, none);
+    precondition_add(&r->precondition, &r->fenced);
+    fenced_add_remember(&r->fenced);
+    return fenced_run(&r->fenced, &script_remove, remove_answers);
+}
+
+/* {"removed", seq, mark} | {"repeated", seq, status, ETag, mark} */
+static enum step remove_done(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    bool is_repeated = store_reply_is(reply, "repeated");
+
+    fenced_accept(fenced, store_reply_integer(reply, is_repeated ? 4 : 2), "committed");
+    worker_count(worker_of(fenced->req), is_repeated ? COUNT_REPEATED : COUNT_REMOVED);
+    return http_answer(fenced->req, 204);
+}
+
+static enum step remove_missing(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    fenced_accept(fenced, store_reply_integer(reply, 2), "committed");
+    return http_refuse_detail(fenced->req, PROBLEM_NOT_FOUND,
+                              "There is no such resource; nothing was deleted.");
 }

@@ -42,7 +42,7 @@
  * In the due index stand names of leases, and ":d:ID", ":s:ID", ":k:NAME/LEASE_ID" (lease/scripts/sweep.lua).
  *
  * Channels: the key of an inbox, to wake it; pawl:e:NAME for each item of a lease's history;
- * pawl:{store}:i:GATEWAY, by which it is asked to close intents (gateway/forward/sticky.h). */
+ * pawl:{store}:i:GATEWAY, by which it is asked to close intents (gateway/forward/admit.c). */
 #ifndef PAWL_SHARED_RECORD_KEYS_H
 #define PAWL_SHARED_RECORD_KEYS_H
 

@@ -10,7 +10,7 @@ from world import World, check, check_equal, main, test, wait_until
 from world.upstream import Upstream, route, routes_file
 
 MANY = 192
-OF_A_CALL = 32  # CLOSE_MAX in gateway/intent/intent_closer.h
+OF_A_CALL = 32  # CLOSE_MAX in gateway/intent/intent.h
 UPSTREAM = Upstream()
 TABLE = routes_file(tempfile.mkdtemp(prefix="pawl-routes-"), [route(UPSTREAM, "/orders/{id}", "order:{id}", timeout_ms=10000)])
 WORLD = World("--store-timeout", "10s", gateway_flags=["--routes", TABLE])

@@ -1,7 +1,7 @@
 /* test_forward_drawing.c - the machines of forwarded requests and of the takeover: what the headers draw is
  * what the code allows. Where they go is asserted at each step (forward_enter(), recovery_enter()). */
 #include "gateway/forward/forward.h"
-#include "gateway/intent/recovery.h"
+#include "gateway/intent/intent_internal.h"
 #include "tests/unit/check.h"
 #include "tests/unit/drawing.h"
 
@@ -20,7 +20,7 @@ TEST(the_drawing_of_the_recovery_is_its_table)
 {
     static const char *const names[RECOVERY_STATES] = {"IDLE", "AGAIN", "LEAVING", "TAKING", "CLOSING"};
 
-    CHECK_INT(drawing_check("gateway/intent/recovery.h", names, RECOVERY_STATES, recovery_allows, NULL),
+    CHECK_INT(drawing_check("gateway/intent/recovery.c", names, RECOVERY_STATES, recovery_allows, NULL),
               RECOVERY_ARROWS);
 }
 

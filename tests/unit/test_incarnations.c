@@ -1,5 +1,5 @@
 /* test_incarnations.c - which incarnations were before this one, and which of them are certainly dead. */
-#include "gateway/intent/incarnations.h"
+#include "gateway/intent/intent_internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,11 +66,16 @@ TEST(a_file_that_is_none_means_that_there_was_somebody)
     CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
 }
 
-static int place_open(char place[64])
+struct place {
+    char path[64];
+    int dir_fd;
+};
+
+static void place_open(struct place *place)
 {
-    snprintf(place, 64, "/tmp/pawl-incarnations-XXXXXX");
-    CHECK(mkdtemp(place) != NULL);
-    return open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(place->path, sizeof(place->path), "/tmp/pawl-incarnations-XXXXXX");
+    CHECK(mkdtemp(place->path) != NULL);
+    place->dir_fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void place_write(int dir_fd, const char *text)
@@ -81,65 +86,58 @@ static void place_write(int dir_fd, const char *text)
     close(fd);
 }
 
-static void place_close(int dir_fd, const char *place)
+static void place_close(struct place *place)
 {
-    unlinkat(dir_fd, "incarnations", 0);
-    unlinkat(dir_fd, "incarnations.new", AT_REMOVEDIR);
-    close(dir_fd);
-    rmdir(place);
+    unlinkat(place->dir_fd, "incarnations", 0);
+    unlinkat(place->dir_fd, "incarnations.new", AT_REMOVEDIR);
+    close(place->dir_fd);
+    rmdir(place->path);
 }
 
-TEST(each_start_knows_those_before_it)
+#define PLACE_TEST(sentence) TEST_WITH(sentence, struct place, place, place_open(place), place_close(place))
+
+PLACE_TEST(each_start_knows_those_before_it)
 {
-    char place[64];
-    int dir_fd = place_open(place);
     struct incarnations found;
 
-    CHECK(incarnations_begin(&found, dir_fd, ONE));
+    CHECK(incarnations_begin(&found, place->dir_fd, ONE));
     CHECK(!found.has_former);
-    CHECK(incarnations_begin(&found, dir_fd, TWO));
+    CHECK(incarnations_begin(&found, place->dir_fd, TWO));
     CHECK(found.has_former && found.others == 0);
     CHECK_INT(found.count, 1);
     CHECK(strcmp(found.dead[0], ONE) == 0);
     CHECK(incarnations_begin(&found, -1, THREE));
     CHECK(!found.has_former && found.count == 0 && found.others == 0);
-    place_close(dir_fd, place);
 }
 
-TEST(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either)
+PLACE_TEST(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either)
 {
-    char place[64];
-    int dir_fd = place_open(place);
     struct incarnations found;
 
-    place_write(dir_fd, "damaged");
-    CHECK(incarnations_begin(&found, dir_fd, ONE));
+    place_write(place->dir_fd, "damaged");
+    CHECK(incarnations_begin(&found, place->dir_fd, ONE));
     CHECK_INT(found.others, 1);
     CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
-    CHECK(incarnations_begin(&found, dir_fd, TWO));
+    CHECK(incarnations_begin(&found, place->dir_fd, TWO));
     CHECK_INT(found.others, 1);
     CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
     CHECK_INT(found.count, 1);
     CHECK(strcmp(found.dead[0], ONE) == 0);
-    place_close(dir_fd, place);
 }
 
-TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten)
+PLACE_TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten)
 {
-    char place[64];
-    int dir_fd = place_open(place);
     struct incarnations found;
 
-    place_write(dir_fd, LINE(ONE, OTHER_BOOT));
-    CHECK(incarnations_begin(&found, dir_fd, TWO));
-    CHECK(mkdirat(dir_fd, "incarnations.new", 0700) == 0);
-    CHECK(!incarnations_begin(&found, dir_fd, THREE));
+    place_write(place->dir_fd, LINE(ONE, OTHER_BOOT));
+    CHECK(incarnations_begin(&found, place->dir_fd, TWO));
+    CHECK(mkdirat(place->dir_fd, "incarnations.new", 0700) == 0);
+    CHECK(!incarnations_begin(&found, place->dir_fd, THREE));
     CHECK(found.has_former);
     CHECK_INT(found.count, 0);
     CHECK_INT(found.others, 2);
     CHECK(strcmp(found.other[0], ONE) == 0);
     CHECK(strcmp(found.other[1], TWO) == 0);
-    place_close(dir_fd, place);
 }
 
 CHECK_MAIN

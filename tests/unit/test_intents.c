@@ -1,5 +1,5 @@
 /* test_intents.c - the list of the intents of a process: what is in it, and what is not in it any more. */
-#include "gateway/intent/intents.h"
+#include "gateway/intent/intent.h"
 
 #include "tests/unit/check.h"
 
@@ -9,161 +9,147 @@
 #define SENT HEAD(SEQ) " s o " OWNER("0.7") " h 100"
 #define ASKED "orders:42 " OWNER("0.7")
 
-static struct intents all;
+#define LIST_TEST(sentence) TEST_WITH(sentence, struct intents, all, intents_init(all), intents_done(all))
 
-static bool have(const char *text)
+static bool have(struct intents *all, const char *text)
 {
-    return intents_have(&all, 5, bytes_of(text));
+    return intents_have(all, 5, bytes_of(text));
 }
 
-TEST(an_admission_is_known_by_its_number_until_it_is_dropped)
-{
-    struct intent *one;
-
-    intents_init(&all);
-    CHECK(!have(SENT));
-    one = intent_ask(&all, 5, BYTES(ASKED));
-    CHECK_INT(intents_count(&all), 0);
-    CHECK(have(SENT) && have(HEAD(SEQ) " q o " OWNER("0.7") " h 100"));
-    CHECK(!have(HEAD(SEQ) " s o " OWNER("0.8") " h 100") && !have(HEAD(SEQ) " s o " OWNER("1.7") " h 100"));
-    CHECK(!intents_have(&all, 6, BYTES(SENT)));
-    intents_drop(&all, one);
-    CHECK(!have(SENT));
-    CHECK_INT(intents_count(&all), 0);
-    intents_done(&all);
-}
-
-TEST(what_is_recorded_is_known_by_all_that_never_changes_of_it)
+LIST_TEST(an_admission_is_known_by_its_number_until_it_is_dropped)
 {
     struct intent *one;
 
-    intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
-    intent_recorded(&all, one, BYTES(SENT));
-    CHECK_INT(intents_count(&all), 1);
-    CHECK(have(SENT) && have(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
-    CHECK(!have(HEAD("0000000000000011") " s o " OWNER("0.7") " h 100")); /* it was looked at once more */
-    CHECK(!have(HEAD(SEQ) " s o " OWNER("0.8") " h 100"));
-    intents_drop(&all, one);
-    CHECK_INT(intents_count(&all), 0);
-    intents_done(&all);
+    CHECK(!have(all, SENT));
+    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+    CHECK_INT(intents_count(all), 0);
+    CHECK(have(all, SENT) && have(all, HEAD(SEQ) " q o " OWNER("0.7") " h 100"));
+    CHECK(!have(all, HEAD(SEQ) " s o " OWNER("0.8") " h 100") &&
+          !have(all, HEAD(SEQ) " s o " OWNER("1.7") " h 100"));
+    CHECK(!intents_have(all, 6, BYTES(SENT)));
+    intents_drop(all, one);
+    CHECK(!have(all, SENT));
+    CHECK_INT(intents_count(all), 0);
 }
 
-TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
+LIST_TEST(what_is_recorded_is_known_by_all_that_never_changes_of_it)
+{
+    struct intent *one;
+
+    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+    intent_recorded(all, one, BYTES(SENT));
+    CHECK_INT(intents_count(all), 1);
+    CHECK(have(all, SENT) && have(all, HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
+    CHECK(
+        !have(all, HEAD("0000000000000011") " s o " OWNER("0.7") " h 100")); /* it was looked at once more */
+    CHECK(!have(all, HEAD(SEQ) " s o " OWNER("0.8") " h 100"));
+    intents_drop(all, one);
+    CHECK_INT(intents_count(all), 0);
+}
+
+LIST_TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
 {
     static const enum intent_word words[] = {INTENT_CLOSE, INTENT_SETTLE, INTENT_UNKNOWN, INTENT_FORGET};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         struct intent *one;
 
-        intents_init(&all);
-        one = intent_ask(&all, 5, BYTES(ASKED));
+        one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
         if (words[i] != INTENT_FORGET) {
-            intent_text(&all, one, BYTES(SENT));
+            intent_text(all, one, BYTES(SENT));
         }
-        intent_set_word(&all, one, words[i]);
-        CHECK(have(SENT));
-        CHECK_INT(intents_count(&all), 1);
-        intents_drop(&all, one);
-        CHECK_INT(intents_count(&all), 0);
-        intents_done(&all);
+        intent_set_word(all, one, words[i]);
+        CHECK(have(all, SENT));
+        CHECK_INT(intents_count(all), 1);
+        intents_drop(all, one);
+        CHECK_INT(intents_count(all), 0);
     }
 }
 
-TEST(what_was_only_asked_for_is_not_told_again)
+LIST_TEST(what_was_only_asked_for_is_not_told_again)
 {
     struct intent told[4], *one;
 
-    intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
-    intents_again(&all);
-    CHECK_INT(intents_copy(&all, told, 4), 0);
-    intent_recorded(&all, one, BYTES(SENT));
-    CHECK_INT(intents_copy(&all, told, 4), 0); /* this store has it: under load there would be no end */
-    intents_again(&all);
-    CHECK_INT(intents_copy(&all, told, 4), 1);
+    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+    intents_again(all);
+    CHECK_INT(intents_copy(all, told, 4), 0);
+    intent_recorded(all, one, BYTES(SENT));
+    CHECK_INT(intents_copy(all, told, 4), 0); /* this store has it: under load there would be no end */
+    intents_again(all);
+    CHECK_INT(intents_copy(all, told, 4), 1);
     CHECK(bytes_are((struct bytes){told[0].text, told[0].len}, SENT));
-    intents_drop(&all, one);
-    intents_done(&all);
+    intents_drop(all, one);
 }
 
-TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
+LIST_TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
 {
     struct intent *one;
 
-    intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
-    intent_text(&all, one, BYTES(SENT));
-    intent_set_word(&all, one, INTENT_UNKNOWN);
-    intents_unknown(&all, one);
-    intents_drop_unknown(&all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.8") " h 250"));
-    intents_drop_unknown(&all, 6, BYTES(SENT));
-    CHECK_INT(intents_count(&all), 1);
-    intents_drop_unknown(&all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
-    CHECK_INT(intents_count(&all), 0);
-    intents_done(&all);
+    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+    intent_text(all, one, BYTES(SENT));
+    intent_set_word(all, one, INTENT_UNKNOWN);
+    intents_unknown(all, one);
+    intents_drop_unknown(all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.8") " h 250"));
+    intents_drop_unknown(all, 6, BYTES(SENT));
+    CHECK_INT(intents_count(all), 1);
+    intents_drop_unknown(all, 5, BYTES(HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
+    CHECK_INT(intents_count(all), 0);
 }
 
-TEST(of_several_writes_the_numbers_of_unknown_ends_stand_behind_the_kind_and_are_told_again)
+LIST_TEST(of_several_writes_the_numbers_of_unknown_ends_stand_behind_the_kind_and_are_told_again)
 {
     struct intent told[4], *one;
 
-    intents_init(&all);
-    one = intent_ask(&all, 5, BYTES(ASKED));
-    intent_recorded(&all, one, BYTES(HEAD(SEQ) " s o~ " OWNER("0.7") " h 100"));
-    intent_add_ids(&all, one, BYTES("0.8,0.9"));
-    intent_set_word(&all, one, INTENT_UNKNOWN);
-    CHECK(have(HEAD(SEQ) " u o~0.8,0.9 " OWNER("0.7") " h 250"));
-    intents_again(&all);
-    CHECK_INT(intents_copy(&all, told, 4), 1);
+    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+    intent_recorded(all, one, BYTES(HEAD(SEQ) " s o~ " OWNER("0.7") " h 100"));
+    intent_add_ids(all, one, BYTES("0.8,0.9"));
+    intent_set_word(all, one, INTENT_UNKNOWN);
+    CHECK(have(all, HEAD(SEQ) " u o~0.8,0.9 " OWNER("0.7") " h 250"));
+    intents_again(all);
+    CHECK_INT(intents_copy(all, told, 4), 1);
     CHECK(bytes_are((struct bytes){told[0].text, told[0].len},
                     HEAD(SEQ) " s o~0.8,0.9 " OWNER("0.7") " h 100"));
-    intents_done(&all);
 }
 
 /* By a probe of another request, while it is under way or a closer has it. */
-TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is)
+LIST_TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is)
 {
     static const enum intent_word words[] = {INTENT_OPEN, INTENT_UNKNOWN};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         struct intent *one, *closing;
 
-        intents_init(&all);
-        one = intent_ask(&all, 5, BYTES(ASKED));
-        intent_recorded(&all, one, BYTES(SENT));
+        one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+        intent_recorded(all, one, BYTES(SENT));
         if (words[i] == INTENT_UNKNOWN) {
-            intent_set_word(&all, one, INTENT_UNKNOWN);
+            intent_set_word(all, one, INTENT_UNKNOWN);
         }
-        closing = intent_new(&all, 5, BYTES(SENT)); /* the prober's own */
-        intent_set_word(&all, closing, INTENT_CLOSE);
-        intents_drop_unknown(&all, 5, BYTES(SENT));
-        CHECK_INT(intents_count(&all), 2);
+        closing = intent_new(all, 5, BYTES(SENT), INTENT_OPEN); /* the prober's own */
+        intent_set_word(all, closing, INTENT_CLOSE);
+        intents_drop_unknown(all, 5, BYTES(SENT));
+        CHECK_INT(intents_count(all), 2);
         if (words[i] == INTENT_OPEN) {
-            intent_set_word(&all, one, INTENT_UNKNOWN);
+            intent_set_word(all, one, INTENT_UNKNOWN);
         }
-        intents_unknown(&all, one);
-        CHECK_INT(intents_count(&all), 1);
-        intents_drop(&all, closing);
-        CHECK_INT(intents_count(&all), 0);
-        intents_done(&all);
+        intents_unknown(all, one);
+        CHECK_INT(intents_count(all), 1);
+        intents_drop(all, closing);
+        CHECK_INT(intents_count(all), 0);
     }
 }
 
-TEST(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again)
+LIST_TEST(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_again)
 {
-    intents_init(&all);
-    intents_keep(&all, 5, BYTES(SENT));
-    intents_keep(&all, 6, BYTES(SENT));
-    intents_forget_kept(&all, 5); /* nothing is aged */
-    CHECK_INT(intents_count(&all), 2);
-    intents_age_kept(&all, 5);
-    intents_keep(&all, 5, BYTES(HEAD(SEQ) " d o " OWNER("0.7") " h 250 0"));
-    CHECK_INT(intents_count(&all), 3);
-    intents_forget_kept(&all, 5);
-    CHECK_INT(intents_count(&all), 2);
-    CHECK(intents_have(&all, 5, BYTES(SENT)) && intents_have(&all, 6, BYTES(SENT)));
-    intents_done(&all);
+    intents_keep(all, 5, BYTES(SENT));
+    intents_keep(all, 6, BYTES(SENT));
+    intents_forget_kept(all, 5); /* nothing is aged */
+    CHECK_INT(intents_count(all), 2);
+    intents_age_kept(all, 5);
+    intents_keep(all, 5, BYTES(HEAD(SEQ) " d o " OWNER("0.7") " h 250 0"));
+    CHECK_INT(intents_count(all), 3);
+    intents_forget_kept(all, 5);
+    CHECK_INT(intents_count(all), 2);
+    CHECK(intents_have(all, 5, BYTES(SENT)) && intents_have(all, 6, BYTES(SENT)));
 }
 
 CHECK_MAIN

@@ -98,64 +98,49 @@ TEST(a_file_is_named_too)
 
 /* -- match and lease */
 
-TEST(a_pattern_is_canonical_and_its_captures_are_whole_segments)
+/* Each of the matches, which have a blank between two, as that of a route. */
+static void try_matches(const char *matches, const char *says)
 {
-    static const struct table_case cases[] = {
-        {"{" ANY("/", "a") "}", NULL},
-        {"{" ANY("/**", "a") "}", NULL},
-        {"{" ANY("/a/", "a") "}", NULL},
-        {"{" ANY("/a/{x}/b/{y_2}/**", "a") "}", NULL},
-        {"{" ANY("/caf%C3%A9/%2A", "a") "}", NULL},
-        {"{" ANY("/{a2345678901234567890123456789012}", "a") "}", NULL},
-        {"{" ANY("", "a") "}", "match must be a text that is not empty"},
-        {"{" ANY("a", "a") "}", "must begin with a slash"},
-        {"{" ANY("/a//b", "a") "}", "an empty segment"},
-        {"{" ANY("//", "a") "}", "an empty segment"},
-        {"{" ANY("/a/../b", "a") "}", "no segment . or .."},
-        {"{" ANY("/a%2Fb", "a") "}", "%2F"},
-        {"{" ANY("/a?b", "a") "}", "%3F"},
-        {"{" ANY("/%41", "a") "}", "canonical form, here as A"},
-        {"{" ANY("/caf%c3%a9", "a") "}", "canonical form, here as caf%C3%A9"},
-        {"{" ANY("/a b", "a") "}", "canonical form, here as a%20b"},
-        {"{" ANY("/a{x}", "a") "}", "a whole segment"},
-        {"{" ANY("/{x}a", "a") "}", "a whole segment"},
-        {"{" ANY("/{x", "a") "}", "a whole segment"},
-        {"{" ANY("/x}", "a") "}", "a whole segment"},
-        {"{" ANY("/{}", "a") "}", "[a-z][a-z0-9_]{0,31}"},
-        {"{" ANY("/{X}", "a") "}", "[a-z][a-z0-9_]{0,31}"},
-        {"{" ANY("/{2}", "a") "}", "[a-z][a-z0-9_]{0,31}"},
-        {"{" ANY("/{x-y}", "a") "}", "[a-z][a-z0-9_]{0,31}"},
-        {"{" ANY("/{x**}", "a") "}", "[a-z][a-z0-9_]{0,31}"},
-        {"{" ANY("/{a23456789012345678901234567890123}", "a") "}", "[a-z][a-z0-9_]{0,31}"},
-        {"{" ANY("/{x}/{x}", "a") "}", "{x} twice"},
-        {"{" ANY("/**/a", "a") "}", "** is the last segment"},
-        {"{" ANY("/a**", "a") "}", "** is the last segment"},
-        {"{" ANY("/*", "a") "}", "** is the last segment"},
-        {"{" ANY("/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}", "a") "}", NULL},
-        {"{" ANY("/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}", "a") "}", "at most 8 captures"},
-    };
+    for (const char *at = matches; *at != '\0'; at += strspn(at, " ")) {
+        char routes[256];
 
-    TRY(cases);
+        snprintf(routes, sizeof(routes), "{" TO("%.*s", "a", UP) "}", (int)strcspn(at, " "), at);
+        try_tables(&(struct table_case){routes, says}, 1);
+        at += strcspn(at, " ");
+    }
 }
 
-TEST(no_route_is_under_an_address_of_pawls_own)
+TEST(a_pattern_is_canonical_its_captures_are_whole_segments_and_pawls_own_addresses_are_none)
 {
-    static const struct table_case cases[] = {
-        {"{" ANY("/v1/leases/{x}", "a") "}", "/v1 is never forwarded"},
-        {"{" ANY("/v1/**", "a") "}", "/v1 is never forwarded"},
-        {"{" ANY("/v1", "a") "}", "/v1 is never forwarded"},
-        {"{" ANY("/livez", "a") "}", "never forwarded"},
-        {"{" ANY("/readyz", "a") "}", "never forwarded"},
-        {"{" ANY("/metrics/x", "a") "}", "never forwarded"},
-        {"{" ANY("/version", "a") "}", "never forwarded"},
-        {"{" ANY("/openapi.json", "a") "}", "never forwarded"},
-        {"{" ANY("/problems/{x}", "a") "}", "never forwarded"},
-        {"{" ANY("/v2/{x}", "a") "}", NULL},
-        {"{" ANY("/api/v1/**", "a") "}", NULL},
-        {"{" ANY("/{x}", "a") "}", NULL},
+    static const struct table_case blank[] = {
+        {"{" ANY("", "a") "}", "match must be a text that is not empty"},
+        {"{" ANY("/a b", "a") "}", "canonical form, here as a%20b"},
+    };
+    static const struct {
+        const char *says, *matches;
+    } cases[] = {
+        {NULL, "/ /** /a/ /a/{x}/b/{y_2}/** /caf%C3%A9/%2A /{a2345678901234567890123456789012}"},
+        {NULL, "/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h} /v2/{x} /api/v1/** /{x}"},
+        {"must begin with a slash", "a"},
+        {"an empty segment", "/a//b //"},
+        {"no segment . or ..", "/a/../b"},
+        {"%2F", "/a%2Fb"},
+        {"%3F", "/a?b"},
+        {"canonical form, here as A", "/%41"},
+        {"canonical form, here as caf%C3%A9", "/caf%c3%a9"},
+        {"a whole segment", "/a{x} /{x}a /{x /x}"},
+        {"[a-z][a-z0-9_]{0,31}", "/{} /{X} /{2} /{x-y} /{x**} /{a23456789012345678901234567890123}"},
+        {"{x} twice", "/{x}/{x}"},
+        {"** is the last segment", "/**/a /a** /*"},
+        {"at most 8 captures", "/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}"},
+        {"/v1 is never forwarded", "/v1/leases/{x} /v1/** /v1"},
+        {"never forwarded", "/livez /readyz /metrics/x /version /openapi.json /problems/{x}"},
     };
 
-    TRY(cases);
+    TRY(blank);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        try_matches(cases[i].matches, cases[i].says);
+    }
 }
 
 TEST(a_lease_is_made_of_captures_and_of_what_may_stand_in_a_name)
@@ -185,74 +170,57 @@ TEST(a_lease_is_made_of_captures_and_of_what_may_stand_in_a_name)
 /* -- upstreams */
 
 static const struct {
-    const char *url, *host, *authority, *prefix, *says;
+    const char *url, *host, *authority, *prefix;
     unsigned port;
 } urls[] = {
-    {"http://127.0.0.1:9000", "127.0.0.1", "127.0.0.1:9000", "", NULL, 9000},
-    {"http://127.0.0.1", "127.0.0.1", "127.0.0.1", "", NULL, 80},
-    {"http://h:80/", "h", "h", "", NULL, 80},
-    {"https://H.example", "h.example", "h.example", "", NULL, 443},
-    {"https://h:80", "h", "h:80", "", NULL, 80},
-    {"http://h/api/v2", "h", "h", "/api/v2", NULL, 80},
-    {"http://h/api/", "h", "h", "/api", NULL, 80},
-    {"http://[::1]:9000", "::1", "[::1]:9000", "", NULL, 9000},
-    {"http://[0:0::0001]", "::1", "[::1]", "", NULL, 80},
-    {"unix:/run/a.sock", "/run/a.sock", "localhost", "", NULL, 0},
-    {"unix:///run/a.sock", "/run/a.sock", "localhost", "", NULL, 0},
-    {"http://u@h", 0, 0, 0, "no user and no password", 0},
-    {"http://u:secret@h", 0, 0, 0, "no user and no password", 0},
-    {"http://h?x", 0, 0, 0, "no query", 0},
-    {"http://h/a#b", 0, 0, 0, "no query and no fragment", 0},
-    {"ftp://h", 0, 0, 0, "must begin with http://", 0},
-    {"HTTP://h", 0, 0, 0, "must begin with http://", 0},
-    {"h:9000", 0, 0, 0, "must begin with http://", 0},
-    {"http://", 0, 0, 0, "needs a host", 0},
-    {"http:///a", 0, 0, 0, "needs a host", 0},
-    {"http://:9000", 0, 0, 0, "needs a host", 0},
-    {"http://a..b", 0, 0, 0, "needs a host", 0},
-    {"http://-a", 0, 0, 0, "needs a host", 0},
-    {"http://a,b", 0, 0, 0, "needs a host", 0},
-    {"http://127.1", 0, 0, 0, "needs a host", 0},
-    {"http://2130706433", 0, 0, 0, "needs a host", 0},
-    {"http://0x7f000001", 0, 0, 0, "needs a host", 0},
-    {"http://::1", 0, 0, 0, "needs a host", 0},
-    {"http://[::g]", 0, 0, 0, "needs a host", 0},
-    {"http://[::1", 0, 0, 0, "needs a host", 0},
-    {"http://h:", 0, 0, 0, "port", 0},
-    {"http://h:0", 0, 0, 0, "port", 0},
-    {"http://h:65536", 0, 0, 0, "port", 0},
-    {"http://h:+1", 0, 0, 0, "port", 0},
-    {"http://h:090", 0, 0, 0, "port", 0},
-    {"http://h/a/../b", 0, 0, 0, "no segment", 0},
-    {"http://h//", 0, 0, 0, "empty segment", 0},
-    {"http://h/%41", 0, 0, 0, "canonical", 0},
-    {"http://h/{x}", 0, 0, 0, "canonical", 0},
-    {"http://h/a/**", 0, 0, 0, "no captures", 0},
-    {"http://h h", 0, 0, 0, "visible", 0},
-    {"unix:", 0, 0, 0, "absolute path", 0},
-    {"unix:a", 0, 0, 0, "absolute path", 0},
-    {"unix://a/b", 0, 0, 0, "absolute path", 0},
-    {"unix:/a/../b", 0, 0, 0, "socket has no segment", 0},
-    {"unix:/a/", 0, 0, 0, "socket has no segment", 0},
+    {"http://127.0.0.1:9000", "127.0.0.1", "127.0.0.1:9000", "", 9000},
+    {"http://127.0.0.1", "127.0.0.1", "127.0.0.1", "", 80},
+    {"http://h:80/", "h", "h", "", 80},
+    {"https://H.example", "h.example", "h.example", "", 443},
+    {"https://h:80", "h", "h:80", "", 80},
+    {"http://h/api/v2", "h", "h", "/api/v2", 80},
+    {"http://h/api/", "h", "h", "/api", 80},
+    {"http://[::1]:9000", "::1", "[::1]:9000", "", 9000},
+    {"http://[0:0::0001]", "::1", "[::1]", "", 80},
+    {"unix:/run/a.sock", "/run/a.sock", "localhost", "", 0},
+    {"unix:///run/a.sock", "/run/a.sock", "localhost", "", 0},
 };
+static const struct {
+    const char *says, *urls; /* with a blank between two */
+} bad_urls[] = {
+    {"no user and no password", "http://u@h http://u:secret@h"},
+    {"no query", "http://h?x"},
+    {"no query and no fragment", "http://h/a#b"},
+    {"must begin with http://", "ftp://h HTTP://h h:9000"},
+    {"needs a host", "http:// http:///a http://:9000 http://a..b http://-a http://a,b http://127.1"},
+    {"needs a host", "http://2130706433 http://0x7f000001 http://::1 http://[::g] http://[::1"},
+    {"port", "http://h: http://h:0 http://h:65536 http://h:+1 http://h:090"},
+    {"no segment", "http://h/a/../b"},
+    {"empty segment", "http://h//"},
+    {"canonical", "http://h/%41 http://h/{x}"},
+    {"no captures", "http://h/a/**"},
+    {"absolute path", "unix: unix:a unix://a/b"},
+    {"socket has no segment", "unix:/a/../b unix:/a/"},
+};
+
+static struct route_table *table_to(const char *url, int len, char why[ROUTE_WHY_SIZE])
+{
+    char routes[1024];
+
+    snprintf(routes, sizeof(routes), "{" TO("/a", "a", "%.*s") "}", len, url);
+    return table_of(routes, why);
+}
 
 TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
 {
-    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-        char why[ROUTE_WHY_SIZE], routes[512];
-        struct route_table *table;
-        const struct route_upstream *up;
+    char why[ROUTE_WHY_SIZE];
 
-        snprintf(routes, sizeof(routes), "{'match':'/a','lease':'a','guarantee':'admitted','upstream':'%s'}",
-                 urls[i].url);
-        table = table_of(routes, why);
-        if (urls[i].says != NULL) {
-            if (!CHECK(table == NULL && strstr(why, urls[i].says) != NULL)) {
-                printf("# %s: %s\n", urls[i].url, table == NULL ? why : "taken");
-            }
-            CHECK(strstr(why, "secret") == NULL);
-        } else if (CHECK(table != NULL)) {
-            up = table->routes[0].upstream;
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        struct route_table *table = table_to(urls[i].url, 512, why);
+
+        if (CHECK(table != NULL)) {
+            const struct route_upstream *up = table->routes[0].upstream;
+
             CHECK_TEXT(bytes_of(up->host), bytes_of(urls[i].host));
             CHECK_TEXT(bytes_of(up->authority), bytes_of(urls[i].authority));
             CHECK_TEXT(bytes_of(up->prefix), bytes_of(urls[i].prefix));
@@ -261,6 +229,20 @@ TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
         }
         route_table_free(table);
     }
+    for (size_t i = 0; i < sizeof(bad_urls) / sizeof(bad_urls[0]); i++) {
+        for (const char *at = bad_urls[i].urls; *at != '\0'; at += strspn(at, " ")) {
+            int len = (int)strcspn(at, " ");
+            struct route_table *table = table_to(at, len, why);
+
+            if (!CHECK(table == NULL && strstr(why, bad_urls[i].says) != NULL)) {
+                printf("# %.*s: %s\n", len, at, table == NULL ? why : "taken");
+            }
+            CHECK(strstr(why, "secret") == NULL);
+            route_table_free(table);
+            at += len;
+        }
+    }
+    CHECK(table_to("http://h h", 10, why) == NULL && strstr(why, "visible") != NULL);
 }
 
 TEST(routes_to_one_place_share_an_upstream)
@@ -352,34 +334,35 @@ TEST(ordered_needs_a_store_that_does_not_lose)
     route_table_free(table);
 }
 
+#define ORDERED "{" G("/{x}/{y}", "{x}", "ordered")
+
 TEST(an_unknown_outcome_holds_waits_a_grace_or_is_probed)
 {
     static const struct table_case cases[] = {
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':'hold'}", NULL},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':1000}}", NULL},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':86400000}}", NULL},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':999}}",
-         "grace_ms must be 1000 to 86400000"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':86400001}}", "grace_ms must be"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':1e4}}", "grace_ms must be an integer"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':'5s'}}", "grace_ms must be an integer"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{}}", "one of them"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'grace_ms':1000,'probe':'GET /a'}}", "one of them"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'hold':true}}", "nothing else"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':'grace'}", "unknown must be \"hold\""},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':null}", "unknown must be \"hold\""},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':true}", "unknown must be \"hold\""},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET /{x}/last'}}", NULL},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'HEAD /a/p-{x}'}}", NULL},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'POST /a'}}", "GET /path"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET'}}", "GET /path"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'/a'}}", "GET /path"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET  /a'}}", "begins with a slash"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET /a?b'}}", "%3F"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET /%41'}}", "canonical"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET /{y}'}}", "that lease does not have"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET /{z}'}}", "that match does not have"},
-        {"{" G("/{x}/{y}", "{x}", "ordered") ",'unknown':{'probe':'GET /{x}/{x}'}}", "a capture twice"},
+        {ORDERED ",'unknown':'hold'}", NULL},
+        {ORDERED ",'unknown':{'grace_ms':1000}}", NULL},
+        {ORDERED ",'unknown':{'grace_ms':86400000}}", NULL},
+        {ORDERED ",'unknown':{'grace_ms':999}}", "grace_ms must be 1000 to 86400000"},
+        {ORDERED ",'unknown':{'grace_ms':86400001}}", "grace_ms must be"},
+        {ORDERED ",'unknown':{'grace_ms':1e4}}", "grace_ms must be an integer"},
+        {ORDERED ",'unknown':{'grace_ms':'5s'}}", "grace_ms must be an integer"},
+        {ORDERED ",'unknown':{}}", "one of them"},
+        {ORDERED ",'unknown':{'grace_ms':1000,'probe':'GET /a'}}", "one of them"},
+        {ORDERED ",'unknown':{'hold':true}}", "nothing else"},
+        {ORDERED ",'unknown':'grace'}", "unknown must be \"hold\""},
+        {ORDERED ",'unknown':null}", "unknown must be \"hold\""},
+        {ORDERED ",'unknown':true}", "unknown must be \"hold\""},
+        {ORDERED ",'unknown':{'probe':'GET /{x}/last'}}", NULL},
+        {ORDERED ",'unknown':{'probe':'HEAD /a/p-{x}'}}", NULL},
+        {ORDERED ",'unknown':{'probe':'POST /a'}}", "GET /path"},
+        {ORDERED ",'unknown':{'probe':'GET'}}", "GET /path"},
+        {ORDERED ",'unknown':{'probe':'/a'}}", "GET /path"},
+        {ORDERED ",'unknown':{'probe':'GET  /a'}}", "begins with a slash"},
+        {ORDERED ",'unknown':{'probe':'GET /a?b'}}", "%3F"},
+        {ORDERED ",'unknown':{'probe':'GET /%41'}}", "canonical"},
+        {ORDERED ",'unknown':{'probe':'GET /{y}'}}", "that lease does not have"},
+        {ORDERED ",'unknown':{'probe':'GET /{z}'}}", "that match does not have"},
+        {ORDERED ",'unknown':{'probe':'GET /{x}/{x}'}}", "a capture twice"},
     };
 
     TRY(cases);

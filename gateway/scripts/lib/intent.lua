@@ -36,7 +36,7 @@
 --     (intent_given_up.lua). given-up in pawl:{store} rises with each one more
 --   pawl:{store}:i:GATEWAY, a channel: NAME, or "" for all: it is asked to close what is o~, as soon as nothing
 --     of it is under way. A message that is lost costs time: it is said again by who waits, and what is idle
---     is closed anyhow (gateway/forward/sticky.h)
+--     is closed anyhow (gateway/forward/admit.c)
 local STORE, GIVEN_UP, ASKED = 'pawl:{store}', 'pawl:{store}:given-up', 'pawl:{store}:i:'
 local INTENTS_A_WORK = 8
 local DOUBT, LOOK_MAX = STORE .. ':doubt', 64

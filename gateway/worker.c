@@ -1,15 +1,103 @@
-/* worker_plan.c - what a worker of pawl-gateway has beside that of every daemon on the store. */
+/* worker.c - what pawl-gateway has once for the whole process: the route table in force, and the open
+ * intents; and what each of its workers has.
+ *
+ * A table that was replaced is kept until the end of the process: a request may go by it for a long time, and
+ * an operator does not change routes often. */
 #include "gateway/worker.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/fenced_call.h"
 #include "gateway/forward/forward.h"
-#include "gateway/forward/forward_internal.h"
-#include "gateway/forward/sticky.h"
-#include "gateway/intent/given_up.h"
-#include "gateway/intent/recovery.h"
-#include "gateway/intent/unreported.h"
 #include "shared/text/memory.h"
+
+/* == the process */
+
+/* The table that --routes names; *why is "" when there is to be none. */
+static struct route_table *table_load(const struct service *service, char why[ROUTE_WHY_SIZE])
+{
+    why[0] = '\0';
+    if (service->settings.routes == NULL) {
+        return NULL;
+    }
+    return route_table_load(service->settings.routes, service->settings.allow_unsafe_redis, why);
+}
+
+int gateway_open(struct service *service)
+{
+    struct gateway *gateway = must_have(calloc(1, sizeof(*gateway)));
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table;
+
+    service->more = gateway;
+    gateway->service = service;
+    intents_init(&gateway->intents);
+    pthread_mutex_init(&gateway->doubt_mutex, NULL);
+    table = table_load(service, why);
+    atomic_store(&gateway->table, table);
+    if (table == NULL && why[0] != '\0') {
+        fprintf(stderr, "%s: %s\n", service->plan->name, why);
+        return SERVICE_CONFIG;
+    }
+    return record_daemon_open(service);
+}
+
+void gateway_close(struct service *service)
+{
+    struct gateway *gateway = service->more;
+
+    record_daemon_close(service);
+    if (gateway == NULL) {
+        return;
+    }
+    for (struct route_table *one = gateway->retired, *next; one != NULL; one = next) {
+        next = one->next;
+        route_table_free(one);
+    }
+    route_table_free(atomic_load(&gateway->table));
+    intents_done(&gateway->intents);
+    pthread_mutex_destroy(&gateway->doubt_mutex);
+    free(gateway);
+}
+
+bool gateway_leave(struct service *service)
+{
+    return intents_count(&gateway_of(service)->intents) > 0 || record_daemon_leave(service);
+}
+
+struct gateway *gateway_of(const struct service *service)
+{
+    return service->more;
+}
+
+void gateway_reload(struct service *service)
+{
+    struct gateway *gateway = gateway_of(service);
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_load(service, why);
+    struct route_table *before;
+
+    if (table == NULL) {
+        struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
+
+        if (why[0] != '\0') {
+            log_event(&service->log, LOG_ERROR, "routes-not-reloaded", fields);
+        }
+        return;
+    }
+    before = atomic_exchange(&gateway->table, table);
+    if (before != NULL) {
+        before->next = gateway->retired;
+        gateway->retired = before;
+    }
+    atomic_fetch_add(&gateway->generation, 1);
+    struct log_field fields[] = {LOG_T("hash", bytes_of(table->hash)), LOG_I("routes", (int64_t)table->count),
+                                 LOG_END};
+    log_event(&service->log, LOG_INFO, "routes-reloaded", fields);
+}
+
+/* == a worker */
 
 /* TCP_USER_TIMEOUT of upstream sockets: below every grace (1,000 ms is the shortest that a route may have).
  */
@@ -24,8 +112,6 @@ struct gateway_worker *gateway_worker_of(const struct http_request *req)
 {
     return gateway_worker_from(worker_of(req));
 }
-
-/* -- tables */
 
 static unsigned user_timeout_ms(const struct route_table *table)
 {
@@ -121,19 +207,9 @@ static void table_follow(struct gateway_worker *own)
     }
 }
 
-/* -- the worker's epoch */
-
-/* Who waits for something of this lease may look. */
 static void worker_closed(struct intent_closer *closer, struct bytes lease)
 {
-    struct gateway_worker *own = container_of(closer, struct gateway_worker, closer);
-
-    for (struct forward *f = own->waiting, *next; f != NULL; f = next) {
-        next = f->next;
-        if (bytes_equal(f->fenced.lease, lease)) {
-            forward_wake(f);
-        }
-    }
+    forward_wake_lease(container_of(closer, struct gateway_worker, closer), lease);
 }
 
 void gateway_worker_open(struct worker *worker)
@@ -174,14 +250,8 @@ void gateway_worker_free(struct worker *worker)
     struct gateway_worker *own = gateway_worker_from(worker);
 
     unused_free(own);
-    while (own->spare != NULL) {
-        struct forward *next = own->spare->next;
-
-        free(own->spare);
-        own->spare = next;
-    }
     alarm_clock_free(own->clock);
-    stickies_free(own);
+    forward_worker_free(own);
     if (worker->index == 0) {
         recovery_free(own->recovery);
         unreported_free(own->unreported);

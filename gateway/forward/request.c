@@ -1,0 +1,574 @@
+/* request.c - a request that a route matches: the request itself, its body, and the states of its way.
+ *
+ *   forward_start       which route, is it a write, the token    400 | 403 | 404 | 405 | 413 | 428, or go on
+ *   forward_take_body   TAKING: a long body into a file, before anything is admitted    503, or suspended
+ *   take_piece          the next of it                                                  413 | 503, or go on
+ *   take_broken         it never comes whole                                            408
+ *   forward_admit       it has been taken whole, or need not be
+ *   ...                 look.c, admit.c, send.c
+ *   forward_over        the end of all of them
+ *
+ * So a client that drips, or dies, has sent nothing on and makes no write wait. The file has no name, or none
+ * by the time that it has a byte where the file system wants one, and stays in the page cache as a rule:
+ * writing it does not wait for the disk, unless the kernel has more to write than it wants to hold.
+ *
+ * What has begun to be streamed is broken off by closing the connection. A last chunk would make a whole
+ * request of it. */
+#include "gateway/forward/forward_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "shared/text/memory.h"
+
+/* DRAIN_MS: a process that ends has 5 s, and the intents are to be closed in the last of them. */
+enum { SPARES_MAX = 256, DRAIN_MS = 3500 };
+
+static enum step forward_route(struct forward *f);
+static enum step forward_begin(struct forward *f);
+static enum step forward_take_body(struct forward *f);
+static enum step forward_admit(struct forward *f);
+static void forward_body_drop(struct forward *f);
+
+bool forward_allows(enum forward_state from, enum forward_state to)
+{
+    static const bool arrows[FORWARD_STATES][FORWARD_STATES] = {
+        [FORWARD_NEW] = {[FORWARD_SENDING] = true,
+                         [FORWARD_LOOKING] = true,
+                         [FORWARD_ASKING] = true,
+                         [FORWARD_TAKING] = true,
+                         [FORWARD_DONE] = true},
+        [FORWARD_TAKING] = {[FORWARD_SENDING] = true,
+                            [FORWARD_LOOKING] = true,
+                            [FORWARD_ASKING] = true,
+                            [FORWARD_DONE] = true},
+        [FORWARD_LOOKING] = {[FORWARD_ASKING] = true, [FORWARD_DONE] = true},
+        [FORWARD_ASKING] = {[FORWARD_ASKING] = true,
+                            [FORWARD_SENDING] = true,
+                            [FORWARD_QUEUED] = true,
+                            [FORWARD_DONE] = true},
+        [FORWARD_QUEUED] = {[FORWARD_ASKING] = true, [FORWARD_PROBING] = true, [FORWARD_DONE] = true},
+        [FORWARD_PROBING] = {[FORWARD_ASKING] = true},
+        [FORWARD_SENDING] = {[FORWARD_TELLING] = true, [FORWARD_LATE] = true, [FORWARD_DONE] = true},
+        [FORWARD_TELLING] = {[FORWARD_LATE] = true, [FORWARD_LOOKING] = true, [FORWARD_DONE] = true},
+        [FORWARD_LATE] = {[FORWARD_DONE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+void forward_enter(struct forward *f, enum forward_state next)
+{
+    assert(forward_allows(f->state, next));
+    if (f->state == FORWARD_QUEUED) {
+        LIST_REMOVE(f, queue);
+    }
+    f->state = next;
+    alarm_clear(f->own->clock, &f->alarm);
+    if (next == FORWARD_QUEUED) {
+        LIST_INSERT_HEAD(&f->own->waiting, f, queue);
+    }
+}
+
+void forward_alarm(struct forward *f, uint64_t in_ms)
+{
+    alarm_set(f->own->clock, &f->alarm, loop_now_ms() + in_ms);
+}
+
+void forward_wake_lease(struct gateway_worker *own, struct bytes lease)
+{
+    for (struct forward *f = LIST_FIRST(&own->waiting), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, queue);
+        if (bytes_equal(f->fenced.lease, lease)) {
+            forward_wake(f);
+        }
+    }
+}
+
+/* -- the struct */
+
+static struct forward *forward_take(struct gateway_worker *own)
+{
+    struct forward *f = LIST_FIRST(&own->spare);
+
+    if (f != NULL) {
+        LIST_REMOVE(f, queue);
+        own->spares--;
+    } else {
+        f = must_have(malloc(sizeof(*f)));
+    }
+    memset(f, 0, offsetof(struct forward, match)); /* the rest is filled before it is read */
+    own->forwards++;
+    f->own = own;
+    f->body_fd = -1;
+    LIST_INSERT_HEAD(&own->live, f, live);
+    return f;
+}
+
+static void forward_free(struct forward *f)
+{
+    struct gateway_worker *own = f->own;
+
+    forward_body_drop(f);
+    table_use_drop(own, f->use);
+    own->forwards--;
+    LIST_REMOVE(f, live);
+    if (own->spares == SPARES_MAX) {
+        free(f);
+        return;
+    }
+    LIST_INSERT_HEAD(&own->spare, f, queue);
+    own->spares++;
+}
+
+void forward_worker_free(struct gateway_worker *own)
+{
+    while (!LIST_EMPTY(&own->spare)) {
+        struct forward *one = LIST_FIRST(&own->spare);
+
+        LIST_REMOVE(one, queue);
+        free(one);
+    }
+    stickies_free(own);
+}
+
+enum step forward_over(struct forward *f, enum step step)
+{
+    assert(f->intent == NULL && f->sticky == NULL && f->queued_len == 0);
+    forward_enter(f, FORWARD_DONE);
+    forward_free(f);
+    return step;
+}
+
+const char *forward_guarantee(struct forward *f)
+{
+    static const char *const names[] = {
+        [ROUTE_COMMITTED] = "committed", [ROUTE_ORDERED] = "ordered", [ROUTE_ADMITTED] = "admitted"};
+    bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED;
+
+    if (!grace && !incomplete) {
+        return names[f->route->guarantee];
+    }
+    snprintf(f->promise, sizeof(f->promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
+             grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
+    return f->promise;
+}
+
+static void forward_rings(struct alarm *alarm)
+{
+    struct forward *f = container_of(alarm, struct forward, alarm);
+
+    switch (f->state) {
+    case FORWARD_QUEUED: forward_wake(f); break;
+    case FORWARD_LOOKING:
+    case FORWARD_PROBING: upstream_abort(&f->call); break;
+    case FORWARD_SENDING:
+    case FORWARD_TELLING:
+    case FORWARD_LATE: forward_late(f); break;
+    case FORWARD_NEW:
+    case FORWARD_TAKING:
+    case FORWARD_ASKING:
+    case FORWARD_DONE:
+    case FORWARD_STATES: abort();
+    }
+}
+
+/* -- the request itself */
+
+/* NULL, or what this gateway does not forward: 400. */
+static const char *request_wrong(const struct http_request *req)
+{
+    unsigned upgrades = 0;
+
+    http_header(req, "Upgrade", &upgrades);
+    if (upgrades > 0) {
+        return "Upgrades are not forwarded: nothing could be checked after one. Send it without Upgrade.";
+    }
+    return bytes_are(http_method_text(req), "TRACE") ? "TRACE is not forwarded." : NULL;
+}
+
+enum step forward_start(struct http_request *req)
+{
+    struct gateway_worker *own = gateway_worker_of(req);
+    const char *wrong = own->use != NULL ? request_wrong(req) : NULL;
+    struct forward *f;
+
+    if (own->use == NULL) {
+        return http_refuse(req, PROBLEM_NOT_FOUND);
+    }
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    f = forward_take(own);
+    f->use = table_use_take(own);
+    f->fenced.req = req;
+    f->fenced.fail = forward_ask_failed;
+    f->alarm.rings = forward_rings;
+    return forward_route(f);
+}
+
+static enum step forward_route(struct forward *f)
+{
+    struct http_request *req = f->fenced.req;
+    const char *why = NULL;
+
+    switch (route_find(f->use->table, http_path(req), &f->match, &why)) {
+    case ROUTE_NONE: return forward_over(f, http_refuse(req, PROBLEM_NOT_FOUND));
+    case ROUTE_BAD_PATH:
+    case ROUTE_BAD_LEASE: return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST, why));
+    case ROUTE_FOUND: break;
+    }
+    f->route = f->match.route;
+    f->fenced.lease = (struct bytes){f->match.lease, f->match.lease_len};
+    f->fenced.resource = (struct bytes){f->match.path, f->match.path_len};
+    http_note_lease(req, f->fenced.lease);
+    f->fenced.store = bytes_of(f->route->store);
+    f->fenced.by_mark = f->route->check == ROUTE_MARK;
+    f->is_write = !route_reads(f->route, http_method_text(req));
+    f->is_head = http_method(req) == HTTP_HEAD;
+    if (f->route->max_body > 0 &&
+        (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body)) {
+        return forward_over(f, http_refuse(req, PROBLEM_TOO_LARGE));
+    }
+    if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL) {
+        return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
+                                                  "This route stands for one URL for each lease: it takes no "
+                                                  "query. Send it without '?'."));
+    }
+    if (forward_head_leads_elsewhere(f)) {
+        return forward_over(
+            f, http_refuse_detail(
+                   req, PROBLEM_INVALID_REQUEST,
+                   "Nothing was sent on. A URI in Destination, If or Lock-Token must be of the same "
+                   "route and lease as the path, on the same host as Host."));
+    }
+    return forward_begin(f);
+}
+
+void forward_number(struct forward *f)
+{
+    const struct gateway *gateway = f->own->gateway;
+
+    snprintf(f->id, sizeof(f->id), "%u.%llu", f->own->worker->index, (unsigned long long)++f->own->numbers);
+    snprintf(f->request_id, sizeof(f->request_id), "%s-%s-%s", gateway->id, gateway->incarnation, f->id);
+}
+
+static bool is_open_read(const struct route *route, const struct http_request *req)
+{
+    return route_reads(route, http_method_text(req)) && route->reads == ROUTE_READS_OPEN &&
+           !fenced_has_token(req);
+}
+
+static enum step forward_begin(struct forward *f)
+{
+    enum problem bad;
+
+    forward_number(f);
+    f->is_fenced = !is_open_read(f->route, f->fenced.req);
+    bad = f->is_fenced ? fenced_read_token(&f->fenced) : PROBLEM_NONE;
+    if (bad != PROBLEM_NONE) {
+        return forward_over(f, fenced_refuse(&f->fenced, bad));
+    }
+    /* A read without a token makes no write wait; and no client without one fills the disk. */
+    if (f->is_fenced && !http_body_is_whole(f->fenced.req) && f->route->body == ROUTE_BODY_WHOLE) {
+        return forward_take_body(f);
+    }
+    return forward_admit(f);
+}
+
+/* It is as the fence wants it, and all of it is there, or its route streams. */
+static enum step forward_admit(struct forward *f)
+{
+    if (!f->is_fenced) {
+        return forward_send(f);
+    }
+    f->until_ms = loop_now_ms() + f->route->timeout_ms;
+    return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
+}
+
+bool forward_refuses(struct http_request *req)
+{
+    const struct gateway_worker *own = gateway_worker_of(req);
+    struct fenced_call fenced = {.req = req};
+    struct route_match match;
+    const char *why;
+
+    if (own->use == NULL || request_wrong(req) != NULL ||
+        route_find(own->use->table, http_path(req), &match, &why) != ROUTE_FOUND) {
+        return true;
+    }
+    if (match.route->max_body > 0 && http_body_announced(req) > (int64_t)match.route->max_body) {
+        return true;
+    }
+    fenced.lease = (struct bytes){match.lease, match.lease_len};
+    fenced.store = bytes_of(match.route->store);
+    return !is_open_read(match.route, req) && fenced_read_token(&fenced) != PROBLEM_NONE;
+}
+
+/* -- the end of the process */
+
+static void drain_one(struct forward *f, bool is_last)
+{
+    switch (f->state) {
+    case FORWARD_TAKING: forward_over(f, fenced_fail(&f->fenced, PROBLEM_DRAINING)); break;
+    case FORWARD_QUEUED: forward_away(f, PROBLEM_DRAINING); break;
+    case FORWARD_LATE:
+    case FORWARD_LOOKING:
+    case FORWARD_PROBING: upstream_abort(&f->call); break;
+    case FORWARD_SENDING:
+    case FORWARD_TELLING:
+        if (is_last) {
+            upstream_abort(&f->call);
+        }
+        break;
+    case FORWARD_NEW:
+    case FORWARD_ASKING:
+    case FORWARD_DONE:
+    case FORWARD_STATES: break;
+    }
+}
+
+void forward_drain(struct gateway_worker *own)
+{
+    uint64_t now_ms = loop_now_ms();
+    bool is_last;
+
+    own->drains_ms = own->drains_ms == 0 ? now_ms : own->drains_ms;
+    is_last = now_ms - own->drains_ms >= DRAIN_MS;
+    for (struct forward *f = LIST_FIRST(&own->live), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, live);
+        drain_one(f, is_last);
+    }
+}
+
+/* -- a long body, in a file */
+
+int forward_body_file(int folder, const char *request_id)
+{
+    char name[sizeof("body-") + FORWARD_REQUEST_ID_SIZE];
+    int fd = openat(folder, ".", O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) { /* open(2): the file system has none */
+        snprintf(name, sizeof(name), "body-%s", request_id);
+        fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            unlinkat(folder, name, 0);
+        }
+    }
+    return fd;
+}
+
+/* In the state directory, or else where temporary files are. */
+static bool body_open(struct forward *f)
+{
+    const char *path = getenv("TMPDIR");
+    int folder = record_daemon_state_dir(f->own->gateway->service);
+
+    if (folder >= 0) {
+        f->body_fd = forward_body_file(folder, f->request_id);
+        return f->body_fd >= 0;
+    }
+    folder = open(path != NULL && path[0] == '/' ? path : "/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return false;
+    }
+    f->body_fd = forward_body_file(folder, f->request_id);
+    close(folder);
+    return f->body_fd >= 0;
+}
+
+static bool body_add(struct forward *f, struct bytes piece)
+{
+    struct gateway *gateway = f->own->gateway;
+    uint64_t before = atomic_fetch_add(&gateway->body_disk, piece.len);
+
+    f->file_len += piece.len;
+    if (before + piece.len > gateway->service->settings.body_disk_max) {
+        errno = EDQUOT;
+        return false;
+    }
+    for (size_t done = 0; done < piece.len;) {
+        ssize_t n = pwrite(f->body_fd, piece.at + done, piece.len - done,
+                           (off_t)(f->file_len - piece.len + done));
+
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+static void forward_body_drop(struct forward *f)
+{
+    if (f->body_fd >= 0) {
+        close(f->body_fd);
+        f->body_fd = -1;
+        atomic_fetch_sub(&f->own->gateway->body_disk, f->file_len);
+    }
+}
+
+/* -- taken whole */
+
+/* Certainly nothing was sent. */
+static enum step take_refuse(struct forward *f, enum problem problem, const char *why)
+{
+    http_note_why(f->fenced.req, why);
+    return forward_over(f, fenced_fail(&f->fenced, problem));
+}
+
+static enum step take_fails(struct forward *f)
+{
+    return take_refuse(f, PROBLEM_OVERLOADED,
+                       errno == EDQUOT ? "--max-body-disk is reached" : strerrordesc_np(errno));
+}
+
+static size_t take_piece(struct http_body_reader *body_reader, struct bytes piece)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->file_len + piece.len;
+
+    if (max > 0 && len > max) {
+        take_refuse(f, PROBLEM_TOO_LARGE, "max_body of the route");
+    } else if (!body_add(f, piece)) {
+        take_fails(f);
+    }
+    return piece.len;
+}
+
+static void take_whole(struct http_body_reader *body_reader)
+{
+    forward_admit(container_of(body_reader, struct forward, body_reader));
+}
+
+static void take_broken(struct http_body_reader *body_reader)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+
+    take_refuse(f, PROBLEM_REQUEST_TIMEOUT, "its body did not come whole");
+}
+
+static enum step forward_take_body(struct forward *f)
+{
+    forward_enter(f, FORWARD_TAKING);
+    if (http_body_announced(f->fenced.req) > (int64_t)f->own->gateway->service->settings.body_disk_max) {
+        return take_refuse(f, PROBLEM_TOO_LARGE, "--max-body-disk");
+    }
+    if (!body_open(f)) {
+        return take_fails(f);
+    }
+    f->body_reader = (struct http_body_reader){
+        .piece = take_piece, .whole = take_whole, .broken = take_broken, .keeps = true};
+    http_body_take(f->fenced.req, &f->body_reader);
+    return SUSPENDED;
+}
+
+/* -- goes out */
+
+int64_t forward_body_length(const struct forward *f)
+{
+    if (f->body_fd >= 0 || http_body_is_whole(f->fenced.req)) {
+        return (int64_t)(http_body(f->fenced.req).len + f->file_len);
+    }
+    return http_body_announced(f->fenced.req);
+}
+
+/* The time for the answer has not begun. */
+static void put_took(struct forward *f, size_t taken)
+{
+    if (taken > 0 && f->state != FORWARD_LATE) {
+        forward_alarm(f, f->route->timeout_ms);
+    }
+}
+
+/* More than the upstream's client ever has room for is offered: what takes all of it takes no more of the
+ * request, and all the rest may pass. */
+void forward_put(struct forward *f)
+{
+    char piece[UPSTREAM_UNSENT_MAX + 1];
+
+    while (f->file_at < f->file_len) {
+        uint64_t left = f->file_len - f->file_at;
+        ssize_t n = pread(f->body_fd, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)f->file_at);
+        size_t taken;
+
+        if (n <= 0) {
+            f->why = "the file with the request's body could not be read";
+            upstream_abort(&f->call);
+            return;
+        }
+        taken = upstream_write(&f->call, (struct bytes){piece, (size_t)n});
+        f->file_at += taken;
+        put_took(f, taken);
+        if (taken < (size_t)n || (size_t)n == sizeof(piece)) {
+            return;
+        }
+    }
+}
+
+/* -- streamed */
+
+/* The upstream has a part of the request, and gets no more. */
+static void stream_cut(struct forward *f, enum problem problem, const char *why)
+{
+    if (f->call.link != NULL) {
+        f->cut = problem;
+        f->why = why;
+        upstream_abort(&f->call);
+    }
+}
+
+static size_t stream_piece(struct http_body_reader *body_reader, struct bytes piece)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    size_t taken;
+
+    if (f->call.link == NULL) {
+        return piece.len; /* the upstream has said all that it had to say */
+    }
+    if (f->route->max_body > 0 && piece.len > f->route->max_body - f->body_given) {
+        stream_cut(f, PROBLEM_TOO_LARGE, "max_body of the route");
+        return piece.len;
+    }
+    taken = upstream_write(&f->call, piece);
+    f->body_given += taken;
+    put_took(f, taken);
+    return taken;
+}
+
+static void stream_whole(struct http_body_reader *body_reader)
+{
+    struct forward *f = container_of(body_reader, struct forward, body_reader);
+
+    f->takes_body = false;
+    if (f->call.link != NULL) {
+        upstream_body_end(&f->call);
+        forward_alarm(f, f->route->timeout_ms);
+    }
+}
+
+static void stream_broken(struct http_body_reader *body_reader)
+{
+    stream_cut(container_of(body_reader, struct forward, body_reader), PROBLEM_REQUEST_TIMEOUT,
+               "the request's body did not come whole");
+}
+
+void forward_stream(struct forward *f)
+{
+    f->body_reader = (struct http_body_reader){
+        .piece = stream_piece, .whole = stream_whole, .broken = stream_broken};
+    f->body_given = http_body(f->fenced.req).len;
+    f->takes_body = f->was_streamed = true;
+    http_body_take(f->fenced.req, &f->body_reader);
+}
+
+bool forward_never_applied(const struct forward *f)
+{
+    return f->route->body == ROUTE_BODY_NEVER_APPLIED && f->state == FORWARD_SENDING && f->takes_body &&
+           (int64_t)f->body_given != http_body_announced(f->fenced.req);
+}

@@ -1,0 +1,613 @@
+/* recovery.c - what this gateway owes the store at the beginning of each epoch: one for each process, on its
+ * first worker.
+ *
+ *   IDLE     --admitted to an epoch that was not looked at-->    AGAIN
+ *   AGAIN    --all that is open here is recorded again-->        TAKING   intent_again.lua
+ *   AGAIN    --a call failed, or another epoch began-->          IDLE     and from the beginning
+ *   TAKING   --all stripes looked at-->                          LEAVING  intent_takeover.lua,
+ *                                                                         unreported_dead.lua
+ *   TAKING   --the same, and this gateway was unreported-->      CLOSING
+ *   TAKING   --a call failed, or another epoch began-->          IDLE     and from the beginning
+ *   CLOSING  --what had ended is closed once more-->             LEAVING  intent_list.lua
+ *   CLOSING  --a call failed, or another epoch began-->          IDLE     and from the beginning
+ *   LEAVING  --the store knows that that was all, or failed-->   IDLE     unreported_leave.lua
+ *   IDLE     --3 s later, once more-->                           TAKING
+ *
+ * AGAIN: a store that lost what it had must get the open intents of the gateways that live before any write
+ * is let through (docs/guarantees.md).
+ *
+ * TAKING: the intents of former incarnations of this gateway, which are known to be dead: this process holds
+ * the lock of their state directory, and they ran under this very kernel (intent_internal.h). For all others
+ * there is `pawl resolve --gateway ID --dead`; in a store that was lost before what they have open was seen
+ * they are recorded as unreported.
+ *
+ * CLOSING: a store that was set back has again, as open, what this process had closed: it is closed once
+ * more, or newer holders would wait until this gateway starts anew. An intent is a stray when the store lists
+ * it as one of this very incarnation and the list of the process (intent.h) has it not. Then it has ended,
+ * and nothing of it is sent any more:
+ *   - an admission is in the list before its script leaves, on whichever worker; a script that had not left
+ *     recorded nothing that could be listed before; the list is asked after the listing has arrived. So what
+ *     was listed has been in the list, and has been taken out of it since.
+ *   - it is taken out by the closer, when the store has acknowledged that its end is known or that it was
+ *     never sent; or by forward/admit.c, when the store said that it was refused, or the call was not sent.
+ *   - what was sent, and has no known end, is never taken out (INTENT_UNKNOWN), nor what is being closed.
+ * What is queued is in the list as INTENT_ASKED, also while it is being promoted. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gateway/intent/intent_internal.h"
+#include "gateway/worker.h"
+#include "scripts.h"
+#include "shared/member/walk.h"
+#include "shared/text/ascii.h"
+#include "shared/text/memory.h"
+
+/* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
+ * shared/member/scripts/lib/stripe.lua): an admission of the dead; intents recorded again by a call without
+ * an answer, which must not come back when closed. */
+enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500, AGAIN_MAX = 16, ARGS_MAX = 8 + INCARNATIONS_MAX };
+_Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
+
+struct recovery {
+    struct gateway_worker *own;
+    struct incarnations dead;
+    enum recovery_state state;
+    int64_t epoch; /* of the epoch that was looked at, or is being */
+    bool is_done, in_flight, stopped;
+    bool was_unreported; /* this epoch may have lost, or brought back, what is of this process */
+    uint64_t again_ms;   /* when the dead are looked for once more, 0: no more in this epoch */
+    uint64_t quiet_ms;   /* until when nothing may be closed; 0 */
+    bool has_taken;      /* in some epoch: all that the dead had open is in the list */
+    bool lost_unseen;    /* before that an epoch began that may have lost what they had open */
+    bool waits;          /* for closers' calls to end: what is being closed must not come back */
+    unsigned taken, strays;
+    struct member_call call;
+    struct walk walk;
+    struct intent batch[AGAIN_MAX];
+    char key[KEYS_STRIPE_SIZE], store_epoch[MEMBER_NUMBER_SIZE], from[INTENT_TEXT_MAX];
+    char
+        members_version[MEMBER_NUMBER_SIZE]; /* at which the state directories have the dead that were lost */
+    struct bytes argv[ARGS_MAX + MEMBER_ARGS];
+};
+
+static void unreported_ask(struct recovery *recovery);
+static store_done_fn unreported_answer;
+static void again_ask(struct recovery *recovery);
+static store_done_fn again_answer;
+static void take_begin(struct recovery *recovery);
+static void dead_ask(struct recovery *recovery);
+static store_done_fn dead_answer;
+static void stray_begin(struct recovery *recovery);
+static void leave_ask(struct recovery *recovery);
+static store_done_fn leave_answer;
+
+bool recovery_allows(enum recovery_state from, enum recovery_state to)
+{
+    static const bool arrows[RECOVERY_STATES][RECOVERY_STATES] = {
+        [RECOVERY_IDLE] = {[RECOVERY_AGAIN] = true, [RECOVERY_TAKING] = true},
+        [RECOVERY_AGAIN] = {[RECOVERY_TAKING] = true, [RECOVERY_IDLE] = true},
+        [RECOVERY_TAKING] = {[RECOVERY_LEAVING] = true, [RECOVERY_CLOSING] = true, [RECOVERY_IDLE] = true},
+        [RECOVERY_CLOSING] = {[RECOVERY_LEAVING] = true, [RECOVERY_IDLE] = true},
+        [RECOVERY_LEAVING] = {[RECOVERY_IDLE] = true},
+    };
+
+    return arrows[from][to];
+}
+
+static void recovery_enter(struct recovery *recovery, enum recovery_state next)
+{
+    assert(recovery_allows(recovery->state, next));
+    recovery->state = next;
+    atomic_store(&recovery->own->gateway->intents.again, next == RECOVERY_AGAIN || recovery->quiet_ms > 0);
+}
+
+struct recovery *recovery_new(struct gateway_worker *own)
+{
+    struct recovery *recovery = must_have(calloc(1, sizeof(*recovery)));
+    const struct gateway *gateway = own->gateway;
+
+    recovery->own = own;
+    if (!incarnations_begin(&recovery->dead, record_daemon_state_dir(gateway->service),
+                            gateway->incarnation)) {
+        struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
+
+        log_event(&gateway->service->log, LOG_WARNING, "incarnations-not-written", fields);
+    }
+    return recovery;
+}
+
+void recovery_stop(struct recovery *recovery)
+{
+    recovery->stopped = true;
+}
+
+void recovery_free(struct recovery *recovery)
+{
+    free(recovery);
+}
+
+/* From the beginning, at the next tick. */
+static void recovery_fail(struct recovery *recovery)
+{
+    if (recovery->state == RECOVERY_AGAIN && !recovery->waits) {
+        recovery->quiet_ms = loop_now_ms() + QUIET_MS;
+    }
+    if (recovery->state != RECOVERY_IDLE) {
+        recovery_enter(recovery, RECOVERY_IDLE);
+    }
+    recovery->is_done = recovery->waits = false;
+}
+
+void recovery_tick(struct recovery *recovery)
+{
+    struct member_line *line = &recovery->own->record.line;
+    int64_t epoch = epoch_number(line->store_epoch);
+
+    if (recovery->in_flight || recovery->stopped || member_line_problem(line) != PROBLEM_NONE ||
+        loop_now_ms() < recovery->quiet_ms) {
+        return;
+    }
+    recovery->quiet_ms = 0;
+    if (recovery->epoch != epoch || (recovery->state != RECOVERY_IDLE && !recovery->waits)) {
+        recovery_fail(recovery);
+    }
+    if (recovery->waits) {
+        again_ask(recovery);
+        return;
+    }
+    if (recovery->is_done) {
+        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms) {
+            take_begin(recovery);
+        }
+        return;
+    }
+    if (recovery->epoch != epoch) {
+        snprintf(recovery->members_version, sizeof(recovery->members_version), "0");
+    }
+    recovery->epoch = epoch;
+    recovery_enter(recovery, RECOVERY_AGAIN);
+    intents_again(&recovery->own->gateway->intents);
+    unreported_ask(recovery);
+}
+
+/* argv has one key and so many arguments. */
+static void recovery_run(struct recovery *recovery, unsigned stripe, const struct store_script *script,
+                         unsigned args, store_done_fn *done)
+{
+    recovery->call.store.done = done;
+    recovery->in_flight = member_run(&recovery->own->record.line, &recovery->call, stripe, script, 1,
+                                     1 + args, recovery->argv) == PROBLEM_NONE;
+    if (!recovery->in_flight) {
+        recovery_fail(recovery);
+    }
+}
+
+/* A walk from the first stripe on; argv has so many arguments. */
+static void recovery_walk(struct recovery *recovery, const struct walk_plan *plan, unsigned args)
+{
+    recovery->walk = (struct walk){.plan = plan,
+                                   .line = &recovery->own->record.line,
+                                   .argv = recovery->argv,
+                                   .args = args,
+                                   .end = STRIPES,
+                                   .from = recovery->from,
+                                   .from_size = sizeof(recovery->from)};
+    recovery->in_flight = walk_begin(&recovery->walk) == PROBLEM_NONE;
+    if (!recovery->in_flight) {
+        recovery_fail(recovery);
+    }
+}
+
+/* The key, this gateway, and its incarnation that lives: argv[0] to argv[2]. */
+static void recovery_own(struct recovery *recovery, unsigned stripe)
+{
+    const struct gateway *gateway = recovery->own->gateway;
+
+    recovery->argv[0] = keys_stripe(recovery->key, stripe);
+    recovery->argv[1] = bytes_of(gateway->id);
+    recovery->argv[2] = bytes_of(gateway->incarnation);
+}
+
+/* Whether it goes on; else it begins anew, or never. */
+static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_t epoch)
+{
+    recovery->in_flight = false;
+    if (recovery->stopped) {
+        return false;
+    }
+    if (bad != PROBLEM_NONE || epoch != recovery->epoch) {
+        recovery_fail(recovery);
+        return false;
+    }
+    return true;
+}
+
+/* The same of a call's answer, which is to be this word. */
+static bool recovery_is_answered(struct recovery *recovery, enum store_outcome outcome,
+                                 const struct store_reply *reply, const char *word)
+{
+    enum problem bad = member_problem(&recovery->call, outcome, reply);
+
+    if (bad == PROBLEM_NONE && !store_reply_is(reply, word)) {
+        bad = PROBLEM_INTERNAL;
+    }
+    return recovery_goes_on(recovery, bad, recovery->call.epoch);
+}
+
+static void found_log(const struct recovery *recovery, const char *event, unsigned count)
+{
+    struct log_field fields[] = {LOG_I("intents", (int64_t)count), LOG_END};
+
+    if (count > 0) {
+        log_event(&recovery->own->gateway->service->log, LOG_WARNING, event, fields);
+    }
+}
+
+/* -- again */
+
+/* Not without need: what an operator has resolved since would come back. */
+static void unreported_ask(struct recovery *recovery)
+{
+    recovery_own(recovery, 0);
+    recovery_run(recovery, 0, &script_unreported_look, 2, unreported_answer);
+}
+
+static enum step unreported_answer(struct store_call *call, enum store_outcome outcome,
+                                   const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
+
+    if (!recovery_is_answered(recovery, outcome, reply, "doubt")) {
+        return ANSWERED;
+    }
+    recovery->was_unreported = store_reply_integer(reply, 2) == 1;
+    recovery->lost_unseen |= recovery->was_unreported && !recovery->has_taken;
+    if (recovery->was_unreported) {
+        again_ask(recovery);
+    } else {
+        take_begin(recovery);
+    }
+    return ANSWERED;
+}
+
+static void again_ask(struct recovery *recovery)
+{
+    struct intents *intents = &recovery->own->gateway->intents;
+    unsigned count;
+
+    recovery->waits = atomic_load(&intents->closing) > 0;
+    if (recovery->waits) {
+        return;
+    }
+    count = intents_copy(intents, recovery->batch, AGAIN_MAX);
+    if (count == 0) {
+        take_begin(recovery);
+        return;
+    }
+    recovery->argv[0] = keys_stripe(recovery->key, recovery->batch[0].stripe);
+    for (unsigned i = 0; i < count; i++) {
+        recovery->argv[1 + i] = (struct bytes){recovery->batch[i].text, recovery->batch[i].len};
+    }
+    recovery_run(recovery, recovery->batch[0].stripe, &script_intent_again, count, again_answer);
+}
+
+static enum step again_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
+
+    if (recovery_is_answered(recovery, outcome, reply, "recorded")) {
+        again_ask(recovery);
+    }
+    return ANSWERED;
+}
+
+/* -- taking: the intents of former incarnations of this gateway */
+
+/* At least one word: none would mean all. */
+static unsigned dead_put(struct recovery *recovery, unsigned at)
+{
+    recovery->argv[at] = BYTES("-");
+    for (unsigned i = 0; i < recovery->dead.count; i++) {
+        recovery->argv[at + i] = bytes_of(recovery->dead.dead[i]);
+    }
+    return recovery->dead.count > 0 ? recovery->dead.count : 1;
+}
+
+/* {"taken", seq, {texts of theirs that are open now}, where to go on} */
+static bool take_page(struct walk *walk, const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(walk, struct recovery, walk);
+    struct intents *intents = &recovery->own->gateway->intents;
+    const struct store_reply *texts = store_reply_list(reply, 2);
+
+    if (recovery->stopped || walk->call.epoch != recovery->epoch) {
+        return false;
+    }
+    if (walk->from_len == 0) {
+        intents_age_kept(intents, walk->stripe);
+    }
+    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
+        intents_keep(intents, walk->stripe, store_reply_text(texts, i));
+        recovery->taken++;
+    }
+    if (store_reply_text(reply, walk->plan->next_at).len == 0) {
+        intents_forget_kept(intents, walk->stripe);
+    }
+    return true;
+}
+
+static enum step take_ended(struct walk *walk, enum problem bad)
+{
+    struct recovery *recovery = container_of(walk, struct recovery, walk);
+
+    if (recovery_goes_on(recovery, bad, walk->call.epoch)) {
+        dead_ask(recovery);
+    }
+    return ANSWERED;
+}
+
+static void take_begin(struct recovery *recovery)
+{
+    static const struct walk_plan plan = {
+        &script_intent_takeover, "taken", 1, 3, 3, NULL, take_page, take_ended};
+
+    recovery->again_ms = 0;
+    recovery->taken = 0;
+    recovery_enter(recovery, RECOVERY_TAKING);
+    if (!recovery->dead.has_former) {
+        stray_begin(recovery);
+        return;
+    }
+    recovery_own(recovery, 0);
+    recovery->argv[4] = BYTES("100");
+    recovery_walk(recovery, &plan, 4 + dead_put(recovery, 5));
+}
+
+/* Those that are not proven dead. */
+static unsigned unproven_put(struct recovery *recovery, unsigned at)
+{
+    recovery->argv[at] = BYTES("open");
+    for (unsigned i = 0; i < recovery->dead.others; i++) {
+        recovery->argv[at + 1 + i] = bytes_of(recovery->dead.other[i]);
+    }
+    return 1 + recovery->dead.others;
+}
+
+/* What a store may have lost of theirs is never recorded again. */
+static void dead_ask(struct recovery *recovery)
+{
+    bool is_lost = recovery->lost_unseen;
+    unsigned args = 3;
+
+    recovery_own(recovery, 0);
+    /* A store was lost before what they had open was seen: then only this process knows of them. */
+    recovery->argv[3] = is_lost ? BYTES("lost") : BYTES("these");
+    args += dead_put(recovery, 1 + args);
+    if (is_lost) {
+        args += unproven_put(recovery, 1 + args);
+    }
+    recovery_run(recovery, 0, &script_unreported_dead, args, dead_answer);
+}
+
+static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
+
+    if (recovery_is_answered(recovery, outcome, reply, "dead")) {
+        int64_t version = store_reply_integer(reply, 3);
+
+        recovery->has_taken = true;
+        if (version > 0) {
+            snprintf(recovery->members_version, sizeof(recovery->members_version), "%" PRId64, version);
+        }
+        stray_begin(recovery);
+    }
+    return ANSWERED;
+}
+
+/* -- closing: what has ended here, and is open again in a store that was set back */
+
+static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes text)
+{
+    struct gateway *gateway = recovery->own->gateway;
+
+    if (text.len <= INTENT_TEXT_MAX && bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) &&
+        bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) &&
+        !intents_have(&gateway->intents, stripe, text)) {
+        intent_end(&recovery->own->closer, intent_new(&gateway->intents, stripe, text, INTENT_OPEN),
+                   INTENT_CLOSE);
+        recovery->strays++;
+    }
+}
+
+/* {"listed", seq, what to go on behind, or "", {texts}} */
+static bool stray_page(struct walk *walk, const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(walk, struct recovery, walk);
+    const struct store_reply *texts = store_reply_list(reply, 3);
+
+    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
+        stray_close(recovery, walk->stripe, store_reply_text(texts, i));
+    }
+    return !recovery->stopped;
+}
+
+static enum step stray_ended(struct walk *walk, enum problem bad)
+{
+    struct recovery *recovery = container_of(walk, struct recovery, walk);
+
+    if (recovery_goes_on(recovery, bad, walk->call.epoch)) {
+        found_log(recovery, "intents-closed-again", recovery->strays);
+        leave_ask(recovery);
+    }
+    return ANSWERED;
+}
+
+static void stray_begin(struct recovery *recovery)
+{
+    static const struct walk_plan plan = {&script_intent_list, "listed",   1, 2, 2, NULL,
+                                          stray_page,          stray_ended};
+
+    if (!recovery->was_unreported) {
+        leave_ask(recovery);
+        return;
+    }
+    recovery_enter(recovery, RECOVERY_CLOSING);
+    recovery->strays = 0;
+    recovery->argv[1] = BYTES("");
+    recovery->argv[3] = BYTES("100");
+    recovery_walk(recovery, &plan, 3);
+}
+
+/* -- leaving */
+
+static void leave_ask(struct recovery *recovery)
+{
+    const struct route_table *table = atomic_load(&recovery->own->gateway->table);
+
+    recovery_enter(recovery, RECOVERY_LEAVING);
+    recovery_own(recovery, 0);
+    recovery->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
+    snprintf(recovery->store_epoch, sizeof(recovery->store_epoch), "%lld", (long long)recovery->epoch);
+    recovery->argv[4] = bytes_of(recovery->store_epoch);
+    recovery->argv[5] = bytes_of(recovery->members_version);
+    recovery_run(recovery, 0, &script_unreported_leave, 5, leave_answer);
+}
+
+static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
+
+    if (recovery_is_answered(recovery, outcome, reply, "left")) {
+        recovery->lost_unseen = false;
+        found_log(recovery, "intents-of-the-dead", recovery->taken);
+        recovery->again_ms = recovery->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
+        recovery->is_done = true;
+        recovery_enter(recovery, RECOVERY_IDLE);
+    }
+    return ANSWERED;
+}
+
+/* -- the file of incarnations */
+
+enum { LINE_CHARS = MEMBER_ID_CHARS + 1 + BOOT_ID_CHARS + 1, TEXT_MAX = (INCARNATIONS_MAX + 1) * LINE_CHARS };
+
+static const char file_name[] = "incarnations", new_name[] = "incarnations.new";
+/* Of the form of a boot_id, and never one. */
+static const char no_boot[] = "------------------------------------";
+_Static_assert(sizeof(no_boot) == BOOT_ID_CHARS + 1, "a line is a line");
+_Static_assert(sizeof(INCARNATION_LOST) == MEMBER_ID_CHARS + 1, "a line is a line");
+
+static bool is_line(const char *line)
+{
+    struct bytes id = {line, MEMBER_ID_CHARS}, boot_id = {line + MEMBER_ID_CHARS + 1, BOOT_ID_CHARS};
+
+    return ascii_is_word(id, BYTES("_-")) && line[MEMBER_ID_CHARS] == ' ' &&
+           ascii_is_word(boot_id, BYTES("-")) && line[LINE_CHARS - 1] == '\n';
+}
+
+static void id_put(char id[MEMBER_ID_CHARS + 1], const char *line)
+{
+    memcpy(id, line, MEMBER_ID_CHARS);
+    id[MEMBER_ID_CHARS] = '\0';
+}
+
+static bool parse_failed(struct incarnations *incarnations)
+{
+    incarnations->count = 0;
+    incarnations->others = 1;
+    id_put(incarnations->other[0], INCARNATION_LOST);
+    return false;
+}
+
+bool incarnations_parse(struct incarnations *incarnations, const char *text, size_t len, const char *boot_id)
+{
+    incarnations->count = incarnations->others = 0;
+    incarnations->has_former = len > 0;
+    if (len % LINE_CHARS != 0 || len > INCARNATIONS_MAX * LINE_CHARS) {
+        return parse_failed(incarnations);
+    }
+    for (const char *line = text; line < text + len; line += LINE_CHARS) {
+        if (!is_line(line)) {
+            return parse_failed(incarnations);
+        }
+        if (memcmp(line + MEMBER_ID_CHARS + 1, boot_id, BOOT_ID_CHARS) == 0) {
+            id_put(incarnations->dead[incarnations->count++], line);
+        } else {
+            id_put(incarnations->other[incarnations->others++], line);
+        }
+    }
+    return true;
+}
+
+/* Nothing is proven of any of them. */
+static bool begin_failed(struct incarnations *incarnations)
+{
+    for (unsigned i = 0; i < incarnations->count; i++) {
+        memcpy(incarnations->other[incarnations->others++], incarnations->dead[i], MEMBER_ID_CHARS + 1);
+    }
+    incarnations->count = 0;
+    return false;
+}
+
+/* Bytes read, at most size; 0: none. */
+static size_t read_all(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t got = 1;
+
+    while (fd >= 0 && len < size && got > 0) {
+        got = read(fd, text + len, size - len);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return len;
+}
+
+static bool write_all(int dir_fd, const char *text, size_t len)
+{
+    int fd = openat(dir_fd, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool good = fd >= 0 && write(fd, text, len) == (ssize_t)len && fsync(fd) == 0;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return good && renameat(dir_fd, new_name, dir_fd, file_name) == 0 && fsync(dir_fd) == 0;
+}
+
+bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const char *incarnation)
+{
+    char boot_id[BOOT_ID_CHARS + 1] = "", text[TEXT_MAX + LINE_CHARS + 1];
+    size_t len, skip;
+    bool has_boot;
+
+    *incarnations = (struct incarnations){.has_former = false};
+    if (dir_fd < 0) {
+        return true;
+    }
+    has_boot = read_all(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
+                        BOOT_ID_CHARS) == BOOT_ID_CHARS;
+    len = read_all(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    if (!incarnations_parse(incarnations, text, len, boot_id)) {
+        len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
+    }
+    if (!has_boot) {
+        return begin_failed(incarnations);
+    }
+    skip = len >= INCARNATIONS_MAX * LINE_CHARS ? len - (INCARNATIONS_MAX - 1) * LINE_CHARS : 0;
+    memmove(text, text + skip, len - skip);
+    len -= skip;
+    len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation, boot_id);
+    return write_all(dir_fd, text, len) || begin_failed(incarnations);
+}
