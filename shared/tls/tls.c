@@ -65,6 +65,22 @@ struct tls_trust *tls_trust_new(const char *ca_file, const char **why)
     return trust; /* a system without certificates trusts nobody */
 }
 
+const char *tls_trust_wrong(struct bytes pem)
+{
+    const gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem.at, (unsigned)pem.len};
+    gnutls_x509_crt_t *list = NULL;
+    unsigned count = 0;
+    int code = gnutls_x509_crt_list_import2(&list, &count, &text, GNUTLS_X509_FMT_PEM, 0);
+
+    for (unsigned i = 0; code >= 0 && i < count; i++) {
+        gnutls_x509_crt_deinit(list[i]);
+    }
+    gnutls_free(list);
+    return code >= 0                              ? NULL
+           : code == GNUTLS_E_NO_CERTIFICATE_FOUND ? "has no certificate in it (PEM: -----BEGIN CERTIFICATE-----)"
+                                                   : "has a certificate in it that is damaged or cut short";
+}
+
 void tls_trust_free(struct tls_trust *trust)
 {
     if (trust != NULL && --trust->users == 0) {
