@@ -173,11 +173,6 @@ def the_history_tells_grants_and_ends_oldest_first():
 
 
 @test
-def the_history_of_a_lease_that_nobody_had_is_empty():
-    check_equal(history(WORLD.name()), [])
-
-
-@test
 def a_name_that_is_none_has_no_history():
     for name in ("-x", "a%2Fb", "x" * 129):
         answer = WORLD.lease("GET", path(name) + "/history")
@@ -201,17 +196,6 @@ def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
     check_equal(kinds(history(name)), ["granted", "released", "granted", "refused", "released"])
     check_equal(history(name)[3], item)
     stream.close()
-
-
-@test
-def only_the_last_items_are_kept():
-    name = WORLD.name()
-    in_and_out(name, 40)
-    last = WORLD.acquire(name)
-    items = history(name)
-    check(32 <= len(items) < 60, len(items))
-    check_equal(kinds(items), (["granted", "released"] * 40 + ["granted"])[-len(items):])
-    check_equal(items[-1]["token"], last["token"])
 
 
 # -- streams of one lease

@@ -582,17 +582,20 @@ def what_a_probe_has_shown_of_a_write_under_way_is_not_remembered_when_its_end_s
 
 
 @test
-def an_upstream_that_checks_is_not_waited_for():
-    one, key = holder("checked")
-    with stalling() as go:
-        old = Later("PUT", f"/checked/{key}", one, b"old")
-        wait_until(lambda: len(intents(one.name)) == 1, "the old one is recorded")
-        answer = send("PUT", f"/checked/{key}", one.successor(), b"new")
-        check_equal(answer.status, 200)
-        check_in("guarantee=committed", answer.header("Fencing-Status"))
-        go.set()
-        old.get()
-    no_intents(one.name)
+def where_the_upstream_checks_or_the_check_is_all_an_older_write_is_not_waited_for():
+    for stem, guarantee in (("checked", "committed"), ("plain", "admitted")):
+        one, key = holder(stem)
+        with stalling() as go:
+            old = Later("PUT", f"/{stem}/{key}", one, b"old")
+            wait_until(lambda one=one: len(intents(one.name)) == 1, "the old one is recorded")
+            answer = send("PUT", f"/{stem}/{key}", one.successor(), b"new")
+            check_equal(answer.status, 200)
+            check_in(f"guarantee={guarantee}", answer.header("Fencing-Status"))
+            go.set()
+            old.get()
+        check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"new", b"old"])  # that is what it is
+        refused(send("PUT", f"/{stem}/{key}", one, b"late"), 412, "stale-token")
+        no_intents(one.name)
 
 
 # -- if_match
@@ -672,22 +675,6 @@ def by_mark_an_older_token_passes_until_a_newer_one_was_used():
     refused(send("PUT", path, one, b"late"), 412, "stale-token")
     check_equal([token for token, _ in UPSTREAM.applied[-2:]], [one.token, two.token])
     check_equal(WORLD.gateway("GET", f"/v1/marks/{one.name}").json["mark"], two.token)
-
-
-@test
-def a_route_that_asks_for_admitted_gets_the_check_and_no_order():
-    one, key = holder("plain")
-    with stalling() as go:
-        old = Later("PUT", f"/plain/{key}", one, b"old")
-        wait_until(lambda: len(intents(one.name)) == 1, "the old one is recorded")
-        two = one.successor()
-        answer = send("PUT", f"/plain/{key}", two, b"new")
-        check_equal(answer.status, 200)
-        check_in("guarantee=admitted", answer.header("Fencing-Status"))
-        go.set()
-        old.get()
-    check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"new", b"old"])  # that is what it is
-    refused(send("PUT", f"/plain/{key}", one, b"late"), 412, "stale-token")
 
 
 @test
@@ -795,36 +782,6 @@ def a_long_body_whose_client_has_left_while_it_waited_is_not_sent():
         check_equal(old.get().status, 200)
         no_intents(one.name)
     check_equal(len(UPSTREAM.requests), count)
-
-
-@test
-def a_body_in_chunks_is_held_against_the_routes_limit_too():
-    one, key = holder("small")
-    count = len(UPSTREAM.requests)
-    answer = send("PUT", f"/small/{key}", one, b"x" * 1001, [("Transfer-Encoding", "chunked")])
-    check_equal((answer.status, len(UPSTREAM.requests)), (413, count))
-
-
-@test
-def a_client_that_leaves_in_the_middle_of_a_long_body_leaves_the_write_unknown():
-    one, key = holder("streamed")
-    raw = WORLD.raw(WORLD.gateway_daemon)
-    raw.send(f"PUT /streamed/{key}/x HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 1000000\r\n\r\n")
-    raw.send(b"x" * 200000)
-    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending"], "it is being sent")
-    raw.vanish()
-    wait_until(lambda: [i["state"] for i in intents(one.name)] == ["unknown"], "its end is not known")
-
-
-@test
-def a_short_body_that_never_comes_whole_sends_nothing():
-    one, key = holder("order")
-    raw = WORLD.raw(WORLD.gateway_daemon)
-    count = len(UPSTREAM.requests)
-    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 1000\r\n\r\nhalf")
-    raw.vanish()
-    check_equal(send("GET", "/orders/other/x").status, 200)
-    check_equal((intents(one.name), len(UPSTREAM.requests)), ([], count + 1))
 
 
 def expecting(path, token_lines, body=b"hello"):
@@ -1044,25 +1001,16 @@ def another_table_is_served_only_when_it_was_adopted():
 
 
 @test
-def a_table_whose_ca_file_is_not_there_changes_nothing():
+def a_table_that_cannot_be_used_changes_nothing():
     before, missing = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], os.path.join(FOLDER, "no-ca.pem")
-    routes_file(FOLDER, ROUTES + [{"match": "/safe", "lease": "safe", "upstream": "https://h", "ca_file": missing, "guarantee": "admitted"}])
-    begin = len(WORLD.gateway_daemon.lines)
-    WORLD.gateway_daemon.send(1)
-    said = WORLD.gateway_daemon.line(lambda line: "routes-not-reloaded" in line, "that the routes are as before", begin)
-    check_in(f"routes[{len(ROUTES)}] (/safe): ca_file: {missing}", str(said))
-    check_equal(WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], before)
-
-
-@test
-def a_table_that_is_wrong_changes_nothing():
-    before = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"]
-    with open(TABLE, "w", encoding="utf-8") as file:
-        file.write("{")
-    begin = len(WORLD.gateway_daemon.lines)
-    WORLD.gateway_daemon.send(1)
-    WORLD.gateway_daemon.line(lambda line: "routes-not-reloaded" in line, "that the routes are as before", begin)
-    check_equal(WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], before)
+    safe = {"match": "/safe", "lease": "safe", "upstream": "https://h", "ca_file": missing, "guarantee": "admitted"}
+    for text, why in ((json.dumps({"routes": [*ROUTES, safe]}), f"routes[{len(ROUTES)}] (/safe): ca_file: {missing}"), ("{", "")):
+        with open(TABLE, "w", encoding="utf-8") as file:
+            file.write(text)
+        begin = len(WORLD.gateway_daemon.lines)
+        WORLD.gateway_daemon.send(1)
+        check_in(why, WORLD.gateway_daemon.line(lambda line: "routes-not-reloaded" in line, "that the routes are as before", begin))
+        check_equal(WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], before)
 
 
 @test

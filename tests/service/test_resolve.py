@@ -210,15 +210,6 @@ def ghost():
 
 
 @test
-def help_of_both_begins_with_examples():
-    for command in ("resolve", "routes"):
-        text = pawl(command, "--help").stdout
-        check(text.startswith(f"Examples:\n  pawl {command}"), text[:80])
-        check_in(f"Usage: pawl {command} ", text)
-        check_in(f"  {command} ", pawl("--help").stdout)
-
-
-@test
 def what_does_not_go_together_is_an_error_and_nothing_is_sent():
     server = Server(500, b"")
     for words in (["--all"], ["--id", "1"], ["--force"], ["a", "--force"], ["a", "--all", "--force"], ["a", "--id", "1", "--all"], ["a", "--gateway", GHOST, "--dead"], ["--gateway", GHOST],
@@ -309,24 +300,6 @@ def a_write_with_no_known_end_is_a_row_that_says_what_to_look_for_at_the_upstrea
     check_equal((status, shown.split("\t")[0]), (0, item["id"]))
     check_equal(intents(one.name), [item], "it was only shown")
     pawl("resolve", one.name, "--all", "--yes")
-
-
-@test
-def the_list_is_of_this_lease_alone_in_the_order_of_tokens():
-    name = world.name()
-    neighbour = name + ".0"
-    for one in (name, neighbour):
-        world.acquire(one)
-        left_behind(one, 5)
-    world.redis("ZADD", stripe(name) + ":i", 0, f"{name} {1:015d} {1:015d} {9:016d} d c {GHOST} {ONE} 0.9 h 1700000000000 0")
-    check_equal([(item["id"], item["state"], item["guarantee"]) for item in intents(name)],
-                [("9", "dead", "committed"), ("5", "sending", "ordered")])
-    pawl("resolve", "--gateway", GHOST, "--dead", "--yes")
-    pawl("resolve", name, "--id", "5", "--yes")
-    check_equal([item["id"] for item in intents(name)], ["9"])
-    pawl("resolve", name, "--all", "--yes")
-    check_equal([item["id"] for item in intents(neighbour)], ["5"])
-    pawl("resolve", neighbour, "--all", "--yes")
 
 
 def pages(target, limit):
@@ -453,15 +426,6 @@ def shown(*words):
 
 
 # -- an operator has looked
-
-
-@test
-def a_newer_write_is_in_doubt_until_the_one_before_it_is_resolved():
-    one = unknown()
-    one.stays_in_doubt()
-    number = intents(one.name)[0]["id"]
-    check_equal(pawl("resolve", one.name, "--id", number, "--yes").stdout, f"{one.name}: intent {number} is closed\n")
-    check(one.is_let_through(), "it is still in doubt")
 
 
 @test
@@ -626,24 +590,6 @@ def however_many_are_to_be_settled_none_is_left_out_or_uncounted():
         check_equal(answer, {"intents": 0, "in_doubt": left}, f"{count} {settled}")
         check_equal(world.redis("HLEN", "pawl:{store}:doubt"), left)
     world.redis("DEL", "pawl:{store}:doubt")
-
-
-@test
-def of_a_dead_gateway_what_was_queued_is_removed_and_what_nobody_waits_for_too():
-    names = [world.name() for _ in range(4)]
-    for name in names:
-        world.acquire(name)
-    left_behind(names[0], 1, "q")
-    left_behind(names[1], 1, "s", "k")
-    left_behind(names[2], 1, "u")
-    left_behind(names[3], 1, "s", gateway=GHOST[:-1] + "-")
-    answer = json.loads(pawl("resolve", "--gateway", GHOST, "--dead", "--yes", "-o", "json").stdout)
-    check_equal(answer, {"intents": 1, "in_doubt": 0})
-    check_equal([[item["state"] for item in intents(name)] for name in names], [[], [], ["dead"], ["sending"]])
-    check_equal(json.loads(pawl("resolve", "--gateway", GHOST, "--dead", "--yes", "-o", "json").stdout), answer)
-    check_in("1 closed", pawl("resolve", names[2], "--all", "--yes").stdout)
-    pawl("resolve", "--gateway", GHOST[:-1] + "-", "--dead", "--yes")
-    check_in("1 closed", pawl("resolve", names[3], "--all", "--yes").stdout)
 
 
 @test
