@@ -462,4 +462,4 @@ def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
 
 
 if __name__ == "__main__":
-    main()
+    main(parts=3)

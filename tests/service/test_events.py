@@ -688,4 +688,4 @@ def a_service_that_ends_ends_its_streams():
 
 
 if __name__ == "__main__":
-    main(WORLD.close)
+    main(WORLD.close, parts=3)

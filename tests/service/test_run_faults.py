@@ -538,4 +538,4 @@ def the_watchdog_hears_no_signal_and_has_nothing_open():
     run.end(143)
 
 
-main(world.close)
+main(world.close, parts=4)
