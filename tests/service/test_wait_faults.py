@@ -19,10 +19,11 @@ from world.record import record_of
 from world.shim import Shim
 from world.waiting import Waiter, lease_id_of
 
-WORLD = World()
+WORLD = World("--store-timeout", "30s")
 RELAY = Relay(WORLD.redis)
 CLAIM, RELEASE = function_of("claim") + b"\r\n", function_of("release") + b"\r\n"
-ASIDE_FLAGS = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0"]
+# What a test holds back it cuts, too: no answer is to be lost because the disk, or the relay, stood still for two seconds.
+ASIDE_FLAGS = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "30s"]
 BUSY_S = 3.0  # docs/contract.md: nobody waits longer for a dead waiter
 SLACK_MS = 500  # what a busy machine may add
 AT_ONCE_S = 2.0  # without the wait for somebody who is dead
@@ -275,23 +276,32 @@ def all_are_served(name, waiters, grant):
     check_equal((look["state"], look["waiting"]), ("free", 0))
 
 
+def are_served_without_the_reply(pattern, direction, has_run):
+    """False: the inbox was away for so long that the service may say 504 (LOOKS_MAX in lease/queue/waiter.c), because this
+    machine does much else; then nothing is shown."""
+    name = WORLD.name()
+    grant, waiters, release = crowd(name)
+    before, hold = desks_of(name), RELAY.hold(direction, pattern)
+    release.start()
+    hold.wait_met()
+    begun = time.monotonic()
+    RELAY.cut()
+    release.join(15)
+    check_equal((release.answer.status, release.answer.code), (504, "outcome-unknown"))
+    wait_until(lambda: not desks_of(name) & before or time.monotonic() - begun > BUSY_S, "all stand at the new desk")
+    if time.monotonic() - begun > BUSY_S - SLACK_MS / 1000:
+        return False
+    if not has_run:
+        check(all(waiter.answer is None for waiter in waiters), [waiter.answer for waiter in waiters])
+        WORLD.release(name, grant)
+    all_are_served(name, waiters, grant)
+    return True
+
+
 @test
 def nobody_is_sent_away_when_the_reply_of_a_release_is_lost_and_all_are_served_in_their_order():
-    for what, pattern, direction in (("it has run", b"handed", FROM_REDIS), ("it never runs", RELEASE, TO_REDIS)):
-        name = WORLD.name()
-        grant, waiters, release = crowd(name)
-        before, hold = desks_of(name), RELAY.hold(direction, pattern)
-        release.start()
-        hold.wait_met()
-        RELAY.cut()
-        release.join(15)
-        check_equal((release.answer.status, release.answer.code), (504, "outcome-unknown"), what)
-        if what == "it never runs":
-            back()
-            wait_until(lambda name=name, before=before: not desks_of(name) & before, "all stand at the new desk")
-            check(all(waiter.answer is None for waiter in waiters), [waiter.answer for waiter in waiters])
-            WORLD.release(name, grant)
-        all_are_served(name, waiters, grant)
+    for pattern, direction, has_run in ((b"handed", FROM_REDIS, True), (RELEASE, TO_REDIS, False)):
+        check(any(are_served_without_the_reply(pattern, direction, has_run) for _ in range(3)), "nothing is shown, three times")
         back()
 
 
@@ -360,7 +370,7 @@ def send_release(daemon, name, grant):
 
 @test
 def a_release_that_is_sent_again_takes_nothing_back_that_somebody_was_told_of():
-    alone, names = aside("--threads", "1", "--store-timeout", "5s"), [WORLD.name(), WORLD.name()]
+    alone, names = aside("--threads", "1"), [WORLD.name(), WORLD.name()]
     grants = [WORLD.acquire(name, holder="A", ttl_ms=60000) for name in names]
     waiter = Waiter(WORLD, alone, names[0], "B")
     hold = RELAY.hold(TO_REDIS, function_of("batch"))
@@ -497,4 +507,4 @@ def instances_whose_clocks_are_an_hour_apart_serve_one_line():
 
 
 if __name__ == "__main__":
-    main(close=WORLD.close)
+    main(close=WORLD.close, parts=2)
