@@ -7,6 +7,7 @@ import threading
 import time
 
 from world import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world.asking import refused
 from world.record import stripe_key
 from world.waiting import Waiter, lease_id_of
 
@@ -35,13 +36,6 @@ def granted(wanted, status=201, **ask):
 def release(name, who, client=None):
     answer = (client or WORLD.lease)("DELETE", f"/v1/leases/{name}", {"Lease-Id": lease_id_of(who)})
     check_equal(answer.status, 204, repr(answer))
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
-    return answer.json
 
 
 def waiting(name):
@@ -107,7 +101,7 @@ def sent_again_it_gets_the_same_tokens_in_the_order_that_it_asks_for():
 def those_that_are_held_are_named_and_nothing_is_granted():
     wanted = names(3)
     grants = {name: WORLD.acquire(name, holder="bob") for name in wanted[1:]}
-    told = refused(acquire(wanted), 409, "lease-held", lease=wanted[1], holder="bob")
+    told = refused(acquire(wanted), 409, "lease-held", lease=wanted[1], holder="bob").json
     check_equal([(one["lease"], one["token"], one["holder"]) for one in told["leases"]],
                 [(name, grants[name]["token"], "bob") for name in wanted[1:]])
     check_equal(WORLD.look(wanted[0])["state"], "free")

@@ -9,6 +9,7 @@ import threading
 import time
 
 from world import BUILD, Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world.asking import path
 from world.client import Answer
 from world.wait import DEADLINE_S
 
@@ -102,10 +103,6 @@ def held(item):
     schema = {"$ref": "#/components/schemas/history-item"}
     World.contract._hold_schema("event", "history-item", schema, item)  # pylint: disable=protected-access
     return item
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 def history(name, client=None):

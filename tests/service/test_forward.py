@@ -10,6 +10,7 @@ import tempfile
 import threading
 
 from world import TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test, wait_until
+from world.asking import Later, refused
 from world.upstream import Upstream, route, routes_file
 
 UPSTREAM = Upstream()
@@ -58,28 +59,6 @@ def holder(stem):
 def send(method, target, token=None, body=None, headers=(), client=None):
     fence = [("Fencing-Token", token.header)] if token else []
     return (client or WORLD.gateway)(method, target, fence + list(headers), body, held=False)
-
-
-class Later:
-    """A request that is under way on a thread of its own."""
-
-    def __init__(self, *args, **more):
-        self.answer, self.error = None, None
-        self.thread = threading.Thread(target=self._run, args=args, kwargs=more, daemon=True)
-        self.thread.start()
-
-    def _run(self, *args, **more):
-        try:
-            self.answer = send(*args, **more)
-        except Exception as error:  # pylint: disable=broad-except
-            self.error = error
-
-    def get(self, deadline_s=15):
-        self.thread.join(deadline_s)
-        if self.error:
-            raise self.error
-        check(self.answer is not None, "it was not answered")
-        return self.answer
 
 
 class Acting:
@@ -133,10 +112,6 @@ def no_intents(name):
 
 def last(upstream=UPSTREAM):
     return upstream.requests[-1]
-
-
-def refused(answer, status, code):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
 
 
 # -- what is forwarded
@@ -450,10 +425,10 @@ def a_newer_write_waits_for_the_older_one_and_goes_on_when_it_has_ended():
     relay = Relay(WORLD.redis)
     asks_again = relay.hold(TO_REDIS, function_of("intent_promote"))
     with stalling() as go, another_gateway(relay) as gateway:
-        old = Later("PUT", path, one, b"old", client=gateway)
+        old = Later(send, "PUT", path, one, b"old", client=gateway)
         wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
         two = one.successor()
-        new = Later("PUT", path, two, b"new", client=gateway)
+        new = Later(send, "PUT", path, two, b"new", client=gateway)
         asks_again.wait_met()
         check_equal([i["state"] for i in intents(one.name)], ["sending", "queued"])
         check(not any(r.body == b"new" and r.target == path for r in UPSTREAM.requests), "the new one was sent on")
@@ -471,13 +446,13 @@ def a_queued_write_whose_hold_is_over_is_never_sent():
     one, key = holder("order")
     path = f"/orders/{key}/x"
     with stalling() as go:
-        old = Later("PUT", path, one, b"old")
+        old = Later(send, "PUT", path, one, b"old")
         wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
         two = one.successor()
-        new = Later("PUT", path, two, b"new")
+        new = Later(send, "PUT", path, two, b"new")
         wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending", "queued"], "the new one is queued")
         three = two.successor()
-        newest = Later("PUT", path, three, b"newest")
+        newest = Later(send, "PUT", path, three, b"newest")
         answer = new.get()  # it may have been looked at between the release and the next grant
         check_equal(answer.status, 412, repr(answer))
         check_in(answer.code, ("lease-expired", "stale-token"))
@@ -498,7 +473,7 @@ def writes_of_one_token_go_side_by_side_unless_the_route_is_serial():
             Upstream.obey(upstream, request)
         one, key = holder(stem)
         with Acting(act):
-            both = [Later("PUT", path_of(key), one, body) for body in (b"a", b"b")]
+            both = [Later(send, "PUT", path_of(key), one, body) for body in (b"a", b"b")]
             wait_until(lambda: len(intents(one.name)) == 2, "both are recorded")
             wait_until(lambda: len(inside) == at_once, f"{stem}: {at_once} at once")
             states = sorted(i["state"] for i in intents(one.name))
@@ -570,7 +545,7 @@ def what_a_probe_has_shown_of_a_write_under_way_is_not_remembered_when_its_end_s
     one, key = holder("probed")
     path = f"/probed/{key}"
     with Acting(act), another_gateway(WORLD.redis) as gateway:
-        old = Later("PUT", path, one, b"old", client=gateway)
+        old = Later(send, "PUT", path, one, b"old", client=gateway)
         wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
         two = one.successor()
         wait_until(lambda: send("PUT", path, two, b"new", client=gateway).status == 200, "the old one is shown to be applied")
@@ -586,7 +561,7 @@ def where_the_upstream_checks_or_the_check_is_all_an_older_write_is_not_waited_f
     for stem, guarantee in (("checked", "committed"), ("plain", "admitted")):
         one, key = holder(stem)
         with stalling() as go:
-            old = Later("PUT", f"/{stem}/{key}", one, b"old")
+            old = Later(send, "PUT", f"/{stem}/{key}", one, b"old")
             wait_until(lambda one=one: len(intents(one.name)) == 1, "the old one is recorded")
             answer = send("PUT", f"/{stem}/{key}", one.successor(), b"new")
             check_equal(answer.status, 200)
@@ -653,7 +628,7 @@ def a_conditional_write_that_stalls_does_not_land_after_a_newer_one():
     versions.before_write = stall
     with Acting(versions):
         check_equal(send("PUT", f"/matched/{key}", one, b"first").status, 204)
-        old = Later("PUT", f"/matched/{key}", one, b"old")
+        old = Later(send, "PUT", f"/matched/{key}", one, b"old")
         wait_until(lambda: any(r.body == b"old" for r in UPSTREAM.requests[-5:]), "the old one has come")
         two = one.successor()
         check_equal(send("PUT", f"/matched/{key}", two, b"new").status, 204)
@@ -705,10 +680,10 @@ def a_fenced_read_waits_for_older_writes_and_then_none_lands():
     path = f"/fenced/{key}/x"
     refused(send("GET", path), 428, "token-required")
     with stalling() as go:
-        old = Later("PUT", path, one, b"old")
+        old = Later(send, "PUT", path, one, b"old")
         wait_until(lambda: len(intents(one.name)) == 1, "the old one is recorded")
         two = one.successor()
-        read = Later("GET", path, two)
+        read = Later(send, "GET", path, two)
         check_equal(send("GET", "/orders/other/x").status, 200)
         check(read.answer is None, "the read did not wait")
         go.set()
@@ -769,7 +744,7 @@ def a_long_body_whose_client_has_left_while_it_waited_is_not_sent():
     one, key = holder("streamed")
     path = f"/streamed/{key}/x"
     with stalling() as go:
-        old = Later("PUT", path, one, b"old")
+        old = Later(send, "PUT", path, one, b"old")
         wait_until(lambda: [i["state"] for i in intents(one.name)] == ["sending"], "the old one is being sent")
         two = one.successor()
         raw = WORLD.raw(WORLD.gateway_daemon)

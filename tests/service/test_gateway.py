@@ -7,6 +7,7 @@ import re
 import urllib.parse
 
 from world import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
+from world.asking import refused
 from world.record import record_of
 
 # Waits the documented way; the second gateway polls as by default (docs/decisions/0007).
@@ -74,13 +75,6 @@ def state(name):
         flat = WORLD.redis("HGETALL", key)
         whole[key] = dict(zip(flat[::2], flat[1::2]))
     return whole
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json.get(member), value, f"{code}: {member}")
-    return answer
 
 
 def status_of(answer):

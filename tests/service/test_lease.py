@@ -1,24 +1,15 @@
 #!/usr/bin/python3
 """pawl-lease as its users see it: acquire, replay, renew, release, look, list, and how a hold ends."""
 
-import base64
 import json
-import os
 import zlib
 
 from world import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world.asking import fresh_id, path, refused
 from world.record import record_of
 
 WORLD = World("--log-level", "debug", "--log-format", "json")
 NEVER = "x" * 22  # a lease_id that holds nothing
-
-
-def path(name):
-    return f"/v1/leases/{name}"
-
-
-def fresh_id():
-    return base64.urlsafe_b64encode(os.urandom(18)).decode()
 
 
 def expires(name):
@@ -41,12 +32,6 @@ def renew(name, lease_id, ttl_ms=None, token=None):
 def release(name, lease_id, token=None, query="", **headers):
     pairs = [("Lease-Id", lease_id)] + ([("Fencing-Token", token)] if token is not None else [])
     return WORLD.lease("DELETE", path(name) + query, pairs + [(n.replace("_", "-"), v) for n, v in headers.items()])
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
 
 
 # -- acquire

@@ -1,23 +1,14 @@
 #!/usr/bin/python3
 """Every kind of lock but waiting: shared, permits, re-entry and its Idempotency-Keys, lock delay, force-release, states."""
 
-import base64
-import os
 import time
 import zlib
 
 from world import World, check, check_equal, main, read_token, test, wait_until
+from world.asking import fresh_id, path, refused
 from world.waiting import Waiter
 
 WORLD = World()
-
-
-def path(name):
-    return f"/v1/leases/{name}"
-
-
-def fresh_id():
-    return base64.urlsafe_b64encode(os.urandom(18)).decode()
 
 
 def ask(name, key=None, **body):
@@ -31,12 +22,6 @@ def release(name, lease_id, query="", key=None):
 
 def force(name, **body):
     return WORLD.lease("POST", path(name) + "/force-release", body=body or None)
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
 
 
 def granted(answer, status=201, **members):

@@ -9,15 +9,12 @@ import time
 import zlib
 
 from world import World, check, check_equal, check_in, main, test, wait_until
+from world.asking import path, refused
 from world.waiting import Waiter
 
 WORLD = World("--log-level", "debug", "--log-format", "json")
 SESSIONS = "/v1/sessions"
 NEVER = "x" * 22
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 class Session:
@@ -57,12 +54,6 @@ class Session:
         """(held, lost) as a renewal tells them, sorted."""
         told = self.renew().json
         return sorted(told["leases"]), sorted(told["lost"])
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
 
 
 def state(name, world=WORLD):

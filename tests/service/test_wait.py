@@ -10,6 +10,7 @@ import time
 import zlib
 
 from world import World, check, check_equal, check_in, keeps_within, main, test, wait_until
+from world.asking import path
 from world.record import record_of
 from world.waiting import Waiter, lease_id_of
 
@@ -17,10 +18,6 @@ WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")  # another instance on the same store
 CLIENTS = [WORLD.lease, WORLD.client(BESIDE)]
 SOON_MS = 50  # docs/contract.md: so long after a deadline a lease has gone on
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 def key(name, kind):
