@@ -5,12 +5,12 @@ import contextlib
 import json
 import os
 import re
-import socket
 import tempfile
 import threading
 
 from world import TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test, wait_until
 from world.asking import Later, refused
+from world.ports import nobody
 from world.upstream import Upstream, route, routes_file
 
 UPSTREAM = Upstream()
@@ -266,14 +266,7 @@ def a_forwarded_answer_says_itself_how_it_may_be_cached():
 
 @test
 def nothing_sent_is_502_and_leaves_no_intent():
-    dead = socket.create_server(("127.0.0.1", 0))
-    port = dead.getsockname()[1]
-    dead.close()
-    table = routes_file(FOLDER, [route(UPSTREAM, "/gone/{id}", "gone:{id}")] + ROUTES, "gone.json")
-    with open(table, encoding="utf-8") as file:
-        text = file.read().replace(UPSTREAM.url, f"http://127.0.0.1:{port}", 1)
-    with open(table, "w", encoding="utf-8") as file:
-        file.write(text)
+    table = routes_file(FOLDER, [{**route(UPSTREAM, "/gone/{id}", "gone:{id}"), "upstream": nobody()}], "gone.json")
     world = World(gateway_flags=["--routes", table])
     try:
         name = world.name("gone")

@@ -5,7 +5,6 @@ requests that they send."""
 import json
 import os
 import re
-import socket
 import sys
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from world import (TO_REDIS, Daemon, Relay, World, check, check_equal, check_in,
                        wait_until)
 from world.asking import Later, refused  # noqa: E402
 from world.cli import Cli, Server, response, typed  # noqa: E402
+from world.ports import nobody  # noqa: E402
 from world.upstream import Upstream  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
 
@@ -51,17 +51,12 @@ def table(name, *routes):
     return path
 
 
-def closed_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 release = threading.Event()
 upstream = Upstream(act)
 folder = tempfile.mkdtemp(prefix="pawl-resolve-")
 ROUTES = [route("/job/{id}/**", "job:{id}", timeout_ms=300),
           route("/patient/{id}/**", "patient:{id}", timeout_ms=10000),
-          route("/nobody/{id}", "nobody:{id}", f"http://127.0.0.1:{closed_port()}", timeout_ms=300)]
+          route("/nobody/{id}", "nobody:{id}", nobody(), timeout_ms=300)]
 TABLE = table("routes.json", *ROUTES)
 OTHER_TABLE = table("other.json", *ROUTES, route("/more/{id}", "more:{id}"))
 world = World(gateway_flags=["--routes", TABLE])
@@ -186,7 +181,7 @@ def without_a_terminal_nothing_is_sent_before_yes_is_said():
 
 @test
 def a_gateway_that_is_not_there_is_exit_status_69():
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = nobody()
     for words in (["resolve"], ["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"],
                   ["routes"], ["routes", "adopt"]):
         check(pawl(*words, status=69, PAWL_GATEWAY_URL=url).stderr.startswith("pawl: certainly not done: "), words)
