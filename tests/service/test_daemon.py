@@ -184,19 +184,6 @@ def ipv6_threads_and_the_documented_way_to_wait_work():
     check_equal(six.end(), 0)
 
 
-@test
-def systemd_is_told_when_it_is_ready_and_when_it_stops():
-    path = os.path.join(WORLD.folder, "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        notify.settimeout(15)
-        notify.bind(path)
-        daemon = Daemon("pawl-gateway", *WORLD.flags, environment={"NOTIFY_SOCKET": path})
-        check_in(b"READY=1", notify.recv(1000))
-        daemon.send(signal.SIGTERM)
-        check_in(b"STOPPING=1", notify.recv(1000))
-        check_equal(daemon.end(), 0)
-
-
 # -- the end
 
 @test

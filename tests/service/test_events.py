@@ -240,18 +240,6 @@ def one_who_comes_back_gets_what_was_missed_and_nothing_twice():
 
 
 @test
-def one_who_was_cut_off_before_anything_happened_goes_on_from_there():
-    name = WORLD.name()
-    in_and_out(name)
-    stream = Stream(f"?lease={name}")
-    stream.close()
-    in_and_out(name)
-    stream = Stream(f"?lease={name}", Last_Event_ID=stream.last)
-    check_equal(stream.items(2), history(name)[2:])
-    stream.close()
-
-
-@test
 def an_id_that_cannot_be_proven_is_too_old():
     name, other = WORLD.name(), WORLD.name()
     in_and_out(name)
@@ -366,15 +354,6 @@ def a_holder_that_listens_learns_of_a_loss_at_once():
         check_equal((item["type"], item["reason"]), ("forced", str(round_number)))
         stream.close()
     check(sorted(took_ms)[5] < TOLD_MS, took_ms)
-
-
-@test
-def a_loss_by_expiry_is_told_although_nobody_asks():
-    name = WORLD.name()
-    stream = Stream(f"?lease={name}")
-    WORLD.acquire(name, ttl_ms=100)
-    check_equal(kinds(stream.items(2)), ["granted", "expired"])
-    stream.close()
 
 
 @test

@@ -164,27 +164,6 @@ def an_ended_session_stays_ended_for_whoever_ends_it_again():
 
 # -- its leases
 
-@test
-def a_grant_has_the_sessions_time_and_renewing_the_lease_changes_nothing():
-    session, name = Session(ttl_ms=20000), WORLD.name()
-    grant = session.acquire(name, ttl_ms=300)
-    check(grant["ttl_ms"] == 20000 and 15000 < grant["expires_in_ms"] <= 20000, grant)
-    check_equal(grant["renew_in_ms"], 20000 // 3)
-    renewed = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": 80000})
-    check_equal((renewed.status, renewed.json["ttl_ms"]), (200, 20000))
-    check(renewed.json["expires_in_ms"] <= 20000, renewed)
-
-
-@test
-def the_same_acquire_again_is_a_replay_and_with_another_session_it_differs():
-    session, other, name = Session(), Session(), WORLD.name()
-    grant = session.acquire(name)
-    again = session.ask(name, lease_id=grant["lease_id"])
-    check_equal((again.status, again.json["token"]), (200, grant["token"]))
-    refused(other.ask(name, lease_id=grant["lease_id"]), 409, "hold-differs")
-    refused(WORLD.lease("POST", path(name), body={"lease_id": grant["lease_id"]}), 409, "hold-differs")
-    refused(session.ask(name, lease_id=grant["lease_id"], header={"Session-Secret": NEVER}), 403, "forbidden")
-
 
 def acquire_at_once(session, names):
     """Each on a connection of its own, so that they reach the store together; all must be granted."""
@@ -245,36 +224,6 @@ def after_a_sessions_loss_its_leases_say_so_and_the_fence_refuses_their_tokens()
 
 
 # -- those who wait
-
-@test
-def an_expired_sessions_lease_goes_to_the_next_in_line_at_once():
-    took = []
-    for _ in range(5):
-        session, name = Session(ttl_ms=600), WORLD.name()
-        session.acquire(name)
-        begun = time.monotonic()
-        answer = in_line(name).answered()
-        took.append((time.monotonic() - begun) * 1000)
-        check_equal((answer.status, answer.json["holder"]), (201, "bob"))
-    print(f"# the lease came {min(took):.0f} to {max(took):.0f} ms after a session of 600 ms was opened")
-    check(min(took) < 600 + 100, took)
-
-
-@test
-def a_renewed_sessions_lease_is_not_handed_on_at_its_first_deadline():
-    session, name = Session(ttl_ms=1000), WORLD.name()
-    session.acquire(name)
-    answer = in_line(name)
-    begun, asked = time.monotonic(), []
-
-    def renewed_long_enough():
-        asked.append(time.monotonic())
-        check_equal(session.renew().status, 200)
-        check(answer.answer is None, "it was handed on though the session lives")
-        return asked[-1] - begun > 1.5
-    wait_until(renewed_long_enough, "time passes")
-    check_equal(answer.answered().status, 201)
-    check(time.monotonic() - asked[-1] > 1 - 0.01, "it was handed on too early")
 
 
 @test

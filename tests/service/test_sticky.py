@@ -5,7 +5,6 @@ import contextlib
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import tempfile
 import threading
