@@ -28,6 +28,7 @@ ROUTES = [
     route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
     route(UPSTREAM, "/matched/{id}", "matched:{id}", guarantee="committed", if_match=True, timeout_ms=2000),
     route(UPSTREAM, "/streamed/{id}/**", "streamed:{id}", body="stream", incomplete="in-doubt", timeout_ms=1000),
+    route(UPSTREAM, "/long/{id}/**", "long:{id}", body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/versions/{id}", "versions:{id}", guarantee="committed", if_match=True, body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=1000),
     route(UPSTREAM, "/marked/{id}", "marked:{id}", check="mark", timeout_ms=2000),
@@ -695,12 +696,12 @@ def long_bodies_are_streamed_both_ways():
         sizes.append((len(request.body), request.header("Content-Length"), request.header("Transfer-Encoding")))
         upstream.apply(request)
         request.connection.answer(200, [], request.body[::-1])
-    one, key = holder("streamed")
+    one, key = holder("long")
     body = os.urandom(3 << 20)
     with Acting(act):
-        answer = send("PUT", f"/streamed/{key}/x", one, body)
+        answer = send("PUT", f"/long/{key}/x", one, body)
         check_equal((answer.status, answer.body == body[::-1]), (200, True))
-        answer = send("PUT", f"/streamed/{key}/x", one, body, [("Transfer-Encoding", "chunked")])
+        answer = send("PUT", f"/long/{key}/x", one, body, [("Transfer-Encoding", "chunked")])
         check_equal((answer.status, answer.body == body[::-1]), (200, True))
     check_equal(sizes, [(len(body), str(len(body)), None), (len(body), None, "chunked")])
     no_intents(one.name)
