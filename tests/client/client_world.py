@@ -212,12 +212,6 @@ class Line:
         self.listener.close()
 
 
-def closed_port():
-    """Where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
 # -- the program
 
 class Program:

@@ -5,8 +5,9 @@ import os
 import re
 
 from client_world import (CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, Line, Plan, World, canned,
-                          closed_port, done, now_ms, problem, program, until_ms, wait_until)
+                          done, now_ms, problem, program, until_ms, wait_until)
 from world import check, check_equal, check_in, main, test
+from world.ports import nobody as nobody_there
 
 WORLD = World()
 LEASE, GATEWAY = Line(WORLD.lease_daemon.port), Line(WORLD.gateway_daemon.port)
@@ -198,7 +199,7 @@ def many_threads_use_one_client():
 @test
 def when_nobody_is_reached_nothing_is_done_and_that_is_certain():
     name = WORLD.name()
-    nobody = f"http://127.0.0.1:{closed_port()}"
+    nobody = nobody_there()
     with client() as run:
         run(f"acquire {name}")
         run(f"open lease={nobody} gateway={nobody}")

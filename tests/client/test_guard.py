@@ -305,4 +305,4 @@ def close():
 
 
 if __name__ == "__main__":
-    main(close)
+    main(close, parts=2)

@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: F401
+from world.ports import nobody  # noqa: F401
 from world.process import die_with_parent
 
 METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
@@ -194,13 +195,6 @@ def environment(**more):
     clean.pop("no_proxy", None)
     clean.pop("NO_PROXY", None)
     return {**clean, **more}
-
-
-def nobody():
-    """The address of a port that is ours and that nobody listens at, and its socket."""
-    sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
-    return f"http://127.0.0.1:{sock.getsockname()[1]}", sock
 
 
 class Agent:

@@ -264,13 +264,12 @@ def a_refusal_after_a_lost_answer_is_unknown(world, agent, lease, _gateway):
 
 @scenario
 def nobody_there_is_certainly_not_done(world, agent, _lease, _gateway):
-    url, kept = nobody()
+    url = nobody()
     aside = CLIENT["make"](url, url)
     told = aside.ask("acquire", hold="h", name=world.name())
     outcome(told, "not-done", "not-sent")
     check_equal(told["retryable"], "1")
     aside.end()
-    kept.close()
 
 
 @scenario

@@ -35,4 +35,4 @@ def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    clients_test.main(scenarios.end)
+    clients_test.main(scenarios.end, parts=2)

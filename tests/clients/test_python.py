@@ -207,4 +207,4 @@ def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    clients_test.main(scenarios.end)
+    clients_test.main(scenarios.end, parts=2)

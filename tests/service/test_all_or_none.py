@@ -7,16 +7,14 @@ import threading
 import time
 
 from world import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world.asking import refused
 from world.record import stripe_key
+from world.waiting import Waiter, lease_id_of
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")
 CLIENTS = [WORLD.lease, WORLD.client(BESIDE)]
 DEAD_MS, SLACK_MS = 3000, 1500  # nobody waits for a dead waiter longer; what a busy machine may add in a test
-
-
-def lease_id(who):
-    return (who + "-").ljust(22, "x")
 
 
 def names(count=2):
@@ -36,15 +34,8 @@ def granted(wanted, status=201, **ask):
 
 
 def release(name, who, client=None):
-    answer = (client or WORLD.lease)("DELETE", f"/v1/leases/{name}", {"Lease-Id": lease_id(who)})
+    answer = (client or WORLD.lease)("DELETE", f"/v1/leases/{name}", {"Lease-Id": lease_id_of(who)})
     check_equal(answer.status, 204, repr(answer))
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
-    return answer.json
 
 
 def waiting(name):
@@ -72,30 +63,9 @@ def nothing_is_left_of_the_lines(wanted):
         check_equal(left + [WORLD.redis("ZSCORE", "pawl:{store}:alarm", name)], [0, 0, None], name)
 
 
-class Waiter(threading.Thread):
-    """Wants all of these, or the one, and is in line when the constructor returns, or was already told."""
-
-    def __init__(self, wanted, who, client=None, wait_ms=60000, **ask):
-        super().__init__(daemon=True)
-        self.wanted, self.client, self.answer = wanted, client or WORLD.lease, None
-        self.body = {"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000, **ask}
-        self.path = f"/v1/leases/{wanted}" if isinstance(wanted, str) else "/v1/leases"
-        if self.path == "/v1/leases":
-            self.body["names"] = wanted
-        first = wanted if isinstance(wanted, str) else wanted[0]
-        before = waiting(first)
-        self.start()
-        wait_until(lambda: waiting(first) > before or self.answer is not None, f"{who} is in line")
-
-    def run(self):
-        self.answer = self.client("POST", self.path, body=self.body)
-        self.ended = time.monotonic()
-
-    def told(self, status=201, code=None):
-        self.join(20)
-        check(self.answer is not None, f"{self.body['holder']} is told nothing")
-        check_equal((self.answer.status, self.answer.code), (status, code), repr(self.answer))
-        return self.answer.json
+def in_line(wanted, who, client=None, **ask):
+    """Wants all of these, or the one."""
+    return Waiter(WORLD, client or WORLD.lease, wanted, who, **ask)
 
 
 # -- at once
@@ -120,20 +90,10 @@ def all_are_granted_in_the_order_of_names_each_with_a_token_that_the_gateway_tak
 
 
 @test
-def each_is_renewed_and_released_by_its_own_name():
-    wanted = names()
-    granted(wanted, lease_id=lease_id("ada"))
-    renewed = WORLD.lease("PUT", f"/v1/leases/{wanted[0]}", {"Lease-Id": lease_id("ada")}, {"ttl_ms": 90000})
-    check_equal((renewed.status, renewed.json["ttl_ms"]), (200, 90000))
-    release(wanted[0], "ada")
-    check_equal([WORLD.look(name)["state"] for name in wanted], ["free", "held"])
-
-
-@test
 def sent_again_it_gets_the_same_tokens_in_the_order_that_it_asks_for():
     wanted = names(3)
-    first = granted(wanted, lease_id=lease_id("ada"))
-    again = granted(wanted[::-1], 200, lease_id=lease_id("ada"), client=CLIENTS[1])
+    first = granted(wanted, lease_id=lease_id_of("ada"))
+    again = granted(wanted[::-1], 200, lease_id=lease_id_of("ada"), client=CLIENTS[1])
     check_equal([one["fencing_token"] for one in again], [one["fencing_token"] for one in reversed(first)])
 
 
@@ -141,7 +101,7 @@ def sent_again_it_gets_the_same_tokens_in_the_order_that_it_asks_for():
 def those_that_are_held_are_named_and_nothing_is_granted():
     wanted = names(3)
     grants = {name: WORLD.acquire(name, holder="bob") for name in wanted[1:]}
-    told = refused(acquire(wanted), 409, "lease-held", lease=wanted[1], holder="bob")
+    told = refused(acquire(wanted), 409, "lease-held", lease=wanted[1], holder="bob").json
     check_equal([(one["lease"], one["token"], one["holder"]) for one in told["leases"]],
                 [(name, grants[name]["token"], "bob") for name in wanted[1:]])
     check_equal(WORLD.look(wanted[0])["state"], "free")
@@ -151,11 +111,11 @@ def those_that_are_held_are_named_and_nothing_is_granted():
 @test
 def a_lease_id_that_holds_some_or_did_is_told_so():
     wanted = names(3)
-    granted(wanted[:2], lease_id=lease_id("ada"))
-    refused(acquire(wanted, lease_id=lease_id("ada")), 409, "hold-differs", lease=wanted[0])
-    refused(acquire(wanted[:2], lease_id=lease_id("ada"), mode="shared"), 409, "hold-differs", lease=wanted[0])
+    granted(wanted[:2], lease_id=lease_id_of("ada"))
+    refused(acquire(wanted, lease_id=lease_id_of("ada")), 409, "hold-differs", lease=wanted[0])
+    refused(acquire(wanted[:2], lease_id=lease_id_of("ada"), mode="shared"), 409, "hold-differs", lease=wanted[0])
     release(wanted[1], "ada")
-    refused(acquire(wanted[:2], lease_id=lease_id("ada")), 409, "hold-over", lease=wanted[1], ended="released")
+    refused(acquire(wanted[:2], lease_id=lease_id_of("ada")), 409, "hold-over", lease=wanted[1], ended="released")
     WORLD.acquire(wanted[2], permits=3)
     refused(acquire(wanted[1:], permits=2), 409, "permits-mismatch", lease=wanted[2], permits=3)
 
@@ -182,9 +142,9 @@ def what_is_asked_wrongly_is_refused():
 @test
 def an_idempotency_key_that_came_with_another_request_is_refused():
     wanted, headers = names(), {"Idempotency-Key": "k"}
-    granted(wanted, headers=headers, lease_id=lease_id("ada"))
-    granted(wanted, 200, headers=headers, lease_id=lease_id("ada"))
-    refused(acquire(wanted, headers=headers, lease_id=lease_id("ada"), ttl_ms=5000), 422, "key-reused")
+    granted(wanted, headers=headers, lease_id=lease_id_of("ada"))
+    granted(wanted, 200, headers=headers, lease_id=lease_id_of("ada"))
+    refused(acquire(wanted, headers=headers, lease_id=lease_id_of("ada"), ttl_ms=5000), 422, "key-reused")
 
 
 @test
@@ -194,7 +154,7 @@ def a_session_keeps_all_of_them_and_its_end_frees_them():
     secret = {"Session-Secret": session["session_secret"]}
     granted(wanted, headers=secret, session=session["session"])
     refused(acquire(names(), headers={"Session-Secret": "x" * 24}, session=session["session"]), 403, "forbidden")
-    waiter = Waiter(wanted, "bob", CLIENTS[1])
+    waiter = in_line(wanted, "bob", CLIENTS[1])
     check_equal(WORLD.lease("DELETE", f"/v1/sessions/{session['session']}", secret).status, 204)
     waiter.told()
     refused(acquire(names(), headers=secret, session=session["session"]), 410, "session-lost")
@@ -206,8 +166,8 @@ def a_session_keeps_all_of_them_and_its_end_frees_them():
 def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever_instance():
     wanted = names(3)
     for name in wanted[:2]:
-        WORLD.acquire(name, lease_id=lease_id("x"))
-    waiter = Waiter(wanted, "ada", CLIENTS[1])
+        WORLD.acquire(name, lease_id=lease_id_of("x"))
+    waiter = in_line(wanted, "ada", CLIENTS[1])
     check_equal([waiting(name) for name in wanted], [1, 1, 1])
     release(wanted[0], "x")
     check_equal([holder(name) for name in wanted], [None, "anonymous", None])
@@ -221,29 +181,6 @@ def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever
 
 
 @test
-def what_expires_is_handed_on_without_anybody_calling():
-    wanted = names()
-    granted(wanted, ttl_ms=300)
-    waiter = Waiter(wanted, "ada")
-    waiter.told()
-    nothing_is_left_of_the_lines(wanted)
-
-
-@test
-def two_who_want_the_same_ones_in_opposite_order_are_served_one_after_the_other():
-    wanted = names()
-    granted(wanted, lease_id=lease_id("x"))
-    first, second = Waiter(wanted, "ada"), Waiter(wanted[::-1], "bob", CLIENTS[1])
-    for name in wanted:
-        release(name, "x")
-    first.told()
-    check_equal([holder(name) for name in wanted], ["ada", "ada"])
-    for name in wanted:
-        release(name, "ada", CLIENTS[1])
-    second.told()
-
-
-@test
 def many_who_want_some_of_a_few_all_get_them_and_never_two_the_same():
     shared, rounds, lock, held, wrong = names(4), 12, threading.Lock(), {}, []
 
@@ -251,7 +188,7 @@ def many_who_want_some_of_a_few_all_get_them_and_never_two_the_same():
         pick = random.Random(number)
         for turn in range(rounds):
             wanted, who = pick.sample(shared, pick.choice((1, 2, 3))), f"w{number}-{turn}"
-            answer = acquire(wanted, CLIENTS[number % 2], holder=who, lease_id=lease_id(who), wait_ms=30000)
+            answer = acquire(wanted, CLIENTS[number % 2], holder=who, lease_id=lease_id_of(who), wait_ms=30000)
             if answer.status != 201:
                 wrong.append(repr(answer))
                 return
@@ -276,8 +213,8 @@ def many_who_want_some_of_a_few_all_get_them_and_never_two_the_same():
 @test
 def one_who_waited_long_enough_is_told_who_holds_and_stands_in_no_line():
     wanted = names(3)
-    WORLD.acquire(wanted[1], holder="bob", lease_id=lease_id("x"))
-    told = Waiter(wanted, "ada", wait_ms=300).told(409, "wait-timeout")
+    WORLD.acquire(wanted[1], holder="bob", lease_id=lease_id_of("x"))
+    told = in_line(wanted, "ada", wait_ms=300).told(409, "wait-timeout")
     check_equal((told["lease"], told["holder"]), (wanted[1], "bob"))
     nothing_is_left_of_the_lines(wanted)
     release(wanted[1], "x")
@@ -287,13 +224,13 @@ def one_who_waited_long_enough_is_told_who_holds_and_stands_in_no_line():
 @test
 def one_whose_client_leaves_makes_room_in_every_line_at_once():
     wanted = names()
-    WORLD.acquire(wanted[0], lease_id=lease_id("x"))
+    WORLD.acquire(wanted[0], lease_id=lease_id_of("x"))
     raw = WORLD.raw(BESIDE)
     body = '{"names":["%s","%s"],"wait_ms":60000}' % tuple(wanted)
     raw.send(f"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
              + body)
     wait_until(lambda: waiting(wanted[1]) == 1, "it is in line")
-    behind = Waiter(wanted[1], "bob")
+    behind = in_line(wanted[1], "bob")
     raw.vanish()
     behind.told()
     wait_until(lambda: waiting(wanted[0]) == 0, "it has left")
@@ -304,11 +241,11 @@ def one_whose_client_leaves_makes_room_in_every_line_at_once():
 @test
 def a_second_request_with_its_lease_id_takes_its_place():
     wanted = names()
-    granted(wanted, lease_id=lease_id("x"))
-    first = Waiter(wanted, "ada")
-    behind = Waiter(wanted, "bob")
+    granted(wanted, lease_id=lease_id_of("x"))
+    first = in_line(wanted, "ada")
+    behind = in_line(wanted, "bob")
     second = threading.Thread(target=lambda: answers.append(
-        acquire(wanted, CLIENTS[1], lease_id=lease_id("ada"), wait_ms=60000, ttl_ms=60000)), daemon=True)
+        acquire(wanted, CLIENTS[1], lease_id=lease_id_of("ada"), wait_ms=60000, ttl_ms=60000)), daemon=True)
     answers = []
     second.start()
     first.told(409, "superseded")
@@ -324,9 +261,9 @@ def a_second_request_with_its_lease_id_takes_its_place():
 @test
 def a_hundred_long_names_are_waited_for_and_granted():
     wanted = [WORLD.name().ljust(128, "x") for _ in range(100)]
-    grants = granted(wanted, lease_id=lease_id("x"), meta={"a": "b" * 1000})
+    grants = granted(wanted, lease_id=lease_id_of("x"), meta={"a": "b" * 1000})
     check_equal(len(grants), 100)
-    waiter = Waiter(wanted[::-1], "ada", CLIENTS[1])
+    waiter = in_line(wanted[::-1], "ada", CLIENTS[1])
     for name in wanted:
         release(name, "x")
     check_equal([grant["lease"] for grant in waiter.told()["grants"]], wanted[::-1])
@@ -340,7 +277,7 @@ def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
     world = World()
     wanted, most = ["pay:1", "pay:2"], {}
     for turn in range(10):
-        for grant in granted(wanted, client=world.lease, lease_id=lease_id(f"t{turn}")):
+        for grant in granted(wanted, client=world.lease, lease_id=lease_id_of(f"t{turn}")):
             most[grant["lease"]] = grant["token"]
             release(grant["lease"], f"t{turn}", world.lease)
     world.redis("HSET", stripe_key("pay:2"), "counter", 0)
@@ -360,12 +297,12 @@ def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
 @test
 def one_who_waits_at_an_instance_that_is_killed_is_passed_over_in_every_line():
     wanted = names()
-    WORLD.acquire(wanted[0], lease_id=lease_id("x"), ttl_ms=60000)
+    WORLD.acquire(wanted[0], lease_id=lease_id_of("x"), ttl_ms=60000)
     dying = WORLD.daemon("pawl-lease")
     dead = threading.Thread(target=lambda: _ignored(WORLD.client(dying), wanted), daemon=True)
     dead.start()
     wait_until(lambda: waiting(wanted[1]) == 1, "it is in line")
-    behind = Waiter(wanted[1], "bob")
+    behind = in_line(wanted[1], "bob")
     began = time.monotonic()
     dying.kill()
     behind.told()
@@ -384,10 +321,10 @@ def _ignored(client, wanted):
 @test
 def what_was_handed_on_to_an_instance_that_stands_still_goes_on_and_is_never_announced():
     wanted = names()
-    granted(wanted, lease_id=lease_id("x"))
+    granted(wanted, lease_id=lease_id_of("x"))
     still = WORLD.daemon("pawl-lease")
-    stopped = Waiter(wanted, "ada", WORLD.client(still))
-    behind = Waiter(wanted[::-1], "bob")
+    stopped = in_line(wanted, "ada", WORLD.client(still))
+    behind = in_line(wanted[::-1], "bob")
     wait_until(lambda: all(map(has_tokens, wanted)), "the floors are above the counters, with the new instance's too")
     still.send(signal.SIGSTOP)
     for name in wanted:
@@ -403,12 +340,12 @@ def what_was_handed_on_to_an_instance_that_stands_still_goes_on_and_is_never_ann
 @test
 def one_who_waits_at_an_instance_that_stops_is_sent_away():
     wanted = names()
-    granted(wanted, lease_id=lease_id("x"))
+    granted(wanted, lease_id=lease_id_of("x"))
     stopping = WORLD.daemon("pawl-lease")
-    waiter = Waiter(wanted, "ada", WORLD.client(stopping))
+    waiter = in_line(wanted, "ada", WORLD.client(stopping))
     check_equal(stopping.end(), 0)
     waiter.told(503, "draining")
-    behind = Waiter(wanted, "bob")
+    behind = in_line(wanted, "bob")
     for name in wanted:
         release(name, "x")
     behind.told()

@@ -15,35 +15,20 @@ import shutil
 import subprocess
 import sys
 import termios
-import threading
 import time
 
 sys.dont_write_bytecode = True
 
-from world import (BUILD, World, check, check_equal, check_in, main, test)  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
+from world import BUILD, World, check, check_equal, check_in, main, test  # noqa: E402
+from world.cli import PAWL, Cli, Server, response  # noqa: E402
 from world.wait import DEADLINE_S, wait_until  # noqa: E402
 
-PAWL = str(BUILD / "pawl")
 COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "watch", "history", "force-release",
             "put", "cat", "rm", "resolve", "routes", "keygen", "verify", "doctor", "completion"]
 
 world = World()
-
-
-def environment(**more):
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith("PAWL_") and not name.lower().endswith("_proxy")}
-    return {**clean, "PAWL_LEASE_URL": world.lease.url, "PAWL_GATEWAY_URL": world.gateway.url, **more}
-
-
-def pawl(*words, status=0, stdin=b"", **variables):
-    """Runs pawl; its output as text, its errors under .stderr."""
-    done = subprocess.run([PAWL, *words], env=environment(**variables), input=stdin, capture_output=True,
-                          timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
-    done.raw, done.stdout, done.stderr = done.stdout, done.stdout.decode(errors="replace"), done.stderr.decode()
-    check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
-    return done
+pawl = Cli(world)
+environment, begin = pawl.environment, pawl.start
 
 
 def acquired(name, *words, **variables):
@@ -53,43 +38,6 @@ def acquired(name, *words, **variables):
 
 def path(name):
     return os.path.join(world.folder, name)
-
-
-class Server:
-    """Answers each request, which it keeps, with what answer(request) gives; None closes without a word."""
-
-    def __init__(self, answer):
-        self.answer, self.requests = answer, []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        while True:
-            connection, _ = self.socket.accept()
-            with connection:
-                connection.settimeout(DEADLINE_S)
-                request = b""
-                while not self._whole(request):
-                    more = connection.recv(65536)
-                    if not more:
-                        break
-                    request += more
-                self.requests.append(request)
-                answer = self.answer(request)
-                if answer is not None:
-                    connection.sendall(answer)
-
-    @staticmethod
-    def _whole(request):
-        head, end, body = request.partition(b"\r\n\r\n")
-        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
-        return bool(end) and len(body) >= (int(length.group(1)) if length else 0)
-
-
-def response(status, body=b"", *headers):
-    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", "Connection: close", *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def forwarded(daemon, request):
@@ -454,11 +402,6 @@ def a_hold_that_may_be_of_this_very_command_is_not_said_to_be_older():
 
 def in_line(name, count=1):
     wait_until(lambda: world.look(name)["waiting"] == count, f"{count} stand in line for {name}")
-
-
-def begin(*words, **variables):
-    return subprocess.Popen([PAWL, *words], env=environment(**variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
 
 
 def ended(process, status=0):
@@ -959,23 +902,9 @@ def conditions_and_repeats_are_passed_on():
 
 
 def on_a_terminal(*words):
-    """What pawl shows on one."""
-    parent, child = pty.openpty()
-    done = subprocess.Popen([PAWL, *words], env=environment(), stdout=child, stderr=subprocess.PIPE)
-    os.close(child)
-    text = b""
-    while True:
-        try:
-            more = os.read(parent, 65536)
-        except OSError:  # EIO: the other side is closed
-            break
-        if not more:
-            break
-        text += more
-    os.close(parent)
-    error = done.communicate(timeout=DEADLINE_S)[1]
-    check_equal((done.returncode, error), (0, b""))
-    return text.decode().replace("\r\n", "\n")
+    text, error = pawl.shown(*words)
+    check_equal(error, "")
+    return text
 
 
 @test

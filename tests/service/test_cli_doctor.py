@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 from world import BUILD, Daemon, Keys, World, check, check_equal, check_in, main, test  # noqa: E402
 from world.cli import PAWL, Cli  # noqa: E402
+from world.ports import nobody  # noqa: E402
 
 world = World()
 pawl = Cli(world)
@@ -34,11 +35,6 @@ def problems(*words, **variables):
     """Those that are wrong, and nothing else is."""
     return {check_: one["remedy"] + " | " + one["what"] for check_, one in found(*words, status=1, **variables).items()
             if one["status"] == "problem"}
-
-
-def nowhere():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 class Impostor:
@@ -98,8 +94,8 @@ def a_probe_takes_a_lease_of_its_own_and_gives_it_back():
 
 @test
 def a_service_that_is_not_there_or_is_another_is_told():
-    check_in("Start pawl-lease", problems(PAWL_LEASE_URL=nowhere())["lease service"])
-    check_in("Start pawl-gateway", problems("--gateway-url", nowhere())["gateway service"])
+    check_in("Start pawl-lease", problems(PAWL_LEASE_URL=nobody())["lease service"])
+    check_in("Start pawl-gateway", problems("--gateway-url", nobody())["gateway service"])
     check_in("--lease-url", problems(PAWL_LEASE_URL=world.gateway.url)["lease service"])
     check_in("--gateway-url", problems(PAWL_GATEWAY_URL=world.lease.url)["gateway service"])
     check_equal(pawl("doctor", "--lease-url", "ftp://x", status=1).stdout.count("problem "), 1)

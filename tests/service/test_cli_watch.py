@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 
 from world import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
 from world.cli import PAWL, Cli  # noqa: E402
+from world.ports import nobody  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
 from world.relay import pump  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
@@ -153,9 +154,7 @@ def a_wrong_word_is_64_and_a_service_that_is_not_there_69():
     pawl("watch", "a/b", status=64)
     pawl("watch", "a", "b", status=64)
     pawl("watch", "a", "--since", "x\ny", status=64)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
-    check_in("cannot be reached", pawl("watch", "a", "--lease-url", nowhere, status=69).stderr)
+    check_in("cannot be reached", pawl("watch", "a", "--lease-url", nobody(), status=69).stderr)
     check_in("invalid-request", pawl("watch", "a", "--since", "what?", status=64).stderr)
 
 

@@ -194,18 +194,4 @@ def one_lease_id_that_races_with_itself_is_one_hold():
         check_equal(len({answer.json["fencing_token"] for answer in answers}), 1)
 
 
-@test
-def creating_only_lets_one_of_many_through():
-    name = WORLD.name("create")
-    grant = WORLD.acquire(name)
-    for i in range(20):
-        answers = []
-
-        def worker(_history, number, _races, i=i, answers=answers):
-            headers = [("Fencing-Token", grant["fencing_token"]), ("If-None-Match", "*")]
-            answers.append(WORLD.client(WORLD.gateway_daemon)("PUT", f"/v1/resources/{name}/{i}", headers, b"%d" % number))
-        run(worker)
-        check_equal(sorted(answer.status for answer in answers), [201] + [412] * (CLIENTS - 1))
-
-
 main(WORLD.close)

@@ -115,7 +115,7 @@ def good_answers():
 GOOD = {}
 
 
-def planted(which, change, says):
+def planted(which, change, says, what):
     """The check accepts the answer as it came, and refuses it after change(answer)."""
     if not GOOD:
         GOOD.update(good_answers())
@@ -126,9 +126,9 @@ def planted(which, change, says):
     try:
         World.contract.hold(service, method, target, headers, wrong)
     except Wrong as error:
-        check_in(says, str(error))
+        check_in(says, str(error), what)
         return
-    check(False, f"a wrong answer went through: {wrong}")
+    check(False, f"{what}: a wrong answer went through: {wrong}")
 
 
 def with_member(answer, name, value):
@@ -146,66 +146,55 @@ def with_header(answer, name, value):
         answer.headers.append((name, value))
 
 
-@test
-def a_status_that_is_not_listed_is_noticed():
-    planted("grant", lambda answer: setattr(answer, "status", 202), "not listed")
+def member(name, value=None):
+    """None: it is taken away."""
+    return lambda answer: with_member(answer, name, value)
+
+
+def header(name, value=None):
+    return lambda answer: with_header(answer, name, value)
+
+
+def other(attribute, change):
+    return lambda answer: setattr(answer, attribute, change(getattr(answer, attribute)))
+
+
+HELD = "/v1/leases/planted -> 409: $: "
+PLANTED = {
+    "a status that is not listed, or not that of the code": [
+        ("grant", other("status", lambda _: 202), "not listed"), ("held", other("status", lambda _: 503), "none of")],
+    "a missing member": [
+        *(("grant", member(name), name) for name in ("token", "lease_id", "meta", "waited_ms")),
+        *(("held", member(name), HELD) for name in ("detail", "instance", "retryable", "holder", "expires_in_ms")),
+        ("refused", member("lease"), "/v1/resources/planted -> 403: $: ")],
+    "an additional member": [
+        *((which, member("lease_ids", "x"), "lease_ids") for which in ("grant", "held", "refused")),
+        ("held", member("lease_id", "x" * 22), "lease_id")],
+    "a member of the wrong type or value": [
+        ("grant", member("token", "34"), "token"), ("grant", member("token", 10 ** 15), "token"),
+        ("held", member("retryable", False), "retryable"), ("held", member("type", "/problems/lease-lost"), "type"),
+        ("held", member("status", 400), "status")],
+    "a missing header": [
+        *((which, header(name), f"{name} is missing") for which, name in (
+            ("grant", "Fencing-Token"), ("held", "Cache-Control"), ("written", "ETag"), ("written", "Fencing-Status"),
+            ("refused", "Fencing-Status")))],
+    "a wrong or unlisted header": [
+        ("written", header("ETag", 'W/"abcdefghijklmnop"'), "ETag"),
+        ("written", header("Fencing-Status", "pawl;verdict=accepted"), "Fencing-Status"),
+        ("held", header("Fencing-Token", "34"), "Fencing-Token is not listed"), ("held", header("Lease-Id", "34"), "Lease-Id is not listed"),
+        ("grant", lambda answer: answer.headers.append(("Cache-Control", "no-store")), "came 2 times"),
+        ("options", header("Allow", "GET, HEAD"), "Allow")],
+    "a wrong body": [
+        ("grant", other("body", lambda body: body[:-1]), "not JSON"), ("grant", other("body", lambda body: b'{"token":1,' + body[1:]), "comes twice"),
+        ("written", other("body", lambda _: b"x"), "no body is listed"), ("held", header("Content-Type", "application/json"), "is not listed")],
+}
 
 
 @test
-def a_status_that_does_not_belong_to_the_code_is_noticed():
-    planted("held", lambda answer: setattr(answer, "status", 503), "none of")
-
-
-@test
-def a_missing_member_is_noticed():
-    for member in ("token", "lease_id", "meta", "waited_ms"):
-        planted("grant", lambda answer, member=member: with_member(answer, member, None), member)
-    for member in ("detail", "instance", "retryable", "holder", "expires_in_ms"):
-        planted("held", lambda answer, member=member: with_member(answer, member, None), "/v1/leases/planted -> 409: $: ")
-    planted("refused", lambda answer: with_member(answer, "lease", None), "/v1/resources/planted -> 403: $: ")
-
-
-@test
-def an_additional_member_is_noticed():
-    for which in ("grant", "held", "refused"):
-        planted(which, lambda answer: with_member(answer, "lease_ids", "x"), "lease_ids")
-    planted("held", lambda answer: with_member(answer, "lease_id", "x" * 22), "lease_id")
-
-
-@test
-def a_member_of_the_wrong_type_or_value_is_noticed():
-    planted("grant", lambda answer: with_member(answer, "token", "34"), "token")
-    planted("grant", lambda answer: with_member(answer, "token", 10 ** 15), "token")
-    planted("held", lambda answer: with_member(answer, "retryable", False), "retryable")
-    planted("held", lambda answer: with_member(answer, "type", "/problems/lease-lost"), "type")
-    planted("held", lambda answer: with_member(answer, "status", 400), "status")
-
-
-@test
-def a_missing_header_is_noticed():
-    planted("grant", lambda answer: with_header(answer, "Fencing-Token", None), "Fencing-Token is missing")
-    planted("held", lambda answer: with_header(answer, "Cache-Control", None), "Cache-Control is missing")
-    planted("written", lambda answer: with_header(answer, "ETag", None), "ETag is missing")
-    planted("written", lambda answer: with_header(answer, "Fencing-Status", None), "Fencing-Status is missing")
-    planted("refused", lambda answer: with_header(answer, "Fencing-Status", None), "Fencing-Status is missing")
-
-
-@test
-def a_wrong_or_unlisted_header_is_noticed():
-    planted("written", lambda answer: with_header(answer, "ETag", 'W/"abcdefghijklmnop"'), "ETag")
-    planted("written", lambda answer: with_header(answer, "Fencing-Status", "pawl;verdict=accepted"), "Fencing-Status")
-    planted("held", lambda answer: with_header(answer, "Fencing-Token", "34"), "Fencing-Token is not listed")
-    planted("held", lambda answer: with_header(answer, "Lease-Id", "34"), "Lease-Id is not listed")
-    planted("grant", lambda answer: answer.headers.append(("Cache-Control", "no-store")), "came 2 times")
-    planted("options", lambda answer: with_header(answer, "Allow", "GET, HEAD"), "Allow")
-
-
-@test
-def a_wrong_body_is_noticed():
-    planted("grant", lambda answer: setattr(answer, "body", answer.body[:-1]), "not JSON")
-    planted("grant", lambda answer: setattr(answer, "body", b'{"token":1,' + answer.body[1:]), "comes twice")
-    planted("written", lambda answer: setattr(answer, "body", b"x"), "no body is listed")
-    planted("held", lambda answer: with_header(answer, "Content-Type", "application/json"), "is not listed")
+def whatever_is_wrong_with_an_answer_is_noticed():
+    for what, faults in PLANTED.items():
+        for which, change, says in faults:
+            planted(which, change, says, what)
 
 
 main(WORLD.close)

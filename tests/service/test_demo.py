@@ -480,4 +480,4 @@ def close():
     shutil.rmtree(folder)
 
 
-main(close)
+main(close, parts=3)

@@ -21,6 +21,7 @@ DOUBT = "pawl:{store}:doubt"
 FORMER, ELSEWHERE = "former-of-this-b", "former-elsewhere"  # incarnations: of this boot, and of another
 OTHER_BOOT = "00000000-0000-4000-8000-000000000000"
 LOST = "whichever_it_was"
+PATIENT_S = 60  # of a client whose write hangs until the test has done the rest
 
 
 class Stage:
@@ -34,6 +35,7 @@ class Stage:
             route(self.upstream, "/w/{id}", "job:{id}", timeout_ms=60_000),
             route(self.upstream, "/a/{id}", "note:{id}", guarantee="admitted", timeout_ms=60_000)])
         self.world = World(gateway_flags=["--routes", self.table])
+        self.world.gateway.deadline_s = PATIENT_S
         self.redis, self.relay = self.world.redis, Relay(self.world.redis)
         self.state_dir = pathlib.Path(self.folder) / "gateway"
         self.state_dir.mkdir(mode=0o700)
@@ -51,7 +53,7 @@ class Stage:
                  "--state-dir", str(self.state_dir), "--store-timeout", "60s", "--threads", self.threads]
         self.daemon = Daemon("pawl-gateway", *flags)
         self.world.daemons.append(self.daemon)
-        self.gateway = Client("gateway", self.daemon.url, World.contract)
+        self.gateway = Client("gateway", self.daemon.url, World.contract, PATIENT_S)
 
     def act(self, upstream, request):
         kind = request.body.split(b":", 1)[0]
@@ -462,4 +464,4 @@ def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
 
 
 if __name__ == "__main__":
-    main()
+    main(parts=3)

@@ -4,6 +4,7 @@
 import signal
 
 from world import World, check, check_equal, main, test, wait_until
+from world.asking import path
 from world.record import stripe_key
 
 SAVE = """local saved = {}
@@ -18,10 +19,6 @@ end
 for i = 1, #ARGV, 2 do
     redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1])
 end"""
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 def put(world, name, grant, body=b"x"):

@@ -6,12 +6,12 @@ Nobody who drips, dies or sends nonsense in the middle of a body leaves work for
 import json
 import os
 import pathlib
-import socket
 import tempfile
 import threading
 import time
 
 from world import FROM_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, test, wait_until
+from world.ports import nobody
 from world.upstream import Connection, Upstream, route, routes_file
 
 
@@ -34,11 +34,6 @@ def act(upstream, request):
         request.connection.close()
     else:
         upstream.obey(request)
-
-
-def nobody():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 UPSTREAM, hung_up = Upstream(act), []

@@ -28,6 +28,7 @@ EACH = 20
 STATES = ("asked", "recorded", "queued", "sent", "answered", "unknown")
 BEAT_MS = 10_000  # the longest after which anybody takes a gateway for silent (FRESH_MS in shared/member/scripts/lib/call.lua)
 GRACE_MS = 1000
+PATIENT_S = 60  # a client that gives up by itself is no gateway that does
 
 
 class Book:
@@ -105,6 +106,7 @@ class Stage:
         self.relay = Relay(self.world.redis)
         self.first = self.start()
         self.third = self.world.client(self.world.daemon("pawl-gateway", "--routes", self.table, "--threads", "2"))
+        self.third.deadline_s = self.world.gateway.deadline_s = PATIENT_S
         self.writes, self.names = [], {}
 
     def start(self):
@@ -112,7 +114,7 @@ class Stage:
                  "--state-dir", os.path.join(self.folder, "first"), "--store-timeout", "60s"]
         self.first_daemon = Daemon("pawl-gateway", *flags)
         self.world.daemons.append(self.first_daemon)
-        client = Client("gateway", self.first_daemon.url, World.contract)
+        client = Client("gateway", self.first_daemon.url, World.contract, PATIENT_S)
         wait_until(lambda: client("GET", "/readyz", held=False).status == 200, "the first gateway is ready")
         return client
 

@@ -10,6 +10,7 @@ import signal
 import tempfile
 
 from world import World, check, check_equal, check_in, main, read_token, signed_token, test, wait_until
+from world.asking import refused
 from world.cli import Cli
 from world.upstream import Upstream, route, routes_file
 
@@ -42,10 +43,6 @@ def store(world, *words, **more):
 
 def send(world, target, token):
     return world.gateway("PUT", target, {"Fencing-Token": token}, b"x", held=False)
-
-
-def refused(answer, status, code):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
 
 
 def of_other(world, token, epoch=100, lease="other:1"):

@@ -1,23 +1,14 @@
 #!/usr/bin/python3
 """Every kind of lock but waiting: shared, permits, re-entry and its Idempotency-Keys, lock delay, force-release, states."""
 
-import base64
-import os
-import threading
 import time
 import zlib
 
 from world import World, check, check_equal, main, read_token, test, wait_until
+from world.asking import fresh_id, path, refused
+from world.waiting import Waiter
 
 WORLD = World()
-
-
-def path(name):
-    return f"/v1/leases/{name}"
-
-
-def fresh_id():
-    return base64.urlsafe_b64encode(os.urandom(18)).decode()
 
 
 def ask(name, key=None, **body):
@@ -31,12 +22,6 @@ def release(name, lease_id, query="", key=None):
 
 def force(name, **body):
     return WORLD.lease("POST", path(name) + "/force-release", body=body or None)
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
 
 
 def granted(answer, status=201, **members):
@@ -74,21 +59,6 @@ def any_number_hold_together_when_all_of_them_share():
 
 
 @test
-def shared_and_exclusive_holds_exclude_each_other():
-    name = WORLD.name()
-    readers = [WORLD.acquire(name, mode="shared") for _ in range(2)]
-    refused(ask(name, holder="writer"), 409, "lease-held", token=readers[1]["token"], holder="anonymous")
-    refused(ask(name, permits=3), 409, "lease-held")
-    WORLD.release(name, readers[0])
-    refused(ask(name), 409, "lease-held")
-    WORLD.release(name, readers[1])
-    check_equal(state_of(name), "free")
-    writer = WORLD.acquire(name)
-    check(writer["token"] > readers[1]["token"], "the token did not rise")
-    refused(ask(name, mode="shared"), 409, "lease-held", token=writer["token"])
-
-
-@test
 def a_shared_hold_is_renewed_and_released_by_its_own_lease_id():
     name = WORLD.name()
     one, two = WORLD.acquire(name, mode="shared", ttl_ms=20000), WORLD.acquire(name, mode="shared", ttl_ms=20000)
@@ -98,16 +68,6 @@ def a_shared_hold_is_renewed_and_released_by_its_own_lease_id():
     check_equal(release(name, one["lease_id"]).status, 204)
     refused(WORLD.lease("PUT", path(name), {"Lease-Id": one["lease_id"]}), 410, "lease-lost", ended="released")
     check_equal([holder["token"] for holder in WORLD.look(name)["holders"]], [two["token"]])
-
-
-@test
-def a_shared_hold_ends_at_its_own_deadline():
-    name = WORLD.name()
-    WORLD.acquire(name, mode="shared", ttl_ms=100)
-    stays = WORLD.acquire(name, mode="shared", ttl_ms=60000)
-    looked = wait_until(lambda: len(WORLD.look(name)["holders"]) == 1 and WORLD.look(name), "one of them is over")
-    check_equal(looked["holders"][0]["token"], stays["token"])
-    granted(ask(name, mode="shared"))
 
 
 # -- permits
@@ -126,15 +86,6 @@ def so_many_hold_as_there_are_permits_and_no_more():
 
 
 @test
-def a_permit_goes_back_when_its_own_ttl_is_over():
-    name = WORLD.name()
-    WORLD.acquire(name, permits=2, ttl_ms=60000)
-    WORLD.acquire(name, permits=2, ttl_ms=100)
-    wait_until(lambda: ask(name, permits=2).status == 201, "a permit is free")
-    refused(ask(name, permits=2), 409, "lease-held")
-
-
-@test
 def all_who_hold_permits_state_the_same_number():
     name = WORLD.name()
     first = WORLD.acquire(name, permits=3)
@@ -146,58 +97,7 @@ def all_who_hold_permits_state_the_same_number():
     granted(ask(name, permits=2), mode="permits")
 
 
-@test
-def one_permit_is_an_exclusive_hold():
-    name = WORLD.name()
-    grant = granted(ask(name, permits=1, lease_id="p" * 22), mode="exclusive")
-    check_equal(read_token(grant["fencing_token"])["mode"], "exclusive")
-    granted(ask(name, lease_id="p" * 22), 200, token=grant["token"])
-    refused(ask(name, permits=1), 409, "lease-held")
-
-
-@test
-def never_more_than_two_hold_two_permits_while_eight_race_for_them():
-    name, holds, wrong = WORLD.name(), [], []
-
-    def worker():
-        lease = WORLD.client(WORLD.lease_daemon)
-        try:
-            for _ in range(40):
-                asked = time.monotonic()
-                answer = lease("POST", path(name), body={"permits": 2})
-                if answer.status == 201:
-                    answered, grant = time.monotonic(), answer.json
-                    ended = time.monotonic()
-                    check_equal(lease("DELETE", path(name), {"Lease-Id": grant["lease_id"]}).status, 204)
-                    holds.append((asked, answered, ended, grant["token"]))
-        except Exception as error:  # pylint: disable=broad-except # told by the main thread
-            wrong.append(repr(error))
-    threads = [threading.Thread(target=worker) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    check_equal(wrong, [])
-    check(len(holds) > 20, f"only {len(holds)} holds: that shows nothing")
-    check_equal(len({token for *_, token in holds}), len(holds), "a token was granted twice")
-    for _, answered, ended, token in holds:
-        live = [other for other in holds if other[1] <= answered < other[2]]  # certainly held when this one was told
-        check(len(live) <= 2, f"{token} was granted beside {live}")
-        check(ended >= answered, "no clock")
-
-
 # -- the same lease_id in another way
-
-@test
-def a_lease_id_that_holds_cannot_ask_for_another_mode():
-    for had, wanted in (({}, {"mode": "shared"}), ({}, {"permits": 2}), ({"mode": "shared"}, {}), ({"permits": 2}, {}),
-                        ({"permits": 2}, {"permits": 3}), ({"mode": "shared"}, {"permits": 2})):
-        name, lease_id = WORLD.name(), fresh_id()
-        grant = WORLD.acquire(name, lease_id=lease_id, **had)
-        for reentrant in (False, True):
-            refused(ask(name, lease_id=lease_id, reentrant=reentrant, **wanted), 409, "hold-differs", lease=name, retryable=False)
-        again = granted(ask(name, lease_id=lease_id, **had), 200)
-        check_equal((again["token"], again["holds"]), (grant["token"], 1), f"{had} {wanted}")
 
 
 @test
@@ -256,17 +156,6 @@ def all_true_ends_every_hold_of_the_lease_id():
     check_equal(release(name, lease_id, "?all=true").status, 204)
 
 
-@test
-def who_does_not_hold_does_not_enter_again():
-    name = WORLD.name()
-    WORLD.acquire(name)
-    refused(ask(name, lease_id=fresh_id(), reentrant=True), 409, "lease-held")
-    name, lease_id = WORLD.name(), fresh_id()
-    ask(name, lease_id=lease_id, reentrant=True)
-    release(name, lease_id)
-    refused(ask(name, lease_id=lease_id, reentrant=True), 409, "hold-over", ended="released")
-
-
 # -- Idempotency-Key
 
 @test
@@ -314,28 +203,6 @@ def a_release_that_is_sent_again_with_its_key_leaves_once():
 
 
 @test
-def keys_are_remembered_after_the_end_of_the_hold():
-    name, lease_id = WORLD.name(), fresh_id()
-    for _ in range(2):
-        ask(name, lease_id=lease_id, reentrant=True)
-    release(name, lease_id, key="r1")
-    release(name, lease_id, key="r2")
-    WORLD.acquire(name)
-    check_equal(release(name, lease_id, key="r1").json, {"holds": 1})
-    check_equal(release(name, lease_id, key="r2").status, 204)
-    refused(release(name, lease_id, key="r3"), 410, "lease-lost")
-    check_equal(state_of(name), "held")
-
-
-@test
-def two_lease_ids_may_use_the_same_key():
-    name = WORLD.name()
-    for lease_id in (fresh_id(), fresh_id()):
-        granted(ask(name, "same", lease_id=lease_id, mode="shared"), 201)
-        granted(ask(name, "same-2", lease_id=lease_id, mode="shared", reentrant=True), 200, holds=2)
-
-
-@test
 def a_hold_remembers_a_thousand_keys_and_takes_no_more():
     name, lease_id = WORLD.name(), fresh_id()
     granted(ask(name, "first", lease_id=lease_id))
@@ -378,25 +245,6 @@ def a_delayed_lease_is_held_by_nobody_and_says_for_how_long():
     refused(WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}), 410, "lease-lost", ended="expired")
 
 
-@test
-def a_release_or_a_force_release_does_not_delay():
-    name = WORLD.name("delay-c")
-    grant = WORLD.acquire(name, lock_delay_ms=600000)
-    WORLD.release(name, grant)
-    grant = WORLD.acquire(name, lock_delay_ms=600000)
-    check_equal(force(name).json, {"released_token": grant["token"]})
-    check_equal(state_of(name), "free")
-    granted(ask(name))
-
-
-@test
-def a_shared_hold_that_is_lost_delays_too():
-    name = WORLD.name("delay-d")
-    WORLD.acquire(name, mode="shared", ttl_ms=100, lock_delay_ms=600000)
-    wait_until(lambda: state_of(name) == "delayed", "it is delayed")
-    refused(ask(name, mode="shared"), 409, "lease-held", holder=None)
-
-
 # -- force-release
 
 @test
@@ -427,29 +275,6 @@ def a_token_that_is_expected_must_be_that_of_a_hold():
     check_equal(state_of(name), "held")
     check_equal(force(name, expect_token=grant["token"]).json, {"released_token": grant["token"]})
     check_equal(state_of(name), "free")
-
-
-@test
-def a_lease_that_nobody_holds_has_nothing_to_release():
-    name = WORLD.name()
-    check_equal(force(name).json, {"released_token": 0})
-    check_equal(force(name, reason="once more").json, {"released_token": 0})
-    WORLD.release(name, WORLD.acquire(name))
-    check_equal(force(name).json, {"released_token": 0})
-
-
-@test
-def every_holder_is_ended_or_the_one_that_is_meant():
-    name = WORLD.name()
-    grants = [WORLD.acquire(name, mode="shared") for _ in range(4)]
-    check_equal(force(name, expect_token=grants[1]["token"]).json, {"released_token": grants[1]["token"]})
-    check_equal({holder["token"] for holder in WORLD.look(name)["holders"]},
-                {grant["token"] for grant in grants} - {grants[1]["token"]})
-    check_equal(force(name).json, {"released_token": grants[3]["token"]})
-    check_equal(state_of(name), "free")
-    for grant in grants:
-        answer = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]})
-        refused(answer, 410, "lease-lost")
 
 
 @test
@@ -506,29 +331,11 @@ def a_list_item_names_at_most_16_holders():
     check_equal(len(WORLD.look(name)["holders"]), 17)
 
 
-class Waiter(threading.Thread):
-    """Asks with wait_ms, on a connection of its own."""
-
-    def __init__(self, name, **body):
-        super().__init__(daemon=True)
-        self.name_of_lease, self.body, self.answer = name, body, None
-        self.start()
-
-    def run(self):
-        self.answer = WORLD.client(WORLD.lease_daemon)("POST", path(self.name_of_lease), body=self.body)
-
-    def answered(self):
-        self.join(10)
-        check(self.answer is not None, "no answer")
-        return self.answer
-
-
 @test
 def who_waits_is_seen_and_gets_what_is_released():
     name = WORLD.name("waited")
     first = WORLD.acquire(name)
-    waiter = Waiter(name, wait_ms=9000, holder="bob", meta={"b": 2}, ttl_ms=20000)
-    wait_until(lambda: WORLD.look(name)["waiting"] == 1, "he waits")
+    waiter = Waiter(WORLD, WORLD.client(WORLD.lease_daemon), name, "bob", meta={"b": 2}, ttl_ms=20000)
     item = listed("waited", "waiting")[name]
     check_equal((item["state"], item["waiting"], item["holders"][0]["token"]), ("held", 1, first["token"]))
     check_equal(listed("waited", "held")[name]["waiting"], 1)
@@ -537,24 +344,6 @@ def who_waits_is_seen_and_gets_what_is_released():
     check(grant["token"] > first["token"] and grant["waited_ms"] > 0, grant)
     check_equal(read_token(grant["fencing_token"])["lease"], name)
     check_equal(listed("waited", "waiting"), {})
-
-
-@test
-def who_waited_long_enough_is_told_who_holds():
-    name = WORLD.name()
-    first = WORLD.acquire(name, holder="ada", ttl_ms=60000)
-    refused(ask(name, wait_ms=50), 409, "wait-timeout", holder="ada", token=first["token"], lease=name, retryable=True)
-    check_equal(WORLD.look(name)["waiting"], 0)
-
-
-@test
-def a_force_release_serves_who_waits():
-    name = WORLD.name()
-    grants = [WORLD.acquire(name, mode="shared") for _ in range(2)]
-    waiter = Waiter(name, wait_ms=9000)
-    wait_until(lambda: WORLD.look(name)["waiting"] == 1, "he waits")
-    check_equal(force(name).json, {"released_token": grants[1]["token"]})
-    check(granted(waiter.answered(), 201)["token"] > grants[1]["token"], "no newer token")
 
 
 @test

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -17,6 +16,7 @@ import time
 
 from world import BUILD, DEADLINE_S, DURABLE, Client, Keys, PrivateRedis, World, check, check_equal, check_in, die_with_parent, \
     keeps_within, main, run_daemon, test, wait_until
+from world.ports import own_port
 
 NAMES = [f"job:{number}" for number in range(12)]
 FREE = [f"free:{number}" for number in range(12)]
@@ -25,12 +25,6 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 KEYS = os.path.join(FOLDER, "keys")
 Keys().write(KEYS)
 UNAVAILABLE_MS = 1500  # of 503 for a stream that is new, and complete
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def settings(port, *more):
@@ -95,7 +89,7 @@ class Grants:
 
 @test
 def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts():
-    port, copy_port = free_port(), free_port()
+    port, copy_port = own_port(), own_port()
     world = World(redis_settings=settings(port))
     idle = world.client(world.daemon("pawl-lease"))  # has seen nothing of what the first one is told
     folder = tempfile.mkdtemp(dir=world.folder)
@@ -151,7 +145,7 @@ def requests(world, daemon, method, paths, headers=(), body=b""):
 def a_primary_that_copied_an_older_replica_while_nobody_looked_grants_nothing_and_lets_nothing_through():
     """All within what is one turn for those that were stopped; no connection of theirs breaks. When they go on, a pulse is
     not due yet: nothing but the calls themselves finds it out."""
-    port, copy_port, at_once = free_port(), free_port(), ["--rdb-key-save-delay", "0"]
+    port, copy_port, at_once = own_port(), own_port(), ["--rdb-key-save-delay", "0"]
     world = World(redis_settings=settings(port, *at_once))
     before = members_of(world)
     idle_daemon = world.daemon("pawl-lease")  # has seen nothing of what the first one tells
@@ -225,7 +219,7 @@ class Load:
 
 @test
 def a_new_stream_in_which_nothing_is_lost_ends_no_hold_and_is_admitted_in_time():
-    port = free_port()
+    port = own_port()
     world = World(redis_settings=settings(port, "--repl-backlog-ttl", "1"))
     held = {name: world.acquire(name, ttl_ms=600000) for name in NAMES}
     backup = os.path.join(world.folder, "backup.rdb")
@@ -285,15 +279,15 @@ def told_by_all(url, sentence, *flags):
 @test
 def what_can_be_no_store_is_named_at_once_by_all_who_are_given_its_address():
     for sentence, more in (("this is a replica of 127.0.0.1:1.", ["--replicaof", "127.0.0.1", "1"]),
-                           ("this Redis runs in cluster mode, which this version", ["--cluster-enabled", "yes", "--cluster-port", str(free_port())])):
-        redis = PrivateRedis(tempfile.mkdtemp(dir=FOLDER), settings(free_port(), *more))
+                           ("this Redis runs in cluster mode, which this version", ["--cluster-enabled", "yes", "--cluster-port", str(own_port())])):
+        redis = PrivateRedis(tempfile.mkdtemp(dir=FOLDER), settings(own_port(), *more))
         told_by_all(redis.url, sentence)
         if "cluster" in sentence:
             redis("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             wait_until(lambda: b"cluster_state:ok" in redis("CLUSTER", "INFO"), "a whole cluster of one")
             told_by_all(redis.url, sentence)
         redis.close()
-    folder, port = tempfile.mkdtemp(dir=FOLDER), free_port()
+    folder, port = tempfile.mkdtemp(dir=FOLDER), own_port()
     process, secret = sentinel(folder, port), os.path.join(folder, "secret")
     with open(secret, "w", encoding="utf-8") as file:
         file.write("of Redis, and the Sentinel has none\n")

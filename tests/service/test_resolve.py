@@ -4,10 +4,7 @@ requests that they send."""
 
 import json
 import os
-import pty
 import re
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -15,14 +12,14 @@ import zlib
 
 sys.dont_write_bytecode = True
 
-from world import (BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test,  # noqa: E402
+from world import (TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test,  # noqa: E402
                        wait_until)
-from world.cli import typed  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
+from world.asking import Later, refused  # noqa: E402
+from world.cli import Cli, Server, response, typed  # noqa: E402
+from world.ports import nobody  # noqa: E402
 from world.upstream import Upstream  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
 
-PAWL = str(BUILD / "pawl")
 GHOST, ONE, OTHER = "GhostGatewayIdXX", "Incarnation-of-1", "Incarnation_of_2"
 HASH = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -54,59 +51,19 @@ def table(name, *routes):
     return path
 
 
-def closed_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 release = threading.Event()
 upstream = Upstream(act)
 folder = tempfile.mkdtemp(prefix="pawl-resolve-")
 ROUTES = [route("/job/{id}/**", "job:{id}", timeout_ms=300),
           route("/patient/{id}/**", "patient:{id}", timeout_ms=10000),
-          route("/nobody/{id}", "nobody:{id}", f"http://127.0.0.1:{closed_port()}", timeout_ms=300)]
+          route("/nobody/{id}", "nobody:{id}", nobody(), timeout_ms=300)]
 TABLE = table("routes.json", *ROUTES)
 OTHER_TABLE = table("other.json", *ROUTES, route("/more/{id}", "more:{id}"))
 world = World(gateway_flags=["--routes", TABLE])
 World.contract.forwards = True
+pawl = Cli(world)
 # A table that was never in force is adopted only while nothing is open.
 check_equal(world.gateway("POST", "/v1/routes/adopt").status, 200)
-
-
-# -- the command line
-
-
-def environment(**more):
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith("PAWL_") and not name.lower().endswith("_proxy")}
-    return {**clean, "PAWL_LEASE_URL": world.lease.url, "PAWL_GATEWAY_URL": world.gateway.url, **more}
-
-
-def pawl(*words, status=0, **variables):
-    """Runs pawl, not in a terminal; its exit status must be this one."""
-    done = subprocess.run([PAWL, *words], env=environment(**variables), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
-    check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
-    return done
-
-
-class Server:
-    """Answers each request, which it keeps, with this."""
-
-    def __init__(self, status, body):
-        self.whole = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-        self.requests = []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        while True:
-            connection, _ = self.socket.accept()
-            with connection:
-                connection.settimeout(DEADLINE_S)
-                self.requests.append(connection.recv(65536))
-                connection.sendall(self.whole)
 
 
 # -- what is open
@@ -135,19 +92,6 @@ class Holder:
         refused(self.send(), 503, "in-doubt")
 
 
-def later(function, *args):
-    """Runs it on a thread of its own; call the result to get its answer."""
-    answers = []
-    thread = threading.Thread(target=lambda: answers.append(function(*args)), daemon=True)
-    thread.start()
-
-    def get():
-        thread.join(DEADLINE_S)
-        check(len(answers) == 1, "no answer came")
-        return answers[0]
-    return get
-
-
 def intents(name):
     return world.gateway("GET", f"/v1/intents/{name}").json["items"]
 
@@ -171,7 +115,7 @@ def unknown(stem="job"):
 def sending():
     """A lease for which something is still being sent, and its next holder."""
     one = Holder("patient")
-    later(one.send, "hang")
+    Later(one.send, "hang")
     wait_states(one.name, "sending")
     return one.succeed()
 
@@ -181,10 +125,6 @@ def let_go(name):
     release.set()
     wait_states(name, "unknown")
     release.clear()
-
-
-def refused(answer, status, code):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
 
 
 def stripe(name):
@@ -209,18 +149,14 @@ def ghost():
 # -- what is typed
 
 
-@test
-def help_of_both_begins_with_examples():
-    for command in ("resolve", "routes"):
-        text = pawl(command, "--help").stdout
-        check(text.startswith(f"Examples:\n  pawl {command}"), text[:80])
-        check_in(f"Usage: pawl {command} ", text)
-        check_in(f"  {command} ", pawl("--help").stdout)
+def says(status, body=b""):
+    """In the place of a gateway."""
+    return Server(lambda _: response(status, body))
 
 
 @test
 def what_does_not_go_together_is_an_error_and_nothing_is_sent():
-    server = Server(500, b"")
+    server = says(500)
     for words in (["--all"], ["--id", "1"], ["--force"], ["a", "--force"], ["a", "--all", "--force"], ["a", "--id", "1", "--all"], ["a", "--gateway", GHOST, "--dead"], ["--gateway", GHOST],
                   ["--gateway", GHOST, "--dead", "--all"], ["a", "--dead"], ["a", "--settled"], ["a", "--incarnation", ONE],
                   ["--gateway", GHOST, "--dead", "--id", "1"], ["a", "--id", ""], ["a", "--id", "-1"], ["a", "--id", "1x"],
@@ -237,7 +173,7 @@ def what_does_not_go_together_is_an_error_and_nothing_is_sent():
 
 @test
 def without_a_terminal_nothing_is_sent_before_yes_is_said():
-    server = Server(500, b"")
+    server = says(500)
     for words in (["a", "--all"], ["a", "--id", "1"], ["--gateway", GHOST, "--dead"], ["a", "--all", "-o", "json"]):
         check_in("--yes", pawl("resolve", *words, status=64, PAWL_GATEWAY_URL=server.url).stderr)
     check_equal(server.requests, [])
@@ -245,7 +181,7 @@ def without_a_terminal_nothing_is_sent_before_yes_is_said():
 
 @test
 def a_gateway_that_is_not_there_is_exit_status_69():
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = nobody()
     for words in (["resolve"], ["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["resolve", "--gateway", GHOST, "--dead", "--yes"],
                   ["routes"], ["routes", "adopt"]):
         check(pawl(*words, status=69, PAWL_GATEWAY_URL=url).stderr.startswith("pawl: certainly not done: "), words)
@@ -254,11 +190,11 @@ def a_gateway_that_is_not_there_is_exit_status_69():
 @test
 def what_a_gateway_says_cannot_reach_the_terminal_as_a_command():
     item = {"id": "1\x1b[2J", "state": "unknown\n", "guarantee": "\u009b", "token": 1, "gateway": "\t", "at_ms": -1}
-    server = Server(200, json.dumps({"lease": "a", "items": [item, 5], "next_cursor": None}).encode())
+    server = says(200, json.dumps({"lease": "a", "items": [item, 5], "next_cursor": None}).encode())
     row = pawl("resolve", "a", PAWL_GATEWAY_URL=server.url).stdout
     check_equal(len(row.splitlines()), 1, row)
     check("\x1b" not in row and "\u009b" not in row, row)
-    check_equal(pawl("resolve", "a", PAWL_GATEWAY_URL=Server(200, b"{").url, status=69).stdout, "")
+    check_equal(pawl("resolve", "a", PAWL_GATEWAY_URL=says(200, b"{").url, status=69).stdout, "")
 
 
 @test
@@ -266,7 +202,7 @@ def what_is_not_a_gateways_answer_is_no_success():
     """What another server says with 200 is not what was asked, and a word that was sent may have been taken."""
     bodies = (b"", b"{}", b"<html>", b'{"items":[]}', b'{"status":"ok","hash":"x"}', b'{"lease":"b","items":[],"next_cursor":null}')
     for body in bodies:
-        url = Server(200, body).url
+        url = says(200, body).url
         for words in (["resolve"], ["resolve", "a"], ["routes"], ["routes", "show"]):
             done = pawl(*words, status=69, PAWL_GATEWAY_URL=url)
             check(done.stderr.startswith("pawl: certainly not done: "), f"{words} {body}: {done.stderr}")
@@ -305,28 +241,10 @@ def a_write_with_no_known_end_is_a_row_that_says_what_to_look_for_at_the_upstrea
     check(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", columns[4]), columns[4])
     check_equal(columns[5:], [item["gateway"], item["incarnation"], item["request"]])
     check_equal(json.loads(pawl("resolve", one.name, "-o", "json").stdout)["items"], [item])
-    status, shown = typed(["resolve", one.name], b"", environment())
+    status, shown = typed(["resolve", one.name], b"", pawl.environment())
     check_equal((status, shown.split("\t")[0]), (0, item["id"]))
     check_equal(intents(one.name), [item], "it was only shown")
     pawl("resolve", one.name, "--all", "--yes")
-
-
-@test
-def the_list_is_of_this_lease_alone_in_the_order_of_tokens():
-    name = world.name()
-    neighbour = name + ".0"
-    for one in (name, neighbour):
-        world.acquire(one)
-        left_behind(one, 5)
-    world.redis("ZADD", stripe(name) + ":i", 0, f"{name} {1:015d} {1:015d} {9:016d} d c {GHOST} {ONE} 0.9 h 1700000000000 0")
-    check_equal([(item["id"], item["state"], item["guarantee"]) for item in intents(name)],
-                [("9", "dead", "committed"), ("5", "sending", "ordered")])
-    pawl("resolve", "--gateway", GHOST, "--dead", "--yes")
-    pawl("resolve", name, "--id", "5", "--yes")
-    check_equal([item["id"] for item in intents(name)], ["9"])
-    pawl("resolve", name, "--all", "--yes")
-    check_equal([item["id"] for item in intents(neighbour)], ["5"])
-    pawl("resolve", neighbour, "--all", "--yes")
 
 
 def pages(target, limit):
@@ -424,7 +342,7 @@ def without_a_name_all_that_is_open_and_who_is_in_doubt_is_shown():
     check_equal(rows[2:], [[GHOST, ONE, "open", "-"], [GHOST, OTHER, "dead", "2023-11-14T22:13:20Z"]])
     check_in("--settled", pawl("resolve").stderr)
     check_equal(json.loads(pawl("resolve", "-o", "json").stdout.splitlines()[1]), doubt)
-    table_of_all, table_of_one = shown("resolve"), shown("resolve", name)
+    table_of_all, table_of_one = (pawl.shown("resolve", *words)[0].splitlines() for words in ([], [name]))
     check(table_of_all[0].startswith("LEASE ") and table_of_all[1].startswith(name + " "), str(table_of_all))
     check(table_of_all[3].startswith("GATEWAY "), str(table_of_all))
     check(table_of_one[0].startswith("ID ") and len(table_of_one) == 2, str(table_of_one))
@@ -434,34 +352,7 @@ def without_a_name_all_that_is_open_and_who_is_in_doubt_is_shown():
     pawl("resolve", name, "--all", "--yes")
 
 
-def shown(*words):
-    """The lines that pawl shows on a terminal."""
-    parent, child = pty.openpty()
-    done = subprocess.Popen([PAWL, *words], env=environment(), stdin=subprocess.DEVNULL, stdout=child,
-                            stderr=subprocess.PIPE, preexec_fn=die_with_parent)
-    os.close(child)
-    text = b""
-    try:
-        while more := os.read(parent, 65536):
-            text += more
-    except OSError:  # EIO: the other side is closed
-        pass
-    os.close(parent)
-    done.communicate(timeout=DEADLINE_S)
-    check_equal(done.returncode, 0, text.decode())
-    return text.decode().splitlines()
-
-
 # -- an operator has looked
-
-
-@test
-def a_newer_write_is_in_doubt_until_the_one_before_it_is_resolved():
-    one = unknown()
-    one.stays_in_doubt()
-    number = intents(one.name)[0]["id"]
-    check_equal(pawl("resolve", one.name, "--id", number, "--yes").stdout, f"{one.name}: intent {number} is closed\n")
-    check(one.is_let_through(), "it is still in doubt")
 
 
 @test
@@ -505,18 +396,18 @@ def what_nobody_will_tell_is_closed_and_what_is_being_sent_is_left():
 @test
 def a_queued_write_that_is_resolved_is_never_sent():
     one = Holder("patient")
-    first = later(one.send, "hang")
+    first = Later(one.send, "hang")
     wait_states(one.name, "sending")
-    second = later(one.succeed().send, "never")
+    second = Later(one.succeed().send, "never")
     queued = wait_states(one.name, "sending", "queued")[1]
     pawl("resolve", one.name, "--id", queued["id"], "--yes")
-    answer = second()
+    answer = second.get()
     refused(answer, 503, "in-doubt")
     check(not answer.json["retryable"] and "an operator took it out" in answer.json["detail"], repr(answer))
     wait_states(one.name, "sending")
     check(not any(request.target.endswith("never") for request in upstream.requests), "it was sent")
     let_go(one.name)
-    refused(first(), 504, "outcome-unknown")
+    refused(first.get(), 504, "outcome-unknown")
     check_in("1 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
     check(one.is_let_through(), "it is still in doubt")
 
@@ -527,12 +418,12 @@ def in_a_terminal_the_name_of_the_lease_must_be_typed():
     number = intents(one.name)[0]["id"]
     for words in (["--all"], ["--id", number]):
         for wrong in (b"yes\n", b"\n", one.name[:-1].encode() + b"\n", one.name.encode() + b"0\n", b"\x04"):
-            status, said = typed(["resolve", one.name, *words], wrong, environment())
+            status, said = typed(["resolve", one.name, *words], wrong, pawl.environment())
             check_equal(status, 1, said)
             check_in("nothing was changed", said)
             check_in(f"{number}\tunknown", said)
     one.stays_in_doubt()
-    status, said = typed(["resolve", one.name, "--all"], one.name.encode() + b"\n", environment())
+    status, said = typed(["resolve", one.name, "--all"], one.name.encode() + b"\n", pawl.environment())
     check_equal(status, 0, said)
     check_in(f"{one.name}: 1 closed", said)
     check(one.is_let_through(), "it is still in doubt")
@@ -551,10 +442,10 @@ def what_a_killed_gateway_was_sending_is_closed_after_it_was_said_to_be_dead():
     world.daemons.remove(daemon)
     one.succeed().stays_in_doubt()
     check_in("0 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
-    check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n", environment())[0], 1)
+    check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n", pawl.environment())[0], 1)
     check_in("gateway-lives", pawl("resolve", "--gateway", item["gateway"], "--dead", "--yes", status=1).stderr)
     wait_states(one.name, "sending")
-    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead", "--force"], item["gateway"].encode() + b"\n", environment())
+    status, said = typed(["resolve", "--gateway", item["gateway"], "--dead", "--force"], item["gateway"].encode() + b"\n", pawl.environment())
     check_equal(status, 0, said)
     check_in(f"{item['gateway']} is dead: 1 of its writes", said)
     wait_states(one.name, "dead")
@@ -629,24 +520,6 @@ def however_many_are_to_be_settled_none_is_left_out_or_uncounted():
 
 
 @test
-def of_a_dead_gateway_what_was_queued_is_removed_and_what_nobody_waits_for_too():
-    names = [world.name() for _ in range(4)]
-    for name in names:
-        world.acquire(name)
-    left_behind(names[0], 1, "q")
-    left_behind(names[1], 1, "s", "k")
-    left_behind(names[2], 1, "u")
-    left_behind(names[3], 1, "s", gateway=GHOST[:-1] + "-")
-    answer = json.loads(pawl("resolve", "--gateway", GHOST, "--dead", "--yes", "-o", "json").stdout)
-    check_equal(answer, {"intents": 1, "in_doubt": 0})
-    check_equal([[item["state"] for item in intents(name)] for name in names], [[], [], ["dead"], ["sending"]])
-    check_equal(json.loads(pawl("resolve", "--gateway", GHOST, "--dead", "--yes", "-o", "json").stdout), answer)
-    check_in("1 closed", pawl("resolve", names[2], "--all", "--yes").stdout)
-    pawl("resolve", "--gateway", GHOST[:-1] + "-", "--dead", "--yes")
-    check_in("1 closed", pawl("resolve", names[3], "--all", "--yes").stdout)
-
-
-@test
 def only_the_incarnation_that_was_named_is_said_to_be_dead():
     name = world.name()
     world.acquire(name)
@@ -673,7 +546,7 @@ def what_a_store_may_have_lost_of_a_dead_gateway_is_waited_for_until_it_is_said_
     check_equal(entries[0::2], [f"{GHOST} {ONE}".encode()], "no other entry was made")
     check(entries[1].startswith(b"dead "), entries[1])
     one.stays_in_doubt()
-    status, said = typed(["resolve", "--gateway", GHOST, "--dead", "--settled"], GHOST.encode() + b"\n", environment())
+    status, said = typed(["resolve", "--gateway", GHOST, "--dead", "--settled"], GHOST.encode() + b"\n", pawl.environment())
     check_equal(status, 0, said)
     check_in("still on its way", said)
     check(one.is_let_through(), "it is still in doubt")
@@ -837,11 +710,11 @@ def a_death_that_is_recorded_in_part_is_not_told_as_one_that_certainly_is_not():
     client = world.client(daemon)
     wait_until(lambda: client("GET", "/readyz").status == 200, "the gateway behind the relay is ready")
     hold = relay.hold(TO_REDIS, function_of("intent_takeover") + b"\r\n$1\r\n1\r\n$9\r\npawl:{80}")
-    get = later(client, "POST", f"/v1/gateways/{GHOST}/dead")
+    told = Later(client, "POST", f"/v1/gateways/{GHOST}/dead")
     hold.wait_met()
     world.redis("ACL", "SETUSER", "default", "-fcall")
     hold.go()
-    answer = get()
+    answer = told.get()
     world.redis("ACL", "SETUSER", "default", "+fcall")
     refused(answer, 504, "outcome-unknown")
     check_equal(client("POST", f"/v1/gateways/{GHOST}/dead").status, 200)

@@ -122,24 +122,6 @@ def held_by_another_is_75_at_once_or_when_the_wait_is_over():
 
 
 @test
-def it_waits_in_line_until_the_lease_comes_free():
-    name = world.name()
-    grant = world.acquire(name)
-    run = Run(pawl, name, "--", "echo", "ran")
-    wait_until(lambda: world.look(name).get("waiting"), "it waits")
-    world.release(name, grant)
-    check_equal(run.end(0), "ran\n")
-
-
-@test
-def it_renews_for_much_longer_than_the_ttl():
-    name = world.name()
-    run = Run(pawl, name, "--ttl", "600ms", "--", "sh", "-c", "sleep 3; echo $PAWL_TOKEN")
-    check_equal(run.end(0), "1\n")
-    check_equal(run.said(), "")
-
-
-@test
 def a_signal_while_it_waits_ends_it_and_it_leaves_the_line():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         name = world.name()

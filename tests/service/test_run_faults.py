@@ -5,7 +5,6 @@ status says what happened."""
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ sys.dont_write_bytecode = True
 
 from world import Client, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
 from world.cli import Cli  # noqa: E402
+from world.ports import nobody  # noqa: E402
 from world.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
 
 world = World()
@@ -75,9 +75,7 @@ def a_service_that_is_not_there_or_refuses_at_the_start_is_125_and_nothing_runs(
         check_in("was not started", done.stderr)
         check_in(told, done.stderr)
         check_equal(world.look(name)["state"], "free")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
-    pawl("run", "x", "--", "echo", "ran", status=125, PAWL_LEASE_URL=nowhere)
+    pawl("run", "x", "--", "echo", "ran", status=125, PAWL_LEASE_URL=nobody())
     pawl("run", "x", "--", "echo", "ran", status=125, PAWL_LEASE_URL="no address")
 
 
@@ -538,4 +536,4 @@ def the_watchdog_hears_no_signal_and_has_nothing_open():
     run.end(143)
 
 
-main(world.close)
+main(world.close, parts=4)

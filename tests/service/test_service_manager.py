@@ -396,4 +396,4 @@ def the_settings_that_are_installed_are_good():
 
 
 if __name__ == "__main__":
-    main(WORLD.close)
+    main(WORLD.close, parts=2)

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Sessions: one keep-alive for many leases, with the real binaries; how they end, and what becomes of their leases."""
 
-import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -10,14 +9,12 @@ import time
 import zlib
 
 from world import World, check, check_equal, check_in, main, test, wait_until
+from world.asking import path, refused
+from world.waiting import Waiter
 
 WORLD = World("--log-level", "debug", "--log-format", "json")
 SESSIONS = "/v1/sessions"
 NEVER = "x" * 22
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 class Session:
@@ -59,12 +56,6 @@ class Session:
         return sorted(told["leases"]), sorted(told["lost"])
 
 
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), repr(answer))
-    for member, value in members.items():
-        check_equal(answer.json[member], value, member)
-
-
 def state(name, world=WORLD):
     looked = world.look(name)
     return looked["state"], [one["holder"] for one in looked["holders"]]
@@ -74,24 +65,9 @@ def wait_over(session):
     return wait_until(lambda: (answer := session.look()).status == 410 and answer, "the session is over")
 
 
-class Waiting:
-    """Those who wait in line, each on a connection of his own."""
-
-    def __init__(self, count):
-        self.pool = concurrent.futures.ThreadPoolExecutor(count)
-        self.count = 0
-
-    def ask(self, name, client=None, session=None, **ask):
-        """Stands in line when this returns; its answer is to come."""
-        before = WORLD.look(name)["waiting"]
-        body = {"wait_ms": 20000, "holder": "bob", **ask, **({"session": session.id} if session else {})}
-        headers = session.header if session else {}
-        answer = self.pool.submit(client or WORLD.lease, "POST", path(name), headers, body)
-        wait_until(lambda: answer.done() or WORLD.look(name)["waiting"] > before, "it waits in line")
-        return answer
-
-
-WAITING = Waiting(16)
+def in_line(name, client=None, session=None):
+    """One who waits, perhaps with a session."""
+    return Waiter(WORLD, client or WORLD.lease, name, "bob", session.header if session else (), **({"session": session.id} if session else {}))
 
 
 # -- the session by itself
@@ -107,14 +83,6 @@ def a_session_is_opened_with_an_id_for_everybody_and_a_secret():
     check_equal({member: looked.json[member] for member in wanted}, wanted)
     check(14000 < looked.json["expires_in_ms"] <= 15000, looked)
     check_equal(WORLD.lease("HEAD", session.path).status, 200)
-
-
-@test
-def a_session_without_a_body_has_the_defaults():
-    session = WORLD.lease("POST", SESSIONS)
-    check_equal((session.status, session.json["ttl_ms"]), (201, 30000))
-    looked = WORLD.lease("GET", f"{SESSIONS}/{session.json['session']}").json
-    check_equal((looked["holder"], looked["meta"]), ("anonymous", {}))
 
 
 @test
@@ -167,14 +135,6 @@ def another_secret_is_forbidden_and_changes_nothing():
 
 
 @test
-def a_session_and_its_secret_come_together_to_an_acquire():
-    session, name = Session(), WORLD.name()
-    refused(session.ask(name, header={}), 400, "invalid-request")
-    refused(WORLD.lease("POST", path(name), session.header, {}), 400, "invalid-request")
-    check_equal(state(name)[0], "free")
-
-
-@test
 def a_session_that_was_never_opened_is_lost_for_reasons_unknown():
     header = {"Session-Secret": NEVER}
     for method in ("PUT", "DELETE", "GET"):
@@ -202,43 +162,7 @@ def an_ended_session_stays_ended_for_whoever_ends_it_again():
     refused(WORLD.lease("DELETE", session.path, {"Session-Secret": NEVER}), 403, "forbidden")
 
 
-@test
-def renewals_keep_a_session_and_its_leases_beyond_their_first_deadline():
-    session, name, other = Session(ttl_ms=1500), WORLD.name(), WORLD.name()
-    session.acquire(name, ttl_ms=100)
-    WORLD.acquire(other, ttl_ms=2200)
-
-    def renewed_until_the_other_is_over():
-        check_equal(session.renew().status, 200)
-        check_equal(state(name)[0], "held")
-        return state(other)[0] == "free"
-    wait_until(renewed_until_the_other_is_over, "the other lease expires")
-    wait_over(session)
-    check_equal(state(name)[0], "free")
-
-
 # -- its leases
-
-@test
-def a_grant_has_the_sessions_time_and_renewing_the_lease_changes_nothing():
-    session, name = Session(ttl_ms=20000), WORLD.name()
-    grant = session.acquire(name, ttl_ms=300)
-    check(grant["ttl_ms"] == 20000 and 15000 < grant["expires_in_ms"] <= 20000, grant)
-    check_equal(grant["renew_in_ms"], 20000 // 3)
-    renewed = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": 80000})
-    check_equal((renewed.status, renewed.json["ttl_ms"]), (200, 20000))
-    check(renewed.json["expires_in_ms"] <= 20000, renewed)
-
-
-@test
-def the_same_acquire_again_is_a_replay_and_with_another_session_it_differs():
-    session, other, name = Session(), Session(), WORLD.name()
-    grant = session.acquire(name)
-    again = session.ask(name, lease_id=grant["lease_id"])
-    check_equal((again.status, again.json["token"]), (200, grant["token"]))
-    refused(other.ask(name, lease_id=grant["lease_id"]), 409, "hold-differs")
-    refused(WORLD.lease("POST", path(name), body={"lease_id": grant["lease_id"]}), 409, "hold-differs")
-    refused(session.ask(name, lease_id=grant["lease_id"], header={"Session-Secret": NEVER}), 403, "forbidden")
 
 
 def acquire_at_once(session, names):
@@ -284,13 +208,6 @@ def a_lease_that_was_forced_away_is_named_until_it_is_acquired_anew():
     check_equal(session.names(), (sorted([name, other]), []))
 
 
-@test
-def a_released_lease_is_named_no_more():
-    session, name = Session(), WORLD.name()
-    WORLD.release(name, session.acquire(name))
-    check_equal(session.names(), ([], []))
-
-
 # -- what the end of a session is to its leases
 
 @test
@@ -306,59 +223,7 @@ def after_a_sessions_loss_its_leases_say_so_and_the_fence_refuses_their_tokens()
     check(WORLD.acquire(name)["token"] > grant["token"], "a token came again")
 
 
-@test
-def after_a_sessions_end_its_leases_are_released():
-    session, name = Session(), WORLD.name()
-    grant = session.acquire(name)
-    check_equal(session.end().status, 204)
-    check_equal(state(name), ("free", []))
-    token = {"Fencing-Token": grant["fencing_token"]}
-    refused(WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"x"), 412, "lease-expired")
-    check_equal(WORLD.lease("DELETE", path(name), {"Lease-Id": grant["lease_id"]}).status, 204)
-
-
-@test
-def a_lost_session_delays_the_lease_and_an_ended_one_does_not():
-    lost, ended, one, two = Session(ttl_ms=800), Session(), WORLD.name(), WORLD.name()
-    lost.acquire(one, lock_delay_ms=1500)
-    ended.acquire(two, lock_delay_ms=1500)
-    wait_over(lost)
-    ended.end()
-    check_equal((state(one)[0], state(two)[0]), ("delayed", "free"))
-    wait_until(lambda: state(one)[0] == "free", "the delay is over")
-
-
 # -- those who wait
-
-@test
-def an_expired_sessions_lease_goes_to_the_next_in_line_at_once():
-    took = []
-    for _ in range(5):
-        session, name = Session(ttl_ms=600), WORLD.name()
-        session.acquire(name)
-        begun = time.monotonic()
-        answer = WAITING.ask(name).result()
-        took.append((time.monotonic() - begun) * 1000)
-        check_equal((answer.status, answer.json["holder"]), (201, "bob"))
-    print(f"# the lease came {min(took):.0f} to {max(took):.0f} ms after a session of 600 ms was opened")
-    check(min(took) < 600 + 100, took)
-
-
-@test
-def a_renewed_sessions_lease_is_not_handed_on_at_its_first_deadline():
-    session, name = Session(ttl_ms=1000), WORLD.name()
-    session.acquire(name)
-    answer = WAITING.ask(name)
-    begun, asked = time.monotonic(), []
-
-    def renewed_long_enough():
-        asked.append(time.monotonic())
-        check_equal(session.renew().status, 200)
-        check(not answer.done(), "it was handed on though the session lives")
-        return asked[-1] - begun > 1.5
-    wait_until(renewed_long_enough, "time passes")
-    check_equal(answer.result().status, 201)
-    check(time.monotonic() - asked[-1] > 1 - 0.01, "it was handed on too early")
 
 
 @test
@@ -367,10 +232,10 @@ def an_ended_sessions_leases_have_gone_to_the_next_when_that_is_answered():
         session, names = Session(), [WORLD.name() for _ in range(5)]
         for name in names:
             session.acquire(name, **mode)
-        answers = [WAITING.ask(name) for name in names]
+        answers = [in_line(name) for name in names]
         check_equal(session.end().status, 204)
         for answer in answers:
-            check_equal(answer.result().status, 201)
+            check_equal(answer.answered().status, 201)
         check_equal([state(name) for name in names], [("held", ["bob"])] * 5)
 
 
@@ -378,25 +243,14 @@ def an_ended_sessions_leases_have_gone_to_the_next_when_that_is_answered():
 def a_waiter_gets_its_lease_through_the_session_and_the_session_names_it():
     session, name = Session(ttl_ms=5000), WORLD.name()
     grant = WORLD.acquire(name)
-    answer = WAITING.ask(name, session=session)
+    answer = in_line(name, session=session)
     WORLD.release(name, grant)
-    got = answer.result()
+    got = answer.answered()
     check_equal((got.status, got.json["ttl_ms"]), (201, 5000))
     check(got.json["expires_in_ms"] <= 5000, got)
     check_equal(session.names(), ([name], []))
     session.end()
     check_equal(state(name)[0], "free")
-
-
-@test
-def a_waiter_whose_session_has_ended_is_passed_over_and_told():
-    session, name = Session(), WORLD.name()
-    grant = WORLD.acquire(name)
-    first, second = WAITING.ask(name, session=session), WAITING.ask(name)
-    session.end()
-    WORLD.release(name, grant)
-    refused(first.result(), 410, "session-lost")
-    check_equal(second.result().status, 201)
 
 
 # -- two instances
@@ -409,9 +263,9 @@ def any_instance_renews_uses_and_ends_a_session():
     session.acquire(names[0])
     session.acquire(names[1], other)
     check_equal(sorted(session.renew(other).json["leases"]), sorted(names))
-    answer = WAITING.ask(names[0])
+    answer = in_line(names[0])
     check_equal(session.end(other).status, 204)
-    check_equal(answer.result().status, 201)
+    check_equal(answer.answered().status, 201)
     refused(session.renew(), 410, "session-lost", ended="released")
     second.end()
 
@@ -424,8 +278,8 @@ def a_session_outlives_the_instance_that_opened_it():
     session.acquire(name, client)
     dying.kill()
     check_equal(session.names(), ([name], []))
-    answer = WAITING.ask(name)
-    check_equal(answer.result().status, 201, "it expires without the instance, too")
+    answer = in_line(name)
+    check_equal(answer.answered().status, 201, "it expires without the instance, too")
 
 
 @test
@@ -434,7 +288,7 @@ def what_an_instance_killed_in_mid_end_has_left_another_one_hands_on():
     session, stem = Session(ttl_ms=86400000), WORLD.name("left") + ":"
     names = [f"{stem}{i}" for i in range(600)]
     acquire_at_once(session, names)
-    answers = [WAITING.ask(name) for name in names[:8]]
+    answers = [in_line(name) for name in names[:8]]
     raw = WORLD.raw(dying)
     raw.send(f"DELETE {session.path} HTTP/1.1\r\nHost: localhost\r\nSession-Secret: {session.secret}\r\n\r\n")
     begun = time.monotonic()
@@ -447,7 +301,7 @@ def what_an_instance_killed_in_mid_end_has_left_another_one_hands_on():
     held = WORLD.lease("GET", f"/v1/leases?prefix={stem}&limit=1000").json["items"]
     check_equal([one["lease"] for one in held if one["holders"][0]["holder"] != "bob"], [], "held after the end")
     for answer in answers:
-        check_equal(answer.result().status, 201)
+        check_equal(answer.answered().status, 201)
     wait_until(lambda: WORLD.redis("EXISTS", session.key("y")) == 0, "the sweep has freed them")
     raw.close()
     dying.kill()

@@ -5,7 +5,6 @@ import contextlib
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import tempfile
 import threading
@@ -435,8 +434,7 @@ def a_store_that_loses_it_is_told_again_and_no_newer_write_overtakes_what_goes_b
     STAGE.ready(STAGE.near, STAGE.far, STAGE.world.lease)
     grant = STAGE.world.acquire(name)
     new = STAGE.later(path, grant, b"new", client=STAGE.far)
-    STAGE.passed(200)
-    check_equal([(one["state"], one["requests"]) for one in STAGE.intents(name)][:1], [("sending", ANY)])
+    wait_until(lambda: [(one["state"], one["requests"]) for one in STAGE.intents(name)][:1] == [("sending", ANY)], "the store is told of it again")
     STAGE.go(b"hang over the loss")
     STAGE.ended(old, 200)
     new["end"].join(30)

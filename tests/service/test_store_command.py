@@ -290,17 +290,6 @@ def a_store_in_order_is_shown_with_its_members():
 
 
 @test
-def what_can_lose_locks_and_keys_with_a_ttl_are_told():
-    world = Services()
-    world.redis("EXPIRE", "pawl:{store}", 1000)
-    report = world.wait_status(0, "the store is in order")
-    check_equal(report["keys_with_ttl"], 1)
-    check_in("pawl:{store}", told(report))
-    world.redis("CONFIG", "SET", "appendfsync", "everysec")
-    check_in("appendfsync is everysec, must be always", told(world.seen(status=1)))
-
-
-@test
 def a_flushed_store_is_made_anew_and_admitted_by_those_who_know_the_floors():
     world = Services()
     before = world.acquire("job")

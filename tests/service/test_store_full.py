@@ -11,6 +11,7 @@ import signal
 import tempfile
 
 from world import Client, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world.asking import path
 from world.cli import Cli
 from world.record import stripe_key
 from world.upstream import Upstream, route, routes_file
@@ -21,10 +22,6 @@ WORLD = World(gateway_flags=["--routes", ROUTES])
 PAWL = Cli(WORLD)
 BOTH = (WORLD.lease, WORLD.gateway)
 MIB = 1 << 20
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 def ready(client):

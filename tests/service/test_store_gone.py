@@ -10,6 +10,7 @@ import time
 
 from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
     run_daemon, test, wait_until
+from world.asking import path
 from world.record import record_set
 
 TIMEOUT_MS = 300
@@ -20,10 +21,6 @@ LATER = World()
 LATER_GRANT = LATER.acquire("before", ttl_ms=600000)
 LATER.redis("CONFIG", "SET", "appendfsync", "everysec")
 LATER_SINCE = time.monotonic()
-
-
-def path(name):
-    return f"/v1/leases/{name}"
 
 
 def resource(name):

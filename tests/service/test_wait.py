@@ -6,12 +6,13 @@ import json
 import re
 import signal
 import socket
-import threading
 import time
 import zlib
 
 from world import World, check, check_equal, check_in, keeps_within, main, test, wait_until
+from world.asking import path
 from world.record import record_of
+from world.waiting import Waiter, lease_id_of
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")  # another instance on the same store
@@ -19,48 +20,18 @@ CLIENTS = [WORLD.lease, WORLD.client(BESIDE)]
 SOON_MS = 50  # docs/contract.md: so long after a deadline a lease has gone on
 
 
-def path(name):
-    return f"/v1/leases/{name}"
-
-
 def key(name, kind):
     return f"pawl:{{{zlib.crc32(name.encode()) & 0xFF:02x}}}:{kind}:{name}"
-
-
-def lease_id(who):
-    return (who + "-").ljust(22, "x")
 
 
 def waiting(name, client=None):
     return (client or WORLD.lease)("GET", path(name)).json["waiting"]
 
 
-class Waiter(threading.Thread):
-    """Acquires with wait_ms, is in line when the constructor returns, or was already told, and keeps the answer."""
-
-    def __init__(self, client, name, who, wait_ms=60000, in_line=True, **ask):
-        super().__init__(daemon=True)
-        self.client, self.name_asked, self.answer = client, name, None
-        self.body = {"holder": who, "lease_id": lease_id(who), "wait_ms": wait_ms, "ttl_ms": 60000} | ask
-        before = waiting(name)
-        self.begun = time.monotonic()
-        self.start()
-        if in_line:  # asked where it waits: on that link the answer comes behind that to the waiter
-            wait_until(lambda: waiting(name, client) > before or self.answer is not None, f"{who} is in line")
-
-    def run(self):
-        self.answer = self.client("POST", path(self.name_asked), body=self.body)
-        self.ended = time.monotonic()
-
-    def told(self, status=201, code=None):
-        self.join(20)
-        check(self.answer is not None, f"{self.body['holder']} is told nothing")
-        check_equal((self.answer.status, self.answer.code), (status, code), repr(self.answer))
-        return self.answer.json
-
-
 def renew(name, grant, ttl_ms):
-    check_equal(WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": ttl_ms}).status, 200)
+    answer = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": ttl_ms})
+    check_equal(answer.status, 200)
+    return answer.json
 
 
 def ready(client):
@@ -83,7 +54,7 @@ def nothing_is_left_of_the_line(name):
 def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    waiters = [Waiter(CLIENTS[i % 2], name, f"w{i:02}") for i in range(10)]
+    waiters = [Waiter(WORLD, CLIENTS[i % 2], name, f"w{i:02}") for i in range(10)]
     check_equal(waiting(name), 10)
     tokens = [grant["token"]]
     for waiter in waiters:
@@ -102,7 +73,7 @@ def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
 def waited_ms_is_the_time_from_the_request_to_the_grant():
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    waiter = Waiter(CLIENTS[1], name, "late")
+    waiter = Waiter(WORLD, CLIENTS[1], name, "late")
     renew(name, grant, 300)
     waited_ms = waiter.told()["waited_ms"]
     check(waited_ms <= (waiter.ended - waiter.begun) * 1000, f"{waited_ms} ms is more than it took")
@@ -114,53 +85,10 @@ def waited_ms_is_the_time_from_the_request_to_the_grant():
 
 
 @test
-def a_newcomer_does_not_overtake_the_line():
-    name = WORLD.name()
-    grant = WORLD.acquire(name, mode="shared", holder="reader")
-    writer = Waiter(CLIENTS[0], name, "writer")
-    refused = CLIENTS[1]("POST", path(name), body={"mode": "shared"})
-    check_equal((refused.status, refused.code), (409, "lease-held"))
-    WORLD.release(name, grant)
-    WORLD.release(name, writer.told())
-    check_equal(WORLD.acquire(name, mode="shared")["mode"], "shared")
-
-
-@test
-def readers_and_writers_stand_in_one_line_and_readers_next_to_each_other_enter_together():
-    name = WORLD.name()
-    grant = WORLD.acquire(name, mode="shared")
-    writer = Waiter(CLIENTS[0], name, "writer")
-    readers = [Waiter(CLIENTS[i % 2], name, f"reader-{i}", mode="shared") for i in range(3)]
-    last = Waiter(CLIENTS[1], name, "last")
-    WORLD.release(name, grant)
-    written = writer.told()
-    check(all(reader.answer is None for reader in readers), "a reader beside a writer")
-    WORLD.release(name, written)
-    read = [reader.told() for reader in readers]
-    check_equal((len(WORLD.look(name)["holders"]), waiting(name)), (3, 1))
-    for one in read:
-        check(last.answer is None, "a writer beside a reader")
-        WORLD.release(name, one)
-    check_equal(last.told()["mode"], "exclusive")
-
-
-@test
-def a_permit_that_goes_back_goes_to_the_next_in_line():
-    name = WORLD.name()
-    held = [WORLD.acquire(name, permits=2) for _ in range(2)]
-    waiters = [Waiter(CLIENTS[i], name, f"w{i}", permits=2) for i in range(2)]
-    WORLD.release(name, held[1])
-    check_equal(waiters[0].told()["mode"], "permits")
-    check(waiters[1].answer is None, "three permits of two")
-    WORLD.release(name, held[0])
-    waiters[1].told()
-
-
-@test
 def a_hand_off_wakes_no_more_than_one_and_where_the_lease_was_released_nobody_need_be():
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    waiters = [Waiter(CLIENTS[i % 2], name, f"w{i}") for i in range(8)]
+    waiters = [Waiter(WORLD, CLIENTS[i % 2], name, f"w{i}") for i in range(8)]
     heard = socket.socket(socket.AF_UNIX)
     heard.connect(WORLD.redis.path)
     heard.sendall(b"PSUBSCRIBE pawl:*:d:*\r\n")
@@ -183,31 +111,20 @@ def what_expires_is_handed_on_within_50_ms_and_nobody_has_to_call():
     def late_ms():
         """The store's own times; of twenty the seventeenth, and none is early."""
         names = [WORLD.name("soon") for _ in range(20)]
-        deadlines = {}
-        for i, name in enumerate(names):
-            WORLD.acquire(name, ttl_ms=700 + 13 * i)
-            deadlines[name] = int(record_of(WORLD.redis, name)["d"])
-        waiters = [Waiter(CLIENTS[i % 2], name, f"w{i}") for i, name in enumerate(names)]
-        in_line = [waiter for waiter in waiters if waiter.told()["waited_ms"] > 0]  # the others came after the deadline
-        late = sorted(int(record_of(WORLD.redis, waiter.name_asked)["g"]) - deadlines[waiter.name_asked]
-                      for waiter in in_line)
+        grants = [WORLD.acquire(name) for name in names]
+        waiters = [Waiter(WORLD, CLIENTS[i % 2], name, f"w{i}") for i, name in enumerate(names)]
+        deadlines = []
+        for i, (name, grant) in enumerate(zip(names, grants)):  # now that all are in line, however long that took
+            renewed = renew(name, grant, 700 + 13 * i)
+            record = record_of(WORLD.redis, name)
+            deadlines.append(int(record["d"]) if record["t"] == str(renewed["token"]) else None)  # None: it has gone on already
+        for waiter in waiters:
+            waiter.told()
+        late = sorted(int(record_of(WORLD.redis, name)["g"]) - deadline for name, deadline in zip(names, deadlines) if deadline)
         print(f"# handed on so many ms after the deadline: {late}", flush=True)
         check(not late or late[0] >= 0, f"handed on before the deadline: {late}")
         return late[len(late) * 8 // 10] if len(late) > 10 else float("inf")
     keeps_within(SOON_MS, late_ms, "from the deadline to the hand-off")
-
-
-@test
-def after_a_loss_with_lock_delay_who_waits_is_served_when_the_delay_is_over():
-    def late_ms():
-        name = WORLD.name()
-        WORLD.acquire(name, ttl_ms=200, lock_delay_ms=400)
-        deadline = int(record_of(WORLD.redis, name)["d"])
-        Waiter(CLIENTS[1], name, "patient").told()
-        late = int(record_of(WORLD.redis, name)["g"]) - deadline - 400
-        check(late >= 0, f"{-late} ms before the delay was over")
-        return late
-    keeps_within(SOON_MS, late_ms, "from the end of the delay to the hand-off")
 
 
 # -- what ends the waiting
@@ -218,7 +135,7 @@ def whose_time_is_up_is_told_who_holds_the_lease_and_is_out_of_the_line():
     grant = WORLD.acquire(name, holder="ada")
 
     def took_ms():
-        waiter = Waiter(CLIENTS[1], name, "late", wait_ms=150)
+        waiter = Waiter(WORLD, CLIENTS[1], name, "late", wait_ms=150)
         told.append(waiter.told(409, "wait-timeout"))
         took = (waiter.ended - waiter.begun) * 1000
         check(took >= 150, f"it took {took:.0f} ms")
@@ -231,15 +148,15 @@ def whose_time_is_up_is_told_who_holds_the_lease_and_is_out_of_the_line():
     check(0 < problem["expires_in_ms"] <= 30000, problem)
     check_equal(waiting(name), 0)
     nothing_is_left_of_the_line(name)
-    check_equal(WORLD.lease("DELETE", path(name), {"Lease-Id": lease_id("late")}).status, 410)
+    check_equal(WORLD.lease("DELETE", path(name), {"Lease-Id": lease_id_of("late")}).status, 410)
 
 
 @test
 def of_two_who_wait_under_one_lease_id_the_second_takes_the_place_and_the_first_is_told_at_once():
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    first, other = Waiter(CLIENTS[0], name, "one"), Waiter(CLIENTS[0], name, "two")
-    second = Waiter(CLIENTS[1], name, "one", in_line=False)
+    first, other = Waiter(WORLD, CLIENTS[0], name, "one"), Waiter(WORLD, CLIENTS[0], name, "two")
+    second = Waiter(WORLD, CLIENTS[1], name, "one", in_line=False)
     asked = time.monotonic()
     check_equal(first.told(409, "superseded")["lease"], name)
     check(first.ended - asked < 1, f"after {first.ended - asked:.2f} s")
@@ -253,7 +170,7 @@ def of_two_who_wait_under_one_lease_id_the_second_takes_the_place_and_the_first_
 def a_force_release_serves_the_next_in_line():
     name = WORLD.name()
     WORLD.acquire(name)
-    waiter = Waiter(CLIENTS[1], name, "next")
+    waiter = Waiter(WORLD, CLIENTS[1], name, "next")
     check_equal(WORLD.lease("POST", path(name) + "/force-release", body={}).status, 200)
     waiter.told()
 
@@ -265,10 +182,10 @@ def what_became_of_those_who_waited_is_counted():
                 for what in ("queued", "granted", "timed-out", "superseded")]
     before, name = counts(), WORLD.name()
     grant = WORLD.acquire(name)
-    Waiter(CLIENTS[0], name, "late", wait_ms=50, in_line=False).told(409, "wait-timeout")
-    first = Waiter(CLIENTS[0], name, "one")
+    Waiter(WORLD, CLIENTS[0], name, "late", wait_ms=50, in_line=False).told(409, "wait-timeout")
+    first = Waiter(WORLD, CLIENTS[0], name, "one")
     wait_until(lambda: metric(CLIENTS[0], "pawl_lease_waiting") == 1, "the gauge shows who waits")
-    second = Waiter(CLIENTS[1], name, "one", in_line=False)
+    second = Waiter(WORLD, CLIENTS[1], name, "one", in_line=False)
     first.told(409, "superseded")
     WORLD.release(name, grant)
     second.told()
@@ -282,13 +199,13 @@ KEEP_MS = 30000
 
 def leaves_by_time(client, name):
     """wait_ms is over; the answer says for how long the place is kept."""
-    told = Waiter(client, name, "kept", wait_ms=100, keep_place_ms=KEEP_MS).told(409, "wait-timeout")
+    told = Waiter(WORLD, client, name, "kept", wait_ms=100, keep_place_ms=KEEP_MS).told(409, "wait-timeout")
     check_equal(told["place_kept_ms"], KEEP_MS)
 
 
 def leaves_by_closing(client, name):
     raw = WORLD.raw(next(one for one in WORLD.daemons if one.url == client.url))
-    body = json.dumps({"holder": "kept", "lease_id": lease_id("kept"), "wait_ms": 60000, "keep_place_ms": KEEP_MS})
+    body = json.dumps({"holder": "kept", "lease_id": lease_id_of("kept"), "wait_ms": 60000, "keep_place_ms": KEEP_MS})
     raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
              f"Content-Length: {len(body)}\r\n\r\n{body}")
     wait_until(lambda: waiting(name) == 1, "it is in line")
@@ -299,7 +216,7 @@ def leaves_by_closing(client, name):
 def leaves_by_stopping(number):
     def leaves(_, name):
         daemon = WORLD.daemon("pawl-lease")
-        waiter = Waiter(WORLD.client(daemon), name, "kept", keep_place_ms=KEEP_MS)
+        waiter = Waiter(WORLD, WORLD.client(daemon), name, "kept", keep_place_ms=KEEP_MS)
         if number == signal.SIGTERM:
             check_equal(daemon.end(), 0)
             waiter.told(503, "draining")
@@ -314,8 +231,8 @@ def a_place_is_kept_for_its_lease_id_at_any_instance_and_over_the_end_of_the_one
         name = WORLD.name()
         grant = WORLD.acquire(name)
         leaves(CLIENTS[0], name)
-        other = Waiter(CLIENTS[0], name, "other")
-        again = Waiter(CLIENTS[1], name, "kept", in_line=False, keep_place_ms=KEEP_MS)
+        other = Waiter(WORLD, CLIENTS[0], name, "other")
+        again = Waiter(WORLD, CLIENTS[1], name, "kept", in_line=False, keep_place_ms=KEEP_MS)
         wait_until(lambda: metric(CLIENTS[1], "pawl_lease_waiting") == 1, "it waits again")
         check_equal(waiting(name, CLIENTS[1]), 2)
         WORLD.release(name, grant)
@@ -330,8 +247,8 @@ def a_kept_place_that_nobody_comes_back_to_costs_those_behind_three_seconds_and_
     for keep_ms, at_least, at_most in ((KEEP_MS, 2.9, 4), (1, 0, 1)):
         name = WORLD.name()
         grant = WORLD.acquire(name)
-        Waiter(CLIENTS[0], name, "gone", wait_ms=50, in_line=False, keep_place_ms=keep_ms).told(409, "wait-timeout")
-        other = Waiter(CLIENTS[0], name, "other")
+        Waiter(WORLD, CLIENTS[0], name, "gone", wait_ms=50, in_line=False, keep_place_ms=keep_ms).told(409, "wait-timeout")
+        other = Waiter(WORLD, CLIENTS[0], name, "other")
         begun = time.monotonic()
         WORLD.release(name, grant)
         other.told()
@@ -346,7 +263,7 @@ def a_place_is_kept_only_for_a_lease_id_of_the_clients_own_and_of_one_lease():
         answer = WORLD.lease("POST", where, body={"wait_ms": 50, **ask})
         check_equal((answer.status, answer.code), (400, "invalid-request"), ask)
         check_in("keep_place_ms", answer.json["detail"])
-    told = Waiter(CLIENTS[0], name, "plain", wait_ms=50, in_line=False).told(409, "wait-timeout")
+    told = Waiter(WORLD, CLIENTS[0], name, "plain", wait_ms=50, in_line=False).told(409, "wait-timeout")
     check("place_kept_ms" not in told, told)
 
 
@@ -357,7 +274,7 @@ def every_thread_of_an_instance_has_its_own_desk():
     daemon = WORLD.daemon("pawl-lease", "--threads", "3", "--suspend-always")
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    waiters = [Waiter(WORLD.client(daemon), name, f"w{i}") for i in range(9)]
+    waiters = [Waiter(WORLD, WORLD.client(daemon), name, f"w{i}") for i in range(9)]
     desks = {json.loads(terms)["more"]["desk"] for terms in WORLD.redis("HVALS", key(name, "w"))}
     check(len(desks) > 1, f"all wait at {desks}")
     for waiter in waiters:
@@ -371,8 +288,8 @@ def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_onc
     daemon = WORLD.daemon("pawl-lease")
     name = WORLD.name()
     grant = WORLD.acquire(name)
-    sent_away = [Waiter(WORLD.client(daemon), name, f"away-{i}") for i in range(5)]
-    stays = Waiter(CLIENTS[0], name, "stays")
+    sent_away = [Waiter(WORLD, WORLD.client(daemon), name, f"away-{i}") for i in range(5)]
+    stays = Waiter(WORLD, CLIENTS[0], name, "stays")
     begun = time.monotonic()
     daemon.send(signal.SIGTERM)
     for waiter in sent_away:
@@ -391,14 +308,14 @@ def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_onc
 def who_waits_when_the_store_restarts_is_told_that_nothing_was_granted_and_may_ask_again():
     name = WORLD.name()
     grant = WORLD.acquire(name, ttl_ms=600000)
-    waiters = [Waiter(client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
+    waiters = [Waiter(WORLD, client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
     WORLD.redis.kill()
     for waiter in waiters:
         check_in("Nothing was granted", waiter.told(503, "store-unavailable")["detail"])
     WORLD.redis.start()
     for client in CLIENTS:
         wait_until(lambda client=client: ready(client), "the instance is ready")
-    again = [Waiter(client, name, f"w{i}", in_line=False) for i, client in enumerate(CLIENTS)]
+    again = [Waiter(WORLD, client, name, f"w{i}", in_line=False) for i, client in enumerate(CLIENTS)]
     wait_until(lambda: metric(CLIENTS[0], "pawl_lease_waiting") + metric(CLIENTS[1], "pawl_lease_waiting") == 2,
                "both wait again")
     WORLD.release(name, grant)
@@ -418,7 +335,7 @@ def a_thousand_wait_and_each_is_served_in_its_turn():
     raws = []
     for i in range(1000):
         raw = WORLD.raw((WORLD.lease_daemon, BESIDE)[i % 2])
-        body = json.dumps({"lease_id": lease_id(f"w{i:04}"), "wait_ms": 120000, "ttl_ms": 60000})
+        body = json.dumps({"lease_id": lease_id_of(f"w{i:04}"), "wait_ms": 120000, "ttl_ms": 60000})
         raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                  f"Content-Length: {len(body)}\r\n\r\n{body}")
         raws.append(raw)
@@ -447,7 +364,7 @@ def a_thousand_wait_and_each_is_served_in_its_turn():
 def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_the_lease_when_he_asks_again():
     name = WORLD.name()
     WORLD.acquire(name, ttl_ms=600000)
-    waiters = [Waiter(client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
+    waiters = [Waiter(WORLD, client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
     epoch = int(WORLD.redis("HGET", "pawl:{store}", "epoch"))
     begun = time.monotonic()
     WORLD.redis("EVAL", "for _, id in ipairs(redis.call('SMEMBERS', KEYS[1] .. ':members')) do "
@@ -458,7 +375,7 @@ def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_
     check(int(WORLD.redis("HGET", "pawl:{store}", "epoch")) > epoch, "no new life began")
     for client in CLIENTS:
         wait_until(lambda client=client: ready(client), "the instance is ready")
-    again = Waiter(CLIENTS[1], name, "again", in_line=False)
+    again = Waiter(WORLD, CLIENTS[1], name, "again", in_line=False)
     check_equal(again.told()["lease"], name)
     check_equal(WORLD.look(name)["holders"][0]["holder"], "again")
 

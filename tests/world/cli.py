@@ -2,8 +2,11 @@
 
 import os
 import pty
+import re
 import select
+import socket
 import subprocess
+import threading
 import time
 
 from .process import die_with_parent
@@ -26,15 +29,33 @@ class Cli:
         return {**clean, "PAWL_LEASE_URL": self.world.lease.url, "PAWL_GATEWAY_URL": self.world.gateway.url, **more}
 
     def __call__(self, *words, status=0, stdin="", **variables):
-        """Not on a terminal; its exit status must be this one."""
-        done = subprocess.run([PAWL, *words], env=self.environment(**variables), input=stdin, capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+        """Not on a terminal; its exit status must be this one. What it said is text, and bytes under .raw."""
+        done = subprocess.run([PAWL, *words], env=self.environment(**variables), input=stdin.encode() if isinstance(stdin, str) else stdin,
+                              capture_output=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+        done.raw, done.stdout, done.stderr = done.stdout, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
         return done
 
     def start(self, *words, **variables):
         return subprocess.Popen([PAWL, *words], env=self.environment(**variables), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+
+    def shown(self, *words):
+        """(what it shows on a terminal, what it says to standard error, which is none); its exit status must be 0."""
+        parent, child = pty.openpty()
+        process = subprocess.Popen([PAWL, *words], env=self.environment(), stdin=subprocess.DEVNULL, stdout=child,
+                                   stderr=subprocess.PIPE, preexec_fn=die_with_parent)
+        os.close(child)
+        text = b""
+        try:
+            while more := os.read(parent, 65536):
+                text += more
+        except OSError:  # EIO: the other side is closed
+            pass
+        os.close(parent)
+        error = process.communicate(timeout=DEADLINE_S)[1].decode()
+        check_equal(process.returncode, 0, f"exit status of {words}: {text}{error}")
+        return text.decode().replace("\r\n", "\n"), error
 
     def on_terminal(self, *words, answers=(), status=0, **variables):
         """On a terminal of its own: what is shown there. answers: (text to wait for, what is typed
@@ -59,6 +80,44 @@ class Cli:
         os.close(parent)
         check_equal(process.wait(DEADLINE_S), status, f"exit status of {words}: {text}")
         return text
+
+
+class Server:
+    """In the place of a service: answers each request, which it keeps, with what answer(request) gives; None closes without
+    a word."""
+
+    def __init__(self, answer):
+        self.answer, self.requests = answer, []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            connection, _ = self.socket.accept()
+            with connection:
+                connection.settimeout(DEADLINE_S)
+                request = b""
+                while not self._whole(request):
+                    more = connection.recv(65536)
+                    if not more:
+                        break
+                    request += more
+                self.requests.append(request)
+                answer = self.answer(request)
+                if answer is not None:
+                    connection.sendall(answer)
+
+    @staticmethod
+    def _whole(request):
+        head, end, body = request.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+        return bool(end) and len(body) >= (int(length.group(1)) if length else 0)
+
+
+def response(status, body=b"", *headers):
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def typed(words, answer, environment):

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 
+from .ports import reserved_port
 from .process import die_with_parent
 from .wait import DEADLINE_S, wait_until
 
@@ -108,16 +109,6 @@ def shipped(name, changes):
             raise AssertionError(f"deploy/{name}: {old!r} stands there {text.count(old)} times")
         text = text.replace(old, new)
     return text
-
-
-def reserved_port():
-    """A port that stays ours until we end: bound and not listening, which lets the proxy listen there (both sides have
-    SO_REUSEADDR) and keeps the kernel from giving it to others."""
-    holder = socket.socket()
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    holder.bind(("127.0.0.1", 0))
-    return holder
 
 
 class Proxy:

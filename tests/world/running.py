@@ -8,6 +8,7 @@ import subprocess
 import threading
 
 from .cli import PAWL
+from .ports import own_port
 from .process import die_with_parent
 from .relay import pump
 from .tap import check_equal
@@ -98,8 +99,9 @@ class Network:
 
     def __init__(self, daemon):
         self.to, self.mode, self.requests = (daemon.host, daemon.port), "pass", []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.port = own_port()  # also while nobody listens there
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        self.url = f"http://127.0.0.1:{self.port}"
         self.open, self.lock = set(), threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -162,7 +164,7 @@ class Network:
 
     def come_back(self):
         self.mode = "pass"
-        self.listener = socket.create_server(("127.0.0.1", int(self.url.rsplit(":", 1)[1])))
+        self.listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fail(self, mode):

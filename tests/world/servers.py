@@ -7,8 +7,9 @@ import shutil
 import socket
 import subprocess
 
+from .ports import reserved_port
 from .process import die_with_parent
-from .proxies import program, reserved_port
+from .proxies import program
 from .sql import folder_for_server, user_for_server
 from .tap import skip
 from .wait import DEADLINE_S, wait_until

@@ -3,10 +3,14 @@
 import faulthandler
 import os
 import pathlib
+import re
 import signal
+import subprocess
 import sys
 import time
 import traceback
+
+from .process import die_with_parent
 
 _tests = []
 witnesses = []  # what they give is told with a test that fails
@@ -110,13 +114,40 @@ def _run(number, function, sentence):
     return result == "ok"
 
 
-def main(close=None):
-    """Runs all tests, or those whose names contain an argument of the command line. close() is the last test."""
+def _start_part(number, parts):
+    """This very program, for its part of the tests."""
+    return subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, "TEST_PART": f"{number}/{parts}"},
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=die_with_parent)
+
+
+def _finish_part(process, number):
+    """Says what it said, its results counted on from number: (the last number, how many failed)."""
+    failed, planned = 0, False
+    for line in process.communicate()[0].decode(errors="replace").splitlines():
+        result = re.match(r"(not )?ok \d+( - .*)", line)
+        if result:
+            number, failed = number + 1, failed + bool(result[1])
+            _say(f"{result[1] or ''}ok {number}{result[2]}")
+        elif re.fullmatch(r"1\.\.\d+", line):
+            planned = True
+        else:
+            _say(line)
+    if not planned:
+        number, failed = number + 1, failed + 1
+        _say(f"not ok {number} - a part of the tests comes to its end (status {process.returncode})")
+    return number, failed
+
+
+def main(close=None, parts=1):
+    """Runs all tests, or those whose names contain an argument of the command line. close() is the last test. parts: for tests
+    that mostly wait: so many processes at once run each its share of them, with a world of its own."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:  # by nohup, or a shell's "&"; it would be handed down
             signal.signal(number, signal.SIG_DFL)
-    wanted = sys.argv[1:]
-    chosen = [one for one in _tests if not wanted or any(part in one.__name__ for part in wanted)]
+    wanted, own = sys.argv[1:], os.environ.get("TEST_PART")
+    part, parts = map(int, own.split("/")) if own else (0, 1 if wanted else parts)
+    others = [] if own else [_start_part(other, parts) for other in range(1, parts)]
+    chosen = [one for one in _tests if not wanted or any(word in one.__name__ for word in wanted)][part::parts]
     failed = 0
     number = 0
     try:
@@ -126,5 +157,8 @@ def main(close=None):
         if close is not None:
             number += 1
             failed += not _run(number, close, "every daemon ended cleanly")
+    for other in others:
+        number, failed_there = _finish_part(other, number)
+        failed += failed_there
     _say(f"1..{number}")
     sys.exit(1 if failed or not chosen else 0)
