@@ -1,6 +1,6 @@
 /* acquire.c - POST /v1/leases/{name}: lend the lease to one holder, or let him wait in line.
  *
- *   acquire_start    read the ask, take a place to wait     400 | 422 | 503, or go on
+ *   acquire_start    read the request, take a place to wait     400 | 422 | 503, or go on
  *   acquire_ask      run acquire.lua                        suspended
  *   acquire_answer   tell the holder                        201 | 200 | 403 | 409 | 410 | 422 | 503 | 504, or
  * wait (wait.h) acquire_again    the floor is just being raised: ask once more, for half a second
@@ -17,7 +17,7 @@ enum { AGAIN_MS = 5, PATIENCE_MS = 500 };
 
 struct acquire {
     struct lease_call lease;
-    struct lease_ask ask;
+    struct lease_request request;
     struct acquire_options acquire_options;
     struct waiter *waiter; /* NULL: he does not want to wait */
     char hold[TOKEN_HOLD_MIN + 1];
@@ -31,27 +31,27 @@ static bool acquire_wait(struct acquire *a);
 static enum step acquire_ask(struct acquire *a);
 static enum step acquire_run(struct acquire *a);
 static store_done_fn acquire_answer;
-static enum step acquire_claimed(struct http_request *req, const struct wait_ask *ask,
+static enum step acquire_claimed(struct http_request *req, const struct wait_request *request,
                                  const struct store_reply *reply, int64_t waited_ms);
 
 enum step acquire_start(struct http_request *req)
 {
     struct acquire *a = HTTP_SCRATCH(req, struct acquire);
     const char *bad = lease_call_init(&a->lease, req);
-    struct ask_wrong wrong;
+    struct request_fault wrong;
 
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    lease_ask_read(http_body(req), &a->ask, &wrong);
+    lease_request_read(http_body(req), &a->request, &wrong);
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse_detail(req, wrong.problem, wrong.detail);
     }
-    bad = acquire_options_read(&a->acquire_options, &a->ask, req);
+    bad = acquire_options_read(&a->acquire_options, &a->request, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    lease_ask_defaults(&a->ask);
+    lease_request_defaults(&a->request);
     token_hold_name(a->hold);
     return acquire_wait(a) ? acquire_ask(a) : acquire_no_inbox(req);
 }
@@ -71,27 +71,27 @@ enum step acquire_no_inbox(struct http_request *req)
 
 static struct bytes acquire_lease_id(const struct acquire *a)
 {
-    return (struct bytes){a->ask.lease_id, a->ask.lease_id_len};
+    return (struct bytes){a->request.lease_id, a->request.lease_id_len};
 }
 
 /* The place is taken first: that he was granted may be told before the script's own answer arrives. */
 static bool acquire_wait(struct acquire *a)
 {
     static const struct wait_kind kind = {&script_claim, &script_leave, false, acquire_claimed};
-    struct wait_ask ask = {
+    struct wait_request request = {
         .name = a->lease.name,
         .lease_id = acquire_lease_id(a),
         .hold = {a->hold, TOKEN_HOLD_MIN},
-        .mode = a->ask.mode,
+        .mode = a->request.mode,
         .started_us = loop_now_us(),
-        .wait_ms = a->ask.wait_ms,
-        .keep_ms = a->ask.keep_place_ms,
+        .wait_ms = a->request.wait_ms,
+        .keep_ms = a->request.keep_place_ms,
     };
 
-    if (a->ask.wait_ms == 0) {
+    if (a->request.wait_ms == 0) {
         return true;
     }
-    a->waiter = wait_new(worker_of(a->lease.req), &kind, &ask);
+    a->waiter = wait_new(worker_of(a->lease.req), &kind, &request);
     return a->waiter != NULL;
 }
 
@@ -101,10 +101,10 @@ static enum step acquire_ask(struct acquire *a)
     struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(lease->req)->inbox) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
 
-    acquire_args(lease, &a->ask, acquire_lease_id(a), a->hold, a->ttl);
-    lease_call_arg(
-        lease, 9,
-        acquire_options_write(&a->acquire_options, &a->ask, inbox, wid, NULL, a->packed, sizeof(a->packed)));
+    acquire_args(lease, &a->request, acquire_lease_id(a), a->hold, a->ttl);
+    lease_call_arg(lease, 9,
+                   acquire_options_write(&a->acquire_options, &a->request, inbox, wid, NULL, a->packed,
+                                         sizeof(a->packed)));
     return acquire_run(a);
 }
 
@@ -121,14 +121,14 @@ static enum step acquire_run(struct acquire *a)
     return step;
 }
 
-void acquire_args(struct lease_call *lease, const struct lease_ask *ask, struct bytes lease_id,
+void acquire_args(struct lease_call *lease, const struct lease_request *request, struct bytes lease_id,
                   const char hold[TOKEN_HOLD_MIN + 1], char ttl[LEASE_NUMBER_SIZE])
 {
     lease_call_id(lease, lease_id);
     lease_call_arg(lease, 4, (struct bytes){hold, TOKEN_HOLD_MIN});
-    lease_call_arg(lease, 5, (struct bytes){ask->holder, ask->holder_len});
-    lease_call_arg(lease, 6, bytes_of_number(ttl, ask->ttl_ms));
-    lease_call_arg(lease, 7, (struct bytes){ask->meta, ask->meta_len});
+    lease_call_arg(lease, 5, (struct bytes){request->holder, request->holder_len});
+    lease_call_arg(lease, 6, bytes_of_number(ttl, request->ttl_ms));
+    lease_call_arg(lease, 7, (struct bytes){request->meta, request->meta_len});
 }
 
 void acquire_token_known(const struct http_request *req, const struct grant *grant)
@@ -156,11 +156,11 @@ static enum step acquire_granted(struct acquire *a, const struct store_reply *re
     struct grant grant = {
         .lease = a->lease.name,
         .token = {store_reply_integer(reply, 3), store_reply_integer(reply, 2)},
-        .mode = a->ask.mode,
+        .mode = a->request.mode,
         .hold = {a->hold, TOKEN_HOLD_MIN},
         .lease_id = acquire_lease_id(a),
-        .holder = {a->ask.holder, a->ask.holder_len},
-        .meta = {a->ask.meta, a->ask.meta_len},
+        .holder = {a->request.holder, a->request.holder_len},
+        .meta = {a->request.meta, a->request.meta_len},
         .holds = 1,
         .ttl_ms = store_reply_integer(reply, 5),
         .expires_in_ms = store_reply_integer(reply, 4),
@@ -312,14 +312,14 @@ static enum step acquire_answer(struct store_call *call, enum store_outcome outc
     return acquire_refused(a, reply);
 }
 
-static enum step acquire_claimed(struct http_request *req, const struct wait_ask *ask,
+static enum step acquire_claimed(struct http_request *req, const struct wait_request *request,
                                  const struct store_reply *reply, int64_t waited_ms)
 {
     struct grant grant;
 
     grant_read(&grant, reply);
-    grant.lease = ask->name;
-    grant.lease_id = ask->lease_id;
+    grant.lease = request->name;
+    grant.lease_id = request->lease_id;
     grant.waited_ms = waited_ms;
     if (store_reply_is(reply, "handed") && grant_is_sound(&grant) && acquire_token_came_again(req, &grant)) {
         return http_refuse(req, PROBLEM_OUTCOME_UNKNOWN);

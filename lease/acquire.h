@@ -16,7 +16,7 @@ enum step acquire_no_inbox(struct http_request *req);
 
 /* Arguments 3 to 7 of either script: lease_id, hold, holder, ttl, meta. ttl gets its text; all outlive the
  * call. */
-void acquire_args(struct lease_call *lease, const struct lease_ask *ask, struct bytes lease_id,
+void acquire_args(struct lease_call *lease, const struct lease_request *request, struct bytes lease_id,
                   const char hold[TOKEN_HOLD_MIN + 1], char ttl[LEASE_NUMBER_SIZE]);
 
 /* Of a sound grant that a script has made just now: whether its counter fell back under our hands. With one

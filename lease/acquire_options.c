@@ -1,4 +1,4 @@
-/* acquire_options.c - what few ask of an acquire, packed as JSON for the scripts. */
+/* acquire_options.c - the rarer parts of an acquire, packed as JSON for the scripts. */
 #include "lease/acquire_options.h"
 
 #include <assert.h>
@@ -60,7 +60,7 @@ const char *acquire_options_secret_read(const struct http_request *req, char dig
     return NULL;
 }
 
-const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_ask *ask,
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
                                  const struct http_request *req)
 {
     const char *wrong = acquire_options_key_read(&acquire_options->key, req);
@@ -69,13 +69,13 @@ const char *acquire_options_read(struct acquire_options *acquire_options, const 
     if (wrong != NULL) {
         return wrong;
     }
-    if (acquire_options->key.key.len > 0 && ask->lease_id_len == 0) {
+    if (acquire_options->key.key.len > 0 && request->lease_id_len == 0) {
         return "An acquire with an Idempotency-Key needs a lease_id of yours in its body.";
     }
-    if (ask->keep_place_ms > 0 && ask->lease_id_len == 0) {
+    if (request->keep_place_ms > 0 && request->lease_id_len == 0) {
         return "The member keep_place_ms needs a lease_id of yours: by it the place is found again.";
     }
-    if (ask->session_len > 0) {
+    if (request->session_len > 0) {
         return acquire_options_secret_read(req, acquire_options->secret);
     }
     http_header(req, "Session-Secret", &count);
@@ -127,7 +127,7 @@ static void put_true(struct packed *out, const char *name)
 }
 
 /* [[stripe, name], ...], of characters that need no escape. */
-static void put_names(struct packed *out, const struct ask_names *names)
+static void put_names(struct packed *out, const struct lease_names *names)
 {
     char stripe[KEYS_STRIPE_SIZE];
 
@@ -141,45 +141,45 @@ static void put_names(struct packed *out, const struct ask_names *names)
     put(out, BYTES("\"]]"));
 }
 
-static void put_session(struct packed *out, const struct lease_ask *ask, struct bytes secret)
+static void put_session(struct packed *out, const struct lease_request *request, struct bytes secret)
 {
     char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE];
 
     put_text(out, "session",
-             acquire_options_session_key(key, (struct bytes){ask->session, ask->session_len}));
+             acquire_options_session_key(key, (struct bytes){request->session, request->session_len}));
     put_text(out, "secret", secret);
 }
 
-static void put_asked(struct packed *out, const struct lease_ask *ask, struct bytes secret)
+static void put_asked(struct packed *out, const struct lease_request *request, struct bytes secret)
 {
-    if (ask->mode != TOKEN_EXCLUSIVE) {
-        put_text(out, "mode", bytes_of(token_mode_name(ask->mode)));
+    if (request->mode != TOKEN_EXCLUSIVE) {
+        put_text(out, "mode", bytes_of(token_mode_name(request->mode)));
     }
-    if (ask->mode == TOKEN_PERMITS) {
-        put_int(out, "permits", ask->permits);
+    if (request->mode == TOKEN_PERMITS) {
+        put_int(out, "permits", request->permits);
     }
-    if (ask->lock_delay_ms > 0) {
-        put_int(out, "delay", ask->lock_delay_ms);
+    if (request->lock_delay_ms > 0) {
+        put_int(out, "delay", request->lock_delay_ms);
     }
-    if (ask->session_len > 0) {
-        put_session(out, ask, secret);
+    if (request->session_len > 0) {
+        put_session(out, request, secret);
     }
-    if (ask->reentrant) {
+    if (request->reentrant) {
         put_true(out, "reentrant");
     }
-    if (ask->reentrant && ask->ttl_stated) {
+    if (request->reentrant && request->ttl_stated) {
         put_true(out, "own_ttl");
     }
 }
 
-struct bytes acquire_options_write(const struct acquire_options *acquire_options, const struct lease_ask *ask,
-                                   struct bytes inbox, uint64_t wid, const struct ask_names *names, char *buf,
-                                   size_t size)
+struct bytes acquire_options_write(const struct acquire_options *acquire_options,
+                                   const struct lease_request *request, struct bytes inbox, uint64_t wid,
+                                   const struct lease_names *names, char *buf, size_t size)
 {
     struct packed out = {buf, 0, size};
     char text[24];
 
-    put_asked(&out, ask, bytes_of(acquire_options->secret));
+    put_asked(&out, request, bytes_of(acquire_options->secret));
     if (acquire_options->key.key.len > 0) {
         put_text(&out, "key", acquire_options->key.key);
         put_text(&out, "digest", bytes_of(acquire_options->key.digest));
@@ -189,8 +189,8 @@ struct bytes acquire_options_write(const struct acquire_options *acquire_options
         snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
         put_text(&out, "wid", bytes_of(text));
     }
-    if (wid != 0 && ask->keep_place_ms > 0) {
-        put_int(&out, "keep", ask->keep_place_ms);
+    if (wid != 0 && request->keep_place_ms > 0) {
+        put_int(&out, "keep", request->keep_place_ms);
     }
     if (names != NULL) {
         put_names(&out, names);
@@ -206,7 +206,7 @@ struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SI
 {
     char stripe[KEYS_STRIPE_SIZE];
 
-    assert(id.len <= ASK_SESSION_MAX);
+    assert(id.len <= REQUEST_SESSION_MAX);
     keys_stripe(stripe, keys_stripe_of(id));
     int len = snprintf(buf, ACQUIRE_OPTIONS_SESSION_KEY_SIZE, "%s:s:%.*s", stripe, (int)id.len, id.at);
 

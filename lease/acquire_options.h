@@ -1,7 +1,7 @@
-/* acquire_options.h - what few ask of an acquire, packed as JSON for the scripts: ARGV[9] of acquire.lua
+/* acquire_options.h - the rarer parts of an acquire, packed as JSON for the scripts: ARGV[9] of acquire.lua
  * (scripts/lib/grant.lua).
  *
- * Read from the body (ask.h) and from two headers, Session-Secret and Idempotency-Key. */
+ * Read from the body (request.h) and from two headers, Session-Secret and Idempotency-Key. */
 #ifndef PAWL_LEASE_ACQUIRE_OPTIONS_H
 #define PAWL_LEASE_ACQUIRE_OPTIONS_H
 
@@ -14,11 +14,11 @@ enum {
     ACQUIRE_OPTIONS_DIGEST = 24,
     ACQUIRE_OPTIONS_SECRET_MIN = 22,
     ACQUIRE_OPTIONS_SECRET_MAX = 64,
-    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + ASK_SESSION_MAX,
-    /* Enough for the JSON of every ask, also with a backslash in front of each character of the key. */
+    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + REQUEST_SESSION_MAX,
+    /* Enough for the JSON of every request, also with a backslash in front of each character of the key. */
     ACQUIRE_OPTIONS_SIZE = 720,
     /* ... and for that of the most names that an all-or-none may have. */
-    ACQUIRE_OPTIONS_ALL_SIZE = ACQUIRE_OPTIONS_SIZE + 8 + ASK_NAMES_MAX * (NAME_MAX_BYTES + 24)
+    ACQUIRE_OPTIONS_ALL_SIZE = ACQUIRE_OPTIONS_SIZE + 8 + REQUEST_NAMES_MAX * (NAME_MAX_BYTES + 24)
 };
 
 /* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query and body. */
@@ -39,15 +39,15 @@ const char *acquire_options_key_read(struct acquire_options_key *key, const stru
 const char *acquire_options_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1]);
 /* Both headers of an acquire. NULL, or what is wrong: 400; also an Idempotency-Key without a lease_id of the
  * client's or a place to be kept without one, a session without its secret, a secret without a session. */
-const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_ask *ask,
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
                                  const struct http_request *req);
 
 /* Writes the JSON and a NUL; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody.
  * names: of an all-or-none, NULL for one lease. size is at least ACQUIRE_OPTIONS_SIZE, with names
  * ACQUIRE_OPTIONS_ALL_SIZE. */
-struct bytes acquire_options_write(const struct acquire_options *acquire_options, const struct lease_ask *ask,
-                                   struct bytes inbox, uint64_t wid, const struct ask_names *names, char *buf,
-                                   size_t size);
+struct bytes acquire_options_write(const struct acquire_options *acquire_options,
+                                   const struct lease_request *request, struct bytes inbox, uint64_t wid,
+                                   const struct lease_names *names, char *buf, size_t size);
 
 /* Key of the record of a session, "pawl:{SS}:s:ID", in the stripe of its id (keys_stripe_of()); and a NUL. */
 struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id);

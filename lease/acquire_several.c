@@ -1,7 +1,7 @@
 /* acquire_several.c - POST /v1/leases: lend several leases to one holder, all of them in one step, or let him
  * wait in the line of each.
  *
- *   all_start    read the ask, take a place to wait     400 | 422 | 503, or go on
+ *   all_start    read the request, take a place to wait     400 | 422 | 503, or go on
  *   all_ask      wait for the turn (turn.h)             503, or suspended
  *   all_goes     run acquire_all.lua                    suspended | 503
  *   all_answer   tell the holder                        201 | 200 | 403 | 409 | 410 | 422 | 503 | 504, or
@@ -18,7 +18,7 @@
 
 struct all {
     struct lease_call lease; /* of the first */
-    struct lease_ask ask;
+    struct lease_request request;
     struct acquire_options acquire_options;
     struct waiter *waiter; /* NULL: he does not want to wait */
     struct turn_call turn;
@@ -28,45 +28,45 @@ struct all {
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
 
-static bool all_wait(struct all *a, const struct ask_names *names);
-static enum step all_ask(struct all *a, const struct ask_names *names);
+static bool all_wait(struct all *a, const struct lease_names *names);
+static enum step all_ask(struct all *a, const struct lease_names *names);
 static enum step all_run(struct all *a);
 static void all_goes(struct turn_call *turn, enum problem bad);
 static store_done_fn all_answer;
-static enum step all_claimed(struct http_request *req, const struct wait_ask *ask,
+static enum step all_claimed(struct http_request *req, const struct wait_request *request,
                              const struct store_reply *reply, int64_t waited_ms);
 
 enum step all_start(struct http_request *req)
 {
     struct all *a = HTTP_SCRATCH(req, struct all);
-    struct ask_names names = {.count = 0};
-    struct ask_wrong wrong;
+    struct lease_names names = {.count = 0};
+    struct request_fault wrong;
     const char *bad;
 
-    lease_ask_all_read(http_body(req), &a->ask, &names, &wrong);
+    lease_request_several_read(http_body(req), &a->request, &names, &wrong);
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse_detail(req, wrong.problem, wrong.detail);
     }
     a->lease.req = req;
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
-    bad = a->ask.reentrant ? "Several leases are not entered again. Leave the member reentrant out."
-                           : acquire_options_read(&a->acquire_options, &a->ask, req);
+    bad = a->request.reentrant ? "Several leases are not entered again. Leave the member reentrant out."
+                               : acquire_options_read(&a->acquire_options, &a->request, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    lease_ask_defaults(&a->ask);
+    lease_request_defaults(&a->request);
     token_hold_name(a->hold);
     return all_wait(a, &names) ? all_ask(a, &names) : acquire_no_inbox(req);
 }
 
 static struct bytes all_lease_id(const struct all *a)
 {
-    return (struct bytes){a->ask.lease_id, a->ask.lease_id_len};
+    return (struct bytes){a->request.lease_id, a->request.lease_id_len};
 }
 
 /* A hundred names do not fit into the scratch space: until the answer is written they lie where it will be.
  */
-static struct bytes all_pack(struct all *a, const struct ask_names *names)
+static struct bytes all_pack(struct all *a, const struct lease_names *names)
 {
     struct json_out *room = http_json(a->lease.req);
     struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(a->lease.req)->inbox) : BYTES("");
@@ -74,7 +74,7 @@ static struct bytes all_pack(struct all *a, const struct ask_names *names)
 
     json_out_reset(room);
     json_out_reserve(room, ACQUIRE_OPTIONS_ALL_SIZE);
-    return acquire_options_write(&a->acquire_options, &a->ask, inbox, wid, names, room->at,
+    return acquire_options_write(&a->acquire_options, &a->request, inbox, wid, names, room->at,
                                  ACQUIRE_OPTIONS_ALL_SIZE);
 }
 
@@ -91,32 +91,32 @@ static struct bytes all_list(struct bytes packed)
 }
 
 /* The place is taken first, as in acquire.c. */
-static bool all_wait(struct all *a, const struct ask_names *names)
+static bool all_wait(struct all *a, const struct lease_names *names)
 {
     static const struct wait_kind kind = {&script_claim_all, &script_leave_all, true, all_claimed};
-    struct wait_ask ask = {
+    struct wait_request request = {
         .name = a->lease.name,
         .lease_id = all_lease_id(a),
         .hold = {a->hold, TOKEN_HOLD_MIN},
-        .mode = a->ask.mode,
+        .mode = a->request.mode,
         .started_us = loop_now_us(),
-        .wait_ms = a->ask.wait_ms,
+        .wait_ms = a->request.wait_ms,
     };
 
-    if (a->ask.wait_ms == 0) {
+    if (a->request.wait_ms == 0) {
         return true;
     }
-    ask.extra = all_list(all_pack(a, names));
-    a->waiter = wait_new(worker_of(a->lease.req), &kind, &ask);
+    request.extra = all_list(all_pack(a, names));
+    a->waiter = wait_new(worker_of(a->lease.req), &kind, &request);
     return a->waiter != NULL;
 }
 
-static enum step all_ask(struct all *a, const struct ask_names *names)
+static enum step all_ask(struct all *a, const struct lease_names *names)
 {
     struct lease_call *lease = &a->lease;
 
     lease_call_arg(lease, 9, all_pack(a, names)); /* whether ttl_ms was stated is part of it */
-    acquire_args(lease, &a->ask, all_lease_id(a), a->hold, a->ttl);
+    acquire_args(lease, &a->request, all_lease_id(a), a->hold, a->ttl);
     return all_run(a);
 }
 
@@ -132,7 +132,7 @@ static enum step all_sent_away(struct all *a, enum problem bad)
 static enum step all_run(struct all *a)
 {
     a->turn.go = all_goes;
-    return turn_wait(&lease_worker_of(a->lease.req)->turn, &a->turn, TURN_ASK)
+    return turn_wait(&lease_worker_of(a->lease.req)->turn, &a->turn, TURN_ACQUIRE)
                ? SUSPENDED
                : all_sent_away(a, PROBLEM_OVERLOADED);
 }
@@ -224,12 +224,12 @@ static enum step all_handed_on(struct http_request *req, struct bytes lease_id,
     return all_told(req, lease_id, list, waited_ms, 201);
 }
 
-static enum step all_claimed(struct http_request *req, const struct wait_ask *ask,
+static enum step all_claimed(struct http_request *req, const struct wait_request *request,
                              const struct store_reply *reply, int64_t waited_ms)
 {
     const struct store_reply *list = store_reply_list(reply, 2);
 
-    return list != NULL ? all_handed_on(req, ask->lease_id, list, waited_ms)
+    return list != NULL ? all_handed_on(req, request->lease_id, list, waited_ms)
                         : http_refuse(req, PROBLEM_INTERNAL);
 }
 

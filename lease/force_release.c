@@ -1,7 +1,7 @@
 /* force_release.c - POST /v1/leases/{name}/force-release: an administrator ends every hold, or the one of a
  * token.
  *
- *   force_release_start   read the ask                                 400 | 422, or go on
+ *   force_release_start   read the request                                 400 | 422, or go on
  *   force_release_ask     run force_release.lua                        suspended
  *   force_release_answer  a rest is left: again, a bounded number of times; else tell   200 | 412 | 503 | 504
  */
@@ -17,7 +17,7 @@ enum { STEPS_MAX = 5000 };
 
 struct force_release {
     struct lease_call lease;
-    struct force_ask ask;
+    struct force_request request;
     char expected[LEASE_NUMBER_SIZE];
     unsigned steps;  /* that have ended holds */
     int64_t highest; /* token that was ended; 0: none */
@@ -30,12 +30,12 @@ enum step force_release_start(struct http_request *req)
 {
     struct force_release *f = HTTP_SCRATCH(req, struct force_release);
     const char *bad = lease_call_init(&f->lease, req);
-    struct ask_wrong wrong;
+    struct request_fault wrong;
 
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    force_ask_read(http_body(req), &f->ask, &wrong);
+    force_request_read(http_body(req), &f->request, &wrong);
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse_detail(req, wrong.problem, wrong.detail);
     }
@@ -45,11 +45,11 @@ enum step force_release_start(struct http_request *req)
 static enum step force_release_ask(struct force_release *f)
 {
     struct lease_call *lease = &f->lease;
-    int64_t expected = f->ask.expect_token;
+    int64_t expected = f->request.expect_token;
 
     lease_call_arg(lease, 3, grant_may(worker_of(lease->req)));
     lease_call_arg(lease, 4, expected > 0 ? bytes_of_number(f->expected, expected) : BYTES(""));
-    lease_call_arg(lease, 5, (struct bytes){f->ask.reason, f->ask.reason_len});
+    lease_call_arg(lease, 5, (struct bytes){f->request.reason, f->request.reason_len});
     return lease_call_run(lease, &script_force_release, 5, force_release_answer);
 }
 

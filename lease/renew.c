@@ -1,6 +1,6 @@
 /* renew.c - PUT /v1/leases/{name}: set the ttl anew, for the lease_id that holds.
  *
- *   renew_start   read the ask             400 | 403 | 422, or go on
+ *   renew_start   read the request             400 | 403 | 422, or go on
  *   renew_ask     run renew.lua            suspended
  *   renew_answer  tell the holder          200 | 410 | 503 | 504 */
 #include "lease/acquire_options.h"
@@ -23,14 +23,14 @@ enum step renew_start(struct http_request *req)
 {
     struct renew *r = HTTP_SCRATCH(req, struct renew);
     const char *bad = lease_call_init(&r->lease, req);
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    struct lease_request request = {0};
+    struct request_fault wrong;
 
     bad = bad != NULL ? bad : lease_id_read(req, &r->lease_id);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    renew_ask_read(http_body(req), &ask, &wrong);
+    renew_request_read(http_body(req), &request, &wrong);
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse_detail(req, wrong.problem, wrong.detail);
     }
@@ -38,7 +38,7 @@ enum step renew_start(struct http_request *req)
     if (wrong.problem != PROBLEM_NONE) {
         return http_refuse(req, wrong.problem);
     }
-    r->ttl_ms = ask.ttl_ms;
+    r->ttl_ms = request.ttl_ms;
     return renew_ask(r);
 }
 

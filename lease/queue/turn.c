@@ -25,7 +25,7 @@ void turn_init(struct turn *turn, struct loop *loop, _Atomic uint64_t *slot)
 static bool turn_is_empty(const struct turn *turn)
 {
     return turn->line[TURN_CLAIM].head == NULL && turn->line[TURN_LEAVE].head == NULL &&
-           turn->line[TURN_ASK].head == NULL;
+           turn->line[TURN_ACQUIRE].head == NULL;
 }
 
 void turn_free(struct turn *turn)
@@ -51,11 +51,11 @@ bool turn_wait(struct turn *turn, struct turn_call *call, enum turn_kind kind)
     struct turn_line *line = &turn->line[kind];
     bool is_first = turn_is_empty(turn);
 
-    if (kind == TURN_ASK && turn->asks >= TURN_ASKS_MAX) {
+    if (kind == TURN_ACQUIRE && turn->asks >= TURN_ACQUIRES_MAX) {
         return false;
     }
-    turn->asks += kind == TURN_ASK;
-    call->until_ms = kind == TURN_ASK ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
+    turn->asks += kind == TURN_ACQUIRE;
+    call->until_ms = kind == TURN_ACQUIRE ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
     call->next = NULL;
     *line->tail = call;
     line->tail = &call->next;
@@ -91,13 +91,13 @@ static bool turn_take(struct turn *turn, uint64_t *again_ms)
 
 static struct turn_line *turn_next(struct turn *turn)
 {
-    enum turn_kind wanted = turn->asked_last ? TURN_LEAVE : TURN_ASK;
-    enum turn_kind other = turn->asked_last ? TURN_ASK : TURN_LEAVE;
+    enum turn_kind wanted = turn->asked_last ? TURN_LEAVE : TURN_ACQUIRE;
+    enum turn_kind other = turn->asked_last ? TURN_ACQUIRE : TURN_LEAVE;
     enum turn_kind kind = turn->line[TURN_CLAIM].head != NULL ? TURN_CLAIM
                           : turn->line[wanted].head != NULL   ? wanted
                                                               : other;
 
-    turn->asked_last = kind == TURN_CLAIM ? turn->asked_last : kind == TURN_ASK;
+    turn->asked_last = kind == TURN_CLAIM ? turn->asked_last : kind == TURN_ACQUIRE;
     return &turn->line[kind];
 }
 
@@ -107,8 +107,9 @@ static void turn_look(struct loop_timer *timer)
     struct turn *turn = container_of(timer, struct turn, timer);
     uint64_t again_ms = 0;
 
-    while (turn->line[TURN_ASK].head != NULL && turn->line[TURN_ASK].head->until_ms <= loop_now_ms()) {
-        struct turn_call *late = turn_pop(turn, &turn->line[TURN_ASK]);
+    while (turn->line[TURN_ACQUIRE].head != NULL &&
+           turn->line[TURN_ACQUIRE].head->until_ms <= loop_now_ms()) {
+        struct turn_call *late = turn_pop(turn, &turn->line[TURN_ACQUIRE]);
         late->go(late, PROBLEM_OVERLOADED);
     }
     if (!turn_is_empty(turn) && turn_take(turn, &again_ms)) {

@@ -2,11 +2,10 @@
  * of them at a time in this service, and never more than a quarter of the store's time.
  *
  * Each costs the store a hundred times what a renewal costs, and must not be split. So after each one the
- * next waits for three times as long as that one took, from its sending to its answer, less what
- * the network takes at the least. Workers share nothing
- * but that moment. What is handed on and must be claimed goes first, who leaves and who asks go by turns; who
- * asks waits for TURN_WAIT_MS at most, and with TURN_ASKS_MAX others of this worker at most: 503 overloaded,
- * and nothing was asked of the store. */
+ * next waits for three times as long as that one took, from its sending to its answer, less what the network
+ * takes at the least. Workers share nothing but that moment. Claims go first; leaves and acquires alternate.
+ * An acquire waits for at most TURN_WAIT_MS, behind at most TURN_ACQUIRES_MAX others of this worker; else 503
+ * overloaded, and nothing was asked of the store. */
 #ifndef PAWL_LEASE_TURN_H
 #define PAWL_LEASE_TURN_H
 
@@ -15,9 +14,9 @@
 #include "shared/loop/loop.h"
 #include "shared/text/problem.h"
 
-enum { TURN_ASKS_MAX = 128, TURN_WAIT_MS = 1000, TURN_PAUSE_MAX_MS = 500 };
+enum { TURN_ACQUIRES_MAX = 128, TURN_WAIT_MS = 1000, TURN_PAUSE_MAX_MS = 500 };
 
-enum turn_kind { TURN_CLAIM, TURN_LEAVE, TURN_ASK, TURN_KINDS };
+enum turn_kind { TURN_CLAIM, TURN_LEAVE, TURN_ACQUIRE, TURN_KINDS };
 
 struct turn_call { /* the owner embeds it */
     /* Once, later. PROBLEM_NONE: it is its turn, until turn_done(). PROBLEM_OVERLOADED: it waited for too

@@ -1,8 +1,8 @@
 /* wait.h - a client that waits in line for a lease: from "queued" to its answer.
  *
- *   ASKING    --acquire.lua: queued-->                      QUEUED
- *   ASKING    --queued, and "granted" was told before-->    CLAIMING    claim.lua
- *   ASKING    --any other answer-->                         DONE        (acquire.c answers)
+ *   REQUESTED  --acquire.lua: queued-->                      QUEUED
+ *   REQUESTED  --queued, and "granted" was told before-->    CLAIMING    claim.lua
+ *   REQUESTED  --any other answer-->                         DONE        (acquire.c answers)
  *   QUEUED    --told: granted-->                            CLAIMING    claim.lua
  *   QUEUED    --its time is up-->                           LEAVING     leave.lua "late"
  *   QUEUED    --its client has gone-->                      RETURNING   leave.lua "gone"
@@ -44,7 +44,7 @@ struct waiter;
 struct wait_kind;
 
 /* What is waited for; copied. */
-struct wait_ask {
+struct wait_request {
     struct bytes name, lease_id, hold; /* name: of the lease, or of the first of several */
     struct bytes extra;                /* handed to the scripts as it is: the names of several; else empty */
     enum token_mode mode;
@@ -61,12 +61,13 @@ struct wait_kind {
     const struct store_script *claim, *leave;
     bool in_turn; /* they wait for their turn (turn.h) */
     /* "claimed": 201. */
-    enum step (*claimed)(struct http_request *req, const struct wait_ask *ask,
+    enum step (*claimed)(struct http_request *req, const struct wait_request *request,
                          const struct store_reply *reply, int64_t waited_ms);
 };
 
 /* Takes a place at the worker's inbox, before acquire.lua is run; NULL while the inbox is not open: 503. */
-struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind, const struct wait_ask *ask);
+struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
+                        const struct wait_request *request);
 /* What the script is told of it: the inbox's key and this number. */
 uint64_t wait_wid(const struct waiter *waiter);
 /* It does not wait: acquire.lua has said something else than "queued". */
@@ -80,7 +81,7 @@ void wait_handed(struct worker *worker, struct bytes name, const struct store_re
 enum { WAIT_HANDED_MORE = 11, WAIT_HANDED_WID, WAIT_HANDED_ID, WAIT_HANDED_KEEP };
 
 enum wait_state {
-    WAIT_ASKING,
+    WAIT_REQUESTED,
     WAIT_QUEUED,
     WAIT_CLAIMING,
     WAIT_LEAVING,

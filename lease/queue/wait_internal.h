@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct waiter) + SLOT_BYTES + ALARM_BYTES + MALLOC_BYTES <
                "ten thousand may wait");
 
 struct lease_worker *wait_worker(const struct waiter *waiter);
-struct wait_ask wait_ask_of(const struct waiter *waiter);
+struct wait_request wait_request_of(const struct waiter *waiter);
 /* Zeroed; or the process ends. */
 void *wait_memory(size_t size);
 

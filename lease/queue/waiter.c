@@ -47,7 +47,7 @@ static store_done_fn wait_found;
 bool wait_allows(enum wait_state from, enum wait_state to)
 {
     static const bool arrows[WAIT_STATES][WAIT_STATES] = {
-        [WAIT_ASKING] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
+        [WAIT_REQUESTED] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
         [WAIT_QUEUED] = {[WAIT_CLAIMING] = true,
                          [WAIT_LEAVING] = true,
                          [WAIT_RETURNING] = true,
@@ -104,7 +104,7 @@ static enum step wait_refuse(struct waiter *waiter, struct http_request *req, en
 {
     struct http_request *whole = req != NULL ? req : http_unpark(&waiter->parked);
     bool superseded = problem == PROBLEM_SUPERSEDED;
-    enum step step = superseded ? lease_refuse(whole, problem, wait_ask_of(waiter).name)
+    enum step step = superseded ? lease_refuse(whole, problem, wait_request_of(waiter).name)
                                 : http_refuse(whole, problem);
 
     if (superseded) {
@@ -141,13 +141,13 @@ static enum step wait_to_nobody(struct waiter *waiter)
 /* Only a release that names the inbox grants without an offer, and only a lease alone. */
 static bool wait_is_perhaps_granted(const struct waiter *waiter)
 {
-    return !waiter->kind->in_turn &&
-           inbox_has_perhaps_granted(wait_worker(waiter)->inbox, keys_stripe_of(wait_ask_of(waiter).name));
+    return !waiter->kind->in_turn && inbox_has_perhaps_granted(wait_worker(waiter)->inbox,
+                                                               keys_stripe_of(wait_request_of(waiter).name));
 }
 
 static enum step wait_again(struct waiter *waiter)
 {
-    if (waiter->state == WAIT_ASKING) {
+    if (waiter->state == WAIT_REQUESTED) {
         wait_enter(waiter, WAIT_QUEUED);
     }
     wait_enter(waiter, WAIT_AGAIN);
@@ -198,7 +198,7 @@ void wait_told(struct inbox_place *place, enum inbox_news news)
 
     if (waiter->state == WAIT_QUEUED) {
         wait_act(waiter, NULL, news);
-    } else if ((waiter->state == WAIT_ASKING || waiter->state == WAIT_AGAIN) &&
+    } else if ((waiter->state == WAIT_REQUESTED || waiter->state == WAIT_AGAIN) &&
                (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS)) {
         waiter->early = (unsigned char)news;
     }
@@ -259,7 +259,7 @@ static void wait_goes(struct turn_call *turn, enum problem bad)
     struct wait_call *call = container_of(turn, struct wait_call, turn);
     struct waiter *waiter = call->waiter;
 
-    assert(bad == PROBLEM_NONE); /* only those who ask are sent away */
+    assert(bad == PROBLEM_NONE); /* only an acquire is refused */
     bad = wait_send(call);
     if (bad != PROBLEM_NONE) {
         turn_done(&wait_worker(waiter)->turn, 0);
@@ -273,20 +273,20 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
                              store_done_fn *done)
 {
     struct wait_call *call = wait_memory(sizeof(*call));
-    struct wait_ask ask = wait_ask_of(waiter);
+    struct wait_request request = wait_request_of(waiter);
 
     call->args = 5;
-    lease_call_fill(&call->lease, waiter->worker, ask.name);
-    lease_call_id(&call->lease, ask.lease_id);
-    lease_call_arg(&call->lease, 4, ask.hold);
+    lease_call_fill(&call->lease, waiter->worker, request.name);
+    lease_call_id(&call->lease, request.lease_id);
+    lease_call_arg(&call->lease, 4, request.hold);
     if (why != NULL) {
         lease_call_arg(&call->lease, ++call->args, bytes_of(why));
     }
     if (why != NULL && !waiter->kind->in_turn) {
-        lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, ask.keep_ms));
+        lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, request.keep_ms));
     }
-    if (ask.extra.len > 0) {
-        lease_call_arg(&call->lease, ++call->args, ask.extra);
+    if (request.extra.len > 0) {
+        lease_call_arg(&call->lease, ++call->args, request.extra);
     }
     if (waiter->state == WAIT_AGAIN) {
         snprintf(call->inbox, sizeof(call->inbox), "%s", inbox_key(wait_worker(waiter)->inbox).at);
@@ -329,8 +329,8 @@ static enum step wait_claim(struct waiter *waiter, struct http_request *req)
 
 static enum step wait_granted(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
 {
-    struct wait_ask ask = wait_ask_of(waiter);
-    enum step step = waiter->kind->claimed(http_unpark(&waiter->parked), &ask, reply, waited_ms);
+    struct wait_request request = wait_request_of(waiter);
+    enum step step = waiter->kind->claimed(http_unpark(&waiter->parked), &request, reply, waited_ms);
 
     worker_count(waiter->worker, COUNT_WAIT_GRANTED);
     wait_drop(waiter);
@@ -340,7 +340,7 @@ static enum step wait_granted(struct waiter *waiter, const struct store_reply *r
 /* Of several leases the scripts say which one they mean. */
 static struct bytes wait_name(const struct waiter *waiter, struct bytes told)
 {
-    return told.len > 0 ? told : wait_ask_of(waiter).name;
+    return told.len > 0 ? told : wait_request_of(waiter).name;
 }
 
 /* It has gone on to the next, or an administrator has ended it. how: "returned" or "unknown" when it never
@@ -434,7 +434,7 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     wait_worker(waiter)->leaving--;
     if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
         bytes_are(store_reply_text(reply, 2), "more")) {
-        handoff_more(wait_worker(waiter)->handoff, wait_ask_of(waiter).name);
+        handoff_more(wait_worker(waiter)->handoff, wait_request_of(waiter).name);
     }
     if (bad != PROBLEM_NONE) {
         return wait_unheard(waiter);

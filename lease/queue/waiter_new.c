@@ -24,9 +24,9 @@ static char *text_put(char *at, struct bytes text)
     return at + text.len;
 }
 
-struct wait_ask wait_ask_of(const struct waiter *waiter)
+struct wait_request wait_request_of(const struct waiter *waiter)
 {
-    struct wait_ask ask = {
+    struct wait_request request = {
         .name = {waiter->texts, waiter->name_len},
         .lease_id = {waiter->texts + waiter->name_len, waiter->lease_id_len},
         .mode = (enum token_mode)waiter->mode,
@@ -35,15 +35,16 @@ struct wait_ask wait_ask_of(const struct waiter *waiter)
         .keep_ms = waiter->keep_ms,
     };
 
-    ask.hold = (struct bytes){ask.lease_id.at + ask.lease_id.len, waiter->hold_len};
-    ask.extra = (struct bytes){ask.hold.at + ask.hold.len, waiter->extra_len};
-    return ask;
+    request.hold = (struct bytes){request.lease_id.at + request.lease_id.len, waiter->hold_len};
+    request.extra = (struct bytes){request.hold.at + request.hold.len, waiter->extra_len};
+    return request;
 }
 
-struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind, const struct wait_ask *ask)
+struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
+                        const struct wait_request *request)
 {
     struct inbox *inbox = lease_worker_from(worker)->inbox;
-    size_t texts = ask->name.len + ask->lease_id.len + ask->hold.len + ask->extra.len;
+    size_t texts = request->name.len + request->lease_id.len + request->hold.len + request->extra.len;
     struct waiter *waiter;
 
     if (!inbox_is_open(inbox)) {
@@ -55,15 +56,16 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind, con
     waiter->parked.gone = wait_gone;
     waiter->worker = worker;
     waiter->kind = kind;
-    waiter->started_us = ask->started_us;
-    waiter->wait_ms = (uint32_t)ask->wait_ms;
-    waiter->keep_ms = (uint16_t)ask->keep_ms;
-    waiter->mode = (unsigned char)ask->mode;
-    waiter->name_len = (unsigned char)ask->name.len;
-    waiter->lease_id_len = (unsigned char)ask->lease_id.len;
-    waiter->hold_len = (unsigned char)ask->hold.len;
-    waiter->extra_len = (uint32_t)ask->extra.len;
-    text_put(text_put(text_put(text_put(waiter->texts, ask->name), ask->lease_id), ask->hold), ask->extra);
+    waiter->started_us = request->started_us;
+    waiter->wait_ms = (uint32_t)request->wait_ms;
+    waiter->keep_ms = (uint16_t)request->keep_ms;
+    waiter->mode = (unsigned char)request->mode;
+    waiter->name_len = (unsigned char)request->name.len;
+    waiter->lease_id_len = (unsigned char)request->lease_id.len;
+    waiter->hold_len = (unsigned char)request->hold.len;
+    waiter->extra_len = (uint32_t)request->extra.len;
+    text_put(text_put(text_put(text_put(waiter->texts, request->name), request->lease_id), request->hold),
+             request->extra);
     inbox_enter(inbox, &waiter->place);
     return waiter;
 }

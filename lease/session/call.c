@@ -26,7 +26,7 @@ const char *session_call_init(struct session_call *call, struct http_request *re
 {
     struct bytes id = http_path_part(req, 0);
 
-    if (!ask_is_session_id(id)) {
+    if (!request_is_session_id(id)) {
         return "The path does not end in the id of a session: 16 to 64 characters of A-Z a-z 0-9 _ -.";
     }
     session_call_fill(call, req, id);

@@ -59,7 +59,7 @@ TEST_WALK(who_need_not_wait_is_granted_at_once, 1)
 
     asked_acquire(&ada, &world->instance[0], "free", ADA, 10000);
     asked_is(&ada, 201, "\"waited_ms\":0,");
-    CHECK(has_walked(&world->instance[0], WAIT_ASKING, WAIT_DONE));
+    CHECK(has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_DONE));
 }
 
 TEST_WALK(a_release_at_one_instance_grants_who_waits_at_the_other, 2)
@@ -116,7 +116,7 @@ TEST_WALK(whose_time_is_up_when_it_has_just_been_handed_to_him_gets_it, 2)
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 500);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     asked_ms = loop_now_ms();
     his->held_up = true;
     lease_release(&world->instance[0], "x", ADA);
@@ -217,8 +217,8 @@ TEST_WALK(a_grant_that_is_told_before_it_is_known_that_he_waits_is_not_lost, 2)
     wait_heard(his);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&bob, 201, BOB);
-    CHECK(has_walked(his, WAIT_ASKING, WAIT_CLAIMING));
-    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    CHECK(has_walked(his, WAIT_REQUESTED, WAIT_CLAIMING));
+    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
 }
 
 TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_known_that_he_waits, 2)
@@ -230,11 +230,11 @@ TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_know
     loop_watch_set(&his->relay.watch[RELAY_UP], 0);
     asked_waits(&first, his, "x", BOB, 10000);
     asked_acquire(&second, &world->instance[0], "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_QUEUED));
     wait_heard(his);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&first, 409, "\"code\":\"superseded\"");
-    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     lease_release(&world->instance[0], "x", ADA);
     asked_is(&second, 201, BOB);
 }
@@ -252,7 +252,7 @@ TEST_WALK(that_the_inbox_has_closed_is_not_lost_when_it_closes_before_it_is_know
     lease_world_turn(world);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&bob, 503, "Nothing was granted");
-    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
 }
 
 /* That it is none comes out at the claim. */
@@ -264,7 +264,7 @@ TEST_WALK(a_grant_that_is_none_is_not_announced, 2)
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     snprintf(command, sizeof(command), "PUBLISH %.*s \"granted 1048576\"",
              (int)inbox_key(instance_inbox(his)).len, inbox_key(instance_inbox(his)).at);
     redis_ask(&world->redis, command);
@@ -279,7 +279,7 @@ TEST_WALK(who_was_cut_off_from_the_store_is_told_that_nothing_was_granted_and_fi
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
     asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
     CHECK(asked_says(&bob, "Nothing was granted"));
@@ -305,7 +305,7 @@ TEST_WALK(a_grant_that_has_gone_on_is_not_announced, 2)
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 20000);
     asked_waits(&cat, &world->instance[0], "x", CAT, 20000);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     his->held_up = true;
     lease_release(&world->instance[0], "x", ADA);
     asked_is(&cat, 201, CAT);
@@ -527,7 +527,7 @@ TEST_WALK(what_a_release_grants_to_one_who_waits_here_no_more_goes_on_at_once, 2
 
 TEST(the_drawing_the_table_and_where_waiters_went_agree)
 {
-    static const char *const names[WAIT_STATES] = {"ASKING",    "QUEUED", "CLAIMING", "LEAVING",
+    static const char *const names[WAIT_STATES] = {"REQUESTED", "QUEUED", "CLAIMING", "LEAVING",
                                                    "RETURNING", "AGAIN",  "DONE"};
 
     CHECK_INT(drawing_check("lease/queue/wait.h", names, WAIT_STATES, wait_allows, waits_walked), ARROWS);

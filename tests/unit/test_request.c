@@ -1,5 +1,5 @@
-/* test_ask.c - what a client may ask of the lease service: every member at its limits, and what is said when
- * not. */
+/* test_request.c - what a client may ask of the lease service: every member at its limits, and how others are
+ * refused. */
 #include "lease/request.h"
 
 #include "tests/unit/check.h"
@@ -10,7 +10,7 @@ struct wanted {
     const char *detail; /* a part of it; NULL when nothing is wrong */
 };
 
-static void check_wrong(const struct ask_wrong *wrong, const struct wanted *wanted)
+static void check_wrong(const struct request_fault *wrong, const struct wanted *wanted)
 {
     if (!CHECK_INT(wrong->problem, wanted->problem) ||
         (wanted->detail != NULL && !CHECK(strstr(wrong->detail, wanted->detail) != NULL))) {
@@ -18,59 +18,59 @@ static void check_wrong(const struct ask_wrong *wrong, const struct wanted *want
     }
 }
 
-static struct lease_ask ask_of(const char *body)
+static struct lease_request ask_of(const char *body)
 {
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    struct lease_request request = {0};
+    struct request_fault wrong;
 
-    lease_ask_read(bytes_of(body), &ask, &wrong);
+    lease_request_read(bytes_of(body), &request, &wrong);
     CHECK_INT(wrong.problem, PROBLEM_NONE);
-    return ask;
+    return request;
 }
 
 TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
 {
-    struct lease_ask ask = ask_of(""), plain = {0}, other;
+    struct lease_request request = ask_of(""), plain = {0}, other;
 
-    CHECK(memcmp(&ask, &plain, sizeof(ask)) == 0);
-    lease_ask_defaults(&ask);
-    CHECK_INT(ask.ttl_ms, 30000);
-    CHECK(!ask.ttl_stated);
-    CHECK_TEXT(((struct bytes){ask.holder, ask.holder_len}), BYTES("anonymous"));
-    CHECK_INT(ask.lease_id_len, 22);
-    CHECK(name_is_lease_id((struct bytes){ask.lease_id, ask.lease_id_len}));
+    CHECK(memcmp(&request, &plain, sizeof(request)) == 0);
+    lease_request_defaults(&request);
+    CHECK_INT(request.ttl_ms, 30000);
+    CHECK(!request.ttl_stated);
+    CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("anonymous"));
+    CHECK_INT(request.lease_id_len, 22);
+    CHECK(name_is_lease_id((struct bytes){request.lease_id, request.lease_id_len}));
     other = ask_of("{}");
-    lease_ask_defaults(&other);
-    CHECK(strcmp(ask.lease_id, other.lease_id) != 0);
+    lease_request_defaults(&other);
+    CHECK(strcmp(request.lease_id, other.lease_id) != 0);
 }
 
 TEST(every_member_is_read)
 {
-    struct lease_ask ask = ask_of(
+    struct lease_request request = ask_of(
         "{\"holder\":\"ada\",\"ttl_ms\":100,\"wait_ms\":600000,\"mode\":\"shared\",\"lease_id\":"
         "\"aaaaaaaaaaaaaaaaaaaaaa\",\"reentrant\":true,\"lock_delay_ms\":5,\"meta\":{\"a\": 1},"
         "\"keep_place_ms\":60000,\"session\":\"ssssssssssssssss\"}");
 
-    CHECK_TEXT(((struct bytes){ask.holder, ask.holder_len}), BYTES("ada"));
-    CHECK_TEXT(((struct bytes){ask.lease_id, ask.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
-    CHECK_TEXT(((struct bytes){ask.session, ask.session_len}), BYTES("ssssssssssssssss"));
-    CHECK_TEXT(((struct bytes){ask.meta, ask.meta_len}), BYTES("{\"a\":1}"));
-    CHECK_INT(ask.ttl_ms, 100);
-    CHECK(ask.ttl_stated && ask.reentrant);
-    CHECK_INT(ask.wait_ms, 600000);
-    CHECK_INT(ask.lock_delay_ms, 5);
-    CHECK_INT(ask.keep_place_ms, 60000);
-    CHECK_INT(ask.mode, TOKEN_SHARED);
-    CHECK_INT(ask.permits, 0);
-    lease_ask_defaults(&ask);
-    CHECK_INT(ask.ttl_ms, 100);
-    CHECK_INT(ask.holder_len, 3);
-    CHECK_TEXT(((struct bytes){ask.lease_id, ask.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
+    CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("ada"));
+    CHECK_TEXT(((struct bytes){request.lease_id, request.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
+    CHECK_TEXT(((struct bytes){request.session, request.session_len}), BYTES("ssssssssssssssss"));
+    CHECK_TEXT(((struct bytes){request.meta, request.meta_len}), BYTES("{\"a\":1}"));
+    CHECK_INT(request.ttl_ms, 100);
+    CHECK(request.ttl_stated && request.reentrant);
+    CHECK_INT(request.wait_ms, 600000);
+    CHECK_INT(request.lock_delay_ms, 5);
+    CHECK_INT(request.keep_place_ms, 60000);
+    CHECK_INT(request.mode, TOKEN_SHARED);
+    CHECK_INT(request.permits, 0);
+    lease_request_defaults(&request);
+    CHECK_INT(request.ttl_ms, 100);
+    CHECK_INT(request.holder_len, 3);
+    CHECK_TEXT(((struct bytes){request.lease_id, request.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
 }
 
 TEST(one_permit_is_an_exclusive_hold)
 {
-    struct lease_ask one = ask_of("{\"permits\":1}"), two = ask_of("{\"permits\":2}");
+    struct lease_request one = ask_of("{\"permits\":1}"), two = ask_of("{\"permits\":2}");
 
     CHECK_INT(one.mode, TOKEN_EXCLUSIVE);
     CHECK_INT(one.permits, 0);
@@ -109,10 +109,10 @@ TEST(what_an_acquire_may_not_ask_is_named)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lease_ask ask = {0};
-        struct ask_wrong wrong;
+        struct lease_request request = {0};
+        struct request_fault wrong;
 
-        lease_ask_read(bytes_of(cases[i].body), &ask, &wrong);
+        lease_request_read(bytes_of(cases[i].body), &request, &wrong);
         check_wrong(&wrong, &cases[i]);
     }
 }
@@ -120,39 +120,40 @@ TEST(what_an_acquire_may_not_ask_is_named)
 TEST(the_first_fault_is_the_one_that_is_told)
 {
     static const struct wanted both = {"{\"ttl_ms\":1,\"holder\":\"\"}", PROBLEM_OUT_OF_RANGE, "ttl_ms"};
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    struct lease_request request = {0};
+    struct request_fault wrong;
 
-    lease_ask_read(bytes_of(both.body), &ask, &wrong);
+    lease_request_read(bytes_of(both.body), &request, &wrong);
     check_wrong(&wrong, &both);
 }
 
 /* -- several names */
 
-static void all_of(const char *body, struct ask_names *names, struct ask_wrong *wrong)
+static void all_of(const char *body, struct lease_names *names, struct request_fault *wrong)
 {
-    struct lease_ask ask = {0};
+    struct lease_request request = {0};
 
-    *names = (struct ask_names){0};
-    lease_ask_all_read(bytes_of(body), &ask, names, wrong);
+    *names = (struct lease_names){0};
+    lease_request_several_read(bytes_of(body), &request, names, wrong);
 }
 
 TEST(names_are_read_in_their_order_with_everything_else)
 {
-    static struct ask_names names;
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    static struct lease_names names;
+    struct lease_request request = {0};
+    struct request_fault wrong;
 
-    lease_ask_all_read(BYTES("{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}"),
-                       &ask, &names, &wrong);
+    lease_request_several_read(
+        BYTES("{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}"), &request, &names,
+        &wrong);
     CHECK_INT(wrong.problem, PROBLEM_NONE);
     if (CHECK_INT(names.count, 3)) {
         CHECK_TEXT(names.name[0], BYTES("b"));
         CHECK_TEXT(names.name[1], BYTES("a:1"));
         CHECK_TEXT(names.name[2], BYTES("c"));
     }
-    CHECK_INT(ask.ttl_ms, 500);
-    CHECK_INT(ask.mode, TOKEN_SHARED);
+    CHECK_INT(request.ttl_ms, 500);
+    CHECK_INT(request.mode, TOKEN_SHARED);
 }
 
 TEST(names_that_are_not_1_to_100_different_ones_are_refused)
@@ -170,8 +171,8 @@ TEST(names_that_are_not_1_to_100_different_ones_are_refused)
         {"{\"names\":[\"a\"],\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x"},
         {"{\"names\":[\"a\"],\"ttl_ms\":1}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
     };
-    static struct ask_names names;
-    struct ask_wrong wrong;
+    static struct lease_names names;
+    struct request_fault wrong;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         all_of(cases[i].body, &names, &wrong);
@@ -181,9 +182,9 @@ TEST(names_that_are_not_1_to_100_different_ones_are_refused)
 
 TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
 {
-    static char body[ASK_BODY_MAX];
-    static struct ask_names names;
-    struct ask_wrong wrong;
+    static char body[REQUEST_BODY_MAX];
+    static struct lease_names names;
+    struct request_fault wrong;
     const struct wanted too_many = {"101 names", PROBLEM_OUT_OF_RANGE, "1 to 100"};
 
     for (unsigned count = 100; count <= 101; count++) {
@@ -207,29 +208,29 @@ TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
 
 TEST(a_renewal_takes_a_ttl_and_nothing_else)
 {
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    struct lease_request request = {0};
+    struct request_fault wrong;
     const struct wanted other = {"{\"holder\":\"a\"}", PROBLEM_INVALID_REQUEST, "holder"};
 
-    renew_ask_read(BYTES("{\"ttl_ms\":250}"), &ask, &wrong);
+    renew_request_read(BYTES("{\"ttl_ms\":250}"), &request, &wrong);
     CHECK_INT(wrong.problem, PROBLEM_NONE);
-    CHECK_INT(ask.ttl_ms, 250);
-    renew_ask_read(bytes_of(other.body), &ask, &wrong);
+    CHECK_INT(request.ttl_ms, 250);
+    renew_request_read(bytes_of(other.body), &request, &wrong);
     check_wrong(&wrong, &other);
 }
 
 TEST(a_session_takes_a_ttl_a_holder_and_meta)
 {
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    struct lease_request request = {0};
+    struct request_fault wrong;
     const struct wanted other = {"{\"wait_ms\":1}", PROBLEM_INVALID_REQUEST, "wait_ms"};
 
-    session_ask_read(BYTES("{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}"), &ask, &wrong);
+    session_request_read(BYTES("{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}"), &request, &wrong);
     CHECK_INT(wrong.problem, PROBLEM_NONE);
-    CHECK_INT(ask.ttl_ms, 15000);
-    CHECK_INT(ask.holder_len, 1);
-    CHECK_INT(ask.meta_len, 2);
-    session_ask_read(bytes_of(other.body), &ask, &wrong);
+    CHECK_INT(request.ttl_ms, 15000);
+    CHECK_INT(request.holder_len, 1);
+    CHECK_INT(request.meta_len, 2);
+    session_request_read(bytes_of(other.body), &request, &wrong);
     check_wrong(&wrong, &other);
 }
 
@@ -244,21 +245,21 @@ TEST(a_force_release_takes_a_reason_and_a_token)
         {"{\"expect_token\":\"1\"}", PROBLEM_INVALID_REQUEST, "expect_token"},
         {"{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
     };
-    struct force_ask ask = {0};
-    struct ask_wrong wrong;
+    struct force_request request = {0};
+    struct request_fault wrong;
     char body[320] = "";
 
-    force_ask_read(BYTES("{\"reason\":\"it hangs\",\"expect_token\":34}"), &ask, &wrong);
+    force_request_read(BYTES("{\"reason\":\"it hangs\",\"expect_token\":34}"), &request, &wrong);
     CHECK_INT(wrong.problem, PROBLEM_NONE);
-    CHECK_TEXT(((struct bytes){ask.reason, ask.reason_len}), BYTES("it hangs"));
-    CHECK_INT(ask.expect_token, 34);
+    CHECK_TEXT(((struct bytes){request.reason, request.reason_len}), BYTES("it hangs"));
+    CHECK_INT(request.expect_token, 34);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        force_ask_read(bytes_of(cases[i].body), &ask, &wrong);
+        force_request_read(bytes_of(cases[i].body), &request, &wrong);
         check_wrong(&wrong, &cases[i]);
     }
     for (int len = 256; len <= 257; len++) {
         snprintf(body, sizeof(body), "{\"reason\":\"%0*d\"}", len, 7);
-        force_ask_read(bytes_of(body), &ask, &wrong);
+        force_request_read(bytes_of(body), &request, &wrong);
         CHECK_INT(wrong.problem, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE);
     }
 }

@@ -1,4 +1,4 @@
-/* fuzz_ask.c - the bodies of requests to the lease service: what is accepted lies within the limits of the
+/* fuzz_request.c - bodies of requests to the lease service: what is accepted lies within the limits of the
  * contract and can be packed for the scripts and read again; what is refused says what is wrong. */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
-static void check_wrong(const struct ask_wrong *wrong)
+static void check_wrong(const struct request_fault *wrong)
 {
     size_t len = strnlen(wrong->detail, sizeof(wrong->detail));
 
@@ -18,23 +18,25 @@ static void check_wrong(const struct ask_wrong *wrong)
     assert(len > 10 && len < sizeof(wrong->detail));
 }
 
-static void check_ask(const struct lease_ask *ask)
+static void check_ask(const struct lease_request *request)
 {
-    assert(ask->ttl_ms == 0 || (ask->ttl_ms >= 100 && ask->ttl_ms <= 86400000));
-    assert(ask->ttl_stated == (ask->ttl_ms != 0));
-    assert(ask->wait_ms >= 0 && ask->wait_ms <= 600000);
-    assert(ask->lock_delay_ms >= 0 && ask->lock_delay_ms <= 600000);
-    assert((ask->mode == TOKEN_PERMITS) == (ask->permits != 0));
-    assert(ask->permits == 0 || (ask->permits >= 2 && ask->permits <= 1000000));
-    assert(ask->lease_id_len == 0 || name_is_lease_id((struct bytes){ask->lease_id, ask->lease_id_len}));
-    assert(ask->holder_len == 0 || name_is_holder((struct bytes){ask->holder, ask->holder_len}));
-    assert(ask->session_len == 0 || ask_is_session_id((struct bytes){ask->session, ask->session_len}));
-    assert(ask->meta_len <= ASK_META_MAX);
+    assert(request->ttl_ms == 0 || (request->ttl_ms >= 100 && request->ttl_ms <= 86400000));
+    assert(request->ttl_stated == (request->ttl_ms != 0));
+    assert(request->wait_ms >= 0 && request->wait_ms <= 600000);
+    assert(request->lock_delay_ms >= 0 && request->lock_delay_ms <= 600000);
+    assert((request->mode == TOKEN_PERMITS) == (request->permits != 0));
+    assert(request->permits == 0 || (request->permits >= 2 && request->permits <= 1000000));
+    assert(request->lease_id_len == 0 ||
+           name_is_lease_id((struct bytes){request->lease_id, request->lease_id_len}));
+    assert(request->holder_len == 0 || name_is_holder((struct bytes){request->holder, request->holder_len}));
+    assert(request->session_len == 0 ||
+           request_is_session_id((struct bytes){request->session, request->session_len}));
+    assert(request->meta_len <= REQUEST_META_MAX);
 }
 
-static void check_names(const struct ask_names *names)
+static void check_names(const struct lease_names *names)
 {
-    assert(names->count >= 1 && names->count <= ASK_NAMES_MAX);
+    assert(names->count >= 1 && names->count <= REQUEST_NAMES_MAX);
     for (unsigned i = 0; i < names->count; i++) {
         assert(name_is_lease(names->name[i]));
         for (unsigned j = 0; j < i; j++)
@@ -42,13 +44,13 @@ static void check_names(const struct ask_names *names)
     }
 }
 
-static void check_packed(const struct lease_ask *ask, const struct ask_names *names)
+static void check_packed(const struct lease_request *request, const struct lease_names *names)
 {
     static char buf[ACQUIRE_OPTIONS_ALL_SIZE];
     struct acquire_options acquire_options = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"},
                                               "0123456789012345678901"};
     struct bytes packed = acquire_options_write(
-        &acquire_options, ask, BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, buf,
+        &acquire_options, request, BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, buf,
         names != NULL ? ACQUIRE_OPTIONS_ALL_SIZE : ACQUIRE_OPTIONS_SIZE);
     const char *why;
     struct json *json = json_parse(packed, 3, &why);
@@ -63,24 +65,24 @@ static void check_packed(const struct lease_ask *ask, const struct ask_names *na
 
 static void try_one(struct bytes body)
 {
-    struct lease_ask ask = {0}, session = {0}, renew = {0};
-    struct force_ask force = {0};
-    struct ask_wrong wrong;
+    struct lease_request request = {0}, session = {0}, renew = {0};
+    struct force_request force = {0};
+    struct request_fault wrong;
 
-    lease_ask_read(body, &ask, &wrong);
+    lease_request_read(body, &request, &wrong);
     if (wrong.problem == PROBLEM_NONE) {
-        check_ask(&ask);
-        check_packed(&ask, NULL);
+        check_ask(&request);
+        check_packed(&request, NULL);
     } else {
         check_wrong(&wrong);
     }
-    session_ask_read(body, &session, &wrong);
+    session_request_read(body, &session, &wrong);
     if (wrong.problem == PROBLEM_NONE)
         check_ask(&session);
-    renew_ask_read(body, &renew, &wrong);
+    renew_request_read(body, &renew, &wrong);
     if (wrong.problem == PROBLEM_NONE)
         assert(renew.ttl_ms == 0 || renew.ttl_ms >= 100);
-    force_ask_read(body, &force, &wrong);
+    force_request_read(body, &force, &wrong);
     if (wrong.problem == PROBLEM_NONE) {
         assert(force.expect_token >= 0 && force.expect_token <= TOKEN_NUMBER_MAX);
         assert(force.reason_len == 0 || name_is_reason((struct bytes){force.reason, force.reason_len}));
@@ -89,24 +91,24 @@ static void try_one(struct bytes body)
 
 static void try_all(struct bytes body)
 {
-    static struct ask_names names;
-    struct lease_ask ask = {0};
-    struct ask_wrong wrong;
+    static struct lease_names names;
+    struct lease_request request = {0};
+    struct request_fault wrong;
 
     names.count = 0;
-    lease_ask_all_read(body, &ask, &names, &wrong);
+    lease_request_several_read(body, &request, &names, &wrong);
     if (wrong.problem != PROBLEM_NONE) {
         check_wrong(&wrong);
         return;
     }
-    check_ask(&ask);
+    check_ask(&request);
     check_names(&names);
-    check_packed(&ask, &names);
+    check_packed(&request, &names);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
-    struct bytes body = {(const char *)data, size < ASK_BODY_MAX ? size : ASK_BODY_MAX};
+    struct bytes body = {(const char *)data, size < REQUEST_BODY_MAX ? size : REQUEST_BODY_MAX};
 
     try_one(body);
     try_all(body);
