@@ -1,10 +1,9 @@
 /* acquire_options.c - the rarer parts of an acquire, packed as JSON for the scripts. */
-#include "lease/acquire_options.h"
-
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "lease/request.h"
 #include "shared/member/daemon.h"
 #include "shared/text/ascii.h"
 #include "shared/token/keys.h"
@@ -211,14 +210,4 @@ struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SI
     int len = snprintf(buf, ACQUIRE_OPTIONS_SESSION_KEY_SIZE, "%s:s:%.*s", stripe, (int)id.len, id.at);
 
     return (struct bytes){buf, (size_t)len};
-}
-
-struct bytes grant_may(const struct worker *worker)
-{
-    return record_may_grant(member_line_of_worker(worker));
-}
-
-struct bytes grant_may_new(const struct worker *worker)
-{
-    return epoch_is_crowded(member_line_of_worker(worker)->store_epoch) ? BYTES("full") : grant_may(worker);
 }

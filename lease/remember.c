@@ -6,12 +6,10 @@
  *   remember_judge   what is over for how long does not fit? All does: the next tick
  *   early_ask        run sweep_early.lua on a stripe                  suspended
  *   early_answer     the rest of it, then the next stripe */
-#include "lease/remember.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "lease/operation.h"
+#include "lease/worker.h"
 #include "scripts.h"
 #include "shared/text/memory.h"
 
@@ -30,7 +28,6 @@ struct sample {
 
 struct remember {
     struct worker *worker;
-    struct member_line *line;
     struct loop_timer timer;
     struct member_call call;
     uint64_t most;
@@ -50,12 +47,11 @@ static void remember_judge(struct remember *remember);
 static void early_ask(struct remember *remember);
 static store_done_fn early_answer;
 
-struct remember *remember_new(struct worker *worker, struct member_line *line)
+struct remember *remember_new(struct worker *worker)
 {
     struct remember *remember = must_have(calloc(1, sizeof(*remember)));
 
     remember->worker = worker;
-    remember->line = line;
     remember->most = worker->service->settings.remember_max;
     loop_timer_init(worker->loop, &remember->timer, remember_tick);
     loop_timer_arm(&remember->timer, REMEMBER_ROUND_MS, REMEMBER_ROUND_MS);
@@ -82,7 +78,7 @@ static void remember_tell(struct remember *remember, uint64_t bytes, bool crowde
                                  LOG_I("remember_max", (int64_t)remember->most), LOG_END};
 
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_REMEMBERED, bytes);
-    if (epoch_set_crowded(remember->line->store_epoch, crowded)) {
+    if (epoch_set_crowded(member_line_of_worker(remember->worker)->store_epoch, crowded)) {
         log_event(&worker->service->log, crowded ? LOG_WARNING : LOG_INFO,
                   crowded ? "remember-full" : "remember-full-no-more", fields);
     }
@@ -96,7 +92,7 @@ static void remember_tick(struct loop_timer *timer)
     if (remember->running) {
         return;
     }
-    epoch_memory(remember->line->store_epoch, &used, &allowed);
+    epoch_memory(member_line_of_worker(remember->worker)->store_epoch, &used, &allowed);
     if (used < remember->most) {
         remember_tell(remember, 0, false);
         return;
@@ -119,8 +115,8 @@ static void sample_ask(struct remember *remember)
     args[1] = number_put(remember, 1, (int64_t)remember->worker->service->settings.remember_ms);
     args[2] = number_put(remember, 2, SAMPLE_STRIPES);
     remember->call.store.done = sample_answer;
-    remember->running = member_run(remember->line, &remember->call, remember->stripe, &script_remembered, 1,
-                                   4, remember->argv) == PROBLEM_NONE;
+    remember->running = member_run(member_line_of_worker(remember->worker), &remember->call, remember->stripe,
+                                   &script_remembered, 1, 4, remember->argv) == PROBLEM_NONE;
 }
 
 /* {"remembered", seq, {bytes, over ms, ...}}. A round that fails in the middle says nothing. */
@@ -192,8 +188,9 @@ static void early_ask(struct remember *remember)
     args[2] = number_put(remember, 2, remember->keep_ms);
     args[3] = number_put(remember, 3, remember->rank);
     remember->call.store.done = early_answer;
-    remember->running = member_run(remember->line, &remember->call, remember->stripe, &script_sweep_early,
-                                   LEASE_KEYS, LEASE_KEYS + 4, remember->argv) == PROBLEM_NONE;
+    remember->running = member_run(member_line_of_worker(remember->worker), &remember->call, remember->stripe,
+                                   &script_sweep_early, LEASE_KEYS, LEASE_KEYS + 4,
+                                   remember->argv) == PROBLEM_NONE;
 }
 
 /* {"swept", seq, rank or -1, how many}. What fails is left to the next round. */

@@ -5,6 +5,7 @@
 
 #include "shared/http/http.h"
 #include "shared/token/name.h"
+#include "shared/token/random.h"
 #include "shared/token/token.h"
 
 enum {
@@ -53,21 +54,65 @@ struct request_fault {
 
 /* Each fills a struct that was zeroed; an empty body says nothing.
  * The body of an acquire. */
-void lease_request_read(struct bytes body, struct lease_request *request, struct request_fault *wrong);
+void lease_request_read(struct bytes body, struct lease_request *request, struct request_fault *fault);
 /* The same with names, which must be there: POST /v1/leases. */
 void lease_request_several_read(struct bytes body, struct lease_request *request, struct lease_names *names,
-                                struct request_fault *wrong);
+                                struct request_fault *fault);
 /* The body of a renew: {"ttl_ms":n}, or empty. */
-void renew_request_read(struct bytes body, struct lease_request *request, struct request_fault *wrong);
+void renew_request_read(struct bytes body, int64_t *ttl_ms, struct request_fault *fault);
 /* The body of a new session: ttl_ms, holder, meta, each optional. */
-void session_request_read(struct bytes body, struct lease_request *request, struct request_fault *wrong);
+void session_request_read(struct bytes body, struct lease_request *request, struct request_fault *fault);
 /* {"reason":text,"expect_token":n}, each optional. */
-void force_request_read(struct bytes body, struct force_request *request, struct request_fault *wrong);
+void force_request_read(struct bytes body, struct force_request *request, struct request_fault *fault);
 
 /* What was not said: ttl_ms 30,000, holder "anonymous", a fresh lease_id. */
 void lease_request_defaults(struct lease_request *request);
 
 /* Whether these bytes are the public id of a session: 16 to 64 characters of A-Z a-z 0-9 _ -. */
 bool request_is_session_id(struct bytes text);
+
+/* -- acquire_options.c: the rarer parts of an acquire, from the body and from two headers, Session-Secret and
+ * Idempotency-Key, packed as JSON for the scripts: ARGV[9] of acquire.lua (scripts/lib/grant.lua). */
+enum {
+    ACQUIRE_OPTIONS_DIGEST = 24,
+    ACQUIRE_OPTIONS_SECRET_MIN = 22,
+    ACQUIRE_OPTIONS_SECRET_MAX = 64,
+    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + REQUEST_SESSION_MAX,
+    /* Enough for the JSON of every request, also with a backslash in front of each character of the key. */
+    ACQUIRE_OPTIONS_SIZE = 720,
+    /* ... and for that of the most names that an all-or-none may have. */
+    ACQUIRE_OPTIONS_ALL_SIZE = ACQUIRE_OPTIONS_SIZE + 8 + REQUEST_NAMES_MAX * (NAME_MAX_BYTES + 24)
+};
+
+/* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query and body. */
+struct acquire_options_key {
+    struct bytes key; /* empty: none. In the request's header */
+    char digest[ACQUIRE_OPTIONS_DIGEST + 1];
+};
+
+struct acquire_options {
+    struct acquire_options_key key;
+    char secret[DIGEST_SECRET + 1]; /* of the session, its digest; without one not read */
+};
+
+/* NULL, or what is wrong with the header: 400. */
+const char *acquire_options_key_read(struct acquire_options_key *key, const struct http_request *req);
+/* The Session-Secret header, 22 to 64 characters of A-Z a-z 0-9 _ -: its digest, as that of a lease_id
+ * (operation.h), for a call that was filled before. NULL, or what is wrong with it: 400. */
+const char *acquire_options_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1]);
+/* Both headers of an acquire. NULL, or what is wrong: 400; also an Idempotency-Key without a lease_id of the
+ * client's or a place to be kept without one, a session without its secret, a secret without a session. */
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
+                                 const struct http_request *req);
+
+/* Writes the JSON and a NUL; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody.
+ * names: of an all-or-none, NULL for one lease. size is at least ACQUIRE_OPTIONS_SIZE, with names
+ * ACQUIRE_OPTIONS_ALL_SIZE. */
+struct bytes acquire_options_write(const struct acquire_options *acquire_options,
+                                   const struct lease_request *request, struct bytes inbox, uint64_t wid,
+                                   const struct lease_names *names, char *buf, size_t size);
+
+/* Key of the record of a session, "pawl:{SS}:s:ID", in the stripe of its id (keys_stripe_of()); and a NUL. */
+struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id);
 
 #endif

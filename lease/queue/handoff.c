@@ -1,20 +1,16 @@
 /* handoff.c - leases in whose lines somebody waits are looked at when it is time.
  *
  *   handoff_alarm   every 50 ms: when does the next alarm ring?
- *   handoff_tick    it rings
- *   look_ask        run alarm.lua: which ones?
+ *   handoff_tick    it rings: run alarm.lua: which ones?
  *   look_answer     put their names into the list
  *   jobs_start      run handoff.lua for some of them at a time
  *   job_answer      "more": the same again; else the next of the list
  *
  * Whatever fails stays in the store's alarms, and is found when the next alarm is asked for. */
-#include "lease/queue/handoff.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "lease/acquire_options.h"
 #include "lease/operation.h"
+#include "lease/queue/queue.h"
 #include "scripts.h"
 #include "shared/text/memory.h"
 
@@ -36,7 +32,6 @@ struct handoff_job {
 
 struct handoff {
     struct worker *worker;
-    struct member_line *line;
     struct loop_timer timer;
     struct member_call call;
     bool looking, stopped;
@@ -49,23 +44,18 @@ struct handoff {
 };
 
 static void handoff_tick(struct loop_timer *timer);
-static void look_ask(struct handoff *handoff);
-static store_done_fn look_answer;
-static void jobs_start(struct handoff *handoff);
 static store_done_fn job_answer;
 
-struct handoff *handoff_new(struct worker *worker, struct member_line *line)
+struct handoff *handoff_new(struct worker *worker)
 {
     struct handoff *handoff = must_have(calloc(1, sizeof(*handoff)));
 
     handoff->worker = worker;
-    handoff->line = line;
     handoff->look_at_ms = NEVER;
     handoff->end = &handoff->first;
-    handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* whichever: nothing of it is read */
+    handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* any: nothing of it is read */
     handoff->argv[1] = BYTES("pawl:{store}:alarm");
-    snprintf(handoff->most, sizeof(handoff->most), "%d", LOOK_MOST);
-    handoff->argv[LOOK_KEYS] = bytes_of(handoff->most);
+    handoff->argv[LOOK_KEYS] = bytes_of_number(handoff->most, LOOK_MOST);
     for (unsigned i = 0; i < JOBS; i++) {
         handoff->jobs[i].owner = handoff;
     }
@@ -106,57 +96,7 @@ static void name_add(struct handoff *handoff, struct bytes name)
     handoff->end = &one->next;
 }
 
-void handoff_more(struct handoff *handoff, struct bytes name)
-{
-    name_add(handoff, name);
-    jobs_start(handoff);
-}
-
-/* -- which ones */
-
-void handoff_alarm(struct handoff *handoff, int64_t in_ms)
-{
-    handoff->look_at_ms = in_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)in_ms;
-    jobs_start(handoff);
-}
-
-static void handoff_tick(struct loop_timer *timer)
-{
-    struct handoff *handoff = container_of(timer, struct handoff, timer);
-
-    handoff->look_at_ms = NEVER;
-    look_ask(handoff);
-    jobs_start(handoff);
-}
-
-static void look_ask(struct handoff *handoff)
-{
-    handoff->call.store.done = look_answer;
-    handoff->looking = member_run(handoff->line, &handoff->call, 0, &script_alarm, LOOK_KEYS, LOOK_KEYS + 1,
-                                  handoff->argv) == PROBLEM_NONE;
-}
-
-static enum step look_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
-{
-    struct handoff *handoff = container_of(call, struct handoff, call.store);
-    const struct store_reply *names;
-    int64_t next_ms;
-
-    handoff->looking = false;
-    if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
-        names = store_reply_list(reply, 3);
-        next_ms = store_reply_integer(reply, 2);
-        handoff->look_at_ms = next_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)next_ms;
-        for (size_t i = 0; names != NULL && i < store_reply_count(names); i++) {
-            name_add(handoff, store_reply_text(names, i));
-        }
-    }
-    jobs_start(handoff);
-    return ANSWERED;
-}
-
-/* -- one after the other, some at a time */
+/* -- one lease after the other, some at a time */
 
 static bool job_run(struct handoff_job *job)
 {
@@ -164,8 +104,9 @@ static bool job_run(struct handoff_job *job)
 
     lease_call_arg(&job->lease, 3, grant_may(handoff->worker));
     job->lease.record.store.done = job_answer;
-    job->running = member_run(handoff->line, &job->lease.record, job->lease.stripe_number, &script_handoff,
-                              LEASE_KEYS, LEASE_KEYS + 3, job->lease.argv) == PROBLEM_NONE;
+    job->running = member_run(member_line_of_worker(handoff->worker), &job->lease.record,
+                              job->lease.stripe_number, &script_handoff, LEASE_KEYS, LEASE_KEYS + 3,
+                              job->lease.argv) == PROBLEM_NONE;
     handoff->running += job->running;
     return job->running;
 }
@@ -221,4 +162,52 @@ static enum step job_answer(struct store_call *call, enum store_outcome outcome,
     }
     jobs_start(handoff);
     return ANSWERED;
+}
+
+void handoff_more(struct handoff *handoff, struct bytes name)
+{
+    name_add(handoff, name);
+    jobs_start(handoff);
+}
+
+/* -- which leases */
+
+static uint64_t look_at(int64_t in_ms)
+{
+    return in_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)in_ms;
+}
+
+void handoff_alarm(struct handoff *handoff, int64_t in_ms)
+{
+    handoff->look_at_ms = look_at(in_ms);
+    jobs_start(handoff);
+}
+
+static enum step look_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct handoff *handoff = container_of(call, struct handoff, call.store);
+    const struct store_reply *names;
+
+    handoff->looking = false;
+    if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
+        names = store_reply_list(reply, 3);
+        handoff->look_at_ms = look_at(store_reply_integer(reply, 2));
+        for (size_t i = 0; names != NULL && i < store_reply_count(names); i++) {
+            name_add(handoff, store_reply_text(names, i));
+        }
+    }
+    jobs_start(handoff);
+    return ANSWERED;
+}
+
+static void handoff_tick(struct loop_timer *timer)
+{
+    struct handoff *handoff = container_of(timer, struct handoff, timer);
+
+    handoff->look_at_ms = NEVER;
+    handoff->call.store.done = look_answer;
+    handoff->looking = member_run(member_line_of_worker(handoff->worker), &handoff->call, 0, &script_alarm,
+                                  LOOK_KEYS, LOOK_KEYS + 1, handoff->argv) == PROBLEM_NONE;
+    jobs_start(handoff);
 }

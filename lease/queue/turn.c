@@ -1,10 +1,7 @@
 /* turn.c - one all-or-none script at a time. */
-#include "lease/queue/turn.h"
-
 #include <assert.h>
-#include <stddef.h>
 
-#include "shared/loop/step.h"
+#include "lease/queue/queue.h"
 
 enum { SHARE = 4, LOOK_MS = 1 };
 
@@ -42,7 +39,7 @@ static struct turn_call *turn_pop(struct turn *turn, struct turn_line *line)
     if (line->head == NULL) {
         line->tail = &line->head;
     }
-    turn->asks -= call->until_ms != UINT64_MAX;
+    turn->acquires -= call->until_ms != UINT64_MAX;
     return call;
 }
 
@@ -51,10 +48,10 @@ bool turn_wait(struct turn *turn, struct turn_call *call, enum turn_kind kind)
     struct turn_line *line = &turn->line[kind];
     bool is_first = turn_is_empty(turn);
 
-    if (kind == TURN_ACQUIRE && turn->asks >= TURN_ACQUIRES_MAX) {
+    if (kind == TURN_ACQUIRE && turn->acquires >= TURN_ACQUIRES_MAX) {
         return false;
     }
-    turn->asks += kind == TURN_ACQUIRE;
+    turn->acquires += kind == TURN_ACQUIRE;
     call->until_ms = kind == TURN_ACQUIRE ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
     call->next = NULL;
     *line->tail = call;
@@ -91,17 +88,17 @@ static bool turn_take(struct turn *turn, uint64_t *again_ms)
 
 static struct turn_line *turn_next(struct turn *turn)
 {
-    enum turn_kind wanted = turn->asked_last ? TURN_LEAVE : TURN_ACQUIRE;
-    enum turn_kind other = turn->asked_last ? TURN_ACQUIRE : TURN_LEAVE;
+    enum turn_kind wanted = turn->acquired_last ? TURN_LEAVE : TURN_ACQUIRE;
+    enum turn_kind other = turn->acquired_last ? TURN_ACQUIRE : TURN_LEAVE;
     enum turn_kind kind = turn->line[TURN_CLAIM].head != NULL ? TURN_CLAIM
                           : turn->line[wanted].head != NULL   ? wanted
                                                               : other;
 
-    turn->asked_last = kind == TURN_CLAIM ? turn->asked_last : kind == TURN_ACQUIRE;
+    turn->acquired_last = kind == TURN_CLAIM ? turn->acquired_last : kind == TURN_ACQUIRE;
     return &turn->line[kind];
 }
 
-/* Those who ask wait equally long, so the first of them is the first to be late. */
+/* Acquires wait equally long, so the first of them is the first to be late. */
 static void turn_look(struct loop_timer *timer)
 {
     struct turn *turn = container_of(timer, struct turn, timer);

@@ -109,7 +109,7 @@ bool epoch_set_memory(struct epoch *store_epoch, uint64_t used, uint64_t maxmemo
 void epoch_memory(const struct epoch *store_epoch, uint64_t *used, uint64_t *allowed);
 /* From 90 % of that on, and until it is below 88 % again: nothing new is granted, opened, or written. */
 bool epoch_is_full(const struct epoch *store_epoch);
-/* What is over and must be remembered is more than its bound (lease/remember.h): nothing new is granted.
+/* What is over and must be remembered is more than its bound (lease/remember.c): nothing new is granted.
  * True: it has changed. */
 bool epoch_set_crowded(struct epoch *store_epoch, bool crowded);
 bool epoch_is_crowded(const struct epoch *store_epoch);

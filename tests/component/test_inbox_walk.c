@@ -1,5 +1,5 @@
 /* test_inbox_walk.c - the inbox on a real Redis, through everything that can happen to it; every arrow of the
- * drawing in queue/inbox.h. */
+ * drawing in queue/inbox.c. */
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
@@ -36,7 +36,7 @@ static void place_told(struct inbox_place *place, enum inbox_news news)
 
 static void place_take(struct inbox *inbox, struct place *place)
 {
-    *place = (struct place){.place.told = place_told};
+    *place = (struct place){.place.notify = place_told};
     inbox_enter(inbox, &place->place);
 }
 
@@ -328,7 +328,7 @@ TEST(the_drawing_the_table_and_where_inboxes_went_agree)
 {
     static const char *const names[INBOX_STATES] = {"CLOSED", "OPENING", "OPEN", "CLOSING", "SHUT"};
 
-    CHECK_INT(drawing_check("lease/queue/inbox.h", names, INBOX_STATES, inbox_allows, inboxes_walked),
+    CHECK_INT(drawing_check("lease/queue/inbox.c", names, INBOX_STATES, inbox_allows, inboxes_walked),
               ARROWS);
 }
 

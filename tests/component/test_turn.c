@@ -1,6 +1,6 @@
 /* test_turn.c - all-or-none scripts: one at a time, a quarter of the time at most, and no queue without a
  * bound. */
-#include "lease/queue/turn.h"
+#include "lease/queue/queue.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 

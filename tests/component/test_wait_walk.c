@@ -1,6 +1,5 @@
 /* test_wait_walk.c - those who wait in line, at one instance or two, on a real Redis; every arrow of the
- * drawing in wait.h. */
-#include "lease/queue/wait_internal.h"
+ * drawing in waiter.c. */
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
@@ -193,7 +192,7 @@ TEST_WALK(of_two_who_wait_under_one_lease_id_the_second_has_the_place, 2)
 static void wait_heard(struct instance *instance)
 {
     struct inbox *inbox = instance_inbox(instance);
-    struct listener listener = {.place.told = listener_told};
+    struct listener listener = {.place.notify = listener_told};
     char command[160];
 
     inbox_enter(inbox, &listener.place);
@@ -515,9 +514,9 @@ TEST_WALK(what_a_release_grants_to_one_who_waits_here_no_more_goes_on_at_once, 2
 {
     struct asked bob, cat;
     struct instance *his = line_at_one_inbox(world, &bob, &cat);
-    struct waiter *waiter = (struct waiter *)(void *)inbox_place_of(instance_inbox(his), 1 << 20);
+    struct inbox_place *place = inbox_place_of(instance_inbox(his), 1 << 20);
 
-    waiter->place.told(&waiter->place, INBOX_SUPERSEDED);
+    place->notify(place, INBOX_SUPERSEDED);
     asked_is(&bob, 409, "");
     lease_release(his, "x", ADA);
     asked_is(&cat, 201, CAT);
@@ -530,7 +529,7 @@ TEST(the_drawing_the_table_and_where_waiters_went_agree)
     static const char *const names[WAIT_STATES] = {"REQUESTED", "QUEUED", "CLAIMING", "LEAVING",
                                                    "RETURNING", "AGAIN",  "DONE"};
 
-    CHECK_INT(drawing_check("lease/queue/wait.h", names, WAIT_STATES, wait_allows, waits_walked), ARROWS);
+    CHECK_INT(drawing_check("lease/queue/waiter.c", names, WAIT_STATES, wait_allows, waits_walked), ARROWS);
 }
 
 int main(void)

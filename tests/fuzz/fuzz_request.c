@@ -3,19 +3,18 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "lease/acquire_options.h"
 #include "lease/request.h"
 #include "shared/text/json.h"
 #include "shared/token/keys.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
-static void check_wrong(const struct request_fault *wrong)
+static void check_wrong(const struct request_fault *fault)
 {
-    size_t len = strnlen(wrong->detail, sizeof(wrong->detail));
+    size_t len = strnlen(fault->detail, sizeof(fault->detail));
 
-    assert(wrong->problem == PROBLEM_INVALID_REQUEST || wrong->problem == PROBLEM_OUT_OF_RANGE);
-    assert(len > 10 && len < sizeof(wrong->detail));
+    assert(fault->problem == PROBLEM_INVALID_REQUEST || fault->problem == PROBLEM_OUT_OF_RANGE);
+    assert(len > 10 && len < sizeof(fault->detail));
 }
 
 static void check_ask(const struct lease_request *request)
@@ -65,25 +64,26 @@ static void check_packed(const struct lease_request *request, const struct lease
 
 static void try_one(struct bytes body)
 {
-    struct lease_request request = {0}, session = {0}, renew = {0};
+    struct lease_request request = {0}, session = {0};
+    int64_t renew_ms = 0;
     struct force_request force = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
 
-    lease_request_read(body, &request, &wrong);
-    if (wrong.problem == PROBLEM_NONE) {
+    lease_request_read(body, &request, &fault);
+    if (fault.problem == PROBLEM_NONE) {
         check_ask(&request);
         check_packed(&request, NULL);
     } else {
-        check_wrong(&wrong);
+        check_wrong(&fault);
     }
-    session_request_read(body, &session, &wrong);
-    if (wrong.problem == PROBLEM_NONE)
+    session_request_read(body, &session, &fault);
+    if (fault.problem == PROBLEM_NONE)
         check_ask(&session);
-    renew_request_read(body, &renew, &wrong);
-    if (wrong.problem == PROBLEM_NONE)
-        assert(renew.ttl_ms == 0 || renew.ttl_ms >= 100);
-    force_request_read(body, &force, &wrong);
-    if (wrong.problem == PROBLEM_NONE) {
+    renew_request_read(body, &renew_ms, &fault);
+    if (fault.problem == PROBLEM_NONE)
+        assert(renew_ms == 0 || renew_ms >= 100);
+    force_request_read(body, &force, &fault);
+    if (fault.problem == PROBLEM_NONE) {
         assert(force.expect_token >= 0 && force.expect_token <= TOKEN_NUMBER_MAX);
         assert(force.reason_len == 0 || name_is_reason((struct bytes){force.reason, force.reason_len}));
     }
@@ -93,12 +93,12 @@ static void try_all(struct bytes body)
 {
     static struct lease_names names;
     struct lease_request request = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
 
     names.count = 0;
-    lease_request_several_read(body, &request, &names, &wrong);
-    if (wrong.problem != PROBLEM_NONE) {
-        check_wrong(&wrong);
+    lease_request_several_read(body, &request, &names, &fault);
+    if (fault.problem != PROBLEM_NONE) {
+        check_wrong(&fault);
         return;
     }
     check_ask(&request);

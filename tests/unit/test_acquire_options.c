@@ -1,5 +1,5 @@
 /* test_acquire_options.c - the rarer parts of an acquire, as the JSON that the scripts read. */
-#include "lease/acquire_options.h"
+#include "lease/request.h"
 
 #include "shared/text/json.h"
 #include "shared/token/keys.h"

@@ -10,27 +10,27 @@ struct wanted {
     const char *detail; /* a part of it; NULL when nothing is wrong */
 };
 
-static void check_wrong(const struct request_fault *wrong, const struct wanted *wanted)
+static void check_wrong(const struct request_fault *fault, const struct wanted *wanted)
 {
-    if (!CHECK_INT(wrong->problem, wanted->problem) ||
-        (wanted->detail != NULL && !CHECK(strstr(wrong->detail, wanted->detail) != NULL))) {
-        printf("# %s: %s\n", wanted->body, wrong->problem != PROBLEM_NONE ? wrong->detail : "nothing wrong");
+    if (!CHECK_INT(fault->problem, wanted->problem) ||
+        (wanted->detail != NULL && !CHECK(strstr(fault->detail, wanted->detail) != NULL))) {
+        printf("# %s: %s\n", wanted->body, fault->problem != PROBLEM_NONE ? fault->detail : "nothing wrong");
     }
 }
 
-static struct lease_request ask_of(const char *body)
+static struct lease_request request_of(const char *body)
 {
     struct lease_request request = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
 
-    lease_request_read(bytes_of(body), &request, &wrong);
-    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    lease_request_read(bytes_of(body), &request, &fault);
+    CHECK_INT(fault.problem, PROBLEM_NONE);
     return request;
 }
 
 TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
 {
-    struct lease_request request = ask_of(""), plain = {0}, other;
+    struct lease_request request = request_of(""), plain = {0}, other;
 
     CHECK(memcmp(&request, &plain, sizeof(request)) == 0);
     lease_request_defaults(&request);
@@ -39,14 +39,14 @@ TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
     CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("anonymous"));
     CHECK_INT(request.lease_id_len, 22);
     CHECK(name_is_lease_id((struct bytes){request.lease_id, request.lease_id_len}));
-    other = ask_of("{}");
+    other = request_of("{}");
     lease_request_defaults(&other);
     CHECK(strcmp(request.lease_id, other.lease_id) != 0);
 }
 
 TEST(every_member_is_read)
 {
-    struct lease_request request = ask_of(
+    struct lease_request request = request_of(
         "{\"holder\":\"ada\",\"ttl_ms\":100,\"wait_ms\":600000,\"mode\":\"shared\",\"lease_id\":"
         "\"aaaaaaaaaaaaaaaaaaaaaa\",\"reentrant\":true,\"lock_delay_ms\":5,\"meta\":{\"a\": 1},"
         "\"keep_place_ms\":60000,\"session\":\"ssssssssssssssss\"}");
@@ -70,14 +70,14 @@ TEST(every_member_is_read)
 
 TEST(one_permit_is_an_exclusive_hold)
 {
-    struct lease_request one = ask_of("{\"permits\":1}"), two = ask_of("{\"permits\":2}");
+    struct lease_request one = request_of("{\"permits\":1}"), two = request_of("{\"permits\":2}");
 
     CHECK_INT(one.mode, TOKEN_EXCLUSIVE);
     CHECK_INT(one.permits, 0);
     CHECK_INT(two.mode, TOKEN_PERMITS);
     CHECK_INT(two.permits, 2);
-    CHECK_INT(ask_of("{\"permits\":1000000}").permits, 1000000);
-    CHECK_INT(ask_of("{\"mode\":\"exclusive\"}").mode, TOKEN_EXCLUSIVE);
+    CHECK_INT(request_of("{\"permits\":1000000}").permits, 1000000);
+    CHECK_INT(request_of("{\"mode\":\"exclusive\"}").mode, TOKEN_EXCLUSIVE);
 }
 
 TEST(what_an_acquire_may_not_ask_is_named)
@@ -110,10 +110,10 @@ TEST(what_an_acquire_may_not_ask_is_named)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lease_request request = {0};
-        struct request_fault wrong;
+        struct request_fault fault;
 
-        lease_request_read(bytes_of(cases[i].body), &request, &wrong);
-        check_wrong(&wrong, &cases[i]);
+        lease_request_read(bytes_of(cases[i].body), &request, &fault);
+        check_wrong(&fault, &cases[i]);
     }
 }
 
@@ -121,32 +121,32 @@ TEST(the_first_fault_is_the_one_that_is_told)
 {
     static const struct wanted both = {"{\"ttl_ms\":1,\"holder\":\"\"}", PROBLEM_OUT_OF_RANGE, "ttl_ms"};
     struct lease_request request = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
 
-    lease_request_read(bytes_of(both.body), &request, &wrong);
-    check_wrong(&wrong, &both);
+    lease_request_read(bytes_of(both.body), &request, &fault);
+    check_wrong(&fault, &both);
 }
 
 /* -- several names */
 
-static void all_of(const char *body, struct lease_names *names, struct request_fault *wrong)
+static void all_of(const char *body, struct lease_names *names, struct request_fault *fault)
 {
     struct lease_request request = {0};
 
     *names = (struct lease_names){0};
-    lease_request_several_read(bytes_of(body), &request, names, wrong);
+    lease_request_several_read(bytes_of(body), &request, names, fault);
 }
 
 TEST(names_are_read_in_their_order_with_everything_else)
 {
     static struct lease_names names;
     struct lease_request request = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
 
     lease_request_several_read(
         BYTES("{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}"), &request, &names,
-        &wrong);
-    CHECK_INT(wrong.problem, PROBLEM_NONE);
+        &fault);
+    CHECK_INT(fault.problem, PROBLEM_NONE);
     if (CHECK_INT(names.count, 3)) {
         CHECK_TEXT(names.name[0], BYTES("b"));
         CHECK_TEXT(names.name[1], BYTES("a:1"));
@@ -172,11 +172,11 @@ TEST(names_that_are_not_1_to_100_different_ones_are_refused)
         {"{\"names\":[\"a\"],\"ttl_ms\":1}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
     };
     static struct lease_names names;
-    struct request_fault wrong;
+    struct request_fault fault;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        all_of(cases[i].body, &names, &wrong);
-        check_wrong(&wrong, &cases[i]);
+        all_of(cases[i].body, &names, &fault);
+        check_wrong(&fault, &cases[i]);
     }
 }
 
@@ -184,7 +184,7 @@ TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
 {
     static char body[REQUEST_BODY_MAX];
     static struct lease_names names;
-    struct request_fault wrong;
+    struct request_fault fault;
     const struct wanted too_many = {"101 names", PROBLEM_OUT_OF_RANGE, "1 to 100"};
 
     for (unsigned count = 100; count <= 101; count++) {
@@ -194,10 +194,10 @@ TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
             len += (size_t)snprintf(body + len, sizeof(body) - len, "%s\"%0128u\"", i > 0 ? "," : "", i);
         }
         snprintf(body + len, sizeof(body) - len, "]}");
-        all_of(body, &names, &wrong);
+        all_of(body, &names, &fault);
         if (count > 100) {
-            check_wrong(&wrong, &too_many);
-        } else if (CHECK_INT(wrong.problem, PROBLEM_NONE) && CHECK_INT(names.count, 100)) {
+            check_wrong(&fault, &too_many);
+        } else if (CHECK_INT(fault.problem, PROBLEM_NONE) && CHECK_INT(names.count, 100)) {
             CHECK_INT(names.name[99].len, 128);
             CHECK(memcmp(names.name[99].at + 125, "099", 3) == 0);
         }
@@ -208,30 +208,30 @@ TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
 
 TEST(a_renewal_takes_a_ttl_and_nothing_else)
 {
-    struct lease_request request = {0};
-    struct request_fault wrong;
+    int64_t ttl_ms = 0;
+    struct request_fault fault;
     const struct wanted other = {"{\"holder\":\"a\"}", PROBLEM_INVALID_REQUEST, "holder"};
 
-    renew_request_read(BYTES("{\"ttl_ms\":250}"), &request, &wrong);
-    CHECK_INT(wrong.problem, PROBLEM_NONE);
-    CHECK_INT(request.ttl_ms, 250);
-    renew_request_read(bytes_of(other.body), &request, &wrong);
-    check_wrong(&wrong, &other);
+    renew_request_read(BYTES("{\"ttl_ms\":250}"), &ttl_ms, &fault);
+    CHECK_INT(fault.problem, PROBLEM_NONE);
+    CHECK_INT(ttl_ms, 250);
+    renew_request_read(bytes_of(other.body), &ttl_ms, &fault);
+    check_wrong(&fault, &other);
 }
 
 TEST(a_session_takes_a_ttl_a_holder_and_meta)
 {
     struct lease_request request = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
     const struct wanted other = {"{\"wait_ms\":1}", PROBLEM_INVALID_REQUEST, "wait_ms"};
 
-    session_request_read(BYTES("{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}"), &request, &wrong);
-    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    session_request_read(BYTES("{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}"), &request, &fault);
+    CHECK_INT(fault.problem, PROBLEM_NONE);
     CHECK_INT(request.ttl_ms, 15000);
     CHECK_INT(request.holder_len, 1);
     CHECK_INT(request.meta_len, 2);
-    session_request_read(bytes_of(other.body), &request, &wrong);
-    check_wrong(&wrong, &other);
+    session_request_read(bytes_of(other.body), &request, &fault);
+    check_wrong(&fault, &other);
 }
 
 TEST(a_force_release_takes_a_reason_and_a_token)
@@ -246,21 +246,21 @@ TEST(a_force_release_takes_a_reason_and_a_token)
         {"{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
     };
     struct force_request request = {0};
-    struct request_fault wrong;
+    struct request_fault fault;
     char body[320] = "";
 
-    force_request_read(BYTES("{\"reason\":\"it hangs\",\"expect_token\":34}"), &request, &wrong);
-    CHECK_INT(wrong.problem, PROBLEM_NONE);
+    force_request_read(BYTES("{\"reason\":\"it hangs\",\"expect_token\":34}"), &request, &fault);
+    CHECK_INT(fault.problem, PROBLEM_NONE);
     CHECK_TEXT(((struct bytes){request.reason, request.reason_len}), BYTES("it hangs"));
     CHECK_INT(request.expect_token, 34);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        force_request_read(bytes_of(cases[i].body), &request, &wrong);
-        check_wrong(&wrong, &cases[i]);
+        force_request_read(bytes_of(cases[i].body), &request, &fault);
+        check_wrong(&fault, &cases[i]);
     }
     for (int len = 256; len <= 257; len++) {
         snprintf(body, sizeof(body), "{\"reason\":\"%0*d\"}", len, 7);
-        force_request_read(bytes_of(body), &request, &wrong);
-        CHECK_INT(wrong.problem, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE);
+        force_request_read(bytes_of(body), &request, &fault);
+        CHECK_INT(fault.problem, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE);
     }
 }
 
