@@ -140,17 +140,10 @@ static void put_names(struct packed *out, const struct lease_names *names)
     put(out, BYTES("\"]]"));
 }
 
-static void put_session(struct packed *out, const struct lease_request *request, struct bytes secret)
+static void put_requested(struct packed *out, const struct lease_request *request, struct bytes secret)
 {
     char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE];
 
-    put_text(out, "session",
-             acquire_options_session_key(key, (struct bytes){request->session, request->session_len}));
-    put_text(out, "secret", secret);
-}
-
-static void put_asked(struct packed *out, const struct lease_request *request, struct bytes secret)
-{
     if (request->mode != TOKEN_EXCLUSIVE) {
         put_text(out, "mode", bytes_of(token_mode_name(request->mode)));
     }
@@ -161,7 +154,9 @@ static void put_asked(struct packed *out, const struct lease_request *request, s
         put_int(out, "delay", request->lock_delay_ms);
     }
     if (request->session_len > 0) {
-        put_session(out, request, secret);
+        put_text(out, "session",
+                 acquire_options_session_key(key, (struct bytes){request->session, request->session_len}));
+        put_text(out, "secret", secret);
     }
     if (request->reentrant) {
         put_true(out, "reentrant");
@@ -176,9 +171,9 @@ struct bytes acquire_options_write(const struct acquire_options *acquire_options
                                    const struct lease_names *names, char *buf, size_t size)
 {
     struct packed out = {buf, 0, size};
-    char text[24];
+    char text[BYTES_NUMBER_SIZE];
 
-    put_asked(&out, request, bytes_of(acquire_options->secret));
+    put_requested(&out, request, bytes_of(acquire_options->secret));
     if (acquire_options->key.key.len > 0) {
         put_text(&out, "key", acquire_options->key.key);
         put_text(&out, "digest", bytes_of(acquire_options->key.digest));

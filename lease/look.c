@@ -59,12 +59,6 @@ static enum step looked(struct member_call *call, const struct store_reply *repl
 enum step look_start(struct http_request *req)
 {
     static const struct script_answer answers[] = {{.word = "looked", .ends = looked}, ANSWER_OTHER};
-    struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
-    const char *bad = lease_call_init(lease, req);
 
-    if (bad != NULL) {
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
-    lease_call_arg(lease, 3, grant_may(worker_of(req)));
-    return lease_call_run(lease, &script_look, 3, answers);
+    return lease_read(req, &script_look, answers);
 }

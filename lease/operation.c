@@ -84,6 +84,19 @@ enum step lease_call_run(struct lease_call *call, const struct store_script *scr
     return lease_call_send(call, script, args, lease_call_answer);
 }
 
+enum step lease_read(struct http_request *req, const struct store_script *script,
+                     const struct script_answer *answers)
+{
+    struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
+    const char *bad = lease_call_init(lease, req);
+
+    if (bad != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
+    }
+    lease_call_arg(lease, 3, grant_may(worker_of(req)));
+    return lease_call_run(lease, script, 3, answers);
+}
+
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id)
 {
     unsigned count = 0;

@@ -148,12 +148,6 @@ enum step history_start(struct http_request *req)
         {.word = "off", .problem = PROBLEM_HISTORY_OFF},
         ANSWER_OTHER,
     };
-    struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
-    const char *bad = lease_call_init(lease, req);
 
-    if (bad != NULL) {
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
-    lease_call_arg(lease, 3, grant_may(worker_of(req)));
-    return lease_call_run(lease, &script_history, 3, answers);
+    return lease_read(req, &script_history, answers);
 }

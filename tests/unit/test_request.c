@@ -4,28 +4,44 @@
 
 #include "tests/unit/check.h"
 
-struct wanted {
-    const char *body;
-    enum problem problem;
-    const char *detail; /* a part of it; NULL when nothing is wrong */
-};
+enum reads { ACQUIRE, SEVERAL, RENEW, SESSION, FORCE };
 
-static void check_wrong(const struct request_fault *fault, const struct wanted *wanted)
+/* What all of them read into. */
+static struct {
+    struct lease_request request;
+    struct lease_names names;
+    struct force_request force;
+    struct request_fault fault;
+} got;
+
+static void read_as(enum reads reads, const char *body)
 {
-    if (!CHECK_INT(fault->problem, wanted->problem) ||
-        (wanted->detail != NULL && !CHECK(strstr(fault->detail, wanted->detail) != NULL))) {
-        printf("# %s: %s\n", wanted->body, fault->problem != PROBLEM_NONE ? fault->detail : "nothing wrong");
+    struct bytes text = bytes_of(body);
+
+    memset(&got, 0, sizeof(got));
+    switch (reads) {
+    case ACQUIRE: lease_request_read(text, &got.request, &got.fault); return;
+    case SEVERAL: lease_request_several_read(text, &got.request, &got.names, &got.fault); return;
+    case RENEW: renew_request_read(text, &got.request.ttl_ms, &got.fault); return;
+    case SESSION: session_request_read(text, &got.request, &got.fault); return;
+    case FORCE: force_request_read(text, &got.force, &got.fault); return;
+    }
+}
+
+/* detail: a part of it. */
+static void check_fault(enum reads reads, const char *body, enum problem problem, const char *detail)
+{
+    read_as(reads, body);
+    if (!CHECK_INT(got.fault.problem, problem) ||
+        !CHECK(problem == PROBLEM_NONE || strstr(got.fault.detail, detail) != NULL)) {
+        printf("# %.300s: %s\n", body, problem != PROBLEM_NONE ? got.fault.detail : "nothing wrong");
     }
 }
 
 static struct lease_request request_of(const char *body)
 {
-    struct lease_request request = {0};
-    struct request_fault fault;
-
-    lease_request_read(bytes_of(body), &request, &fault);
-    CHECK_INT(fault.problem, PROBLEM_NONE);
-    return request;
+    check_fault(ACQUIRE, body, PROBLEM_NONE, NULL);
+    return got.request;
 }
 
 TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
@@ -80,112 +96,81 @@ TEST(one_permit_is_an_exclusive_hold)
     CHECK_INT(request_of("{\"mode\":\"exclusive\"}").mode, TOKEN_EXCLUSIVE);
 }
 
-TEST(what_an_acquire_may_not_ask_is_named)
+TEST(what_may_not_be_asked_is_named)
 {
-    static const struct wanted cases[] = {
-        {"[]", PROBLEM_INVALID_REQUEST, "one JSON object"},
-        {"{\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x is not known"},
-        {"{\"names\":[\"a\"]}", PROBLEM_INVALID_REQUEST, "names"},
-        {"{\"mode\":\"permits\"}", PROBLEM_INVALID_REQUEST, "mode"},
-        {"{\"mode\":1}", PROBLEM_INVALID_REQUEST, "mode"},
-        {"{\"mode\":\"shared\",\"permits\":3}", PROBLEM_INVALID_REQUEST, "not both"},
-        {"{\"mode\":\"exclusive\",\"permits\":1}", PROBLEM_INVALID_REQUEST, "not both"},
-        {"{\"permits\":0}", PROBLEM_OUT_OF_RANGE, "permits"},
-        {"{\"permits\":1000001}", PROBLEM_OUT_OF_RANGE, "permits"},
-        {"{\"wait_ms\":-1}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
-        {"{\"wait_ms\":600001}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
-        {"{\"lock_delay_ms\":600001}", PROBLEM_OUT_OF_RANGE, "lock_delay_ms"},
-        {"{\"keep_place_ms\":60001}", PROBLEM_OUT_OF_RANGE, "keep_place_ms"},
-        {"{\"ttl_ms\":0}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
-        {"{\"ttl_ms\":99}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
-        {"{\"ttl_ms\":86400001}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
-        {"{\"reentrant\":1}", PROBLEM_INVALID_REQUEST, "reentrant"},
-        {"{\"session\":1}", PROBLEM_INVALID_REQUEST, "session"},
-        {"{\"session\":\"sssssssssssssss\"}", PROBLEM_OUT_OF_RANGE, "session"},
-        {"{\"session\":\"ssssssssssssssss/\"}", PROBLEM_OUT_OF_RANGE, "session"},
-        {"{\"lease_id\":\"aaaaaaaaaaaaaaaaaaaaa\"}", PROBLEM_OUT_OF_RANGE, "lease_id"},
-        {"{\"holder\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "holder"},
-        {"{\"meta\":[]}", PROBLEM_INVALID_REQUEST, "meta"},
+    static const struct {
+        enum reads reads;
+        const char *body;
+        enum problem problem;
+        const char *detail;
+    } cases[] = {
+        {ACQUIRE, "[]", PROBLEM_INVALID_REQUEST, "one JSON object"},
+        {ACQUIRE, "{\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x is not known"},
+        {ACQUIRE, "{\"names\":[\"a\"]}", PROBLEM_INVALID_REQUEST, "names"},
+        {ACQUIRE, "{\"mode\":\"permits\"}", PROBLEM_INVALID_REQUEST, "mode"},
+        {ACQUIRE, "{\"mode\":1}", PROBLEM_INVALID_REQUEST, "mode"},
+        {ACQUIRE, "{\"mode\":\"shared\",\"permits\":3}", PROBLEM_INVALID_REQUEST, "not both"},
+        {ACQUIRE, "{\"mode\":\"exclusive\",\"permits\":1}", PROBLEM_INVALID_REQUEST, "not both"},
+        {ACQUIRE, "{\"permits\":0}", PROBLEM_OUT_OF_RANGE, "permits"},
+        {ACQUIRE, "{\"permits\":1000001}", PROBLEM_OUT_OF_RANGE, "permits"},
+        {ACQUIRE, "{\"wait_ms\":-1}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
+        {ACQUIRE, "{\"wait_ms\":600001}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
+        {ACQUIRE, "{\"lock_delay_ms\":600001}", PROBLEM_OUT_OF_RANGE, "lock_delay_ms"},
+        {ACQUIRE, "{\"keep_place_ms\":60001}", PROBLEM_OUT_OF_RANGE, "keep_place_ms"},
+        {ACQUIRE, "{\"ttl_ms\":0}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {ACQUIRE, "{\"ttl_ms\":99}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {ACQUIRE, "{\"ttl_ms\":86400001}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {ACQUIRE, "{\"reentrant\":1}", PROBLEM_INVALID_REQUEST, "reentrant"},
+        {ACQUIRE, "{\"session\":1}", PROBLEM_INVALID_REQUEST, "session"},
+        {ACQUIRE, "{\"session\":\"sssssssssssssss\"}", PROBLEM_OUT_OF_RANGE, "session"},
+        {ACQUIRE, "{\"session\":\"ssssssssssssssss/\"}", PROBLEM_OUT_OF_RANGE, "session"},
+        {ACQUIRE, "{\"lease_id\":\"aaaaaaaaaaaaaaaaaaaaa\"}", PROBLEM_OUT_OF_RANGE, "lease_id"},
+        {ACQUIRE, "{\"holder\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "holder"},
+        {ACQUIRE, "{\"meta\":[]}", PROBLEM_INVALID_REQUEST, "meta"},
+        {ACQUIRE, "{\"ttl_ms\":1,\"holder\":\"\"}", PROBLEM_OUT_OF_RANGE, "ttl_ms"}, /* the first fault */
+        {SEVERAL, "", PROBLEM_INVALID_REQUEST, "names"},
+        {SEVERAL, "{}", PROBLEM_INVALID_REQUEST, "names"},
+        {SEVERAL, "{\"names\":\"a\"}", PROBLEM_INVALID_REQUEST, "names"},
+        {SEVERAL, "{\"names\":[1]}", PROBLEM_INVALID_REQUEST, "texts"},
+        {SEVERAL, "{\"names\":[\"a\",null]}", PROBLEM_INVALID_REQUEST, "texts"},
+        {SEVERAL, "{\"names\":[]}", PROBLEM_OUT_OF_RANGE, "1 to 100"},
+        {SEVERAL, "{\"names\":[\"\"]}", PROBLEM_OUT_OF_RANGE, "names"},
+        {SEVERAL, "{\"names\":[\"-a\"]}", PROBLEM_OUT_OF_RANGE, "names"},
+        {SEVERAL, "{\"names\":[\"a\",\"b\",\"a\"]}", PROBLEM_OUT_OF_RANGE, "a comes twice"},
+        {SEVERAL, "{\"names\":[\"a\"],\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x"},
+        {SEVERAL, "{\"names\":[\"a\"],\"ttl_ms\":1}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {RENEW, "{\"holder\":\"a\"}", PROBLEM_INVALID_REQUEST, "holder"},
+        {SESSION, "{\"wait_ms\":1}", PROBLEM_INVALID_REQUEST, "wait_ms"},
+        {FORCE, "{\"reason\":\"\"}", PROBLEM_OUT_OF_RANGE, "reason"},
+        {FORCE, "{\"reason\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "reason"},
+        {FORCE, "{\"reason\":1}", PROBLEM_INVALID_REQUEST, "reason"},
+        {FORCE, "{\"expect_token\":0}", PROBLEM_OUT_OF_RANGE, "expect_token"},
+        {FORCE, "{\"expect_token\":1000000000000000}", PROBLEM_OUT_OF_RANGE, "expect_token"},
+        {FORCE, "{\"expect_token\":\"1\"}", PROBLEM_INVALID_REQUEST, "expect_token"},
+        {FORCE, "{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lease_request request = {0};
-        struct request_fault fault;
-
-        lease_request_read(bytes_of(cases[i].body), &request, &fault);
-        check_wrong(&fault, &cases[i]);
+        check_fault(cases[i].reads, cases[i].body, cases[i].problem, cases[i].detail);
     }
-}
-
-TEST(the_first_fault_is_the_one_that_is_told)
-{
-    static const struct wanted both = {"{\"ttl_ms\":1,\"holder\":\"\"}", PROBLEM_OUT_OF_RANGE, "ttl_ms"};
-    struct lease_request request = {0};
-    struct request_fault fault;
-
-    lease_request_read(bytes_of(both.body), &request, &fault);
-    check_wrong(&fault, &both);
-}
-
-/* -- several names */
-
-static void all_of(const char *body, struct lease_names *names, struct request_fault *fault)
-{
-    struct lease_request request = {0};
-
-    *names = (struct lease_names){0};
-    lease_request_several_read(bytes_of(body), &request, names, fault);
 }
 
 TEST(names_are_read_in_their_order_with_everything_else)
 {
-    static struct lease_names names;
-    struct lease_request request = {0};
-    struct request_fault fault;
-
-    lease_request_several_read(
-        BYTES("{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}"), &request, &names,
-        &fault);
-    CHECK_INT(fault.problem, PROBLEM_NONE);
-    if (CHECK_INT(names.count, 3)) {
-        CHECK_TEXT(names.name[0], BYTES("b"));
-        CHECK_TEXT(names.name[1], BYTES("a:1"));
-        CHECK_TEXT(names.name[2], BYTES("c"));
+    check_fault(SEVERAL, "{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}",
+                PROBLEM_NONE, NULL);
+    if (CHECK_INT(got.names.count, 3)) {
+        CHECK_TEXT(got.names.name[0], BYTES("b"));
+        CHECK_TEXT(got.names.name[1], BYTES("a:1"));
+        CHECK_TEXT(got.names.name[2], BYTES("c"));
     }
-    CHECK_INT(request.ttl_ms, 500);
-    CHECK_INT(request.mode, TOKEN_SHARED);
-}
-
-TEST(names_that_are_not_1_to_100_different_ones_are_refused)
-{
-    static const struct wanted cases[] = {
-        {"", PROBLEM_INVALID_REQUEST, "names"},
-        {"{}", PROBLEM_INVALID_REQUEST, "names"},
-        {"{\"names\":\"a\"}", PROBLEM_INVALID_REQUEST, "names"},
-        {"{\"names\":[1]}", PROBLEM_INVALID_REQUEST, "texts"},
-        {"{\"names\":[\"a\",null]}", PROBLEM_INVALID_REQUEST, "texts"},
-        {"{\"names\":[]}", PROBLEM_OUT_OF_RANGE, "1 to 100"},
-        {"{\"names\":[\"\"]}", PROBLEM_OUT_OF_RANGE, "names"},
-        {"{\"names\":[\"-a\"]}", PROBLEM_OUT_OF_RANGE, "names"},
-        {"{\"names\":[\"a\",\"b\",\"a\"]}", PROBLEM_OUT_OF_RANGE, "a comes twice"},
-        {"{\"names\":[\"a\"],\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x"},
-        {"{\"names\":[\"a\"],\"ttl_ms\":1}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
-    };
-    static struct lease_names names;
-    struct request_fault fault;
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        all_of(cases[i].body, &names, &fault);
-        check_wrong(&fault, &cases[i]);
-    }
+    CHECK_INT(got.request.ttl_ms, 500);
+    CHECK_INT(got.request.mode, TOKEN_SHARED);
 }
 
 TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
 {
     static char body[REQUEST_BODY_MAX];
-    static struct lease_names names;
-    struct request_fault fault;
-    const struct wanted too_many = {"101 names", PROBLEM_OUT_OF_RANGE, "1 to 100"};
 
     for (unsigned count = 100; count <= 101; count++) {
         size_t len = (size_t)snprintf(body, sizeof(body), "{\"names\":[");
@@ -194,73 +179,35 @@ TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
             len += (size_t)snprintf(body + len, sizeof(body) - len, "%s\"%0128u\"", i > 0 ? "," : "", i);
         }
         snprintf(body + len, sizeof(body) - len, "]}");
-        all_of(body, &names, &fault);
-        if (count > 100) {
-            check_wrong(&fault, &too_many);
-        } else if (CHECK_INT(fault.problem, PROBLEM_NONE) && CHECK_INT(names.count, 100)) {
-            CHECK_INT(names.name[99].len, 128);
-            CHECK(memcmp(names.name[99].at + 125, "099", 3) == 0);
+        check_fault(SEVERAL, body, count > 100 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "1 to 100");
+        CHECK_INT(got.names.count, count > 100 ? 0 : 100);
+        if (count == 100) {
+            CHECK_INT(got.names.name[99].len, 128);
+            CHECK(memcmp(got.names.name[99].at + 125, "099", 3) == 0);
         }
     }
 }
 
-/* -- the others */
-
-TEST(a_renewal_takes_a_ttl_and_nothing_else)
+TEST(a_renewal_takes_a_ttl_a_session_a_holder_and_meta_too)
 {
-    int64_t ttl_ms = 0;
-    struct request_fault fault;
-    const struct wanted other = {"{\"holder\":\"a\"}", PROBLEM_INVALID_REQUEST, "holder"};
-
-    renew_request_read(BYTES("{\"ttl_ms\":250}"), &ttl_ms, &fault);
-    CHECK_INT(fault.problem, PROBLEM_NONE);
-    CHECK_INT(ttl_ms, 250);
-    renew_request_read(bytes_of(other.body), &ttl_ms, &fault);
-    check_wrong(&fault, &other);
+    check_fault(RENEW, "{\"ttl_ms\":250}", PROBLEM_NONE, NULL);
+    CHECK_INT(got.request.ttl_ms, 250);
+    check_fault(SESSION, "{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}", PROBLEM_NONE, NULL);
+    CHECK_INT(got.request.ttl_ms, 15000);
+    CHECK_INT(got.request.holder_len, 1);
+    CHECK_INT(got.request.meta_len, 2);
 }
 
-TEST(a_session_takes_a_ttl_a_holder_and_meta)
+TEST(a_force_release_takes_a_token_and_a_reason_of_256_bytes)
 {
-    struct lease_request request = {0};
-    struct request_fault fault;
-    const struct wanted other = {"{\"wait_ms\":1}", PROBLEM_INVALID_REQUEST, "wait_ms"};
+    char body[320];
 
-    session_request_read(BYTES("{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}"), &request, &fault);
-    CHECK_INT(fault.problem, PROBLEM_NONE);
-    CHECK_INT(request.ttl_ms, 15000);
-    CHECK_INT(request.holder_len, 1);
-    CHECK_INT(request.meta_len, 2);
-    session_request_read(bytes_of(other.body), &request, &fault);
-    check_wrong(&fault, &other);
-}
-
-TEST(a_force_release_takes_a_reason_and_a_token)
-{
-    static const struct wanted cases[] = {
-        {"{\"reason\":\"\"}", PROBLEM_OUT_OF_RANGE, "reason"},
-        {"{\"reason\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "reason"},
-        {"{\"reason\":1}", PROBLEM_INVALID_REQUEST, "reason"},
-        {"{\"expect_token\":0}", PROBLEM_OUT_OF_RANGE, "expect_token"},
-        {"{\"expect_token\":1000000000000000}", PROBLEM_OUT_OF_RANGE, "expect_token"},
-        {"{\"expect_token\":\"1\"}", PROBLEM_INVALID_REQUEST, "expect_token"},
-        {"{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
-    };
-    struct force_request request = {0};
-    struct request_fault fault;
-    char body[320] = "";
-
-    force_request_read(BYTES("{\"reason\":\"it hangs\",\"expect_token\":34}"), &request, &fault);
-    CHECK_INT(fault.problem, PROBLEM_NONE);
-    CHECK_TEXT(((struct bytes){request.reason, request.reason_len}), BYTES("it hangs"));
-    CHECK_INT(request.expect_token, 34);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        force_request_read(bytes_of(cases[i].body), &request, &fault);
-        check_wrong(&fault, &cases[i]);
-    }
+    check_fault(FORCE, "{\"reason\":\"it hangs\",\"expect_token\":34}", PROBLEM_NONE, NULL);
+    CHECK_TEXT(((struct bytes){got.force.reason, got.force.reason_len}), BYTES("it hangs"));
+    CHECK_INT(got.force.expect_token, 34);
     for (int len = 256; len <= 257; len++) {
         snprintf(body, sizeof(body), "{\"reason\":\"%0*d\"}", len, 7);
-        force_request_read(bytes_of(body), &request, &fault);
-        CHECK_INT(fault.problem, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE);
+        check_fault(FORCE, body, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "reason");
     }
 }
 
