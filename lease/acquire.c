@@ -35,7 +35,6 @@ struct acquire {
     struct turn_call turn; /* of several */
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
-    char packed[ACQUIRE_OPTIONS_SIZE]; /* of one */
     struct loop_timer again;
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
@@ -410,22 +409,13 @@ static enum step acquire_refused(struct member_call *call, const struct store_re
 
 /* -- the request */
 
-/* A hundred names do not fit into the scratch space: until the answer is written they lie where it will be.
- */
+/* It lies where the answer will be written. */
 static struct bytes acquire_pack(struct acquire *a, const struct lease_names *names)
 {
     struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(a->lease.req)->inbox) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
-    struct json_out *room = http_json(a->lease.req);
 
-    if (names == NULL) {
-        return acquire_options_write(&a->options, &a->request, inbox, wid, NULL, a->packed,
-                                     sizeof(a->packed));
-    }
-    json_out_reset(room);
-    json_out_reserve(room, ACQUIRE_OPTIONS_ALL_SIZE);
-    return acquire_options_write(&a->options, &a->request, inbox, wid, names, room->at,
-                                 ACQUIRE_OPTIONS_ALL_SIZE);
+    return acquire_options_write(&a->options, &a->request, inbox, wid, names, http_json(a->lease.req));
 }
 
 /* The list [[stripe, name], ...]: what acquire_options_write() writes last, and no name has a bracket in it.

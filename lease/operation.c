@@ -222,6 +222,7 @@ enum step grant_answer(struct http_request *req, const struct grant *grant, unsi
     if (!grant_is_sound(grant)) {
         return http_refuse(req, PROBLEM_INTERNAL);
     }
+    json_out_reset(http_json(req));
     http_reply_header(req, "Fencing-Token", grant_write(req, grant, header));
     http_reply_json(req);
     return http_answer(req, status);

@@ -4,6 +4,7 @@
 #define PAWL_LEASE_REQUEST_H
 
 #include "shared/http/http.h"
+#include "shared/text/json_write.h"
 #include "shared/token/name.h"
 #include "shared/token/random.h"
 #include "shared/token/token.h"
@@ -77,11 +78,7 @@ enum {
     ACQUIRE_OPTIONS_DIGEST = 24,
     ACQUIRE_OPTIONS_SECRET_MIN = 22,
     ACQUIRE_OPTIONS_SECRET_MAX = 64,
-    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + REQUEST_SESSION_MAX,
-    /* Enough for the JSON of every request, also with a backslash in front of each character of the key. */
-    ACQUIRE_OPTIONS_SIZE = 720,
-    /* ... and for that of the most names that an all-or-none may have. */
-    ACQUIRE_OPTIONS_ALL_SIZE = ACQUIRE_OPTIONS_SIZE + 8 + REQUEST_NAMES_MAX * (NAME_MAX_BYTES + 24)
+    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + REQUEST_SESSION_MAX
 };
 
 /* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query and body. */
@@ -105,12 +102,11 @@ const char *acquire_options_secret_read(const struct http_request *req, char dig
 const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
                                  const struct http_request *req);
 
-/* Writes the JSON and a NUL; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody.
- * names: of an all-or-none, NULL for one lease. size is at least ACQUIRE_OPTIONS_SIZE, with names
- * ACQUIRE_OPTIONS_ALL_SIZE. */
-struct bytes acquire_options_write(const struct acquire_options *acquire_options,
-                                   const struct lease_request *request, struct bytes inbox, uint64_t wid,
-                                   const struct lease_names *names, char *buf, size_t size);
+/* Writes the JSON anew; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody. names: of
+ * several leases, in the last member; NULL for one. */
+struct bytes acquire_options_write(const struct acquire_options *options, const struct lease_request *request,
+                                   struct bytes inbox, uint64_t wid, const struct lease_names *names,
+                                   struct json_out *out);
 
 /* Key of the record of a session, "pawl:{SS}:s:ID", in the stripe of its id (keys_stripe_of()); and a NUL. */
 struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id);

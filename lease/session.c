@@ -75,30 +75,20 @@ static const char *session_init_secret(struct lease_call *session, struct http_r
 /* -- answers */
 
 /* One hold is "NAME/LEASE_ID", behind a slash while it is not claimed; what was lost is "NAME". */
-enum session_hold { HELD, UNCLAIMED, LOST };
-
-static enum session_hold hold_read(struct bytes packed, struct bytes *name)
-{
-    const char *slash = packed.len > 0 ? memchr(packed.at, '/', packed.len) : NULL;
-
-    *name = packed;
-    if (slash == NULL) {
-        return LOST;
-    }
-    name->len = (size_t)(slash - packed.at);
-    return slash == packed.at ? UNCLAIMED : HELD;
-}
+enum session_hold { HELD, LOST };
 
 static void write_names(struct json_out *json, const char *member, const struct store_reply *holds,
                         enum session_hold kind)
 {
     size_t count = holds != NULL ? store_reply_count(holds) : 0;
-    struct bytes name;
 
     json_list(json, member);
     for (size_t i = 0; i < count; i++) {
-        if (hold_read(store_reply_text(holds, i), &name) == kind) {
-            json_text(json, NULL, name);
+        struct bytes hold = store_reply_text(holds, i);
+        const char *slash = hold.len > 0 ? memchr(hold.at, '/', hold.len) : NULL;
+
+        if (kind == LOST ? slash == NULL : slash != NULL && slash != hold.at) {
+            json_text(json, NULL, kind == LOST ? hold : (struct bytes){hold.at, (size_t)(slash - hold.at)});
         }
     }
     json_list_end(json);

@@ -38,13 +38,13 @@ enum {
     SAME_MAX = 2048 /* bytes of the last message that are remembered, more than an item has */
 };
 
-/* One that is listened to; prev and next: all of them but that of all leases. A round hands text out up to
- * end; who begins to gather meanwhile has a place behind that. */
+/* One that is listened to. A round hands text out up to end; one that begins to gather meanwhile has a place
+ * behind that. */
 struct event_channel {
     struct event_hub *hub;
-    struct event_channel *prev, *next;
-    struct event_listener *fresh, *gathering; /* those who get item(), and text() */
-    struct event_listener *at;                /* who is next in the round that is under way; NULL: none is */
+    LIST_ENTRY(event_channel) entry;         /* all but that of all leases */
+    struct event_listeners fresh, gathering; /* those that get item(), and text() */
+    struct event_listener *at;               /* who is next in the round that is under way; NULL: none is */
     struct json_out gathered[EVENTS_FORMS];
     uint64_t begin[EVENTS_FORMS],
         end[EVENTS_FORMS]; /* of gathered, and of the round, counted from the first byte */
@@ -81,7 +81,7 @@ struct event_hub {
     struct store_subscriber_owner owner;
     struct listen listen;
     void *tree; /* of the channels, by name; tsearch(3) */
-    struct event_channel *channels;
+    LIST_HEAD(, event_channel) channels;
     struct event_channel all;
     struct loop_timer linger;
     unsigned linger_ms;
@@ -269,11 +269,7 @@ static struct event_channel *channel_add(struct event_hub *hub, struct bytes nam
     channel = must_have(calloc(1, sizeof(*channel)));
     channel_init(hub, channel, name);
     must_have(tsearch(channel, &hub->tree, compare));
-    channel->next = hub->channels;
-    if (channel->next != NULL) {
-        channel->next->prev = channel;
-    }
-    hub->channels = channel;
+    LIST_INSERT_HEAD(&hub->channels, channel, entry);
     return channel;
 }
 
@@ -285,7 +281,7 @@ static void channel_unsubscribe(struct event_hub *hub, struct event_channel *cha
 
 static void event_hub_leave_if_silent(struct event_hub *hub)
 {
-    if (hub->channels == NULL && !hub->all.subscribed) {
+    if (LIST_EMPTY(&hub->channels) && !hub->all.subscribed) {
         listen_leave(hub);
     }
 }
@@ -299,10 +295,7 @@ static void channel_leave(struct event_hub *hub, struct event_channel *channel)
     }
     channel_unsubscribe(hub, channel);
     tdelete(channel, &hub->tree, compare);
-    *(channel->prev != NULL ? &channel->prev->next : &hub->channels) = channel->next;
-    if (channel->next != NULL) {
-        channel->next->prev = channel->prev;
-    }
+    LIST_REMOVE(channel, entry);
     channel_done(channel);
     free(channel);
     event_hub_leave_if_silent(hub);
@@ -325,16 +318,6 @@ static void count_listeners(struct event_hub *hub, unsigned listeners)
     metric_set(hub->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
 }
 
-static void listener_put(struct event_listener *listener, struct event_listener **first)
-{
-    listener->prev = NULL;
-    listener->next = *first;
-    if (listener->next != NULL) {
-        listener->next->prev = listener;
-    }
-    *first = listener;
-}
-
 bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, struct bytes lease)
 {
     struct event_channel *channel = lease.len > 0 ? channel_add(hub, lease) : &hub->all;
@@ -351,7 +334,7 @@ bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, st
     }
     listener->channel = channel;
     listener->gathers = false;
-    listener_put(listener, &channel->fresh);
+    LIST_INSERT_HEAD(&channel->fresh, listener, entry);
     count_listeners(hub, hub->listeners + 1);
     if (channel->confirmed && !channel->listens) {
         listen_want(hub); /* nothing was noted when it was last asked */
@@ -362,13 +345,9 @@ bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, st
 static void listener_take(struct event_listener *listener)
 {
     struct event_channel *channel = listener->channel;
-    struct event_listener **first = listener->gathers ? &channel->gathering : &channel->fresh;
 
-    *(listener->prev != NULL ? &listener->prev->next : first) = listener->next;
-    if (listener->next != NULL) {
-        listener->next->prev = listener->prev;
-    }
-    channel->at = channel->at == listener ? listener->next : channel->at;
+    channel->at = channel->at == listener ? LIST_NEXT(listener, entry) : channel->at;
+    LIST_REMOVE(listener, entry);
     channel->readers[listener->form] -= listener->gathers;
 }
 
@@ -381,12 +360,17 @@ void event_hub_gather(struct event_listener *listener)
     listener->gathers = true;
     listener->from = channel->begin[form] + channel->gathered[form].len;
     channel->readers[form]++;
-    listener_put(listener, &channel->gathering);
+    LIST_INSERT_HEAD(&channel->gathering, listener, entry);
+}
+
+static bool channel_is_empty(const struct event_channel *channel)
+{
+    return LIST_EMPTY(&channel->fresh) && LIST_EMPTY(&channel->gathering);
 }
 
 static void channel_leave_if_empty(struct event_channel *channel)
 {
-    if (!channel->in_round && channel->fresh == NULL && channel->gathering == NULL) {
+    if (!channel->in_round && channel_is_empty(channel)) {
         channel_leave(channel->hub, channel);
     }
 }
@@ -431,7 +415,7 @@ static void channel_gather(struct event_channel *channel, struct bytes lease, st
     bool is_calm = channel_is_calm(channel);
     struct history_item item;
 
-    if (channel->gathering == NULL || !history_item_read(packed, &item)) {
+    if (LIST_EMPTY(&channel->gathering) || !history_item_read(packed, &item)) {
         return;
     }
     for (unsigned form = 0; form < EVENTS_FORMS; form++) {
@@ -464,7 +448,7 @@ static void channel_round_begin(struct event_channel *channel)
     for (unsigned form = 0; form < EVENTS_FORMS; form++) {
         channel->end[form] = channel->begin[form] + channel->gathered[form].len;
     }
-    channel->at = channel->gathering;
+    channel->at = LIST_FIRST(&channel->gathering);
 }
 
 /* Everybody has got what was gathered before it: it is forgotten. */
@@ -493,7 +477,7 @@ static void channel_round_end(struct event_channel *channel)
 static void channel_round(struct loop_timer *timer)
 {
     struct event_channel *channel = container_of(timer, struct event_channel, timer);
-    bool was_empty = channel->fresh == NULL && channel->gathering == NULL;
+    bool was_empty = channel_is_empty(channel);
 
     channel->armed = false;
     if (channel->at == NULL) {
@@ -502,7 +486,7 @@ static void channel_round(struct loop_timer *timer)
     channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
     for (unsigned i = 0; i < EVENT_HUB_SLICE && channel->at != NULL; i++) {
         struct event_listener *listener = channel->at;
-        channel->at = listener->next;
+        channel->at = LIST_NEXT(listener, entry);
         listener_send(channel, listener, channel->end[listener->form]);
     }
     channel->in_round = false;
@@ -519,15 +503,15 @@ static void channel_round(struct loop_timer *timer)
 /* With the last of them the channel goes. One that gathers gets what there is before. */
 static void channel_lost(struct event_channel *channel)
 {
-    struct event_listener *gathering = channel->gathering, *next;
+    struct event_listener *gathering = LIST_FIRST(&channel->gathering), *next;
 
-    for (struct event_listener *listener = channel->fresh; listener != NULL; listener = next) {
-        next = listener->next;
+    for (struct event_listener *listener = LIST_FIRST(&channel->fresh); listener != NULL; listener = next) {
+        next = LIST_NEXT(listener, entry);
         listener->lost(listener);
     }
     for (struct event_listener *listener = gathering; listener != NULL; listener = next) {
         unsigned form = listener->form;
-        next = listener->next;
+        next = LIST_NEXT(listener, entry);
         if (listener_send(channel, listener, channel->begin[form] + channel->gathered[form].len)) {
             listener->lost(listener);
         }
@@ -536,8 +520,8 @@ static void channel_lost(struct event_channel *channel)
 
 void event_hub_drain(struct event_hub *hub)
 {
-    while (hub->channels != NULL) {
-        channel_lost(hub->channels);
+    while (!LIST_EMPTY(&hub->channels)) {
+        channel_lost(LIST_FIRST(&hub->channels));
     }
     channel_lost(&hub->all);
     assert(hub->listeners == 0);
@@ -567,8 +551,9 @@ static bool is_heard_again(struct event_hub *hub, struct bytes lease, struct byt
 static void channel_send(struct event_channel *channel, struct bytes lease, struct bytes item)
 {
     channel_gather(channel, lease, item);
-    for (struct event_listener *listener = channel->fresh, *next; listener != NULL; listener = next) {
-        next = listener->next;
+    for (struct event_listener *listener = LIST_FIRST(&channel->fresh), *next; listener != NULL;
+         listener = next) {
+        next = LIST_NEXT(listener, entry);
         listener->item(listener, lease, item);
     }
 }
@@ -596,8 +581,9 @@ static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes c
 static void channel_listens(struct event_channel *one)
 {
     one->listens = true;
-    for (struct event_listener *listener = one->fresh, *next; listener != NULL; listener = next) {
-        next = listener->next;
+    for (struct event_listener *listener = LIST_FIRST(&one->fresh), *next; listener != NULL;
+         listener = next) {
+        next = LIST_NEXT(listener, entry);
         listener->listens(listener);
     }
 }
@@ -617,8 +603,8 @@ static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes
 static void event_hub_stands(struct event_hub *hub)
 {
     hub->is_off = false;
-    for (struct event_channel *channel = hub->channels, *next; channel != NULL; channel = next) {
-        next = channel->next;
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
+        next = LIST_NEXT(channel, entry);
         if (channel->confirmed && !channel->listens) {
             channel_listens(channel);
         }
@@ -633,8 +619,8 @@ static void event_hub_missed(struct event_hub *hub)
 {
     ring_empty(hub);
     hub->last_len = 0;
-    for (struct event_channel *channel = hub->channels, *next; channel != NULL; channel = next) {
-        next = channel->next;
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
+        next = LIST_NEXT(channel, entry);
         if (channel->listens) {
             channel->listens = false;
             channel_lost(channel);
@@ -651,7 +637,8 @@ static void event_hub_deaf(struct store_subscriber_owner *owner)
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
 
     hub->all.confirmed = false;
-    for (struct event_channel *channel = hub->channels; channel != NULL; channel = channel->next) {
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels); channel != NULL;
+         channel = LIST_NEXT(channel, entry)) {
         channel->confirmed = false;
     }
     listen_forget(hub);

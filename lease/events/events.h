@@ -6,6 +6,8 @@
 #ifndef PAWL_LEASE_EVENTS_H
 #define PAWL_LEASE_EVENTS_H
 
+#include <sys/queue.h>
+
 #include "shared/http/http.h"
 #include "shared/service/service.h"
 #include "shared/store/store.h"
@@ -64,6 +66,8 @@ enum events_form { EVENTS_SSE, EVENTS_NDJSON, EVENTS_FORMS };
 
 struct event_hub;
 
+LIST_HEAD(event_listeners, event_listener);
+
 /* One who listens. Each of its functions may forget it and free it, and nobody else. */
 struct event_listener {
     /* An item, packed as history.lua packs it, with the lease's name; both valid during the call only. Each
@@ -81,7 +85,7 @@ struct event_listener {
     /* the hub's own */
     bool gathers;
     uint64_t from; /* how much text of its form the channel had when it last got some */
-    struct event_listener *prev, *next;
+    LIST_ENTRY(event_listener) entry;
     struct event_channel *channel;
 };
 

@@ -19,7 +19,7 @@ enum { JOBS = 8, LOOK_KEYS = 2, LOOK_MOST = 80 };
 #define NEVER UINT64_MAX
 
 struct handoff_name {
-    struct handoff_name *next;
+    STAILQ_ENTRY(handoff_name) entry;
     size_t len;
     char text[];
 };
@@ -38,7 +38,7 @@ struct handoff {
     uint64_t look_at_ms; /* the next look */
     char stripe[KEYS_STRIPE_SIZE], most[MEMBER_NUMBER_SIZE];
     struct bytes argv[LOOK_KEYS + 1 + MEMBER_ARGS];
-    struct handoff_name *first, **end;
+    STAILQ_HEAD(, handoff_name) names;
     unsigned running;
     struct handoff_job jobs[JOBS];
 };
@@ -52,7 +52,7 @@ struct handoff *handoff_new(struct worker *worker)
 
     handoff->worker = worker;
     handoff->look_at_ms = NEVER;
-    handoff->end = &handoff->first;
+    STAILQ_INIT(&handoff->names);
     handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* any: nothing of it is read */
     handoff->argv[1] = BYTES("pawl:{store}:alarm");
     handoff->argv[LOOK_KEYS] = bytes_of_number(handoff->most, LOOK_MOST);
@@ -63,15 +63,19 @@ struct handoff *handoff_new(struct worker *worker)
     return handoff;
 }
 
+static void name_forget(struct handoff *handoff)
+{
+    struct handoff_name *one = STAILQ_FIRST(&handoff->names);
+
+    STAILQ_REMOVE_HEAD(&handoff->names, entry);
+    free(one);
+}
+
 static void names_forget(struct handoff *handoff)
 {
-    while (handoff->first != NULL) {
-        struct handoff_name *next = handoff->first->next;
-
-        free(handoff->first);
-        handoff->first = next;
+    while (!STAILQ_EMPTY(&handoff->names)) {
+        name_forget(handoff);
     }
-    handoff->end = &handoff->first;
 }
 
 void handoff_stop(struct handoff *handoff)
@@ -92,8 +96,7 @@ static void name_add(struct handoff *handoff, struct bytes name)
 
     memcpy(one->text, name.at, name.len);
     one->len = name.len;
-    *handoff->end = one;
-    handoff->end = &one->next;
+    STAILQ_INSERT_TAIL(&handoff->names, one, entry);
 }
 
 /* -- one lease after the other, some at a time */
@@ -114,14 +117,10 @@ static bool job_run(struct handoff_job *job)
 static bool job_take(struct handoff_job *job)
 {
     struct handoff *handoff = job->owner;
-    struct handoff_name *one = handoff->first;
+    struct handoff_name *one = STAILQ_FIRST(&handoff->names);
 
     lease_call_fill(&job->lease, handoff->worker, (struct bytes){one->text, one->len});
-    handoff->first = one->next;
-    if (handoff->first == NULL) {
-        handoff->end = &handoff->first;
-    }
-    free(one);
+    name_forget(handoff);
     return job_run(job);
 }
 
@@ -134,7 +133,7 @@ static void jobs_start(struct handoff *handoff)
         names_forget(handoff);
         return;
     }
-    for (unsigned i = 0; i < JOBS && handoff->first != NULL; i++) {
+    for (unsigned i = 0; i < JOBS && !STAILQ_EMPTY(&handoff->names); i++) {
         if (!handoff->jobs[i].running && !job_take(&handoff->jobs[i])) {
             names_forget(handoff);
         }

@@ -9,6 +9,7 @@
 #define PAWL_LEASE_QUEUE_H
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "shared/http/http.h"
 #include "shared/loop/alarm.h"
@@ -136,13 +137,11 @@ struct turn_call { /* the owner embeds it */
      * long. */
     void (*go)(struct turn_call *call, enum problem bad);
     /* the turn's own */
-    struct turn_call *next;
+    STAILQ_ENTRY(turn_call) entry;
     uint64_t until_ms;
 };
 
-struct turn_line {
-    struct turn_call *head, **tail;
-};
+STAILQ_HEAD(turn_line, turn_call);
 
 struct turn {
     struct loop *loop;

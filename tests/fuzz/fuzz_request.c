@@ -45,12 +45,11 @@ static void check_names(const struct lease_names *names)
 
 static void check_packed(const struct lease_request *request, const struct lease_names *names)
 {
-    static char buf[ACQUIRE_OPTIONS_ALL_SIZE];
+    static struct json_out out;
     struct acquire_options acquire_options = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"},
                                               "0123456789012345678901"};
-    struct bytes packed = acquire_options_write(
-        &acquire_options, request, BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, buf,
-        names != NULL ? ACQUIRE_OPTIONS_ALL_SIZE : ACQUIRE_OPTIONS_SIZE);
+    struct bytes packed = acquire_options_write(&acquire_options, request,
+                                                BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, &out);
     const char *why;
     struct json *json = json_parse(packed, 3, &why);
     enum json_found found;
