@@ -26,7 +26,6 @@
  * dropped one that came after it. A list goes only with the lease and the other list, so one that has that
  * item has had everything since. Of all leases: it is an item that the hub has kept, and the hub keeps
  * without a gap. Every other id, one of another lease too, is 410. */
-#include "lease/events/events.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <strings.h>
