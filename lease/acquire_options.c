@@ -1,20 +1,13 @@
-/* acquire_options.c - what few ask of an acquire, packed as JSON for the scripts. */
-#include "lease/acquire_options.h"
-
+/* acquire_options.c - the rarer parts of an acquire, packed as JSON for the scripts. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "lease/request.h"
 #include "shared/member/member.h"
 #include "shared/text/ascii.h"
 #include "shared/token/keys.h"
 #include "shared/token/random.h"
-
-/* JSON as it grows in the caller's buffer. */
-struct packed {
-    char *at;
-    size_t len, size;
-};
 
 /* -- what the headers say */
 
@@ -60,7 +53,7 @@ const char *acquire_options_secret_read(const struct http_request *req, char dig
     return NULL;
 }
 
-const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_ask *ask,
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
                                  const struct http_request *req)
 {
     const char *wrong = acquire_options_key_read(&acquire_options->key, req);
@@ -69,13 +62,13 @@ const char *acquire_options_read(struct acquire_options *acquire_options, const 
     if (wrong != NULL) {
         return wrong;
     }
-    if (acquire_options->key.key.len > 0 && ask->lease_id_len == 0) {
+    if (acquire_options->key.key.len > 0 && request->lease_id_len == 0) {
         return "An acquire with an Idempotency-Key needs a lease_id of yours in its body.";
     }
-    if (ask->keep_place_ms > 0 && ask->lease_id_len == 0) {
+    if (request->keep_place_ms > 0 && request->lease_id_len == 0) {
         return "The member keep_place_ms needs a lease_id of yours: by it the place is found again.";
     }
-    if (ask->session_len > 0) {
+    if (request->session_len > 0) {
         return acquire_options_secret_read(req, acquire_options->secret);
     }
     http_header(req, "Session-Secret", &count);
@@ -84,141 +77,82 @@ const char *acquire_options_read(struct acquire_options *acquire_options, const 
 
 /* -- packing */
 
-static void put(struct packed *out, struct bytes text)
-{
-    assert(out->len + text.len < out->size);
-    memcpy(out->at + out->len, text.at, text.len);
-    out->len += text.len;
-}
-
-static void put_member(struct packed *out, const char *name)
-{
-    put(out, out->len > 0 ? BYTES(",\"") : BYTES("{\""));
-    put(out, bytes_of(name));
-    put(out, BYTES("\":"));
-}
-
-/* Of visible ASCII. */
-static void put_text(struct packed *out, const char *name, struct bytes value)
-{
-    put_member(out, name);
-    put(out, BYTES("\""));
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.at[i] == '"' || value.at[i] == '\\') {
-            put(out, BYTES("\\"));
-        }
-        put(out, (struct bytes){value.at + i, 1});
-    }
-    put(out, BYTES("\""));
-}
-
-static void put_int(struct packed *out, const char *name, int64_t value)
-{
-    char text[BYTES_NUMBER_SIZE];
-
-    put_member(out, name);
-    put(out, bytes_of_number(text, value));
-}
-
-static void put_true(struct packed *out, const char *name)
-{
-    put_member(out, name);
-    put(out, BYTES("true"));
-}
-
-/* [[stripe, name], ...], of characters that need no escape. */
-static void put_names(struct packed *out, const struct ask_names *names)
+/* [[stripe, name], ...] */
+static void write_names(struct json_out *out, const struct lease_names *names)
 {
     char stripe[KEYS_STRIPE_SIZE];
 
-    put_member(out, "all");
+    json_list(out, "all");
     for (unsigned i = 0; i < names->count; i++) {
-        put(out, i > 0 ? BYTES("\"],[\"") : BYTES("[[\""));
-        put(out, keys_stripe(stripe, keys_stripe_of(names->name[i])));
-        put(out, BYTES("\",\""));
-        put(out, names->name[i]);
+        json_list(out, NULL);
+        json_text(out, NULL, keys_stripe(stripe, keys_stripe_of(names->name[i])));
+        json_text(out, NULL, names->name[i]);
+        json_list_end(out);
     }
-    put(out, BYTES("\"]]"));
+    json_list_end(out);
 }
 
-static void put_session(struct packed *out, const struct lease_ask *ask, struct bytes secret)
+static void write_requested(struct json_out *out, const struct lease_request *request, struct bytes secret)
 {
     char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE];
 
-    put_text(out, "session",
-             acquire_options_session_key(key, (struct bytes){ask->session, ask->session_len}));
-    put_text(out, "secret", secret);
-}
-
-static void put_asked(struct packed *out, const struct lease_ask *ask, struct bytes secret)
-{
-    if (ask->mode != TOKEN_EXCLUSIVE) {
-        put_text(out, "mode", bytes_of(token_mode_name(ask->mode)));
+    if (request->mode != TOKEN_EXCLUSIVE) {
+        json_text(out, "mode", bytes_of(token_mode_name(request->mode)));
     }
-    if (ask->mode == TOKEN_PERMITS) {
-        put_int(out, "permits", ask->permits);
+    if (request->mode == TOKEN_PERMITS) {
+        json_int(out, "permits", request->permits);
     }
-    if (ask->lock_delay_ms > 0) {
-        put_int(out, "delay", ask->lock_delay_ms);
+    if (request->lock_delay_ms > 0) {
+        json_int(out, "delay", request->lock_delay_ms);
     }
-    if (ask->session_len > 0) {
-        put_session(out, ask, secret);
+    if (request->session_len > 0) {
+        json_text(out, "session",
+                  acquire_options_session_key(key, (struct bytes){request->session, request->session_len}));
+        json_text(out, "secret", secret);
     }
-    if (ask->reentrant) {
-        put_true(out, "reentrant");
+    if (request->reentrant) {
+        json_bool(out, "reentrant", true);
     }
-    if (ask->reentrant && ask->ttl_stated) {
-        put_true(out, "own_ttl");
+    if (request->reentrant && request->ttl_stated) {
+        json_bool(out, "own_ttl", true);
     }
 }
 
-struct bytes acquire_options_write(const struct acquire_options *acquire_options, const struct lease_ask *ask,
-                                   struct bytes inbox, uint64_t wid, const struct ask_names *names, char *buf,
-                                   size_t size)
+struct bytes acquire_options_write(const struct acquire_options *options, const struct lease_request *request,
+                                   struct bytes inbox, uint64_t wid, const struct lease_names *names,
+                                   struct json_out *out)
 {
-    struct packed out = {buf, 0, size};
     char text[24];
 
-    put_asked(&out, ask, bytes_of(acquire_options->secret));
-    if (acquire_options->key.key.len > 0) {
-        put_text(&out, "key", acquire_options->key.key);
-        put_text(&out, "digest", bytes_of(acquire_options->key.digest));
+    json_out_reset(out);
+    json_object(out, NULL);
+    write_requested(out, request, bytes_of(options->secret));
+    if (options->key.key.len > 0) {
+        json_text(out, "key", options->key.key);
+        json_text(out, "digest", bytes_of(options->key.digest));
     }
     if (wid != 0) {
-        put_text(&out, "desk", inbox);
+        json_text(out, "desk", inbox);
         snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
-        put_text(&out, "wid", bytes_of(text));
+        json_text(out, "wid", bytes_of(text));
     }
-    if (wid != 0 && ask->keep_place_ms > 0) {
-        put_int(&out, "keep", ask->keep_place_ms);
+    if (wid != 0 && request->keep_place_ms > 0) {
+        json_int(out, "keep", request->keep_place_ms);
     }
     if (names != NULL) {
-        put_names(&out, names);
+        write_names(out, names);
     }
-    if (out.len > 0) {
-        put(&out, BYTES("}"));
-    }
-    buf[out.len] = '\0';
-    return (struct bytes){buf, out.len};
+    json_object_end(out);
+    return out->len > sizeof("{}") - 1 ? json_out_bytes(out) : BYTES("");
 }
 
 struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id)
 {
     char stripe[KEYS_STRIPE_SIZE];
 
-    assert(id.len <= ASK_SESSION_MAX);
+    assert(id.len <= REQUEST_SESSION_MAX);
     keys_stripe(stripe, keys_stripe_of(id));
     int len = snprintf(buf, ACQUIRE_OPTIONS_SESSION_KEY_SIZE, "%s:s:%.*s", stripe, (int)id.len, id.at);
 
     return (struct bytes){buf, (size_t)len};
-}
-
-struct bytes grant_may(const struct worker *worker)
-{
-    return record_may_grant(member_line_of_worker(worker));
-}
-
-struct bytes grant_may_new(const struct worker *worker)
-{
-    return epoch_is_crowded(member_line_of_worker(worker)->store_epoch) ? BYTES("full") : grant_may(worker);
 }

@@ -1,12 +1,13 @@
 /* force_release.c - POST /v1/leases/{name}/force-release: an administrator ends every hold, or the one of a
  * token.
  *
- *   force_release_start   read the ask                                 400 | 422, or go on
- *   force_release_ask     run force_release.lua                        suspended
- *   force_release_answer  a rest is left: again, a bounded number of times; else tell   200 | 412 | 503 | 504
- */
-#include "lease/acquire_options.h"
+ *   force_release_start   read the request                              400 | 422, or go on
+ *   force_release_run     run force_release.lua                         suspended
+ *   force_release_answer  refused in the middle, some ended: 504        503 | 504
+ *   forced                a rest is left: again, STEPS_MAX times; else  200
+ *   moved_on              send the token that it has now                412 */
 #include "lease/operation.h"
+#include "lease/queue/queue.h"
 #include "lease/request.h"
 #include "lease/worker.h"
 #include "scripts.h"
@@ -17,40 +18,37 @@ enum { STEPS_MAX = 5000 };
 
 struct force_release {
     struct lease_call lease;
-    struct force_ask ask;
+    struct force_request request;
     char expected[LEASE_NUMBER_SIZE];
     unsigned steps;  /* that have ended holds */
     int64_t highest; /* token that was ended; 0: none */
 };
 
-static enum step force_release_ask(struct force_release *f);
 static store_done_fn force_release_answer;
+
+static enum step force_release_run(struct force_release *f)
+{
+    struct lease_call *lease = &f->lease;
+    int64_t expected = f->request.expect_token;
+
+    lease_call_arg(lease, 3, grant_may(worker_of(lease->req)));
+    lease_call_arg(lease, 4, expected > 0 ? bytes_of_number(f->expected, expected) : BYTES(""));
+    lease_call_arg(lease, 5, (struct bytes){f->request.reason, f->request.reason_len});
+    return lease_call_send(lease, &script_force_release, 5, force_release_answer);
+}
 
 enum step force_release_start(struct http_request *req)
 {
     struct force_release *f = HTTP_SCRATCH(req, struct force_release);
     const char *bad = lease_call_init(&f->lease, req);
-    struct ask_wrong wrong;
+    struct request_fault fault;
 
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    force_ask_read(http_body(req), &f->ask, &wrong);
-    if (wrong.problem != PROBLEM_NONE) {
-        return http_refuse_detail(req, wrong.problem, wrong.detail);
-    }
-    return force_release_ask(f);
-}
-
-static enum step force_release_ask(struct force_release *f)
-{
-    struct lease_call *lease = &f->lease;
-    int64_t expected = f->ask.expect_token;
-
-    lease_call_arg(lease, 3, grant_may(worker_of(lease->req)));
-    lease_call_arg(lease, 4, expected > 0 ? bytes_of_number(f->expected, expected) : BYTES(""));
-    lease_call_arg(lease, 5, (struct bytes){f->ask.reason, f->ask.reason_len});
-    return lease_call_run(lease, &script_force_release, 5, force_release_answer);
+    force_request_read(http_body(req), &f->request, &fault);
+    return fault.problem != PROBLEM_NONE ? http_refuse_detail(req, fault.problem, fault.detail)
+                                         : force_release_run(f);
 }
 
 /* Before its last step it must not be said that nothing happened. */
@@ -58,17 +56,8 @@ static enum step force_release_failed(struct force_release *f, enum problem bad)
 {
     static const char partly[] = "Some of the holds were ended, perhaps not all. Send it again.";
 
-    if (f->steps > 0) {
-        return http_refuse_detail(f->lease.req, PROBLEM_OUTCOME_UNKNOWN, partly);
-    }
-    return http_refuse(f->lease.req, bad);
-}
-
-static enum step force_release_again(struct force_release *f)
-{
-    enum problem bad = member_line_problem(member_line_of(f->lease.req));
-
-    return f->steps < STEPS_MAX && bad == PROBLEM_NONE ? force_release_ask(f) : force_release_failed(f, bad);
+    return f->steps > 0 ? http_refuse_detail(f->lease.req, PROBLEM_OUTCOME_UNKNOWN, partly)
+                        : http_refuse(f->lease.req, bad);
 }
 
 static void force_release_handoff(const struct force_release *f, struct bytes more)
@@ -78,19 +67,34 @@ static void force_release_handoff(const struct force_release *f, struct bytes mo
     }
 }
 
-static enum step force_release_done(struct force_release *f)
+/* {"forced", seq, "rest" | "more" | "", token} */
+static enum step forced(struct member_call *call, const struct store_reply *reply)
 {
-    struct json_out *json = http_json_begin(f->lease.req);
+    struct force_release *f = container_of(call, struct force_release, lease.record);
+    struct http_request *req = f->lease.req;
+    struct bytes more = store_reply_text(reply, 2);
+    int64_t token = store_reply_integer(reply, 3);
+    enum problem bad;
 
-    if (f->highest > 0) {
-        worker_count(worker_of(f->lease.req), COUNT_FORCED);
+    f->highest = token > f->highest ? token : f->highest;
+    f->steps++;
+    if (bytes_are(more, "rest")) {
+        bad = member_line_problem(member_line_of(req));
+        return f->steps < STEPS_MAX && bad == PROBLEM_NONE ? force_release_run(f)
+                                                           : force_release_failed(f, bad);
     }
-    json_int(json, "released_token", f->highest);
-    return http_json_end(f->lease.req, 200);
+    force_release_handoff(f, more);
+    if (f->highest > 0) {
+        worker_count(worker_of(req), COUNT_FORCED);
+    }
+    json_int(http_json_begin(req), "released_token", f->highest);
+    return http_json_end(req, 200);
 }
 
-static enum step force_release_moved_on(struct force_release *f, const struct store_reply *reply)
+/* {"moved-on", seq, token, more} */
+static enum step moved_on(struct member_call *call, const struct store_reply *reply)
 {
+    struct force_release *f = container_of(call, struct force_release, lease.record);
     struct json_out *json;
 
     force_release_handoff(f, store_reply_text(reply, 3));
@@ -100,28 +104,22 @@ static enum step force_release_moved_on(struct force_release *f, const struct st
     return http_problem_end(f->lease.req, 0);
 }
 
+static enum step force_release_other(struct member_call *call, const struct store_reply *reply)
+{
+    (void)reply;
+    return force_release_failed(container_of(call, struct force_release, lease.record), PROBLEM_INTERNAL);
+}
+
 static enum step force_release_answer(struct store_call *call, enum store_outcome outcome,
                                       const struct store_reply *reply)
 {
+    static const struct script_answer answers[] = {
+        {.word = "forced", .ends = forced},
+        {.word = "moved-on", .ends = moved_on},
+        {.word = NULL, .ends = force_release_other},
+    };
     struct force_release *f = container_of(call, struct force_release, lease.record.store);
     enum problem bad = member_problem(&f->lease.record, outcome, reply);
-    int64_t token;
 
-    if (bad != PROBLEM_NONE) {
-        return force_release_failed(f, bad);
-    }
-    if (store_reply_is(reply, "moved-on")) {
-        return force_release_moved_on(f, reply);
-    }
-    if (!store_reply_is(reply, "forced")) {
-        return force_release_failed(f, PROBLEM_INTERNAL);
-    }
-    token = store_reply_integer(reply, 3);
-    f->highest = token > f->highest ? token : f->highest;
-    f->steps++;
-    if (bytes_are(store_reply_text(reply, 2), "rest")) {
-        return force_release_again(f);
-    }
-    force_release_handoff(f, store_reply_text(reply, 2));
-    return force_release_done(f);
+    return bad != PROBLEM_NONE ? force_release_failed(f, bad) : lease_answer(&f->lease, reply, answers);
 }

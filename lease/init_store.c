@@ -6,12 +6,11 @@
  *
  * The directory is written first: a store whose floor is nowhere must not be. If the store then was not made,
  * the note is taken back; if nobody knows, it stays. */
-#include "lease/init_store.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "lease/worker.h"
 #include "scripts.h"
 #include "shared/member/state_file.h"
 #include "shared/token/keys.h"

@@ -1,12 +1,11 @@
 /* list.c - GET /v1/leases: the leases in one state, page by page.
  *
  *   list_start   read the query and the cursor       400 | 422, or go on
- *   list_ask     run list.lua on one stripe          suspended
- *   list_answer  collect; the next stripe, or tell   200 | 503 | 504
+ *   list_run     run list.lua on one stripe          suspended
+ *   list_answer  collect; the next stripe, or send   200 | 503 | 504
  *
  * The order is (stripe, name), so a lease that is in that state throughout stands at one place and is listed
  * exactly once. A cursor (shared/http/http.h) goes on behind the last name that was looked at. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "lease/operation.h"
@@ -25,7 +24,6 @@ struct list {
     struct bytes argv[LEASE_KEYS + LIST_ARGS + MEMBER_ARGS];
 };
 
-static enum step list_ask(struct list *l);
 static store_done_fn list_answer;
 
 /* -- the query */
@@ -77,36 +75,16 @@ static enum problem list_read(struct list *l, const char **detail)
     return page_read(&l->page, l->req, detail);
 }
 
-enum step list_start(struct http_request *req)
+static enum step list_run(struct list *l)
 {
-    struct list *l = HTTP_SCRATCH(req, struct list);
-    const char *detail;
-    enum problem bad;
-    struct json_out *json;
-
-    l->req = req;
-    bad = list_read(l, &detail);
-    if (bad != PROBLEM_NONE) {
-        return http_refuse_detail(req, bad, detail);
-    }
-    json = http_json_begin(req);
-    json_list(json, "items");
-    return list_ask(l);
-}
-
-static enum step list_ask(struct list *l)
-{
-    uint64_t remember_ms = worker_of(l->req)->service->settings.remember_ms;
     enum problem bad;
 
     l->argv[0] = keys_stripe(l->keys[0], l->page.stripe);
     l->argv[1] = keys_due(l->keys[1], l->page.stripe);
     l->argv[2] = bytes_of(l->prefix);
-    snprintf(l->remember, sizeof(l->remember), "%" PRIu64, remember_ms);
-    l->argv[3] = bytes_of(l->remember);
+    l->argv[3] = bytes_of_number(l->remember, (int64_t)worker_of(l->req)->service->settings.remember_ms);
     l->argv[4] = bytes_of(l->page.after);
-    snprintf(l->left, sizeof(l->left), "%u", l->page.limit - l->page.found);
-    l->argv[5] = bytes_of(l->left);
+    l->argv[5] = bytes_of_number(l->left, l->page.limit - l->page.found);
     l->argv[6] = bytes_of(l->state);
     l->call.store.done = list_answer;
     bad = member_run(member_line_of(l->req), &l->call, l->page.stripe, &script_list, LEASE_KEYS,
@@ -144,5 +122,22 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
     } else {
         l->page.after[0] = '\0';
     }
-    return page_is_whole(&l->page) ? page_answer(&l->page, l->req) : list_ask(l);
+    return page_is_whole(&l->page) ? page_answer(&l->page, l->req) : list_run(l);
+}
+
+enum step list_start(struct http_request *req)
+{
+    struct list *l = HTTP_SCRATCH(req, struct list);
+    const char *detail;
+    enum problem bad;
+    struct json_out *json;
+
+    l->req = req;
+    bad = list_read(l, &detail);
+    if (bad != PROBLEM_NONE) {
+        return http_refuse_detail(req, bad, detail);
+    }
+    json = http_json_begin(req);
+    json_list(json, "items");
+    return list_run(l);
 }

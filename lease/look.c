@@ -1,24 +1,11 @@
 /* look.c - GET /v1/leases/{name}: who holds the lease.
  *
- *   look_start   run look.lua             400, or suspended
- *   look_answer  tell                     200 | 503 | 504 */
-#include "lease/acquire_options.h"
+ *   look_start  run look.lua      400, or suspended
+ *   looked      send it           200
+ *
+ * All others: 503 | 504. */
 #include "lease/operation.h"
 #include "scripts.h"
-
-static store_done_fn look_answer;
-
-enum step look_start(struct http_request *req)
-{
-    struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
-    const char *bad = lease_call_init(lease, req);
-
-    if (bad != NULL) {
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
-    lease_call_arg(lease, 3, grant_may(worker_of(req)));
-    return lease_call_run(lease, &script_look, 3, look_answer);
-}
 
 static void holder_write(struct json_out *json, struct bytes mode, const struct store_reply *holder)
 {
@@ -60,19 +47,18 @@ void look_write(struct json_out *json, struct bytes name, const struct store_rep
     json_object_end(json);
 }
 
-static enum step look_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step looked(struct member_call *call, const struct store_reply *reply)
 {
-    struct lease_call *lease = container_of(call, struct lease_call, record.store);
-    enum problem bad = member_problem(&lease->record, outcome, reply);
+    const struct lease_call *lease = container_of(call, struct lease_call, record);
 
-    if (bad != PROBLEM_NONE) {
-        return http_refuse(lease->req, bad);
-    }
-    if (!store_reply_is(reply, "looked")) {
-        return http_refuse(lease->req, PROBLEM_INTERNAL);
-    }
     look_write(http_json(lease->req), lease->name, reply, 2);
     http_reply_json(lease->req);
     return http_answer(lease->req, 200);
+}
+
+enum step look_start(struct http_request *req)
+{
+    static const struct script_answer answers[] = {{.word = "looked", .ends = looked}, ANSWER_OTHER};
+
+    return lease_read(req, &script_look, answers);
 }

@@ -1,5 +1,4 @@
 /* main.c - pawl-lease: lends leases with fencing tokens. */
-#include "lease/init_store.h"
 #include "lease/operation.h"
 #include "lease/worker.h"
 #include "scripts.h"

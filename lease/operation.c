@@ -1,4 +1,4 @@
-/* operation.c - what every operation on one lease has: the name, the keys, the call. */
+/* operation.c - what every operation on leases or sessions has: the name, the keys, the call, the grant. */
 #include "lease/operation.h"
 
 #include <assert.h>
@@ -11,6 +11,7 @@ void lease_call_fill(struct lease_call *call, const struct worker *worker, struc
     call->name = (struct bytes){call->name_text, name.len};
     call->store = bytes_of(epoch_store(member_line_of_worker(worker)->store_epoch));
     call->stripe_number = keys_stripe_of(name);
+    call->keys = LEASE_KEYS;
     call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
     call->argv[1] = keys_due(call->due, call->stripe_number);
     call->argv[LEASE_KEYS] = call->name;
@@ -34,17 +35,17 @@ const char *lease_call_init(struct lease_call *call, struct http_request *req)
 void lease_call_arg(struct lease_call *call, unsigned i, struct bytes value)
 {
     assert(i > 2 && i <= LEASE_ARGS_MAX);
-    call->argv[LEASE_KEYS + i - 1] = value;
+    call->argv[call->keys + i - 1] = value;
 }
 
-void lease_call_id(struct lease_call *call, struct bytes lease_id)
+void lease_call_secret(struct lease_call *call, struct bytes secret)
 {
-    digest_secret(call->store, lease_id, call->lease_id);
-    lease_call_arg(call, 3, bytes_of(call->lease_id));
+    digest_secret(call->store, secret, call->secret);
+    lease_call_arg(call, 3, bytes_of(call->secret));
 }
 
-enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
-                         store_done_fn *done)
+enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
+                          store_done_fn *done)
 {
     struct member_line *line = member_line_of(call->req);
     enum problem bad;
@@ -52,9 +53,48 @@ enum step lease_call_run(struct lease_call *call, const struct store_script *scr
     assert(args <= LEASE_ARGS_MAX);
     call->record.store.done = done;
     bad = call->store.len == 0 ? record_unknown_problem(line)
-                               : member_run(line, &call->record, call->stripe_number, script, LEASE_KEYS,
-                                            LEASE_KEYS + args, call->argv);
+                               : member_run(line, &call->record, call->stripe_number, script, call->keys,
+                                            call->keys + args, call->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
+}
+
+enum step lease_answer(struct lease_call *call, const struct store_reply *reply,
+                       const struct script_answer *answers)
+{
+    const struct script_answer *answer = script_answer_of(answers, reply);
+
+    return answer->ends != NULL ? answer->ends(&call->record, reply)
+                                : http_refuse_detail(call->req, answer->problem, answer->detail);
+}
+
+static enum step lease_call_answer(struct store_call *store, enum store_outcome outcome,
+                                   const struct store_reply *reply)
+{
+    struct lease_call *call = container_of(store, struct lease_call, record.store);
+
+    enum problem bad = member_problem(&call->record, outcome, reply);
+
+    return bad == PROBLEM_NONE ? lease_answer(call, reply, call->answers) : http_refuse(call->req, bad);
+}
+
+enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
+                         const struct script_answer *answers)
+{
+    call->answers = answers;
+    return lease_call_send(call, script, args, lease_call_answer);
+}
+
+enum step lease_read(struct http_request *req, const struct store_script *script,
+                     const struct script_answer *answers)
+{
+    struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
+    const char *bad = lease_call_init(lease, req);
+
+    if (bad != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
+    }
+    lease_call_arg(lease, 3, grant_may(worker_of(req)));
+    return lease_call_run(lease, script, 3, answers);
 }
 
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id)
@@ -101,6 +141,93 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     return bytes_equal(claim.lease, call->name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 
+/* -- grants */
+
+struct bytes grant_may(const struct worker *worker)
+{
+    return record_may_grant(member_line_of_worker(worker));
+}
+
+struct bytes grant_may_new(const struct worker *worker)
+{
+    return epoch_is_crowded(member_line_of_worker(worker)->store_epoch) ? BYTES("full") : grant_may(worker);
+}
+
+struct grant grant_read(const struct store_reply *reply, struct bytes lease, struct bytes lease_id)
+{
+    struct bytes mode = store_reply_text(reply, 10);
+    struct grant grant = {
+        .lease = lease,
+        .token = {.number = store_reply_integer(reply, 2), .epoch = store_reply_integer(reply, 3)},
+        .hold = store_reply_text(reply, 4),
+        .lease_id = lease_id,
+        .holder = store_reply_text(reply, 5),
+        .ttl_ms = store_reply_integer(reply, 6),
+        .expires_in_ms = store_reply_integer(reply, 7),
+        .holds = store_reply_integer(reply, 8),
+        .meta = store_reply_text(reply, 9),
+    };
+
+    while (grant.mode <= TOKEN_PERMITS && !bytes_are(mode, token_mode_name(grant.mode))) {
+        grant.mode++;
+    }
+    if (grant.mode > TOKEN_PERMITS) {
+        grant.mode = TOKEN_EXCLUSIVE;
+        grant.token.number = 0; /* not sound */
+    }
+    return grant;
+}
+
+bool grant_is_sound(const struct grant *grant)
+{
+    const struct token *token = &grant->token;
+
+    return token->number >= 1 && token->number <= TOKEN_NUMBER_MAX && token->epoch >= 1 &&
+           token->epoch <= TOKEN_NUMBER_MAX && grant->hold.len >= TOKEN_HOLD_MIN &&
+           grant->hold.len <= TOKEN_HOLD_MAX;
+}
+
+struct bytes grant_write(struct http_request *req, const struct grant *grant, char header[TOKEN_HEADER_SIZE])
+{
+    struct json_out *json = http_json(req);
+    struct token_claim claim = {.token = grant->token,
+                                .lease = grant->lease,
+                                .store = bytes_of(epoch_store(member_line_of(req)->store_epoch)),
+                                .mode = grant->mode,
+                                .hold = grant->hold};
+    struct bytes fencing_token = {header, token_sign(worker_of(req)->keys, &claim, header)};
+
+    json_object(json, NULL);
+    json_text(json, "lease", grant->lease);
+    json_int(json, "token", grant->token.number);
+    json_text(json, "fencing_token", fencing_token);
+    json_text(json, "lease_id", grant->lease_id);
+    json_text(json, "holder", grant->holder);
+    json_text(json, "mode", bytes_of(token_mode_name(grant->mode)));
+    json_int(json, "holds", grant->holds);
+    json_int(json, "epoch", grant->token.epoch);
+    json_int(json, "ttl_ms", grant->ttl_ms);
+    json_int(json, "expires_in_ms", grant->expires_in_ms);
+    json_int(json, "renew_in_ms", grant->ttl_ms / 3);
+    json_int(json, "waited_ms", grant->waited_ms);
+    json_raw(json, "meta", grant->meta.len > 0 ? grant->meta : BYTES("{}"));
+    json_object_end(json);
+    return fencing_token;
+}
+
+enum step grant_answer(struct http_request *req, const struct grant *grant, unsigned status)
+{
+    char header[TOKEN_HEADER_SIZE];
+
+    if (!grant_is_sound(grant)) {
+        return http_refuse(req, PROBLEM_INTERNAL);
+    }
+    json_out_reset(http_json(req));
+    http_reply_header(req, "Fencing-Token", grant_write(req, grant, header));
+    http_reply_json(req);
+    return http_answer(req, status);
+}
+
 /* -- answers */
 
 void lease_held_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at)
@@ -117,13 +244,6 @@ void lease_held_write(struct json_out *json, struct bytes name, const struct sto
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
 }
 
-enum step lease_held_answer(struct http_request *req, enum problem problem, struct bytes name,
-                            const struct store_reply *reply, size_t at)
-{
-    lease_held_write(http_problem_begin(req, problem, NULL), name, reply, at);
-    return http_problem_end(req, 0);
-}
-
 enum step lease_ended_answer(struct http_request *req, enum problem problem, struct bytes name,
                              struct bytes ended)
 {
@@ -134,34 +254,15 @@ enum step lease_ended_answer(struct http_request *req, enum problem problem, str
     return http_problem_end(req, 0);
 }
 
+enum step lease_lost(struct member_call *call, const struct store_reply *reply)
+{
+    const struct lease_call *lease = container_of(call, struct lease_call, record);
+
+    return lease_ended_answer(lease->req, PROBLEM_LEASE_LOST, lease->name, store_reply_text(reply, 2));
+}
+
 enum step lease_refuse(struct http_request *req, enum problem problem, struct bytes name)
 {
     json_text(http_problem_begin(req, problem, NULL), "lease", name);
     return http_problem_end(req, 0);
-}
-
-enum step lease_keys_full_answer(struct http_request *req)
-{
-    return http_refuse_detail(
-        req, PROBLEM_OUT_OF_RANGE,
-        "This hold has seen 1000 Idempotency-Keys, and no more are kept. Nothing was changed. Go "
-        "on without a key, or end it with ?all=true and acquire anew.");
-}
-
-enum step lease_held_off_answer(struct http_request *req, const struct store_reply *reply)
-{
-    struct epoch *store_epoch = member_line_of(req)->store_epoch;
-    char detail[EPOCH_DETAIL_SIZE];
-
-    if (store_reply_is(reply, "exhausted")) {
-        return http_refuse(req, PROBLEM_TOKEN_EXHAUSTED);
-    }
-    if (store_reply_is(reply, "ceiling")) {
-        return http_refuse(req, PROBLEM_FLOOR_REACHED);
-    }
-    if (epoch_has_lost_its_floor(store_epoch) && epoch_trouble(store_epoch, detail)) {
-        return http_refuse_detail(req, PROBLEM_FLOOR_REACHED, detail);
-    }
-    return http_refuse(req, store_unsafe(member_line_of(req)->store) != NULL ? PROBLEM_STORE_UNSAFE
-                                                                             : PROBLEM_STORE_FULL);
 }

@@ -1,7 +1,7 @@
-/* operation.h - what every operation on one lease has: the name, the keys, the call.
+/* operation.h - what every operation on leases or sessions has: the name, the keys, the call, the grant.
  *
- * An operation's struct begins with its own request and embeds a struct lease_call; it lives in the
- * request's scratch space. What waits, or runs without a request, may use it too (lease_call_fill). */
+ * An operation's struct begins with a struct lease_call; it lives in the request's scratch space. What waits,
+ * or runs without a request, may use one too (lease_call_fill). */
 #ifndef PAWL_LEASE_OPERATION_H
 #define PAWL_LEASE_OPERATION_H
 
@@ -12,17 +12,19 @@
 #include "shared/token/keys.h"
 #include "shared/token/name.h"
 #include "shared/token/random.h"
+#include "shared/token/token.h"
 
-enum { LEASE_KEYS = 2, LEASE_ARGS_MAX = 9, LEASE_NUMBER_SIZE = 24 };
+enum { LEASE_KEYS = 2, SESSION_KEYS = 3, LEASE_ARGS_MAX = 9, LEASE_NUMBER_SIZE = 24 };
 
 struct lease_call {
     struct member_call record;
-    struct http_request *req; /* NULL without one */
-    unsigned stripe_number;
-    struct bytes name;  /* in name_text */
-    struct bytes store; /* its id, which digests of secrets are keyed with; empty: not known, it is refused */
+    struct http_request *req;            /* NULL without one */
+    const struct script_answer *answers; /* of lease_call_run() */
+    unsigned stripe_number, keys;        /* keys: how many, LEASE_KEYS or SESSION_KEYS */
+    struct bytes name;                   /* of the lease, or the id of the session; in name_text */
+    struct bytes store;                  /* its id, which keys digests of secrets; empty: unknown, 503 */
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], name_text[NAME_MAX_BYTES];
-    char remember[LEASE_NUMBER_SIZE], lease_id[DIGEST_SECRET + 1];
+    char remember[LEASE_NUMBER_SIZE], secret[DIGEST_SECRET + 1]; /* secret: a digest */
     struct bytes argv[LEASE_KEYS + LEASE_ARGS_MAX + MEMBER_ARGS];
 };
 
@@ -33,13 +35,23 @@ void lease_call_fill(struct lease_call *call, const struct worker *worker, struc
 const char *lease_call_init(struct lease_call *call, struct http_request *req);
 /* Sets argument number i as the head of the script counts, ARGV[i]; 3 to LEASE_ARGS_MAX. */
 void lease_call_arg(struct lease_call *call, unsigned i, struct bytes value);
-/* ARGV[3] of every script that is about one: its digest (digest_secret()). The store, its files, its log and
- * its backups know no lease_id and no secret of a session; and since whatever comes from outside is hashed, a
- * digest found there opens nothing. */
-void lease_call_id(struct lease_call *call, struct bytes lease_id);
-/* Runs the script with so many arguments; done is called later, exactly once. Or refuses at once: 503. */
+/* ARGV[3] of every script that is about one: the digest of a lease_id, or of a session's secret
+ * (digest_secret()). The store, its files, its log and its backups know none of them; and since whatever
+ * comes from outside is hashed, a digest found there opens nothing. */
+void lease_call_secret(struct lease_call *call, struct bytes secret);
+/* Runs the script with so many arguments. Its end refuses the request (member_problem), or is the row of the
+ * table. Or refuses at once: 503. */
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
-                         store_done_fn *done);
+                         const struct script_answer *answers);
+/* The same with a continuation, which is called later, exactly once. */
+enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
+                          store_done_fn *done);
+/* Starts an operation that only reads: the name from the path, ARGV[3] grant_may(), no more arguments. */
+enum step lease_read(struct http_request *req, const struct store_script *script,
+                     const struct script_answer *answers);
+/* What a continuation does when member_problem() is PROBLEM_NONE. */
+enum step lease_answer(struct lease_call *call, const struct store_reply *reply,
+                       const struct script_answer *answers);
 
 /* The Lease-Id header. NULL, or what is wrong: 400. */
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id);
@@ -47,27 +59,49 @@ const char *lease_id_read(const struct http_request *req, struct bytes *lease_id
  * when there is none. */
 enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold);
 
+/* "grant" or "hold-off" (record_may_grant()): handed to every script that may grant or hand on. */
+struct bytes grant_may(const struct worker *worker);
+/* The same for an acquire: "full" also while too much must be remembered. */
+struct bytes grant_may_new(const struct worker *worker);
+
+/* What a holder gets of its hold. */
+struct grant {
+    struct bytes lease;
+    struct token token;
+    enum token_mode mode;
+    struct bytes hold, lease_id, holder, meta; /* meta: JSON text, or empty for {} */
+    int64_t holds, ttl_ms, expires_in_ms, waited_ms;
+};
+
+/* From {word, seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta, mode}, whose bytes it
+ * keeps; waited_ms is 0. */
+struct grant grant_read(const struct store_reply *reply, struct bytes lease, struct bytes lease_id);
+/* Whether it can be signed: a record that is not one of ours must not reach the signature, which asserts. */
+bool grant_is_sound(const struct grant *grant);
+/* A sound grant as a JSON object into http_json(req); the value of its header, which lies in header. */
+struct bytes grant_write(struct http_request *req, const struct grant *grant, char header[TOKEN_HEADER_SIZE]);
+
 /* Who holds it, as members of a problem, from elements at and behind: token, holder or "", expires in ms. */
 void lease_held_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
-
-/* Each ends the request.
- * PROBLEM_LEASE_HELD or PROBLEM_WAIT_TIMEOUT, with who holds it. */
-enum step lease_held_answer(struct http_request *req, enum problem problem, struct bytes name,
-                            const struct store_reply *reply, size_t at);
-/* PROBLEM_LEASE_LOST or PROBLEM_HOLD_OVER, with how the hold ended, as a script says it. */
-enum step lease_ended_answer(struct http_request *req, enum problem problem, struct bytes name,
-                             struct bytes ended);
-/* A problem with the name of the lease. */
-enum step lease_refuse(struct http_request *req, enum problem problem, struct bytes name);
-/* {"keys-full"}: the hold has seen as many Idempotency-Keys as are kept. */
-enum step lease_keys_full_answer(struct http_request *req);
-/* A grant could not be made: {"exhausted" | "ceiling" | "held-off"}. */
-enum step lease_held_off_answer(struct http_request *req, const struct store_reply *reply);
-
 /* What anybody may know of a lease, never a lease_id or a signature (look.c): one JSON object, from elements
  * at and behind: state, token, epoch, mode or "", how many wait, {{token, holder, expires in ms, held for ms,
  * holds, meta or ""}, ...}. */
 void look_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
+
+/* Each ends the request. */
+/* Signs and answers: status is 201 or 200; one that is not sound is 500. */
+enum step grant_answer(struct http_request *req, const struct grant *grant, unsigned status);
+/* PROBLEM_LEASE_LOST or PROBLEM_HOLD_OVER, with how the hold ended, as a script says it. */
+enum step lease_ended_answer(struct http_request *req, enum problem problem, struct bytes name,
+                             struct bytes ended);
+/* {"lost", seq, how} of renew.lua and release.lua: 410. */
+script_answer_fn lease_lost;
+/* A problem with the name of the lease. */
+enum step lease_refuse(struct http_request *req, enum problem problem, struct bytes name);
+/* {"keys-full"}: PROBLEM_OUT_OF_RANGE. */
+#define LEASE_KEYS_FULL                                                                                      \
+    "This hold has seen 1000 Idempotency-Keys, and no more are kept. Nothing was changed. Go "               \
+    "on without a key, or end it with ?all=true and acquire anew."
 
 /* The plan's metric rows, in the order of lease_metrics (main.c). */
 enum {
@@ -95,24 +129,20 @@ enum {
     LEASE_COUNTS
 };
 
+/* Their addresses: routes.c. */
+extern const struct http_route lease_routes[];
 enum step acquire_start(struct http_request *req);
+enum step acquire_several_start(struct http_request *req);
 enum step renew_start(struct http_request *req);
 enum step release_start(struct http_request *req);
 enum step look_start(struct http_request *req);
 enum step list_start(struct http_request *req);
 enum step force_release_start(struct http_request *req);
-/* Several leases at once: acquire_several.c */
-enum step all_start(struct http_request *req);
-/* history.c, stream.c */
-enum step history_start(struct http_request *req);
+enum step history_start(struct http_request *req); /* events/ */
 enum step events_start(struct http_request *req);
-/* session_*.c */
 enum step session_open_start(struct http_request *req);
 enum step session_renew_start(struct http_request *req);
 enum step session_end_start(struct http_request *req);
 enum step session_look_start(struct http_request *req);
-
-/* Their addresses: routes.c. */
-extern const struct http_route lease_routes[];
 
 #endif

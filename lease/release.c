@@ -1,24 +1,79 @@
 /* release.c - DELETE /v1/leases/{name}: end the hold of this lease_id, or leave it once.
  *
- *   release_start   read the ask             400 | 403, or go on
- *   release_ask     run release.lua          suspended
- *   release_answer  tell the holder          204 | 200 | 410 | 422 | 503 | 504 */
-#include "lease/acquire_options.h"
+ *   release_start   run release.lua                        400 | 403, or suspended
+ *   release_answer  the inbox learns how the call ended    503 | 504, or go on
+ *   released        hand on                                204
+ *   left            send how many holds remain             200
+ *   lease_lost      how the hold ended                     410
+ *
+ * All others: 422. */
 #include "lease/operation.h"
+#include "lease/queue/queue.h"
+#include "lease/request.h"
 #include "lease/worker.h"
 #include "scripts.h"
 
 struct release {
     struct lease_call lease;
-    struct bytes lease_id, hold, how_many;
     struct acquire_options_key key;
     char inbox[INBOX_KEY_SIZE]; /* where the lease may be handed on in the release's own step */
     bool names_inbox;
     uint64_t sent_us;
 };
 
-static enum step release_ask(struct release *r);
-static store_done_fn release_answer;
+/* {"released", seq, more, inbox, message}, or {"handed", ...}: most who wait stand at the inbox where the
+ * holder releases. */
+static enum step released(struct member_call *call, const struct store_reply *reply)
+{
+    struct release *r = container_of(call, struct release, lease.record);
+    struct http_request *req = r->lease.req;
+    struct lease_worker *own = lease_worker_of(req);
+    bool handed = store_reply_is(reply, "handed");
+
+    worker_count(worker_of(req), COUNT_RELEASED);
+    if (handed) {
+        wait_handed(worker_of(req), r->lease.name, reply, r->sent_us);
+    } else {
+        inbox_hear(own->inbox, store_reply_text(reply, 3), store_reply_text(reply, 4));
+    }
+    if (store_reply_text(reply, handed ? WAIT_HANDED_MORE : 2).len > 0) {
+        handoff_more(own->handoff, r->lease.name);
+    }
+    return http_answer(req, 204);
+}
+
+/* {"left", seq, holds that remain} */
+static enum step left(struct member_call *call, const struct store_reply *reply)
+{
+    struct http_request *req = container_of(call, struct lease_call, record)->req;
+
+    worker_count(worker_of(req), COUNT_LEFT);
+    json_int(http_json_begin(req), "holds", store_reply_integer(reply, 2));
+    return http_json_end(req, 200);
+}
+
+static enum step release_answer(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    static const struct script_answer answers[] = {
+        {.word = "released", .ends = released},
+        {.word = "handed", .ends = released},
+        {.word = "left", .ends = left},
+        {.word = "lost", .ends = lease_lost},
+        {.word = "key-reused", .problem = PROBLEM_KEY_REUSED},
+        {.word = "keys-full", .problem = PROBLEM_OUT_OF_RANGE, .detail = LEASE_KEYS_FULL},
+        ANSWER_OTHER,
+    };
+    struct release *r = container_of(call, struct release, lease.record.store);
+    struct http_request *req = r->lease.req;
+    enum problem bad = member_problem(&r->lease.record, outcome, reply);
+
+    if (r->names_inbox) {
+        inbox_release_ended(lease_worker_of(req)->inbox, r->lease.stripe_number,
+                            bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL);
+    }
+    return bad != PROBLEM_NONE ? http_refuse(req, bad) : lease_answer(&r->lease, reply, answers);
+}
 
 /* One of the holds, or with ?all=true every one. */
 static const char *how_many_read(const struct http_request *req, struct bytes *how_many)
@@ -37,102 +92,35 @@ static const char *how_many_read(const struct http_request *req, struct bytes *h
 enum step release_start(struct http_request *req)
 {
     struct release *r = HTTP_SCRATCH(req, struct release);
-    const char *bad = lease_call_init(&r->lease, req);
-    enum problem wrong;
+    struct lease_call *lease = &r->lease;
+    struct inbox *inbox = lease_worker_of(req)->inbox;
+    const char *bad = lease_call_init(lease, req);
+    struct bytes lease_id, hold, how_many;
+    enum problem problem;
+    enum step step;
 
-    bad = bad != NULL ? bad : how_many_read(req, &r->how_many);
-    bad = bad != NULL ? bad : lease_id_read(req, &r->lease_id);
+    bad = bad != NULL ? bad : how_many_read(req, &how_many);
+    bad = bad != NULL ? bad : lease_id_read(req, &lease_id);
     bad = bad != NULL ? bad : acquire_options_key_read(&r->key, req);
     if (bad != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     }
-    wrong = lease_hold_read(&r->lease, &r->hold);
-    if (wrong != PROBLEM_NONE) {
-        return http_refuse(req, wrong);
+    problem = lease_hold_read(lease, &hold);
+    if (problem != PROBLEM_NONE) {
+        return http_refuse(req, problem);
     }
-    return release_ask(r);
-}
-
-static enum step release_ask(struct release *r)
-{
-    struct lease_call *lease = &r->lease;
-    struct inbox *inbox = lease_worker_of(lease->req)->inbox;
-    enum step step;
-
-    lease_call_id(lease, r->lease_id);
-    lease_call_arg(lease, 4, r->hold);
-    lease_call_arg(lease, 5, grant_may(worker_of(lease->req)));
-    lease_call_arg(lease, 6, r->how_many);
+    lease_call_secret(lease, lease_id);
+    lease_call_arg(lease, 4, hold);
+    lease_call_arg(lease, 5, grant_may(worker_of(req)));
+    lease_call_arg(lease, 6, how_many);
     lease_call_arg(lease, 7, r->key.key);
     lease_call_arg(lease, 8, bytes_of(r->key.digest));
     r->names_inbox = inbox_release_begins(inbox, lease->stripe_number, r->inbox);
     lease_call_arg(lease, 9, bytes_of(r->inbox));
     r->sent_us = loop_now_us();
-    step = lease_call_run(lease, &script_release, 9, release_answer);
+    step = lease_call_send(lease, &script_release, 9, release_answer);
     if (step == ANSWERED && r->names_inbox) {
         inbox_release_ended(inbox, lease->stripe_number, true);
     }
     return step;
-}
-
-/* {"released", seq, more, inbox, message}, or {"handed", ...}: most who wait stand at the inbox where the
- * holder releases. */
-static enum step release_done(struct release *r, const struct store_reply *reply)
-{
-    struct http_request *req = r->lease.req;
-    struct lease_worker *own = lease_worker_of(req);
-    bool handed = store_reply_is(reply, "handed");
-
-    worker_count(worker_of(req), COUNT_RELEASED);
-    if (handed) {
-        wait_handed(worker_of(req), r->lease.name, reply, r->sent_us);
-    } else {
-        inbox_hear(own->inbox, store_reply_text(reply, 3), store_reply_text(reply, 4));
-    }
-    if (store_reply_text(reply, handed ? WAIT_HANDED_MORE : 2).len > 0) {
-        handoff_more(own->handoff, r->lease.name);
-    }
-    return http_answer(req, 204);
-}
-
-/* {"left", seq, holds that remain} */
-static enum step release_left(struct release *r, const struct store_reply *reply)
-{
-    struct json_out *json = http_json_begin(r->lease.req);
-
-    worker_count(worker_of(r->lease.req), COUNT_LEFT);
-    json_int(json, "holds", store_reply_integer(reply, 2));
-    return http_json_end(r->lease.req, 200);
-}
-
-static enum step release_answer(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
-{
-    struct release *r = container_of(call, struct release, lease.record.store);
-    struct http_request *req = r->lease.req;
-    enum problem bad = member_problem(&r->lease.record, outcome, reply);
-
-    if (r->names_inbox) {
-        inbox_release_ended(lease_worker_of(req)->inbox, r->lease.stripe_number,
-                            bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL);
-    }
-    if (bad != PROBLEM_NONE) {
-        return http_refuse(req, bad);
-    }
-    if (store_reply_is(reply, "released") || store_reply_is(reply, "handed")) {
-        return release_done(r, reply);
-    }
-    if (store_reply_is(reply, "left")) {
-        return release_left(r, reply);
-    }
-    if (store_reply_is(reply, "lost")) {
-        return lease_ended_answer(req, PROBLEM_LEASE_LOST, r->lease.name, store_reply_text(reply, 2));
-    }
-    if (store_reply_is(reply, "key-reused")) {
-        return http_refuse(req, PROBLEM_KEY_REUSED);
-    }
-    if (store_reply_is(reply, "keys-full")) {
-        return lease_keys_full_answer(req);
-    }
-    return http_refuse(req, PROBLEM_INTERNAL);
 }

@@ -1,17 +1,15 @@
 /* remember.c - bounds the memory of what is over and remembered.
  *
  *   remember_tick    every REMEMBER_ROUND_MS, if Redis uses more than the bound
- *   sample_ask       run remembered.lua on SAMPLE_STRIPES stripes     suspended
+ *   sample_run       run remembered.lua on SAMPLE_STRIPES stripes     suspended
  *   sample_answer    note them; the next ones, then remember_judge
  *   remember_judge   what is over for how long does not fit? All does: the next tick
- *   early_ask        run sweep_early.lua on a stripe                  suspended
+ *   early_run        run sweep_early.lua on a stripe                  suspended
  *   early_answer     the rest of it, then the next stripe */
-#include "lease/remember.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "lease/operation.h"
+#include "lease/worker.h"
 #include "scripts.h"
 #include "shared/text/memory.h"
 
@@ -30,126 +28,79 @@ struct sample {
 
 struct remember {
     struct worker *worker;
-    struct member_line *line;
     struct loop_timer timer;
     struct member_call call;
     uint64_t most;
     bool running, stopped;
     unsigned stripe;
-    int64_t keep_ms, rank; /* of early_ask */
+    int64_t keep_ms, rank; /* of early_run */
     unsigned count;
     struct sample samples[SAMPLE_MOST];
     char keys[LEASE_KEYS][KEYS_STRIPE_SIZE], number[4][MEMBER_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + 4 + MEMBER_ARGS];
 };
 
-static void remember_tick(struct loop_timer *timer);
-static void sample_ask(struct remember *remember);
-static store_done_fn sample_answer;
-static void remember_judge(struct remember *remember);
-static void early_ask(struct remember *remember);
 static store_done_fn early_answer;
-
-struct remember *remember_new(struct worker *worker, struct member_line *line)
-{
-    struct remember *remember = must_have(calloc(1, sizeof(*remember)));
-
-    remember->worker = worker;
-    remember->line = line;
-    remember->most = worker->service->settings.remember_max;
-    loop_timer_init(worker->loop, &remember->timer, remember_tick);
-    loop_timer_arm(&remember->timer, REMEMBER_ROUND_MS, REMEMBER_ROUND_MS);
-    return remember;
-}
-
-void remember_stop(struct remember *remember)
-{
-    loop_timer_done(&remember->timer);
-    remember->stopped = true;
-}
-
-void remember_free(struct remember *remember)
-{
-    free(remember);
-}
-
-/* -- how much it is */
-
-static void remember_tell(struct remember *remember, uint64_t bytes, bool crowded)
-{
-    struct worker *worker = remember->worker;
-    struct log_field fields[] = {LOG_I("remembered_bytes", (int64_t)bytes),
-                                 LOG_I("remember_max", (int64_t)remember->most), LOG_END};
-
-    metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_REMEMBERED, bytes);
-    if (epoch_set_crowded(remember->line->store_epoch, crowded)) {
-        log_event(&worker->service->log, crowded ? LOG_WARNING : LOG_INFO,
-                  crowded ? "remember-full" : "remember-full-no-more", fields);
-    }
-}
-
-static void remember_tick(struct loop_timer *timer)
-{
-    struct remember *remember = container_of(timer, struct remember, timer);
-    uint64_t used, allowed;
-
-    if (remember->running) {
-        return;
-    }
-    epoch_memory(remember->line->store_epoch, &used, &allowed);
-    if (used < remember->most) {
-        remember_tell(remember, 0, false);
-        return;
-    }
-    remember->stripe = remember->count = 0;
-    sample_ask(remember);
-}
+static store_done_fn sample_answer;
 
 static struct bytes number_put(struct remember *remember, unsigned slot, int64_t value)
 {
     return bytes_of_number(remember->number[slot], value);
 }
 
-static void sample_ask(struct remember *remember)
+/* -- which go */
+
+static void early_run(struct remember *remember)
 {
-    struct bytes *args = remember->argv + 1;
+    struct bytes *args = remember->argv + LEASE_KEYS;
 
     remember->argv[0] = keys_stripe(remember->keys[0], remember->stripe);
-    args[0] = number_put(remember, 0, remember->stripe);
+    remember->argv[1] = keys_due(remember->keys[1], remember->stripe);
+    args[0] = number_put(remember, 0, EARLY_STEP);
     args[1] = number_put(remember, 1, (int64_t)remember->worker->service->settings.remember_ms);
-    args[2] = number_put(remember, 2, SAMPLE_STRIPES);
-    remember->call.store.done = sample_answer;
-    remember->running = member_run(remember->line, &remember->call, remember->stripe, &script_remembered, 1,
-                                   4, remember->argv) == PROBLEM_NONE;
+    args[2] = number_put(remember, 2, remember->keep_ms);
+    args[3] = number_put(remember, 3, remember->rank);
+    remember->call.store.done = early_answer;
+    remember->running = member_run(member_line_of_worker(remember->worker), &remember->call, remember->stripe,
+                                   &script_sweep_early, LEASE_KEYS, LEASE_KEYS + 4,
+                                   remember->argv) == PROBLEM_NONE;
 }
 
-/* {"remembered", seq, {bytes, over ms, ...}}. A round that fails in the middle says nothing. */
-static enum step sample_answer(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
+/* {"swept", seq, rank or -1, how many}. What fails is left to the next round. */
+static enum step early_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
 {
     struct remember *remember = container_of(call, struct remember, call.store);
-    const struct store_reply *found = member_problem(&remember->call, outcome, reply) == PROBLEM_NONE
-                                          ? store_reply_list(reply, 2)
-                                          : NULL;
 
     remember->running = false;
-    if (found == NULL || remember->stopped) {
+    if (member_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped) {
         return ANSWERED;
     }
-    for (size_t i = 0; i + 1 < store_reply_count(found) && remember->count < SAMPLE_MOST; i += 2) {
-        remember->samples[remember->count++] = (struct sample){store_reply_integer(found, i),
-                                                               store_reply_integer(found, i + 1)};
+    metric_add(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORGOTTEN,
+               (uint64_t)store_reply_integer(reply, 3));
+    remember->rank = store_reply_integer(reply, 2);
+    if (remember->rank < 0) {
+        remember->rank = 0;
+        remember->stripe++;
     }
-    remember->stripe += SAMPLE_STRIPES;
     if (remember->stripe < STRIPES) {
-        sample_ask(remember);
-    } else {
-        remember_judge(remember);
+        early_run(remember);
     }
     return remember->running ? SUSPENDED : ANSWERED;
 }
 
-/* -- what goes */
+static void remember_report(struct remember *remember, uint64_t bytes, bool crowded)
+{
+    struct worker *worker = remember->worker;
+    struct log_field fields[] = {LOG_I("remembered_bytes", (int64_t)bytes),
+                                 LOG_I("remember_max", (int64_t)remember->most), LOG_END};
+
+    metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_REMEMBERED, bytes);
+    if (epoch_set_crowded(member_line_of_worker(remember->worker)->store_epoch, crowded)) {
+        log_event(&worker->service->log, crowded ? LOG_WARNING : LOG_INFO,
+                  crowded ? "remember-full" : "remember-full-no-more", fields);
+    }
+}
 
 static int sample_compare(const void *a, const void *b)
 {
@@ -173,48 +124,90 @@ static void remember_judge(struct remember *remember)
             remember->keep_ms = one->over_ms;
         }
     }
-    remember_tell(remember, bytes, must > remember->most);
+    remember_report(remember, bytes, must > remember->most);
     if (bytes > remember->most) {
         remember->stripe = 0;
         remember->rank = 0;
-        early_ask(remember);
+        early_run(remember);
     }
 }
 
-static void early_ask(struct remember *remember)
+/* -- how much it is */
+
+static void sample_run(struct remember *remember)
 {
-    struct bytes *args = remember->argv + LEASE_KEYS;
+    struct bytes *args = remember->argv + 1;
 
     remember->argv[0] = keys_stripe(remember->keys[0], remember->stripe);
-    remember->argv[1] = keys_due(remember->keys[1], remember->stripe);
-    args[0] = number_put(remember, 0, EARLY_STEP);
+    args[0] = number_put(remember, 0, remember->stripe);
     args[1] = number_put(remember, 1, (int64_t)remember->worker->service->settings.remember_ms);
-    args[2] = number_put(remember, 2, remember->keep_ms);
-    args[3] = number_put(remember, 3, remember->rank);
-    remember->call.store.done = early_answer;
-    remember->running = member_run(remember->line, &remember->call, remember->stripe, &script_sweep_early,
-                                   LEASE_KEYS, LEASE_KEYS + 4, remember->argv) == PROBLEM_NONE;
+    args[2] = number_put(remember, 2, SAMPLE_STRIPES);
+    remember->call.store.done = sample_answer;
+    remember->running = member_run(member_line_of_worker(remember->worker), &remember->call, remember->stripe,
+                                   &script_remembered, 1, 4, remember->argv) == PROBLEM_NONE;
 }
 
-/* {"swept", seq, rank or -1, how many}. What fails is left to the next round. */
-static enum step early_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+/* {"remembered", seq, {bytes, over ms, ...}}. A round that fails in the middle says nothing. */
+static enum step sample_answer(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
 {
     struct remember *remember = container_of(call, struct remember, call.store);
+    const struct store_reply *found = member_problem(&remember->call, outcome, reply) == PROBLEM_NONE
+                                          ? store_reply_list(reply, 2)
+                                          : NULL;
 
     remember->running = false;
-    if (member_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped) {
+    if (found == NULL || remember->stopped) {
         return ANSWERED;
     }
-    metric_add(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORGOTTEN,
-               (uint64_t)store_reply_integer(reply, 3));
-    remember->rank = store_reply_integer(reply, 2);
-    if (remember->rank < 0) {
-        remember->rank = 0;
-        remember->stripe++;
+    for (size_t i = 0; i + 1 < store_reply_count(found) && remember->count < SAMPLE_MOST; i += 2) {
+        remember->samples[remember->count++] = (struct sample){store_reply_integer(found, i),
+                                                               store_reply_integer(found, i + 1)};
     }
+    remember->stripe += SAMPLE_STRIPES;
     if (remember->stripe < STRIPES) {
-        early_ask(remember);
+        sample_run(remember);
+    } else {
+        remember_judge(remember);
     }
     return remember->running ? SUSPENDED : ANSWERED;
+}
+
+static void remember_tick(struct loop_timer *timer)
+{
+    struct remember *remember = container_of(timer, struct remember, timer);
+    uint64_t used, allowed;
+
+    if (remember->running) {
+        return;
+    }
+    epoch_memory(member_line_of_worker(remember->worker)->store_epoch, &used, &allowed);
+    if (used < remember->most) {
+        remember_report(remember, 0, false);
+        return;
+    }
+    remember->stripe = remember->count = 0;
+    sample_run(remember);
+}
+
+struct remember *remember_new(struct worker *worker)
+{
+    struct remember *remember = must_have(calloc(1, sizeof(*remember)));
+
+    remember->worker = worker;
+    remember->most = worker->service->settings.remember_max;
+    loop_timer_init(worker->loop, &remember->timer, remember_tick);
+    loop_timer_arm(&remember->timer, REMEMBER_ROUND_MS, REMEMBER_ROUND_MS);
+    return remember;
+}
+
+void remember_stop(struct remember *remember)
+{
+    loop_timer_done(&remember->timer);
+    remember->stopped = true;
+}
+
+void remember_free(struct remember *remember)
+{
+    free(remember);
 }

@@ -1,25 +1,27 @@
 /* request.h - what a client may ask of an acquire or a renew, read and bounded (docs/contract.md, "Limits").
  */
-#ifndef PAWL_LEASE_ASK_H
-#define PAWL_LEASE_ASK_H
+#ifndef PAWL_LEASE_REQUEST_H
+#define PAWL_LEASE_REQUEST_H
 
 #include "shared/http/http.h"
+#include "shared/text/json_write.h"
 #include "shared/token/name.h"
+#include "shared/token/random.h"
 #include "shared/token/token.h"
 
 enum {
-    ASK_META_MAX = 2048,
-    ASK_HOLDER_MAX = 128,
-    ASK_LEASE_ID_MAX = 64,
-    ASK_SESSION_MIN = 16,
-    ASK_SESSION_MAX = 64,
-    ASK_REASON_MAX = 256,
-    ASK_NAMES_MAX = 100,
-    ASK_LEVELS = 8,
-    ASK_BODY_MAX = 16384
+    REQUEST_META_MAX = 2048,
+    REQUEST_HOLDER_MAX = 128,
+    REQUEST_LEASE_ID_MAX = 64,
+    REQUEST_SESSION_MIN = 16,
+    REQUEST_SESSION_MAX = 64,
+    REQUEST_REASON_MAX = 256,
+    REQUEST_NAMES_MAX = 100,
+    REQUEST_LEVELS = 8,
+    REQUEST_BODY_MAX = 16384
 };
 
-struct lease_ask {
+struct lease_request {
     int64_t ttl_ms;                                /* 0: not said */
     int64_t wait_ms, lock_delay_ms, keep_place_ms; /* 0: none */
     int64_t permits; /* 2 or more with TOKEN_PERMITS, else 0: permits:1 is exclusive */
@@ -27,47 +29,86 @@ struct lease_ask {
     bool reentrant, ttl_stated;
     /* 0: not said */
     unsigned short lease_id_len, holder_len, meta_len, session_len;
-    char lease_id[ASK_LEASE_ID_MAX + 1], holder[ASK_HOLDER_MAX + 1], session[ASK_SESSION_MAX + 1];
-    char meta[ASK_META_MAX];
+    char lease_id[REQUEST_LEASE_ID_MAX + 1], holder[REQUEST_HOLDER_MAX + 1], session[REQUEST_SESSION_MAX + 1];
+    char meta[REQUEST_META_MAX];
 };
 
 /* The names of an all-or-none, in the order in which they were given, each once. */
-struct ask_names {
-    unsigned count; /* 1 to ASK_NAMES_MAX */
-    struct bytes name[ASK_NAMES_MAX];
-    char text[ASK_NAMES_MAX * NAME_MAX_BYTES]; /* where they lie */
+struct lease_names {
+    unsigned count; /* 1 to REQUEST_NAMES_MAX */
+    struct bytes name[REQUEST_NAMES_MAX];
+    char text[REQUEST_NAMES_MAX * NAME_MAX_BYTES]; /* where they lie */
 };
 
 /* The body of a force-release. */
-struct force_ask {
+struct force_request {
     int64_t expect_token;      /* 0: not said */
     unsigned short reason_len; /* 0: not said */
-    char reason[ASK_REASON_MAX + 1];
+    char reason[REQUEST_REASON_MAX + 1];
 };
 
 /* What is wrong with a request: which problem, and a sentence that names the member and the limit. */
-struct ask_wrong {
+struct request_fault {
     enum problem problem; /* PROBLEM_NONE: nothing */
     char detail[256];
 };
 
 /* Each fills a struct that was zeroed; an empty body says nothing.
  * The body of an acquire. */
-void lease_ask_read(struct bytes body, struct lease_ask *ask, struct ask_wrong *wrong);
+void lease_request_read(struct bytes body, struct lease_request *request, struct request_fault *fault);
 /* The same with names, which must be there: POST /v1/leases. */
-void lease_ask_all_read(struct bytes body, struct lease_ask *ask, struct ask_names *names,
-                        struct ask_wrong *wrong);
+void lease_request_several_read(struct bytes body, struct lease_request *request, struct lease_names *names,
+                                struct request_fault *fault);
 /* The body of a renew: {"ttl_ms":n}, or empty. */
-void renew_ask_read(struct bytes body, struct lease_ask *ask, struct ask_wrong *wrong);
+void renew_request_read(struct bytes body, int64_t *ttl_ms, struct request_fault *fault);
 /* The body of a new session: ttl_ms, holder, meta, each optional. */
-void session_ask_read(struct bytes body, struct lease_ask *ask, struct ask_wrong *wrong);
+void session_request_read(struct bytes body, struct lease_request *request, struct request_fault *fault);
 /* {"reason":text,"expect_token":n}, each optional. */
-void force_ask_read(struct bytes body, struct force_ask *ask, struct ask_wrong *wrong);
+void force_request_read(struct bytes body, struct force_request *request, struct request_fault *fault);
 
 /* What was not said: ttl_ms 30,000, holder "anonymous", a fresh lease_id. */
-void lease_ask_defaults(struct lease_ask *ask);
+void lease_request_defaults(struct lease_request *request);
 
 /* Whether these bytes are the public id of a session: 16 to 64 characters of A-Z a-z 0-9 _ -. */
-bool ask_is_session_id(struct bytes text);
+bool request_is_session_id(struct bytes text);
+
+/* -- acquire_options.c: the rarer parts of an acquire, from the body and from two headers, Session-Secret and
+ * Idempotency-Key, packed as JSON for the scripts: ARGV[9] of acquire.lua (scripts/lib/grant.lua). */
+enum {
+    ACQUIRE_OPTIONS_DIGEST = 24,
+    ACQUIRE_OPTIONS_SECRET_MIN = 22,
+    ACQUIRE_OPTIONS_SECRET_MAX = 64,
+    ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + REQUEST_SESSION_MAX
+};
+
+/* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query and body. */
+struct acquire_options_key {
+    struct bytes key; /* empty: none. In the request's header */
+    char digest[ACQUIRE_OPTIONS_DIGEST + 1];
+};
+
+struct acquire_options {
+    struct acquire_options_key key;
+    char secret[DIGEST_SECRET + 1]; /* of the session, its digest; without one not read */
+};
+
+/* NULL, or what is wrong with the header: 400. */
+const char *acquire_options_key_read(struct acquire_options_key *key, const struct http_request *req);
+/* The Session-Secret header, 22 to 64 characters of A-Z a-z 0-9 _ -: its digest, as that of a lease_id
+ * (operation.h), for a call that was filled before. NULL, or what is wrong with it: 400. */
+const char *acquire_options_secret_read(const struct http_request *req, char digest[DIGEST_SECRET + 1]);
+/* Both headers of an acquire. NULL, or what is wrong: 400; also an Idempotency-Key without a lease_id of the
+ * client's or a place to be kept without one, a session without its secret, a secret without a session. */
+const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
+                                 const struct http_request *req);
+
+/* Writes the JSON anew; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody. names: of
+ * several leases, in the last member; NULL for one. */
+struct bytes acquire_options_write(const struct acquire_options *options, const struct lease_request *request,
+                                   struct bytes inbox, uint64_t wid, const struct lease_names *names,
+                                   struct json_out *out);
+
+/* Key of the record of a session, "pawl:{SS}:s:ID", in the stripe of its id (keys_stripe_of()); and a NUL. */
+struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id);
 
 #endif

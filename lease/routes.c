@@ -3,17 +3,17 @@
 #include "lease/request.h"
 
 const struct http_route lease_routes[] = {
-    {HTTP_POST, "/v1/leases/{name}", HTTP_BODY_JSON, ASK_BODY_MAX, false, acquire_start},
-    {HTTP_PUT | HTTP_KEEPS, "/v1/leases/{name}", HTTP_BODY_JSON, ASK_BODY_MAX, false, renew_start},
+    {HTTP_POST, "/v1/leases/{name}", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, acquire_start},
+    {HTTP_PUT | HTTP_KEEPS, "/v1/leases/{name}", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, renew_start},
     {HTTP_DELETE | HTTP_KEEPS, "/v1/leases/{name}", HTTP_BODY_NONE, 0, true, release_start},
     {HTTP_GET, "/v1/leases/{name}", HTTP_BODY_NONE, 0, false, look_start},
-    {HTTP_POST | HTTP_COMMAND, "/v1/leases/{name}/force-release", HTTP_BODY_JSON, ASK_BODY_MAX, false,
+    {HTTP_POST | HTTP_COMMAND, "/v1/leases/{name}/force-release", HTTP_BODY_JSON, REQUEST_BODY_MAX, false,
      force_release_start},
     {HTTP_GET, "/v1/leases/{name}/history", HTTP_BODY_NONE, 0, false, history_start},
     {HTTP_GET | HTTP_STREAMS, "/v1/events", HTTP_BODY_NONE, 0, true, events_start},
     {HTTP_GET, "/v1/leases", HTTP_BODY_NONE, 0, true, list_start},
-    {HTTP_POST, "/v1/leases", HTTP_BODY_JSON, ASK_BODY_MAX, false, all_start},
-    {HTTP_POST, "/v1/sessions", HTTP_BODY_JSON, ASK_BODY_MAX, false, session_open_start},
+    {HTTP_POST, "/v1/leases", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, acquire_several_start},
+    {HTTP_POST, "/v1/sessions", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, session_open_start},
     {HTTP_PUT | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, 0, false, session_renew_start},
     {HTTP_DELETE | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, 0, false, session_end_start},
     {HTTP_GET, "/v1/sessions/{id}", HTTP_BODY_NONE, 0, false, session_look_start},

@@ -22,10 +22,10 @@ void lease_worker_open(struct worker *worker)
     struct lease_worker *own = must_have(calloc(1, sizeof(*own)));
 
     record_worker_begin(worker, &own->record);
-    own->inbox = inbox_new(worker, &own->record.line);
+    own->inbox = inbox_new(worker);
     own->event_hub = event_hub_new(worker, service_store_options(worker->service));
-    own->handoff = handoff_new(worker, &own->record.line);
-    own->remember = worker->index == 0 ? remember_new(worker, &own->record.line) : NULL;
+    own->handoff = handoff_new(worker);
+    own->remember = worker->index == 0 ? remember_new(worker) : NULL;
     turn_init(&own->turn, worker->loop,
               worker->index > 0 ? &lease_worker_from(&worker->service->workers[0])->turn.own : NULL);
 }

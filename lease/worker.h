@@ -3,13 +3,8 @@
 #ifndef PAWL_LEASE_WORKER_H
 #define PAWL_LEASE_WORKER_H
 
-#include "lease/events/event_hub.h"
 #include "lease/events/events.h"
-#include "lease/queue/handoff.h"
-#include "lease/queue/inbox.h"
-#include "lease/queue/turn.h"
-#include "lease/queue/wait.h"
-#include "lease/remember.h"
+#include "lease/queue/queue.h"
 #include "shared/member/member.h"
 
 struct lease_worker {
@@ -21,10 +16,8 @@ struct lease_worker {
     struct remember *remember; /* of the first worker; NULL */
     struct turn turn;          /* for the scripts on several leases */
     unsigned leaving;          /* leave.lua under way (waiter.c) */
-    /* bit t of element f: somebody who waited here (wait.h) went from f to t; what the test of the drawing
-     * reads */
-    unsigned char walked[WAIT_STATES];
-    unsigned char events_walked[EVENTS_STATES]; /* the same of those who listen (events.h) */
+    /* For the tests of the drawings: bit t of element f: a waiter, or a stream, went from f to t. */
+    unsigned char walked[WAIT_STATES], events_walked[EVENTS_STATES];
 };
 
 /* service_plan: worker_open, worker_close, worker_free, worker_tick, settled, ready, drain. */
@@ -36,9 +29,23 @@ void lease_worker_alarm(struct worker *worker, int64_t in_ms);
 void lease_worker_tick(struct worker *worker);
 bool lease_worker_settled(const struct service *service);
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
-/* Whoever waits is sent away (503 draining), whoever listens too; true when that is done and the inbox is
- * shut. */
+/* Waiters get 503 draining, streams end; true when that is done and the inbox is shut. */
 bool lease_worker_drain(struct worker *worker);
+
+/* pawl-lease --init-store: makes a store in an empty Redis, and says so. The exit status: 0 created; 1 there
+ * is one already; 69 the store cannot be reached; 78 it can lose locks. */
+int init_store(struct service *service);
+
+/* -- remember.c: bounds the memory of what is over and remembered (--remember-max): the oldest goes first.
+ *
+ * Nothing is counted while Redis uses less in all. Else every few seconds a sample of all leases says how
+ * much it is, and for how long it is over; when it is more than the bound, what is over for longer than what
+ * fits is forgotten. What must be remembered is not (lease/scripts/sweep_early.lua): when that alone is more,
+ * nothing new is granted, while this service says so. */
+struct remember *remember_new(struct worker *worker);
+/* No new call begins; one in flight ends with the store. */
+void remember_stop(struct remember *remember);
+void remember_free(struct remember *remember);
 
 struct lease_worker *lease_worker_from(const struct worker *worker);
 struct lease_worker *lease_worker_of(const struct http_request *req);

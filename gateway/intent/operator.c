@@ -29,7 +29,7 @@ enum { BEHIND_MAX = 256, SEQ_MAX_CHARS = 16 };
 
 /* -- GET /v1/intents, /v1/intents/{lease}: what is being sent, or may be, page by page.
  *
- * The order is that of the stripes, and in each that of intent_list.lua. A cursor (shared/http/page.h) goes
+ * The order is that of the stripes, and in each that of intent_list.lua. A cursor (shared/http/http.h) goes
  * on behind the last intent that was listed. */
 
 struct list {

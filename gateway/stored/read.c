@@ -125,7 +125,7 @@ static enum step read_missing(struct fenced_call *fenced, const struct store_rep
 /* -- GET /v1/resources: what is stored, page by page.
  *
  * The order is (stripe, key), so what is stored throughout is listed exactly once. A prefix with a slash
- * names its lease: then one stripe is asked. A cursor (shared/http/page.h) goes on behind the last key, which
+ * names its lease: then one stripe is asked. A cursor (shared/http/http.h) goes on behind the last key, which
  * it has in hexadecimal digits: a key may have any character. */
 
 struct resources {

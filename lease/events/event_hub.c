@@ -1,26 +1,32 @@
 /* event_hub.c - what happens to leases, as it happens.
  *
- *   event_hub_heard a message: to those who listen to its lease, then to those who listen to all
- *   channel_round  what was gathered: to a few of its listeners after the other
- *   event_hub_listens Redis has confirmed a channel: the store is to publish, then its listeners are told
- *   event_hub_stands the store publishes: the listeners of what Redis has confirmed are told
- *   event_hub_missed all who listened are told, and what was kept is forgotten
- *   event_hub_off  the same, and all who wait to listen, too
- *   event_hub_deaf the same as event_hub_missed(); nothing is confirmed any more
+ *   event_hub_heard   a message: to those who listen to its lease, then to those who listen to all
+ *   channel_round     what was gathered: to a few of its listeners after the other
+ *   event_hub_listens Redis has confirmed a channel: the store is to publish, then its listeners hear
+ *   listen_run        run listen.lua: now, and LISTEN_AGAIN_MS after it was confirmed
+ *   listen_answer     the store publishes: the listeners of what Redis has confirmed hear
+ *                     something was missed: all who listen are lost, and what was kept is forgotten
+ *                     nothing is noted: the same, and all who wait to listen, too
+ *   event_hub_deaf    as if something was missed; nothing is confirmed any more
  *
- * A channel for each lease that somebody listens to, and a pattern for all of them. Redis tells what fits
+ * A channel for each lease that somebody listens to, and a pattern for all of them. Redis sends what fits
  * both twice, one right behind the other (pubsubPublishMessageInternal of 7.0: to the channel's subscribers,
  * then to the patterns'), so the second is the one that is the same to the byte: no two items have the same
- * id. */
-#include "lease/events/event_hub.h"
-
+ * id.
+ *
+ * The store publishes only while somebody listens (scripts/listen.lua): each hub says so again and again for
+ * as long as anybody does. It is silent while until is 0; while a call is under way what happens may not be
+ * published. Whether something was missed (the store's clock leapt, it has lost content, this process stood
+ * still, less was noted for a while) is found when it is said the next time; so is that nothing is noted any
+ * more. */
 #include <assert.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lease/events/listen.h"
+#include "lease/events/events.h"
 #include "lease/operation.h"
+#include "scripts.h"
 #include "shared/text/memory.h"
 
 #define CHANNEL_PREFIX "pawl:e:"
@@ -32,13 +38,13 @@ enum {
     SAME_MAX = 2048 /* bytes of the last message that are remembered, more than an item has */
 };
 
-/* One that is listened to; prev and next: all of them but that of all leases. A round hands text out up to
- * end; who begins to gather meanwhile has a place behind that. */
+/* One that is listened to. A round hands text out up to end; one that begins to gather meanwhile has a place
+ * behind that. */
 struct event_channel {
-    struct event_hub *event_hub;
-    struct event_channel *prev, *next;
-    struct event_listener *fresh, *gathering; /* those who get item(), and text() */
-    struct event_listener *at;                /* who is next in the round that is under way; NULL: none is */
+    struct event_hub *hub;
+    LIST_ENTRY(event_channel) entry;         /* all but that of all leases */
+    struct event_listeners fresh, gathering; /* those that get item(), and text() */
+    struct event_listener *at;               /* who is next in the round that is under way; NULL: none is */
     struct json_out gathered[EVENTS_FORMS];
     uint64_t begin[EVENTS_FORMS],
         end[EVENTS_FORMS]; /* of gathered, and of the round, counted from the first byte */
@@ -56,13 +62,26 @@ struct kept {
     struct bytes lease, message; /* behind the struct */
 };
 
+/* For how long it is said, how often, and how soon after it could not be. */
+enum { LISTEN_MS = 60000, LISTEN_AGAIN_MS = 5000, LISTEN_RETRY_MS = 100, LISTEN_NOTED_SIZE = 48 };
+
+struct listen {
+    struct member_call call;
+    struct loop_timer timer;
+    bool wanted, asked, is_stopped, is_stale; /* is_stale: what was asked is of before listen_forget() */
+    int64_t until;                            /* store time; 0: it does not stand */
+    char noted[LISTEN_NOTED_SIZE];            /* as the store says it: what, and since when */
+    char stripe[KEYS_STRIPE_SIZE], ms[MEMBER_NUMBER_SIZE];
+    struct bytes argv[2 + MEMBER_ARGS];
+};
+
 struct event_hub {
     struct worker *worker;
     struct store_subscriber *subscriber;
     struct store_subscriber_owner owner;
     struct listen listen;
     void *tree; /* of the channels, by name; tsearch(3) */
-    struct event_channel *channels;
+    LIST_HEAD(, event_channel) channels;
     struct event_channel all;
     struct loop_timer linger;
     unsigned linger_ms;
@@ -74,90 +93,85 @@ struct event_hub {
     size_t last_len;
 };
 
-static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
-static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes channel);
-static void event_hub_deaf(struct store_subscriber_owner *owner);
-static void event_hub_stands(struct listen *listen);
-static void event_hub_missed(struct listen *listen);
-static void event_hub_off(struct listen *listen);
-static void event_hub_linger_over(struct loop_timer *timer);
-static void channel_listens(struct event_channel *one);
 static void channel_round(struct loop_timer *timer);
+static store_done_fn listen_answer;
 
-static void channel_init(struct event_hub *event_hub, struct event_channel *channel, struct bytes name)
+/* -- that the store publishes */
+
+static void listen_run(struct event_hub *hub)
 {
-    int len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
-
-    assert((size_t)len < sizeof(channel->text));
-    channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
-    channel->event_hub = event_hub;
-    loop_timer_init(event_hub->worker->loop, &channel->timer, channel_round);
-    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
-        json_out_init(&channel->gathered[i]);
+    hub->listen.call.store.done = listen_answer;
+    hub->listen.is_stale = false;
+    hub->listen.asked = member_run(member_line_of_worker(hub->worker), &hub->listen.call, 0, &script_listen,
+                                   1, 2, hub->listen.argv) == PROBLEM_NONE;
+    if (!hub->listen.asked) {
+        loop_timer_arm(&hub->listen.timer, LISTEN_RETRY_MS, 0);
     }
 }
 
-static void channel_done(struct event_channel *channel)
+static void listen_again(struct loop_timer *timer)
 {
-    loop_timer_done(&channel->timer);
-    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
-        json_out_done(&channel->gathered[i]);
+    struct event_hub *hub = container_of(timer, struct event_hub, listen.timer);
+
+    if (hub->listen.wanted && !hub->listen.asked) {
+        listen_run(hub);
     }
 }
 
-struct event_hub *event_hub_new(struct worker *worker, struct store_options options)
+static bool listen_want(struct event_hub *hub)
 {
-    struct event_hub *event_hub = must_have(calloc(1, sizeof(*event_hub)));
-
-    event_hub->worker = worker;
-    event_hub->owner = (struct store_subscriber_owner){event_hub_heard, event_hub_listens, event_hub_deaf};
-    event_hub->linger_ms = EVENT_HUB_LINGER_MS;
-    channel_init(event_hub, &event_hub->all, BYTES("*"));
-    loop_timer_init(worker->loop, &event_hub->linger, event_hub_linger_over);
-    event_hub->listen = (struct listen){
-        .stands = event_hub_stands, .missed = event_hub_missed, .off = event_hub_off};
-    listen_init(&event_hub->listen, worker->loop, member_line_of_worker(worker));
-    event_hub->subscriber = store_subscriber_open(worker->loop, &options, &event_hub->owner);
-    return event_hub;
+    hub->listen.wanted = !hub->listen.is_stopped;
+    if (hub->listen.wanted && hub->listen.until == 0 && !hub->listen.asked) {
+        listen_run(hub);
+    }
+    return hub->listen.until > 0;
 }
 
-void event_hub_linger(struct event_hub *event_hub, unsigned linger_ms)
+static void listen_forget(struct event_hub *hub)
 {
-    event_hub->linger_ms = linger_ms;
+    hub->listen.until = 0;
+    hub->listen.is_stale = hub->listen.asked;
+    loop_timer_disarm(&hub->listen.timer);
+}
+
+static void listen_leave(struct event_hub *hub)
+{
+    hub->listen.wanted = false;
+    listen_forget(hub);
 }
 
 /* -- what is kept for those who come back */
 
-static void ring_empty(struct event_hub *event_hub)
+static void ring_empty(struct event_hub *hub)
 {
-    for (; event_hub->kept > 0; event_hub->kept--) {
-        free(event_hub->ring[event_hub->oldest]);
-        event_hub->oldest = (event_hub->oldest + 1) % EVENT_HUB_KEPT;
+    for (; hub->kept > 0; hub->kept--) {
+        free(hub->ring[hub->oldest]);
+        hub->oldest = (hub->oldest + 1) % EVENT_HUB_KEPT;
     }
 }
 
-static void ring_drop(struct event_hub *event_hub)
+static void ring_drop(struct event_hub *hub)
 {
-    ring_empty(event_hub);
-    free(event_hub->ring);
-    event_hub->ring = NULL;
+    ring_empty(hub);
+    free(hub->ring);
+    hub->ring = NULL;
 }
 
-static void ring_add(struct event_hub *event_hub, struct bytes lease, struct bytes message)
+static void ring_add(struct event_hub *hub, struct bytes lease, struct bytes message)
 {
     struct kept *one = must_have(malloc(sizeof(*one) + lease.len + message.len));
     char *at = (char *)(one + 1);
 
-    if (event_hub->kept == EVENT_HUB_KEPT) {
-        free(event_hub->ring[event_hub->oldest]);
-        event_hub->oldest = (event_hub->oldest + 1) % EVENT_HUB_KEPT;
-        event_hub->kept--;
+    if (hub->kept == EVENT_HUB_KEPT) {
+        free(hub->ring[hub->oldest]);
+        hub->oldest = (hub->oldest + 1) % EVENT_HUB_KEPT;
+        hub->kept--;
     }
     memcpy(at, lease.at, lease.len);
     memcpy(at + lease.len, message.at, message.len);
     *one = (struct kept){{at, lease.len}, {at + lease.len, message.len}};
-    event_hub->ring[(event_hub->oldest + event_hub->kept) % EVENT_HUB_KEPT] = one;
-    event_hub->kept++;
+    hub->ring[(hub->oldest + hub->kept) % EVENT_HUB_KEPT] = one;
+    hub->kept++;
 }
 
 static struct bytes item_of(struct bytes message)
@@ -174,29 +188,29 @@ static bool has_id(struct bytes message, struct bytes id)
 }
 
 /* How many were kept before it and with it; 0: it is not there. */
-static unsigned ring_find(const struct event_hub *event_hub, struct bytes id)
+static unsigned ring_find(const struct event_hub *hub, struct bytes id)
 {
-    for (unsigned i = event_hub->kept; i > 0; i--) {
-        if (has_id(event_hub->ring[(event_hub->oldest + i - 1) % EVENT_HUB_KEPT]->message, id)) {
+    for (unsigned i = hub->kept; i > 0; i--) {
+        if (has_id(hub->ring[(hub->oldest + i - 1) % EVENT_HUB_KEPT]->message, id)) {
             return i;
         }
     }
     return 0;
 }
 
-bool event_hub_has(const struct event_hub *event_hub, struct bytes id)
+bool event_hub_has(const struct event_hub *hub, struct bytes id)
 {
-    return ring_find(event_hub, id) > 0;
+    return ring_find(hub, id) > 0;
 }
 
-void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct event_listener *listener,
+void event_hub_replay(const struct event_hub *hub, struct bytes id, struct event_listener *listener,
                       bool (*item)(struct event_listener *listener, struct bytes lease, struct bytes item))
 {
-    unsigned begin = ring_find(event_hub, id);
+    unsigned begin = ring_find(hub, id);
 
     assert(begin > 0);
-    for (unsigned i = begin; i < event_hub->kept; i++) {
-        const struct kept *one = event_hub->ring[(event_hub->oldest + i) % EVENT_HUB_KEPT];
+    for (unsigned i = begin; i < hub->kept; i++) {
+        const struct kept *one = hub->ring[(hub->oldest + i) % EVENT_HUB_KEPT];
 
         if (!item(listener, one->lease, item_of(one->message))) {
             return;
@@ -204,7 +218,28 @@ void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct
     }
 }
 
-/* -- those who listen */
+/* -- channels */
+
+static void channel_init(struct event_hub *hub, struct event_channel *channel, struct bytes name)
+{
+    int len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
+
+    assert((size_t)len < sizeof(channel->text));
+    channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
+    channel->hub = hub;
+    loop_timer_init(hub->worker->loop, &channel->timer, channel_round);
+    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+        json_out_init(&channel->gathered[i]);
+    }
+}
+
+static void channel_done(struct event_channel *channel)
+{
+    loop_timer_done(&channel->timer);
+    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+        json_out_done(&channel->gathered[i]);
+    }
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -216,113 +251,93 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
 }
 
-static struct event_channel *channel_find(const struct event_hub *event_hub, struct bytes name)
+static struct event_channel *channel_find(const struct event_hub *hub, struct bytes name)
 {
     struct event_channel wanted = {.name = name};
-    struct event_channel *const *found = tfind(&wanted, &event_hub->tree, compare);
+    struct event_channel *const *found = tfind(&wanted, &hub->tree, compare);
 
     return found != NULL ? *found : NULL;
 }
 
-static struct event_channel *channel_add(struct event_hub *event_hub, struct bytes name)
+static struct event_channel *channel_add(struct event_hub *hub, struct bytes name)
 {
-    struct event_channel *channel = channel_find(event_hub, name);
+    struct event_channel *channel = channel_find(hub, name);
 
     if (channel != NULL) {
         return channel;
     }
     channel = must_have(calloc(1, sizeof(*channel)));
-    channel_init(event_hub, channel, name);
-    must_have(tsearch(channel, &event_hub->tree, compare));
-    channel->next = event_hub->channels;
-    if (channel->next != NULL) {
-        channel->next->prev = channel;
-    }
-    event_hub->channels = channel;
+    channel_init(hub, channel, name);
+    must_have(tsearch(channel, &hub->tree, compare));
+    LIST_INSERT_HEAD(&hub->channels, channel, entry);
     return channel;
 }
 
-static void channel_subscribe(struct event_hub *event_hub, struct event_channel *channel)
-{
-    if (!channel->subscribed) {
-        channel->subscribed = true;
-        store_subscriber_subscribe(event_hub->subscriber, bytes_of(channel->text));
-    }
-}
-
-static void channel_unsubscribe(struct event_hub *event_hub, struct event_channel *channel)
+static void channel_unsubscribe(struct event_hub *hub, struct event_channel *channel)
 {
     channel->subscribed = channel->confirmed = channel->listens = false;
-    store_subscriber_unsubscribe(event_hub->subscriber, bytes_of(channel->text));
+    store_subscriber_unsubscribe(hub->subscriber, bytes_of(channel->text));
 }
 
-static void event_hub_leave_if_silent(struct event_hub *event_hub)
+static void event_hub_leave_if_silent(struct event_hub *hub)
 {
-    if (event_hub->channels == NULL && !event_hub->all.subscribed) {
-        listen_leave(&event_hub->listen);
+    if (LIST_EMPTY(&hub->channels) && !hub->all.subscribed) {
+        listen_leave(hub);
     }
 }
 
 /* Nobody listens to it any more. */
-static void channel_leave(struct event_hub *event_hub, struct event_channel *channel)
+static void channel_leave(struct event_hub *hub, struct event_channel *channel)
 {
-    if (channel == &event_hub->all) {
-        loop_timer_arm(&event_hub->linger, event_hub->linger_ms, 0);
+    if (channel == &hub->all) {
+        loop_timer_arm(&hub->linger, hub->linger_ms, 0);
         return;
     }
-    channel_unsubscribe(event_hub, channel);
-    tdelete(channel, &event_hub->tree, compare);
-    *(channel->prev != NULL ? &channel->prev->next : &event_hub->channels) = channel->next;
-    if (channel->next != NULL) {
-        channel->next->prev = channel->prev;
-    }
+    channel_unsubscribe(hub, channel);
+    tdelete(channel, &hub->tree, compare);
+    LIST_REMOVE(channel, entry);
     channel_done(channel);
     free(channel);
-    event_hub_leave_if_silent(event_hub);
+    event_hub_leave_if_silent(hub);
 }
 
 static void event_hub_linger_over(struct loop_timer *timer)
 {
-    struct event_hub *event_hub = container_of(timer, struct event_hub, linger);
+    struct event_hub *hub = container_of(timer, struct event_hub, linger);
 
-    channel_unsubscribe(event_hub, &event_hub->all);
-    ring_drop(event_hub);
-    event_hub_leave_if_silent(event_hub);
+    channel_unsubscribe(hub, &hub->all);
+    ring_drop(hub);
+    event_hub_leave_if_silent(hub);
 }
 
-static void count_listeners(struct event_hub *event_hub, unsigned listeners)
+/* -- those who listen */
+
+static void count_listeners(struct event_hub *hub, unsigned listeners)
 {
-    event_hub->listeners = listeners;
-    metric_set(event_hub->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
+    hub->listeners = listeners;
+    metric_set(hub->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_LISTENING, listeners);
 }
 
-static void listener_put(struct event_listener *listener, struct event_listener **first)
+bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, struct bytes lease)
 {
-    listener->prev = NULL;
-    listener->next = *first;
-    if (listener->next != NULL) {
-        listener->next->prev = listener;
-    }
-    *first = listener;
-}
+    struct event_channel *channel = lease.len > 0 ? channel_add(hub, lease) : &hub->all;
 
-bool event_hub_listen(struct event_hub *event_hub, struct event_listener *listener, struct bytes lease)
-{
-    struct event_channel *channel = lease.len > 0 ? channel_add(event_hub, lease) : &event_hub->all;
-
-    if (channel == &event_hub->all) {
-        loop_timer_disarm(&event_hub->linger);
-        if (event_hub->ring == NULL) {
-            event_hub->ring = must_have(calloc(EVENT_HUB_KEPT, sizeof(struct kept *)));
+    if (channel == &hub->all) {
+        loop_timer_disarm(&hub->linger);
+        if (hub->ring == NULL) {
+            hub->ring = must_have(calloc(EVENT_HUB_KEPT, sizeof(struct kept *)));
         }
     }
-    channel_subscribe(event_hub, channel);
+    if (!channel->subscribed) {
+        channel->subscribed = true;
+        store_subscriber_subscribe(hub->subscriber, bytes_of(channel->text));
+    }
     listener->channel = channel;
     listener->gathers = false;
-    listener_put(listener, &channel->fresh);
-    count_listeners(event_hub, event_hub->listeners + 1);
+    LIST_INSERT_HEAD(&channel->fresh, listener, entry);
+    count_listeners(hub, hub->listeners + 1);
     if (channel->confirmed && !channel->listens) {
-        listen_want(&event_hub->listen); /* nothing was noted when it was last asked */
+        listen_want(hub); /* nothing was noted when it was last asked */
     }
     return channel->listens;
 }
@@ -330,13 +345,9 @@ bool event_hub_listen(struct event_hub *event_hub, struct event_listener *listen
 static void listener_take(struct event_listener *listener)
 {
     struct event_channel *channel = listener->channel;
-    struct event_listener **first = listener->gathers ? &channel->gathering : &channel->fresh;
 
-    *(listener->prev != NULL ? &listener->prev->next : first) = listener->next;
-    if (listener->next != NULL) {
-        listener->next->prev = listener->prev;
-    }
-    channel->at = channel->at == listener ? listener->next : channel->at;
+    channel->at = channel->at == listener ? LIST_NEXT(listener, entry) : channel->at;
+    LIST_REMOVE(listener, entry);
     channel->readers[listener->form] -= listener->gathers;
 }
 
@@ -349,23 +360,28 @@ void event_hub_gather(struct event_listener *listener)
     listener->gathers = true;
     listener->from = channel->begin[form] + channel->gathered[form].len;
     channel->readers[form]++;
-    listener_put(listener, &channel->gathering);
+    LIST_INSERT_HEAD(&channel->gathering, listener, entry);
+}
+
+static bool channel_is_empty(const struct event_channel *channel)
+{
+    return LIST_EMPTY(&channel->fresh) && LIST_EMPTY(&channel->gathering);
 }
 
 static void channel_leave_if_empty(struct event_channel *channel)
 {
-    if (!channel->in_round && channel->fresh == NULL && channel->gathering == NULL) {
-        channel_leave(channel->event_hub, channel);
+    if (!channel->in_round && channel_is_empty(channel)) {
+        channel_leave(channel->hub, channel);
     }
 }
 
-void event_hub_forget(struct event_hub *event_hub, struct event_listener *listener)
+void event_hub_forget(struct event_hub *hub, struct event_listener *listener)
 {
     struct event_channel *channel = listener->channel;
 
     listener_take(listener);
     listener->channel = NULL;
-    count_listeners(event_hub, event_hub->listeners - 1);
+    count_listeners(hub, hub->listeners - 1);
     channel_leave_if_empty(channel);
 }
 
@@ -399,7 +415,7 @@ static void channel_gather(struct event_channel *channel, struct bytes lease, st
     bool is_calm = channel_is_calm(channel);
     struct history_item item;
 
-    if (channel->gathering == NULL || !history_item_read(packed, &item)) {
+    if (LIST_EMPTY(&channel->gathering) || !history_item_read(packed, &item)) {
         return;
     }
     for (unsigned form = 0; form < EVENTS_FORMS; form++) {
@@ -414,8 +430,8 @@ static void channel_gather(struct event_channel *channel, struct bytes lease, st
     }
 }
 
-/* What it has not been told yet, up to end; false: it is no more. */
-static bool listener_tell(struct event_channel *channel, struct event_listener *listener, uint64_t end)
+/* What it has not got yet, up to end; false: it is no more. */
+static bool listener_send(struct event_channel *channel, struct event_listener *listener, uint64_t end)
 {
     const char *text = channel->gathered[listener->form].at;
     uint64_t begin = channel->begin[listener->form], from = listener->from;
@@ -432,25 +448,25 @@ static void channel_round_begin(struct event_channel *channel)
     for (unsigned form = 0; form < EVENTS_FORMS; form++) {
         channel->end[form] = channel->begin[form] + channel->gathered[form].len;
     }
-    channel->at = channel->gathering;
+    channel->at = LIST_FIRST(&channel->gathering);
 }
 
-/* Everybody has been told what was gathered before it: it is forgotten. */
+/* Everybody has got what was gathered before it: it is forgotten. */
 static void channel_round_end(struct event_channel *channel)
 {
     bool more = false;
 
     for (unsigned form = 0; form < EVENTS_FORMS; form++) {
         struct json_out *text = &channel->gathered[form];
-        size_t told = (size_t)(channel->end[form] - channel->begin[form]), left = text->len - told;
+        size_t sent = (size_t)(channel->end[form] - channel->begin[form]), left = text->len - sent;
 
         if (left > 0) {
-            memmove(text->at, text->at + told, left);
+            memmove(text->at, text->at + sent, left);
             text->len = left;
         } else {
             json_out_done(text); /* most channels are silent for most of the time */
         }
-        channel->begin[form] += told;
+        channel->begin[form] += sent;
         more = more || left > 0;
     }
     if (more) {
@@ -461,7 +477,7 @@ static void channel_round_end(struct event_channel *channel)
 static void channel_round(struct loop_timer *timer)
 {
     struct event_channel *channel = container_of(timer, struct event_channel, timer);
-    bool was_empty = channel->fresh == NULL && channel->gathering == NULL;
+    bool was_empty = channel_is_empty(channel);
 
     channel->armed = false;
     if (channel->at == NULL) {
@@ -470,8 +486,8 @@ static void channel_round(struct loop_timer *timer)
     channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
     for (unsigned i = 0; i < EVENT_HUB_SLICE && channel->at != NULL; i++) {
         struct event_listener *listener = channel->at;
-        channel->at = listener->next;
-        listener_tell(channel, listener, channel->end[listener->form]);
+        channel->at = LIST_NEXT(listener, entry);
+        listener_send(channel, listener, channel->end[listener->form]);
     }
     channel->in_round = false;
     if (channel->at != NULL) {
@@ -484,179 +500,240 @@ static void channel_round(struct loop_timer *timer)
     }
 }
 
-/* With the last of them the channel goes. Who gathers is told what there is before. */
+/* With the last of them the channel goes. One that gathers gets what there is before. */
 static void channel_lost(struct event_channel *channel)
 {
-    struct event_listener *gathering = channel->gathering, *next;
+    struct event_listener *gathering = LIST_FIRST(&channel->gathering), *next;
 
-    for (struct event_listener *listener = channel->fresh; listener != NULL; listener = next) {
-        next = listener->next;
+    for (struct event_listener *listener = LIST_FIRST(&channel->fresh); listener != NULL; listener = next) {
+        next = LIST_NEXT(listener, entry);
         listener->lost(listener);
     }
     for (struct event_listener *listener = gathering; listener != NULL; listener = next) {
         unsigned form = listener->form;
-        next = listener->next;
-        if (listener_tell(channel, listener, channel->begin[form] + channel->gathered[form].len)) {
+        next = LIST_NEXT(listener, entry);
+        if (listener_send(channel, listener, channel->begin[form] + channel->gathered[form].len)) {
             listener->lost(listener);
         }
     }
 }
 
-void event_hub_drain(struct event_hub *event_hub)
+void event_hub_drain(struct event_hub *hub)
 {
-    while (event_hub->channels != NULL) {
-        channel_lost(event_hub->channels);
+    while (!LIST_EMPTY(&hub->channels)) {
+        channel_lost(LIST_FIRST(&hub->channels));
     }
-    channel_lost(&event_hub->all);
-    assert(event_hub->listeners == 0);
+    channel_lost(&hub->all);
+    assert(hub->listeners == 0);
 }
 
-void event_hub_stop(struct event_hub *event_hub)
-{
-    listen_stop(&event_hub->listen);
-}
-
-void event_hub_free(struct event_hub *event_hub)
-{
-    event_hub_drain(event_hub);
-    store_subscriber_close(event_hub->subscriber);
-    loop_timer_done(&event_hub->linger);
-    ring_drop(event_hub);
-    channel_done(&event_hub->all);
-    free(event_hub);
-}
-
-/* -- what the subscriber says */
+/* -- what the store and its subscriber say */
 
 /* Whether it is the last message once more; and remembers it. */
-static bool is_heard_again(struct event_hub *event_hub, struct bytes lease, struct bytes message)
+static bool is_heard_again(struct event_hub *hub, struct bytes lease, struct bytes message)
 {
     size_t len = lease.len + message.len;
 
-    if (len == event_hub->last_len && memcmp(event_hub->last, lease.at, lease.len) == 0 &&
-        memcmp(event_hub->last + lease.len, message.at, message.len) == 0) {
+    if (len == hub->last_len && memcmp(hub->last, lease.at, lease.len) == 0 &&
+        memcmp(hub->last + lease.len, message.at, message.len) == 0) {
         return true;
     }
-    event_hub->last_len = 0;
-    if (len <= sizeof(event_hub->last)) {
-        memcpy(event_hub->last, lease.at, lease.len);
-        memcpy(event_hub->last + lease.len, message.at, message.len);
-        event_hub->last_len = len;
+    hub->last_len = 0;
+    if (len <= sizeof(hub->last)) {
+        memcpy(hub->last, lease.at, lease.len);
+        memcpy(hub->last + lease.len, message.at, message.len);
+        hub->last_len = len;
     }
     return false;
 }
 
-/* Gathered first: who begins to gather now has been told this one. */
-static void channel_tell(struct event_channel *channel, struct bytes lease, struct bytes item)
+/* Gathered first: one that begins to gather now has got this one. */
+static void channel_send(struct event_channel *channel, struct bytes lease, struct bytes item)
 {
     channel_gather(channel, lease, item);
-    for (struct event_listener *listener = channel->fresh, *next; listener != NULL; listener = next) {
-        next = listener->next;
+    for (struct event_listener *listener = LIST_FIRST(&channel->fresh), *next; listener != NULL;
+         listener = next) {
+        next = LIST_NEXT(listener, entry);
         listener->item(listener, lease, item);
     }
 }
 
 static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
-    struct event_hub *event_hub = container_of(owner, struct event_hub, owner);
+    struct event_hub *hub = container_of(owner, struct event_hub, owner);
     struct bytes lease = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
     struct event_channel *one;
 
     if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN ||
-        is_heard_again(event_hub, lease, message)) {
+        is_heard_again(hub, lease, message)) {
         return;
     }
-    one = channel_find(event_hub, lease);
+    one = channel_find(hub, lease);
     if (one != NULL && one->listens) {
-        channel_tell(one, lease, item_of(message));
+        channel_send(one, lease, item_of(message));
     }
-    if (event_hub->all.listens) {
-        ring_add(event_hub, lease, message);
-        channel_tell(&event_hub->all, lease, item_of(message));
-    }
-}
-
-static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes channel)
-{
-    struct event_hub *event_hub = container_of(owner, struct event_hub, owner);
-    struct bytes name = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
-    struct event_channel *one = bytes_equal(name, event_hub->all.name) ? &event_hub->all
-                                                                       : channel_find(event_hub, name);
-
-    one->confirmed = true;
-    if (listen_want(&event_hub->listen)) {
-        channel_listens(one);
+    if (hub->all.listens) {
+        ring_add(hub, lease, message);
+        channel_send(&hub->all, lease, item_of(message));
     }
 }
 
 static void channel_listens(struct event_channel *one)
 {
     one->listens = true;
-    for (struct event_listener *listener = one->fresh, *next; listener != NULL; listener = next) {
-        next = listener->next;
+    for (struct event_listener *listener = LIST_FIRST(&one->fresh), *next; listener != NULL;
+         listener = next) {
+        next = LIST_NEXT(listener, entry);
         listener->listens(listener);
     }
 }
 
-static void event_hub_stands(struct listen *listen)
+static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes channel)
 {
-    struct event_hub *event_hub = container_of(listen, struct event_hub, listen);
+    struct event_hub *hub = container_of(owner, struct event_hub, owner);
+    struct bytes name = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
+    struct event_channel *one = bytes_equal(name, hub->all.name) ? &hub->all : channel_find(hub, name);
 
-    event_hub->is_off = false;
-    for (struct event_channel *channel = event_hub->channels, *next; channel != NULL; channel = next) {
-        next = channel->next;
+    one->confirmed = true;
+    if (listen_want(hub)) {
+        channel_listens(one);
+    }
+}
+
+static void event_hub_stands(struct event_hub *hub)
+{
+    hub->is_off = false;
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
+        next = LIST_NEXT(channel, entry);
         if (channel->confirmed && !channel->listens) {
             channel_listens(channel);
         }
     }
-    if (event_hub->all.confirmed && !event_hub->all.listens) {
-        channel_listens(&event_hub->all);
+    if (hub->all.confirmed && !hub->all.listens) {
+        channel_listens(&hub->all);
     }
-}
-
-static void event_hub_deaf(struct store_subscriber_owner *owner)
-{
-    struct event_hub *event_hub = container_of(owner, struct event_hub, owner);
-
-    event_hub->all.confirmed = false;
-    for (struct event_channel *channel = event_hub->channels; channel != NULL; channel = channel->next) {
-        channel->confirmed = false;
-    }
-    listen_forget(&event_hub->listen);
-    event_hub_missed(&event_hub->listen);
 }
 
 /* Those who wait for a channel to be listened to have missed nothing: they go on waiting. */
-static void event_hub_missed(struct listen *listen)
+static void event_hub_missed(struct event_hub *hub)
 {
-    struct event_hub *event_hub = container_of(listen, struct event_hub, listen);
-
-    ring_empty(event_hub);
-    event_hub->last_len = 0;
-    for (struct event_channel *channel = event_hub->channels, *next; channel != NULL; channel = next) {
-        next = channel->next;
+    ring_empty(hub);
+    hub->last_len = 0;
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
+        next = LIST_NEXT(channel, entry);
         if (channel->listens) {
             channel->listens = false;
             channel_lost(channel);
         }
     }
-    if (event_hub->all.listens) {
-        event_hub->all.listens = false;
-        channel_lost(&event_hub->all);
+    if (hub->all.listens) {
+        hub->all.listens = false;
+        channel_lost(&hub->all);
     }
 }
 
-bool event_hub_is_off(const struct event_hub *event_hub)
+static void event_hub_deaf(struct store_subscriber_owner *owner)
 {
-    return event_hub->is_off;
+    struct event_hub *hub = container_of(owner, struct event_hub, owner);
+
+    hub->all.confirmed = false;
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels); channel != NULL;
+         channel = LIST_NEXT(channel, entry)) {
+        channel->confirmed = false;
+    }
+    listen_forget(hub);
+    event_hub_missed(hub);
 }
 
-static void event_hub_off(struct listen *listen)
+static void event_hub_off(struct event_hub *hub)
 {
-    struct event_hub *event_hub = container_of(listen, struct event_hub, listen);
+    hub->is_off = true;
+    ring_empty(hub);
+    event_hub_drain(hub);
+    hub->all.listens = false;
+}
 
-    event_hub->is_off = true;
-    ring_empty(event_hub);
-    event_hub_drain(event_hub);
-    event_hub->all.listens = false;
+/* {"listens", seq, until before, now, until, noted} */
+static void listen_confirmed(struct event_hub *hub, const struct store_reply *reply)
+{
+    int64_t before = store_reply_integer(reply, 2), now = store_reply_integer(reply, 3);
+    struct bytes noted = store_reply_text(reply, 5);
+    bool has_gap = hub->listen.until > 0 && (before < hub->listen.until || now > hub->listen.until ||
+                                             !bytes_are(noted, hub->listen.noted));
+
+    hub->listen.until = store_reply_integer(reply, 4);
+    snprintf(hub->listen.noted, sizeof(hub->listen.noted), "%.*s", (int)noted.len, noted.at);
+    loop_timer_arm(&hub->listen.timer, LISTEN_AGAIN_MS, 0);
+    if (has_gap) {
+        event_hub_missed(hub);
+    }
+    if (hub->listen.until > 0) { /* the last of those who missed something may have left */
+        event_hub_stands(hub);
+    }
+}
+
+static enum step listen_answer(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct event_hub *hub = container_of(call, struct event_hub, listen.call.store);
+    enum problem bad = member_problem(&hub->listen.call, outcome, reply);
+
+    hub->listen.asked = false;
+    if (!hub->listen.wanted) {
+        return ANSWERED;
+    }
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "listens") && !hub->listen.is_stale) {
+        listen_confirmed(hub, reply);
+    } else if (bad == PROBLEM_NONE && store_reply_is(reply, "off") && !hub->listen.is_stale) {
+        listen_leave(hub);
+        event_hub_off(hub);
+    } else {
+        loop_timer_arm(&hub->listen.timer, hub->listen.is_stale ? 0 : LISTEN_RETRY_MS, 0);
+    }
+    return ANSWERED;
+}
+
+/* -- the hub */
+
+struct event_hub *event_hub_new(struct worker *worker, struct store_options options)
+{
+    struct event_hub *hub = must_have(calloc(1, sizeof(*hub)));
+
+    hub->worker = worker;
+    hub->owner = (struct store_subscriber_owner){event_hub_heard, event_hub_listens, event_hub_deaf};
+    hub->linger_ms = EVENT_HUB_LINGER_MS;
+    channel_init(hub, &hub->all, BYTES("*"));
+    loop_timer_init(worker->loop, &hub->linger, event_hub_linger_over);
+    loop_timer_init(worker->loop, &hub->listen.timer, listen_again);
+    hub->listen.argv[0] = keys_stripe(hub->listen.stripe, 0);
+    hub->listen.argv[1] = bytes_of_number(hub->listen.ms, LISTEN_MS);
+    hub->subscriber = store_subscriber_open(worker->loop, &options, &hub->owner);
+    return hub;
+}
+
+void event_hub_linger(struct event_hub *hub, unsigned linger_ms)
+{
+    hub->linger_ms = linger_ms;
+}
+
+bool event_hub_is_off(const struct event_hub *hub)
+{
+    return hub->is_off;
+}
+
+void event_hub_stop(struct event_hub *hub)
+{
+    listen_leave(hub);
+    hub->listen.is_stopped = true;
+    loop_timer_done(&hub->listen.timer);
+}
+
+void event_hub_free(struct event_hub *hub)
+{
+    event_hub_drain(hub);
+    store_subscriber_close(hub->subscriber);
+    loop_timer_done(&hub->linger);
+    ring_drop(hub);
+    channel_done(&hub->all);
+    free(hub);
 }

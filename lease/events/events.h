@@ -1,36 +1,126 @@
-/* events.h - how a stream of events is asked for, and how it is written. */
+/* events.h - what happens to leases: their histories, and streams of events as they happen.
+ *
+ *   history.c     GET /v1/leases/{name}/history; items and ids, packed and as users see them
+ *   event_hub.c   Redis' messages to those who listen, one hub for each worker
+ *   stream.c      GET /v1/events: one who listens; the states of a stream are drawn there */
 #ifndef PAWL_LEASE_EVENTS_H
 #define PAWL_LEASE_EVENTS_H
 
-#include "lease/events/history_item.h"
+#include <sys/queue.h>
+
 #include "shared/http/http.h"
-#include "shared/token/name.h"
+#include "shared/service/service.h"
+#include "shared/store/store.h"
+#include "shared/text/json_write.h"
+
+/* -- history: one thing that happened to a lease, as shared/member/scripts/lib/history.lua packs it.
+ *
+ * A user's id of it is "SS.EPOCH.SEQ.N": the stripe in two hex digits, then the store's id, which orders what
+ * happened to one lease. So no two items of a store have the same id, and those of one lease can be compared.
+ */
+struct history_id {
+    uint64_t epoch, seq, n;
+};
+
+/* "EPOCH.SEQ.N", decimals without a zero in front; false when it is not. */
+bool history_id_read(struct bytes text, struct history_id *id);
+/* A user's "SS.EPOCH.SEQ.N"; false when it is none. */
+bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id *id);
+/* Which was first: < 0, 0, > 0. */
+int history_id_compare(const struct history_id *a, const struct history_id *b);
+
+struct history_item {
+    struct bytes id_text, type, holder, reason; /* in what was read */
+    struct history_id id;
+    int64_t token, at_ms;
+};
+
+/* false when it is none of ours. */
+bool history_item_read(struct bytes packed, struct history_item *item);
+
+enum { HISTORY_ID_SIZE = 80 };
+/* What users see, and a NUL; lease: the name. */
+struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, struct bytes id_text);
+/* As one JSON object, an element of a list or alone. */
+void history_item_write(struct json_out *json, struct bytes lease, const struct history_item *item);
+
+/* -- the hub: a subscriber of each worker, which subscribes only to what somebody listens to. For those who
+ * listen to all leases the last EVENT_HUB_KEPT items are kept, and for EVENT_HUB_LINGER_MS after the last of
+ * them has gone, so that one that comes back with Last-Event-ID goes on where it was. One lease's items are
+ * in the store (lease/scripts/history.lua).
+ *
+ * What many listen to is written once, and handed out as text, EVENT_HUB_SLICE listeners in a turn of the
+ * loop so that others have their turns between. Up to EVENT_HUB_AT_ONCE items a second leave at once (the
+ * answer to the request that made one goes first); beyond that they are gathered for EVENT_HUB_GATHER_MS, or
+ * until there are EVENT_HUB_GATHER_BYTES of them. */
+enum { EVENT_HUB_KEPT = 10000, EVENT_HUB_LINGER_MS = 60000 };
+enum {
+    EVENT_HUB_SLICE = 32,
+    EVENT_HUB_AT_ONCE = 20,
+    EVENT_HUB_SOON_MS = 2,
+    EVENT_HUB_GATHER_MS = 100,
+    EVENT_HUB_GATHER_BYTES = 65536
+};
 
 enum events_form { EVENTS_SSE, EVENTS_NDJSON, EVENTS_FORMS };
 
-/* name: of the one lease, or empty; since: "SS.EPOCH.SEQ.N", or empty: from now on; each ends with NUL.
- * Last-Event-ID wins over the query. NULL, or what is wrong: 400, also of an id that is none of ours. */
-const char *events_read(const struct http_request *req, char name[NAME_MAX_BYTES + 1],
-                        char since[HISTORY_ID_SIZE]);
-/* By the Accept header. The contract does not say what becomes of types that it does not name: they get SSE,
- * as does a request without the header. */
-enum events_form events_form_read(const struct http_request *req);
-struct bytes events_type(enum events_form form);
+struct event_hub;
 
-/* The writers are false when the stream does not take it: it is to be ended.
- * The first bytes leave at once, so that a client knows that it listens. last: "SS.EPOCH.SEQ.N" of what came
- * before, or empty: an SSE client that is cut off before anything happens goes on from there (an id without
- * data is no event). */
-bool events_write_begin(struct http_response_writer *stream, enum events_form form, struct bytes last);
+LIST_HEAD(event_listeners, event_listener);
+
+/* One who listens. Each of its functions may forget it and free it, and nobody else. */
+struct event_listener {
+    /* An item, packed as history.lua packs it, with the lease's name; both valid during the call only. Each
+     * once, in the order in which they happened to their lease. */
+    void (*item)(struct event_listener *listener, struct bytes lease, struct bytes item);
+    /* In place of item() since event_hub_gather(): one item or several in the listener's form. false: it does
+     * not listen any more. */
+    bool (*text)(struct event_listener *listener, struct bytes text);
+    /* From now on everything is heard. */
+    void (*listens)(struct event_listener *listener);
+    /* Something may be missed from now on, or nobody is to listen any more (event_hub_is_off()): to be
+     * forgotten in this call. */
+    void (*lost)(struct event_listener *listener);
+    enum events_form form;
+    /* the hub's own */
+    bool gathers;
+    uint64_t from; /* how much text of its form the channel had when it last got some */
+    LIST_ENTRY(event_listener) entry;
+    struct event_channel *channel;
+};
+
+/* Its subscriber connects as options say. */
+struct event_hub *event_hub_new(struct worker *worker, struct store_options options);
+/* How long after the last that listened to all; EVENT_HUB_LINGER_MS unless a test is in a hurry. */
+void event_hub_linger(struct event_hub *event_hub, unsigned linger_ms);
+/* All who listen are lost(). */
+void event_hub_drain(struct event_hub *event_hub);
+/* From now on nothing is asked of the store. */
+void event_hub_stop(struct event_hub *event_hub);
+/* All who listen are lost(); frees. */
+void event_hub_free(struct event_hub *event_hub);
+/* lease: a name, copied; or empty: all of them. true: everything is heard from now on; false: listens() will
+ * be called, never from inside. */
+bool event_hub_listen(struct event_hub *event_hub, struct event_listener *listener, struct bytes lease);
+/* From the next item on it gets text(), not item(). May be called from inside its functions. */
+void event_hub_gather(struct event_listener *listener);
+void event_hub_forget(struct event_hub *event_hub, struct event_listener *listener);
+/* Whether the store notes nothing of what happens, as it last said. */
+bool event_hub_is_off(const struct event_hub *event_hub);
+/* Whether the item "SS.EPOCH.SEQ.N" is one of those that are kept; then nothing that was heard after it is
+ * missing. */
+bool event_hub_has(const struct event_hub *event_hub, struct bytes id);
+/* Hands to a listener to all leases what was heard after this item, oldest first, until item() is false. Its
+ * own item() is not called. */
+void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct event_listener *listener,
+                      bool (*item)(struct event_listener *listener, struct bytes lease, struct bytes item));
+
+/* -- streams */
+
 /* An item behind what is in text, which goes to many. */
 void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
                      const struct history_item *item);
-/* One item or several. false: the client has gone, or is too slow: it is told so, if it ever reads again. */
-bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text);
-/* A sign of epoch. */
-bool events_write_alive(struct http_response_writer *stream, enum events_form form);
 
-/* What a request goes through: stream.c has the drawing. */
 enum events_state { EVENTS_SUBSCRIBER, EVENTS_STORE, EVENTS_STREAM, EVENTS_DONE, EVENTS_STATES };
 bool events_allows(enum events_state from, enum events_state to);
 

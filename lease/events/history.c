@@ -1,32 +1,136 @@
-/* history.c - GET /v1/leases/{name}/history: who held it, how each hold ended, what was refused.
+/* history.c - GET /v1/leases/{name}/history: who held it, how each hold ended, what was refused; and one such
+ * item, packed and as users see it.
  *
- *   history_start   run history.lua     400, or suspended
- *   history_answer  tell                200 | 404 | 503 | 504 */
-#include "lease/acquire_options.h"
-#include "lease/events/history_item.h"
+ *   history_start  run history.lua     400, or suspended
+ *   history_found  send the items      200
+ *
+ * All others: 404 | 503 | 504. */
+#include <stdio.h>
+
+#include "lease/events/events.h"
 #include "lease/operation.h"
+#include "lease/queue/queue.h"
 #include "lease/worker.h"
 #include "scripts.h"
+#include "shared/text/ascii.h"
 
-static store_done_fn history_answer;
+enum { DIGITS_MAX = 16, PARTS = 6 };
 
-enum step history_start(struct http_request *req)
+/* What stands in front of the first such byte, which is taken away with it; all of it when there is none. */
+static struct bytes take_part(struct bytes *text, char end)
 {
-    struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
-    const char *bad = lease_call_init(lease, req);
+    const char *at = text->len > 0 ? memchr(text->at, end, text->len) : NULL;
+    struct bytes part = {text->at, at != NULL ? (size_t)(at - text->at) : text->len};
+    size_t taken = part.len + (at != NULL);
 
-    if (bad != NULL) {
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
-    lease_call_arg(lease, 3, grant_may(worker_of(req)));
-    return lease_call_run(lease, &script_history, 3, history_answer);
+    *text = (struct bytes){text->at + taken, text->len - taken};
+    return part;
 }
 
-static enum step history_tell(struct lease_call *lease, const struct store_reply *items)
+static bool read_number(struct bytes text, uint64_t *number)
 {
+    *number = 0;
+    if (text.len == 0 || text.len > DIGITS_MAX || (text.at[0] == '0' && text.len > 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (!ascii_is_digit(text.at[i])) {
+            return false;
+        }
+        *number = *number * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    return true;
+}
+
+bool history_id_read(struct bytes text, struct history_id *id)
+{
+    struct bytes epoch = take_part(&text, '.'), seq = take_part(&text, '.');
+
+    return read_number(epoch, &id->epoch) && read_number(seq, &id->seq) && read_number(text, &id->n);
+}
+
+bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id *id)
+{
+    struct bytes digits = take_part(&text, '.');
+
+    *stripe = 0;
+    for (size_t i = 0; i < digits.len; i++) {
+        int value = ascii_hex_value(digits.at[i]);
+
+        if (value < 0 || (digits.at[i] >= 'A' && digits.at[i] <= 'F')) {
+            return false;
+        }
+        *stripe = *stripe * 16 + (unsigned)value;
+    }
+    return digits.len == 2 && history_id_read(text, id);
+}
+
+int history_id_compare(const struct history_id *a, const struct history_id *b)
+{
+    if (a->epoch != b->epoch) {
+        return a->epoch < b->epoch ? -1 : 1;
+    }
+    if (a->seq != b->seq) {
+        return a->seq < b->seq ? -1 : 1;
+    }
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+bool history_item_read(struct bytes packed, struct history_item *item)
+{
+    struct bytes part[PARTS];
+    uint64_t token, at_ms;
+
+    for (size_t i = 0; i + 1 < PARTS; i++) {
+        part[i] = take_part(&packed, '\t');
+    }
+    part[PARTS - 1] = packed;
+    *item = (struct history_item){.id_text = part[0], .type = part[1], .holder = part[3], .reason = part[5]};
+    if (!history_id_read(part[0], &item->id) || !read_number(part[2], &token) ||
+        !read_number(part[4], &at_ms)) {
+        return false;
+    }
+    item->token = (int64_t)token;
+    item->at_ms = (int64_t)at_ms;
+    return item->type.len > 0;
+}
+
+struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, struct bytes id_text)
+{
+    int len = snprintf(buf, HISTORY_ID_SIZE, "%02x.%.*s", keys_stripe_of(lease), (int)id_text.len,
+                       id_text.at);
+
+    return (struct bytes){buf, (size_t)len < HISTORY_ID_SIZE ? (size_t)len : HISTORY_ID_SIZE - 1};
+}
+
+void history_item_write(struct json_out *json, struct bytes lease, const struct history_item *item)
+{
+    char id[HISTORY_ID_SIZE];
+
+    json_object(json, NULL);
+    json_text(json, "id", history_id_write(id, lease, item->id_text));
+    json_text(json, "type", item->type);
+    json_text(json, "lease", lease);
+    json_int(json, "token", item->token);
+    json_text(json, "holder", item->holder);
+    json_int(json, "at_ms", item->at_ms);
+    json_text(json, "reason", item->reason);
+    json_object_end(json);
+}
+
+/* -- the operation */
+
+/* {"history", seq, more, {item, ...}} */
+static enum step history_found(struct member_call *call, const struct store_reply *reply)
+{
+    struct lease_call *lease = container_of(call, struct lease_call, record);
+    const struct store_reply *items = store_reply_list(reply, 3);
     struct json_out *json = http_json_begin(lease->req);
     struct history_item item;
 
+    if (store_reply_text(reply, 2).len > 0) {
+        handoff_more(lease_worker_of(lease->req)->handoff, lease->name);
+    }
     json_list(json, "items");
     for (size_t i = 0; i < store_reply_count(items); i++) {
         if (history_item_read(store_reply_text(items, i), &item)) {
@@ -37,20 +141,13 @@ static enum step history_tell(struct lease_call *lease, const struct store_reply
     return http_json_end(lease->req, 200);
 }
 
-static enum step history_answer(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
+enum step history_start(struct http_request *req)
 {
-    struct lease_call *lease = container_of(call, struct lease_call, record.store);
-    enum problem bad = member_problem(&lease->record, outcome, reply);
+    static const struct script_answer answers[] = {
+        {.word = "history", .ends = history_found},
+        {.word = "off", .problem = PROBLEM_HISTORY_OFF},
+        ANSWER_OTHER,
+    };
 
-    if (bad != PROBLEM_NONE) {
-        return http_refuse(lease->req, bad);
-    }
-    if (!store_reply_is(reply, "history")) {
-        return http_refuse(lease->req, store_reply_is(reply, "off") ? PROBLEM_HISTORY_OFF : PROBLEM_INTERNAL);
-    }
-    if (store_reply_text(reply, 2).len > 0) {
-        handoff_more(lease_worker_of(lease->req)->handoff, lease->name);
-    }
-    return history_tell(lease, store_reply_list(reply, 3));
+    return lease_read(req, &script_history, answers);
 }

@@ -1,21 +1,21 @@
-/* stream.c - GET /v1/events: what happens to one lease, or to all, as it happens.
+/* stream.c - GET /v1/events: what happens to one lease, or to all, as it happens. SSE (WHATWG HTML,
+ * "Server-sent events"), or JSON, one object a line.
  *
- *   events_start    read the ask                                     400 | 410, or go on
+ *   events_start    read the request                                 400 | 410, or go on
  *   events_listen   the subscriber                                   suspended, or go on | 503
- *   events_ask      of one lease: what was before (history.lua)      suspended
+ *   events_before   of one lease: what was before (history.lua)      suspended
  *   events_answer   begin the stream with what was missed            200 | 410 | 503 | 504
- *   events_heard    go on with what happens; of one lease until it is behind what is told, then
+ *   events_heard    go on with what happens; of one lease until that is behind what the store had, then
  *   events_text     the same, written once for many
- *   events_end      the client has gone, is too slow, or something may have been missed
  *
- *   EAR     --one lease: the subscriber listens-->            STORE   history.lua
- *   EAR     --all leases: the subscriber listens-->           STREAM  200
- *   EAR     --not in time, or the service is to end-->        DONE    503
- *   EAR     --the store notes nothing-->                      DONE    404
- *   STORE   --what was before is known-->                     STREAM  200
- *   STORE   --it is not, or `since` is too old-->             DONE    410 | 503 | 504
- *   STREAM  --the client has gone or does not read-->         DONE
- *   STREAM  --the subscriber is deaf, or the service is to end--> DONE  (Last-Event-ID: it returns)
+ *   SUBSCRIBER --one lease: the subscriber listens-->            STORE   history.lua
+ *   SUBSCRIBER --all leases: the subscriber listens-->           STREAM  200
+ *   SUBSCRIBER --not in time, or the service is to end-->        DONE    503
+ *   SUBSCRIBER --the store notes nothing-->                      DONE    404
+ *   STORE   --what was before is known-->                        STREAM  200
+ *   STORE   --it is not, or `since` is too old-->                DONE    410 | 503 | 504
+ *   STREAM  --the client has gone or does not read-->            DONE
+ *   STREAM  --the subscriber is deaf, or the service is to end--> DONE   (Last-Event-ID: it returns)
  *
  * One lease: what the store has is asked for when the subscriber listens, so nothing lies between
  * the two, and what is in both is known by its id: those of one lease rise. What is heard before the answer
@@ -24,31 +24,31 @@
  * `since` must be proven, so that nothing is ever skipped in silence. Of one lease: it is an item that is
  * kept, or the newest that was dropped, of either list (grants and ends; refusals), and neither list has
  * dropped one that came after it. A list goes only with the lease and the other list, so one that has that
- * item has had everything since. Of all leases: it is an item that the feed has kept, and the feed keeps
+ * item has had everything since. Of all leases: it is an item that the hub has kept, and the hub keeps
  * without a gap. Every other id, one of another lease too, is 410. */
-#include "lease/events/events.h"
-
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
-#include "lease/acquire_options.h"
+#include "lease/events/events.h"
 #include "lease/operation.h"
+#include "lease/queue/queue.h"
 #include "lease/worker.h"
 #include "scripts.h"
 
 enum { ALIVE_MS = 15 * 1000, EARLY_MAX = 64 * 1024 };
+#define NDJSON "application/x-ndjson"
 
 struct listening {
     struct event_listener subscriber;
     struct http_response_writer stream;
-    struct alarm alarm; /* EAR: it is not heard in time; STREAM: a sign of epoch */
+    struct alarm alarm; /* SUBSCRIBER: the deadline; STREAM: a sign of life */
     enum events_state state;
     struct worker *worker;
     struct http_request *req; /* until the stream has begun */
-    bool forgotten;           /* the feed has lost us while the store was asked */
+    bool forgotten;           /* the hub has lost it while the store was asked */
     bool has_last;
-    struct history_id last; /* of one lease: what is not above it has been told, or is not to be */
+    struct history_id last; /* of one lease: what is not above it has been sent, or is not to be */
     struct json_out early;  /* items that were heard while the store was asked, a line each */
     char since[HISTORY_ID_SIZE], name[NAME_MAX_BYTES + 1]; /* empty: none; all */
     struct bytes lease;                                    /* name */
@@ -58,19 +58,6 @@ struct events_call {
     struct lease_call lease;
     struct listening *listening;
 };
-
-static enum step events_listen(struct listening *l);
-static enum step events_ask(struct listening *l);
-static store_done_fn events_answer;
-static bool events_begin(struct listening *l, struct bytes last);
-static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed);
-static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed);
-static void events_heard(struct event_listener *subscriber, struct bytes lease, struct bytes packed);
-static bool events_text(struct event_listener *subscriber, struct bytes text);
-static void events_listens(struct event_listener *subscriber);
-static void events_lost(struct event_listener *subscriber);
-static void events_gone(struct http_response_writer *stream);
-static void events_alarm(struct alarm *alarm);
 
 bool events_allows(enum events_state from, enum events_state to)
 {
@@ -121,191 +108,70 @@ static enum step events_refuse(struct listening *l, enum problem problem)
     return http_refuse(req, problem);
 }
 
-/* -- the ask */
+/* -- what is written */
 
-enum step events_start(struct http_request *req)
+static void put(struct json_out *text, const char *before, struct bytes value, const char *after)
 {
-    char name[NAME_MAX_BYTES + 1], since[HISTORY_ID_SIZE];
-    const char *wrong = events_read(req, name, since);
-    struct worker *worker = worker_of(req);
-    struct listening *l;
-
-    if (wrong != NULL) {
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
-    if (name[0] == '\0' && since[0] != '\0' &&
-        !event_hub_has(lease_worker_from(worker)->event_hub, bytes_of(since))) {
-        return http_refuse(req, PROBLEM_CURSOR_EXPIRED);
-    }
-    l = calloc(1, sizeof(*l)); /* it outlives the request, which a stream ends when it begins */
-    if (l == NULL) {
-        return http_refuse(req, PROBLEM_OVERLOADED);
-    }
-    l->subscriber = (struct event_listener){.item = events_heard,
-                                            .text = events_text,
-                                            .listens = events_listens,
-                                            .lost = events_lost,
-                                            .form = events_form_read(req)};
-    l->stream.gone = events_gone;
-    l->alarm.rings = events_alarm;
-    l->worker = worker;
-    l->req = req;
-    memcpy(l->name, name, sizeof(name));
-    memcpy(l->since, since, sizeof(since));
-    l->lease = bytes_of(l->name);
-    json_out_init(&l->early);
-    return events_listen(l);
+    json_out_append(text, bytes_of(before));
+    json_out_append(text, value);
+    json_out_append(text, bytes_of(after));
 }
 
-static enum step events_listen(struct listening *l)
+/* The first bytes leave at once, so that a client knows that it listens. last: "SS.EPOCH.SEQ.N" of what came
+ * before, or empty: an SSE client that is cut off before anything happens goes on from there (an id without
+ * data is no event). false, as of all that write: the stream does not take it, and is to be ended. */
+static bool events_write_begin(struct http_response_writer *stream, enum events_form form, struct bytes last)
 {
-    uint64_t timeout_ms = l->worker->service->settings.store_timeout_ms;
+    struct json_out text;
+    bool taken;
 
-    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease)) {
-        return events_ask(l);
+    if (form == EVENTS_NDJSON) {
+        return http_stream_write(stream, BYTES("\n"));
     }
-    alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + timeout_ms);
-    return SUSPENDED;
+    json_out_init(&text);
+    json_out_append(&text, BYTES(": listening\n"));
+    if (last.len > 0) {
+        put(&text, "id: ", last, "\n");
+    }
+    json_out_append(&text, BYTES("\n"));
+    taken = http_stream_write(stream, json_out_bytes(&text));
+    json_out_done(&text);
+    return taken;
 }
 
-static void events_listens(struct event_listener *subscriber)
+void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
+                     const struct history_item *item)
 {
-    struct listening *l = container_of(subscriber, struct listening, subscriber);
-
-    events_ask(l);
-}
-
-/* -- what was before */
-
-static enum step events_ask(struct listening *l)
-{
-    struct events_call *call = HTTP_SCRATCH(l->req, struct events_call);
-    struct lease_call *lease = &call->lease;
-    enum problem bad;
-
-    if (l->lease.len == 0) {
-        if (events_begin(l, (struct bytes){NULL, 0})) {
-            event_hub_gather(&l->subscriber);
-            if (l->since[0] != '\0') {
-                event_hub_replay(own(l)->event_hub, bytes_of(l->since), &l->subscriber, events_again);
-            }
-        }
-        return ANSWERED;
-    }
-    call->listening = l;
-    lease->req = l->req;
-    lease_call_fill(lease, l->worker, l->lease);
-    lease_call_arg(lease, 3, grant_may(l->worker));
-    lease->record.store.done = events_answer;
-    bad = member_run(member_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
-                     LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
-    if (bad != PROBLEM_NONE) {
-        return events_refuse(l, bad);
-    }
-    events_enter(l, EVENTS_STORE);
-    return SUSPENDED;
-}
-
-/* Which of the ids, of items or such alone, is this one, or -1; later: whether one comes after it. */
-static bool has_id(const struct store_reply *ids, const struct history_id *wanted, bool *later)
-{
-    struct history_item item;
-    bool found = false;
-
-    *later = false;
-    for (size_t i = 0; i < store_reply_count(ids); i++) {
-        struct bytes text = store_reply_text(ids, i);
-
-        if (history_item_read(text, &item) || history_id_read(text, &item.id)) {
-            int order = history_id_compare(&item.id, wanted);
-            found = found || order == 0;
-            *later = *later || order > 0;
-        }
-    }
-    return found;
-}
-
-/* Whether everything that came after since is among the items; the head of this file says why. */
-static bool since_is_proven(struct listening *l, const struct store_reply *items,
-                            const struct store_reply *dropped)
-{
-    unsigned stripe;
-    bool later_kept, later_dropped, kept, is_dropped;
-
-    if (!history_id_read_told(bytes_of(l->since), &stripe, &l->last) || stripe != keys_stripe_of(l->lease)) {
-        return false;
-    }
-    kept = has_id(items, &l->last, &later_kept);
-    is_dropped = has_id(dropped, &l->last, &later_dropped);
-    return (kept || is_dropped) && !later_dropped;
-}
-
-/* Of the newest item: what came before is not told to one who did not say since when. */
-static struct bytes begin_now(struct listening *l, const struct store_reply *items, char buf[HISTORY_ID_SIZE])
-{
-    struct history_item item;
-    size_t count = store_reply_count(items);
-
-    l->has_last = count > 0 && history_item_read(store_reply_text(items, count - 1), &item);
-    if (!l->has_last) {
-        return (struct bytes){NULL, 0};
-    }
-    l->last = item.id;
-    return history_id_write(buf, l->lease, item.id_text);
-}
-
-/* What was missed, and what was heard since the store was asked. */
-static void events_catch_up(struct listening *l, const struct store_reply *items)
-{
-    struct json_out early = l->early;
-    const char *at = early.at, *end;
-
-    l->early = (struct json_out){0};
-    for (size_t i = 0; i < store_reply_count(items); i++) {
-        if (!events_tell(l, l->lease, store_reply_text(items, i))) {
-            json_out_done(&early);
-            return;
-        }
-    }
-    for (; at != NULL && at < early.at + early.len; at = end + 1) {
-        end = memchr(at, '\n', (size_t)(early.at + early.len - at));
-        if (!events_tell(l, l->lease, (struct bytes){at, (size_t)(end - at)})) {
-            break;
-        }
-    }
-    json_out_done(&early);
-}
-
-static enum step events_answer(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
-{
-    struct events_call *ask = container_of(call, struct events_call, lease.record.store);
-    struct listening *l = ask->listening;
-    enum problem bad = member_problem(&ask->lease.record, outcome, reply);
-    const struct store_reply *items = store_reply_list(reply, 3);
     char id[HISTORY_ID_SIZE];
-    struct bytes last = {NULL, 0};
+    struct json_out json;
 
-    if (bad == PROBLEM_NONE && (!store_reply_is(reply, "history") || items == NULL)) {
-        bad = store_reply_is(reply, "off") ? PROBLEM_HISTORY_OFF : PROBLEM_INTERNAL;
-    }
-    if (bad != PROBLEM_NONE || l->forgotten) {
-        return events_refuse(l, bad != PROBLEM_NONE ? bad : PROBLEM_STORE_UNAVAILABLE);
-    }
-    if (store_reply_text(reply, 2).len > 0) {
-        handoff_more(own(l)->handoff, l->lease);
-    }
-    if (l->since[0] == '\0') {
-        last = begin_now(l, items, id);
-    } else if (!since_is_proven(l, items, store_reply_list(reply, 4))) {
-        return events_refuse(l, PROBLEM_CURSOR_EXPIRED);
+    json_out_init(&json);
+    history_item_write(&json, lease, item);
+    if (form == EVENTS_SSE) {
+        put(text, "id: ", history_id_write(id, lease, item->id_text), "\n");
+        put(text, "event: ", item->type, "\n");
+        put(text, "data: ", json_out_bytes(&json), "\n\n");
     } else {
-        l->has_last = true;
+        put(text, "", json_out_bytes(&json), "\n");
     }
-    if (events_begin(l, last)) {
-        events_catch_up(l, items);
+    json_out_done(&json);
+}
+
+/* With the members of every other item, so that nothing that reads them stumbles; but no id as the stream's
+ * own: the client comes back with that of the last item that it got. */
+#define LAGGING                                                                                              \
+    "{\"id\":\"\",\"type\":\"lagging\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":"   \
+    "\"too slow\"}\n"
+
+/* One item or several. A client that is too slow learns so, if it ever reads again. */
+static bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text)
+{
+    if (http_stream_write(stream, text)) {
+        return true;
     }
-    return ANSWERED;
+    http_stream_write(stream,
+                      form == EVENTS_SSE ? BYTES("event: lagging\ndata: " LAGGING "\n") : BYTES(LAGGING));
+    return false;
 }
 
 /* -- the stream */
@@ -324,13 +190,14 @@ static bool events_begin(struct listening *l, struct bytes last)
     struct http_request *req = l->req;
 
     l->req = NULL;
-    http_reply_header(req, "Content-Type", events_type(l->subscriber.form));
+    http_reply_header(req, "Content-Type",
+                      l->subscriber.form == EVENTS_NDJSON ? BYTES(NDJSON) : BYTES("text/event-stream"));
     http_stream_begin(req, &l->stream, 200);
     events_enter(l, EVENTS_STREAM);
     return events_go_on(l, events_write_begin(&l->stream, l->subscriber.form, last));
 }
 
-static bool events_tell(struct listening *l, struct bytes lease, struct bytes packed)
+static bool events_send(struct listening *l, struct bytes lease, struct bytes packed)
 {
     struct history_item item;
     struct json_out text;
@@ -359,24 +226,23 @@ static bool events_text(struct event_listener *subscriber, struct bytes text)
 
 static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed)
 {
-    return events_tell(container_of(subscriber, struct listening, subscriber), lease, packed);
+    return events_send(container_of(subscriber, struct listening, subscriber), lease, packed);
 }
 
-/* The feed has no more to do with it, and the store still has to answer. */
+/* The hub has no more to do with it, and the store still has to answer. */
 static void events_forget(struct listening *l)
 {
     event_hub_forget(own(l)->event_hub, &l->subscriber);
     l->forgotten = true;
 }
 
-/* Of one lease. What the store has told may be heard after that; from the first item that is new on all are.
- */
+/* Of one lease. What the store had may be heard after its answer; from the first new item on all are new. */
 static void events_follow(struct listening *l, struct bytes lease, struct bytes packed)
 {
     bool had_last = l->has_last;
     struct history_id last = l->last;
 
-    if (events_tell(l, lease, packed) && l->has_last &&
+    if (events_send(l, lease, packed) && l->has_last &&
         (!had_last || history_id_compare(&l->last, &last) > 0)) {
         event_hub_gather(&l->subscriber);
     }
@@ -424,7 +290,262 @@ static void events_alarm(struct alarm *alarm)
 
     if (l->state == EVENTS_SUBSCRIBER) {
         events_refuse(l, PROBLEM_STORE_UNAVAILABLE);
-    } else if (events_go_on(l, events_write_alive(&l->stream, l->subscriber.form))) {
+    } else if (events_go_on(l, http_stream_write(&l->stream, l->subscriber.form == EVENTS_NDJSON
+                                                                 ? BYTES("\n")
+                                                                 : BYTES(": alive\n\n")))) {
         alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
     }
+}
+
+/* -- what was before */
+
+/* Which of the ids, of items or such alone, is this one, or -1; later: whether one comes after it. */
+static bool has_id(const struct store_reply *ids, const struct history_id *wanted, bool *later)
+{
+    struct history_item item;
+    bool found = false;
+
+    *later = false;
+    for (size_t i = 0; i < store_reply_count(ids); i++) {
+        struct bytes text = store_reply_text(ids, i);
+
+        if (history_item_read(text, &item) || history_id_read(text, &item.id)) {
+            int order = history_id_compare(&item.id, wanted);
+            found = found || order == 0;
+            *later = *later || order > 0;
+        }
+    }
+    return found;
+}
+
+/* Whether everything that came after since is among the items; the head of this file says why. */
+static bool since_is_proven(struct listening *l, const struct store_reply *items,
+                            const struct store_reply *dropped)
+{
+    unsigned stripe;
+    bool later_kept, later_dropped, kept, is_dropped;
+
+    if (!history_id_read_user(bytes_of(l->since), &stripe, &l->last) || stripe != keys_stripe_of(l->lease)) {
+        return false;
+    }
+    kept = has_id(items, &l->last, &later_kept);
+    is_dropped = has_id(dropped, &l->last, &later_dropped);
+    return (kept || is_dropped) && !later_dropped;
+}
+
+/* The id of the newest item: what came before is not sent to one that did not say since when. */
+static struct bytes begin_now(struct listening *l, const struct store_reply *items, char buf[HISTORY_ID_SIZE])
+{
+    struct history_item item;
+    size_t count = store_reply_count(items);
+
+    l->has_last = count > 0 && history_item_read(store_reply_text(items, count - 1), &item);
+    if (!l->has_last) {
+        return (struct bytes){NULL, 0};
+    }
+    l->last = item.id;
+    return history_id_write(buf, l->lease, item.id_text);
+}
+
+/* What was missed, and what was heard since the store was asked. */
+static void events_catch_up(struct listening *l, const struct store_reply *items)
+{
+    struct json_out early = l->early;
+    const char *at = early.at, *end;
+
+    l->early = (struct json_out){0};
+    for (size_t i = 0; i < store_reply_count(items); i++) {
+        if (!events_send(l, l->lease, store_reply_text(items, i))) {
+            json_out_done(&early);
+            return;
+        }
+    }
+    for (; at != NULL && at < early.at + early.len; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(early.at + early.len - at));
+        if (!events_send(l, l->lease, (struct bytes){at, (size_t)(end - at)})) {
+            break;
+        }
+    }
+    json_out_done(&early);
+}
+
+static enum step events_answer(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct events_call *ask = container_of(call, struct events_call, lease.record.store);
+    struct listening *l = ask->listening;
+    enum problem bad = member_problem(&ask->lease.record, outcome, reply);
+    const struct store_reply *items = store_reply_list(reply, 3);
+    char id[HISTORY_ID_SIZE];
+    struct bytes last = {NULL, 0};
+
+    if (bad == PROBLEM_NONE && (!store_reply_is(reply, "history") || items == NULL)) {
+        bad = store_reply_is(reply, "off") ? PROBLEM_HISTORY_OFF : PROBLEM_INTERNAL;
+    }
+    if (bad != PROBLEM_NONE || l->forgotten) {
+        return events_refuse(l, bad != PROBLEM_NONE ? bad : PROBLEM_STORE_UNAVAILABLE);
+    }
+    if (store_reply_text(reply, 2).len > 0) {
+        handoff_more(own(l)->handoff, l->lease);
+    }
+    if (l->since[0] == '\0') {
+        last = begin_now(l, items, id);
+    } else if (!since_is_proven(l, items, store_reply_list(reply, 4))) {
+        return events_refuse(l, PROBLEM_CURSOR_EXPIRED);
+    } else {
+        l->has_last = true;
+    }
+    if (events_begin(l, last)) {
+        events_catch_up(l, items);
+    }
+    return ANSWERED;
+}
+
+static enum step events_before(struct listening *l)
+{
+    struct events_call *call = HTTP_SCRATCH(l->req, struct events_call);
+    struct lease_call *lease = &call->lease;
+    enum problem bad;
+
+    if (l->lease.len == 0) {
+        if (events_begin(l, (struct bytes){NULL, 0})) {
+            event_hub_gather(&l->subscriber);
+            if (l->since[0] != '\0') {
+                event_hub_replay(own(l)->event_hub, bytes_of(l->since), &l->subscriber, events_again);
+            }
+        }
+        return ANSWERED;
+    }
+    call->listening = l;
+    lease->req = l->req;
+    lease_call_fill(lease, l->worker, l->lease);
+    lease_call_arg(lease, 3, grant_may(l->worker));
+    lease->record.store.done = events_answer;
+    bad = member_run(member_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
+                     LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
+    if (bad != PROBLEM_NONE) {
+        return events_refuse(l, bad);
+    }
+    events_enter(l, EVENTS_STORE);
+    return SUSPENDED;
+}
+
+/* -- the request */
+
+static const char *const query_names[] = {"lease", "since", NULL};
+
+static int query(const struct http_request *req, const char *name, char *buf, size_t size)
+{
+    int len = http_query(req).len > 0 ? http_query_get(req, query_names, name, buf, size - 1) : -1;
+
+    buf[len > 0 ? len : 0] = '\0';
+    return len > 0 && strlen(buf) != (size_t)len ? -2 : len; /* %00 cuts no value short */
+}
+
+/* An id that is not ours is 400, wherever it stands; the header wins. */
+static const char *since_read(const struct http_request *req, char since[HISTORY_ID_SIZE])
+{
+    unsigned count = 0, stripe;
+    struct bytes header = http_header(req, "Last-Event-ID", &count);
+    struct history_id id;
+    int len = query(req, "since", since, HISTORY_ID_SIZE);
+
+    if (len != -1 && (len < 0 || !history_id_read_user(bytes_of(since), &stripe, &id))) {
+        return "The query is lease and since, each at most once; since is the id of an event.";
+    }
+    if (count == 0) {
+        return NULL;
+    }
+    if (count > 1 || header.len >= HISTORY_ID_SIZE || !history_id_read_user(header, &stripe, &id)) {
+        return "The header Last-Event-ID is the id of an event, and comes at most once.";
+    }
+    memcpy(since, header.at, header.len);
+    since[header.len] = '\0';
+    return NULL;
+}
+
+/* name: of the one lease, or empty; since: "SS.EPOCH.SEQ.N", or empty: from now on. Last-Event-ID wins over
+ * the query. NULL, or what is wrong: 400, also of an id that is none of ours. */
+static const char *events_read(const struct http_request *req, char name[NAME_MAX_BYTES + 1],
+                               char since[HISTORY_ID_SIZE])
+{
+    int len = query(req, "lease", name, NAME_MAX_BYTES + 1);
+
+    if (len == -2) {
+        return "The query is lease and since, each at most once; lease is the name of a lease.";
+    }
+    if (len != -1 && !name_is_lease(bytes_of(name))) {
+        return "The query member lease is not the name of a lease: 1 to 128 characters of A-Z a-z 0-9 . _ : "
+               "-, the "
+               "first a letter or a digit.";
+    }
+    return since_read(req, since);
+}
+
+/* By the Accept header; without a look at parameters: one that names the type can read it. The contract does
+ * not say what becomes of types that it does not name: they get SSE, as does a request without the header. */
+static enum events_form events_form_read(const struct http_request *req)
+{
+    struct bytes accept = http_header(req, "Accept", NULL);
+    size_t len = sizeof(NDJSON) - 1;
+
+    for (size_t i = 0; i + len <= accept.len; i++) {
+        char before = i > 0 ? accept.at[i - 1] : ',', after = i + len < accept.len ? accept.at[i + len] : ',';
+
+        if (strncasecmp(accept.at + i, NDJSON, len) == 0 && strchr(", \t", before) != NULL &&
+            strchr(",; \t", after) != NULL) {
+            return EVENTS_NDJSON;
+        }
+    }
+    return EVENTS_SSE;
+}
+
+static void events_listens(struct event_listener *subscriber)
+{
+    events_before(container_of(subscriber, struct listening, subscriber));
+}
+
+static enum step events_listen(struct listening *l)
+{
+    uint64_t timeout_ms = l->worker->service->settings.store_timeout_ms;
+
+    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease)) {
+        return events_before(l);
+    }
+    alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + timeout_ms);
+    return SUSPENDED;
+}
+
+enum step events_start(struct http_request *req)
+{
+    char name[NAME_MAX_BYTES + 1], since[HISTORY_ID_SIZE];
+    const char *wrong = events_read(req, name, since);
+    struct worker *worker = worker_of(req);
+    struct listening *l;
+
+    if (wrong != NULL) {
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    }
+    if (name[0] == '\0' && since[0] != '\0' &&
+        !event_hub_has(lease_worker_from(worker)->event_hub, bytes_of(since))) {
+        return http_refuse(req, PROBLEM_CURSOR_EXPIRED);
+    }
+    l = calloc(1, sizeof(*l)); /* it outlives the request, which a stream ends when it begins */
+    if (l == NULL) {
+        return http_refuse(req, PROBLEM_OVERLOADED);
+    }
+    l->subscriber = (struct event_listener){.item = events_heard,
+                                            .text = events_text,
+                                            .listens = events_listens,
+                                            .lost = events_lost,
+                                            .form = events_form_read(req)};
+    l->stream.gone = events_gone;
+    l->alarm.rings = events_alarm;
+    l->worker = worker;
+    l->req = req;
+    memcpy(l->name, name, sizeof(name));
+    memcpy(l->since, since, sizeof(since));
+    l->lease = bytes_of(l->name);
+    json_out_init(&l->early);
+    return events_listen(l);
 }

@@ -1,20 +1,16 @@
 /* handoff.c - leases in whose lines somebody waits are looked at when it is time.
  *
  *   handoff_alarm   every 50 ms: when does the next alarm ring?
- *   handoff_tick    it rings
- *   look_ask        run alarm.lua: which ones?
+ *   handoff_tick    it rings: run alarm.lua: which ones?
  *   look_answer     put their names into the list
  *   jobs_start      run handoff.lua for some of them at a time
  *   job_answer      "more": the same again; else the next of the list
  *
  * Whatever fails stays in the store's alarms, and is found when the next alarm is asked for. */
-#include "lease/queue/handoff.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "lease/acquire_options.h"
 #include "lease/operation.h"
+#include "lease/queue/queue.h"
 #include "scripts.h"
 #include "shared/text/memory.h"
 
@@ -23,7 +19,7 @@ enum { JOBS = 8, LOOK_KEYS = 2, LOOK_MOST = 80 };
 #define NEVER UINT64_MAX
 
 struct handoff_name {
-    struct handoff_name *next;
+    STAILQ_ENTRY(handoff_name) entry;
     size_t len;
     char text[];
 };
@@ -36,36 +32,30 @@ struct handoff_job {
 
 struct handoff {
     struct worker *worker;
-    struct member_line *line;
     struct loop_timer timer;
     struct member_call call;
     bool looking, stopped;
     uint64_t look_at_ms; /* the next look */
     char stripe[KEYS_STRIPE_SIZE], most[MEMBER_NUMBER_SIZE];
     struct bytes argv[LOOK_KEYS + 1 + MEMBER_ARGS];
-    struct handoff_name *first, **end;
+    STAILQ_HEAD(, handoff_name) names;
     unsigned running;
     struct handoff_job jobs[JOBS];
 };
 
 static void handoff_tick(struct loop_timer *timer);
-static void look_ask(struct handoff *handoff);
-static store_done_fn look_answer;
-static void jobs_start(struct handoff *handoff);
 static store_done_fn job_answer;
 
-struct handoff *handoff_new(struct worker *worker, struct member_line *line)
+struct handoff *handoff_new(struct worker *worker)
 {
     struct handoff *handoff = must_have(calloc(1, sizeof(*handoff)));
 
     handoff->worker = worker;
-    handoff->line = line;
     handoff->look_at_ms = NEVER;
-    handoff->end = &handoff->first;
-    handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* whichever: nothing of it is read */
+    STAILQ_INIT(&handoff->names);
+    handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* any: nothing of it is read */
     handoff->argv[1] = BYTES("pawl:{store}:alarm");
-    snprintf(handoff->most, sizeof(handoff->most), "%d", LOOK_MOST);
-    handoff->argv[LOOK_KEYS] = bytes_of(handoff->most);
+    handoff->argv[LOOK_KEYS] = bytes_of_number(handoff->most, LOOK_MOST);
     for (unsigned i = 0; i < JOBS; i++) {
         handoff->jobs[i].owner = handoff;
     }
@@ -73,15 +63,19 @@ struct handoff *handoff_new(struct worker *worker, struct member_line *line)
     return handoff;
 }
 
+static void name_forget(struct handoff *handoff)
+{
+    struct handoff_name *one = STAILQ_FIRST(&handoff->names);
+
+    STAILQ_REMOVE_HEAD(&handoff->names, entry);
+    free(one);
+}
+
 static void names_forget(struct handoff *handoff)
 {
-    while (handoff->first != NULL) {
-        struct handoff_name *next = handoff->first->next;
-
-        free(handoff->first);
-        handoff->first = next;
+    while (!STAILQ_EMPTY(&handoff->names)) {
+        name_forget(handoff);
     }
-    handoff->end = &handoff->first;
 }
 
 void handoff_stop(struct handoff *handoff)
@@ -102,61 +96,10 @@ static void name_add(struct handoff *handoff, struct bytes name)
 
     memcpy(one->text, name.at, name.len);
     one->len = name.len;
-    *handoff->end = one;
-    handoff->end = &one->next;
+    STAILQ_INSERT_TAIL(&handoff->names, one, entry);
 }
 
-void handoff_more(struct handoff *handoff, struct bytes name)
-{
-    name_add(handoff, name);
-    jobs_start(handoff);
-}
-
-/* -- which ones */
-
-void handoff_alarm(struct handoff *handoff, int64_t in_ms)
-{
-    handoff->look_at_ms = in_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)in_ms;
-    jobs_start(handoff);
-}
-
-static void handoff_tick(struct loop_timer *timer)
-{
-    struct handoff *handoff = container_of(timer, struct handoff, timer);
-
-    handoff->look_at_ms = NEVER;
-    look_ask(handoff);
-    jobs_start(handoff);
-}
-
-static void look_ask(struct handoff *handoff)
-{
-    handoff->call.store.done = look_answer;
-    handoff->looking = member_run(handoff->line, &handoff->call, 0, &script_alarm, LOOK_KEYS, LOOK_KEYS + 1,
-                                  handoff->argv) == PROBLEM_NONE;
-}
-
-static enum step look_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
-{
-    struct handoff *handoff = container_of(call, struct handoff, call.store);
-    const struct store_reply *names;
-    int64_t next_ms;
-
-    handoff->looking = false;
-    if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
-        names = store_reply_list(reply, 3);
-        next_ms = store_reply_integer(reply, 2);
-        handoff->look_at_ms = next_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)next_ms;
-        for (size_t i = 0; names != NULL && i < store_reply_count(names); i++) {
-            name_add(handoff, store_reply_text(names, i));
-        }
-    }
-    jobs_start(handoff);
-    return ANSWERED;
-}
-
-/* -- one after the other, some at a time */
+/* -- one lease after the other, some at a time */
 
 static bool job_run(struct handoff_job *job)
 {
@@ -164,8 +107,9 @@ static bool job_run(struct handoff_job *job)
 
     lease_call_arg(&job->lease, 3, grant_may(handoff->worker));
     job->lease.record.store.done = job_answer;
-    job->running = member_run(handoff->line, &job->lease.record, job->lease.stripe_number, &script_handoff,
-                              LEASE_KEYS, LEASE_KEYS + 3, job->lease.argv) == PROBLEM_NONE;
+    job->running = member_run(member_line_of_worker(handoff->worker), &job->lease.record,
+                              job->lease.stripe_number, &script_handoff, LEASE_KEYS, LEASE_KEYS + 3,
+                              job->lease.argv) == PROBLEM_NONE;
     handoff->running += job->running;
     return job->running;
 }
@@ -173,14 +117,10 @@ static bool job_run(struct handoff_job *job)
 static bool job_take(struct handoff_job *job)
 {
     struct handoff *handoff = job->owner;
-    struct handoff_name *one = handoff->first;
+    struct handoff_name *one = STAILQ_FIRST(&handoff->names);
 
     lease_call_fill(&job->lease, handoff->worker, (struct bytes){one->text, one->len});
-    handoff->first = one->next;
-    if (handoff->first == NULL) {
-        handoff->end = &handoff->first;
-    }
-    free(one);
+    name_forget(handoff);
     return job_run(job);
 }
 
@@ -193,7 +133,7 @@ static void jobs_start(struct handoff *handoff)
         names_forget(handoff);
         return;
     }
-    for (unsigned i = 0; i < JOBS && handoff->first != NULL; i++) {
+    for (unsigned i = 0; i < JOBS && !STAILQ_EMPTY(&handoff->names); i++) {
         if (!handoff->jobs[i].running && !job_take(&handoff->jobs[i])) {
             names_forget(handoff);
         }
@@ -221,4 +161,52 @@ static enum step job_answer(struct store_call *call, enum store_outcome outcome,
     }
     jobs_start(handoff);
     return ANSWERED;
+}
+
+void handoff_more(struct handoff *handoff, struct bytes name)
+{
+    name_add(handoff, name);
+    jobs_start(handoff);
+}
+
+/* -- which leases */
+
+static uint64_t look_at(int64_t in_ms)
+{
+    return in_ms < 0 ? NEVER : loop_now_ms() + (uint64_t)in_ms;
+}
+
+void handoff_alarm(struct handoff *handoff, int64_t in_ms)
+{
+    handoff->look_at_ms = look_at(in_ms);
+    jobs_start(handoff);
+}
+
+static enum step look_answer(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct handoff *handoff = container_of(call, struct handoff, call.store);
+    const struct store_reply *names;
+
+    handoff->looking = false;
+    if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
+        names = store_reply_list(reply, 3);
+        handoff->look_at_ms = look_at(store_reply_integer(reply, 2));
+        for (size_t i = 0; names != NULL && i < store_reply_count(names); i++) {
+            name_add(handoff, store_reply_text(names, i));
+        }
+    }
+    jobs_start(handoff);
+    return ANSWERED;
+}
+
+static void handoff_tick(struct loop_timer *timer)
+{
+    struct handoff *handoff = container_of(timer, struct handoff, timer);
+
+    handoff->look_at_ms = NEVER;
+    handoff->call.store.done = look_answer;
+    handoff->looking = member_run(member_line_of_worker(handoff->worker), &handoff->call, 0, &script_alarm,
+                                  LOOK_KEYS, LOOK_KEYS + 1, handoff->argv) == PROBLEM_NONE;
+    jobs_start(handoff);
 }

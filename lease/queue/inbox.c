@@ -1,20 +1,38 @@
-/* inbox.c - where clients wait: one inbox for each worker.
+/* inbox.c - where clients wait: one inbox for each worker. A lease that is handed on to one of them is
+ * announced by a message of Redis (docs/decisions/0013).
  *
- *   inbox_look     several times a second: opens, beats, notices that the link is another
- *   inbox_ask      run inbox_heartbeat.lua
+ *   inbox_look     several times a second: opens, sends heartbeats, notices that the link is another
+ *   inbox_run      run inbox_heartbeat.lua
  *   inbox_answer   OPEN | CLOSED | SHUT
- *   inbox_heard    a message: tell the one who waits
- *   inbox_tell     the inbox has closed: tell all who were there, some in each turn
+ *   inbox_heard    a message: notify the waiter
+ *   inbox_announce the inbox has closed: notify all that were there, some in each turn
  *
- * A wid is SLOT_BITS of the place in the table of slots, and above them a number that only rises: so what is
- * told late, to one who has left, finds nobody. */
-#include "lease/queue/inbox.h"
-
+ *   CLOSED   --the subscriber listens, the line to the store stands--> OPENING   inbox_heartbeat.lua "open"
+ *   OPENING  --the store has it-->                                     OPEN
+ *   OPENING  --not so, unknown, the subscriber or the link broke meanwhile--> CLOSED
+ *   OPEN     --the subscriber is deaf, the link is another or none-->  CLOSED
+ *   OPEN     --a heartbeat is late or unknown, or none taken for 3 s--> CLOSED
+ *   OPEN     --the reply of a release is lost-->                       CLOSED
+ *   OPEN     --drained-->                                              CLOSING   inbox_heartbeat.lua "close"
+ *   CLOSED   --drained-->                                              SHUT
+ *   CLOSING  --answered, however-->                                    SHUT
+ *
+ * An inbox that closes gets a new id when it opens again: what is handed on to a waiter of before cannot be
+ * claimed by this process, so all that wait are refused at once (503, nothing was granted), except those
+ * whose claim is under way, and those to which a release may have granted the lease. It sends a heartbeat
+ * every INBOX_HEARTBEAT_MS; the store passes over the waiters of an inbox that was silent for
+ * INBOX_SILENT_MS. An inbox that is drained is closed in the store first, so that nobody else waits for what
+ * would be handed on there; what was handed on before is still claimed.
+ *
+ * A wid is SLOT_BITS of the place in the table of slots, and above them a number that only rises: so a late
+ * message, to one that has left, finds nobody. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lease/queue/queue.h"
 #include "scripts.h"
+#include "shared/member/member.h"
 #include "shared/text/memory.h"
 #include "shared/token/random.h"
 
@@ -24,8 +42,8 @@ enum {
     SLOTS_FIRST = 64,
     LOOK_MS = 250, /* while open */
     LOOK_CLOSED_MS = 20,
-    TELL_MOST = 256,    /* in one turn: an answer takes some 8 KiB while it is written */
-    LAST_WORDS_MS = 20, /* what was handed on before the store closed the inbox has been heard by then */
+    ANNOUNCE_MOST = 256, /* in one turn: an answer takes some 8 KiB while it is written */
+    LAST_WORDS_MS = 20,  /* what was handed on before the store closed the inbox has been heard by then */
     HEARTBEAT_KEYS = 3
 };
 
@@ -40,12 +58,12 @@ struct inbox {
     struct store_subscriber *subscriber;
     struct store_subscriber_owner subscriber_owner;
     struct alarm_clock *clock;
-    struct loop_timer look, tell;
+    struct loop_timer look, announce;
     enum inbox_state state;
     bool drained, listens, asked, used; /* listens: to its channel; used: its id was sent to the store */
     struct member_call call;
     int64_t epoch;
-    uint64_t asked_ms, beaten_ms, link; /* beaten: when the last beat that was taken was sent */
+    uint64_t asked_ms, heartbeat_ms, link; /* heartbeat: when the last one that was taken was sent */
     unsigned stripe_number;
     char id[INBOX_ID_CHARS + 1], key[INBOX_KEY_SIZE], stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE];
     struct bytes argv[HEARTBEAT_KEYS + 2 + MEMBER_ARGS];
@@ -56,18 +74,10 @@ struct inbox {
     unsigned releases[STRIPES];         /* of them, by stripe; they have named this inbox or the one before */
     bool is_unheard[STRIPES];           /* the reply of one was lost, and not all who were here know it */
     uint64_t number;                    /* of the last place that was taken */
-    uint64_t tell_until;                /* places up to this number are told that the inbox has closed */
-    uint32_t tell_from;                 /* the next slot of them */
+    uint64_t announce_until;            /* places up to this number are to learn that the inbox has closed */
+    uint32_t announce_from;             /* the next slot of them */
     unsigned char walked[INBOX_STATES]; /* bit t of element f: went from f to t */
 };
-
-static void inbox_look(struct loop_timer *timer);
-static void inbox_ask(struct inbox *inbox, const char *what, enum inbox_state next);
-static store_done_fn inbox_answer;
-static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
-static void inbox_listens(struct store_subscriber_owner *owner, struct bytes channel);
-static void inbox_deaf(struct store_subscriber_owner *owner);
-static void inbox_tell(struct loop_timer *timer);
 
 bool inbox_allows(enum inbox_state from, enum inbox_state to)
 {
@@ -95,40 +105,11 @@ static void inbox_enter_state(struct inbox *inbox, enum inbox_state next)
     inbox->walked[inbox->state] |= (unsigned char)(1u << next);
     inbox->state = next;
     if (was_open && next != INBOX_CLOSING) {
-        inbox->tell_until = inbox->number;
-        inbox->tell_from = 0;
-        loop_timer_arm(&inbox->tell, next == INBOX_SHUT ? LAST_WORDS_MS : 0, 0);
+        inbox->announce_until = inbox->number;
+        inbox->announce_from = 0;
+        loop_timer_arm(&inbox->announce, next == INBOX_SHUT ? LAST_WORDS_MS : 0, 0);
     }
     loop_timer_arm(&inbox->look, next == INBOX_OPEN && !inbox->drained ? LOOK_MS : LOOK_CLOSED_MS, 0);
-}
-
-struct inbox *inbox_new(struct worker *worker, struct member_line *line)
-{
-    struct inbox *inbox = must_have(calloc(1, sizeof(*inbox)));
-    struct store_options options = service_store_options(worker->service);
-
-    inbox->worker = worker;
-    inbox->line = line;
-    inbox->used = true; /* there is no id yet */
-    inbox->slot_free = UINT32_MAX;
-    inbox->clock = alarm_clock_new(worker->loop);
-    inbox->subscriber_owner = (struct store_subscriber_owner){inbox_heard, inbox_listens, inbox_deaf};
-    inbox->subscriber = store_subscriber_open(worker->loop, &options, &inbox->subscriber_owner);
-    loop_timer_init(worker->loop, &inbox->tell, inbox_tell);
-    loop_timer_init(worker->loop, &inbox->look, inbox_look);
-    loop_timer_arm(&inbox->look, 0, 0);
-    return inbox;
-}
-
-void inbox_free(struct inbox *inbox)
-{
-    assert(inbox->places == 0);
-    loop_timer_done(&inbox->look);
-    loop_timer_done(&inbox->tell);
-    store_subscriber_close(inbox->subscriber);
-    alarm_clock_free(inbox->clock);
-    free(inbox->slots);
-    free(inbox);
 }
 
 bool inbox_is_open(const struct inbox *inbox)
@@ -146,7 +127,7 @@ void inbox_drain(struct inbox *inbox)
 
 bool inbox_is_shut(const struct inbox *inbox)
 {
-    return inbox->state == INBOX_SHUT && inbox->tell_from >= inbox->slot_count;
+    return inbox->state == INBOX_SHUT && inbox->announce_from >= inbox->slot_count;
 }
 
 unsigned inbox_count(const struct inbox *inbox)
@@ -164,7 +145,7 @@ struct alarm_clock *inbox_clock(struct inbox *inbox)
     return inbox->clock;
 }
 
-/* -- opening and beating */
+/* -- opening, and heartbeats */
 
 static void inbox_take_id(struct inbox *inbox)
 {
@@ -190,56 +171,31 @@ static bool link_is_the_same(const struct inbox *inbox)
            epoch_number(inbox->line->store_epoch) == inbox->epoch;
 }
 
-static void inbox_look_open(struct inbox *inbox)
+static enum step inbox_answer(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
 {
-    uint64_t now_ms = loop_now_ms();
+    struct inbox *inbox = container_of(call, struct inbox, call.store);
+    enum problem bad = member_problem(&inbox->call, outcome, reply);
+    bool taken = bad == PROBLEM_NONE && store_reply_is(reply, "beats");
+    bool not_sent = bad != PROBLEM_NONE && bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL;
 
-    if (!link_is_the_same(inbox) || now_ms - inbox->beaten_ms > INBOX_SILENT_MS) {
-        inbox_enter_state(inbox, INBOX_CLOSED);
-        return;
+    inbox->asked = false;
+    if (taken) {
+        inbox->heartbeat_ms = inbox->asked_ms;
     }
-    loop_timer_arm(&inbox->look, inbox->drained ? LOOK_CLOSED_MS : LOOK_MS, 0);
-    if (inbox->drained && !inbox->asked) {
-        inbox_ask(inbox, "close", INBOX_CLOSING);
-    } else if (!inbox->asked && now_ms + LOOK_MS / 2 >= inbox->asked_ms + INBOX_HEARTBEAT_MS) {
-        inbox_ask(inbox, "beat", INBOX_OPEN);
-    }
-}
-
-static void inbox_look_closed(struct inbox *inbox)
-{
-    loop_timer_arm(&inbox->look, LOOK_CLOSED_MS, 0);
-    if (inbox->asked || inbox->releases_under_way > 0) {
-        return; /* a beat of before: its keys are still in use; a release that is sent again would come later
-                 * than what is asked from the next inbox, and its answer name a place that is not there any
-                 * more */
-    }
-    if (inbox->drained) {
+    if (inbox->state == INBOX_OPENING) {
+        inbox_enter_state(inbox,
+                          taken && inbox->listens && link_is_the_same(inbox) ? INBOX_OPEN : INBOX_CLOSED);
+    } else if (inbox->state == INBOX_OPEN && !taken && !not_sent) {
+        inbox_enter_state(inbox, INBOX_CLOSED); /* those who wait there may have been passed over */
+    } else if (inbox->state == INBOX_CLOSING) {
         inbox_enter_state(inbox, INBOX_SHUT);
-        return;
     }
-    if (inbox->used) {
-        inbox_take_id(inbox);
-    }
-    if (inbox->listens) {
-        inbox_ask(inbox, "open", INBOX_OPENING);
-    }
-}
-
-/* The other states wait for an answer, or for nothing any more. */
-static void inbox_look(struct loop_timer *timer)
-{
-    struct inbox *inbox = container_of(timer, struct inbox, look);
-
-    if (inbox->state == INBOX_OPEN) {
-        inbox_look_open(inbox);
-    } else if (inbox->state == INBOX_CLOSED) {
-        inbox_look_closed(inbox);
-    }
+    return ANSWERED;
 }
 
 /* next: the state when the call is under way. */
-static void inbox_ask(struct inbox *inbox, const char *what, enum inbox_state next)
+static void inbox_run(struct inbox *inbox, const char *what, enum inbox_state next)
 {
     inbox->argv[HEARTBEAT_KEYS + 1] = bytes_of(what);
     inbox->call.store.done = inbox_answer;
@@ -258,49 +214,55 @@ static void inbox_ask(struct inbox *inbox, const char *what, enum inbox_state ne
     }
 }
 
-static enum step inbox_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static void inbox_look_open(struct inbox *inbox)
 {
-    struct inbox *inbox = container_of(call, struct inbox, call.store);
-    enum problem bad = member_problem(&inbox->call, outcome, reply);
-    bool taken = bad == PROBLEM_NONE && store_reply_is(reply, "beats");
-    bool not_sent = bad != PROBLEM_NONE && bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL;
+    uint64_t now_ms = loop_now_ms();
 
-    inbox->asked = false;
-    if (taken) {
-        inbox->beaten_ms = inbox->asked_ms;
-    }
-    if (inbox->state == INBOX_OPENING) {
-        inbox_enter_state(inbox,
-                          taken && inbox->listens && link_is_the_same(inbox) ? INBOX_OPEN : INBOX_CLOSED);
-    } else if (inbox->state == INBOX_OPEN && !taken && !not_sent) {
-        inbox_enter_state(inbox, INBOX_CLOSED); /* those who wait there may have been passed over */
-    } else if (inbox->state == INBOX_CLOSING) {
-        inbox_enter_state(inbox, INBOX_SHUT);
-    }
-    return ANSWERED;
-}
-
-/* -- the subscriber */
-
-static void inbox_listens(struct store_subscriber_owner *owner, struct bytes channel)
-{
-    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
-
-    inbox->listens = inbox->listens || bytes_equal(channel, inbox_key(inbox));
-}
-
-static void inbox_deaf(struct store_subscriber_owner *owner)
-{
-    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
-
-    inbox->listens = false;
-    if (inbox->state == INBOX_OPEN) {
+    if (!link_is_the_same(inbox) || now_ms - inbox->heartbeat_ms > INBOX_SILENT_MS) {
         inbox_enter_state(inbox, INBOX_CLOSED);
+        return;
+    }
+    loop_timer_arm(&inbox->look, inbox->drained ? LOOK_CLOSED_MS : LOOK_MS, 0);
+    if (inbox->drained && !inbox->asked) {
+        inbox_run(inbox, "close", INBOX_CLOSING);
+    } else if (!inbox->asked && now_ms + LOOK_MS / 2 >= inbox->asked_ms + INBOX_HEARTBEAT_MS) {
+        inbox_run(inbox, "beat", INBOX_OPEN);
     }
 }
 
-/* -- releases that may grant the lease to who waits here */
+static void inbox_look_closed(struct inbox *inbox)
+{
+    loop_timer_arm(&inbox->look, LOOK_CLOSED_MS, 0);
+    if (inbox->asked || inbox->releases_under_way > 0) {
+        return; /* a heartbeat of before: its keys are still in use; a release that is sent again would come
+                 * later than what is asked from the next inbox, and its answer name a place that is not there
+                 * any more */
+    }
+    if (inbox->drained) {
+        inbox_enter_state(inbox, INBOX_SHUT);
+        return;
+    }
+    if (inbox->used) {
+        inbox_take_id(inbox);
+    }
+    if (inbox->listens) {
+        inbox_run(inbox, "open", INBOX_OPENING);
+    }
+}
+
+/* The other states wait for an answer, or for nothing any more. */
+static void inbox_look(struct loop_timer *timer)
+{
+    struct inbox *inbox = container_of(timer, struct inbox, look);
+
+    if (inbox->state == INBOX_OPEN) {
+        inbox_look_open(inbox);
+    } else if (inbox->state == INBOX_CLOSED) {
+        inbox_look_closed(inbox);
+    }
+}
+
+/* -- releases that may grant the lease to a waiter here */
 
 bool inbox_release_begins(struct inbox *inbox, unsigned stripe, char key[INBOX_KEY_SIZE])
 {
@@ -330,6 +292,8 @@ bool inbox_has_perhaps_granted(const struct inbox *inbox, unsigned stripe)
     return inbox->releases[stripe] > 0 || inbox->is_unheard[stripe];
 }
 
+/* -- places */
+
 struct inbox_place *inbox_place_of(const struct inbox *inbox, uint64_t wid)
 {
     uint32_t slot = wid & (SLOTS_MAX - 1);
@@ -337,25 +301,6 @@ struct inbox_place *inbox_place_of(const struct inbox *inbox, uint64_t wid)
 
     return place != NULL && place->wid == wid ? place : NULL;
 }
-
-static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
-{
-    inbox_hear(container_of(owner, struct inbox, subscriber_owner), channel, message);
-}
-
-void inbox_hear(struct inbox *inbox, struct bytes channel, struct bytes message)
-{
-    uint64_t wid = 0;
-    enum inbox_news news = inbox_message_read(message, &wid);
-    struct inbox_place *place = news != INBOX_NO_NEWS ? inbox_place_of(inbox, wid) : NULL;
-
-    if (inbox->state != INBOX_CLOSED && inbox->state != INBOX_OPENING && place != NULL &&
-        bytes_equal(channel, inbox_key(inbox))) {
-        place->told(place, news);
-    }
-}
-
-/* -- those who wait */
 
 static void slots_grow(struct inbox *inbox)
 {
@@ -395,21 +340,121 @@ void inbox_leave(struct inbox *inbox, struct inbox_place *place)
     inbox->places--;
 }
 
-static void inbox_tell(struct loop_timer *timer)
+static void inbox_announce(struct loop_timer *timer)
 {
-    struct inbox *inbox = container_of(timer, struct inbox, tell);
+    struct inbox *inbox = container_of(timer, struct inbox, announce);
 
-    for (unsigned told = 0; told < TELL_MOST && inbox->tell_from < inbox->slot_count; inbox->tell_from++) {
-        struct inbox_place *place = inbox->slots[inbox->tell_from].place;
+    for (unsigned count = 0; count < ANNOUNCE_MOST && inbox->announce_from < inbox->slot_count;
+         inbox->announce_from++) {
+        struct inbox_place *place = inbox->slots[inbox->announce_from].place;
 
-        if (place != NULL && place->wid >> SLOT_BITS <= inbox->tell_until) {
-            told++;
-            place->told(place, INBOX_HAS_CLOSED);
+        if (place != NULL && place->wid >> SLOT_BITS <= inbox->announce_until) {
+            count++;
+            place->notify(place, INBOX_HAS_CLOSED);
         }
     }
-    if (inbox->tell_from < inbox->slot_count) {
-        loop_timer_arm(&inbox->tell, 0, 0);
+    if (inbox->announce_from < inbox->slot_count) {
+        loop_timer_arm(&inbox->announce, 0, 0);
     } else {
         memset(inbox->is_unheard, 0, sizeof(inbox->is_unheard));
     }
+}
+
+/* -- the subscriber */
+
+static void inbox_listens(struct store_subscriber_owner *owner, struct bytes channel)
+{
+    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
+
+    inbox->listens = inbox->listens || bytes_equal(channel, inbox_key(inbox));
+}
+
+static void inbox_deaf(struct store_subscriber_owner *owner)
+{
+    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
+
+    inbox->listens = false;
+    if (inbox->state == INBOX_OPEN) {
+        inbox_enter_state(inbox, INBOX_CLOSED);
+    }
+}
+
+uint64_t inbox_wid_read(struct bytes text)
+{
+    uint64_t wid = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9' || wid > (UINT64_MAX - 9) / 10) {
+            return 0;
+        }
+        wid = wid * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    return wid;
+}
+
+/* "WORD WID" (lease/scripts/lib/line.lua). */
+static enum inbox_news message_read(struct bytes message, uint64_t *wid)
+{
+    static const char *const words[] = {[INBOX_GRANTED] = "granted",
+                                        [INBOX_SUPERSEDED] = "superseded",
+                                        [INBOX_SESSION_LOST] = "session-lost"};
+    const char *space = message.len > 0 ? memchr(message.at, ' ', message.len) : NULL;
+    size_t len = space != NULL ? (size_t)(space - message.at) : 0;
+
+    if (space == NULL) {
+        return INBOX_NO_NEWS;
+    }
+    *wid = inbox_wid_read((struct bytes){space + 1, message.len - len - 1});
+    for (enum inbox_news news = INBOX_GRANTED; *wid != 0 && news <= INBOX_SESSION_LOST; news++) {
+        if (bytes_are((struct bytes){message.at, len}, words[news])) {
+            return news;
+        }
+    }
+    return INBOX_NO_NEWS;
+}
+
+void inbox_hear(struct inbox *inbox, struct bytes channel, struct bytes message)
+{
+    uint64_t wid = 0;
+    enum inbox_news news = message_read(message, &wid);
+    struct inbox_place *place = news != INBOX_NO_NEWS ? inbox_place_of(inbox, wid) : NULL;
+
+    if (inbox->state != INBOX_CLOSED && inbox->state != INBOX_OPENING && place != NULL &&
+        bytes_equal(channel, inbox_key(inbox))) {
+        place->notify(place, news);
+    }
+}
+
+static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
+{
+    inbox_hear(container_of(owner, struct inbox, subscriber_owner), channel, message);
+}
+
+struct inbox *inbox_new(struct worker *worker)
+{
+    struct inbox *inbox = must_have(calloc(1, sizeof(*inbox)));
+    struct store_options options = service_store_options(worker->service);
+
+    inbox->worker = worker;
+    inbox->line = member_line_of_worker(worker);
+    inbox->used = true; /* there is no id yet */
+    inbox->slot_free = UINT32_MAX;
+    inbox->clock = alarm_clock_new(worker->loop);
+    inbox->subscriber_owner = (struct store_subscriber_owner){inbox_heard, inbox_listens, inbox_deaf};
+    inbox->subscriber = store_subscriber_open(worker->loop, &options, &inbox->subscriber_owner);
+    loop_timer_init(worker->loop, &inbox->announce, inbox_announce);
+    loop_timer_init(worker->loop, &inbox->look, inbox_look);
+    loop_timer_arm(&inbox->look, 0, 0);
+    return inbox;
+}
+
+void inbox_free(struct inbox *inbox)
+{
+    assert(inbox->places == 0);
+    loop_timer_done(&inbox->look);
+    loop_timer_done(&inbox->announce);
+    store_subscriber_close(inbox->subscriber);
+    alarm_clock_free(inbox->clock);
+    free(inbox->slots);
+    free(inbox);
 }

@@ -1,62 +1,37 @@
 /* turn.c - one all-or-none script at a time. */
-#include "lease/queue/turn.h"
-
 #include <assert.h>
-#include <stddef.h>
+
+#include "lease/queue/queue.h"
 
 enum { SHARE = 4, LOOK_MS = 1 };
 
 static const uint64_t UNDER_WAY = UINT64_MAX;
 
-static void turn_look(struct loop_timer *timer);
-
-void turn_init(struct turn *turn, struct loop *loop, _Atomic uint64_t *slot)
-{
-    *turn = (struct turn){.loop = loop};
-    turn->slot = slot != NULL ? slot : &turn->own;
-    for (unsigned kind = 0; kind < TURN_KINDS; kind++) {
-        turn->line[kind].tail = &turn->line[kind].head;
-    }
-    loop_timer_init(loop, &turn->timer, turn_look);
-}
-
 static bool turn_is_empty(const struct turn *turn)
 {
-    return turn->line[TURN_CLAIM].head == NULL && turn->line[TURN_LEAVE].head == NULL &&
-           turn->line[TURN_ASK].head == NULL;
-}
-
-void turn_free(struct turn *turn)
-{
-    assert(turn_is_empty(turn));
-    loop_timer_done(&turn->timer);
+    return STAILQ_EMPTY(&turn->line[TURN_CLAIM]) && STAILQ_EMPTY(&turn->line[TURN_LEAVE]) &&
+           STAILQ_EMPTY(&turn->line[TURN_ACQUIRE]);
 }
 
 static struct turn_call *turn_pop(struct turn *turn, struct turn_line *line)
 {
-    struct turn_call *call = line->head;
+    struct turn_call *call = STAILQ_FIRST(line);
 
-    line->head = call->next;
-    if (line->head == NULL) {
-        line->tail = &line->head;
-    }
-    turn->asks -= call->until_ms != UINT64_MAX;
+    STAILQ_REMOVE_HEAD(line, entry);
+    turn->acquires -= call->until_ms != UINT64_MAX;
     return call;
 }
 
 bool turn_wait(struct turn *turn, struct turn_call *call, enum turn_kind kind)
 {
-    struct turn_line *line = &turn->line[kind];
     bool is_first = turn_is_empty(turn);
 
-    if (kind == TURN_ASK && turn->asks >= TURN_ASKS_MAX) {
+    if (kind == TURN_ACQUIRE && turn->acquires >= TURN_ACQUIRES_MAX) {
         return false;
     }
-    turn->asks += kind == TURN_ASK;
-    call->until_ms = kind == TURN_ASK ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
-    call->next = NULL;
-    *line->tail = call;
-    line->tail = &call->next;
+    turn->acquires += kind == TURN_ACQUIRE;
+    call->until_ms = kind == TURN_ACQUIRE ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
+    STAILQ_INSERT_TAIL(&turn->line[kind], call, entry);
     if (is_first) {
         loop_timer_arm(&turn->timer, 0, 0);
     }
@@ -89,24 +64,25 @@ static bool turn_take(struct turn *turn, uint64_t *again_ms)
 
 static struct turn_line *turn_next(struct turn *turn)
 {
-    enum turn_kind wanted = turn->asked_last ? TURN_LEAVE : TURN_ASK;
-    enum turn_kind other = turn->asked_last ? TURN_ASK : TURN_LEAVE;
-    enum turn_kind kind = turn->line[TURN_CLAIM].head != NULL ? TURN_CLAIM
-                          : turn->line[wanted].head != NULL   ? wanted
-                                                              : other;
+    enum turn_kind wanted = turn->acquired_last ? TURN_LEAVE : TURN_ACQUIRE;
+    enum turn_kind other = turn->acquired_last ? TURN_ACQUIRE : TURN_LEAVE;
+    enum turn_kind kind = !STAILQ_EMPTY(&turn->line[TURN_CLAIM]) ? TURN_CLAIM
+                          : !STAILQ_EMPTY(&turn->line[wanted])   ? wanted
+                                                                 : other;
 
-    turn->asked_last = kind == TURN_CLAIM ? turn->asked_last : kind == TURN_ASK;
+    turn->acquired_last = kind == TURN_CLAIM ? turn->acquired_last : kind == TURN_ACQUIRE;
     return &turn->line[kind];
 }
 
-/* Those who ask wait equally long, so the first of them is the first to be late. */
+/* Acquires wait equally long, so the first of them is the first to be late. */
 static void turn_look(struct loop_timer *timer)
 {
     struct turn *turn = container_of(timer, struct turn, timer);
+    struct turn_call *late;
     uint64_t again_ms = 0;
 
-    while (turn->line[TURN_ASK].head != NULL && turn->line[TURN_ASK].head->until_ms <= loop_now_ms()) {
-        struct turn_call *late = turn_pop(turn, &turn->line[TURN_ASK]);
+    while ((late = STAILQ_FIRST(&turn->line[TURN_ACQUIRE])) != NULL && late->until_ms <= loop_now_ms()) {
+        turn_pop(turn, &turn->line[TURN_ACQUIRE]);
         late->go(late, PROBLEM_OVERLOADED);
     }
     if (!turn_is_empty(turn) && turn_take(turn, &again_ms)) {
@@ -116,4 +92,20 @@ static void turn_look(struct loop_timer *timer)
     if (!turn_is_empty(turn)) {
         loop_timer_arm(timer, again_ms, 0);
     }
+}
+
+void turn_init(struct turn *turn, struct loop *loop, _Atomic uint64_t *slot)
+{
+    *turn = (struct turn){.loop = loop};
+    turn->slot = slot != NULL ? slot : &turn->own;
+    for (unsigned kind = 0; kind < TURN_KINDS; kind++) {
+        STAILQ_INIT(&turn->line[kind]);
+    }
+    loop_timer_init(loop, &turn->timer, turn_look);
+}
+
+void turn_free(struct turn *turn)
+{
+    assert(turn_is_empty(turn));
+    loop_timer_done(&turn->timer);
 }

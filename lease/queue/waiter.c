@@ -2,27 +2,84 @@
  *
  *   wait_new       takes a place at the inbox                         503, or go on
  *   wait_begin     it is queued: park the request                     suspended
- *   wait_told, wait_handed, wait_late, wait_gone: what happens to one in line      201 | 409 | 410 | 503, or
+ *   wait_notified, wait_handed, wait_late, wait_gone: in line         201 | 409 | 410 | 503, or
  *   wait_claim     run claim.lua
- *   wait_claimed   tell the holder                                    201 | 409 | 503 | 504
+ *   wait_claimed   send the grant                                     201 | 409 | 503 | 504
  *   wait_leave     run leave.lua
- *   wait_left      tell who waited for nothing, or claim after all    409 | 503 | 504
+ *   wait_left      refuse, or claim after all                         409 | 503 | 504
  *   wait_look      it has perhaps been granted the lease: run again.lua when the inbox is open
- *   wait_found     tell the holder, or it waits on                    201 | 409 | 503 | 504 */
+ *   wait_found     send the grant, or it waits on                     201 | 409 | 503 | 504
+ *
+ *   REQUESTED --acquire.lua: queued-->                      QUEUED
+ *   REQUESTED --queued, and "granted" came before-->        CLAIMING    claim.lua
+ *   REQUESTED --any other answer-->                         DONE        (acquire.c answers)
+ *   QUEUED    --message: granted-->                         CLAIMING    claim.lua
+ *   QUEUED    --its time is up-->                           LEAVING     leave.lua "late"
+ *   QUEUED    --its client has gone-->                      RETURNING   leave.lua "gone"
+ *   QUEUED    --message: superseded, session-lost-->        DONE        409 superseded, 410 session-lost
+ *   QUEUED    --the inbox has closed-->                     DONE        503 store-unavailable, or draining
+ *   QUEUED    --the inbox has closed, a release perhaps granted--> AGAIN
+ *   QUEUED    --a release here has granted it the lease-->  DONE        201
+ *   QUEUED    --that, but its client has gone-->            RETURNING   leave.lua "gone"
+ *   AGAIN     --the inbox is open: again.lua: queued-->     QUEUED
+ *   AGAIN     --claimed-->                                  DONE        201
+ *   AGAIN     --its client has gone-->                      RETURNING   leave.lua "gone"
+ *   AGAIN     --the service is stopping-->                  LEAVING     leave.lua "late"
+ *   AGAIN     --superseded, lost-->                         DONE        409 superseded; 409 hold-over or 503
+ *   AGAIN     --no answer, or no inbox for 3 s-->           DONE        504
+ *   CLAIMING  --claimed-->                                  DONE        201
+ *   CLAIMING  --claimed, but its client has gone-->         RETURNING   leave.lua "gone"
+ *   CLAIMING  --superseded, lost-->                         DONE        409 superseded; 409 hold-over or 503
+ *   CLAIMING  --not sent, unknown-->                        DONE        504
+ *   LEAVING   --left-->                                     DONE        409 wait-timeout
+ *   LEAVING   --granted-->                                  CLAIMING    claim.lua
+ *   LEAVING   --superseded-->                               DONE        409 superseded
+ *   LEAVING   --not sent, unknown-->                        DONE        504
+ *   RETURNING --answered, however-->                        DONE        to nobody
+ *
+ * A message that comes twice, or late, changes nothing. waited_ms is the time from the arrival of the request
+ * to the sending of the claim, or of the release that granted it, rounded down: the ttl begins in the store
+ * then, so a client that counts from there loses nothing and gains nothing.
+ *
+ * One to which a release may have granted the lease, or may yet, never gets 503: who gets it is out of the
+ * line, or stands at an inbox that no release names any more. What is offered to it goes on after 3 s; what a
+ * release grants to one that has got 504 meanwhile, or has gone, is given back. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lease/acquire_options.h"
 #include "lease/operation.h"
-#include "lease/queue/wait_internal.h"
+#include "lease/queue/queue.h"
+#include "lease/worker.h"
 #include "scripts.h"
+#include "shared/text/memory.h"
 
 /* When thousands leave at once, because a client's machine has gone or all waited equally long, they leave in
  * turns: what others ask of the store must not wait behind all of them until its deadline. */
 enum { LEAVING_MAX = 256, LATER_MS = 5, LATER_SPREAD_MS = 512 };
 enum { LOOK_MS = 50, LOOKS_MAX = INBOX_SILENT_MS / LOOK_MS };
+
+/* Thousands wait at once: nothing is kept that can be made again. */
+struct waiter {
+    struct inbox_place place;
+    struct alarm alarm;
+    struct http_suspended parked;
+    struct worker *worker;
+    const struct wait_kind *kind;
+    uint64_t started_us;
+    uint32_t wait_ms, extra_len;
+    uint16_t keep_ms;
+    unsigned char state, name_len, lease_id_len, hold_len;
+    unsigned char early; /* enum inbox_news: what came while acquire.lua or again.lua was under way */
+    unsigned char looks; /* for how often it has looked for an inbox to ask again from */
+    char texts[];        /* name, lease_id, hold, extra */
+};
+
+/* All counted: the struct, its slot at the inbox, its alarm; beside the texts. */
+enum { WAIT_BYTES_MAX = 160, SLOT_BYTES = 16, ALARM_BYTES = 16, MALLOC_BYTES = 16 };
+_Static_assert(sizeof(struct waiter) + SLOT_BYTES + ALARM_BYTES + MALLOC_BYTES <= WAIT_BYTES_MAX,
+               "ten thousand may wait");
 
 /* Only while something is asked of the store. */
 struct wait_call {
@@ -36,18 +93,10 @@ struct wait_call {
     char keep[LEASE_NUMBER_SIZE];                       /* of leave.lua */
 };
 
-static enum step wait_claim(struct waiter *waiter, struct http_request *req);
-static store_done_fn wait_claimed;
-static enum step wait_leave(struct waiter *waiter, enum wait_state next);
-static store_done_fn wait_left;
-static enum step wait_again(struct waiter *waiter);
-static void wait_look(struct waiter *waiter);
-static store_done_fn wait_found;
-
 bool wait_allows(enum wait_state from, enum wait_state to)
 {
     static const bool arrows[WAIT_STATES][WAIT_STATES] = {
-        [WAIT_ASKING] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
+        [WAIT_REQUESTED] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
         [WAIT_QUEUED] = {[WAIT_CLAIMING] = true,
                          [WAIT_LEAVING] = true,
                          [WAIT_RETURNING] = true,
@@ -61,6 +110,36 @@ bool wait_allows(enum wait_state from, enum wait_state to)
     };
 
     return arrows[from][to];
+}
+
+static struct lease_worker *wait_worker(const struct waiter *waiter)
+{
+    return lease_worker_from(waiter->worker);
+}
+
+static struct wait_request wait_request_of(const struct waiter *waiter)
+{
+    struct wait_request request = {
+        .name = {waiter->texts, waiter->name_len},
+        .lease_id = {waiter->texts + waiter->name_len, waiter->lease_id_len},
+        .started_us = waiter->started_us,
+        .wait_ms = waiter->wait_ms,
+        .keep_ms = waiter->keep_ms,
+    };
+
+    request.hold = (struct bytes){request.lease_id.at + request.lease_id.len, waiter->hold_len};
+    request.extra = (struct bytes){request.hold.at + request.hold.len, waiter->extra_len};
+    return request;
+}
+
+uint64_t wait_wid(const struct waiter *waiter)
+{
+    return waiter->place.wid;
+}
+
+static uint64_t wait_late_ms(const struct waiter *waiter)
+{
+    return waiter->started_us / 1000 + waiter->wait_ms;
 }
 
 /* The only place where the state changes. */
@@ -81,6 +160,15 @@ void wait_drop(struct waiter *waiter)
 
 /* -- how it ends. req: NULL when the request is parked. */
 
+static enum step wait_refuse_detail(struct waiter *waiter, struct http_request *req, enum problem problem,
+                                    const char *detail)
+{
+    enum step step = http_refuse_detail(req != NULL ? req : http_resume(&waiter->parked), problem, detail);
+
+    wait_drop(waiter);
+    return step;
+}
+
 /* Not granted, and it stands in line no more, or will be passed over. */
 static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
 {
@@ -90,26 +178,18 @@ static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
     static const char stopping[] =
         "Nothing was granted: the service is stopping. Ask again, at another instance or a little later.";
     bool draining = atomic_load(&waiter->worker->service->draining);
-    enum step step;
 
     worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
-    step = http_refuse_detail(req != NULL ? req : http_resume(&waiter->parked),
-                              draining ? PROBLEM_DRAINING : PROBLEM_STORE_UNAVAILABLE,
+    return wait_refuse_detail(waiter, req, draining ? PROBLEM_DRAINING : PROBLEM_STORE_UNAVAILABLE,
                               draining ? stopping : cut_off);
-    wait_drop(waiter);
-    return step;
 }
 
-static enum step wait_refuse(struct waiter *waiter, struct http_request *req, enum problem problem)
+static enum step wait_superseded(struct waiter *waiter, struct http_request *req)
 {
-    struct http_request *whole = req != NULL ? req : http_resume(&waiter->parked);
-    bool superseded = problem == PROBLEM_SUPERSEDED;
-    enum step step = superseded ? lease_refuse(whole, problem, wait_ask_of(waiter).name)
-                                : http_refuse(whole, problem);
+    enum step step = lease_refuse(req != NULL ? req : http_resume(&waiter->parked), PROBLEM_SUPERSEDED,
+                                  wait_request_of(waiter).name);
 
-    if (superseded) {
-        worker_count(waiter->worker, COUNT_WAIT_SUPERSEDED);
-    }
+    worker_count(waiter->worker, COUNT_WAIT_SUPERSEDED);
     wait_drop(waiter);
     return step;
 }
@@ -120,124 +200,22 @@ static enum step wait_unheard(struct waiter *waiter)
     if (waiter->state == WAIT_RETURNING) {
         worker_count(waiter->worker, COUNT_WAIT_GONE);
     }
-    return wait_refuse(waiter, NULL, PROBLEM_OUTCOME_UNKNOWN);
+    return wait_refuse_detail(waiter, NULL, PROBLEM_OUTCOME_UNKNOWN, NULL);
 }
 
 /* Nobody reads it, but a client that has closed only its own side. */
 static enum step wait_to_nobody(struct waiter *waiter)
 {
-    static const char half_closed[] =
-        "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "
-        "Keep it open for as long as you wait.";
-    enum step step = http_refuse_detail(http_resume(&waiter->parked), PROBLEM_INVALID_REQUEST, half_closed);
-
     worker_count(waiter->worker, COUNT_WAIT_GONE);
-    wait_drop(waiter);
-    return step;
-}
-
-/* -- in line */
-
-/* Only a release that names the inbox grants without an offer, and only a lease alone. */
-static bool wait_is_perhaps_granted(const struct waiter *waiter)
-{
-    return !waiter->kind->in_turn &&
-           inbox_has_perhaps_granted(wait_worker(waiter)->inbox, keys_stripe_of(wait_ask_of(waiter).name));
-}
-
-static enum step wait_again(struct waiter *waiter)
-{
-    if (waiter->state == WAIT_ASKING) {
-        wait_enter(waiter, WAIT_QUEUED);
-    }
-    wait_enter(waiter, WAIT_AGAIN);
-    waiter->looks = 0;
-    alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, loop_now_ms());
-    return SUSPENDED;
-}
-
-static enum step wait_act(struct waiter *waiter, struct http_request *req, enum inbox_news news)
-{
-    switch (news) {
-    case INBOX_GRANTED: return wait_claim(waiter, req);
-    case INBOX_SUPERSEDED: return wait_refuse(waiter, req, PROBLEM_SUPERSEDED);
-    case INBOX_SESSION_LOST: return wait_refuse(waiter, req, PROBLEM_SESSION_LOST);
-    case INBOX_HAS_CLOSED:
-        if (wait_is_perhaps_granted(waiter)) {
-            return wait_again(waiter);
-        }
-        return wait_sent_away(waiter, req);
-    case INBOX_NO_NEWS: break;
-    }
-    abort();
-}
-
-static uint64_t wait_late_ms(const struct waiter *waiter)
-{
-    return waiter->started_us / 1000 + waiter->wait_ms;
-}
-
-enum step wait_begin(struct waiter *waiter, struct http_request *req)
-{
-    worker_count(waiter->worker, COUNT_WAIT_QUEUED);
-    if (waiter->early == INBOX_NO_NEWS) {
-        wait_enter(waiter, WAIT_QUEUED);
-        alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
-    } else if (wait_act(waiter, req, (enum inbox_news)waiter->early) == ANSWERED) {
-        return ANSWERED;
-    }
-    http_suspend(req, &waiter->parked);
-    return SUSPENDED;
-}
-
-/* While a script is under way its answer will say the same. What was granted early can still be claimed when
- * the inbox has closed since. */
-void wait_told(struct inbox_place *place, enum inbox_news news)
-{
-    struct waiter *waiter = container_of(place, struct waiter, place);
-
-    if (waiter->state == WAIT_QUEUED) {
-        wait_act(waiter, NULL, news);
-    } else if ((waiter->state == WAIT_ASKING || waiter->state == WAIT_AGAIN) &&
-               (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS)) {
-        waiter->early = (unsigned char)news;
-    }
-}
-
-static bool wait_leaves_later(struct waiter *waiter)
-{
-    struct lease_worker *own = wait_worker(waiter);
-
-    if (own->leaving < LEAVING_MAX) {
-        return false;
-    }
-    alarm_set(inbox_clock(own->inbox), &waiter->alarm,
-              loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
-    return true;
-}
-
-void wait_late(struct alarm *alarm)
-{
-    struct waiter *waiter = container_of(alarm, struct waiter, alarm);
-
-    if (waiter->state == WAIT_AGAIN) {
-        wait_look(waiter);
-    } else if (!wait_leaves_later(waiter)) {
-        wait_leave(waiter, http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
-    }
-}
-
-/* In the other states it is seen when the call that is under way has ended. */
-void wait_gone(struct http_suspended *parked)
-{
-    struct waiter *waiter = container_of(parked, struct waiter, parked);
-
-    if (waiter->state == WAIT_QUEUED && !wait_leaves_later(waiter)) {
-        wait_leave(waiter, WAIT_RETURNING);
-    }
+    return wait_refuse_detail(
+        waiter, NULL, PROBLEM_INVALID_REQUEST,
+        "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "
+        "Keep it open for as long as you wait.");
 }
 
 /* -- what is asked of the store */
+
+static store_done_fn wait_left;
 
 static enum problem wait_send(struct wait_call *call)
 {
@@ -259,7 +237,7 @@ static void wait_goes(struct turn_call *turn, enum problem bad)
     struct wait_call *call = container_of(turn, struct wait_call, turn);
     struct waiter *waiter = call->waiter;
 
-    assert(bad == PROBLEM_NONE); /* only those who ask are sent away */
+    assert(bad == PROBLEM_NONE); /* only an acquire is refused */
     bad = wait_send(call);
     if (bad != PROBLEM_NONE) {
         turn_done(&wait_worker(waiter)->turn, 0);
@@ -272,21 +250,21 @@ static void wait_goes(struct turn_call *turn, enum problem bad)
 static enum problem wait_run(struct waiter *waiter, const struct store_script *script, const char *why,
                              store_done_fn *done)
 {
-    struct wait_call *call = wait_memory(sizeof(*call));
-    struct wait_ask ask = wait_ask_of(waiter);
+    struct wait_call *call = must_have(calloc(1, sizeof(*call)));
+    struct wait_request request = wait_request_of(waiter);
 
     call->args = 5;
-    lease_call_fill(&call->lease, waiter->worker, ask.name);
-    lease_call_id(&call->lease, ask.lease_id);
-    lease_call_arg(&call->lease, 4, ask.hold);
+    lease_call_fill(&call->lease, waiter->worker, request.name);
+    lease_call_secret(&call->lease, request.lease_id);
+    lease_call_arg(&call->lease, 4, request.hold);
     if (why != NULL) {
         lease_call_arg(&call->lease, ++call->args, bytes_of(why));
     }
     if (why != NULL && !waiter->kind->in_turn) {
-        lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, ask.keep_ms));
+        lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, request.keep_ms));
     }
-    if (ask.extra.len > 0) {
-        lease_call_arg(&call->lease, ++call->args, ask.extra);
+    if (request.extra.len > 0) {
+        lease_call_arg(&call->lease, ++call->args, request.extra);
     }
     if (waiter->state == WAIT_AGAIN) {
         snprintf(call->inbox, sizeof(call->inbox), "%s", inbox_key(wait_worker(waiter)->inbox).at);
@@ -317,20 +295,23 @@ static enum problem wait_call_end(struct wait_call *call, enum store_outcome out
     return bad;
 }
 
-/* What is not sent is unknown, too: a release may have granted it the lease before. */
-static enum step wait_claim(struct waiter *waiter, struct http_request *req)
+static enum step wait_leave(struct waiter *waiter, enum wait_state next)
 {
-    wait_enter(waiter, WAIT_CLAIMING);
-    if (wait_run(waiter, waiter->kind->claim, NULL, wait_claimed) == PROBLEM_NONE) {
+    enum problem bad;
+
+    wait_enter(waiter, next);
+    bad = wait_run(waiter, waiter->kind->leave, next == WAIT_RETURNING ? "gone" : "late", wait_left);
+    if (bad == PROBLEM_NONE) {
+        wait_worker(waiter)->leaving++;
         return SUSPENDED;
     }
-    return wait_refuse(waiter, req, PROBLEM_OUTCOME_UNKNOWN);
+    return wait_unheard(waiter);
 }
 
 static enum step wait_granted(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
 {
-    struct wait_ask ask = wait_ask_of(waiter);
-    enum step step = waiter->kind->claimed(http_resume(&waiter->parked), &ask, reply, waited_ms);
+    struct wait_request request = wait_request_of(waiter);
+    enum step step = waiter->kind->claimed(http_resume(&waiter->parked), &request, reply, waited_ms);
 
     worker_count(waiter->worker, COUNT_WAIT_GRANTED);
     wait_drop(waiter);
@@ -338,19 +319,15 @@ static enum step wait_granted(struct waiter *waiter, const struct store_reply *r
 }
 
 /* Of several leases the scripts say which one they mean. */
-static struct bytes wait_name(const struct waiter *waiter, struct bytes told)
+static struct bytes wait_name(const struct waiter *waiter, struct bytes said)
 {
-    return told.len > 0 ? told : wait_ask_of(waiter).name;
+    return said.len > 0 ? said : wait_request_of(waiter).name;
 }
 
 /* It has gone on to the next, or an administrator has ended it. how: "returned" or "unknown" when it never
  * was a hold, so that the lease_id is still good. */
 static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes name)
 {
-    static const char passed[] = "Nothing was granted: the lease was handed to you, but it went on before "
-                                 "this service could claim it; "
-                                 "the service stood still, or an administrator ended the grant. Ask again: "
-                                 "your place in line is gone.";
     enum step step;
 
     if (waiter->state == WAIT_AGAIN && bytes_are(how, "unknown")) {
@@ -358,9 +335,12 @@ static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes
     }
     if (bytes_are(how, "returned") || bytes_are(how, "unknown")) {
         worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
-        step = http_refuse_detail(http_resume(&waiter->parked), PROBLEM_STORE_UNAVAILABLE, passed);
-        wait_drop(waiter);
-        return step;
+        return wait_refuse_detail(
+            waiter, NULL, PROBLEM_STORE_UNAVAILABLE,
+            "Nothing was granted: the lease was handed to you, but it went on before this service could "
+            "claim "
+            "it; the service stood still, or an administrator ended the grant. Ask again: your place in line "
+            "is gone.");
     }
     step = lease_ended_answer(http_resume(&waiter->parked), PROBLEM_HOLD_OVER, wait_name(waiter, name), how);
     wait_drop(waiter);
@@ -375,11 +355,11 @@ static enum step wait_has(struct waiter *waiter, const struct store_reply *reply
                                                        : wait_granted(waiter, reply, waited_ms);
     }
     if (store_reply_is(reply, "superseded")) {
-        return wait_refuse(waiter, NULL, PROBLEM_SUPERSEDED);
+        return wait_superseded(waiter, NULL);
     }
     return store_reply_is(reply, "lost")
                ? wait_lost(waiter, store_reply_text(reply, 2), store_reply_text(reply, 3))
-               : wait_refuse(waiter, NULL, PROBLEM_INTERNAL);
+               : wait_refuse_detail(waiter, NULL, PROBLEM_INTERNAL, NULL);
 }
 
 static enum step wait_claimed(struct store_call *call, enum store_outcome outcome,
@@ -393,17 +373,14 @@ static enum step wait_claimed(struct store_call *call, enum store_outcome outcom
                                                               : wait_unheard(waiter);
 }
 
-static enum step wait_leave(struct waiter *waiter, enum wait_state next)
+/* What is not sent is unknown, too: a release may have granted it the lease before. */
+static enum step wait_claim(struct waiter *waiter, struct http_request *req)
 {
-    enum problem bad;
-
-    wait_enter(waiter, next);
-    bad = wait_run(waiter, waiter->kind->leave, next == WAIT_RETURNING ? "gone" : "late", wait_left);
-    if (bad == PROBLEM_NONE) {
-        wait_worker(waiter)->leaving++;
+    wait_enter(waiter, WAIT_CLAIMING);
+    if (wait_run(waiter, waiter->kind->claim, NULL, wait_claimed) == PROBLEM_NONE) {
         return SUSPENDED;
     }
-    return wait_unheard(waiter);
+    return wait_refuse_detail(waiter, req, PROBLEM_OUTCOME_UNKNOWN, NULL);
 }
 
 static enum step wait_timed_out(struct waiter *waiter, const struct store_reply *reply)
@@ -434,7 +411,7 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     wait_worker(waiter)->leaving--;
     if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
         bytes_are(store_reply_text(reply, 2), "more")) {
-        handoff_more(wait_worker(waiter)->handoff, wait_ask_of(waiter).name);
+        handoff_more(wait_worker(waiter)->handoff, wait_request_of(waiter).name);
     }
     if (bad != PROBLEM_NONE) {
         return wait_unheard(waiter);
@@ -449,105 +426,47 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     if (store_reply_is(reply, "granted")) {
         return wait_claim(waiter, NULL);
     }
-    return wait_refuse(waiter, NULL,
-                       store_reply_is(reply, "superseded") ? PROBLEM_SUPERSEDED : PROBLEM_INTERNAL);
+    return store_reply_is(reply, "superseded") ? wait_superseded(waiter, NULL)
+                                               : wait_refuse_detail(waiter, NULL, PROBLEM_INTERNAL, NULL);
 }
 
-/* -- a release here has granted the lease, or perhaps */
+/* -- in line */
 
-/* A release has granted the lease to one who waits here no more: its answer was 504, or none. */
-struct give_back {
-    struct lease_call lease;
-    struct worker *worker;
-    char hold[TOKEN_HOLD_MAX + 1], keep[LEASE_NUMBER_SIZE];
-};
-
-static enum step give_back_done(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
+/* Only a release that names the inbox grants without an offer, and only a lease alone. */
+static bool wait_is_perhaps_granted(const struct waiter *waiter)
 {
-    struct give_back *back = container_of(call, struct give_back, lease.record.store);
-
-    if (member_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
-        bytes_are(store_reply_text(reply, 2), "more")) {
-        handoff_more(lease_worker_from(back->worker)->handoff, back->lease.name);
-    }
-    free(back);
-    return ANSWERED;
+    return !waiter->kind->in_turn && inbox_has_perhaps_granted(wait_worker(waiter)->inbox,
+                                                               keys_stripe_of(wait_request_of(waiter).name));
 }
 
-static void give_back(struct worker *worker, struct bytes name, const struct store_reply *reply)
+static enum step wait_again(struct waiter *waiter)
 {
-    struct give_back *back = wait_memory(sizeof(*back));
-    struct bytes hold = store_reply_text(reply, 4), id = store_reply_text(reply, WAIT_HANDED_ID);
-
-    back->worker = worker;
-    lease_call_fill(&back->lease, worker, name);
-    snprintf(back->lease.lease_id, sizeof(back->lease.lease_id), "%.*s", (int)id.len, id.at); /* its digest */
-    snprintf(back->hold, sizeof(back->hold), "%.*s", (int)hold.len, hold.at);
-    lease_call_arg(&back->lease, 3, bytes_of(back->lease.lease_id));
-    lease_call_arg(&back->lease, 4, bytes_of(back->hold));
-    lease_call_arg(&back->lease, 5, grant_may(worker));
-    lease_call_arg(&back->lease, 6, BYTES("gone"));
-    lease_call_arg(&back->lease, 7,
-                   bytes_of_number(back->keep, store_reply_integer(reply, WAIT_HANDED_KEEP)));
-    back->lease.record.store.done = give_back_done;
-    if (member_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
-                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE) {
-        free(back);
+    if (waiter->state == WAIT_REQUESTED) {
+        wait_enter(waiter, WAIT_QUEUED);
     }
+    wait_enter(waiter, WAIT_AGAIN);
+    waiter->looks = 0;
+    alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, loop_now_ms());
+    return SUSPENDED;
 }
 
-/* While a call of it is under way, that will say the same. */
-void wait_handed(struct worker *worker, struct bytes name, const struct store_reply *reply, uint64_t sent_us)
+static enum step wait_act(struct waiter *waiter, struct http_request *req, enum inbox_news news)
 {
-    struct inbox_place *place = inbox_place_of(lease_worker_from(worker)->inbox,
-                                               inbox_wid_read(store_reply_text(reply, WAIT_HANDED_WID)));
-    struct waiter *waiter = place != NULL ? container_of(place, struct waiter, place) : NULL;
-
-    if (waiter == NULL) {
-        give_back(worker, name, reply);
-    } else if (waiter->state != WAIT_QUEUED) {
-        wait_told(place, INBOX_GRANTED);
-    } else if (http_suspended_is_gone(&waiter->parked)) {
-        wait_leave(waiter, WAIT_RETURNING);
-    } else {
-        wait_granted(waiter, reply,
-                     sent_us > waiter->started_us ? (int64_t)(sent_us - waiter->started_us) / 1000 : 0);
+    switch (news) {
+    case INBOX_GRANTED: return wait_claim(waiter, req);
+    case INBOX_SUPERSEDED: return wait_superseded(waiter, req);
+    case INBOX_SESSION_LOST: return wait_refuse_detail(waiter, req, PROBLEM_SESSION_LOST, NULL);
+    case INBOX_HAS_CLOSED:
+        if (wait_is_perhaps_granted(waiter)) {
+            return wait_again(waiter);
+        }
+        return wait_sent_away(waiter, req);
+    case INBOX_NO_NEWS: break;
     }
+    abort();
 }
 
-static void wait_ask_again(struct waiter *waiter)
-{
-    struct inbox *inbox = wait_worker(waiter)->inbox;
-
-    inbox_leave(inbox, &waiter->place); /* messages to the inbox of before find it no more */
-    inbox_enter(inbox, &waiter->place);
-    waiter->early = INBOX_NO_NEWS;
-    if (wait_run(waiter, &script_again, NULL, wait_found) == PROBLEM_NONE) {
-        wait_worker(waiter)->leaving++;
-    } else {
-        wait_unheard(waiter);
-    }
-}
-
-static void wait_look(struct waiter *waiter)
-{
-    struct lease_worker *own = wait_worker(waiter);
-    bool draining = atomic_load(&waiter->worker->service->draining), is_open = inbox_is_open(own->inbox);
-
-    if (own->leaving >= LEAVING_MAX || (!is_open && !draining && waiter->looks < LOOKS_MAX)) {
-        waiter->looks++;
-        alarm_set(inbox_clock(own->inbox), &waiter->alarm, loop_now_ms() + LOOK_MS);
-    } else if (http_suspended_is_gone(&waiter->parked)) {
-        wait_leave(waiter, WAIT_RETURNING);
-    } else if (is_open) {
-        wait_ask_again(waiter);
-    } else if (draining) {
-        wait_leave(waiter, WAIT_LEAVING);
-    } else {
-        wait_unheard(waiter);
-    }
-}
+/* -- the inbox has closed, and a release has perhaps granted the lease: again.lua */
 
 static enum step wait_found(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
@@ -573,4 +492,197 @@ static enum step wait_found(struct store_call *call, enum store_outcome outcome,
     }
     alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
     return SUSPENDED;
+}
+
+static void wait_rejoin(struct waiter *waiter)
+{
+    struct inbox *inbox = wait_worker(waiter)->inbox;
+
+    inbox_leave(inbox, &waiter->place); /* messages to the inbox of before find it no more */
+    inbox_enter(inbox, &waiter->place);
+    waiter->early = INBOX_NO_NEWS;
+    if (wait_run(waiter, &script_again, NULL, wait_found) == PROBLEM_NONE) {
+        wait_worker(waiter)->leaving++;
+    } else {
+        wait_unheard(waiter);
+    }
+}
+
+static void wait_look(struct waiter *waiter)
+{
+    struct lease_worker *own = wait_worker(waiter);
+    bool draining = atomic_load(&waiter->worker->service->draining), is_open = inbox_is_open(own->inbox);
+
+    if (own->leaving >= LEAVING_MAX || (!is_open && !draining && waiter->looks < LOOKS_MAX)) {
+        waiter->looks++;
+        alarm_set(inbox_clock(own->inbox), &waiter->alarm, loop_now_ms() + LOOK_MS);
+    } else if (http_suspended_is_gone(&waiter->parked)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    } else if (is_open) {
+        wait_rejoin(waiter);
+    } else if (draining) {
+        wait_leave(waiter, WAIT_LEAVING);
+    } else {
+        wait_unheard(waiter);
+    }
+}
+
+/* -- what happens to a waiter */
+
+/* While a script is under way its answer will say the same. What was granted early can still be claimed when
+ * the inbox has closed since. */
+static void wait_notified(struct inbox_place *place, enum inbox_news news)
+{
+    struct waiter *waiter = container_of(place, struct waiter, place);
+
+    if (waiter->state == WAIT_QUEUED) {
+        wait_act(waiter, NULL, news);
+    } else if ((waiter->state == WAIT_REQUESTED || waiter->state == WAIT_AGAIN) &&
+               (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS)) {
+        waiter->early = (unsigned char)news;
+    }
+}
+
+static bool wait_leaves_later(struct waiter *waiter)
+{
+    struct lease_worker *own = wait_worker(waiter);
+
+    if (own->leaving < LEAVING_MAX) {
+        return false;
+    }
+    alarm_set(inbox_clock(own->inbox), &waiter->alarm,
+              loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
+    return true;
+}
+
+static void wait_late(struct alarm *alarm)
+{
+    struct waiter *waiter = container_of(alarm, struct waiter, alarm);
+
+    if (waiter->state == WAIT_AGAIN) {
+        wait_look(waiter);
+    } else if (!wait_leaves_later(waiter)) {
+        wait_leave(waiter, http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
+    }
+}
+
+/* In the other states it is seen when the call that is under way has ended. */
+static void wait_gone(struct http_suspended *parked)
+{
+    struct waiter *waiter = container_of(parked, struct waiter, parked);
+
+    if (waiter->state == WAIT_QUEUED && !wait_leaves_later(waiter)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    }
+}
+
+enum step wait_begin(struct waiter *waiter, struct http_request *req)
+{
+    worker_count(waiter->worker, COUNT_WAIT_QUEUED);
+    if (waiter->early == INBOX_NO_NEWS) {
+        wait_enter(waiter, WAIT_QUEUED);
+        alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
+    } else if (wait_act(waiter, req, (enum inbox_news)waiter->early) == ANSWERED) {
+        return ANSWERED;
+    }
+    http_suspend(req, &waiter->parked);
+    return SUSPENDED;
+}
+
+struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
+                        const struct wait_request *request)
+{
+    struct inbox *inbox = lease_worker_from(worker)->inbox;
+    const struct bytes texts[] = {request->name, request->lease_id, request->hold, request->extra};
+    size_t len = request->name.len + request->lease_id.len + request->hold.len + request->extra.len;
+    struct waiter *waiter;
+
+    if (!inbox_is_open(inbox)) {
+        return NULL;
+    }
+    waiter = must_have(calloc(1, sizeof(*waiter) + len));
+    waiter->place.notify = wait_notified;
+    waiter->alarm.rings = wait_late;
+    waiter->parked.gone = wait_gone;
+    waiter->worker = worker;
+    waiter->kind = kind;
+    waiter->started_us = request->started_us;
+    waiter->wait_ms = (uint32_t)request->wait_ms;
+    waiter->keep_ms = (uint16_t)request->keep_ms;
+    waiter->name_len = (unsigned char)request->name.len;
+    waiter->lease_id_len = (unsigned char)request->lease_id.len;
+    waiter->hold_len = (unsigned char)request->hold.len;
+    waiter->extra_len = (uint32_t)request->extra.len;
+    len = 0;
+    for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].len > 0) {
+            memcpy(waiter->texts + len, texts[i].at, texts[i].len);
+        }
+        len += texts[i].len;
+    }
+    inbox_enter(inbox, &waiter->place);
+    return waiter;
+}
+
+/* -- a release here has granted the lease */
+
+/* A release has granted the lease to one that waits here no more: its client got 504, or has gone. */
+struct give_back {
+    struct lease_call lease;
+    struct worker *worker;
+    char hold[TOKEN_HOLD_MAX + 1], keep[LEASE_NUMBER_SIZE];
+};
+
+static enum step give_back_done(struct store_call *call, enum store_outcome outcome,
+                                const struct store_reply *reply)
+{
+    struct give_back *back = container_of(call, struct give_back, lease.record.store);
+
+    if (member_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
+        bytes_are(store_reply_text(reply, 2), "more")) {
+        handoff_more(lease_worker_from(back->worker)->handoff, back->lease.name);
+    }
+    free(back);
+    return ANSWERED;
+}
+
+static void give_back(struct worker *worker, struct bytes name, const struct store_reply *reply)
+{
+    struct give_back *back = must_have(calloc(1, sizeof(*back)));
+    struct bytes hold = store_reply_text(reply, 4), id = store_reply_text(reply, WAIT_HANDED_ID);
+
+    back->worker = worker;
+    lease_call_fill(&back->lease, worker, name);
+    snprintf(back->lease.secret, sizeof(back->lease.secret), "%.*s", (int)id.len, id.at); /* its digest */
+    snprintf(back->hold, sizeof(back->hold), "%.*s", (int)hold.len, hold.at);
+    lease_call_arg(&back->lease, 3, bytes_of(back->lease.secret));
+    lease_call_arg(&back->lease, 4, bytes_of(back->hold));
+    lease_call_arg(&back->lease, 5, grant_may(worker));
+    lease_call_arg(&back->lease, 6, BYTES("gone"));
+    lease_call_arg(&back->lease, 7,
+                   bytes_of_number(back->keep, store_reply_integer(reply, WAIT_HANDED_KEEP)));
+    back->lease.record.store.done = give_back_done;
+    if (member_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
+                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE) {
+        free(back);
+    }
+}
+
+/* While a call of it is under way, that will say the same. */
+void wait_handed(struct worker *worker, struct bytes name, const struct store_reply *reply, uint64_t sent_us)
+{
+    struct inbox_place *place = inbox_place_of(lease_worker_from(worker)->inbox,
+                                               inbox_wid_read(store_reply_text(reply, WAIT_HANDED_WID)));
+    struct waiter *waiter = place != NULL ? container_of(place, struct waiter, place) : NULL;
+
+    if (waiter == NULL) {
+        give_back(worker, name, reply);
+    } else if (waiter->state != WAIT_QUEUED) {
+        wait_notified(place, INBOX_GRANTED);
+    } else if (http_suspended_is_gone(&waiter->parked)) {
+        wait_leave(waiter, WAIT_RETURNING);
+    } else {
+        wait_granted(waiter, reply,
+                     sent_us > waiter->started_us ? (int64_t)(sent_us - waiter->started_us) / 1000 : 0);
+    }
 }

@@ -120,3 +120,12 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     epoch_saw(call->store_epoch, call->stripe, call->epoch, (uint64_t)seq);
     return PROBLEM_NONE;
 }
+
+const struct script_answer *script_answer_of(const struct script_answer *answers,
+                                             const struct store_reply *reply)
+{
+    while (answers->word != NULL && !store_reply_is(reply, answers->word)) {
+        answers++;
+    }
+    return answers;
+}

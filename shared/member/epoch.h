@@ -2,7 +2,7 @@
  *
  * An epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
  * (member.h, on the first worker's thread) learns from its pulses which epoch it is and whether this process
- * is admitted to it; every call to a stripe carries that with it (call.h), and every answer raises what was
+ * is admitted to it; every call to a stripe carries that with it (call.c), and every answer raises what was
  * seen. All of it is memory only: a process that starts anew has seen nothing.
  *
  * Any thread may call any function; none blocks for longer than it takes to copy a line of text. */
@@ -109,7 +109,7 @@ bool epoch_set_memory(struct epoch *store_epoch, uint64_t used, uint64_t maxmemo
 void epoch_memory(const struct epoch *store_epoch, uint64_t *used, uint64_t *allowed);
 /* From 90 % of that on, and until it is below 88 % again: nothing new is granted, opened, or written. */
 bool epoch_is_full(const struct epoch *store_epoch);
-/* What is over and must be remembered is more than its bound (lease/remember.h): nothing new is granted.
+/* What is over and must be remembered is more than its bound (lease/remember.c): nothing new is granted.
  * True: it has changed. */
 bool epoch_set_crowded(struct epoch *store_epoch, bool crowded);
 bool epoch_is_crowded(const struct epoch *store_epoch);

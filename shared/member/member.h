@@ -71,6 +71,23 @@ enum problem member_run(struct member_line *line, struct member_call *call, unsi
 enum problem member_problem(struct member_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 
+/* What a script may answer: a row for each first word, the likeliest first; the last, ANSWER_OTHER or another
+ * without a word, is for all else. */
+typedef enum step script_answer_fn(struct member_call *call, const struct store_reply *reply);
+struct script_answer {
+    const char *word;
+    script_answer_fn *ends; /* ends the request, or suspends it; NULL: it is refused with what follows */
+    enum problem problem;
+    const char *detail; /* NULL: the problem's own */
+};
+#define ANSWER_OTHER                                                                                         \
+    {                                                                                                        \
+        .word = NULL, .problem = PROBLEM_INTERNAL                                                            \
+    }
+/* The row of the reply's word. */
+const struct script_answer *script_answer_of(const struct script_answer *answers,
+                                             const struct store_reply *reply);
+
 /* -- daemons: the hooks of their service_plan */
 
 /* plan->own of both daemons. */

@@ -76,9 +76,10 @@ const char *tls_trust_wrong(struct bytes pem)
         gnutls_x509_crt_deinit(list[i]);
     }
     gnutls_free(list);
-    return code >= 0                              ? NULL
-           : code == GNUTLS_E_NO_CERTIFICATE_FOUND ? "has no certificate in it (PEM: -----BEGIN CERTIFICATE-----)"
-                                                   : "has a certificate in it that is damaged or cut short";
+    return code >= 0 ? NULL
+           : code == GNUTLS_E_NO_CERTIFICATE_FOUND
+               ? "has no certificate in it (PEM: -----BEGIN CERTIFICATE-----)"
+               : "has a certificate in it that is damaged or cut short";
 }
 
 void tls_trust_free(struct tls_trust *trust)

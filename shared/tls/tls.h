@@ -33,7 +33,7 @@ struct tls_trust;
 /* The certificates of a file (PEM), or with NULL those of the system. NULL: *why says what is wrong, a static
  * text, or NULL: no memory. */
 struct tls_trust *tls_trust_new(const char *ca_file, const char **why);
-/* NULL, or what is wrong with a text of certificates (PEM), as a predicate of its file: none of it is trusted. */
+/* NULL, or what is wrong with a text of certificates (PEM), as a predicate of its file. */
 const char *tls_trust_wrong(struct bytes pem);
 /* Connections that it was given to keep what they need of it. NULL is fine. */
 void tls_trust_free(struct tls_trust *trust);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-#include "lease/init_store.h"
 #include "lease/operation.h"
 #include "lease/worker.h"
 #include "scripts.h"

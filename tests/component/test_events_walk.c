@@ -1,7 +1,5 @@
 /* test_events_walk.c - those who listen to events, on a real Redis: what is heard while the store is asked,
  * accidents in each state, and every arrow of the drawing in stream.c. */
-#include "lease/events/event_hub.h"
-#include "lease/events/history_item.h"
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
@@ -332,7 +330,7 @@ TEST(ids_are_compared_as_numbers)
 
 TEST(the_drawing_the_table_and_where_listeners_went_agree)
 {
-    static const char *const names[EVENTS_STATES] = {"EAR", "STORE", "STREAM", "DONE"};
+    static const char *const names[EVENTS_STATES] = {"SUBSCRIBER", "STORE", "STREAM", "DONE"};
 
     CHECK_INT(drawing_check("lease/events/stream.c", names, EVENTS_STATES, events_allows, events_walked),
               ARROWS);

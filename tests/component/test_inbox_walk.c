@@ -1,5 +1,5 @@
 /* test_inbox_walk.c - the inbox on a real Redis, through everything that can happen to it; every arrow of the
- * drawing in queue/inbox.h. */
+ * drawing in queue/inbox.c. */
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
@@ -8,15 +8,17 @@ enum { ARROWS = 7, TIMEOUT_MS = 2000, PLACES = 1000 };
 /* Every arrow that any inbox of this program has gone. */
 static unsigned inboxes_walked[INBOX_STATES];
 
-static void inbox_note(const struct instance *instance)
+static void world_end(struct lease_world *world)
 {
     for (unsigned from = 0; from < INBOX_STATES; from++) {
         for (unsigned to = 0; to < INBOX_STATES; to++) {
-            if (inbox_has_gone(instance_inbox(instance), (enum inbox_state)from, (enum inbox_state)to)) {
+            if (inbox_has_gone(instance_inbox(&world->instance[0]), (enum inbox_state)from,
+                               (enum inbox_state)to)) {
                 inboxes_walked[from] |= 1u << to;
             }
         }
     }
+    lease_world_close(world);
 }
 
 /* One who waits without a request. */
@@ -36,16 +38,8 @@ static void place_told(struct inbox_place *place, enum inbox_news news)
 
 static void place_take(struct inbox *inbox, struct place *place)
 {
-    *place = (struct place){.place.told = place_told};
+    *place = (struct place){.place.notify = place_told};
     inbox_enter(inbox, &place->place);
-}
-
-static void tell(struct lease_world *world, const char *channel, const char *word, uint64_t wid)
-{
-    char command[160];
-
-    snprintf(command, sizeof(command), "PUBLISH %s \"%s %" PRIu64 "\"", channel, word, wid);
-    redis_ask(&world->redis, command);
 }
 
 static const char *key_of(const struct inbox *inbox)
@@ -56,33 +50,52 @@ static const char *key_of(const struct inbox *inbox)
     return key;
 }
 
-#define TEST_WALK(sentence, instances)                                                                       \
-    TEST_IN(sentence, struct lease_world *, world, lease_world_open(instances, TIMEOUT_MS),                  \
-            lease_world_close(world))
-
-TEST_WALK(an_inbox_opens_and_the_store_knows_it, 1)
+static void tell(struct lease_world *world, const struct inbox *inbox, const char *word, uint64_t wid)
 {
-    struct instance *instance = &world->instance[0];
-    char command[64];
+    char command[160];
 
-    CHECK(inbox_is_open(instance_inbox(instance)));
-    snprintf(command, sizeof(command), "HEXISTS %s at", key_of(instance_inbox(instance)));
-    CHECK_TEXT(bytes_of(redis_ask(&world->redis, command)), BYTES(":1"));
-    inbox_note(instance);
+    snprintf(command, sizeof(command), "PUBLISH %s \"%s %" PRIu64 "\"", key_of(inbox), word, wid);
+    redis_ask(&world->redis, command);
 }
 
-TEST_WALK(who_waits_is_told_what_is_said_to_him_and_nobody_else_is, 1)
+/* The inbox closes: its waiter learns it, and leaves when it is open again. */
+static void place_closes(struct lease_world *world, struct inbox *inbox, struct place *place)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
+    LEASE_WAIT(world, place->told == 1);
+    CHECK_INT(place->news, INBOX_HAS_CLOSED);
+    LEASE_WAIT(world, inbox_is_open(inbox));
+    inbox_leave(inbox, &place->place);
+}
+
+/* With one instance, and its inbox. */
+#define TEST_INBOX(sentence)                                                                                 \
+    static void sentence##_with(struct lease_world *world, struct inbox *inbox);                             \
+    TEST_IN(sentence, struct lease_world *, world, lease_world_open(1, TIMEOUT_MS), world_end(world))        \
+    {                                                                                                        \
+        sentence##_with(world, instance_inbox(&world->instance[0]));                                         \
+    }                                                                                                        \
+    static void sentence##_with(struct lease_world *world, struct inbox *inbox)
+
+TEST_INBOX(an_inbox_opens_and_the_store_knows_it)
+{
+    char command[64];
+
+    CHECK(inbox_is_open(inbox));
+    snprintf(command, sizeof(command), "HEXISTS %s at", key_of(inbox));
+    CHECK_TEXT(bytes_of(redis_ask(&world->redis, command)), BYTES(":1"));
+}
+
+TEST_INBOX(who_waits_is_told_what_is_said_to_him_and_nobody_else_is)
+{
     struct place a, b, c;
 
     place_take(inbox, &a);
     place_take(inbox, &b);
     place_take(inbox, &c);
     CHECK_INT(inbox_count(inbox), 3);
-    tell(world, key_of(inbox), "granted", b.place.wid);
-    tell(world, key_of(inbox), "superseded", c.place.wid);
-    tell(world, key_of(inbox), "session-lost", a.place.wid);
+    tell(world, inbox, "granted", b.place.wid);
+    tell(world, inbox, "superseded", c.place.wid);
+    tell(world, inbox, "session-lost", a.place.wid);
     LEASE_WAIT(world, a.told == 1);
     CHECK_INT(a.news, INBOX_SESSION_LOST);
     CHECK_INT(b.news, INBOX_GRANTED);
@@ -93,9 +106,8 @@ TEST_WALK(who_waits_is_told_what_is_said_to_him_and_nobody_else_is, 1)
     inbox_leave(inbox, &c.place);
 }
 
-TEST_WALK(what_is_told_late_to_one_who_has_left_finds_nobody_also_not_who_has_his_place_now, 1)
+TEST_INBOX(what_is_told_late_to_one_who_has_left_finds_nobody_also_not_who_has_his_place_now)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     struct place old, young, other;
     uint64_t wid;
 
@@ -105,17 +117,16 @@ TEST_WALK(what_is_told_late_to_one_who_has_left_finds_nobody_also_not_who_has_hi
     place_take(inbox, &young);
     place_take(inbox, &other);
     CHECK(young.place.wid != wid);
-    tell(world, key_of(inbox), "granted", wid);
-    tell(world, key_of(inbox), "granted", other.place.wid);
+    tell(world, inbox, "granted", wid);
+    tell(world, inbox, "granted", other.place.wid);
     LEASE_WAIT(world, other.told == 1);
     CHECK_INT(old.told + young.told, 0);
     inbox_leave(inbox, &young.place);
     inbox_leave(inbox, &other.place);
 }
 
-TEST_WALK(what_is_no_message_of_ours_is_ignored, 1)
+TEST_INBOX(what_is_no_message_of_ours_is_ignored)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     static const char *const strange[] = {
         "\"\"",         "granted",        "\"granted \"", "\"granted -1\"",
         "\"stolen 1\"", "\"granted 1x\"", "\" \"",        "\"granted 99999999999999999999999999\""};
@@ -127,16 +138,15 @@ TEST_WALK(what_is_no_message_of_ours_is_ignored, 1)
         snprintf(command, sizeof(command), "PUBLISH %s %s", key_of(inbox), strange[i]);
         redis_ask(&world->redis, command);
     }
-    tell(world, key_of(inbox), "seized", place.place.wid);
-    tell(world, key_of(inbox), "granted", place.place.wid);
+    tell(world, inbox, "seized", place.place.wid);
+    tell(world, inbox, "granted", place.place.wid);
     LEASE_WAIT(world, place.told > 0);
     CHECK_INT(place.told, 1);
     inbox_leave(inbox, &place.place);
 }
 
-TEST_WALK(a_thousand_places_are_found_each_by_its_number, 1)
+TEST_INBOX(a_thousand_places_are_found_each_by_its_number)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     static struct place places[PLACES];
     unsigned told = 0;
 
@@ -148,7 +158,7 @@ TEST_WALK(a_thousand_places_are_found_each_by_its_number, 1)
         place_take(inbox, &places[i]);
     }
     for (unsigned i = 0; i < PLACES; i++) {
-        tell(world, key_of(inbox), "granted", places[i].place.wid);
+        tell(world, inbox, "granted", places[i].place.wid);
     }
     LEASE_WAIT(world, places[PLACES - 1].told == 1);
     for (unsigned i = 0; i < PLACES; i++) {
@@ -159,9 +169,8 @@ TEST_WALK(a_thousand_places_are_found_each_by_its_number, 1)
     CHECK_INT(inbox_count(inbox), 0);
 }
 
-TEST_WALK(an_inbox_that_has_gone_deaf_sends_away_all_who_wait_and_opens_under_another_id, 1)
+TEST_INBOX(an_inbox_that_has_gone_deaf_sends_away_all_who_wait_and_opens_under_another_id)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     static struct place places[PLACES];
     char before[INBOX_KEY_SIZE];
     unsigned told = 0;
@@ -179,20 +188,18 @@ TEST_WALK(an_inbox_that_has_gone_deaf_sends_away_all_who_wait_and_opens_under_an
     CHECK_INT(told, PLACES);
     LEASE_WAIT(world, inbox_is_open(inbox));
     CHECK(strcmp(before, key_of(inbox)) != 0);
-    inbox_note(&world->instance[0]);
 }
 
 /* The first place of an inbox that has opened again is not told what was meant for those of before. */
-TEST_WALK(who_comes_to_an_inbox_that_has_opened_again_is_not_sent_away_with_those_of_before, 1)
+TEST_INBOX(who_comes_to_an_inbox_that_has_opened_again_is_not_sent_away_with_those_of_before)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     struct place old, young;
 
     place_take(inbox, &old);
     redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
     LEASE_WAIT(world, old.told == 1 && inbox_is_open(inbox));
     place_take(inbox, &young);
-    tell(world, key_of(inbox), "granted", young.place.wid);
+    tell(world, inbox, "granted", young.place.wid);
     LEASE_WAIT(world, young.told == 1);
     CHECK_INT(young.news, INBOX_GRANTED);
     CHECK_INT(old.told, 1);
@@ -200,23 +207,17 @@ TEST_WALK(who_comes_to_an_inbox_that_has_opened_again_is_not_sent_away_with_thos
     inbox_leave(inbox, &young.place);
 }
 
-TEST_WALK(another_link_to_the_store_closes_the_inbox, 1)
+TEST_INBOX(another_link_to_the_store_closes_the_inbox)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     struct place place;
 
     place_take(inbox, &place);
     redis_ask(&world->redis, "CLIENT KILL TYPE normal SKIPME yes");
-    LEASE_WAIT(world, place.told == 1);
-    CHECK_INT(place.news, INBOX_HAS_CLOSED);
-    LEASE_WAIT(world, inbox_is_open(inbox));
-    inbox_leave(inbox, &place.place);
-    inbox_note(&world->instance[0]);
+    place_closes(world, inbox, &place);
 }
 
-TEST_WALK(a_release_names_the_inbox_only_while_it_is_open_and_the_link_is_its_own, 1)
+TEST_INBOX(a_release_names_the_inbox_only_while_it_is_open_and_the_link_is_its_own)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     struct store *store = world->instance[0].worker.store;
     uint64_t link = store_link_number(store);
     char key[INBOX_KEY_SIZE];
@@ -233,9 +234,8 @@ TEST_WALK(a_release_names_the_inbox_only_while_it_is_open_and_the_link_is_its_ow
     CHECK(!inbox_release_begins(inbox, 1, key) && key[0] == '\0');
 }
 
-TEST_WALK(a_release_whose_reply_is_lost_closes_the_inbox_at_once_and_is_known_until_all_are_told, 1)
+TEST_INBOX(a_release_whose_reply_is_lost_closes_the_inbox_at_once_and_is_known_until_all_are_told)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     struct place place;
     char key[INBOX_KEY_SIZE];
 
@@ -250,9 +250,8 @@ TEST_WALK(a_release_whose_reply_is_lost_closes_the_inbox_at_once_and_is_known_un
     inbox_leave(inbox, &place.place);
 }
 
-TEST_WALK(an_inbox_that_the_store_calls_late_closes, 1)
+TEST_INBOX(an_inbox_that_the_store_calls_late_closes)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     uint64_t begun_ms = waited_ms();
     struct place place;
     char command[80];
@@ -268,9 +267,8 @@ TEST_WALK(an_inbox_that_the_store_calls_late_closes, 1)
     inbox_leave(inbox, &place.place);
 }
 
-TEST_WALK(an_inbox_whose_beats_the_store_does_not_take_closes_before_its_waiters_can_be_passed_over_unseen, 1)
+TEST_INBOX(an_inbox_whose_beats_the_store_does_not_take_closes_before_its_waiters_can_be_passed_over_unseen)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     uint64_t begun_ms = loop_now_ms(), waited_before_ms = waited_ms();
     struct place place;
 
@@ -285,12 +283,10 @@ TEST_WALK(an_inbox_whose_beats_the_store_does_not_take_closes_before_its_waiters
     redis_ask(&world->redis, "CONFIG SET min-replicas-to-write 0");
     LEASE_WAIT(world, inbox_is_open(inbox));
     inbox_leave(inbox, &place.place);
-    inbox_note(&world->instance[0]);
 }
 
-TEST_WALK(an_inbox_that_is_drained_is_dead_in_the_store_before_anybody_is_sent_away, 1)
+TEST_INBOX(an_inbox_that_is_drained_is_dead_in_the_store_before_anybody_is_sent_away)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
     char command[200];
     struct place place;
 
@@ -306,19 +302,15 @@ TEST_WALK(an_inbox_that_is_drained_is_dead_in_the_store_before_anybody_is_sent_a
     CHECK_TEXT(bytes_of(redis_ask(&world->redis, command)), BYTES(":1"));
     LEASE_WAIT(world, inbox_is_shut(inbox));
     inbox_leave(inbox, &place.place);
-    inbox_note(&world->instance[0]);
 }
 
-TEST_WALK(an_inbox_that_cannot_reach_the_store_is_shut_all_the_same, 1)
+TEST_INBOX(an_inbox_that_cannot_reach_the_store_is_shut_all_the_same)
 {
-    struct inbox *inbox = instance_inbox(&world->instance[0]);
-
     redis_kill(&world->redis);
     LEASE_WAIT(world, !inbox_is_open(inbox));
     inbox_drain(inbox);
     LEASE_WAIT(world, inbox_is_shut(inbox));
     CHECK(inbox_has_gone(inbox, INBOX_CLOSED, INBOX_SHUT));
-    inbox_note(&world->instance[0]);
     redis_run(&world->redis, NULL);
 }
 
@@ -328,7 +320,7 @@ TEST(the_drawing_the_table_and_where_inboxes_went_agree)
 {
     static const char *const names[INBOX_STATES] = {"CLOSED", "OPENING", "OPEN", "CLOSING", "SHUT"};
 
-    CHECK_INT(drawing_check("lease/queue/inbox.h", names, INBOX_STATES, inbox_allows, inboxes_walked),
+    CHECK_INT(drawing_check("lease/queue/inbox.c", names, INBOX_STATES, inbox_allows, inboxes_walked),
               ARROWS);
 }
 

@@ -1,10 +1,10 @@
 /* test_turn.c - all-or-none scripts: one at a time, a quarter of the time at most, and no queue without a
  * bound. */
-#include "lease/queue/turn.h"
+#include "lease/queue/queue.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 
-enum { CALLS = TURN_ASKS_MAX + 4, LONG_MS = 10000 };
+enum { CALLS = TURN_ACQUIRES_MAX + 4, LONG_MS = 10000 };
 
 struct asker {
     struct turn_call call;
@@ -70,11 +70,11 @@ TEST_WORLD(one_at_a_time_in_all_workers_and_the_next_waits_three_times_as_long_a
 {
     uint64_t began_us, took_us;
 
-    CHECK(turn_wait(&world->turn[0], &world->asker[0].call, TURN_ASK));
+    CHECK(turn_wait(&world->turn[0], &world->asker[0].call, TURN_ACQUIRE));
     CHECK_INT(gone, 0); /* later, never from inside */
     turn_until(world, 1);
     began_us = loop_now_us();
-    CHECK(turn_wait(&world->turn[0], &world->asker[1].call, TURN_ASK));
+    CHECK(turn_wait(&world->turn[0], &world->asker[1].call, TURN_ACQUIRE));
     CHECK(turn_wait(&world->turn[1], &world->asker[2].call, TURN_CLAIM));
     turn_for(world, 20);
     CHECK_INT(gone, 1);
@@ -93,7 +93,7 @@ TEST_WORLD(what_the_network_takes_is_not_the_stores_time)
     uint64_t began_us, took_us;
 
     for (unsigned i = 0; i < 3; i++) {
-        CHECK(turn_wait(&world->turn[0], &world->asker[i].call, TURN_ASK));
+        CHECK(turn_wait(&world->turn[0], &world->asker[i].call, TURN_ACQUIRE));
     }
     began_us = loop_now_us();
     turn_until(world, 1);
@@ -117,8 +117,8 @@ TEST_WORLD(what_must_be_claimed_goes_first_and_who_leaves_and_who_asks_go_by_tur
     static const struct {
         enum turn_kind kind;
         unsigned place;
-    } calls[] = {{TURN_LEAVE, 3}, {TURN_LEAVE, 5}, {TURN_LEAVE, 6},
-                 {TURN_ASK, 2},   {TURN_ASK, 4},   {TURN_CLAIM, 1}};
+    } calls[] = {{TURN_LEAVE, 3},   {TURN_LEAVE, 5},   {TURN_LEAVE, 6},
+                 {TURN_ACQUIRE, 2}, {TURN_ACQUIRE, 4}, {TURN_CLAIM, 1}};
     enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
 
     for (unsigned i = 0; i < COUNT; i++) {
@@ -139,24 +139,24 @@ TEST_WORLD(who_asks_is_sent_away_when_many_wait_or_when_it_has_waited_long_enoug
 
     turn_wait(&world->turn[1], &world->asker[0].call, TURN_LEAVE);
     turn_until(world, 1); /* it is under way, and stays so */
-    for (unsigned i = 1; i <= TURN_ASKS_MAX; i++) {
-        CHECK(turn_wait(&world->turn[0], &world->asker[i].call, TURN_ASK));
+    for (unsigned i = 1; i <= TURN_ACQUIRES_MAX; i++) {
+        CHECK(turn_wait(&world->turn[0], &world->asker[i].call, TURN_ACQUIRE));
     }
-    CHECK(!turn_wait(&world->turn[0], &world->asker[TURN_ASKS_MAX + 1].call, TURN_ASK));
-    CHECK(turn_wait(&world->turn[0], &world->asker[TURN_ASKS_MAX + 2].call, TURN_LEAVE));
-    CHECK(turn_wait(&world->turn[0], &world->asker[TURN_ASKS_MAX + 3].call, TURN_CLAIM));
-    turn_until(world, 1 + TURN_ASKS_MAX);
+    CHECK(!turn_wait(&world->turn[0], &world->asker[TURN_ACQUIRES_MAX + 1].call, TURN_ACQUIRE));
+    CHECK(turn_wait(&world->turn[0], &world->asker[TURN_ACQUIRES_MAX + 2].call, TURN_LEAVE));
+    CHECK(turn_wait(&world->turn[0], &world->asker[TURN_ACQUIRES_MAX + 3].call, TURN_CLAIM));
+    turn_until(world, 1 + TURN_ACQUIRES_MAX);
     CHECK(loop_now_ms() >= began_ms + TURN_WAIT_MS);
-    for (unsigned i = 1; i <= TURN_ASKS_MAX; i++) {
+    for (unsigned i = 1; i <= TURN_ACQUIRES_MAX; i++) {
         CHECK(world->asker[i].bad == PROBLEM_OVERLOADED);
     }
-    CHECK_INT(world->asker[TURN_ASKS_MAX + 1].place, 0);
+    CHECK_INT(world->asker[TURN_ACQUIRES_MAX + 1].place, 0);
     turn_done(&world->turn[1], 0);
-    turn_until(world, 2 + TURN_ASKS_MAX);
+    turn_until(world, 2 + TURN_ACQUIRES_MAX);
     turn_done(&world->turn[0], 0);
-    turn_until(world, 3 + TURN_ASKS_MAX);
-    CHECK(world->asker[TURN_ASKS_MAX + 3].place < world->asker[TURN_ASKS_MAX + 2].place);
-    CHECK(world->asker[TURN_ASKS_MAX + 2].bad == PROBLEM_NONE);
+    turn_until(world, 3 + TURN_ACQUIRES_MAX);
+    CHECK(world->asker[TURN_ACQUIRES_MAX + 3].place < world->asker[TURN_ACQUIRES_MAX + 2].place);
+    CHECK(world->asker[TURN_ACQUIRES_MAX + 2].bad == PROBLEM_NONE);
 }
 
 CHECK_MAIN

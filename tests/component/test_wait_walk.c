@@ -1,6 +1,5 @@
 /* test_wait_walk.c - those who wait in line, at one instance or two, on a real Redis; every arrow of the
- * drawing in wait.h. */
-#include "lease/queue/wait_internal.h"
+ * drawing in waiter.c. */
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
@@ -59,7 +58,7 @@ TEST_WALK(who_need_not_wait_is_granted_at_once, 1)
 
     asked_acquire(&ada, &world->instance[0], "free", ADA, 10000);
     asked_is(&ada, 201, "\"waited_ms\":0,");
-    CHECK(has_walked(&world->instance[0], WAIT_ASKING, WAIT_DONE));
+    CHECK(has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_DONE));
 }
 
 TEST_WALK(a_release_at_one_instance_grants_who_waits_at_the_other, 2)
@@ -116,7 +115,7 @@ TEST_WALK(whose_time_is_up_when_it_has_just_been_handed_to_him_gets_it, 2)
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 500);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     asked_ms = loop_now_ms();
     his->held_up = true;
     lease_release(&world->instance[0], "x", ADA);
@@ -193,7 +192,7 @@ TEST_WALK(of_two_who_wait_under_one_lease_id_the_second_has_the_place, 2)
 static void wait_heard(struct instance *instance)
 {
     struct inbox *inbox = instance_inbox(instance);
-    struct listener listener = {.place.told = listener_told};
+    struct listener listener = {.place.notify = listener_told};
     char command[160];
 
     inbox_enter(inbox, &listener.place);
@@ -217,8 +216,8 @@ TEST_WALK(a_grant_that_is_told_before_it_is_known_that_he_waits_is_not_lost, 2)
     wait_heard(his);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&bob, 201, BOB);
-    CHECK(has_walked(his, WAIT_ASKING, WAIT_CLAIMING));
-    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    CHECK(has_walked(his, WAIT_REQUESTED, WAIT_CLAIMING));
+    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
 }
 
 TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_known_that_he_waits, 2)
@@ -230,11 +229,11 @@ TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_know
     loop_watch_set(&his->relay.watch[RELAY_UP], 0);
     asked_waits(&first, his, "x", BOB, 10000);
     asked_acquire(&second, &world->instance[0], "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_QUEUED));
     wait_heard(his);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&first, 409, "\"code\":\"superseded\"");
-    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     lease_release(&world->instance[0], "x", ADA);
     asked_is(&second, 201, BOB);
 }
@@ -252,7 +251,7 @@ TEST_WALK(that_the_inbox_has_closed_is_not_lost_when_it_closes_before_it_is_know
     lease_world_turn(world);
     loop_watch_set(&his->relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&bob, 503, "Nothing was granted");
-    CHECK(!has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
 }
 
 /* That it is none comes out at the claim. */
@@ -264,7 +263,7 @@ TEST_WALK(a_grant_that_is_none_is_not_announced, 2)
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     snprintf(command, sizeof(command), "PUBLISH %.*s \"granted 1048576\"",
              (int)inbox_key(instance_inbox(his)).len, inbox_key(instance_inbox(his)).at);
     redis_ask(&world->redis, command);
@@ -279,7 +278,7 @@ TEST_WALK(who_was_cut_off_from_the_store_is_told_that_nothing_was_granted_and_fi
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
     asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
     CHECK(asked_says(&bob, "Nothing was granted"));
@@ -305,7 +304,7 @@ TEST_WALK(a_grant_that_has_gone_on_is_not_announced, 2)
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 20000);
     asked_waits(&cat, &world->instance[0], "x", CAT, 20000);
-    LEASE_WAIT(world, has_walked(his, WAIT_ASKING, WAIT_QUEUED));
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
     his->held_up = true;
     lease_release(&world->instance[0], "x", ADA);
     asked_is(&cat, 201, CAT);
@@ -515,9 +514,9 @@ TEST_WALK(what_a_release_grants_to_one_who_waits_here_no_more_goes_on_at_once, 2
 {
     struct asked bob, cat;
     struct instance *his = line_at_one_inbox(world, &bob, &cat);
-    struct waiter *waiter = (struct waiter *)(void *)inbox_place_of(instance_inbox(his), 1 << 20);
+    struct inbox_place *place = inbox_place_of(instance_inbox(his), 1 << 20);
 
-    waiter->place.told(&waiter->place, INBOX_SUPERSEDED);
+    place->notify(place, INBOX_SUPERSEDED);
     asked_is(&bob, 409, "");
     lease_release(his, "x", ADA);
     asked_is(&cat, 201, CAT);
@@ -527,10 +526,10 @@ TEST_WALK(what_a_release_grants_to_one_who_waits_here_no_more_goes_on_at_once, 2
 
 TEST(the_drawing_the_table_and_where_waiters_went_agree)
 {
-    static const char *const names[WAIT_STATES] = {"ASKING",    "QUEUED", "CLAIMING", "LEAVING",
+    static const char *const names[WAIT_STATES] = {"REQUESTED", "QUEUED", "CLAIMING", "LEAVING",
                                                    "RETURNING", "AGAIN",  "DONE"};
 
-    CHECK_INT(drawing_check("lease/queue/wait.h", names, WAIT_STATES, wait_allows, waits_walked), ARROWS);
+    CHECK_INT(drawing_check("lease/queue/waiter.c", names, WAIT_STATES, wait_allows, waits_walked), ARROWS);
 }
 
 int main(void)

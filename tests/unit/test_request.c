@@ -1,0 +1,214 @@
+/* test_request.c - what a client may ask of the lease service: every member at its limits, and how others are
+ * refused. */
+#include "lease/request.h"
+
+#include "tests/unit/check.h"
+
+enum reads { ACQUIRE, SEVERAL, RENEW, SESSION, FORCE };
+
+/* What all of them read into. */
+static struct {
+    struct lease_request request;
+    struct lease_names names;
+    struct force_request force;
+    struct request_fault fault;
+} got;
+
+static void read_as(enum reads reads, const char *body)
+{
+    struct bytes text = bytes_of(body);
+
+    memset(&got, 0, sizeof(got));
+    switch (reads) {
+    case ACQUIRE: lease_request_read(text, &got.request, &got.fault); return;
+    case SEVERAL: lease_request_several_read(text, &got.request, &got.names, &got.fault); return;
+    case RENEW: renew_request_read(text, &got.request.ttl_ms, &got.fault); return;
+    case SESSION: session_request_read(text, &got.request, &got.fault); return;
+    case FORCE: force_request_read(text, &got.force, &got.fault); return;
+    }
+}
+
+/* detail: a part of it. */
+static void check_fault(enum reads reads, const char *body, enum problem problem, const char *detail)
+{
+    read_as(reads, body);
+    if (!CHECK_INT(got.fault.problem, problem) ||
+        !CHECK(problem == PROBLEM_NONE || strstr(got.fault.detail, detail) != NULL)) {
+        printf("# %.300s: %s\n", body, problem != PROBLEM_NONE ? got.fault.detail : "nothing wrong");
+    }
+}
+
+static struct lease_request request_of(const char *body)
+{
+    check_fault(ACQUIRE, body, PROBLEM_NONE, NULL);
+    return got.request;
+}
+
+TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
+{
+    struct lease_request request = request_of(""), plain = {0}, other;
+
+    CHECK(memcmp(&request, &plain, sizeof(request)) == 0);
+    lease_request_defaults(&request);
+    CHECK_INT(request.ttl_ms, 30000);
+    CHECK(!request.ttl_stated);
+    CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("anonymous"));
+    CHECK_INT(request.lease_id_len, 22);
+    CHECK(name_is_lease_id((struct bytes){request.lease_id, request.lease_id_len}));
+    other = request_of("{}");
+    lease_request_defaults(&other);
+    CHECK(strcmp(request.lease_id, other.lease_id) != 0);
+}
+
+TEST(every_member_is_read)
+{
+    struct lease_request request = request_of(
+        "{\"holder\":\"ada\",\"ttl_ms\":100,\"wait_ms\":600000,\"mode\":\"shared\",\"lease_id\":"
+        "\"aaaaaaaaaaaaaaaaaaaaaa\",\"reentrant\":true,\"lock_delay_ms\":5,\"meta\":{\"a\": 1},"
+        "\"keep_place_ms\":60000,\"session\":\"ssssssssssssssss\"}");
+
+    CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("ada"));
+    CHECK_TEXT(((struct bytes){request.lease_id, request.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
+    CHECK_TEXT(((struct bytes){request.session, request.session_len}), BYTES("ssssssssssssssss"));
+    CHECK_TEXT(((struct bytes){request.meta, request.meta_len}), BYTES("{\"a\":1}"));
+    CHECK_INT(request.ttl_ms, 100);
+    CHECK(request.ttl_stated && request.reentrant);
+    CHECK_INT(request.wait_ms, 600000);
+    CHECK_INT(request.lock_delay_ms, 5);
+    CHECK_INT(request.keep_place_ms, 60000);
+    CHECK_INT(request.mode, TOKEN_SHARED);
+    CHECK_INT(request.permits, 0);
+    lease_request_defaults(&request);
+    CHECK_INT(request.ttl_ms, 100);
+    CHECK_INT(request.holder_len, 3);
+    CHECK_TEXT(((struct bytes){request.lease_id, request.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));
+}
+
+TEST(one_permit_is_an_exclusive_hold)
+{
+    struct lease_request one = request_of("{\"permits\":1}"), two = request_of("{\"permits\":2}");
+
+    CHECK_INT(one.mode, TOKEN_EXCLUSIVE);
+    CHECK_INT(one.permits, 0);
+    CHECK_INT(two.mode, TOKEN_PERMITS);
+    CHECK_INT(two.permits, 2);
+    CHECK_INT(request_of("{\"permits\":1000000}").permits, 1000000);
+    CHECK_INT(request_of("{\"mode\":\"exclusive\"}").mode, TOKEN_EXCLUSIVE);
+}
+
+TEST(what_may_not_be_asked_is_named)
+{
+    static const struct {
+        enum reads reads;
+        const char *body;
+        enum problem problem;
+        const char *detail;
+    } cases[] = {
+        {ACQUIRE, "[]", PROBLEM_INVALID_REQUEST, "one JSON object"},
+        {ACQUIRE, "{\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x is not known"},
+        {ACQUIRE, "{\"names\":[\"a\"]}", PROBLEM_INVALID_REQUEST, "names"},
+        {ACQUIRE, "{\"mode\":\"permits\"}", PROBLEM_INVALID_REQUEST, "mode"},
+        {ACQUIRE, "{\"mode\":1}", PROBLEM_INVALID_REQUEST, "mode"},
+        {ACQUIRE, "{\"mode\":\"shared\",\"permits\":3}", PROBLEM_INVALID_REQUEST, "not both"},
+        {ACQUIRE, "{\"mode\":\"exclusive\",\"permits\":1}", PROBLEM_INVALID_REQUEST, "not both"},
+        {ACQUIRE, "{\"permits\":0}", PROBLEM_OUT_OF_RANGE, "permits"},
+        {ACQUIRE, "{\"permits\":1000001}", PROBLEM_OUT_OF_RANGE, "permits"},
+        {ACQUIRE, "{\"wait_ms\":-1}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
+        {ACQUIRE, "{\"wait_ms\":600001}", PROBLEM_OUT_OF_RANGE, "wait_ms"},
+        {ACQUIRE, "{\"lock_delay_ms\":600001}", PROBLEM_OUT_OF_RANGE, "lock_delay_ms"},
+        {ACQUIRE, "{\"keep_place_ms\":60001}", PROBLEM_OUT_OF_RANGE, "keep_place_ms"},
+        {ACQUIRE, "{\"ttl_ms\":0}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {ACQUIRE, "{\"ttl_ms\":99}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {ACQUIRE, "{\"ttl_ms\":86400001}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {ACQUIRE, "{\"reentrant\":1}", PROBLEM_INVALID_REQUEST, "reentrant"},
+        {ACQUIRE, "{\"session\":1}", PROBLEM_INVALID_REQUEST, "session"},
+        {ACQUIRE, "{\"session\":\"sssssssssssssss\"}", PROBLEM_OUT_OF_RANGE, "session"},
+        {ACQUIRE, "{\"session\":\"ssssssssssssssss/\"}", PROBLEM_OUT_OF_RANGE, "session"},
+        {ACQUIRE, "{\"lease_id\":\"aaaaaaaaaaaaaaaaaaaaa\"}", PROBLEM_OUT_OF_RANGE, "lease_id"},
+        {ACQUIRE, "{\"holder\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "holder"},
+        {ACQUIRE, "{\"meta\":[]}", PROBLEM_INVALID_REQUEST, "meta"},
+        {ACQUIRE, "{\"ttl_ms\":1,\"holder\":\"\"}", PROBLEM_OUT_OF_RANGE, "ttl_ms"}, /* the first fault */
+        {SEVERAL, "", PROBLEM_INVALID_REQUEST, "names"},
+        {SEVERAL, "{}", PROBLEM_INVALID_REQUEST, "names"},
+        {SEVERAL, "{\"names\":\"a\"}", PROBLEM_INVALID_REQUEST, "names"},
+        {SEVERAL, "{\"names\":[1]}", PROBLEM_INVALID_REQUEST, "texts"},
+        {SEVERAL, "{\"names\":[\"a\",null]}", PROBLEM_INVALID_REQUEST, "texts"},
+        {SEVERAL, "{\"names\":[]}", PROBLEM_OUT_OF_RANGE, "1 to 100"},
+        {SEVERAL, "{\"names\":[\"\"]}", PROBLEM_OUT_OF_RANGE, "names"},
+        {SEVERAL, "{\"names\":[\"-a\"]}", PROBLEM_OUT_OF_RANGE, "names"},
+        {SEVERAL, "{\"names\":[\"a\",\"b\",\"a\"]}", PROBLEM_OUT_OF_RANGE, "a comes twice"},
+        {SEVERAL, "{\"names\":[\"a\"],\"x\":1}", PROBLEM_INVALID_REQUEST, "The member x"},
+        {SEVERAL, "{\"names\":[\"a\"],\"ttl_ms\":1}", PROBLEM_OUT_OF_RANGE, "ttl_ms"},
+        {RENEW, "{\"holder\":\"a\"}", PROBLEM_INVALID_REQUEST, "holder"},
+        {SESSION, "{\"wait_ms\":1}", PROBLEM_INVALID_REQUEST, "wait_ms"},
+        {FORCE, "{\"reason\":\"\"}", PROBLEM_OUT_OF_RANGE, "reason"},
+        {FORCE, "{\"reason\":\"a\\tb\"}", PROBLEM_OUT_OF_RANGE, "reason"},
+        {FORCE, "{\"reason\":1}", PROBLEM_INVALID_REQUEST, "reason"},
+        {FORCE, "{\"expect_token\":0}", PROBLEM_OUT_OF_RANGE, "expect_token"},
+        {FORCE, "{\"expect_token\":1000000000000000}", PROBLEM_OUT_OF_RANGE, "expect_token"},
+        {FORCE, "{\"expect_token\":\"1\"}", PROBLEM_INVALID_REQUEST, "expect_token"},
+        {FORCE, "{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check_fault(cases[i].reads, cases[i].body, cases[i].problem, cases[i].detail);
+    }
+}
+
+TEST(names_are_read_in_their_order_with_everything_else)
+{
+    check_fault(SEVERAL, "{\"names\":[\"b\",\"a:1\",\"\\u0063\"],\"ttl_ms\":500,\"mode\":\"shared\"}",
+                PROBLEM_NONE, NULL);
+    if (CHECK_INT(got.names.count, 3)) {
+        CHECK_TEXT(got.names.name[0], BYTES("b"));
+        CHECK_TEXT(got.names.name[1], BYTES("a:1"));
+        CHECK_TEXT(got.names.name[2], BYTES("c"));
+    }
+    CHECK_INT(got.request.ttl_ms, 500);
+    CHECK_INT(got.request.mode, TOKEN_SHARED);
+}
+
+TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
+{
+    static char body[REQUEST_BODY_MAX];
+
+    for (unsigned count = 100; count <= 101; count++) {
+        size_t len = (size_t)snprintf(body, sizeof(body), "{\"names\":[");
+
+        for (unsigned i = 0; i < count; i++) {
+            len += (size_t)snprintf(body + len, sizeof(body) - len, "%s\"%0128u\"", i > 0 ? "," : "", i);
+        }
+        snprintf(body + len, sizeof(body) - len, "]}");
+        check_fault(SEVERAL, body, count > 100 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "1 to 100");
+        CHECK_INT(got.names.count, count > 100 ? 0 : 100);
+        if (count == 100) {
+            CHECK_INT(got.names.name[99].len, 128);
+            CHECK(memcmp(got.names.name[99].at + 125, "099", 3) == 0);
+        }
+    }
+}
+
+TEST(a_renewal_takes_a_ttl_a_session_a_holder_and_meta_too)
+{
+    check_fault(RENEW, "{\"ttl_ms\":250}", PROBLEM_NONE, NULL);
+    CHECK_INT(got.request.ttl_ms, 250);
+    check_fault(SESSION, "{\"ttl_ms\":15000,\"holder\":\"n\",\"meta\":{}}", PROBLEM_NONE, NULL);
+    CHECK_INT(got.request.ttl_ms, 15000);
+    CHECK_INT(got.request.holder_len, 1);
+    CHECK_INT(got.request.meta_len, 2);
+}
+
+TEST(a_force_release_takes_a_token_and_a_reason_of_256_bytes)
+{
+    char body[320];
+
+    check_fault(FORCE, "{\"reason\":\"it hangs\",\"expect_token\":34}", PROBLEM_NONE, NULL);
+    CHECK_TEXT(((struct bytes){got.force.reason, got.force.reason_len}), BYTES("it hangs"));
+    CHECK_INT(got.force.expect_token, 34);
+    for (int len = 256; len <= 257; len++) {
+        snprintf(body, sizeof(body), "{\"reason\":\"%0*d\"}", len, 7);
+        check_fault(FORCE, body, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "reason");
+    }
+}
+
+CHECK_MAIN
