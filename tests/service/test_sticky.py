@@ -44,9 +44,13 @@ class Stage:
         self.start()
 
     def start(self):
+        """Until what its predecessors had open was looked at: a store that is lost before that leaves them in doubt."""
+        taken_over = self.relay.hold(TO_REDIS, function_of("unreported_leave"))
         self.daemon = Daemon("pawl-gateway", "--redis", self.relay.url, "--keys", self.world.keys_file, "--listen", "127.0.0.1:0",
                              "--routes", self.table, "--state-dir", str(self.state_dir), "--threads", self.threads)
         self.near = Client("gateway", self.daemon.url, World.contract)
+        taken_over.wait_met()
+        taken_over.go()
         self.ready(self.near)
 
     def ready(self, *clients):
