@@ -167,6 +167,7 @@ FAULTS = (
     ("named-files", "a file that has gone, in C", {"shared/text/bad.c": c("/* As nobody.c does. */")}, "bad.c:2: nobody.c is not there"),
     ("named-files", "a file that has gone, in a script", {"lease/scripts/go.lua": "-- go.lua - tells the time (gone/clock.lua).\nreturn clock()\n"},
      "go.lua:1: gone/clock.lua is not there"),
+    ("named-files", "a file that has gone, in CONTRIBUTING", {"CONTRIBUTING.md": "See `lease/go.lua` and `gone.c`.\n"}, "CONTRIBUTING.md:1: gone.c is not there"),
     ("size", "a room that grew", {"lease/scripts/long.lua": "-- long.lua - x.\n" + "redis.call('PING')\n" * 9}, "size.txt:2: lease has 12 lines, not 9"),
     ("size", "a room that shrank, and nobody wrote it down", {"tests/lint/size.txt": "shared 199\nlease 900\ngateway 9\ndeploy 199\ntests 19\n"},
      "size.txt:2: lease has 2 lines, not 900"),

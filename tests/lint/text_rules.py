@@ -163,7 +163,7 @@ def markers(tree):
 
 
 def named_files(tree):
-    """every file of ours that a comment names is there"""
+    """every file of ours that a comment or CONTRIBUTING.md names is there"""
     names = {os.path.basename(path) for path in tree.paths}
     for path in tree.files(*C, "*.lua"):
         text, code = tree.read(path), tree.code(path) if not path.endswith(".lua") else ""
@@ -174,6 +174,10 @@ def named_files(tree):
                 continue
             if named not in tree.paths and (not any(one.endswith("/" + named) for one in tree.paths) if "/" in named else named not in names):
                 yield f"{path}:{line_of(text, match.start())}: {named} is not there"
+    for path in tree.files("CONTRIBUTING.md"):
+        for match in re.finditer(r"`([a-z0-9_/]+\.(?:c|h|lua|py|def))`", tree.read(path)):
+            if not any(one == match.group(1) or one.endswith("/" + match.group(1)) for one in tree.paths):
+                yield f"{path}:{line_of(tree.read(path), match.start())}: {match.group(1)} is not there"
 
 
 def size(tree):
