@@ -35,7 +35,7 @@ bool fenced_has_token(const struct http_request *req)
 static enum problem store_problem(const struct fenced_call *fenced)
 {
     if (fenced->store.len == 0) {
-        return record_store_problem(member_line_of(fenced->req), fenced->claim.store);
+        return member_store_problem(member_line_of(fenced->req), fenced->claim.store);
     }
     return bytes_equal(fenced->claim.store, fenced->store) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
 }

@@ -59,9 +59,9 @@ static int gateway_check(const struct service *service)
 int main(int argc, char **argv)
 {
     /* The sweep forgets remembered deletions. */
-    static const struct record_plan record = {
+    static const struct member_plan record = {
         .role = MEMBER_GATEWAY,
-        .pulse = &script_heartbeat,
+        .heartbeat = &script_heartbeat,
         .leave = &script_member_leave,
         .sweep_look = &script_due,
         .sweep = &script_forget,
@@ -92,11 +92,11 @@ int main(int argc, char **argv)
         .worker_free = gateway_worker_free,
         .worker_tick = gateway_worker_tick,
         .drain = gateway_worker_drain,
-        .settled = record_daemon_settled,
+        .settled = member_daemon_settled,
         .leave = gateway_leave,
-        .ready = record_worker_ready,
+        .ready = member_worker_ready,
         .lacking = unreported_lacking,
-        .memory = record_worker_memory,
+        .memory = member_worker_memory,
         .own = &record,
     };
 

@@ -40,14 +40,14 @@ int gateway_open(struct service *service)
         fprintf(stderr, "%s: %s\n", service->plan->name, why);
         return SERVICE_CONFIG;
     }
-    return record_daemon_open(service);
+    return member_daemon_open(service);
 }
 
 void gateway_close(struct service *service)
 {
     struct gateway *gateway = service->more;
 
-    record_daemon_close(service);
+    member_daemon_close(service);
     if (gateway == NULL) {
         return;
     }
@@ -63,7 +63,7 @@ void gateway_close(struct service *service)
 
 bool gateway_leave(struct service *service)
 {
-    return intents_count(&gateway_of(service)->intents) > 0 || record_daemon_leave(service);
+    return intents_count(&gateway_of(service)->intents) > 0 || member_daemon_leave(service);
 }
 
 struct gateway *gateway_of(const struct service *service)
@@ -217,11 +217,11 @@ void gateway_worker_open(struct worker *worker)
     struct gateway_worker *own = must_have(calloc(1, sizeof(*own)));
 
     own->worker = worker;
-    record_worker_begin(worker, &own->record);
+    member_worker_begin(worker, &own->record);
     own->gateway = gateway_of(worker->service);
     if (worker->index == 0) {
-        own->gateway->id = record_daemon_id(worker->service);
-        own->gateway->incarnation = record_daemon_incarnation(worker->service);
+        own->gateway->id = member_daemon_id(worker->service);
+        own->gateway->incarnation = member_daemon_incarnation(worker->service);
         own->recovery = recovery_new(own);
         own->unreported = unreported_new(own);
     }
@@ -241,7 +241,7 @@ void gateway_worker_close(struct worker *worker)
     }
     intent_closer_stop(&own->closer);
     table_leave(own);
-    record_worker_close(worker);
+    member_worker_close(worker);
 }
 
 /* The store has ended every call of them. */
@@ -263,7 +263,7 @@ void gateway_worker_tick(struct worker *worker)
 {
     struct gateway_worker *own = gateway_worker_from(worker);
 
-    record_worker_tick(worker);
+    member_worker_tick(worker);
     table_follow(own);
     unused_free(own);
     given_up_tick(own);

@@ -88,7 +88,7 @@ struct given_up {
 };
 
 struct gateway_worker {
-    struct record_worker record; /* worker->extra */
+    struct member_worker record; /* worker->extra */
     struct worker *worker;
     struct gateway *gateway;
     struct intent_closer closer;

@@ -113,7 +113,7 @@ static void acquire_again(struct loop_timer *timer)
  * false: that was waited for long enough. */
 static bool acquire_is_patient(struct acquire *a)
 {
-    epoch_want_pulse(member_line_of(a->lease.req)->store_epoch);
+    epoch_want_heartbeat(member_line_of(a->lease.req)->store_epoch);
     if (a->patient_until_ms == 0) {
         a->patient_until_ms = loop_now_ms() + PATIENCE_MS;
     }
@@ -165,7 +165,7 @@ static bool token_came_again(const struct http_request *req, const struct grant 
 /* What was granted so is sent to nobody, and ends when the store is gated. */
 static enum step token_refuse(struct http_request *req)
 {
-    epoch_want_pulse(member_line_of(req)->store_epoch);
+    epoch_want_heartbeat(member_line_of(req)->store_epoch);
     return http_refuse(req, PROBLEM_OUTCOME_UNKNOWN);
 }
 

@@ -53,9 +53,9 @@ static const struct service_flag lease_flags[] = {
 
 int main(int argc, char **argv)
 {
-    static const struct record_plan record = {
+    static const struct member_plan record = {
         .role = MEMBER_LEASE,
-        .pulse = &script_heartbeat,
+        .heartbeat = &script_heartbeat,
         .leave = &script_member_leave,
         .admit = &script_admit,
         .sweep_look = &script_due,
@@ -81,17 +81,17 @@ int main(int argc, char **argv)
         .library = &pawl_library,
         .metrics = lease_metrics,
         .metric_count = LEASE_COUNTS,
-        .open = record_daemon_open,
-        .close = record_daemon_close,
+        .open = member_daemon_open,
+        .close = member_daemon_close,
         .worker_open = lease_worker_open,
         .worker_close = lease_worker_close,
         .worker_free = lease_worker_free,
         .worker_tick = lease_worker_tick,
         .settled = lease_worker_settled,
         .drain = lease_worker_drain,
-        .leave = record_daemon_leave,
+        .leave = member_daemon_leave,
         .ready = lease_worker_ready,
-        .memory = record_worker_memory,
+        .memory = member_worker_memory,
         .own = &record,
         .run_once = init_store,
     };

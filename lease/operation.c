@@ -52,7 +52,7 @@ enum step lease_call_send(struct lease_call *call, const struct store_script *sc
 
     assert(args <= LEASE_ARGS_MAX);
     call->record.store.done = done;
-    bad = call->store.len == 0 ? record_unknown_problem(line)
+    bad = call->store.len == 0 ? member_unknown_problem(line)
                                : member_run(line, &call->record, call->stripe_number, script, call->keys,
                                             call->keys + args, call->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
@@ -133,7 +133,7 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
     case TOKEN_GOOD: break;
     }
-    problem = record_store_problem(member_line_of(call->req), claim.store);
+    problem = member_store_problem(member_line_of(call->req), claim.store);
     if (problem != PROBLEM_NONE) {
         return problem;
     }
@@ -145,7 +145,7 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
 
 struct bytes grant_may(const struct worker *worker)
 {
-    return record_may_grant(member_line_of_worker(worker));
+    return member_may_grant(member_line_of_worker(worker));
 }
 
 struct bytes grant_may_new(const struct worker *worker)

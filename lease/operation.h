@@ -59,7 +59,7 @@ const char *lease_id_read(const struct http_request *req, struct bytes *lease_id
  * when there is none. */
 enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold);
 
-/* "grant" or "hold-off" (record_may_grant()): handed to every script that may grant or hand on. */
+/* "grant" or "hold-off" (member_may_grant()): handed to every script that may grant or hand on. */
 struct bytes grant_may(const struct worker *worker);
 /* The same for an acquire: "full" also while too much must be remembered. */
 struct bytes grant_may_new(const struct worker *worker);

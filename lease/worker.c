@@ -21,7 +21,7 @@ void lease_worker_open(struct worker *worker)
 {
     struct lease_worker *own = must_have(calloc(1, sizeof(*own)));
 
-    record_worker_begin(worker, &own->record);
+    member_worker_begin(worker, &own->record);
     own->inbox = inbox_new(worker);
     own->event_hub = event_hub_new(worker, service_store_options(worker->service));
     own->handoff = handoff_new(worker);
@@ -39,7 +39,7 @@ void lease_worker_close(struct worker *worker)
     }
     handoff_stop(own->handoff);
     event_hub_stop(own->event_hub);
-    record_worker_close(worker);
+    member_worker_close(worker);
 }
 
 /* The store has ended every call of them. */
@@ -62,7 +62,7 @@ void lease_worker_alarm(struct worker *worker, int64_t in_ms)
 
 void lease_worker_tick(struct worker *worker)
 {
-    record_worker_tick(worker);
+    member_worker_tick(worker);
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAITING,
                inbox_count(lease_worker_from(worker)->inbox));
 }
@@ -81,7 +81,7 @@ bool lease_worker_settled(const struct service *service)
 {
     const char *run = store_run_id(service->workers[0].store);
 
-    if (!record_daemon_settled(service)) {
+    if (!member_daemon_settled(service)) {
         return false;
     }
     /* Who is not let in has no inbox, and it is known why. */
@@ -91,7 +91,7 @@ bool lease_worker_settled(const struct service *service)
 
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
-    const char *check = record_worker_ready(worker, problem, detail);
+    const char *check = member_worker_ready(worker, problem, detail);
 
     if (check != NULL || inbox_is_open(lease_worker_from(worker)->inbox)) {
         return check;

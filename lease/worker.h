@@ -8,7 +8,7 @@
 #include "shared/member/member.h"
 
 struct lease_worker {
-    struct record_worker record; /* worker->extra */
+    struct member_worker record; /* worker->extra */
     struct inbox *inbox;
     struct event_hub *event_hub;
     struct handoff *handoff; /* of every worker: leases that a script has left "more" to do on; the first one
@@ -24,7 +24,7 @@ struct lease_worker {
 void lease_worker_open(struct worker *worker);
 void lease_worker_close(struct worker *worker);
 void lease_worker_free(struct worker *worker);
-/* record_plan: alarm. */
+/* member_plan: alarm. */
 void lease_worker_alarm(struct worker *worker, int64_t in_ms);
 void lease_worker_tick(struct worker *worker);
 bool lease_worker_settled(const struct service *service);

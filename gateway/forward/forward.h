@@ -72,7 +72,7 @@ void forward_worker_free(struct gateway_worker *own);
 
 /* Writes that are being sent, and that an operator gives up (resolve with force): the gateway that sends them
  * closes their connections, before anything else resolves them (intent_resolve.lua). A worker asks the store
- * while it has a write under way: when the member's look says that there is news (record_plan: given_up), and
+ * while it has a write under way: when the member's look says that there is news (member_plan: given_up), and
  * all the same every GIVEN_UP_LOOK_MS while one is older than that. */
 void given_up_look(struct worker *first, int64_t number);
 /* Every 100 ms. */

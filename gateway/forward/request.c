@@ -367,7 +367,7 @@ int forward_body_file(int folder, const char *request_id)
 static bool body_open(struct forward *f)
 {
     const char *path = getenv("TMPDIR");
-    int folder = record_daemon_state_dir(f->own->gateway->service);
+    int folder = member_daemon_state_dir(f->own->gateway->service);
 
     if (folder >= 0) {
         f->body_fd = forward_body_file(folder, f->request_id);

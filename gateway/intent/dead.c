@@ -1,6 +1,6 @@
 /* dead.c - POST /v1/gateways/{id}/dead: an operator knows that a gateway is dead. ?incarnation= one of it,
  * else all but this very process; ?settled=true: and that nothing it had sent is still on its way to an
- * upstream; ?force=true: though its pulse is fresh.
+ * upstream; ?force=true: though its heartbeat is fresh.
  *
  *   dead_start       what is meant?                                    400 | 409, or go on
  *   look_ask         run gateway_look.lua: does it live?               409, or suspended
@@ -99,12 +99,13 @@ static struct bytes living(const struct dead *d)
     return strcmp(d->id, gateway->id) == 0 ? bytes_of(gateway->incarnation) : BYTES("");
 }
 
-static enum step refuse_living(struct dead *d, struct bytes incarnation, int64_t pulse_ms, const char *detail)
+static enum step refuse_living(struct dead *d, struct bytes incarnation, int64_t heartbeat_ms,
+                               const char *detail)
 {
     struct json_out *json = http_problem_begin(d->fenced.req, PROBLEM_GATEWAY_LIVES, detail);
 
     json_text(json, "incarnation", incarnation);
-    json_int(json, "pulse_ms", pulse_ms);
+    json_int(json, "pulse_ms", heartbeat_ms);
     return http_problem_end(d->fenced.req, 0);
 }
 

@@ -113,7 +113,7 @@ struct recovery *recovery_new(struct gateway_worker *own)
     const struct gateway *gateway = own->gateway;
 
     recovery->own = own;
-    if (!incarnations_begin(&recovery->dead, record_daemon_state_dir(gateway->service),
+    if (!incarnations_begin(&recovery->dead, member_daemon_state_dir(gateway->service),
                             gateway->incarnation)) {
         struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
 

@@ -1,7 +1,7 @@
 -- gateway_look.lua - what the store knows of a gateway that is said to be dead. Changes nothing.
 --   KEYS[1]  stripe 0
 --   ARGV[1]  gateway   ARGV[2]  the incarnation that is meant, or "": all   ARGV[3]  but this one, or ""
---   returns  {"fresh", seq, ms since its last pulse, its incarnation}: it lives, and is meant
+--   returns  {"fresh", seq, ms since its last heartbeat, its incarnation}: it lives, and is meant
 --            {"known", seq, 0, the incarnation that is the member, or ""}: a member, or in doubt
 --            {"unknown", seq, 0, the same}: neither, but it may have open intents
 --

@@ -10,7 +10,7 @@
 -- One that is being sent has a gateway that may yet tell its end, or send it only now: without force it is
 -- never removed here, but after its gateway was said to be dead (intent_takeover.lua). One that waits, when
 -- it is named: its gateway then does not send it.
-local FORGOTTEN_MS, SILENT_MS = 600000, 1500 -- SILENT_MS: longer than between two pulses
+local FORGOTTEN_MS, SILENT_MS = 600000, 1500 -- SILENT_MS: longer than between two heartbeats
 local function given_up_forget()
     local all = redis.call('HGETALL', GIVEN_UP)
     for i = 1, #all, 2 do
@@ -31,7 +31,7 @@ local function is_given_up(text)
     local is_asked_on = asked and NOW - asked < SILENT_MS -- else it may have lived in between
     since = is_asked_on and tonumber(since) or NOW
     if NOW - since >= SILENT_MS then
-        return true -- all the time: a leap of the clock makes everybody silent until the next pulse
+        return true -- all the time: a leap of the clock makes everybody silent until the next heartbeat
     end
     given_up_forget()
     redis.call('PUBLISH', ASKED .. gateway, ARGV[1]) -- to be used no more, if it stays open

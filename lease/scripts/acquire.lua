@@ -13,7 +13,7 @@
 --            {"replayed" | "entered" | "claimed", seq, token, epoch, hold, holder, ttl_ms, expires in ms,
 --             holds, meta or "", mode}: it holds already; it has entered once more; it was handed on to this
 --             lease_id before, which nobody had claimed yet
---            {"queued", seq}: its desk gets a message  {"desk-gone", seq}: it was away for too long
+--            {"queued", seq}: its inbox gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, token, holder or "", expires in ms}: by another, or it is delayed or promised to
 --             those in line ("")
 --            {"over", seq, how}: this lease_id had the last hold, which is over

@@ -10,7 +10,7 @@
 --   returns  {"granted" | "replayed" | "claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms,
 --             expires in ms, holds, meta or "", mode}, ...}} in the order of ARGV[9]: granted now; it holds
 --             all of them already; they were handed on to this lease_id before, which had not claimed them
---            {"queued", seq}: its desk gets a message  {"desk-gone", seq}: it was away for too long
+--            {"queued", seq}: its inbox gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, {{name, seq, token, holder or "", expires in ms}, ...}}: those that are not free
 --            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session

@@ -1,4 +1,4 @@
--- admit.lua - begin a new life of a gated store, if the floors of all lease services are known: the epoch
+-- admit.lua - begin a new epoch of a gated store, if the floors of all lease services are known: the epoch
 -- rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
 -- nothing.
 -- on: store
@@ -155,7 +155,7 @@ local function reports_weigh(lives)
             i = i + 1
         end
     end
-    -- A doubt may be of a life that was about to begin.
+    -- A doubt may be of an epoch that was about to begin.
     for _, life in pairs(lives) do
         most.epoch = math.max(most.epoch, life - 1)
     end
@@ -204,7 +204,7 @@ end
 -- Who may have sent to an upstream what the store has lost, and has to record it again before anything is
 -- sent that must come after it (gateway/scripts/lib/intent.lua): every gateway that is a member, or stands in
 -- a list, or had been admitted, and who was in doubt before: what these have recorded again is lost, too. It
--- is the life above all known ones that begins it, though its epoch may be higher: what ended a doubt of
+-- is the epoch above all known ones that begins it, though its epoch may be higher: what ended a doubt of
 -- before does not end this one.
 local function doubts_begin(lives, life)
     for name in pairs(lives) do
@@ -228,7 +228,7 @@ local function doubts_begin(lives, life)
 end
 
 -- Which lease services have yet to record these doubts. One that is silent and needed by nobody has no part
--- in this life before it has recorded its list.
+-- in this epoch before it has recorded its list.
 local function unrecorded(needed, lives)
     local behind = {}
     for _, id in ipairs(ids) do
@@ -239,7 +239,7 @@ local function unrecorded(needed, lives)
     return sorted(behind)
 end
 
--- That somebody is known to be dead stays known; but everybody may be others in another life.
+-- That somebody is known to be dead stays known; but everybody may be others in another epoch.
 local function doubts_write(lives)
     local states = hash_read(DOUBT)
     for name, life in pairs(lives) do

@@ -1,11 +1,11 @@
 -- again.lua - ask for one who waits, when the reply was lost of a release that has perhaps granted it the
--- lease: claim that, or stand in the same place at another desk. Never only look: that release may still run,
+-- lease: claim that, or stand in the same place at another inbox. Never only look: that release may still run,
 -- and must not find it where it stood.
 -- flags: allow-oom
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the hold that it
 --            would be   ARGV[5]  "grant" or "hold-off", as in acquire.lua
---   ARGV[6]  the desk where it stands from now on   ARGV[7]  its wid there
+--   ARGV[6]  the inbox where it stands from now on   ARGV[7]  its wid there
 --   returns  {"claimed", ...}, {"superseded", seq}, {"lost", seq, how}: as claim.lua; superseded also when another
 --             request with this lease_id waits in its place
 --            {"queued", seq}: it waits

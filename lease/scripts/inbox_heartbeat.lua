@@ -1,6 +1,6 @@
--- inbox_heartbeat.lua - a desk says that it lives: who waits there may be handed a lease (lib/line.lua).
+-- inbox_heartbeat.lua - an inbox says that it lives: who waits there may be handed a lease (lib/line.lua).
 -- flags: allow-oom
---   KEYS[1]  stripe of the desk   KEYS[2]  due index   KEYS[3]  desk
+--   KEYS[1]  stripe of the inbox   KEYS[2]  due index   KEYS[3]  inbox
 --   ARGV[1]  its id   ARGV[2]  "open" | "beat" | "close"
 --   returns  {"beats", seq}   {"closed", seq}
 --            {"late", seq}: it was silent so long that those who wait there may have been passed over, or
@@ -10,11 +10,11 @@ local LOOK_MS = 60000
 local at = redis.call('HGET', KEYS[3], 'at')
 local member = ':d:' .. ARGV[1]
 
--- PUBLISH says how many have heard it: none when the desk listens to another Redis, or to none any more.
+-- PUBLISH says how many have heard it: none when the inbox listens to another Redis, or to none any more.
 local silent = ARGV[2] ~= 'close' and redis.call('PUBLISH', KEYS[3], 'beat') == 0
 
-if silent or ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > desk_lives_until(at) then
-    if at and NOW <= desk_lives_until(at) then
+if silent or ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > inbox_lives_until(at) then
+    if at and NOW <= inbox_lives_until(at) then
         touch()
         redis.call('HSET', KEYS[3], 'at', whole(NOW - DESK_MS - 1))
     end

@@ -7,13 +7,13 @@
 --   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  "one", or "all" however often it was entered
 --   ARGV[7]  Idempotency-Key or ""   ARGV[8]  digest of the request, or ""
---   ARGV[9]  desk of the worker that sends it, or "": who is first in line there is granted in this step
+--   ARGV[9]  inbox of the worker that sends it, or "": who is first in line there is granted in this step
 --            (lib/line.lua)
---   returns  {"released", seq, more, desk, message}: free of it, now, or before and this is the same request
---              again; more: "more" when handoff.lua has something left to do; desk, message: what the desk to
+--   returns  {"released", seq, more, inbox, message}: free of it, now, or before and this is the same request
+--              again; more: "more" when handoff.lua has something left to do; inbox, message: what the inbox to
 --              which it was handed on is told as well, or none
 --            {"handed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta or "", mode, more,
---             wid, lease_id, keep_place_ms}: released, and granted to who waits as wid at the desk of ARGV[9]
+--             wid, lease_id, keep_place_ms}: released, and granted to who waits as wid at the inbox of ARGV[9]
 --            {"left", seq, holds that remain}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
@@ -28,7 +28,7 @@ end
 local hold = own_hold.find(lease, id)
 if not hold or hold.unclaimed or ARGV[4] ~= '' and ARGV[4] ~= hold.hold then
     local lost, rest = own_hold.lost(lease, id, ARGV[4], may_grant)
-    return lost[3] == 'released' and { 'released', SEQ, rest, handed_desk, handed_word } or lost
+    return lost[3] == 'released' and { 'released', SEQ, rest, handed_inbox, handed_word } or lost
 end
 if key ~= '' and own_keys.is_full(lease, id) then
     return { 'keys-full', SEQ }
@@ -50,11 +50,11 @@ else
         hold_judge(lease.record)
     end
 end
-own_desk = ARGV[9] ~= '' and ARGV[9] or nil
+own_inbox = ARGV[9] ~= '' and ARGV[9] or nil
 local rest = lease_close(lease, may_grant)
 if handed then
     local reply = own_hold.reply('handed', handed.hold)
     reply[12], reply[13], reply[14], reply[15] = rest, handed.wid, handed.hold.lease_id, handed.keep
     return reply
 end
-return { 'released', SEQ, rest, handed_desk, handed_word }
+return { 'released', SEQ, rest, handed_inbox, handed_word }

@@ -6,7 +6,7 @@
 --   returns  {"swept", seq, how many were due, how many of them expired}; also ARGV[1] were due when the
 --            leases of a session are left to be freed
 --
--- In the due index stand names of leases, and behind a colon, which no name begins with: ":d:ID" a desk,
+-- In the due index stand names of leases, and behind a colon, which no name begins with: ":d:ID" an inbox,
 -- ":s:ID" a session, ":k:NAME/LEASE_ID" the Idempotency-Keys of a hold.
 redis.call('PERSIST', KEYS[1]) -- nothing of ours gives a counter an end; somebody else's EXPIRE shall not
 local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', NOW, 'LIMIT', 0, tonumber(ARGV[1]))
@@ -26,7 +26,7 @@ end
 local sweep = {}
 
 function sweep.d(member, key)
-    if NOW <= desk_lives_until(redis.call('HGET', key, 'at')) + PLACE_MS_MAX then
+    if NOW <= inbox_lives_until(redis.call('HGET', key, 'at')) + PLACE_MS_MAX then
         again(member, NOW + PLACE_MS_MAX)
     else
         drop(member, key)

@@ -16,7 +16,7 @@ const char *member_line_run(struct member_line *line)
     if (link != line->link) {
         line->link = link;
         line->changes = epoch_changes(line->store_epoch) - 1; /* asked anew before the next call */
-        epoch_want_pulse(line->store_epoch);
+        epoch_want_heartbeat(line->store_epoch);
     }
     return store_run_id(line->store);
 }
@@ -35,24 +35,24 @@ enum problem member_line_problem(struct member_line *line)
     return line->problem;
 }
 
-enum problem record_store_problem(struct member_line *line, struct bytes store)
+enum problem member_store_problem(struct member_line *line, struct bytes store)
 {
     const char *own = epoch_store(line->store_epoch);
 
     if (own[0] == '\0') {
-        return record_unknown_problem(line);
+        return member_unknown_problem(line);
     }
     return bytes_are(store, own) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
 }
 
-enum problem record_unknown_problem(struct member_line *line)
+enum problem member_unknown_problem(struct member_line *line)
 {
     enum problem problem = member_line_problem(line);
 
     return problem != PROBLEM_NONE ? problem : PROBLEM_STORE_NOT_ADMITTED;
 }
 
-struct bytes record_may_grant(const struct member_line *line)
+struct bytes member_may_grant(const struct member_line *line)
 {
     bool may = store_unsafe(line->store) == NULL && !epoch_has_lost_its_floor(line->store_epoch);
 
@@ -86,7 +86,7 @@ enum problem member_run(struct member_line *line, struct member_call *call, unsi
 
 static enum problem call_refused(struct member_call *call, enum problem problem)
 {
-    epoch_want_pulse(call->store_epoch);
+    epoch_want_heartbeat(call->store_epoch);
     return problem;
 }
 
@@ -99,7 +99,7 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     case STORE_DONE: break;
     case STORE_NOT_SENT:
         if (call->store.refusal != NULL) {
-            epoch_want_pulse(call->store_epoch); /* which then says it to all workers */
+            epoch_want_heartbeat(call->store_epoch); /* which then says it to all workers */
         }
         return store_call_was_too_much(&call->store) ? PROBLEM_STORE_FULL : PROBLEM_STORE_UNAVAILABLE;
     case STORE_UNKNOWN: return PROBLEM_OUTCOME_UNKNOWN;

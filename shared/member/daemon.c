@@ -10,7 +10,7 @@
 enum { WHO_SIZE = 192, HOST_SIZE = 65 };
 
 /* service->extra */
-struct record_daemon {
+struct member_daemon {
     struct service *service;
     struct epoch *store_epoch;
     struct state_file state_file;
@@ -19,7 +19,7 @@ struct record_daemon {
     char who[WHO_SIZE];
 };
 
-static const struct record_plan *plan_of(const struct service *service)
+static const struct member_plan *plan_of(const struct service *service)
 {
     return service->plan->own;
 }
@@ -33,7 +33,7 @@ static bool wants_dir(const struct service *service)
            (given != NULL && given[0] != '\0');
 }
 
-static void who_put(struct record_daemon *daemon)
+static void who_put(struct member_daemon *daemon)
 {
     char host[HOST_SIZE] = "";
 
@@ -42,9 +42,9 @@ static void who_put(struct record_daemon *daemon)
              (long)getpid(), host);
 }
 
-int record_daemon_open(struct service *service)
+int member_daemon_open(struct service *service)
 {
-    struct record_daemon *daemon = must_have(calloc(1, sizeof(*daemon)));
+    struct member_daemon *daemon = must_have(calloc(1, sizeof(*daemon)));
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
     bool has_dir = wants_dir(service);
     const char *wrong = has_dir ? state_path(service->settings.state_dir, path) : NULL;
@@ -69,9 +69,9 @@ int record_daemon_open(struct service *service)
     return SERVICE_CONFIG;
 }
 
-void record_daemon_close(struct service *service)
+void member_daemon_close(struct service *service)
 {
-    struct record_daemon *daemon = service->extra;
+    struct member_daemon *daemon = service->extra;
 
     if (daemon != NULL) {
         state_file_close(&daemon->state_file);
@@ -85,44 +85,44 @@ void record_daemon_close(struct service *service)
 /* What was recorded goes to the store at once: others may be waiting for it. */
 static void daemon_wrote(struct state_file *file)
 {
-    struct record_daemon *daemon = container_of(file, struct record_daemon, state_file);
+    struct member_daemon *daemon = container_of(file, struct member_daemon, state_file);
 
-    epoch_want_pulse(daemon->store_epoch);
+    epoch_want_heartbeat(daemon->store_epoch);
 }
 
 static void daemon_event(struct member *member, enum log_level level, const char *event,
                          const struct log_field *fields)
 {
-    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
 
     log_event(&daemon->service->log, level, event, fields);
 }
 
 static void daemon_alarm(struct member *member, int64_t in_ms)
 {
-    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
 
     plan_of(daemon->service)->alarm(&daemon->service->workers[0], in_ms);
 }
 
 static void daemon_given_up(struct member *member, int64_t number)
 {
-    struct record_daemon *daemon = container_of(member, struct record_daemon, member);
+    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
 
     plan_of(daemon->service)->given_up(&daemon->service->workers[0], number);
 }
 
 static void daemon_swept(struct sweep *sweep, int64_t ended)
 {
-    struct record_daemon *daemon = container_of(sweep, struct record_daemon, sweep);
+    struct member_daemon *daemon = container_of(sweep, struct member_daemon, sweep);
     struct worker *first = &daemon->service->workers[0];
 
     metric_add(first->metrics, (unsigned)SERVICE_METRICS + plan_of(daemon->service)->swept, (uint64_t)ended);
 }
 
-static void member_open(struct worker *worker, struct record_daemon *daemon, struct member_line *line)
+static void member_open(struct worker *worker, struct member_daemon *daemon, struct member_line *line)
 {
-    const struct record_plan *plan = plan_of(worker->service);
+    const struct member_plan *plan = plan_of(worker->service);
     struct member_options options = {
         .role = plan->role,
         .loop = worker->loop,
@@ -131,7 +131,7 @@ static void member_open(struct worker *worker, struct record_daemon *daemon, str
         .workers = worker->service->settings.threads,
         .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
         .who = daemon->who,
-        .pulse = plan->pulse,
+        .heartbeat = plan->heartbeat,
         .leave = plan->leave,
         .admit = plan->admit,
         .alarm = plan->alarm != NULL ? daemon_alarm : NULL,
@@ -146,9 +146,9 @@ static void member_open(struct worker *worker, struct record_daemon *daemon, str
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
 }
 
-void record_worker_begin(struct worker *worker, struct record_worker *own)
+void member_worker_begin(struct worker *worker, struct member_worker *own)
 {
-    struct record_daemon *daemon = worker->service->extra;
+    struct member_daemon *daemon = worker->service->extra;
 
     worker->extra = own;
     member_line_init(&own->line, daemon->store_epoch, worker->store);
@@ -157,9 +157,9 @@ void record_worker_begin(struct worker *worker, struct record_worker *own)
     }
 }
 
-void record_worker_close(struct worker *worker)
+void member_worker_close(struct worker *worker)
 {
-    struct record_daemon *daemon = worker->service->extra;
+    struct member_daemon *daemon = worker->service->extra;
 
     if (worker->index == 0) {
         sweep_stop(&daemon->sweep);
@@ -168,10 +168,10 @@ void record_worker_close(struct worker *worker)
     }
 }
 
-void record_worker_tick(struct worker *worker)
+void member_worker_tick(struct worker *worker)
 {
-    struct record_daemon *daemon = worker->service->extra;
-    struct record_worker *own = worker->extra;
+    struct member_daemon *daemon = worker->service->extra;
+    struct member_worker *own = worker->extra;
 
     if (worker->index == 0) {
         const char *trouble = state_file_trouble(&daemon->state_file);
@@ -185,7 +185,7 @@ void record_worker_tick(struct worker *worker)
 
 struct member_line *member_line_of_worker(const struct worker *worker)
 {
-    struct record_worker *own = worker->extra;
+    struct member_worker *own = worker->extra;
 
     return &own->line;
 }
@@ -195,49 +195,49 @@ struct member_line *member_line_of(const struct http_request *req)
     return member_line_of_worker(worker_of(req));
 }
 
-const char *record_daemon_id(const struct service *service)
+const char *member_daemon_id(const struct service *service)
 {
-    const struct record_daemon *daemon = service->extra;
+    const struct member_daemon *daemon = service->extra;
 
     return daemon->state_file.recorded.member;
 }
 
-const char *record_daemon_incarnation(const struct service *service)
+const char *member_daemon_incarnation(const struct service *service)
 {
-    const struct record_daemon *daemon = service->extra;
+    const struct member_daemon *daemon = service->extra;
 
     return daemon->member.incarnation;
 }
 
-int record_daemon_state_dir(const struct service *service)
+int member_daemon_state_dir(const struct service *service)
 {
-    const struct record_daemon *daemon = service->extra;
+    const struct member_daemon *daemon = service->extra;
 
     return daemon->state_file.dir.fd;
 }
 
 /* -- how things stand */
 
-/* Links that came to stand after the last pulse wait for the next. */
+/* Links that came to stand after the last heartbeat wait for the next. */
 static bool lines_are_allowed(const struct service *service, struct epoch *store_epoch)
 {
     for (unsigned i = 0; i < service->settings.threads; i++) {
         const struct store *store = service->workers[i].store;
 
         if (epoch_allows(store_epoch, store_run_id(store), store_link_since_us(store)) != PROBLEM_NONE) {
-            epoch_want_pulse(store_epoch);
+            epoch_want_heartbeat(store_epoch);
             return false;
         }
     }
     return true;
 }
 
-bool record_daemon_settled(const struct service *service)
+bool member_daemon_settled(const struct service *service)
 {
-    const struct record_daemon *daemon = service->extra;
+    const struct member_daemon *daemon = service->extra;
 
     for (unsigned i = 1; i < service->settings.threads; i++) {
-        record_worker_tick(&service->workers[i]); /* their own ticks begin when they serve */
+        member_worker_tick(&service->workers[i]); /* their own ticks begin when they serve */
     }
     if (daemon->member.state == MEMBER_IN) {
         return lines_are_allowed(service, daemon->store_epoch);
@@ -245,18 +245,18 @@ bool record_daemon_settled(const struct service *service)
     return member_is_settled(&daemon->member);
 }
 
-bool record_daemon_leave(struct service *service)
+bool member_daemon_leave(struct service *service)
 {
-    struct record_daemon *daemon = service->extra;
+    struct member_daemon *daemon = service->extra;
 
     member_leave(&daemon->member);
     return member_has_left(&daemon->member);
 }
 
-const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+const char *member_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
-    struct record_daemon *daemon = worker->service->extra;
-    struct record_worker *own = worker->extra;
+    struct member_daemon *daemon = worker->service->extra;
+    struct member_worker *own = worker->extra;
     const struct store_refusal *refusal = epoch_refusal(daemon->store_epoch);
     const char *check = epoch_check(daemon->store_epoch, problem, detail);
 
@@ -281,9 +281,9 @@ const char *record_worker_ready(struct worker *worker, enum problem *problem, ch
     return NULL;
 }
 
-void record_worker_memory(struct worker *worker, struct service_memory *memory)
+void member_worker_memory(struct worker *worker, struct service_memory *memory)
 {
-    const struct record_daemon *daemon = worker->service->extra;
+    const struct member_daemon *daemon = worker->service->extra;
 
     epoch_memory(daemon->store_epoch, &memory->used, &memory->allowed);
     memory->is_full = epoch_is_full(daemon->store_epoch) || epoch_is_crowded(daemon->store_epoch);

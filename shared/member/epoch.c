@@ -26,8 +26,8 @@ struct epoch_line {
 
 struct epoch {
     atomic_uint changes;
-    _Atomic(int64_t) epoch, behind_us, let_through, ceiling, pulse_above;
-    atomic_bool pulse_wanted;
+    _Atomic(int64_t) epoch, behind_us, let_through, ceiling, heartbeat_above;
+    atomic_bool heartbeat_wanted;
     _Atomic(uint64_t) seen[STRIPES], granted[STRIPES];
     pthread_mutex_t lock; /* of all below; identity may be read without it once epoch is not 0 */
     char identity[EPOCH_IDENTITY_SIZE], run[EPOCH_RUN_SIZE], stream[EPOCH_STREAM_SIZE];
@@ -53,7 +53,7 @@ struct epoch *epoch_new(void)
     struct epoch *store_epoch = must_have(calloc(1, sizeof(*store_epoch)));
 
     atomic_store(&store_epoch->behind_us, NO_SAMPLE);
-    atomic_store(&store_epoch->pulse_above, INT64_MAX);
+    atomic_store(&store_epoch->heartbeat_above, INT64_MAX);
     pthread_mutex_init(&store_epoch->lock, NULL);
     store_epoch->problem = PROBLEM_STORE_UNAVAILABLE;
     store_epoch->check = "store-connecting";
@@ -247,23 +247,23 @@ int64_t epoch_let_through_most(const struct epoch *store_epoch)
     return most < ceiling ? most : ceiling;
 }
 
-void epoch_want_pulse(struct epoch *store_epoch)
+void epoch_want_heartbeat(struct epoch *store_epoch)
 {
-    atomic_store(&store_epoch->pulse_wanted, true);
+    atomic_store(&store_epoch->heartbeat_wanted, true);
 }
 
-bool epoch_wants_pulse(struct epoch *store_epoch)
+bool epoch_wants_heartbeat(struct epoch *store_epoch)
 {
-    return atomic_exchange(&store_epoch->pulse_wanted, false);
+    return atomic_exchange(&store_epoch->heartbeat_wanted, false);
 }
 
 void epoch_set_ceiling(struct epoch *store_epoch, int64_t ceiling, int64_t ahead)
 {
     atomic_store(&store_epoch->ceiling, ceiling);
-    atomic_store(&store_epoch->pulse_above, ceiling - ahead);
+    atomic_store(&store_epoch->heartbeat_above, ceiling - ahead);
 }
 
-/* Once is enough: the answer to the pulse sets the next bound. */
+/* Once is enough: the answer to the heartbeat sets the next bound. */
 uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, int64_t epoch)
 {
     return word_number(&store_epoch->granted[stripe], epoch);
@@ -272,9 +272,9 @@ uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, in
 void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, int64_t token)
 {
     word_raise(&store_epoch->granted[stripe], epoch, (uint64_t)token);
-    if (token > atomic_load(&store_epoch->pulse_above)) {
-        atomic_store(&store_epoch->pulse_above, INT64_MAX);
-        epoch_want_pulse(store_epoch);
+    if (token > atomic_load(&store_epoch->heartbeat_above)) {
+        atomic_store(&store_epoch->heartbeat_above, INT64_MAX);
+        epoch_want_heartbeat(store_epoch);
     }
 }
 

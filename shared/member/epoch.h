@@ -1,9 +1,9 @@
 /* epoch.h - what a process knows of the store's present epoch. One for each process, shared by its threads.
  *
  * An epoch is the time of a store between two admissions (docs/decisions/0009). The process's member
- * (member.h, on the first worker's thread) learns from its pulses which epoch it is and whether this process
- * is admitted to it; every call to a stripe carries that with it (call.c), and every answer raises what was
- * seen. All of it is memory only: a process that starts anew has seen nothing.
+ * (member.h, on the first worker's thread) learns from its heartbeats which epoch it is and whether this
+ * process is admitted to it; every call to a stripe carries that with it (call.c), and every answer raises
+ * what was seen. All of it is memory only: a process that starts anew has seen nothing.
  *
  * Any thread may call any function; none blocks for longer than it takes to copy a line of text. */
 #ifndef PAWL_SHARED_MEMBER_EPOCH_H
@@ -32,10 +32,11 @@ void epoch_free(struct epoch *store_epoch);
 
 /* -- learned by the member */
 
-/* Admitted: calls may be made on links to the Redis `run`, as long as it goes on with the replication stream
- * (its master_replid): the scripts themselves compare that (stripe.lua). seqs: of the stripes, as the store
- * had them. The identity ("SCHEMA:ID") is taken once and never changes after. confirmed_us: when the pulse
- * that was answered so was sent (CLOCK_MONOTONIC); links that came to stand later wait for the next. */
+/* Admitted: calls may be made on links to the Redis `run`, as long as it goes on with the replication
+ * stream (its master_replid): the scripts themselves compare that (stripe.lua). seqs: of the stripes, as
+ * the store had them. The identity ("SCHEMA:ID") is taken once and never changes after. confirmed_us:
+ * when the heartbeat that was answered so was sent (CLOCK_MONOTONIC); links that came to stand later wait
+ * for the next. */
 void epoch_admit(struct epoch *store_epoch, const char *identity, const char *run, struct bytes stream,
                  int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
 /* The same epoch, confirmed once more. */
@@ -73,12 +74,12 @@ int64_t epoch_now_ms(const struct epoch *store_epoch);
 void epoch_let_through(struct epoch *store_epoch, int64_t token);
 int64_t epoch_let_through_most(const struct epoch *store_epoch);
 
-/* A script refused what should have been possible, or a token came near the ceiling: the member shall pulse
- * at once. epoch_wants_pulse() takes the wish back. */
-void epoch_want_pulse(struct epoch *store_epoch);
-bool epoch_wants_pulse(struct epoch *store_epoch);
-/* The ceiling, as of the last pulse: no token above it was granted. One above it less ahead, half of
- * what is reserved ahead, is a reason to pulse. */
+/* A script refused what should have been possible, or a token came near the ceiling: the member shall send a
+ * heartbeat at once. epoch_wants_heartbeat() takes the wish back. */
+void epoch_want_heartbeat(struct epoch *store_epoch);
+bool epoch_wants_heartbeat(struct epoch *store_epoch);
+/* The ceiling, as of the last heartbeat: no token above it was granted. One above it less ahead, half of
+ * what is reserved ahead, is a reason to heartbeat. */
 void epoch_set_ceiling(struct epoch *store_epoch, int64_t ceiling, int64_t ahead);
 /* A token was granted in this stripe and epoch. */
 void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, int64_t token);
@@ -101,7 +102,7 @@ bool epoch_has_lost_its_floor(struct epoch *store_epoch);
 bool epoch_trouble(struct epoch *store_epoch, char detail[EPOCH_DETAIL_SIZE]);
 
 /* The memory of the store: how much this process's own setting allows (0: no bound), once, before any other;
- * how much is in use and how much its own setting allows, as of the last pulse. True: epoch_is_full()
+ * how much is in use and how much its own setting allows, as of the last heartbeat. True: epoch_is_full()
  * has changed. */
 void epoch_set_memory_max(struct epoch *store_epoch, uint64_t most);
 bool epoch_set_memory(struct epoch *store_epoch, uint64_t used, uint64_t maxmemory);
@@ -113,7 +114,7 @@ bool epoch_is_full(const struct epoch *store_epoch);
  * True: it has changed. */
 bool epoch_set_crowded(struct epoch *store_epoch, bool crowded);
 bool epoch_is_crowded(const struct epoch *store_epoch);
-/* Why Redis has refused the last pulse; NULL: it has not. The struct must never go away. True: it has
+/* Why Redis has refused the last heartbeat; NULL: it has not. The struct must never go away. True: it has
  * changed. */
 bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal);
 const struct store_refusal *epoch_refusal(const struct epoch *store_epoch);

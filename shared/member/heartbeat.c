@@ -1,7 +1,7 @@
 /* heartbeat.c - makes this process known to the store, and learns where it stands; admits the store.
  *
- *   member_pulse    what this process knows, as arguments                suspended
- *   pulse_answered  in | pending | gated | refused: each has its own function
+ *   member_heartbeat    what this process knows, as arguments                suspended
+ *   heartbeat_answered  in | pending | gated | refused: each has its own function
  *   member_admit    asks for a new epoch (lease/scripts/admit.lua), with all reports as they are by now
  *                                                                        suspended
  *   admit_answered  admitted: a heartbeat; something missing: again at the next tick; a list to record: when
@@ -201,7 +201,7 @@ static void log_in(struct member *member, int64_t epoch)
     member_log(member, LOG_INFO, "store-admitted", fields);
 }
 
-static void pulse_in(struct member *member, const struct store_reply *reply)
+static void heartbeat_in(struct member *member, const struct store_reply *reply)
 {
     struct epoch *store_epoch = member->options.line->store_epoch;
     int64_t epoch = store_reply_integer(reply, 1);
@@ -232,7 +232,7 @@ static void pulse_in(struct member *member, const struct store_reply *reply)
     }
 }
 
-static void pulse_pending(struct member *member, const struct store_reply *reply)
+static void heartbeat_pending(struct member *member, const struct store_reply *reply)
 {
     member_enter(member, MEMBER_PENDING);
     member->listed_epoch = store_reply_integer(reply, 1);
@@ -260,7 +260,7 @@ static void mend(struct member *member)
 /* Nothing of a former epoch may still be under way when this process joins: asked again as soon as that is
  * so.
  */
-static void pulse_unsettled(struct member *member)
+static void heartbeat_unsettled(struct member *member)
 {
     member_enter(member, MEMBER_PENDING);
     member->unsettled = true;
@@ -271,7 +271,7 @@ static void pulse_unsettled(struct member *member)
 
 /* -- gated: no member may act before a new epoch begins */
 
-static void pulse_gated(struct member *member, const struct store_reply *reply)
+static void heartbeat_gated(struct member *member, const struct store_reply *reply)
 {
     struct bytes gate = store_reply_text(reply, 2), why = store_reply_text(reply, 3);
     bool same = bytes_are(gate, member->gate);
@@ -297,7 +297,7 @@ static void pulse_gated(struct member *member, const struct store_reply *reply)
 
 /* -- not ours, or not us */
 
-static void pulse_refused(struct member *member, const struct store_reply *reply)
+static void heartbeat_refused(struct member *member, const struct store_reply *reply)
 {
     struct bytes identity = store_reply_text(reply, 1);
     const char *ours = member->options.state_file->recorded.store;
@@ -324,10 +324,10 @@ static void pulse_refused(struct member *member, const struct store_reply *reply
     member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours", "%s", detail);
 }
 
-/* -- the pulse */
+/* -- the heartbeat */
 
-static enum step pulse_answered(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
+static enum step heartbeat_answered(struct store_call *call, enum store_outcome outcome,
+                                    const struct store_reply *reply)
 {
     struct member *member = container_of(call, struct member, call);
 
@@ -337,20 +337,20 @@ static enum step pulse_answered(struct store_call *call, enum store_outcome outc
     if (outcome != STORE_DONE) {
         member->asked_link = 0; /* the next tick asks again, when the link stands */
     } else if (store_reply_is(reply, "in")) {
-        pulse_in(member, reply);
+        heartbeat_in(member, reply);
     } else if (store_reply_is(reply, "pending")) {
-        pulse_pending(member, reply);
+        heartbeat_pending(member, reply);
     } else if (store_reply_is(reply, "gated")) {
-        pulse_gated(member, reply);
+        heartbeat_gated(member, reply);
     } else if (store_reply_is(reply, "unsettled")) {
-        pulse_unsettled(member);
+        heartbeat_unsettled(member);
     } else {
-        pulse_refused(member, reply);
+        heartbeat_refused(member, reply);
     }
     return ANSWERED;
 }
 
-void member_pulse(struct member *member)
+void member_heartbeat(struct member *member)
 {
     struct epoch *store_epoch = member->options.line->store_epoch;
     const struct state_record *record = &member->options.state_file->recorded;
@@ -388,8 +388,8 @@ void member_pulse(struct member *member)
     member->asked_us = loop_now_us();
     member->pulsed_ms = loop_now_ms();
     member->in_flight = true;
-    member->call.done = pulse_answered;
-    store_run(member->options.line->store, &member->call, member->options.pulse, 1, MEMBER_PULSE_ARGS,
+    member->call.done = heartbeat_answered;
+    store_run(member->options.line->store, &member->call, member->options.heartbeat, 1, MEMBER_HEARTBEAT_ARGS,
               member->argv);
 }
 
@@ -495,9 +495,9 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
         unrecorded_forbid(member, missing);
     } else if (store_reply_is(reply, "admitted")) {
         log_admission(member, reply);
-        member_pulse(member);
+        member_heartbeat(member);
     } else if (store_reply_is(reply, "moved")) {
-        member_pulse(member);
+        member_heartbeat(member);
     }
     return ANSWERED;
 }

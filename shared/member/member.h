@@ -34,7 +34,7 @@ struct member_line {
 
 void member_line_init(struct member_line *line, struct epoch *store_epoch, struct store *store);
 /* Whether the worker's link stands, and to which Redis: "" while it does not. To be called in every turn of a
- * pulse: notices when a link is a new one. */
+ * heartbeat: notices when a link is a new one. */
 const char *member_line_run(struct member_line *line);
 
 /* PROBLEM_NONE when a call may be made on this line now; else what member_run() would say. */
@@ -42,14 +42,14 @@ enum problem member_line_problem(struct member_line *line);
 
 /* Of a token that names this store: PROBLEM_NONE; WRONG_STORE; or, as long as this process does not know its
  * own store, why it does not: a process that cannot know says of no token that it is another's. */
-enum problem record_store_problem(struct member_line *line, struct bytes store);
+enum problem member_store_problem(struct member_line *line, struct bytes store);
 /* Of one that does not know its own store: why. */
-enum problem record_unknown_problem(struct member_line *line);
+enum problem member_unknown_problem(struct member_line *line);
 
 /* "grant", or "hold-off": while the store's settings can lose a lock, or this process's own floor is lost, no
  * script may grant, nor hand on; or "full": nor let anybody in line, for the store is. An argument of every
  * script that might. */
-struct bytes record_may_grant(const struct member_line *line);
+struct bytes member_may_grant(const struct member_line *line);
 
 struct member_call {
     struct store_call store; /* done is set by the caller */
@@ -91,14 +91,14 @@ const struct script_answer *script_answer_of(const struct script_answer *answers
 /* -- daemons: the hooks of their service_plan */
 
 /* plan->own of both daemons. */
-struct record_plan {
+struct member_plan {
     enum member_role role;
-    const struct store_script *pulse, *leave, *admit; /* admit: NULL for one that never admits */
-    const struct store_script *sweep_look, *sweep;    /* due.lua; and what runs on a stripe that it names */
-    const char *index;                                /* of the sweep, "due" | "gone": second key */
+    const struct store_script *heartbeat, *leave, *admit; /* admit: NULL for one that never admits */
+    const struct store_script *sweep_look, *sweep; /* due.lua; and what runs on a stripe that it names */
+    const char *index;                             /* of the sweep, "due" | "gone": second key */
     unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
     bool counts_swept;
-    bool sweep_may_grant;    /* the script hands on what it ends: it gets record_may_grant() */
+    bool sweep_may_grant;    /* the script hands on what it ends: it gets member_may_grant() */
     unsigned sweep_round_ms; /* in which all stripes are looked at; 0: 5,120 */
     /* When the next alarm rings (member_options.alarm), for the first worker; NULL: not asked for. */
     void (*alarm)(struct worker *first, int64_t in_ms);
@@ -106,27 +106,27 @@ struct record_plan {
 };
 
 /* What worker->extra points to; the daemon embeds it, and finds itself with container_of. */
-struct record_worker {
+struct member_worker {
     struct member_line line;
 };
 
 /* service_plan: open, close, worker_close, worker_tick, settled, leave, ready, memory; worker_open begins. */
-int record_daemon_open(struct service *service);
-void record_daemon_close(struct service *service);
+int member_daemon_open(struct service *service);
+void member_daemon_close(struct service *service);
 /* own: zeroed, embedded in what worker->extra points to; it outlives the worker. */
-void record_worker_begin(struct worker *worker, struct record_worker *own);
-void record_worker_close(struct worker *worker);
-void record_worker_tick(struct worker *worker);
-bool record_daemon_settled(const struct service *service);
-bool record_daemon_leave(struct service *service);
-const char *record_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
-void record_worker_memory(struct worker *worker, struct service_memory *memory);
+void member_worker_begin(struct worker *worker, struct member_worker *own);
+void member_worker_close(struct worker *worker);
+void member_worker_tick(struct worker *worker);
+bool member_daemon_settled(const struct service *service);
+bool member_daemon_leave(struct service *service);
+const char *member_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+void member_worker_memory(struct worker *worker, struct service_memory *memory);
 
-/* How the store knows this process, once record_worker_begin() was called for its first worker: member id and
+/* How the store knows this process, once member_worker_begin() was called for its first worker: member id and
  * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */
-const char *record_daemon_id(const struct service *service);
-const char *record_daemon_incarnation(const struct service *service);
-int record_daemon_state_dir(const struct service *service);
+const char *member_daemon_id(const struct service *service);
+const char *member_daemon_incarnation(const struct service *service);
+int member_daemon_state_dir(const struct service *service);
 
 /* The worker's line to the store; that of the worker that serves this request. */
 struct member_line *member_line_of_worker(const struct worker *worker);

@@ -20,7 +20,7 @@ enum member_state {
 };
 
 enum {
-    MEMBER_PULSE_ARGS = 21,
+    MEMBER_HEARTBEAT_ARGS = 21,
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
     MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
@@ -36,10 +36,10 @@ struct member_options {
     unsigned workers;
     int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
     const char *who; /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
-    const struct store_script *pulse, *leave;
+    const struct store_script *heartbeat, *leave;
     const struct store_script *admit; /* NULL: never admits (a gateway) */
     /* When the next alarm of the store rings, in ms; -1: none is set; 0: now, or it is not known, since a
-     * pulse took the place of the look. Called at each look on the loop's thread; NULL: not asked for. */
+     * heartbeat took the place of the look. Called at each look on the loop's thread; NULL: not asked for. */
     void (*alarm)(struct member *member, int64_t in_ms);
     /* A number that changes when what a gateway sends is given up; as alarm. */
     void (*given_up)(struct member *member, int64_t number);
@@ -61,7 +61,7 @@ struct member {
     bool in_flight, leave_wanted, left;
     char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
     uint64_t asked_link, asked_us, pulsed_ms;
-    /* as of the last pulse */
+    /* as of the last heartbeat */
     int64_t epoch, beats, ceiling, goal, roll;
     int64_t listed_epoch; /* of our entry in the store, whether in or pending */
     char gate[MEMBER_ID_CHARS + 1];
@@ -72,7 +72,7 @@ struct member {
     /* arguments in flight */
     char number[8][MEMBER_TEXT_SIZE], identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
     char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
-    struct bytes argv[MEMBER_PULSE_ARGS];
+    struct bytes argv[MEMBER_HEARTBEAT_ARGS];
     /* bit t of element f: went from f to t; what the test of the drawing reads */
     unsigned char walked[MEMBER_STATES];
 };
@@ -94,7 +94,7 @@ bool member_allows(enum member_state from, enum member_state to);
 void member_enter(struct member *member, enum member_state next);
 /* heartbeat.c: asks; what the answer means. member_identity(): "SCHEMA:ID" of the store that this process
  * belongs to: as it has learned, else as its state directory says, else "". */
-void member_pulse(struct member *member);
+void member_heartbeat(struct member *member);
 struct bytes member_identity(struct member *member);
 /* The list of members and doubts as text for the store, and from its reply. */
 struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE]);
@@ -117,7 +117,7 @@ enum { SWEEP_KEYS = 2 };
 
 struct sweep {
     struct member_line *line;
-    const struct record_plan *plan;
+    const struct member_plan *plan;
     /* After each step, how many were removed or ended; may be NULL. */
     void (*swept)(struct sweep *sweep, int64_t ended);
     /* the sweep's own */

@@ -2,7 +2,7 @@
  *
  *   member_tick      what is due: nothing while the link is down or a call is under way
  *   member_watch     has anything changed? Some commands           suspended
- *   member_watched   then a pulse (heartbeat.c), else nothing
+ *   member_watched   then a heartbeat (heartbeat.c), else nothing
  *
  *   AWAY     --the store said that we are in-->                       IN
  *   AWAY     --not yet in every state directory, or not vouched for--> PENDING
@@ -37,7 +37,7 @@
 
 #include "shared/token/random.h"
 
-enum { TICK_MS = 50, PULSE_MS = 1000, REFUSED_PULSE_MS = 250 };
+enum { TICK_MS = 50, HEARTBEAT_MS = 1000, REFUSED_HEARTBEAT_MS = 250 };
 
 static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
     [MEMBER_AWAY] =
@@ -141,12 +141,12 @@ static bool report_is_due(const struct member *member)
            epoch_is_settled(member->options.line->store_epoch, member->options.workers, member->run);
 }
 
-static bool pulse_is_due(struct member *member)
+static bool heartbeat_is_due(struct member *member)
 {
     return member->options.line->link != member->asked_link ||
-           epoch_wants_pulse(member->options.line->store_epoch) ||
+           epoch_wants_heartbeat(member->options.line->store_epoch) ||
            loop_now_ms() >=
-               member->pulsed_ms + (member->state == MEMBER_REFUSED ? REFUSED_PULSE_MS : PULSE_MS) ||
+               member->pulsed_ms + (member->state == MEMBER_REFUSED ? REFUSED_HEARTBEAT_MS : HEARTBEAT_MS) ||
            report_is_due(member);
 }
 
@@ -167,9 +167,9 @@ static void member_tick(struct loop_timer *timer)
                       store_unsafe(member->options.line->store) != NULL);
     if (member->leave_wanted) {
         member_depart(member);
-    } else if (pulse_is_due(member)) {
+    } else if (heartbeat_is_due(member)) {
         member_alarm(member, 0);
-        member_pulse(member);
+        member_heartbeat(member);
     } else if (member_may_admit(member)) {
         member_admit(member);
     } else {
@@ -264,9 +264,9 @@ static bool is_another_redis(const struct member *member)
     return member->state == MEMBER_IN && !member->look.is_same;
 }
 
-/* Only what would make the answer to a pulse another one: many calls may wait behind it, and a pulse is not
- * cheap. Each admission raises the roll. Refused means: asked each second, since only an operator can change
- * it. */
+/* Only what would make the answer to a heartbeat another one: many calls may wait behind it, and a
+ * heartbeat is not cheap. Each admission raises the roll. Refused means: asked each second, since only an
+ * operator can change it. */
 static bool something_changed(const struct member *member, const struct store_reply *reply)
 {
     bool new_gate = !bytes_are(store_reply_text(reply, 2), member->gate);
@@ -295,7 +295,7 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
     if (outcome != STORE_DONE) {
         return ANSWERED;
     }
-    if (is_another_redis(member)) { /* the pulse takes its time, and as a replica it answers none */
+    if (is_another_redis(member)) { /* the heartbeat takes its time, and as a replica it answers none */
         member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
                       "Redis is another one than before, or has begun a new replication stream; the lease "
                       "services are about to admit it.");
@@ -307,7 +307,7 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
         member->options.given_up(member, number < 0 ? 0 : number);
     }
     if (something_changed(member, reply)) {
-        member_pulse(member);
+        member_heartbeat(member);
     }
     return ANSWERED;
 }

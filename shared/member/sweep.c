@@ -120,7 +120,7 @@ static void sweep_ask(struct sweep *sweep)
     sweep->argv[SWEEP_KEYS] = bytes_of(sweep->step);
     sweep->argv[SWEEP_KEYS + 1] = bytes_of(sweep->remember);
     if (sweep->plan->sweep_may_grant) {
-        sweep->argv[args++] = record_may_grant(sweep->line);
+        sweep->argv[args++] = member_may_grant(sweep->line);
     }
     sweep->call.store.done = sweep_answer;
     sweep->running = member_run(sweep->line, &sweep->call, sweep->stripe, sweep->plan->sweep, SWEEP_KEYS,

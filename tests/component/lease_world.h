@@ -71,8 +71,8 @@ static inline void instance_worker_free(struct worker *worker)
 
 static inline const struct service_plan *lease_plan(void)
 {
-    static const struct record_plan record = {.role = MEMBER_LEASE,
-                                              .pulse = &script_heartbeat,
+    static const struct member_plan record = {.role = MEMBER_LEASE,
+                                              .heartbeat = &script_heartbeat,
                                               .leave = &script_member_leave,
                                               .admit = &script_admit,
                                               .sweep_look = &script_due,
@@ -197,7 +197,7 @@ static inline struct instance *instance_open(struct lease_world *world, unsigned
                                                                                   ""};
     service->metrics = metrics_new(instance->rows, SERVICE_METRICS + LEASE_COUNTS, 1);
     atomic_store(&service->keys, some_keys(&world->redis));
-    CHECK_INT(record_daemon_open(service), -1);
+    CHECK_INT(member_daemon_open(service), -1);
     instance_worker_begin(instance);
     LEASE_WAIT(world, lease_worker_settled(service));
     instance_serve(instance);
@@ -218,7 +218,7 @@ static inline void instance_close(struct instance *instance)
     LEASE_WAIT(world, lease_worker_drain(&instance->worker));
     LEASE_WAIT(world, http_server_open_requests(instance->worker.http) == 0);
     worker_close(&instance->worker);
-    record_daemon_close(&instance->service);
+    member_daemon_close(&instance->service);
     metrics_free(instance->service.metrics);
     token_keys_free(atomic_load(&instance->service.keys));
     instance->held_up = true;

@@ -72,7 +72,7 @@ static inline void party_event(struct member *member, enum log_level level, cons
 
 static inline void party_wrote(struct state_file *file)
 {
-    epoch_want_pulse(container_of(file, struct party, state_file)->store_epoch);
+    epoch_want_heartbeat(container_of(file, struct party, state_file)->store_epoch);
 }
 
 static inline struct store *party_store(struct stage *stage, struct loop *loop, bool allow_unsafe)
@@ -116,7 +116,7 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
         .workers = plan.workers != 0 ? plan.workers : 1,
         .block = plan.block != 0 ? plan.block : 1,
         .who = "a test",
-        .pulse = &script_heartbeat,
+        .heartbeat = &script_heartbeat,
         .leave = &script_member_leave,
         .admit = plan.role == MEMBER_LEASE ? &script_admit : NULL,
         .event = party_event,

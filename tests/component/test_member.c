@@ -40,7 +40,7 @@ static bool went(const struct party *party, enum member_state from, enum member_
     return party->member.walked[from] >> to & 1;
 }
 
-/* Damages one stripe: the next pulse shuts the gate. */
+/* Damages one stripe: the next heartbeat shuts the gate. */
 static void damage(struct stage *stage)
 {
     redis_ask(&stage->redis, "DEL pawl:{00}");
@@ -140,8 +140,8 @@ TEST_MEMBER(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete
     CHECK_INT(lease->told[TOLD_BEGUN], 1);
 }
 
-/* The connection stays, and no call has failed. A pulse may be due just then, which tells another sentence:
- * then once more. A replica goes on with its stream until it is a primary again. */
+/* The connection stays, and no call has failed. A heartbeat may be due just then, which tells another
+ * sentence: then once more. A replica goes on with its stream until it is a primary again. */
 static bool look_notices(struct stage *stage, struct party *lease, const char *before, const char *seen)
 {
     UNTIL(stage, lease->member.state == MEMBER_IN && loop_now_ms() > lease->member.pulsed_ms + 200);
@@ -283,7 +283,7 @@ TEST_MEMBER(a_gateway_waits_until_the_lease_service_has_recorded_it)
     CHECK_INT(epoch_number(gateway->store_epoch), FIRST_EPOCH);
 }
 
-TEST_MEMBER(who_waits_or_is_shut_out_does_not_pulse_more_often_than_every_second)
+TEST_MEMBER(who_waits_or_is_shut_out_does_not_heartbeat_more_often_than_every_second)
 {
     struct party *gateway;
     uint64_t calls;
@@ -299,14 +299,14 @@ TEST_MEMBER(who_waits_or_is_shut_out_does_not_pulse_more_often_than_every_second
     damage(stage);
     UNTIL(stage, gateway->member.state == MEMBER_GATED && gateway->member.reported);
     uint64_t pulsed_ms = gateway->member.pulsed_ms;
-    unsigned pulses = 0;
+    unsigned heartbeats = 0;
     calls = store_counts(gateway->store).done;
     while (store_counts(gateway->store).done < calls + QUIET_CALLS) {
         stage_turn(stage);
-        pulses += gateway->member.pulsed_ms != pulsed_ms;
+        heartbeats += gateway->member.pulsed_ms != pulsed_ms;
         pulsed_ms = gateway->member.pulsed_ms;
     }
-    CHECK(pulses <= 1);
+    CHECK(heartbeats <= 1);
     CHECK(went(gateway, MEMBER_PENDING, MEMBER_GATED));
 }
 
@@ -366,7 +366,7 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     uint64_t from_ms = loop_now_ms();
     UNTIL(stage, loop_now_ms() >= from_ms + 2000);
     CHECK(atomic_load(&dirs_failed) - failed <=
-          10); /* 50 ms after the first, 2 s in the end; and each pulse */
+          10); /* 50 ms after the first, 2 s in the end; and each heartbeat */
     atomic_store(&dirs_fail, false);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     UNTIL(stage, state_file_is_settled(&lease->state_file));
@@ -657,7 +657,7 @@ TEST_MEMBER(a_process_may_end_at_any_moment)
 
     acquire_begin(lease, &a, "x");
     UNTIL(stage, lease->member.in_flight);
-    party_close(lease); /* in the middle of a pulse or a look, and of a call */
+    party_close(lease); /* in the middle of a heartbeat or a look, and of a call */
     CHECK(a.ended);
     lease = party_open(stage, 0, lease_plan("a"));
     UNTIL(stage, lease->member.state == MEMBER_IN);

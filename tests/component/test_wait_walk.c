@@ -502,7 +502,7 @@ TEST_WALK(a_token_that_comes_again_in_a_releases_step_is_not_announced, 2)
     struct instance *his = line_at_one_inbox(world, &bob, NULL);
     struct epoch *store_epoch = lease_worker_from(&his->worker)->record.line.store_epoch;
 
-    release_unheard(his, &release); /* before the next pulse can carry that number to the store */
+    release_unheard(his, &release); /* before the next heartbeat can carry that number to the store */
     epoch_granted(store_epoch, keys_stripe_of(BYTES("x")), epoch_number(store_epoch), 1000000);
     replies_pass(his);
     asked_is(&bob, 504, "\"code\":\"outcome-unknown\"");

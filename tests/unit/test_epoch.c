@@ -44,7 +44,7 @@ TEST_EPOCH(at_first_nothing_is_allowed_and_nothing_known)
     CHECK_TEXT(bytes_of(epoch_identity(store_epoch)), BYTES(""));
     CHECK_INT(epoch_now_ms(store_epoch), 0);
     CHECK_INT(epoch_let_through_most(store_epoch), 0);
-    CHECK(!epoch_wants_pulse(store_epoch) && !epoch_is_doubtful(store_epoch) &&
+    CHECK(!epoch_wants_heartbeat(store_epoch) && !epoch_is_doubtful(store_epoch) &&
           !epoch_has_lost_its_floor(store_epoch));
     CHECK(!epoch_trouble(store_epoch, detail));
 }
@@ -58,7 +58,7 @@ TEST_EPOCH(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_w
     } rows[] = {
         {RUN_A, 0, PROBLEM_NONE},
         {RUN_A, 1000, PROBLEM_NONE},
-        {RUN_A, 1001, PROBLEM_STORE_NOT_ADMITTED}, /* it came to stand after the pulse was sent */
+        {RUN_A, 1001, PROBLEM_STORE_NOT_ADMITTED}, /* it came to stand after the heartbeat was sent */
         {RUN_B, 0, PROBLEM_STORE_NOT_ADMITTED},
         {RUN_B, 1000, PROBLEM_STORE_NOT_ADMITTED},
         {"", 0, PROBLEM_STORE_UNAVAILABLE}, /* no link stands */
@@ -257,30 +257,30 @@ TEST_EPOCH(what_is_no_time_is_no_sample_of_the_clock)
     CHECK(epoch_now_ms(store_epoch) >= 1);
 }
 
-TEST_EPOCH(a_wish_for_a_pulse_is_taken_back_by_whoever_asks)
+TEST_EPOCH(a_wish_for_a_heartbeat_is_taken_back_by_whoever_asks)
 {
-    epoch_want_pulse(store_epoch);
-    epoch_want_pulse(store_epoch);
-    CHECK(epoch_wants_pulse(store_epoch));
-    CHECK(!epoch_wants_pulse(store_epoch));
+    epoch_want_heartbeat(store_epoch);
+    epoch_want_heartbeat(store_epoch);
+    CHECK(epoch_wants_heartbeat(store_epoch));
+    CHECK(!epoch_wants_heartbeat(store_epoch));
 }
 
-TEST_EPOCH(a_token_above_the_bound_wants_one_pulse_until_the_next_bound)
+TEST_EPOCH(a_token_above_the_bound_wants_one_heartbeat_until_the_next_bound)
 {
     epoch_granted(store_epoch, 0, 1, 999999999999999);
-    CHECK(!epoch_wants_pulse(store_epoch)); /* no bound is known */
+    CHECK(!epoch_wants_heartbeat(store_epoch)); /* no bound is known */
     epoch_set_ceiling(store_epoch, 150, 50);
     epoch_granted(store_epoch, 0, 1, 100);
-    CHECK(!epoch_wants_pulse(store_epoch));
+    CHECK(!epoch_wants_heartbeat(store_epoch));
     epoch_granted(store_epoch, 0, 1, 101);
-    CHECK(epoch_wants_pulse(store_epoch));
+    CHECK(epoch_wants_heartbeat(store_epoch));
     epoch_granted(store_epoch, 0, 1, 102);
-    CHECK(!epoch_wants_pulse(store_epoch));
+    CHECK(!epoch_wants_heartbeat(store_epoch));
     epoch_set_ceiling(store_epoch, 250, 50);
     epoch_granted(store_epoch, 0, 1, 200);
-    CHECK(!epoch_wants_pulse(store_epoch));
+    CHECK(!epoch_wants_heartbeat(store_epoch));
     epoch_granted(store_epoch, 0, 1, 201);
-    CHECK(epoch_wants_pulse(store_epoch));
+    CHECK(epoch_wants_heartbeat(store_epoch));
 }
 
 TEST_EPOCH(the_highest_token_let_through_stays_and_is_never_told_above_the_ceiling)
@@ -550,7 +550,7 @@ TEST_EPOCH(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_be
     }
 }
 
-TEST_EPOCH(what_redis_refuses_the_pulse_for_is_told_until_it_takes_one)
+TEST_EPOCH(what_redis_refuses_the_heartbeat_for_is_told_until_it_takes_one)
 {
     static const struct store_refusal refusal = {.code = "NOREPLICAS"};
 
@@ -566,12 +566,12 @@ TEST(what_redis_has_no_memory_for_is_told_as_a_full_store)
     struct member_call call = {.store_epoch = epoch_new()};
 
     CHECK_INT(member_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_UNAVAILABLE);
-    CHECK(!epoch_wants_pulse(call.store_epoch));
+    CHECK(!epoch_wants_heartbeat(call.store_epoch));
     call.store.refusal = &other;
     CHECK_INT(member_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_UNAVAILABLE);
     call.store.refusal = &full;
     CHECK_INT(member_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_FULL);
-    CHECK(epoch_wants_pulse(call.store_epoch));
+    CHECK(epoch_wants_heartbeat(call.store_epoch));
     CHECK_INT(member_problem(&call, STORE_UNKNOWN, NULL), PROBLEM_OUTCOME_UNKNOWN);
     epoch_free(call.store_epoch);
 }

@@ -4,7 +4,7 @@
 --   KEYS[1]  pawl:{store}   ARGV[1]  member id
 --   returns  {"forgotten", role, who}: its record stays until the next admission, so that it is known again
 --            {"empty"}   {"another", identity}   {"unknown"}   {"already"}
---            {"gated"}: what it knows may be needed   {"fresh", ms since its last pulse}
+--            {"gated"}: what it knows may be needed   {"fresh", ms since its last heartbeat}
 --            {"last"}: no other lease service lives whose floor is as high: its own is the only proof of what
 --            was granted
 --            in all of them nothing was changed
@@ -43,7 +43,7 @@ if not others then
     return { 'last' }
 end
 -- The epoch rises, so that nothing is acknowledged any more to one that was only stalled; all others take it
--- with their next pulse, and holds live on.
+-- with their next heartbeat, and holds live on.
 local epoch = store.epoch + 1
 stripes_change(LIFE_EPOCH, whole(epoch))
 redis.call('HSET', KEYS[1], 'epoch', whole(epoch))

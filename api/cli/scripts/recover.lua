@@ -1,4 +1,4 @@
--- recover.lua - begin a new life of the store by the word of an operator, who knows a number that no token is
+-- recover.lua - begin a new epoch of the store by the word of an operator, who knows a number that no token is
 -- above. All holds end; all services come anew, and the first lease service joins without being vouched for.
 -- on: store
 -- flags: allow-oom

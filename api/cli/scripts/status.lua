@@ -170,7 +170,7 @@ for n, id in ipairs(ids) do
         'floor', math.max(tonumber(one.floor) or 0, tonumber(one.rfloor) or 0),
         'passed', tonumber(one.rpassed) or 0, -- highest token that a gateway let through, as it reported
         'roll', tonumber(reported and one.rroll or one.roll) or 0, 'since', tonumber(one.since) or 0,
-        'age', at and at > 0 and RAW_MS - at or -1, -- ms since its last pulse; -1: not known
+        'age', at and at > 0 and RAW_MS - at or -1, -- ms since its last heartbeat; -1: not known
         'routes', one.routes or '', -- hash of a gateway's table
         'live', is_fresh(one) and 1 or 0, 'reported', reported and 1 or 0, 'who', one.who or '',
     }

@@ -86,7 +86,7 @@ struct member_fact {
     char routes[FACT_RUN_SIZE * 2]; /* hash of a gateway's route table; "": not known, or none */
     int64_t floor, passed;          /* passed: highest token that a gateway let through, as it reported */
     int64_t roll, since;
-    int64_t age_ms; /* since its last pulse; -1: not known */
+    int64_t age_ms; /* since its last heartbeat; -1: not known */
     bool live, reported;
 };
 
@@ -153,7 +153,7 @@ const char *store_facts_id(const struct store_facts *facts);
 const struct member_fact *store_facts_member(const struct store_facts *facts, const char *id);
 /* Not gated, whole, on the Redis that was admitted. */
 bool store_facts_is_admitted(const struct store_facts *facts);
-/* A lease service that is in and pulses. */
+/* A lease service that is in and heartbeats. */
 bool store_facts_is_live_lease(const struct member_fact *member);
 bool store_facts_lease_lives(const struct store_facts *facts);
 

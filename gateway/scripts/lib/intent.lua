@@ -28,7 +28,7 @@
 --     counts time that has passed, and in a leap none may have
 --   pawl:{store}:doubt, a hash: "GATEWAY INCARNATION" -> "open LIFE" | "dead AT LEAPS LIFE": who may have
 --     sent what a store that was not proven complete has forgotten, and has not said yet that all is recorded
---     again; LIFE: no life before this one has begun the doubt, and what ended it there does not end it here.
+--     again; LIFE: no epoch before this one has begun the doubt, and what ended it there does not end it here.
 --     The lease services' state directories have it, too (lease/scripts/admit.lua), and get from the store
 --     what has been removed here
 --   pawl:{store}:given-up, a hash: "GATEWAY INCARNATION ID" -> "lives ASKED" | "silent SINCE ASKED", store time (ms):

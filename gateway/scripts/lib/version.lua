@@ -41,7 +41,7 @@ local function version_take_key(version, more)
     end
     version.idempotency_key, version.digest, version.answer, version.hold = key, digest, answer + 0, hold
     version.token, version.epoch = token + 0, epoch + 0
-    -- The key of a life before ALIVE is void (docs/contract.md, "Restart of the store"); who made the
+    -- The key of an epoch before ALIVE is void (docs/contract.md, "Restart of the store"); who made the
     -- version that is here is not a matter of keys.
     version.key_is_void = version.epoch < ALIVE
     return version

@@ -1,7 +1,7 @@
 -- acquire_several.lua - those who wait for several leases at once, all or none.
 --
 -- In the line of each of its leases such a waiter stands with terms that say only what the line must know:
--- lease_id, hold, and of more mode, permits, session, desk, wid, and
+-- lease_id, hold, and of more mode, permits, session, inbox, wid, and
 --   home  {stripe, name} of its first lease. In pawl:{SS}:w:NAME of that one are two fields more:
 --     LEASE_ID/all   its whole terms: with a hundred names they are long, and there would be a hundred
 --                    of them

@@ -4,16 +4,16 @@
 --   pawl:{SS}:w:NAME  hash  lease_id -> its terms as JSON (grant.lua), for as long as it waits
 --   pawl:{SS}:p:NAME  zset  lease_id -> store time until which its place is kept, of those whose connection is
 --                           over
---   pawl:{SS}:d:ID    hash  a desk: one worker of one lease service, where waiters' clients stand
+--   pawl:{SS}:d:ID    hash  an inbox: one worker of one lease service, where waiters' clients stand
 --                           at: store time when it last said that it lives (lease/scripts/inbox_heartbeat.lua)
 --   pawl:{store}:alarm zset NAME -> store time at which a lease in whose line somebody waits must be looked
 --                           at: all services watch it
 --
--- Whoever frees a lease hands it on in the same script: to the first in line whose desk lives. The grant is
--- unclaimed until the desk has claimed it, and no answer names it; after CLAIM_MS it goes on to the next. A
--- desk gets a message in the channel of its key's name: "granted WID" or "superseded WID".
+-- Whoever frees a lease hands it on in the same script: to the first in line whose inbox lives. The grant is
+-- unclaimed until the inbox has claimed it, and no answer names it; after CLAIM_MS it goes on to the next. A
+-- inbox gets a message in the channel of its key's name: "granted WID" or "superseded WID".
 --
--- A release names the desk of the worker that sent it. If who is first stands there, it is granted at once
+-- A release names the inbox of the worker that sent it. If who is first stands there, it is granted at once
 -- for its whole ttl, claimed and unanswered (hold.lua), and the reply carries the grant: no message, no
 -- claim. Not one that has a session, shares, or waits for several, nor one with a longer ttl than
 -- HANDED_TTL_MAX: a worker that dies between the grant and its answer costs others so much at most.
@@ -24,8 +24,8 @@
 -- first served means.
 --
 -- A place of one that asked so (keep) outlives its connection: for that long since its client left, or since
--- its desk lived last. It is not passed over, but never granted in a release's step: it is offered the lease,
--- for CLAIM_MS, and then gone. The same lease_id takes its place up again, at whatever desk. At most KEPT_MAX
+-- its inbox lived last. It is not passed over, but never granted in a release's step: it is offered the lease,
+-- for CLAIM_MS, and then gone. The same lease_id takes its place up again, at whatever inbox. At most KEPT_MAX
 -- places of a lease are kept for clients that left.
 --
 -- A script does a bounded amount of work, whatever stands in the lines: PURGE_MAX are taken out, and when
@@ -36,8 +36,8 @@ local KEPT_MAX = 1000
 local DESK_MS, PLACE_MS_MAX = 3000, 60000 -- PLACE_MS_MAX: for how long a place may be kept
 local line, several = {}, {} -- each needs the other: those of several are in acquire_several.lua
 
--- Store time until which a desk is taken to live. at: as read, false: there is no such desk.
-local function desk_lives_until(at)
+-- Store time until which an inbox is taken to live. at: as read, false: there is no such inbox.
+local function inbox_lives_until(at)
     return at and at + DESK_MS or 0
 end
 
@@ -119,18 +119,18 @@ function line.keep(lease, terms)
     return true
 end
 
--- Whether it is not passed over: its desk lives, or its place is kept (is_kept).
+-- Whether it is not passed over: its inbox lives, or its place is kept (is_kept).
 function line.stands(lease, terms)
-    local desk, keep = terms.more.desk, terms.more.keep
+    local inbox, keep = terms.more.desk, terms.more.keep
     local until_ms = keep and tonumber(redis.call('ZSCORE', kept_of(lease), terms.lease_id)) or nil
-    if keep and not (until_ms or line.lives(desk)) then
-        until_ms = line.lives_until(desk) + keep
+    if keep and not (until_ms or line.lives(inbox)) then
+        until_ms = line.lives_until(inbox) + keep
     end
     terms.is_kept = until_ms ~= nil
     if until_ms then
         return NOW < until_ms
     end
-    return line.lives(desk)
+    return line.lives(inbox)
 end
 
 -- At the end of the line, or in the place that lease_id has there already.
@@ -145,7 +145,7 @@ function line.place(lease, lease_id, packed)
     hold_write(record)
 end
 
--- In its place, and the desk of before gets a message.
+-- In its place, and the inbox of before gets a message.
 function line.join(lease, terms, packed)
     local before = line.terms(lease, terms.lease_id)
     touch(lease.stripe)
@@ -162,21 +162,21 @@ function line.join(lease, terms, packed)
     line.set_alarm(lease, before and NOW or nil) -- what fits now may not be what fitted before
 end
 
--- In its place, at another desk.
-function line.move(lease, terms, desk, wid)
-    terms.more.desk, terms.more.wid = desk, wid
+-- In its place, at another inbox.
+function line.move(lease, terms, inbox, wid)
+    terms.more.desk, terms.more.wid = inbox, wid
     line.place(lease, terms.lease_id, cjson.encode(terms))
 end
 
--- Store time until which the desk is taken to live.
-function line.lives_until(desk)
-    desks = desks or {}
-    desks[desk] = desks[desk] or desk_lives_until(redis.call('HGET', desk, 'at'))
-    return desks[desk]
+-- Store time until which the inbox is taken to live.
+function line.lives_until(inbox)
+    inboxes = inboxes or {}
+    inboxes[inbox] = inboxes[inbox] or inbox_lives_until(redis.call('HGET', inbox, 'at'))
+    return inboxes[inbox]
 end
 
-function line.lives(desk)
-    return NOW <= line.lives_until(desk)
+function line.lives(inbox)
+    return NOW <= line.lives_until(inbox)
 end
 
 local function session_lives(key)
@@ -305,12 +305,12 @@ end
 -- Whether these terms are granted in the release's own step.
 function line.is_here(terms)
     local more = terms.more
-    return more.desk == own_desk and not (terms.is_kept or more.home or more.session or more.mode)
+    return more.desk == own_inbox and not (terms.is_kept or more.home or more.session or more.mode)
         and tonumber(terms.ttl) + (more.delay or 0) <= HANDED_TTL_MAX
 end
 
 function line.hand_on(lease, leases, terms)
-    local desk, wid, is_here = terms.more.desk, terms.more.wid, line.is_here(terms)
+    local inbox, wid, is_here = terms.more.desk, terms.more.wid, line.is_here(terms)
     local off, set, lines = {}, {}, {}
     for _, one in ipairs(leases) do
         if one.is_alone then
@@ -319,7 +319,7 @@ function line.hand_on(lease, leases, terms)
         else
             line.out(one, terms.lease_id, terms)
         end
-        grant(one, terms, is_here and '' or desk .. ' ' .. wid)
+        grant(one, terms, is_here and '' or inbox .. ' ' .. wid)
         if one ~= lease and one.is_alone then
             off[#off + 1] = one.name
         elseif one ~= lease then -- those behind may go together with it there too
@@ -338,8 +338,8 @@ function line.hand_on(lease, leases, terms)
         handed = { hold = lease.record, wid = wid, keep = terms.more.keep or 0 }
         return
     end
-    handed_desk, handed_word = desk, 'granted ' .. wid
-    redis.call('PUBLISH', desk, handed_word)
+    handed_inbox, handed_word = inbox, 'granted ' .. wid
+    redis.call('PUBLISH', inbox, handed_word)
 end
 
 -- Hands on to the first in line, and to those behind that go together with it; says whether there may be

@@ -59,7 +59,7 @@ end
 -- The ids of those that are due, and no more than may be ended in this script.
 function multi.due(lease)
     ends_left = ends_left or ENDS_MAX
-    local of_before = lease.record.epoch < ALIVE -- then all are of a life before
+    local of_before = lease.record.epoch < ALIVE -- then all are of an epoch before
     local due = redis.call('ZRANGEBYSCORE', multi.index(lease), '-inf', of_before and '+inf' or NOW,
         'LIMIT', 0, ends_left + 1)
     lease.record.rest = #due > ends_left

@@ -21,7 +21,7 @@ function own_keys.forget(member)
     return true
 end
 
--- What an Idempotency-Key of this lease_id has done: {holds, digest}, or nil; one of a life before ALIVE
+-- What an Idempotency-Key of this lease_id has done: {holds, digest}, or nil; one of an epoch before ALIVE
 -- is void, as its hold is.
 function own_keys.known(lease, lease_id, key)
     local known = redis.call('HGET', lease.stripe .. keys_member(lease, lease_id), key)
@@ -62,7 +62,7 @@ function own_hold.claim(lease, hold)
 end
 
 -- No answer named it, and its client, which has left, may come back: it is offered to its lease_id, at no
--- desk.
+-- inbox.
 function own_hold.offer(lease, hold)
     if hold.unanswered and hold.session then
         session_names(lease, hold, '', '/')
@@ -89,9 +89,9 @@ end
 -- The grant was handed on to an earlier request of this lease_id, which gets it no more: the name of the
 -- hold tells the two apart.
 function own_hold.take_over(lease, hold, terms)
-    local desk, wid = string.match(hold.unclaimed, '^(.*) (.*)$')
+    local inbox, wid = string.match(hold.unclaimed, '^(.*) (.*)$')
     touch(lease.stripe)
-    redis.call('PUBLISH', desk, 'superseded ' .. wid)
+    redis.call('PUBLISH', inbox, 'superseded ' .. wid)
     if lease.record.many then
         redis.call('HDEL', multi.names(lease), hold.hold)
         redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id)

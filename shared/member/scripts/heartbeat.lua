@@ -7,7 +7,7 @@
 --   ARGV[2]   run_id of the Redis on this link
 --   ARGV[3]   member id   ARGV[4]  "lease" | "gateway"   ARGV[5]  incarnation
 --   ARGV[6]   epoch that the process was admitted in, 0: none
---   ARGV[7]   how many of its pulses of this epoch were answered with "in"
+--   ARGV[7]   how many of its heartbeats of this epoch were answered with "in"
 --   ARGV[8]   floor that its state directory has recorded, 0: none
 --   ARGV[9]   roll of the list that its state directory has recorded
 --   ARGV[10]  how many tokens to reserve ahead, 1 to 10^12
@@ -24,7 +24,7 @@
 --           {"another", schema and id of the one that is here}
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
 --           {"gated", epoch, gate, why}: nobody may act; reported if there was a report
---           {"unsettled"}: it may join when nothing of a former life is under way any more
+--           {"unsettled"}: it may join when nothing of a former epoch is under way any more
 --           {"pending", epoch, id, roll, goal, time, members}: not yet in every state directory, or not yet
 --             vouched for
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
@@ -50,11 +50,11 @@ end
 -- Whether this process knows of more than the store has.
 local function is_behind(store, stripes, me)
     if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_ROLL > store.roll) then
-        return true -- its state directory has seen this life when it was older
+        return true -- its state directory has seen this epoch when it was older
     end
     for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
         if tonumber(life) > store.epoch then
-            return true -- or a later one begin: what this life knows of its doubts is not for that directory
+            return true -- or a later one begin: what this epoch knows of its doubts is not for that directory
         end
     end
     if MY_EPOCH ~= store.epoch or me.state == 'forgotten' then
@@ -120,7 +120,7 @@ local function clock_correct(store)
         stripes_change(LIFE_CLOCK, whole(store.clock))
     end
     -- A grace must not end because of a jump forward, so what cannot be told from one does not count for it
-    -- (gateway/scripts/lib/intent.lua): a script sees no time that a pulse has not noted (stripe.lua).
+    -- (gateway/scripts/lib/intent.lua): a script sees no time that a heartbeat has not noted (stripe.lua).
     if now + corrected - store.time > LEAP_MS then
         redis.call('HINCRBY', KEYS[1], 'leaps', whole(now + corrected - store.time))
     end
@@ -168,11 +168,11 @@ local function is_first(store, me, same, all, ids)
     return same and me.first or '0'
 end
 
--- A newcomer to this life, or the successor of a process that held the same state directory and so is dead.
--- The roll of its entry is above any that it has recorded in another life: it must record one of this.
+-- A newcomer to this epoch, or the successor of a process that held the same state directory and so is dead.
+-- The roll of its entry is above any that it has recorded in another epoch: it must record one of this.
 local function enter(store, me, all, ids)
     -- The memory of what was granted ended with the process before: no number that was reserved may come
-    -- again, even if this life has fallen back while nobody was there to see it.
+    -- again, even if this epoch has fallen back while nobody was there to see it.
     if ROLE == 'lease' and me.at and me.at ~= '0' then
         counters_lift(math.max(store.ceiling, MY_FLOOR))
     end
@@ -231,7 +231,7 @@ local function promote(store, all, ids)
     end
 end
 
--- The ceiling is the lowest floor of the live lease services, and never falls within a life.
+-- The ceiling is the lowest floor of the live lease services, and never falls within an epoch.
 local function ceiling_raise(store, stripes, all, ids)
     local lowest
     for _, id in ipairs(ids) do
@@ -266,10 +266,10 @@ local function memory()
     return whole(field('used_memory') - field('mem_not_counted_for_evict')), whole(field('maxmemory'))
 end
 
--- Nothing speaks against this process: its pulse in the life that is.
+-- Nothing speaks against this process: its heartbeat in the epoch that is.
 local function pulse(store, stripes, me, all, ids)
     if me.incarnation ~= INCARNATION or tonumber(me.epoch) ~= store.epoch or me.state == 'out' then
-        -- What is still being written may be the list of another life, whose roll says nothing in this one.
+        -- What is still being written may be the list of another epoch, whose roll says nothing in this one.
         if ARGV[18] ~= 'settled' then
             return { 'unsettled' }
         end

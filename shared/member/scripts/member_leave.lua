@@ -9,7 +9,7 @@
 --             one's covers all that was granted
 --             roll, floor, members: to be recorded at the end, so that a store that is put back to before
 --             while nobody is there shows it
---           {"not-a-member"}: not of this life of the store; nothing was changed
+--           {"not-a-member"}: not of this epoch of the store; nothing was changed
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()

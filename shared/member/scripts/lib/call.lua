@@ -20,17 +20,17 @@ local is_touched, others_touched                               -- sequence numbe
 local history_count, ends_left, line_work, purged              -- how much was done
 local ENDS_MAX = 64                                            -- what ends_left begins with (multi_hold.lua)
 local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
-local desks, own_record, records, record_field, other_stripes, leaps_known -- what was read
-local handed_desk, handed_word                                 -- to whom it handed on last, what that is told
-local own_desk, handed                                         -- of a release: its desk, its grant there
+local inboxes, own_record, records, record_field, other_stripes, leaps_known -- what was read
+local handed_inbox, handed_word                               -- to whom it handed on last, with which word
+local own_inbox, handed                                         -- of a release: its inbox, its grant there
 
 -- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
 local function call_forgets()
     PRESENTED, PRESENTED_EPOCH, HOLD, OVER = nil, nil, nil, nil
-    is_touched, others_touched, desks, other_stripes, leaps_known = false, nil, nil, nil, nil
+    is_touched, others_touched, inboxes, other_stripes, leaps_known = false, nil, nil, nil, nil
     own_record, records, record_field = nil, nil, nil
-    history_count, ends_left, line_work, purged, handed_desk, handed_word = 0, nil, 0, 0, nil, nil
-    own_desk, handed = nil, nil
+    history_count, ends_left, line_work, purged, handed_inbox, handed_word = 0, nil, 0, 0, nil, nil
+    own_inbox, handed = nil, nil
 end
 
 local function call_begins(keys, argv)

@@ -24,7 +24,7 @@
 -- and behind them a letter and its value for each that there is:
 --   M  many: "shared" | "permits"   N  permits: how many
 --   r  last_ended: how the hold of lease_id ended, while others hold   u  last_hold: its name, of one of many
---   c  claim: not claimed yet: the grant was handed on to this desk, "KEY WID", and goes back at the
+--   c  claim: not claimed yet: the grant was handed on to this inbox, "KEY WID", and goes back at the
 --      deadline; "": claimed, and perhaps no answer has named it
 --   x  session: key of its record
 --   j  delay_ms: lock_delay_ms of the hold   b  delayed_until: store time until which nobody is granted
@@ -124,7 +124,7 @@ local function session_lost(s)
 end
 
 -- What the parts mean now: held, live; lapsed: it stands as held, but is over; ended: how, also of one that
--- ended before; left_ms; mode; mark; unclaimed: the desk, or unanswered; session_over, session_ended. many:
+-- ended before; left_ms; mode; mark; unclaimed: the inbox, or unanswered; session_over, session_ended. many:
 -- then live says only that it stands so, and ended, left_ms and lapsed nothing. A hold of a session has the
 -- session's deadline (when that is over, the time when it ended), but for a grant that is not claimed yet.
 local function hold_judge(record)

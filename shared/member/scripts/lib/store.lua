@@ -153,7 +153,7 @@ local function roll_up(store, above)
     return store.roll
 end
 
--- Who is in doubt (gateway/scripts/lib/intent.lua): {"GATEWAY INCARNATION" = the life that began it}. What
+-- Who is in doubt (gateway/scripts/lib/intent.lua): {"GATEWAY INCARNATION" = the epoch that began it}. What
 -- nobody can read stands for everybody.
 local function doubts_read()
     local lives = {}

@@ -1,6 +1,6 @@
 -- stripe.lua - what every call on a stripe begins with: is this the store that the caller was admitted to,
 -- and has it lost nothing that the caller knows of? Then: the stripe's numbers and the store's time.
---   KEYS[1]  the stripe, a hash: life seq counter listen (shared/token/keys.h)
+--   KEYS[1]  the stripe, a hash: epoch seq counter listen (shared/token/keys.h)
 --   The last five arguments, OWN_ARGS, which the services add by themselves (shared/member/member.h):
 --   ARGV[#ARGV - 4]  "master_replid:REPLID": the replication stream that the caller was admitted to
 --   ARGV[#ARGV - 3]  schema and id of the store   ARGV[#ARGV - 2]  the epoch that it was admitted in
@@ -9,8 +9,8 @@
 --   returns {"not-ours"}: the stripe is missing, another store's, or damaged, or the record of the lease is
 --             (hold.lua); nothing is ever created by accident
 --           {"clock"}: Redis' clock has jumped ahead of what the caller knows; nothing may rest on that time
---             before a pulse has noted it, else it could go back unnoticed
---           {"not-admitted"}: it is ours, but of another life, or behind what the caller has seen; or this
+--             before a heartbeat has noted it, else it could go back unnoticed
+--           {"not-admitted"}: it is ours, but of another epoch, or behind what the caller has seen; or this
 --             Redis has begun another stream since: it may be one that has lost what nobody here has seen
 --
 -- Every other reply is {word, sequence number of the stripe after the script, ...}.
@@ -38,7 +38,7 @@ local function life_read(text)
     return true
 end
 
--- Whether another stripe, with this text, is of the same store and of the same life.
+-- Whether another stripe, with this text, is of the same store and of the same epoch.
 local function life_is_same(text)
     local id, epoch = life_parts(text ~= LIFE and text)
     return text == LIFE or id == STORE_ID and epoch == EPOCH_TEXT
