@@ -116,7 +116,9 @@ def a_comma_in_the_numbers_of_the_users_language_changes_nothing():
                           capture_output=True)
     if not (FOLDER / "de_DE.UTF-8").is_dir():
         skip(f"no such language here: {made.stderr[-200:]}")
-    ends_well(start(CALLS, "locale", LOCPATH=str(FOLDER), LC_ALL="de_DE.UTF-8"))
+    # With LOCPATH the newlocale() of libp11-kit, which GnuTLS brings along, loses some bytes when it is loaded.
+    ends_well(start(CALLS, "locale", LOCPATH=str(FOLDER), LC_ALL="de_DE.UTF-8",
+                    ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"))
 
 
 @test
