@@ -165,10 +165,10 @@ def markers(tree):
 def named_files(tree):
     """every file of ours that a comment or CONTRIBUTING.md names is there"""
     names = {os.path.basename(path) for path in tree.paths}
-    for path in tree.files(*C, "*.lua"):
-        text, code = tree.read(path), tree.code(path) if not path.endswith(".lua") else ""
+    for path in tree.files(*C, "*.lua", "*.def"):
+        text, code = tree.read(path), tree.code(path) if not path.endswith((".lua", ".def")) else ""
         for match in FILE_NAME.finditer(text):
-            is_comment = path.endswith(".lua") or code[match.start():match.end()].isspace()
+            is_comment = path.endswith((".lua", ".def")) or code[match.start():match.end()].isspace()
             named = match.group(1)
             if not is_comment or named in THEIR_FILES or named.startswith("build/") or text[text.rfind("\n", 0, match.start()) + 1:].startswith("#include"):
                 continue
