@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 
 from world import World, check, check_equal, check_in, main, test, wait_until
 from world.client import Client
@@ -285,8 +286,8 @@ def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_
         stage.close()
 
 
-@test
-def an_admission_whose_reply_is_under_way_is_not_closed():
+def a_look_overtakes_an_admission():
+    """False: the machine was too slow for it. A reply that is older than 2 s (GIVEN_UP_SEND_MS) lets nothing out."""
     stage = Stage(threads=2, starts=False)
     stage.redis("HSET", DOUBT, f"{LOST} {LOST}", "open 1")
     listed = stage.relay.hold(FROM_REDIS, b"$6\r\nlisted")
@@ -295,30 +296,39 @@ def an_admission_whose_reply_is_under_way_is_not_closed():
     gateway, own = stage.lives()
     stage.redis("HSET", DOUBT, f"{gateway} {own}", "open 1")
     sent = {}
-    for number in range(20):  # until one is admitted on the other worker's link
-        name = f"in{number}"
-        grant = stage.world.acquire(f"note:{name}", ttl_ms=600_000)
+    grants = {f"in{number}": stage.world.acquire(f"note:in{number}", ttl_ms=600_000) for number in range(20)}
+    begun = time.monotonic()
+    for name, grant in grants.items():  # until one is admitted on the other worker's link
         reply = stage.relay.hold(FROM_REDIS, f"note:{name} ".encode())
         sent[name] = stage.write("/a/" + name, grant, b"hang:" + name.encode())
         wait_until(lambda name=name: stage.states("note:" + name) == ["s"], "it is recorded")
         with contextlib.suppress(TimeoutError):
-            reply.wait_met(0.5)
+            reply.wait_met(0.2)
             break
         reply.go()  # it is behind the other one
     else:
         check(False, "no write came by the other link")
     listed.go()
     wait_until(lambda: f"{gateway} {own}" not in stage.doubts(), "all stripes were looked at")
-    check_equal(stage.states("note:" + name), ["s"], "nobody knows yet that it is to be sent")
+    state = stage.states("note:" + name)
     reply.go()
-    for one, told in sent.items():
-        stage.hangs(b"hang:" + one.encode())
-        check_equal(stage.states("note:" + one), ["s"])
-        stage.hanging[b"hang:" + one.encode()].set()
-        stage.status(told, 200)
-        wait_until(lambda one=one: stage.states("note:" + one) == [], "it is closed")
-    check("intents-closed-again" not in stage.daemon.log(), "nothing had ended")
+    in_time = time.monotonic() - begun < 1.5
+    if in_time:
+        check_equal(state, ["s"], "nobody knows yet that it is to be sent")
+        for one, told in sent.items():
+            stage.hangs(b"hang:" + one.encode())
+            check_equal(stage.states("note:" + one), ["s"])
+            stage.hanging[b"hang:" + one.encode()].set()
+            stage.status(told, 200)
+            wait_until(lambda one=one: stage.states("note:" + one) == [], "it is closed")
+        check("intents-closed-again" not in stage.daemon.log(), "nothing had ended")
     stage.close()
+    return in_time
+
+
+@test
+def an_admission_whose_reply_is_under_way_is_not_closed():
+    check(any(a_look_overtakes_an_admission() for _ in range(5)), "it took more than 1.5 s five times")
 
 
 @test
