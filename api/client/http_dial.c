@@ -57,7 +57,7 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
         }
         if (ready > 0) { /* then there are some */
             memcpy(fds, all, count * sizeof(*fds));
-            return HTTP_READY;
+            return now_ms < until_ms ? HTTP_READY : HTTP_LATE; /* a peer may always have something to say */
         }
         if (now_ms >= until_ms) { /* what was ready by then has been looked at */
             return HTTP_LATE;

@@ -211,7 +211,12 @@ static void handshake_begin(struct upstream_link *link)
         uplink_over(link, UPSTREAM_NOT_SENT, why != NULL ? why : strerrordesc_np(ENOMEM));
         return;
     }
-    link->tls = must_have(tls_open(trust, link->fd, link->pool->host));
+    link->tls = tls_open(trust, link->fd, link->pool->host);
+    if (link->tls == NULL) {
+        uplink_over(link, UPSTREAM_NOT_SENT,
+                    "TLS cannot be set up here: no memory, or wrong settings of GnuTLS");
+        return;
+    }
     uplink_handshake(link);
 }
 

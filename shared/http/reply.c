@@ -1,5 +1,6 @@
 /* reply.c - what handlers answer, and how it gets to libmicrohttpd, or past it; pages of a list. */
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -409,6 +410,9 @@ static void linger_ready(struct loop_watch *watch, int events)
     ssize_t got = recv(linger->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
 
     (void)events;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return; /* libmicrohttpd has read it in this very turn */
+    }
     if (got <= 0 || (size_t)got >= linger->left) {
         http_linger_end(&linger->deadline);
         return;

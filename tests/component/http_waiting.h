@@ -46,14 +46,14 @@ static struct waiting waiting;
 
 /* -- turns */
 
-#define UNTIL(precondition)                                                                                  \
+#define UNTIL(condition)                                                                                     \
     do {                                                                                                     \
         uint64_t deadline_ms_ = loop_now_ms() + SEAT_WAIT_MS;                                                \
         bool held_;                                                                                          \
-        while (!(held_ = (precondition)) && loop_now_ms() < deadline_ms_) {                                  \
+        while (!(held_ = (condition)) && loop_now_ms() < deadline_ms_) {                                     \
             waited_turn(waiting.loop, 1);                                                                    \
         }                                                                                                    \
-        check_true(held_, #precondition, __FILE__, __LINE__);                                                \
+        check_true(held_, #condition, __FILE__, __LINE__);                                                   \
     } while (0)
 
 /* How many turns the loop makes by itself. */
