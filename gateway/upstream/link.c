@@ -192,7 +192,7 @@ bool uplink_is_silent(struct upstream_link *link)
     ssize_t n = link->tls != NULL ? tls_read(link->tls, &byte, 1)
                                   : recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-    return n < 0 && errno == EAGAIN;
+    return n < 0 && errno == EAGAIN && (link->tls == NULL || !tls_is_midway(link->tls));
 }
 
 /* -- events of the loop */

@@ -34,8 +34,9 @@ struct tls {
     size_t from, to, size;
     size_t owed; /* plain bytes of the caller's that are in it, and not yet reported */
     uint64_t sent;
-    int error;   /* of the socket, as errno says it; 0: none */
-    bool is_dry; /* the socket had nothing when it was last read */
+    int error;      /* of the socket, as errno says it; 0: none */
+    bool is_dry;    /* the socket had nothing when it was last read */
+    bool is_midway; /* a part of a record has come, and not yet the rest */
     bool is_secure, is_broken;
     const char *why;
     char host[]; /* GnuTLS keeps no copy */
@@ -149,6 +150,7 @@ static ssize_t in_take(gnutls_transport_ptr_t tls_at, void *to, size_t size)
     ssize_t n = recv(tls->fd, to, size, MSG_DONTWAIT);
 
     tls->is_dry = n < 0;
+    tls->is_midway = tls->is_midway || n > 0;
     if (n < 0) {
         gnutls_transport_set_errno(tls->session, errno);
         tls->error = errno == EAGAIN || errno == EINTR ? 0 : errno;
@@ -279,6 +281,7 @@ enum tls_step tls_handshake(struct tls *tls)
             break;
         }
     }
+    tls->is_midway = tls->is_midway && tls->is_secure;
     tls->is_secure = tls->is_secure || code == 0;
     if (out_flush(tls) != 0 && errno != EAGAIN) {
         tls->error = errno;
@@ -323,6 +326,7 @@ ssize_t tls_read(struct tls *tls, char *to, size_t size)
     for (unsigned i = 0; i < SILENT_MAX; i++) {
         tls->is_dry = false;
         n = gnutls_record_recv(tls->session, to, size);
+        tls->is_midway = tls->is_midway && n == GNUTLS_E_AGAIN && tls->is_dry;
         if (!is_to_be_repeated((int)n) && (n != GNUTLS_E_AGAIN || tls->is_dry)) {
             break;
         }
@@ -347,6 +351,11 @@ ssize_t tls_read(struct tls *tls, char *to, size_t size)
         return -1;
     }
     return tls_fail(tls, (int)n);
+}
+
+bool tls_is_midway(const struct tls *tls)
+{
+    return tls->is_midway;
 }
 
 bool tls_has_unsent(const struct tls *tls)

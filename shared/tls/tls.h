@@ -55,6 +55,8 @@ ssize_t tls_write(struct tls *tls, struct bytes bytes);
 /* As recv(2), at most one record of TLS (16 KiB); 0: the peer has said that nothing more comes. With a
  * smaller buffer, again until EAGAIN. */
 ssize_t tls_read(struct tls *tls, char *to, size_t size);
+/* Whether the last tls_read() took the beginning of a record, and not the whole of it. */
+bool tls_is_midway(const struct tls *tls);
 /* Whether something encrypted waits for the socket to be writable. */
 bool tls_has_unsent(const struct tls *tls);
 /* All bytes that the kernel has taken so far, of whatever kind: when it has not grown, nothing left. */

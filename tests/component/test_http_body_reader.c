@@ -418,8 +418,8 @@ TEST(a_client_that_closes_its_side_behind_the_body_has_sent_it)
 
 /* -- answers before the body is whole */
 
-/* The answer comes, the connection is closed behind it, and nothing of the body is taken for a request. Whether
- * it was reset. */
+/* The answer comes, the connection is closed behind it, and nothing of the body is taken for a request.
+ * Whether it was reset. */
 static bool early_resets(struct client *c, unsigned status, const char *text)
 {
     static const char more[] = GET("/next") GET("/next");

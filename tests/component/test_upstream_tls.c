@@ -267,6 +267,18 @@ TEST_UPSTREAM(new_keys_and_tickets_are_no_word_of_the_upstream, world_open())
     CHECK(is_nobody_there(world));
 }
 
+/* Its rest may be an answer that nobody has asked for, and would be taken for that to the next request. */
+TEST_UPSTREAM(a_kept_connection_on_which_a_part_of_a_record_has_come_is_used_no_more, world_open())
+{
+    ask(asker, world);
+    CHECK_INT(peer_accept_as(peer, world, tls13), 0);
+    peer_got(peer, world, GET);
+    peer_answers(peer, asker);
+    CHECK_INT(world->pool->idle_count, 1);
+    CHECK_INT(send(peer->fd, "\x17\x03\x03", 3, MSG_NOSIGNAL), 3);
+    UNTIL(world, world->pool->idle_count == 0);
+}
+
 TEST_UPSTREAM(new_keys_in_the_middle_of_a_body_lose_and_double_nothing, world_open())
 {
     static const char head[] = "PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 6291456\r\n\r\n";
