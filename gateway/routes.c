@@ -5,21 +5,23 @@
 #include "gateway/stored/stored.h"
 
 const struct http_route gateway_routes[] = {
-    {HTTP_PUT, "/v1/resources/{key**}", HTTP_BODY_BYTES, 0, false, write_start},
-    {HTTP_DELETE, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, remove_start},
-    {HTTP_GET, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, read_start},
-    {HTTP_GET, "/v1/resources", HTTP_BODY_NONE, 0, true, resources_start},
-    {HTTP_GET, "/v1/marks/{lease}", HTTP_BODY_NONE, 0, false, mark_start},
-    {HTTP_ANY | HTTP_ANY_SITE, "/v1/check/{lease**}", HTTP_BODY_DROPPED, 0, true, check_start},
-    {HTTP_GET, "/v1/intents", HTTP_BODY_NONE, 0, true, intents_all_start},
-    {HTTP_GET, "/v1/intents/{lease}", HTTP_BODY_NONE, 0, true, intents_start},
-    {HTTP_POST | HTTP_COMMAND, "/v1/intents/{lease}/resolve", HTTP_BODY_DROPPED, 0, true, resolve_start},
-    {HTTP_GET, "/v1/gateways/doubt", HTTP_BODY_NONE, 0, false, doubt_start},
-    {HTTP_POST | HTTP_COMMAND, "/v1/gateways/{id}/dead", HTTP_BODY_DROPPED, 0, true, dead_start},
-    {HTTP_GET, "/v1/routes", HTTP_BODY_NONE, 0, false, routes_start},
-    {HTTP_POST | HTTP_COMMAND, "/v1/routes/adopt", HTTP_BODY_DROPPED, 0, false, adopt_start},
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
+    {HTTP_PUT, "/v1/resources/{key**}", HTTP_BODY_BYTES, 0, false, write_start, "writeResource"},
+    {HTTP_DELETE, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, remove_start, "deleteResource"},
+    {HTTP_GET, "/v1/resources/{key**}", HTTP_BODY_NONE, 0, false, read_start, "readResource"},
+    {HTTP_GET, "/v1/resources", HTTP_BODY_NONE, 0, true, resources_start, "listResources"},
+    {HTTP_GET, "/v1/marks/{lease}", HTTP_BODY_NONE, 0, false, mark_start, "getMark"},
+    {HTTP_ANY | HTTP_ANY_SITE, "/v1/check/{lease**}", HTTP_BODY_DROPPED, 0, true, check_start, "checkToken"},
+    {HTTP_GET, "/v1/intents", HTTP_BODY_NONE, 0, true, intents_all_start, "listIntents"},
+    {HTTP_GET, "/v1/intents/{lease}", HTTP_BODY_NONE, 0, true, intents_start, "listLeaseIntents"},
+    {HTTP_POST | HTTP_COMMAND, "/v1/intents/{lease}/resolve", HTTP_BODY_DROPPED, 0, true, resolve_start,
+     "resolveIntents"},
+    {HTTP_GET, "/v1/gateways/doubt", HTTP_BODY_NONE, 0, false, doubt_start, "listGatewaysInDoubt"},
+    {HTTP_POST | HTTP_COMMAND, "/v1/gateways/{id}/dead", HTTP_BODY_DROPPED, 0, true, dead_start,
+     "declareGatewayDead"},
+    {HTTP_GET, "/v1/routes", HTTP_BODY_NONE, 0, false, routes_start, "getRoutes"},
+    {HTTP_POST | HTTP_COMMAND, "/v1/routes/adopt", HTTP_BODY_DROPPED, 0, false, adopt_start, "adoptRoutes"},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
 };
 
 const struct http_route gateway_rest = {
-    HTTP_ANY | HTTP_ANY_SITE, "/**", HTTP_BODY_STREAMED, 0, true, forward_start};
+    HTTP_ANY | HTTP_ANY_SITE, "/**", HTTP_BODY_STREAMED, 0, true, forward_start, "forward"};

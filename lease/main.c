@@ -29,6 +29,8 @@ static const struct metric lease_metrics[LEASE_COUNTS] = {
     [COUNT_WAIT_SUPERSEDED] = {WAITS, METRIC_COUNTER, "what=\"superseded\"", WAITS_HELP},
     [COUNT_WAIT_SENT_AWAY] = {WAITS, METRIC_COUNTER, "what=\"sent-away\"", WAITS_HELP},
     [COUNT_WAITING] = {"pawl_lease_waiting", METRIC_GAUGE, NULL, "Those who wait in line here, now."},
+    [COUNT_WAIT_TIME] = {"pawl_lease_wait_seconds", METRIC_HISTOGRAM_US, NULL,
+                         "From the request to the grant, of those who waited here and were granted."},
     [COUNT_SESSION_OPENED] = {SESSIONS, METRIC_COUNTER, "what=\"opened\"", SESSIONS_HELP},
     [COUNT_SESSION_RENEWED] = {SESSIONS, METRIC_COUNTER, "what=\"renewed\"", SESSIONS_HELP},
     [COUNT_SESSION_ENDED] = {SESSIONS, METRIC_COUNTER, "what=\"ended\"", SESSIONS_HELP},
@@ -36,6 +38,9 @@ static const struct metric lease_metrics[LEASE_COUNTS] = {
     [COUNT_REMEMBERED] =
         {"pawl_lease_remembered_bytes", METRIC_GAUGE, NULL,
          "What leases take that are over and remembered, about; 0: less than --remember-max."},
+    [COUNT_HELD] =
+        {"pawl_store_leases_held", METRIC_GAUGE, NULL,
+         "Leases held in the whole store, as a sample says it each 20 s: exact while there are few."},
 };
 
 static const struct service_flag lease_flags[] = {

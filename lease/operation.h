@@ -121,11 +121,13 @@ enum {
     COUNT_WAIT_SUPERSEDED,
     COUNT_WAIT_SENT_AWAY, /* the inbox has closed */
     COUNT_WAITING,        /* gauge: queue/inbox.c */
+    COUNT_WAIT_TIME,      /* histogram, of those granted */
     COUNT_SESSION_OPENED,
     COUNT_SESSION_RENEWED,
     COUNT_SESSION_ENDED,
     COUNT_LISTENING,  /* gauge: event_hub.c */
     COUNT_REMEMBERED, /* gauge: remember.c */
+    COUNT_HELD,       /* gauge: remember.c */
     LEASE_COUNTS
 };
 

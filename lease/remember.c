@@ -1,8 +1,8 @@
-/* remember.c - bounds the memory of what is over and remembered.
+/* remember.c - bounds the memory of what is over and remembered; counts what is held.
  *
- *   remember_tick    every REMEMBER_ROUND_MS, if Redis uses more than the bound
+ *   remember_tick    every REMEMBER_ROUND_MS, if Redis uses more than the bound; else each 8th time
  *   sample_run       run remembered.lua on SAMPLE_STRIPES stripes     suspended
- *   sample_answer    note them; the next ones, then remember_judge
+ *   sample_answer    note them; the next ones, then the metric, and remember_judge if Redis uses more
  *   remember_judge   what is over for how long does not fit? All does: the next tick
  *   early_run        run sweep_early.lua on a stripe                  suspended
  *   early_answer     the rest of it, then the next stripe */
@@ -15,6 +15,7 @@
 
 enum {
     REMEMBER_ROUND_MS = 2560,
+    HELD_ROUNDS = 8,
     REMEMBER_LEAST_MS = 60000, /* as LEAST_MS in sweep_early.lua */
     SAMPLE_STRIPES = 64,
     SAMPLE_MOST = 4 * STRIPES, /* as SAMPLES in remembered.lua */
@@ -31,8 +32,9 @@ struct remember {
     struct loop_timer timer;
     struct member_call call;
     uint64_t most;
-    bool running, stopped;
-    unsigned stripe;
+    bool running, stopped, is_more; /* is_more: Redis uses more than the bound */
+    unsigned stripe, round;
+    uint64_t held_thousandths;
     int64_t keep_ms, rank; /* of early_run */
     unsigned count;
     struct sample samples[SAMPLE_MOST];
@@ -147,7 +149,7 @@ static void sample_run(struct remember *remember)
                                    &script_remembered, 1, 4, remember->argv) == PROBLEM_NONE;
 }
 
-/* {"remembered", seq, {bytes, over ms, ...}}. A round that fails in the middle says nothing. */
+/* {"remembered", seq, {bytes, over ms, ...}, held}. A round that fails in the middle says nothing. */
 static enum step sample_answer(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
@@ -164,10 +166,15 @@ static enum step sample_answer(struct store_call *call, enum store_outcome outco
         remember->samples[remember->count++] = (struct sample){store_reply_integer(found, i),
                                                                store_reply_integer(found, i + 1)};
     }
+    remember->held_thousandths += (uint64_t)store_reply_integer(reply, 3);
     remember->stripe += SAMPLE_STRIPES;
     if (remember->stripe < STRIPES) {
         sample_run(remember);
-    } else {
+        return remember->running ? SUSPENDED : ANSWERED;
+    }
+    metric_set(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_HELD,
+               (remember->held_thousandths + 500) / 1000);
+    if (remember->is_more) {
         remember_judge(remember);
     }
     return remember->running ? SUSPENDED : ANSWERED;
@@ -182,12 +189,15 @@ static void remember_tick(struct loop_timer *timer)
         return;
     }
     epoch_memory(member_line_of_worker(remember->worker)->store_epoch, &used, &allowed);
-    if (used < remember->most) {
+    remember->is_more = used >= remember->most;
+    if (!remember->is_more) {
         remember_report(remember, 0, false);
-        return;
     }
-    remember->stripe = remember->count = 0;
-    sample_run(remember);
+    if (remember->is_more || remember->round++ % HELD_ROUNDS == 0) {
+        remember->stripe = remember->count = 0;
+        remember->held_thousandths = 0;
+        sample_run(remember);
+    }
 }
 
 struct remember *remember_new(struct worker *worker)

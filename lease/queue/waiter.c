@@ -314,6 +314,8 @@ static enum step wait_granted(struct waiter *waiter, const struct store_reply *r
     enum step step = waiter->kind->claimed(http_resume(&waiter->parked), &request, reply, waited_ms);
 
     worker_count(waiter->worker, COUNT_WAIT_GRANTED);
+    metric_observe_us(waiter->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAIT_TIME,
+                      1000 * (uint64_t)waited_ms);
     wait_drop(waiter);
     return step;
 }

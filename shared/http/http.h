@@ -62,6 +62,8 @@ struct http_route {
     size_t body_max; /* bytes; 0 means the server's default for the kind */
     bool query;      /* whether a query is allowed; if not, one is 400 */
     enum step (*handle)(struct http_request *req);
+    const char
+        *operation; /* its operationId in api/openapi.yaml, a label of the metrics; of ANY, the first */
 };
 
 /* -- reading. All bytes returned live until the request is ended. */
@@ -106,6 +108,8 @@ struct bytes http_noted_lease(const struct http_request *req);
 const char *http_noted_why(const struct http_request *req);
 /* How the request was refused; PROBLEM_NONE if it was not, or not yet. For the log and the metrics. */
 enum problem http_problem(const struct http_request *req);
+/* The row of the routes; NULL: none, or it is not known yet. */
+const struct http_route *http_route(const struct http_request *req);
 /* What http_server_new() was given. */
 const struct http_owner *http_owner(const struct http_request *req);
 

@@ -401,6 +401,11 @@ const char *http_noted_why(const struct http_request *req)
     return req->note_why != NULL ? req->note_why : "";
 }
 
+const struct http_route *http_route(const struct http_request *req)
+{
+    return req->route;
+}
+
 const struct http_owner *http_owner(const struct http_request *req)
 {
     return req->server->options.owner;

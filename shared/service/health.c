@@ -99,16 +99,6 @@ void problem_page_write(enum problem problem, struct json_out *out)
 #define REFUSALS "pawl_problems_total"
 #define REFUSALS_HELP "Requests refused or failed, by code."
 const struct metric service_metrics[SERVICE_METRICS] = {
-    [METRIC_REQUESTS_2XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"2xx\"",
-                             "Requests answered."},
-    [METRIC_REQUESTS_3XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"3xx\"",
-                             "Requests answered."},
-    [METRIC_REQUESTS_4XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"4xx\"",
-                             "Requests answered."},
-    [METRIC_REQUESTS_5XX] = {"pawl_http_requests_total", METRIC_COUNTER, "status=\"5xx\"",
-                             "Requests answered."},
-    [METRIC_REQUEST_TIME] = {"pawl_http_request_seconds", METRIC_HISTOGRAM_US, NULL,
-                             "From complete request to answer."},
     [METRIC_CONNECTIONS] = {"pawl_http_connections", METRIC_GAUGE, NULL, "Open connections."},
     [METRIC_CLOSED_FIRST] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections\"", CLOSED_HELP},
     [METRIC_CLOSED_ADDRESS] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections-per-address\"", CLOSED_HELP},
@@ -118,6 +108,8 @@ const struct metric service_metrics[SERVICE_METRICS] = {
                                "Calls to the store."},
     [METRIC_STORE_UNKNOWN] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"unknown\"",
                               "Calls to the store."},
+    [METRIC_STORE_TIME] = {"pawl_store_call_seconds", METRIC_HISTOGRAM_US, NULL,
+                           "From a call of the store to its end, whether or not it is known how it ended."},
     [METRIC_STORE_RECONNECTS] = {"pawl_store_reconnects_total", METRIC_COUNTER, NULL,
                                  "Connections made anew."},
     [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
@@ -222,6 +214,7 @@ static enum step metrics_page(struct http_request *req)
     struct json_out *out = http_json(req);
 
     metrics_write(worker_of(req)->service->metrics, out);
+    process_metrics_write(worker_of(req)->service, out);
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
     return http_answer(req, 200);
 }
@@ -257,13 +250,13 @@ static enum step problem_text(struct http_request *req)
 /* -- all of them */
 
 static const struct http_route health_routes[] = {
-    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live},
-    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page},
-    {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page},
-    {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version},
-    {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi},
-    {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text},
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live, "getLiveness"},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page, "getReadiness"},
+    {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page, "getMetrics"},
+    {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version, "getVersion"},
+    {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi, "getOpenapi"},
+    {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text, "getProblem"},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
 };
 
 struct http_route *service_routes(const struct service_plan *plan)

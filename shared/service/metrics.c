@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* The slots of a histogram: one for each bound, one for what lies above all, and the sum. */
-enum { BOUNDS = 14, SLOT_ABOVE = BOUNDS, SLOT_SUM, LINE_CACHE_BYTES = 64 };
+enum { BOUNDS = 18, SLOT_ABOVE = BOUNDS, SLOT_SUM, LINE_CACHE_BYTES = 64 };
 _Static_assert(SLOT_SUM + 1 == METRIC_BUCKETS, "a histogram's slots");
 
 struct bound {
@@ -16,9 +16,10 @@ struct bound {
 };
 
 static const struct bound bounds[BOUNDS] = {
-    {50, "0.00005"},  {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
-    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"}, {50000, "0.05"},
-    {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},  {1000000, "1"},
+    {50, "0.00005"},  {100, "0.0001"},  {250, "0.00025"},   {500, "0.0005"},  {1000, "0.001"},
+    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},    {25000, "0.025"}, {50000, "0.05"},
+    {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},    {1000000, "1"},   {5000000, "5"},
+    {20000000, "20"}, {60000000, "60"}, {300000000, "300"},
 };
 
 struct metrics_block {

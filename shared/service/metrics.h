@@ -21,7 +21,7 @@ struct metric {
     const char *help;
 };
 
-enum { METRIC_BUCKETS = 16 };
+enum { METRIC_BUCKETS = 20 };
 
 struct metrics;       /* a table and the blocks of the threads */
 struct metrics_block; /* one thread's */

@@ -268,16 +268,48 @@ static int service_listen(struct service *service)
     return -1;
 }
 
-/* The rows of every daemon, then the plan's own; metrics_new() borrows the table. */
+/* Of each operation: how often it was answered with each kind of status, and how long that took. */
+static void metrics_of_operations(struct service *service, struct metric *requests)
+{
+    static const char *const kinds[REQUEST_KINDS] = {"2xx", "3xx", "4xx", "5xx"};
+    struct metric *times = requests + REQUEST_KINDS * service->operations;
+    char(*labels)[METRIC_LABELS_SIZE] = must_have(
+        calloc((REQUEST_KINDS + 1) * service->operations, sizeof(*labels)));
+
+    service->metric_labels = labels[0];
+    for (unsigned i = 0; i < service->operations; i++) {
+        const char *operation = i + 1 < service->operations ? service->routes[i].operation : "none";
+
+        for (unsigned kind = 0; kind < REQUEST_KINDS; kind++, requests++, labels++) {
+            snprintf(*labels, sizeof(*labels), "operation=\"%s\",status=\"%s\"", operation, kinds[kind]);
+            *requests = (struct metric){"pawl_http_requests_total", METRIC_COUNTER, *labels,
+                                        "Requests answered, by operationId."};
+        }
+        snprintf(*labels, sizeof(*labels), "operation=\"%s\"", operation);
+        times[i] = (struct metric){"pawl_http_request_seconds", METRIC_HISTOGRAM_US, *labels++,
+                                   "From complete request to answer."};
+    }
+}
+
+/* The rows of every daemon, the plan's own, those of the operations; metrics_new() borrows the table. */
 static void service_metrics_open(struct service *service)
 {
     unsigned own = service->plan->metric_count;
-    struct metric *all = must_have(calloc((size_t)SERVICE_METRICS + own, sizeof(*all)));
 
+    service->routes = service_routes(service->plan);
+    service->operations = 1;
+    for (const struct http_route *route = service->routes; route->path != NULL; route++) {
+        service->operations++;
+    }
+    service->metric_requests = (unsigned)SERVICE_METRICS + own;
+    service->metric_times = service->metric_requests + REQUEST_KINDS * service->operations;
+    unsigned count = service->metric_times + service->operations;
+    struct metric *all = must_have(calloc(count, sizeof(*all)));
     memcpy(all, service_metrics, sizeof(service_metrics));
     memcpy(all + SERVICE_METRICS, service->plan->metrics, own * sizeof(*all));
+    metrics_of_operations(service, all + service->metric_requests);
     service->metric_table = all;
-    service->metrics = metrics_new(all, (unsigned)SERVICE_METRICS + own, service->settings.threads);
+    service->metrics = metrics_new(all, count, service->settings.threads);
 }
 
 static bool service_is_settled(const struct service *service)
@@ -463,6 +495,8 @@ static void service_end(struct service *service)
     token_keys_free(atomic_load(&service->keys));
     token_keys_free(service->keys_retired);
     free(service->metric_table);
+    free(service->metric_labels);
+    free(service->routes);
     options_texts_free(service->texts);
     free(service->password);
     http_peers_free(service->peers);
@@ -479,6 +513,7 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
         return SERVICE_BUG;
     }
     service->plan = plan;
+    service->began_s = time(NULL);
     process_prepare();
     status = settings_read(service, argc, argv);
     service->log = (struct log){

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "shared/http/http.h"
 #include "shared/service/log.h"
@@ -114,6 +115,7 @@ struct service_plan {
 
 struct worker {
     struct http_owner owner;
+    struct store_owner store_owner;
     struct service *service;
     unsigned index;
     struct loop *loop;
@@ -134,11 +136,16 @@ struct worker {
 struct service {
     const struct service_plan *plan;
     struct service_settings settings;
+    time_t began_s; /* since 1970 */
     struct options_text *texts;
     char *password;
     struct http_peers *peers;
     struct log log;
+    struct http_route *routes;              /* of every worker */
+    unsigned operations;                    /* routes, and one for requests to none of them */
+    unsigned metric_requests, metric_times; /* the first row of each: 4 an operation, 1 an operation */
     struct metric *metric_table;
+    char *metric_labels;
     struct metrics *metrics;
     _Atomic(struct token_keys *) keys;
     struct token_keys *keys_retired;
@@ -154,19 +161,17 @@ struct service {
     void *more;                          /* the daemon's own beside that */
 };
 
-/* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS. */
+/* Rows of the metrics that every daemon has; the plan's own begin at SERVICE_METRICS, and behind them stand
+ * those of the requests, of each operation (service_metrics_open()). */
+enum { REQUEST_KINDS = 4, METRIC_LABELS_SIZE = 64 }; /* 2xx to 5xx */
 enum {
-    METRIC_REQUESTS_2XX,
-    METRIC_REQUESTS_3XX,
-    METRIC_REQUESTS_4XX,
-    METRIC_REQUESTS_5XX,
-    METRIC_REQUEST_TIME,
     METRIC_CONNECTIONS,
     METRIC_CLOSED_FIRST, /* a row for each enum http_limit */
     METRIC_CLOSED_ADDRESS,
     METRIC_STORE_DONE,
     METRIC_STORE_NOT_SENT,
     METRIC_STORE_UNKNOWN,
+    METRIC_STORE_TIME,
     METRIC_STORE_RECONNECTS,
     METRIC_STORE_IN_FLIGHT,
     METRIC_STORE_MEMORY_USED,
@@ -194,6 +199,8 @@ void service_reload_keys(struct service *service);
 struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
+/* process.c: what the process uses, by the names that every Prometheus client has for it. */
+void process_metrics_write(const struct service *service, struct json_out *out);
 struct http_route *service_routes(const struct service_plan *plan);
 extern const struct metric service_metrics[SERVICE_METRICS];
 /* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */

@@ -13,6 +13,7 @@ static void worker_tick(struct loop_timer *timer);
 static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
                          uint64_t took_us);
 static void worker_closed(const struct http_owner *owner, enum http_limit limit, const char *address);
+static void worker_store_answered(const struct store_owner *owner, uint64_t took_us);
 
 /* The owner is const to the HTTP layer only. */
 static struct worker *worker_from(const struct http_owner *owner)
@@ -50,13 +51,17 @@ struct store *service_store_open(const struct service *service, struct loop *loo
 
 void worker_open(struct worker *worker, struct service *service, unsigned index)
 {
+    struct store_options options = service_store_options(service);
+
     worker->owner = (struct http_owner){worker_ended, worker_closed};
     worker->service = service;
     worker->index = index;
     worker->loop = loop_new();
     worker->metrics = metrics_block(service->metrics, index);
     worker->keys = atomic_load(&service->keys);
-    worker->store = service_store_open(service, worker->loop);
+    worker->store_owner.answered = worker_store_answered;
+    options.owner = &worker->store_owner;
+    worker->store = store_open(worker->loop, &options);
     if (service->plan->worker_open != NULL) {
         service->plan->worker_open(worker);
     }
@@ -67,10 +72,9 @@ void worker_serve(struct worker *worker)
 {
     const struct service_settings *settings = &worker->service->settings;
     const char *given = worker->service->listen_given;
-    struct http_route *routes = service_routes(worker->service->plan);
     struct http_options options = {
         .listen_fd = worker->listen_fd,
-        .routes = routes,
+        .routes = worker->service->routes,
         .owner = &worker->owner,
         .refuses = worker->service->plan->refuses,
         .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
@@ -94,7 +98,6 @@ void worker_serve(struct worker *worker)
     loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
     loop_run(worker->loop);
     loop_timer_done(&worker->tick);
-    free(routes);
 }
 
 void worker_close(struct worker *worker)
@@ -247,6 +250,24 @@ static bool worker_may_log(struct worker *worker)
     return worker->logged++ < LOGGED_PER_SECOND_MAX;
 }
 
+static void worker_count_request(struct worker *worker, const struct http_route *route, unsigned status,
+                                 uint64_t took_us)
+{
+    const struct service *service = worker->service;
+    unsigned operation = route != NULL ? (unsigned)(route - service->routes) : service->operations - 1;
+    unsigned kind = status >= 200 && status < 500 ? status / 100 - 2 : REQUEST_KINDS - 1;
+
+    metric_add(worker->metrics, service->metric_requests + REQUEST_KINDS * operation + kind, 1);
+    metric_observe_us(worker->metrics, service->metric_times + operation, took_us);
+}
+
+static void worker_store_answered(const struct store_owner *owner, uint64_t took_us)
+{
+    const struct worker *worker = container_of((char *)(uintptr_t)owner, struct worker, store_owner);
+
+    metric_observe_us(worker->metrics, METRIC_STORE_TIME, took_us);
+}
+
 static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
                          uint64_t took_us)
 {
@@ -254,12 +275,9 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     const struct log *log = &worker->service->log;
     enum problem problem = http_problem(req);
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
-    unsigned kind = status / 100; /* 2xx to 5xx; the rows stand in this order */
     char peer[HTTP_ADDRESS_SIZE];
 
-    metric_add(worker->metrics,
-               kind >= 2 && kind <= 4 ? METRIC_REQUESTS_2XX + kind - 2 : (unsigned)METRIC_REQUESTS_5XX, 1);
-    metric_observe_us(worker->metrics, METRIC_REQUEST_TIME, took_us);
+    worker_count_request(worker, http_route(req), status, took_us);
     if (problem != PROBLEM_NONE) {
         metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);
     }

@@ -59,6 +59,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     store->allow_unsafe = options->allow_unsafe;
     store->library = options->library;
     store->sends_whole = options->sends_whole;
+    store->owner = options->owner;
     store->password = dial_password(&store->url, options->password);
     call_list_init(&store->ended);
     loop_hook_add(loop, &store->turn_end, store_turn_end);
@@ -94,8 +95,11 @@ void store_close(struct store *store)
 
 /* -- calls */
 
-static void store_count(struct store *store, enum store_outcome outcome)
+static void store_count(struct store *store, const struct store_call *call, enum store_outcome outcome)
 {
+    if (outcome != STORE_NOT_SENT && store->owner != NULL) {
+        store->owner->answered(store->owner, loop_now_us() - call->began_us);
+    }
     store->counts.in_flight--;
     store->counts.done += outcome == STORE_DONE;
     store->counts.not_sent += outcome == STORE_NOT_SENT;
@@ -105,6 +109,7 @@ static void store_count(struct store *store, enum store_outcome outcome)
 static void store_call_begin(struct store *store, struct store_call *call, enum call_state state)
 {
     call->refusal = NULL;
+    call->began_us = loop_now_us();
     call->number = ++store->counts.calls;
     store->counts.in_flight++;
     if (store->link.state != LINK_READY) {
@@ -142,7 +147,7 @@ void store_ask(struct store *store, struct store_call *call, unsigned count, con
 
 void store_end_later(struct store *store, struct store_call *call, enum store_outcome outcome)
 {
-    store_count(store, outcome);
+    store_count(store, call, outcome);
     call->state = (unsigned)outcome;
     call_list_append(&store->ended, call);
     /* Not in this very turn once the hook runs: a continuation that tries again must not hold the loop up. */
@@ -250,7 +255,7 @@ static enum store_outcome store_refused(struct store *store, struct store_call *
 static void store_end(struct store *store, struct store_call *call, enum store_outcome outcome,
                       const struct redisReply *reply)
 {
-    store_count(store, outcome);
+    store_count(store, call, outcome);
     call->done(call, outcome, outcome == STORE_DONE ? reply_of(reply) : NULL);
 }
 

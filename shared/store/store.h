@@ -82,8 +82,8 @@ struct store_call {
     const struct store_script *script;
     const struct bytes *argv;
     unsigned key_count, arg_count;
-    uint64_t deadline_ms, place, number; /* number: in the order of store_run() */
-    unsigned state, batch;               /* batch: of the first of a batch: how many calls it has */
+    uint64_t began_us, deadline_ms, place, number; /* number: in the order of store_run() */
+    unsigned state, batch;                         /* batch: of the first of a batch: how many calls it has */
     /* Of Redis' answer, if that was such a refusal, else NULL: good when done is called. */
     const struct store_refusal *refusal;
 };
@@ -104,6 +104,12 @@ void store_run(struct store *store, struct store_call *call, const struct store_
  * Redis a fraction of a script. The words must live as argv above. */
 void store_ask(struct store *store, struct store_call *call, unsigned count, const struct bytes *words);
 
+/* Who opens a store embeds this, and finds itself with container_of. */
+struct store_owner {
+    /* A call has ended that may have reached Redis. */
+    void (*answered)(const struct store_owner *owner, uint64_t took_us);
+};
+
 struct store_options {
     const char *url;                     /* redis://[user[:password]@]host[:port][/db], unix:///path[?db=N] */
     const char *password;                /* overrides the one in the url; NULL: none */
@@ -111,6 +117,7 @@ struct store_options {
     bool allow_unsafe;                   /* do not look at the settings that can lose locks */
     const struct store_library *library; /* whose functions are run */
     bool sends_whole; /* never load it: each call is an EVAL of its text (the command line's own calls) */
+    const struct store_owner *owner; /* outlives the store; NULL: nobody counts */
 };
 
 /* Begins to connect; never fails (a bad url was refused by store_url_check). options->library must

@@ -193,6 +193,7 @@ struct store {
     unsigned look_period_ms;
     struct call_list ended; /* whose done is called by the turn-end hook */
     struct store_counts counts;
+    const struct store_owner *owner;
     unsigned timeout_ms;
     bool allow_unsafe, sends_whole, in_turn_end;
     const struct store_library *library;

@@ -298,26 +298,27 @@ static enum step sample_stop(struct http_request *req)
 }
 
 static const struct http_route sample_routes[] = {
-    {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, sample_hello},
-    {HTTP_GET | HTTP_POST, "/turn", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn},
-    {HTTP_PUT, "/turn/{name}", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn}, /* and then suspended */
-    {HTTP_PUT | HTTP_POST, "/echo", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_echo},
-    {HTTP_POST, "/json", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_echo},
-    {HTTP_POST, "/drop", HTTP_BODY_DROPPED, 0, false, sample_drop},
-    {HTTP_GET | HTTP_PUT, "/later/{ms}", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_later},
-    {HTTP_GET | HTTP_DELETE, "/tell/{name}", HTTP_BODY_NONE, 0, true, sample_tell},
-    {HTTP_GET, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_tell},
-    {HTTP_PUT, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_nothing},
-    {HTTP_GET, "/two/{first}/x/{rest**}", HTTP_BODY_NONE, 0, false, sample_two_parts},
-    {HTTP_GET, "/big/{size}", HTTP_BODY_NONE, 0, false, sample_big},
-    {HTTP_GET, "/unchanged", HTTP_BODY_NONE, 0, false, sample_unchanged},
-    {HTTP_GET, "/nothing", HTTP_BODY_NONE, 0, false, sample_nothing},
-    {HTTP_GET, "/problem", HTTP_BODY_NONE, 0, false, sample_problem},
-    {HTTP_GET, "/headers/{bytes}", HTTP_BODY_NONE, 0, false, sample_headers},
-    {HTTP_GET, "/stats", HTTP_BODY_NONE, 0, false, sample_stats},
-    {HTTP_POST, "/stop", HTTP_BODY_NONE, 0, false, sample_stop},
-    {HTTP_ANY, "/any/{rest**}", HTTP_BODY_DROPPED, 0, true, sample_tell},
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
+    {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, sample_hello, NULL},
+    {HTTP_GET | HTTP_POST, "/turn", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn, NULL},
+    {HTTP_PUT, "/turn/{name}", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn,
+     NULL}, /* and then suspended */
+    {HTTP_PUT | HTTP_POST, "/echo", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_echo, NULL},
+    {HTTP_POST, "/json", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_echo, NULL},
+    {HTTP_POST, "/drop", HTTP_BODY_DROPPED, 0, false, sample_drop, NULL},
+    {HTTP_GET | HTTP_PUT, "/later/{ms}", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_later, NULL},
+    {HTTP_GET | HTTP_DELETE, "/tell/{name}", HTTP_BODY_NONE, 0, true, sample_tell, NULL},
+    {HTTP_GET, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_tell, NULL},
+    {HTTP_PUT, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_nothing, NULL},
+    {HTTP_GET, "/two/{first}/x/{rest**}", HTTP_BODY_NONE, 0, false, sample_two_parts, NULL},
+    {HTTP_GET, "/big/{size}", HTTP_BODY_NONE, 0, false, sample_big, NULL},
+    {HTTP_GET, "/unchanged", HTTP_BODY_NONE, 0, false, sample_unchanged, NULL},
+    {HTTP_GET, "/nothing", HTTP_BODY_NONE, 0, false, sample_nothing, NULL},
+    {HTTP_GET, "/problem", HTTP_BODY_NONE, 0, false, sample_problem, NULL},
+    {HTTP_GET, "/headers/{bytes}", HTTP_BODY_NONE, 0, false, sample_headers, NULL},
+    {HTTP_GET, "/stats", HTTP_BODY_NONE, 0, false, sample_stats, NULL},
+    {HTTP_POST, "/stop", HTTP_BODY_NONE, 0, false, sample_stop, NULL},
+    {HTTP_ANY, "/any/{rest**}", HTTP_BODY_DROPPED, 0, true, sample_tell, NULL},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
 };
 
 static struct http_options sample_options(void)

@@ -19,6 +19,7 @@ struct instance {
     struct service service;
     struct worker worker;
     struct metric rows[SERVICE_METRICS + LEASE_COUNTS];
+    char row_names[SERVICE_METRICS + LEASE_COUNTS][16];
     char url[64], state_dir[64], relay_url[64];
     struct relay relay; /* between the second instance's store and Redis; its subscriber hears without */
     unsigned port;
@@ -188,13 +189,13 @@ static inline struct instance *instance_open(struct lease_world *world, unsigned
         service->settings.store_timeout_ms = timeout_ms;
     }
     for (unsigned i = 0; i < SERVICE_METRICS + LEASE_COUNTS; i++) {
-        instance->rows[i] = (struct metric){i < METRIC_REQUEST_TIME ? "a" : "z", METRIC_COUNTER, NULL, ""};
+        snprintf(instance->row_names[i], sizeof(instance->row_names[i]), "m%u_seconds", i);
+        instance->rows[i] = (struct metric){instance->row_names[i], METRIC_COUNTER, NULL, ""};
     }
-    instance->rows[METRIC_REQUEST_TIME] = (struct metric){"t_seconds", METRIC_HISTOGRAM_US, NULL, ""};
-    instance->rows[(unsigned)SERVICE_METRICS + COUNT_REMEMBERED] = (struct metric){"zzz", METRIC_GAUGE, NULL,
-                                                                                   ""};
-    instance->rows[(unsigned)SERVICE_METRICS + COUNT_LISTENING] = (struct metric){"zz", METRIC_GAUGE, NULL,
-                                                                                  ""};
+    instance->rows[(unsigned)SERVICE_METRICS + COUNT_WAIT_TIME].kind = METRIC_HISTOGRAM_US;
+    instance->rows[(unsigned)SERVICE_METRICS + COUNT_REMEMBERED].kind = METRIC_GAUGE;
+    instance->rows[(unsigned)SERVICE_METRICS + COUNT_HELD].kind = METRIC_GAUGE;
+    instance->rows[(unsigned)SERVICE_METRICS + COUNT_LISTENING].kind = METRIC_GAUGE;
     service->metrics = metrics_new(instance->rows, SERVICE_METRICS + LEASE_COUNTS, 1);
     atomic_store(&service->keys, some_keys(&world->redis));
     CHECK_INT(member_daemon_open(service), -1);

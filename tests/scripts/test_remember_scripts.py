@@ -16,9 +16,13 @@ def early(lease, keep=LEAST, most=100, first=0):
     return run("sweep_early", lease, most, REMEMBER, keep, first)[2:]
 
 
+def sampled(stripe=0, count=64):
+    return STORE.call("lease/scripts/remembered.lua", [STRIPES[stripe]], stripe, REMEMBER, count)[2:]
+
+
 def remembered(stripe=0, count=64):
     """[(bytes, for how many ms it is over), ...] of some stripes."""
-    flat = STORE.call("lease/scripts/remembered.lua", [STRIPES[stripe]], stripe, REMEMBER, count)[2]
+    flat = sampled(stripe, count)[0]
     return list(zip(flat[::2], flat[1::2]))
 
 
@@ -161,6 +165,23 @@ def a_sample_says_how_much_is_over_and_for_how_long():
             check(all(age < LEAST for _, age in told), f"{what}: {told}")
     lease = released(key="key-1", digest="d")
     check_equal(len(remembered(int(lease.stripe[6:8], 16), 1)), 2, "its keys, too")
+
+
+@test
+def a_sample_counts_what_is_held_exactly_while_it_is_few_and_about_when_it_is_many():
+    for what, make, wanted in (("released", released, 0), ("held", held, 1000), ("one of many is held", shared, 1000), ("delayed", delayed, 0)):
+        lease = make()
+        check_equal(sampled(int(lease.stripe[6:8], 16), 1)[1], wanted, what)
+    begin()
+    for i in range(1000):  # each fourth is over
+        record = {"s": "released" if i % 4 == 0 else "held", "t": 0, "e": 0, "h": "h", "i": "i", "d": NOW + 900000}
+        STORE.redis("HSET", STRIPES[5], f"l:n{i:04}", record_packed(record))
+        STORE.redis("ZADD", STRIPES[5] + ":due", NOW + 900000, f"n{i:04}")
+    counts = []
+    for i in range(100):
+        STORE.at(NOW + i)
+        counts.append(sampled(5, 1)[1])
+    check(abs(sum(counts) / 100 - 750000) < 50000 and set(counts) <= {0, 250000, 500000, 750000, 1000000}, counts)
 
 
 @test

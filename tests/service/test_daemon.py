@@ -409,9 +409,11 @@ def samples(client):
         if kind == "counter":
             check(name.endswith("_total"), name)
         if kind == "histogram":
-            buckets = [value for series, value in found.items() if series.startswith(name + "_bucket")]
-            check_equal(buckets, sorted(buckets), name)
-            check_equal(buckets[-1], found[name + "_count"], name)
+            for count in [series for series in found if re.match(name + "_count($|{)", series)]:
+                start = count.replace("_count", "_bucket").rstrip("}")
+                buckets = [value for series, value in found.items() if series.startswith(start)]
+                check_equal(buckets, sorted(buckets), count)
+                check_equal(buckets[-1], found[count], count)
     return found
 
 
@@ -432,9 +434,28 @@ def metrics_count_what_happens():
     after = samples(WORLD.lease)
     wanted = {'pawl_lease_operations_total{what="granted"}': 1, 'pawl_lease_operations_total{what="replayed"}': 1,
               'pawl_lease_operations_total{what="renewed"}': 1, 'pawl_lease_operations_total{what="released"}': 1,
-              'pawl_problems_total{code="lease-held"}': 3, 'pawl_http_requests_total{status="4xx"}': 3}
+              'pawl_problems_total{code="lease-held"}': 3,
+              'pawl_http_requests_total{operation="acquireLease",status="2xx"}': 2,
+              'pawl_http_requests_total{operation="acquireLease",status="4xx"}': 3,
+              'pawl_http_request_seconds_count{operation="acquireLease"}': 5,
+              'pawl_http_request_seconds_count{operation="renewLease"}': 1}
     check_equal({series: rise(before, after, series) for series in wanted}, wanted)
-    check(rise(before, after, "pawl_http_request_seconds_count") >= 7, "requests were not timed")
+    check(rise(before, after, "pawl_store_call_seconds_count") >= 7, "calls of the store were not timed")
+
+
+@test
+def an_operation_is_called_in_the_metrics_as_in_openapi_and_the_process_as_by_prometheus_clients():
+    ids = {operation["operationId"] for path in WORLD.lease("GET", "/openapi.json").json["paths"].values()
+           for operation in path.values() if isinstance(operation, dict)}
+    for client, name in ((WORLD.lease, "pawl-lease"), (WORLD.gateway, "pawl-gateway")):
+        found = samples(client)
+        used = {re.search('operation="([^"]*)"', series)[1] for series in found if "operation=" in series}
+        check_equal(used - ids, {"none"} if name == "pawl-lease" else {"none", "forward"}, name)
+        check_equal(found[f'pawl_build_info{{service="{name}",version="{client("GET", "/version").json["version"]}"}}'], 1)
+        check(0 < found["process_cpu_seconds_total"] < 1e4 and found["process_resident_memory_bytes"] > 1e6
+              and found["process_virtual_memory_bytes"] > found["process_resident_memory_bytes"]
+              and 5 < found["process_open_fds"] < found["process_max_fds"]
+              and 0 <= time.time() - found["process_start_time_seconds"] < 3600, "what the process uses")
 
 
 @test

@@ -156,7 +156,7 @@ TEST(help_and_type_stand_once_for_each_name)
 
     scrape_metrics(metrics, &scrape);
     CHECK_INT(scrape.typed_count, 3);
-    CHECK_INT(scrape.count, 2 + 1 + 2 * 17);
+    CHECK_INT(scrape.count, 2 + 1 + 2 * 21);
     json_out_init(&out);
     metrics_write(metrics, &out);
     CHECK(memmem(out.at, out.len, "# HELP pawl_connections Open now:\\nback\\\\slash.\n", 48) != NULL);
@@ -170,9 +170,10 @@ struct bucket {
 };
 
 static const struct bucket buckets[] = {
-    {50, "0.00005"},  {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
-    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"}, {50000, "0.05"},
-    {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},  {1000000, "1"},
+    {50, "0.00005"},  {100, "0.0001"},  {250, "0.00025"},   {500, "0.0005"},  {1000, "0.001"},
+    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},    {25000, "0.025"}, {50000, "0.05"},
+    {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},    {1000000, "1"},   {5000000, "5"},
+    {20000000, "20"}, {60000000, "60"}, {300000000, "300"},
 };
 
 /* How many of one observation the bucket le counts. */

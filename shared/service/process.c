@@ -1,0 +1,84 @@
+/* process.c - what this process uses, in Prometheus' text format and by the names that its clients share:
+ * https://prometheus.io/docs/instrumenting/writing_clientlibs/, "Process metrics". */
+#include "shared/service/service.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static double seconds_of(const struct timeval *time)
+{
+    return (double)time->tv_sec + (double)time->tv_usec / 1e6;
+}
+
+/* Linux 6.2 and later say the number as the folder's size. */
+static unsigned long open_fds(void)
+{
+    struct stat info = {0};
+    unsigned long count = 0;
+    DIR *folder;
+
+    if (stat("/proc/self/fd", &info) == 0 && info.st_size > 0) {
+        return (unsigned long)info.st_size;
+    }
+    folder = opendir("/proc/self/fd");
+    while (folder != NULL && readdir(folder) != NULL) {
+        count++;
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return count > 3 ? count - 3 : 0; /* ".", "..", and the folder itself */
+}
+
+/* In pages. */
+static void memory_read(unsigned long *virtual, unsigned long *resident)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file != NULL && fscanf(file, "%lu %lu", virtual, resident) != 2) {
+        *virtual = *resident = 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static void put(struct json_out *out, const char *name, const char *kind, const char *help, double value)
+{
+    char text[256];
+    int len = snprintf(text, sizeof(text), "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, kind,
+                       name, value);
+
+    assert(len > 0 && (size_t)len < sizeof(text));
+    json_out_append(out, (struct bytes){text, (size_t)len});
+}
+
+void process_metrics_write(const struct service *service, struct json_out *out)
+{
+    unsigned long virtual = 0, resident = 0;
+    double page = (double)sysconf(_SC_PAGESIZE);
+    struct rusage used = {0};
+    struct rlimit files = {0};
+    char info[192];
+
+    memory_read(&virtual, &resident);
+    getrusage(RUSAGE_SELF, &used);
+    getrlimit(RLIMIT_NOFILE, &files);
+    int len = snprintf(info, sizeof(info),
+                       "# HELP pawl_build_info Which program this is.\n# TYPE pawl_build_info gauge\n"
+                       "pawl_build_info{service=\"%s\",version=\"" PAWL_VERSION "\"} 1\n",
+                       service->plan->name);
+    assert(len > 0 && (size_t)len < sizeof(info));
+    json_out_append(out, (struct bytes){info, (size_t)len});
+    put(out, "process_cpu_seconds_total", "counter", "CPU time, user and system.",
+        seconds_of(&used.ru_utime) + seconds_of(&used.ru_stime));
+    put(out, "process_resident_memory_bytes", "gauge", "Resident memory.", (double)resident * page);
+    put(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.", (double)virtual * page);
+    put(out, "process_open_fds", "gauge", "Open file descriptors.", (double)open_fds());
+    put(out, "process_max_fds", "gauge", "How many may be open.", (double)files.rlim_cur);
+    put(out, "process_start_time_seconds", "gauge", "When it was started.", (double)service->began_s);
+}
