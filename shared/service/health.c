@@ -99,6 +99,7 @@ void problem_page_write(enum problem problem, struct json_out *out)
 #define REFUSALS "pawl_problems_total"
 #define REFUSALS_HELP "Requests refused or failed, by code."
 const struct metric service_metrics[SERVICE_METRICS] = {
+    [METRIC_READY] = {"pawl_ready", METRIC_GAUGE, NULL, "1: /readyz of this service is 200."},
     [METRIC_CONNECTIONS] = {"pawl_http_connections", METRIC_GAUGE, NULL, "Open connections."},
     [METRIC_CLOSED_FIRST] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections\"", CLOSED_HELP},
     [METRIC_CLOSED_ADDRESS] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections-per-address\"", CLOSED_HELP},
@@ -182,29 +183,44 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     return http_json_end(req, 200);
 }
 
+/* NULL, or the check that fails, in one word. */
+static const char *not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+{
+    const struct service_plan *plan = worker->service->plan;
+    const char *why = NULL, *remedy = store_misled(worker->store);
+    const char *check = store_not_ready(worker->store, &why);
+    const char *own = NULL;
+
+    if (check == NULL || store_unsafe(worker->store) != NULL) {
+        own = plan->ready != NULL ? plan->ready(worker, problem, detail) : NULL;
+        if (own != NULL || check == NULL) {
+            return own;
+        }
+        *problem = PROBLEM_STORE_UNSAFE;
+        snprintf(detail, READY_DETAIL_SIZE, "%s", why);
+        return check;
+    }
+    *problem = PROBLEM_STORE_UNAVAILABLE;
+    snprintf(detail, READY_DETAIL_SIZE, "%s%s%s", why, remedy != NULL ? " " : "",
+             remedy != NULL ? remedy : "");
+    return check;
+}
+
+bool service_is_ready(struct worker *worker)
+{
+    enum problem problem;
+    char detail[READY_DETAIL_SIZE];
+
+    return not_ready(worker, &problem, detail) == NULL;
+}
+
 static enum step ready_page(struct http_request *req)
 {
-    struct worker *worker = worker_of(req);
-    const struct service_plan *plan = worker->service->plan;
-    const char *detail = NULL;
-    const char *check = store_not_ready(worker->store, &detail);
     enum problem problem = PROBLEM_NONE;
-    char own[READY_DETAIL_SIZE];
+    char detail[READY_DETAIL_SIZE];
+    const char *check = not_ready(worker_of(req), &problem, detail);
 
-    if (check != NULL && store_unsafe(worker->store) == NULL) {
-        const char *remedy = store_misled(worker->store);
-
-        snprintf(own, sizeof(own), "%s%s%s", detail, remedy != NULL ? " " : "", remedy != NULL ? remedy : "");
-        return ready_refuse(req, PROBLEM_STORE_UNAVAILABLE, check, own);
-    }
-    const char *own_check = plan->ready != NULL ? plan->ready(worker, &problem, own) : NULL;
-    if (own_check != NULL) {
-        return ready_refuse(req, problem, own_check, own);
-    }
-    if (check != NULL) {
-        return ready_refuse(req, PROBLEM_STORE_UNSAFE, check, detail);
-    }
-    return ready_tell(req, worker);
+    return check != NULL ? ready_refuse(req, problem, check, detail) : ready_tell(req, worker_of(req));
 }
 
 /* -- the rest */

@@ -165,6 +165,7 @@ struct service {
  * those of the requests, of each operation (service_metrics_open()). */
 enum { REQUEST_KINDS = 4, METRIC_LABELS_SIZE = 64 }; /* 2xx to 5xx */
 enum {
+    METRIC_READY,
     METRIC_CONNECTIONS,
     METRIC_CLOSED_FIRST, /* a row for each enum http_limit */
     METRIC_CLOSED_ADDRESS,
@@ -199,8 +200,10 @@ void service_reload_keys(struct service *service);
 struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
-/* process.c: what the process uses, by the names that every Prometheus client has for it. */
+/* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
 void process_metrics_write(const struct service *service, struct json_out *out);
+/* health.c: what /readyz says. */
+bool service_is_ready(struct worker *worker);
 struct http_route *service_routes(const struct service_plan *plan);
 extern const struct metric service_metrics[SERVICE_METRICS];
 /* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */

@@ -135,6 +135,9 @@ static void worker_tell_store(struct worker *worker)
     metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->counted.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
+    if (worker->index == 0) {
+        metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
+    }
     if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
         struct service_memory memory;
 
