@@ -49,7 +49,7 @@ bool name_is_prefix(struct bytes text)
 struct decoded {
     char *at;
     size_t len, max; /* at holds max bytes and a NUL */
-    const char *too_long;
+    const char *too_long, *escaped_slash; /* what is wrong with it; escaped_slash NULL: nothing, it is one */
 };
 
 static const char *decode(struct bytes raw, struct decoded *text)
@@ -60,8 +60,8 @@ static const char *decode(struct bytes raw, struct decoded *text)
 
         if (taken == 0)
             return bad_percent;
-        if (taken > 1 && c == '/')
-            return bad_slash;
+        if (taken > 1 && c == '/' && text->escaped_slash != NULL)
+            return text->escaped_slash;
         if (taken > 1 && c == '\0')
             return bad_nul;
         if (text->len == text->max)
@@ -75,7 +75,7 @@ static const char *decode(struct bytes raw, struct decoded *text)
 
 const char *name_from_path(struct bytes raw_segment, char buf[NAME_MAX_BYTES + 1], struct bytes *out)
 {
-    struct decoded text = {buf, 0, NAME_MAX_BYTES, bad_name};
+    struct decoded text = {buf, 0, NAME_MAX_BYTES, bad_name, bad_slash};
     const char *why = decode(raw_segment, &text);
 
     if (why != NULL)
@@ -132,7 +132,7 @@ static const char *resource_key_check(struct bytes key, struct bytes *lease)
 const char *resource_key_from_path(struct bytes raw, char buf[RESOURCE_KEY_MAX_BYTES + 1], struct bytes *key,
                                    struct bytes *lease)
 {
-    struct decoded text = {buf, 0, RESOURCE_KEY_MAX_BYTES, bad_length};
+    struct decoded text = {buf, 0, RESOURCE_KEY_MAX_BYTES, bad_length, NULL};
     const char *why;
 
     if (raw.len > 0 && (memchr(raw.at, '?', raw.len) != NULL || memchr(raw.at, '#', raw.len) != NULL))

@@ -226,6 +226,10 @@ TEST(a_resource_key_takes_any_utf8_and_is_not_normalised)
         {"a/%EE%80%80", "a/\xee\x80\x80", "a"}, /* U+E000 */
         {"a/%F0%9F%94%92", "a/\xf0\x9f\x94\x92", "a"},
         {"a/%F4%8F%BF%BD", "a/\xf4\x8f\xbf\xbd", "a"}, /* U+10FFFD */
+        {"a%2Fb", "a/b", "a"},
+        {"a/b%2fc%2Fd", "a/b/c/d", "a"},
+        {"a%252Fb", NULL, "name of the lease"}, /* %2F after one decoding */
+        {"a/b%252Fc", "a/b%2Fc", "a"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -251,8 +255,11 @@ TEST(a_resource_key_that_is_none_is_refused_with_what_is_right)
         {"a/%2e", NULL, "not . or .."},
         {"a/%2E%2e/b", NULL, "not . or .."},
         {"a/.%2e", NULL, "not . or .."},
-        {"a%2Fb", NULL, "%2F"},
-        {"a/b%2fc", NULL, "%2F"},
+        {"a/b%2f", NULL, "not empty"},
+        {"a%2F/b", NULL, "not empty"},
+        {"a%2F..%2Fb", NULL, "not . or .."},
+        {"a%2f%2e%2e/b", NULL, "not . or .."},
+        {"%2Fa", NULL, "name of the lease"},
         {"a/%00", NULL, "%00"},
         {"a/%", NULL, "two hexadecimal digits"},
         {"a/%4", NULL, "two hexadecimal digits"},
