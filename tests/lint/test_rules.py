@@ -176,6 +176,7 @@ FAULTS = (
     ("openapi", "two operations with one id", {"api/openapi.yaml": OPENAPI.replace("Id: renew", "Id: look")}, "put /v1/a has no operationId"),
     ("openapi", "a path of nobody's", {"api/openapi.yaml": OPENAPI.replace("    servers: []\n", "")}, "/v1/a does not say"),
     ("openapi", "an anyOf of one", {"api/openapi.yaml": OPENAPI.replace("      - two\n", "")}, "an anyOf of one"),
+    ("openapi", "a default", {"api/openapi.yaml": OPENAPI + "  requestBodies:\n    a: {type: integer, default: 1}\n"}, "a member with a default"),
     ("openapi", "nothing of security", {"api/openapi.yaml": OPENAPI.replace("security: []\n", "")}, "says nothing of security"),
     ("arrows", "lease that includes gateway", {"gateway/x.h": h("x.h"), "lease/bad.c": c('#include "gateway/x.h"')},
      "bad.c:2: lease may not include gateway/x.h"),

@@ -199,7 +199,7 @@ def size(tree):
 
 
 def openapi(tree):
-    """every operation of api/openapi.yaml has an id of its own, every path of one service says which, and no anyOf has one member"""
+    """every operation of api/openapi.yaml has an id of its own, every path of one service says which, no anyOf has one member and no member of a body a default: generated clients take it as always there"""
     ids, path, text = {}, "", "".join(tree.read(one) for one in tree.files(OPENAPI))
     if "\nsecurity:" not in text or "\n  license:" not in text:
         yield f"{OPENAPI}:1: says nothing of security, or of a license"
@@ -215,6 +215,9 @@ def openapi(tree):
                 yield f"{OPENAPI}:{number}: {match.group(1)} {path} has no operationId, or that of another"
     for match in re.finditer(r"\n( +)anyOf:\n\1  - [^\n]*\n(?!\1  [- ])", text):
         yield f"{OPENAPI}:{line_of(text, match.start()) + 1}: an anyOf of one"
+    bodies = max(text.find("\n  requestBodies:"), 0)
+    for match in re.finditer(r"[ {]default: ", text[bodies:]):
+        yield f"{OPENAPI}:{line_of(text, bodies + match.start())}: a member with a default"
 
 
 RULES = (function_length, file_length, columns, head_comment, banned, returning_macro, sleeps, shell,
