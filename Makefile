@@ -12,6 +12,7 @@
 #   make clean
 #   make install     PREFIX=/usr/local DESTDIR=   make uninstall   (deploy/build/install.mk)
 #   make deb         Debian packages, in build/deb
+#   make help        this
 #
 #   CC=gcc|clang   SANITIZE=address,undefined|thread   WERROR=1   BUILD=DIR   V=1 (show whole commands)
 #
@@ -33,7 +34,9 @@ SANITIZE :=
 WERROR :=
 V :=
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
+# On a terminal what is compiled is one line that changes, elsewhere nothing; the rest is a line each.
+progress = $(if $(V),,@[ ! -t 1 ] || printf '\r\033[K  %-6s %s' '$(1)' '$(2)')
+say = $(if $(V),,@[ ! -t 1 ] || printf '\r\033[K'; printf '  %-6s %s\n' '$(1)' '$(2)')
 FUZZ_SECONDS := 2
 PREFIX := /usr/local
 LIBDIR = $(PREFIX)/lib
@@ -96,8 +99,10 @@ BENCH_GATEWAY := $(BUILD)/bench/pawl-gateway
 UNIT_PROGRAMS := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(UNIT)))
 FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ))
 
-.PHONY: all man objects clang tidy analyzer unit shim address fuzz run demo test torture mutants lint bench bench-peers bench-instructions install clean FORCE
+.PHONY: all help man objects clang tidy analyzer unit shim address fuzz run demo test torture mutants lint bench bench-peers bench-instructions install clean FORCE
 all: $(PROGRAMS) $(DRILL) $(LIBPAWL) $(SHIM) man
+help:
+	@sed -n '3,/^#$$/s/^# \{0,1\}//p; /^#   CC=/s/^# //p' Makefile
 man: $(MAN)
 objects: $(OBJECTS) $(SHIM)
 clang: $(OBJECTS:%.o=%.clang)
@@ -109,7 +114,7 @@ shim: $(SHIM)
 
 # -- what the machine has
 
-ifneq ($(filter-out clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
 include build/flags.mk
 
 # $(call keep,FILE,TEXT): FILE holds TEXT, and is new only when TEXT is.
@@ -161,14 +166,14 @@ $(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
 # Warnings stay beside the object: make lint reads them there, and need not compile again what is built.
 $(OBJECTS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags.txt | $(GEN_H)
 	@mkdir -p $(@D)
-	$(call say,CC,$@)
+	$(call progress,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $< 2> $(@:.o=.warnings); \
 		status=$$?; cat $(@:.o=.warnings) >&2; exit $$status
 
 # For the library: what it does not show is hidden.
 $(LIBPAWL_O): $(BUILD)/pic/%.o: %.c $(BUILD)/flags.txt
 	@mkdir -p $(@D)
-	$(call say,CC,$@)
+	$(call progress,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(LIBPAWL_O))
@@ -179,17 +184,17 @@ ANALYZER := clang-analyzer-core.*, -clang-analyzer-core.NonNullParamChecker, cla
 ANALYZER += clang-analyzer-security.insecureAPI.rand
 
 $(OBJECTS:%.o=%.clang): $(BUILD)/obj/%.clang: $(BUILD)/obj/%.o
-	$(call say,CLANG,$*.c)
+	$(call progress,CLANG,$*.c)
 	$(Q)clang -fsyntax-only -Werror -std=c11 $(WARNINGS) $(CPPFLAGS_ALL) $*.c
 	@touch $@
 
 $(PRODUCT_O:%.o=%.tidy): $(BUILD)/obj/%.tidy: $(BUILD)/obj/%.o .clang-tidy
-	$(call say,TIDY,$*.c)
+	$(call progress,TIDY,$*.c)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $*.c -- -std=c11 $(CPPFLAGS_ALL)
 	@touch $@
 
 $(PRODUCT_O:%.o=%.analyzer): $(BUILD)/obj/%.analyzer: $(BUILD)/obj/%.o
-	$(call say,CHECK,$*.c)
+	$(call progress,CHECK,$*.c)
 	$(Q)clang-tidy --quiet --checks='-*, $(ANALYZER)' --warnings-as-errors='*' $*.c -- -std=c11 $(CPPFLAGS_ALL)
 	@touch $@
 
