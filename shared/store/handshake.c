@@ -104,25 +104,41 @@ static void safety_forget(struct store_safety *safety)
     }
 }
 
-/* Only the first thing found is reported; mending it shows the next. */
+/* Where the next thing found is written: behind the others. */
+static char *found_next(struct store_safety *safety, size_t *room)
+{
+    size_t len = strlen(safety->found);
+
+    if (len > 0) {
+        len += (size_t)snprintf(safety->found + len, sizeof(safety->found) - len, "; ");
+    }
+    len = len < sizeof(safety->found) ? len : sizeof(safety->found) - 1;
+    *room = sizeof(safety->found) - len;
+    return safety->found + len;
+}
+
 static void found_value(struct store_safety *safety, const char *name, struct bytes is, const char *must)
 {
-    if (safety->found[0] == '\0') {
-        snprintf(safety->found, sizeof(safety->found), "%s is %.*s, must be %s", name, (int)is.len,
-                 is.len > 0 ? is.at : "", must);
-    }
+    size_t room;
+    char *text = found_next(safety, &room);
+
+    snprintf(text, room, "%s is %.*s, must be %s", name, (int)(is.len < 48 ? is.len : 48),
+             is.len > 0 ? is.at : "", must);
 }
 
 static void found_unreadable(struct store_safety *safety, unsigned i, struct bytes why)
 {
     struct bytes argv[3] = {0};
+    size_t room;
 
-    if (safety->found[0] == '\0') {
-        safety_command(i, argv);
-        snprintf(safety->found, sizeof(safety->found), "%s %s%s%s cannot be read (%.*s), must be", argv[0].at,
-                 argv[1].at, argv[2].len > 0 ? " " : "", argv[2].len > 0 ? argv[2].at : "",
-                 (int)(why.len < 80 ? why.len : 80), why.at);
+    if (strstr(safety->found, "cannot be read") != NULL) {
+        return; /* as a rule for one reason */
     }
+    char *text = found_next(safety, &room);
+    safety_command(i, argv);
+    snprintf(text, room, "%s %s%s%s cannot be read (%.*s), must be", argv[0].at, argv[1].at,
+             argv[2].len > 0 ? " " : "", argv[2].len > 0 ? argv[2].at : "",
+             (int)(why.len < 80 ? why.len : 80), why.at);
 }
 
 static void take_info(struct store_safety *safety, unsigned look, struct bytes info, const struct rule *rules,
@@ -185,7 +201,9 @@ static void take_state(struct store_safety *safety, unsigned i, const redisReply
 {
     struct bytes info = store_reply_text(reply_of(reply), 0);
 
-    take_info(safety, i, info, persistence, sizeof(persistence) / sizeof(persistence[0]));
+    if (safety->found[0] == '\0') { /* else what Redis does follows from its settings, which are named */
+        take_info(safety, i, info, persistence, sizeof(persistence) / sizeof(persistence[0]));
+    }
     if (info.at != NULL) {
         take_rewrite(safety, info);
     }

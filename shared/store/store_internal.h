@@ -95,7 +95,7 @@ enum { MISLED_TEXT_MAX = 160 };
 const char *misled_remedy(const char *check);
 
 /* -- settings that can lose locks */
-enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 200 };
+enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 448 };
 
 /* What the looks so far have shown of the append-only file. A first rewrite, before which nothing is durable,
  * looks in INFO like any other one; only what came before distinguishes them. */

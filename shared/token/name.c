@@ -48,7 +48,7 @@ bool name_is_prefix(struct bytes text)
 /* Where the decoded text goes. */
 struct decoded {
     char *at;
-    size_t len, max; /* at holds max bytes and a NUL */
+    size_t len, max;                      /* at holds max bytes and a NUL */
     const char *too_long, *escaped_slash; /* what is wrong with it; escaped_slash NULL: nothing, it is one */
 };
 

@@ -2,8 +2,8 @@
  *
  * A lease name is [A-Za-z0-9][A-Za-z0-9._:-]{0,127}. A resource key begins with the name of the lease that
  * guards it, then optionally '/' and segments: 512 bytes after percent-decoding, UTF-8, no control characters
- * (C0, C1, U+007F), no empty, "." or ".." segment. Decoded exactly once, and looked at then: %2F is a slash in
- * a resource key, and refused in a name; %00 is refused; no normalisation. */
+ * (C0, C1, U+007F), no empty, "." or ".." segment. Decoded exactly once and judged then: %2F is a slash in a
+ * resource key, and refused in a name; %00 is refused; no normalisation. */
 #ifndef PAWL_SHARED_RECORD_NAME_H
 #define PAWL_SHARED_RECORD_NAME_H
 

@@ -65,6 +65,24 @@ TEST_REDIS(a_bad_setting_is_found_at_start_and_calls_are_taken_all_the_same)
     }
 }
 
+TEST_REDIS(all_bad_settings_are_named_at_once)
+{
+    struct world world;
+
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        redis_does(redis, settings[i].spoil);
+    }
+    open_looking(&world, redis->url);
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        CHECK(tells(&world, settings[i].told));
+    }
+    CHECK(!tells(&world, "aof_enabled"));
+    redis_ask(redis, settings[0].mend);
+    WAIT(&world, !tells(&world, settings[0].told), 2000);
+    CHECK(tells(&world, settings[1].told));
+    world_close(&world);
+}
+
 TEST_REDIS(a_setting_changed_for_the_worse_is_found_and_mended_is_forgotten)
 {
     struct world world;
