@@ -35,15 +35,6 @@ def release(name, who, client=None):
     check_equal(answer.status, 204, repr(answer))
 
 
-def waiting(name):
-    return WORLD.look(name)["waiting"]
-
-
-def holder(name):
-    holders = WORLD.look(name)["holders"]
-    return holders[0]["holder"] if holders else None
-
-
 def key(name, kind):
     return f"{stripe_key(name)}:{kind}:{name}"
 
@@ -159,15 +150,15 @@ def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever
     for name in wanted[:2]:
         WORLD.acquire(name, lease_id=lease_id_of("x"))
     waiter = in_line(wanted, "ada", CLIENTS[1])
-    check_equal([waiting(name) for name in wanted], [1, 1, 1])
+    check_equal([WORLD.waiting(name) for name in wanted], [1, 1, 1])
     release(wanted[0], "x")
-    check_equal([holder(name) for name in wanted], [None, "anonymous", None])
+    check_equal([WORLD.holder(name) for name in wanted], [None, "anonymous", None])
     refused(WORLD.lease("POST", f"/v1/leases/{wanted[2]}"), 409, "lease-held", holder=None)
     release(wanted[1], "x")
     grants = waiter.told()["grants"]
     check_equal([grant["lease"] for grant in grants], wanted)
     check(all(grant["waited_ms"] > 0 and grant["expires_in_ms"] > 59000 for grant in grants), grants)
-    check_equal([holder(name) for name in wanted], ["ada", "ada", "ada"])
+    check_equal([WORLD.holder(name) for name in wanted], ["ada", "ada", "ada"])
     nothing_is_left_of_the_lines(wanted)
 
 

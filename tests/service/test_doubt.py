@@ -106,7 +106,7 @@ class Stage:
     def ready(self):
         own = [self.gateway] if hasattr(self, "daemon") and self.daemon.process.poll() is None else []
         clients = (*own, self.world.gateway, self.world.lease)
-        wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are back")
+        self.world.wait_ready(*clients)
 
     def keep(self):
         """What Redis' file has now."""
@@ -149,10 +149,6 @@ class Stage:
                               text=True, timeout=30, check=False)
         check_equal(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout
-
-    def metric(self, name):
-        text = self.gateway("GET", "/metrics", held=False).body.decode()
-        return int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
 
     def close(self):
         for go_on in self.hanging.values():
@@ -248,42 +244,41 @@ def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
 
 @test
 def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_else():
-    for threads in (1, 2):
-        stage = Stage(threads=threads)
-        stage.ready()
-        names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
-        grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
-        writes = {}
-        for name in names:
-            body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
-            client = stage.world.gateway if name.startswith("theirs") else stage.gateway
-            writes[name] = stage.write("/w/" + name, grants[name], body, client)
-            if not name.startswith("lost"):
-                stage.hangs(body)
-        for name in names:
-            if name.startswith("lost"):
-                stage.status(writes[name], 504)
-                wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
-        kept = stage.keep()
-        for name in names:
-            if name.startswith("done"):
-                stage.hanging[b"hang:" + name.encode()].set()
-                stage.status(writes[name], 200)
-                wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
-        stage.set_back(kept)
-        wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
-        for name in names:
-            wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
-            wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
-        newer = stage.world.acquire("job:done0", ttl_ms=600_000)
-        stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
-        check_in("intents-closed-again", stage.daemon.log())
-        for told in stage.hanging.values():
-            told.set()
-        for name in names:
-            if name.startswith(("open", "theirs")):
-                stage.status(writes[name], 200)
-        stage.close()
+    stage = Stage(threads=2)
+    stage.ready()
+    names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
+    grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
+    writes = {}
+    for name in names:
+        body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
+        client = stage.world.gateway if name.startswith("theirs") else stage.gateway
+        writes[name] = stage.write("/w/" + name, grants[name], body, client)
+        if not name.startswith("lost"):
+            stage.hangs(body)
+    for name in names:
+        if name.startswith("lost"):
+            stage.status(writes[name], 504)
+            wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
+    kept = stage.keep()
+    for name in names:
+        if name.startswith("done"):
+            stage.hanging[b"hang:" + name.encode()].set()
+            stage.status(writes[name], 200)
+            wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
+    stage.set_back(kept)
+    wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+    for name in names:
+        wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
+        wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
+    newer = stage.world.acquire("job:done0", ttl_ms=600_000)
+    stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
+    check_in("intents-closed-again", stage.daemon.log())
+    for told in stage.hanging.values():
+        told.set()
+    for name in names:
+        if name.startswith(("open", "theirs")):
+            stage.status(writes[name], 200)
+    stage.close()
 
 
 def a_look_overtakes_an_admission():
@@ -336,7 +331,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     stage = Stage()
     stage.ready()
     check_equal(stage.gateway("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
-    check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
+    check_equal(stage.gateway.metric("pawl_gateway_in_doubt"), 0)
     stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
     stage.world.daemons.remove(stage.daemon)
@@ -348,7 +343,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     command = "pawl resolve --gateway gateway-has-died --incarnation incarnation-"
     for part in (command, "2: pawl store status", "--settled"):
         check_in(part, told().json["detail"])
-    wait_until(lambda: stage.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
+    wait_until(lambda: stage.gateway.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
     stage.daemon.line(lambda line: "in-doubt" in line and "gateway-has-died incarnation-one- dead" in line
                       and "gateway-has-died incarnation-two- open" in line, "who is in doubt")
     grant = stage.world.acquire("job:told", ttl_ms=600_000)
@@ -366,7 +361,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     check_equal([(one["gateway"], one["incarnation"], one["state"], one["dead_ms"] is None) for one in rows],
                 [("gateway-has-died", "incarnation-one-", "dead", False), ("gateway-has-died", "incarnation-two-", "open", True)])
     stage.redis("DEL", DOUBT)
-    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.metric("pawl_gateway_in_doubt") == 0, "it is over")
+    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.gateway.metric("pawl_gateway_in_doubt") == 0, "it is over")
     log = stage.daemon.log()
     check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
     stage.status(stage.write("/w/told", grant, b"new"), 200)

@@ -117,16 +117,4 @@ def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
     world.close()
 
 
-@test
-def holds_stay_when_the_only_lease_service_is_stopped_and_started():
-    world = World()
-    held = world.acquire("pay:1", ttl_ms=600000)
-    stopped = all_again(world, signal.SIGTERM)
-    next(stopped)
-    next(stopped)
-    check_equal(put(world, "pay:1", held).status, 201)
-    check_equal(world.lease("PUT", path("pay:1"), {"Lease-Id": held["lease_id"]}).status, 200)
-    world.close()
-
-
-main()
+main(parts=2)

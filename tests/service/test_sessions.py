@@ -282,7 +282,7 @@ def a_session_ends_with_a_restart_that_lost_something():
     shutil.rmtree(folder)
     shutil.copytree(saved, folder)
     world.redis.start()
-    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "the service is ready")
+    world.wait_ready(world.lease)
     refused(session.renew(), 410, "session-lost", ended="store-restarted")
     refused(session.look(), 410, "session-lost", ended="store-restarted")
     refused(session.ask("job"), 410, "session-lost")

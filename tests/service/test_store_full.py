@@ -51,11 +51,6 @@ def memory(field):
     return int(re.search(rb"\n%s:(\d+)" % field.encode(), WORLD.redis("INFO", "memory")).group(1))
 
 
-def metric(client, what):
-    text = client("GET", "/metrics").body.decode()
-    return int(re.search(rf'^pawl_store_memory_bytes{{what="{what}"}} (\d+)', text, re.M).group(1))
-
-
 def logged(daemon, event):
     return daemon.log().count(f'"event":"{event}"')
 
@@ -163,8 +158,8 @@ def memory_is_told_before_it_is_full():
     fill(80)
     try:
         for client, what in ((WORLD.lease, "lease memory"), (WORLD.gateway, "gateway memory")):
-            wait_until(lambda client=client: metric(client, "allowed") == memory("maxmemory"), "the metric")
-            check(metric(client, "used") * 4 >= memory("maxmemory") * 3, "used")
+            wait_until(lambda client=client: client.metric('pawl_store_memory_bytes{what="allowed"}') == memory("maxmemory"), "the metric")
+            check(client.metric('pawl_store_memory_bytes{what="used"}') * 4 >= memory("maxmemory") * 3, "used")
             found = {one["check"]: one for one in doctor(1)}
             check_equal(found[what]["status"], "problem")
             check_in("90 %", found[what]["remedy"])
@@ -312,7 +307,7 @@ def told_by_everybody(refuse, reason):
         check("recover" not in said and "clock is" not in said and "ahead" not in said and "behind" not in said, said)
     finally:
         refuse(False)
-    wait_until(lambda: all(ready(client).status == 200 for client in BOTH), "both are ready")
+    WORLD.wait_ready()
     for daemon in (WORLD.lease_daemon, WORLD.gateway_daemon):
         check(logged(daemon, "store-refuses") >= 1 and logged(daemon, "store-refuses-no-more") >= 1, daemon.name)
 
@@ -344,7 +339,7 @@ def restart_redis(change):
     WORLD.redis.kill()
     change(pathlib.Path(WORLD.redis.folder, "appendonlydir"))
     WORLD.redis.start()
-    wait_until(lambda: all(ready(client).status == 200 for client in BOTH) and WORLD.redis("HLEN", "pawl:{store}:doubt") == 0, "all are back")
+    wait_until(lambda: all(client.is_ready() for client in BOTH) and WORLD.redis("HLEN", "pawl:{store}:doubt") == 0, "all are back")
 
 
 def put_back(backup, data):
@@ -389,4 +384,4 @@ def a_table_that_was_changed_since_the_backup_that_was_restored_is_told():
     check_equal(counts, [before + 1, before + 1])
 
 
-main()
+main(parts=2)

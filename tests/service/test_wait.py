@@ -3,7 +3,6 @@
 test_wait_faults.py."""
 
 import json
-import re
 import signal
 import time
 
@@ -30,15 +29,6 @@ def renew(name, grant, ttl_ms):
     answer = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": ttl_ms})
     check_equal(answer.status, 200)
     return answer.json
-
-
-def ready(client):
-    return client("GET", "/readyz").status == 200
-
-
-def metric(client, name):
-    text = client("GET", "/metrics").body.decode()
-    return sum(float(value) for value in re.findall(rf"^{re.escape(name)} (\S+)$", text, re.M))
 
 
 def nothing_is_left_of_the_line(name):
@@ -111,13 +101,13 @@ def what_expires_is_handed_on_within_50_ms_and_nobody_has_to_call():
 @test
 def what_became_of_those_who_waited_is_counted():
     def counts():
-        return [sum(metric(client, f'pawl_lease_waits_total{{what="{what}"}}') for client in CLIENTS)
+        return [sum(client.metric(f'pawl_lease_waits_total{{what="{what}"}}') for client in CLIENTS)
                 for what in ("queued", "granted", "timed-out", "superseded")]
     before, name = counts(), WORLD.name()
     grant = WORLD.acquire(name)
     Waiter(WORLD, CLIENTS[0], name, "late", wait_ms=50, in_line=False).told(409, "wait-timeout")
     first = Waiter(WORLD, CLIENTS[0], name, "one")
-    wait_until(lambda: metric(CLIENTS[0], "pawl_lease_waiting") == 1, "the gauge shows who waits")
+    wait_until(lambda: CLIENTS[0].metric("pawl_lease_waiting") == 1, "the gauge shows who waits")
     second = Waiter(WORLD, CLIENTS[1], name, "one", in_line=False)
     first.told(409, "superseded")
     WORLD.release(name, grant)
@@ -166,7 +156,7 @@ def a_place_is_kept_for_its_lease_id_at_any_instance_and_over_the_end_of_the_one
         leaves(CLIENTS[0], name)
         other = Waiter(WORLD, CLIENTS[0], name, "other")
         again = Waiter(WORLD, CLIENTS[1], name, "kept", in_line=False, keep_place_ms=KEEP_MS)
-        wait_until(lambda: metric(CLIENTS[1], "pawl_lease_waiting") == 1, "it waits again")
+        wait_until(lambda: CLIENTS[1].metric("pawl_lease_waiting") == 1, "it waits again")
         check_equal(waiting(name, CLIENTS[1]), 2)
         WORLD.release(name, grant)
         WORLD.release(name, again.told())
@@ -271,12 +261,11 @@ def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_
         waiter.told(503, "store-unavailable")
         check(waiter.ended - begun < 10, f"told after {waiter.ended - begun:.1f} s")
     check(int(WORLD.redis("HGET", "pawl:{store}", "epoch")) > epoch, "no new life began")
-    for client in CLIENTS:
-        wait_until(lambda client=client: ready(client), "the instance is ready")
+    WORLD.wait_ready(*CLIENTS)
     again = Waiter(WORLD, CLIENTS[1], name, "again", in_line=False)
     check_equal(again.told()["lease"], name)
     check_equal(WORLD.look(name)["holders"][0]["holder"], "again")
 
 
 if __name__ == "__main__":
-    main(close=WORLD.close)
+    main(close=WORLD.close, parts=2)

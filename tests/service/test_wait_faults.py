@@ -31,24 +31,11 @@ def aside(*flags, environment=None):
     """An instance behind the relay."""
     daemon = Daemon("pawl-lease", "--redis", RELAY.url, *ASIDE_FLAGS, *flags, environment=environment)
     WORLD.daemons.append(daemon)
-    wait_ready(daemon)
+    WORLD.wait_ready(WORLD.client(daemon))
     return daemon
 
 
-def wait_ready(daemon):
-    wait_until(lambda: WORLD.client(daemon)("GET", "/readyz").status == 200, "the instance aside is ready")
-
-
 ASIDE = aside()
-
-
-def waiting(name):
-    return WORLD.look(name)["waiting"]
-
-
-def holder(name):
-    holders = WORLD.look(name)["holders"]
-    return holders[0]["holder"] if holders else None
 
 
 def raw_waiter(name, who, wait_ms=60000):
@@ -81,7 +68,7 @@ def everything_ends(name, next_one):
     answer = next_one.answered()
     check_equal(answer.status, 201)
     check(time.monotonic() - begun < AT_ONCE_S, f"the next one waited {time.monotonic() - begun:.2f} s")
-    check_equal(holder(name), next_one.body["holder"])
+    check_equal(WORLD.holder(name), next_one.body["holder"])
     WORLD.release(name, answer.json)
     look = WORLD.look(name)
     check_equal((look["state"], look["waiting"]), ("free", 0))
@@ -95,7 +82,7 @@ def client_goes_while(name, hold, reached, how):
     grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
     client = raw_waiter(name, "gone")
     if reached != "asking":
-        wait_until(lambda: waiting(name) == 1, "it is in line")
+        wait_until(lambda: WORLD.waiting(name) == 1, "it is in line")
     else:
         hold.wait_met()
     next_one = Waiter(WORLD, WORLD.lease_daemon, name, "B")
@@ -113,7 +100,7 @@ def a_client_that_goes_before_its_place_is_known_leaves_nothing_behind():
         hold = RELAY.hold(FROM_REDIS, b"queued")
         grant, next_one = client_goes_while(name, hold, "asking", how)
         hold.go()
-        wait_until(lambda name=name: waiting(name) == 1, "only B waits")
+        wait_until(lambda name=name: WORLD.waiting(name) == 1, "only B waits")
         WORLD.release(name, grant)
         everything_ends(name, next_one)
         check(("granted", "gone") not in history(name), history(name))
@@ -125,7 +112,7 @@ def a_client_that_goes_while_it_waits_is_out_of_the_line_within_100_ms():
         name = WORLD.name()
         grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
         client = raw_waiter(name, "gone")
-        wait_until(lambda: waiting(name) == 1, "it is in line")
+        wait_until(lambda: WORLD.waiting(name) == 1, "it is in line")
         begun = time.monotonic()
         client.vanish() if how == "reset" else client.close()
         wait_until(lambda: WORLD.redis("ZCARD", f"{stripe_key(name)}:q:{name}") == 0, "it is out of the line")
@@ -170,7 +157,7 @@ def a_line_that_is_cut_while_a_claim_is_under_way_is_an_unknown_outcome_and_the_
         if what == "done":
             check_equal((again.status, again.json["token"]), (200, grant["token"] + 1))
         WORLD.release(name, again.json)
-        wait_ready(ASIDE)
+        WORLD.wait_ready(WORLD.client(ASIDE))
 
 
 # -- a release where they wait
@@ -192,7 +179,7 @@ def all_are_served(name, waiters, grant):
         check_equal((answer.status, answer.json.get("holder")), (201, waiter.body["holder"]), answer.body)
         check(answer.json["token"] > grant["token"], "the token did not rise")
         grant = answer.json
-        check_equal(holder(name), waiter.body["holder"])
+        check_equal(WORLD.holder(name), waiter.body["holder"])
         WORLD.release(name, grant)
     look = WORLD.look(name)
     check_equal((look["state"], look["waiting"]), ("free", 0))
@@ -223,7 +210,7 @@ def are_served_without_the_reply(pattern, direction, has_run):
 def nobody_is_sent_away_when_the_reply_of_a_release_is_lost_and_all_are_served_in_their_order():
     for pattern, direction, has_run in ((b"handed", FROM_REDIS, True), (RELEASE, TO_REDIS, False)):
         check(any(are_served_without_the_reply(pattern, direction, has_run) for _ in range(3)), "nothing is shown, three times")
-        wait_ready(ASIDE)
+        WORLD.wait_ready(WORLD.client(ASIDE))
 
 
 def desks_of(name):
@@ -266,7 +253,7 @@ def a_release_that_is_sent_again_takes_nothing_back_that_somebody_was_told_of():
     finally:
         WORLD.redis("CONFIG", "SET", "maxmemory", "0")
         wait_until(lambda: WORLD.lease("POST", f"/v1/leases/{WORLD.name()}", body={}).status == 201, "there is room")
-    check_equal((told.status, holder(names[0]), is_early), (201, "B", False), told.body)
+    check_equal((told.status, WORLD.holder(names[0]), is_early), (201, "B", False), told.body)
     check_equal([kind for kind, _ in history(names[0])], ["granted", "released", "granted"])
     check_equal(alone.end(), 0)
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import socket
 import threading
 import time
@@ -70,6 +71,14 @@ class Client:
         if held:
             self.contract.hold(self.service, method, target, headers, answer)
         return answer
+
+    def is_ready(self):
+        return self("GET", "/readyz", held=False).status == 200
+
+    def metric(self, series):
+        """The sum of what is told of it, or of its variants."""
+        text = self("GET", "/metrics", held=False).body.decode()
+        return sum(float(value) for value in re.findall(rf"^{re.escape(series)}(?:\{{.*\}})? (\S+)$", text, re.M))
 
     def _perform(self, method, target, headers, body):
         curl, received, lines = self._handle(), io.BytesIO(), []

@@ -20,7 +20,7 @@ from .process import die_with_parent
 from .redis import PrivateRedis
 from .signature import Keys
 from .tap import witnesses
-from .wait import DEADLINE_S
+from .wait import DEADLINE_S, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PAWL_BUILD") or ROOT / "build")
@@ -210,6 +210,17 @@ class World:
 
     def look(self, name):
         return self.lease("GET", f"/v1/leases/{name}").json
+
+    def waiting(self, name):
+        return self.look(name)["waiting"]
+
+    def holder(self, name):
+        holders = self.look(name)["holders"]
+        return holders[0]["holder"] if holders else None
+
+    def wait_ready(self, *clients):
+        """Until these are, or both services."""
+        wait_until(lambda: all(client.is_ready() for client in clients or (self.lease, self.gateway)), "all are ready")
 
     def close(self):
         """Ends everything. A daemon that does not end with 0 within five seconds is a failure."""
