@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -110,19 +109,13 @@ class Stage:
 
     def keep(self):
         """What Redis' file has now."""
-        kept = os.path.join(tempfile.mkdtemp(prefix="pawl-before-"), "appendonlydir")
-        self.redis.kill()
-        shutil.copytree(os.path.join(self.redis.folder, "appendonlydir"), kept)
-        self.redis.start()
+        kept = self.redis.keep()
         self.relay.cut()
         self.ready()
         return kept
 
     def set_back(self, kept):
-        self.redis.kill()
-        shutil.rmtree(os.path.join(self.redis.folder, "appendonlydir"))
-        shutil.copytree(kept, os.path.join(self.redis.folder, "appendonlydir"))
-        self.redis.start()
+        self.redis.set_back(kept)
         self.relay.cut()
         self.ready()
         check_equal(self.redis("HGET", "pawl:{store}", "how"), b"incomplete")

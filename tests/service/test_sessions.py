@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """Sessions: one keep-alive for many leases, with the real binaries; how they end, and what becomes of their leases."""
 
-import os
-import shutil
 import signal
 import time
 
@@ -274,14 +272,11 @@ def a_session_ends_with_a_restart_that_lost_something():
     world = World()
     session = Session(world=world, ttl_ms=60000)
     grant = session.acquire("job")
-    saved, folder = os.path.join(world.folder, "saved"), os.path.join(world.redis.folder, "appendonlydir")
-    shutil.copytree(folder, saved)
+    saved = world.redis.keep()
+    world.wait_ready(world.lease)
     check_equal(session.renew().status, 200)
     session.acquire("another")
-    world.redis.kill()
-    shutil.rmtree(folder)
-    shutil.copytree(saved, folder)
-    world.redis.start()
+    world.redis.set_back(saved)
     world.wait_ready(world.lease)
     refused(session.renew(), 410, "session-lost", ended="store-restarted")
     refused(session.look(), 410, "session-lost", ended="store-restarted")

@@ -6,7 +6,6 @@ import concurrent.futures
 import json
 import pathlib
 import re
-import shutil
 import signal
 import tempfile
 
@@ -340,17 +339,8 @@ end"""
 
 # -- put back to before a change of routes
 
-def restart_redis(change):
-    """change(): of its files, while it is down."""
-    WORLD.redis.kill()
-    change(pathlib.Path(WORLD.redis.folder, "appendonlydir"))
-    WORLD.redis.start()
+def wait_back():
     wait_until(lambda: all(client.is_ready() for client in BOTH) and WORLD.redis("HLEN", "pawl:{store}:doubt") == 0, "all are back")
-
-
-def put_back(backup, data):
-    shutil.rmtree(data)
-    shutil.copytree(backup, data)
 
 
 def sent():
@@ -361,9 +351,9 @@ def sent():
 
 @test
 def a_table_that_was_changed_since_the_backup_that_was_restored_is_told():
-    backup = pathlib.Path(tempfile.mkdtemp(prefix="pawl-full-"), "backup")
     check_equal(sent().status, 200)
-    restart_redis(lambda data: shutil.copytree(data, backup))
+    backup = WORLD.redis.keep()
+    wait_back()
     routes_file(pathlib.Path(ROUTES).parent, [route(UPSTREAM, "/w/{id}", "job:{id}"), route(UPSTREAM, "/new/{id}", "new:{id}")])
     WORLD.gateway_daemon.send(signal.SIGHUP)
     wait_until(lambda: sent().code == "routes-differ", "the new file is read")
@@ -372,7 +362,8 @@ def a_table_that_was_changed_since_the_backup_that_was_restored_is_told():
     check_equal(sent().status, 200)
     wait_until(lambda: ready(WORLD.gateway).json["checks"] == {"store": "ok"}, "all agree")
     before = logged(WORLD.gateway_daemon, "routes-differ")
-    restart_redis(lambda data: put_back(backup, data))
+    WORLD.redis.set_back(backup)
+    wait_back()
     check_equal(WORLD.redis("HGET", "pawl:{store}", "how"), b"incomplete")
     wait_until(lambda: ready(WORLD.gateway).json["checks"] == {"store": "ok", "ordered": "routes-differ"}, "told before anybody asks")
     check_equal(sent().code, "routes-differ")

@@ -12,9 +12,8 @@ import pycurl
 from .wait import DEADLINE_S
 
 
-class Answer:
-    def __init__(self, status, headers, body, took_s=0.0):
-        self.status, self.headers, self.body, self.took_s = status, headers, body, took_s
+class Message:
+    """What has headers."""
 
     def header(self, name):
         """The only one of this name, or None."""
@@ -22,6 +21,11 @@ class Answer:
         if len(found) > 1:
             raise AssertionError(f"the header {name} came {len(found)} times: {found}")
         return found[0] if found else None
+
+
+class Answer(Message):
+    def __init__(self, status, headers, body, took_s=0.0):
+        self.status, self.headers, self.body, self.took_s = status, headers, body, took_s
 
     @property
     def json(self):
