@@ -266,24 +266,14 @@ def above_remember_max_the_oldest_that_is_over_is_forgotten_and_what_must_be_rem
 
 # -- it takes no writes
 
-def replicas_are_missing(yes):
+def refuse(yes):
     WORLD.redis("CONFIG", "SET", "min-replicas-to-write", "1" if yes else "0")
 
 
-def disk_fails(yes):
-    """The file of a save cannot get its name (not even for root), and Redis says MISCONF to every write from then on."""
-    dump = pathlib.Path(WORLD.redis.folder, "dump.rdb")
-    if yes:
-        dump.unlink(missing_ok=True)
-        dump.mkdir()
-    else:
-        dump.rmdir()
-    WORLD.redis("CONFIG", "SET", "save", "3600 1000000" if yes else "")
-    WORLD.redis("BGSAVE")
-    wait_until(lambda: b"rdb_last_bgsave_status:" + (b"err" if yes else b"ok") in WORLD.redis("INFO", "persistence"), "it has tried")
-
-
-def told_by_everybody(refuse, reason):
+@test
+def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
+    """The other ways in which it takes none: tests/component/test_store_faults.c."""
+    reason = "min-replicas-to-write"
     refuse(True)
     try:
         for client in BOTH:
@@ -315,16 +305,6 @@ def told_by_everybody(refuse, reason):
     WORLD.wait_ready()
     for daemon in (WORLD.lease_daemon, WORLD.gateway_daemon):
         wait_logged(daemon, lambda times: min(times) >= 1, "store-refuses", "store-refuses-no-more")
-
-
-@test
-def a_redis_that_takes_no_writes_is_told_as_what_it_is_by_everybody():
-    told_by_everybody(replicas_are_missing, "min-replicas-to-write")
-
-
-@test
-def a_redis_whose_disk_fails_is_told_as_what_it_is_by_everybody():
-    told_by_everybody(disk_fails, "it could not save to its disk")
 
 
 def wait_refused(client):
