@@ -289,19 +289,5 @@ def what_can_be_no_store_is_named_at_once_by_all_who_are_given_its_address():
     process.wait()
 
 
-@test
-def services_name_what_their_redis_has_become():
-    world = World()
-    world.redis("REPLICAOF", "127.0.0.1", 1)
-    for client in (world.lease, world.gateway):
-        def is_named(client=client):
-            answer = client("GET", "/readyz")
-            return answer.status == 503 and answer.json["check"] == "store-replica" and answer.json["detail"]
-        check_in("this is a replica of 127.0.0.1:1. Name its primary", wait_until(is_named, "the replica is named"))
-    world.redis("REPLICAOF", "NO", "ONE")
-    world.wait_ready()
-    world.close()
-
-
 if __name__ == "__main__":
     main(parts=2)
