@@ -87,9 +87,9 @@ BAD += ["\n" + put(LENGTH + "\r\nabc"), "\n\n" + put(LENGTH + "\r\nabc"), "\r\n\
         put(LENGTH + "\r\nabc", fields=FIELDS.replace("Host: localhost", "Host: a/b")), put(LENGTH + "\r\nabc", line=f"PUT {TARGET} HTTP/1.1\n{FIELDS}".rstrip("\r\n"), fields="")]
 
 
-def sent(data, pieces=1, daemon=None):
+def sent(data, pieces=1):
     """Everything that is answered to it, up to the end of the connection."""
-    raw, answered = WORLD.raw(daemon or WORLD.gateway_daemon), b""
+    raw, answered = WORLD.raw(WORLD.gateway_daemon), b""
     size = max(1, -(-len(data) // pieces))
     for at in range(0, len(data), size):
         if not raw.send(data[at:at + size]):
@@ -129,17 +129,6 @@ def what_is_ambiguous_is_refused_and_nothing_behind_it_is_done():
             check_equal(seen(count), [], f"{text!r}: {answered[:300]}")
             check(answered == b"" or answered[:10] in (b"HTTP/1.1 4", b"HTTP/1.1 5"), f"{text!r}: {answered[:300]}")
             check(answered.count(b"\r\nHTTP/1.1 2") == 0, f"{text!r}: {answered[:600]}")
-
-
-@test
-def the_lease_service_reads_as_the_gateway_does():
-    marker = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    for number, text in enumerate(BAD):
-        name = f"framed:{number}"
-        own = text.replace("PUT ", "POST ", 1).replace(TARGET, f"/v1/leases/{name}").replace(f"Fencing-Token: {TOKEN}\r\n", "Content-Type: application/json\r\n")
-        answered = sent(own.encode("latin-1") + marker, 1, WORLD.lease_daemon)
-        check(b"HTTP/1.1 2" not in answered, f"{own!r}: {answered[:600]}")
-        check_equal(WORLD.look(name)["token"], 0, f"{own!r}")
 
 
 # -- mutations, and what they mean to a strict reader

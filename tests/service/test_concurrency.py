@@ -13,7 +13,7 @@ from world import World, check, check_equal, main, test
 from world.wait import DEADLINE_S
 
 WORLD = World("--threads", "2")
-CLIENTS, RACE_S = 8, 1.5  # longer on a machine on which too little happens in that time
+CLIENTS, RACE_S = 8, 1.0  # longer on a machine on which too little happens in that time
 
 
 class History:

@@ -74,10 +74,10 @@ def one_address_has_half_of_the_connections_at_most_and_the_rest_goes_on():
     closed = dict(re.findall(r'^pawl_http_connections_closed_total\{reason="(.*)"\} (\d+)$', bystander.get("GET", "/metrics").body.decode(), re.M))
     check(0 <= sum(map(int, closed.values())) - 60 + len(greedy) <= 16 - len(again), closed)
     check(int(closed["max-connections-per-address"]) > 0, closed)
+    daemon.line(lambda line: '"limit":"--max-connections-per-address","peer":"127.0.0.2"' in line, "whom it has closed")
     told = [line for line in daemon.log().splitlines() if '"connection-closed"' in line]
     seconds = int(time.monotonic() - begun) + 2  # that have begun, at most
     check(0 < len(told) <= 2 * seconds, (seconds, told))  # one a second of each thread
-    check(any('"limit":"--max-connections-per-address","peer":"127.0.0.2"' in line for line in told), told)
     close(greedy)
     wait_until(lambda: len(opened(daemon, "127.0.0.2", 1)) == 1, "who has closed some may have new ones")
     close(again + [bystander])

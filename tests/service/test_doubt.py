@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -106,23 +105,17 @@ class Stage:
     def ready(self):
         own = [self.gateway] if hasattr(self, "daemon") and self.daemon.process.poll() is None else []
         clients = (*own, self.world.gateway, self.world.lease)
-        wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are back")
+        self.world.wait_ready(*clients)
 
     def keep(self):
         """What Redis' file has now."""
-        kept = os.path.join(tempfile.mkdtemp(prefix="pawl-before-"), "appendonlydir")
-        self.redis.kill()
-        shutil.copytree(os.path.join(self.redis.folder, "appendonlydir"), kept)
-        self.redis.start()
+        kept = self.redis.keep()
         self.relay.cut()
         self.ready()
         return kept
 
     def set_back(self, kept):
-        self.redis.kill()
-        shutil.rmtree(os.path.join(self.redis.folder, "appendonlydir"))
-        shutil.copytree(kept, os.path.join(self.redis.folder, "appendonlydir"))
-        self.redis.start()
+        self.redis.set_back(kept)
         self.relay.cut()
         self.ready()
         check_equal(self.redis("HGET", "pawl:{store}", "how"), b"incomplete")
@@ -149,10 +142,6 @@ class Stage:
                               text=True, timeout=30, check=False)
         check_equal(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout
-
-    def metric(self, name):
-        text = self.gateway("GET", "/metrics", held=False).body.decode()
-        return int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
 
     def close(self):
         for go_on in self.hanging.values():
@@ -248,42 +237,41 @@ def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
 
 @test
 def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_else():
-    for threads in (1, 2):
-        stage = Stage(threads=threads)
-        stage.ready()
-        names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
-        grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
-        writes = {}
-        for name in names:
-            body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
-            client = stage.world.gateway if name.startswith("theirs") else stage.gateway
-            writes[name] = stage.write("/w/" + name, grants[name], body, client)
-            if not name.startswith("lost"):
-                stage.hangs(body)
-        for name in names:
-            if name.startswith("lost"):
-                stage.status(writes[name], 504)
-                wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
-        kept = stage.keep()
-        for name in names:
-            if name.startswith("done"):
-                stage.hanging[b"hang:" + name.encode()].set()
-                stage.status(writes[name], 200)
-                wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
-        stage.set_back(kept)
-        wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
-        for name in names:
-            wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
-            wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
-        newer = stage.world.acquire("job:done0", ttl_ms=600_000)
-        stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
-        check_in("intents-closed-again", stage.daemon.log())
-        for told in stage.hanging.values():
-            told.set()
-        for name in names:
-            if name.startswith(("open", "theirs")):
-                stage.status(writes[name], 200)
-        stage.close()
+    stage = Stage(threads=2)
+    stage.ready()
+    names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
+    grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
+    writes = {}
+    for name in names:
+        body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
+        client = stage.world.gateway if name.startswith("theirs") else stage.gateway
+        writes[name] = stage.write("/w/" + name, grants[name], body, client)
+        if not name.startswith("lost"):
+            stage.hangs(body)
+    for name in names:
+        if name.startswith("lost"):
+            stage.status(writes[name], 504)
+            wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
+    kept = stage.keep()
+    for name in names:
+        if name.startswith("done"):
+            stage.hanging[b"hang:" + name.encode()].set()
+            stage.status(writes[name], 200)
+            wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
+    stage.set_back(kept)
+    wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+    for name in names:
+        wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
+        wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
+    newer = stage.world.acquire("job:done0", ttl_ms=600_000)
+    stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
+    stage.daemon.line(lambda line: "intents-closed-again" in line, "that it has closed them")
+    for told in stage.hanging.values():
+        told.set()
+    for name in names:
+        if name.startswith(("open", "theirs")):
+            stage.status(writes[name], 200)
+    stage.close()
 
 
 def a_look_overtakes_an_admission():
@@ -336,7 +324,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     stage = Stage()
     stage.ready()
     check_equal(stage.gateway("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
-    check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
+    check_equal(stage.gateway.metric("pawl_gateway_in_doubt"), 0)
     stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
     stage.world.daemons.remove(stage.daemon)
@@ -348,7 +336,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     command = "pawl resolve --gateway gateway-has-died --incarnation incarnation-"
     for part in (command, "2: pawl store status", "--settled"):
         check_in(part, told().json["detail"])
-    wait_until(lambda: stage.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
+    wait_until(lambda: stage.gateway.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
     stage.daemon.line(lambda line: "in-doubt" in line and "gateway-has-died incarnation-one- dead" in line
                       and "gateway-has-died incarnation-two- open" in line, "who is in doubt")
     grant = stage.world.acquire("job:told", ttl_ms=600_000)
@@ -366,110 +354,64 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     check_equal([(one["gateway"], one["incarnation"], one["state"], one["dead_ms"] is None) for one in rows],
                 [("gateway-has-died", "incarnation-one-", "dead", False), ("gateway-has-died", "incarnation-two-", "open", True)])
     stage.redis("DEL", DOUBT)
-    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.metric("pawl_gateway_in_doubt") == 0, "it is over")
-    log = stage.daemon.log()
-    check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
+    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.gateway.metric("pawl_gateway_in_doubt") == 0, "it is over")
+    stage.daemon.line(lambda line: '"event":"in-doubt-no-more"' in line, "that it is over")
+    check_equal(stage.daemon.log().count('"event":"in-doubt"'), 1)
     stage.status(stage.write("/w/told", grant, b"new"), 200)
     stage.close()
 
 
 # -- a store that has lost something, and then once more
 
-class Loss(Stage):
-    """A write is at the upstream, and its gateway has been killed. self.before: the store when it had not come yet."""
-
-    def __init__(self):
-        super().__init__(starts=False)
-        self.ready()
-        self.before = self.keep()
-        self.start()
-        self.ready()
-        self.write("/w/lost", self.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
-        self.hangs(b"hang:old")
-        self.gone = " ".join(self.lives())
-        self.daemon.kill()
-        self.world.daemons.remove(self.daemon)
-        self.daemon, self.gateway = self.world.gateway_daemon, self.world.gateway
-        self.file = pathlib.Path(self.redis.path).parent / "state-pawl-lease-0" / "high-water"
-
-    def recorded(self, word):
-        """The members, or the doubts, that the lease service's directory has."""
-        lines = self.file.read_text(encoding="ascii").splitlines()
-        return {" ".join(line.split(" ")[-2:] if word == "member" else line.split(" ")[1:3]) for line in lines
-                if line.startswith(word + " ")}
-
-    def is_flushed(self, *words):
-        store = self.redis("HGET", "pawl:{store}", "id").decode()[2:]
-        self.redis("FLUSHALL")
-        self.pawl("store", "recover", "--store-id", store, *words)
-        self.ready()
-
-    def is_put_back(self):
-        self.set_back(self.before)
-
-    def stays_in_doubt(self, who):
-        """All that 20 seconds bring about has come about: no list has the dead one as a member, the living ones have said
-        what they have open, and the directory knows that, too."""
-        wait_until(lambda: self.gone not in self.recorded("member"), "it is no member any more")
-        wait_until(lambda: self.doubts().keys() <= {who, self.gone}, "nobody else is in doubt")
-        wait_until(lambda: self.recorded("doubt") == self.doubts().keys(), "the directory says so")
-        wait_until(lambda: who in [f"{one['gateway']} {one['incarnation']}" for one in self.told_in_doubt()], "it is told")
-
-    def told_in_doubt(self):
-        return self.world.gateway("GET", "/v1/gateways/doubt", held=False).json.get("gateways", [])
-
-    def newer_comes_last(self):
-        """The newer write waits until the old one has landed and an operator has said so."""
-        grant = self.world.acquire("job:lost", ttl_ms=600_000)
-        answer = self.world.gateway("PUT", "/w/lost", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
-        check_equal((answer.status, answer.json["code"]), (503, "in-doubt"))
-        self.hanging[b"hang:old"].set()
-        wait_until(lambda: [body for _, body in self.upstream.applied] == [b"hang:old"], "the old one has landed")
-        for gateway, incarnation in (who.split(" ") for who in self.doubts()):
-            self.pawl("resolve", "--gateway", gateway, "--incarnation", incarnation, "--dead", "--settled", "--yes")
-        self.status(self.write("/w/lost", grant, b"new", self.world.gateway), 200)
-        check_equal([body for _, body in self.upstream.applied], [b"hang:old", b"new"])
+def flush(stage):
+    store = stage.redis("HGET", "pawl:{store}", "id").decode()[2:]
+    stage.redis("FLUSHALL")
+    stage.pawl("store", "recover", "--store-id", store)
+    stage.ready()
 
 
 @test
 def who_was_in_doubt_when_the_store_was_lost_is_so_when_it_is_lost_again_and_again():
-    stage = Loss()
-    for is_lost in (stage.is_flushed, stage.is_flushed, stage.is_put_back, stage.is_put_back):
-        is_lost()
-        stage.stays_in_doubt(stage.gone)
-    stage.newer_comes_last()
-    wait_until(lambda: stage.recorded("doubt") == set(), "the directory knows that it is settled")
-    stage.is_flushed()
-    wait_until(lambda: stage.doubts() == {}, "what was settled does not come back")
-    stage.close()
-
-
-@test
-def what_nobody_knows_whose_it_was_stays_in_doubt_when_the_store_is_lost_again():
-    stage = Loss()
-    stage.is_flushed("--floor", "50000000", "--yes")
-    stage.stays_in_doubt(f"{LOST} {LOST}")
-    stage.is_flushed()
-    stage.stays_in_doubt(f"{LOST} {LOST}")
-    stage.newer_comes_last()
-    stage.close()
-
-
-@test
-def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
-    stage = Loss()
-    other = stage.world.daemon("pawl-lease")
-    stage.world.lease, first = stage.world.client(other), stage.world.lease_daemon
+    """A write is at the upstream, and its gateway has been killed. What each state directory does for it by itself, and a
+    loss of which nobody knows whom it concerns: tests/scripts/test_admit_scripts.py, who_is_in_doubt_in_any_state_directory."""
+    stage = Stage(starts=False)
     stage.ready()
-    stage.is_flushed()
-    stage.stays_in_doubt(stage.gone)
-    check_equal(first.end(), 0)
-    stage.file.unlink()  # and its disk goes
-    stage.file = pathlib.Path(stage.redis.path).parent / "state-pawl-lease-1" / "high-water"
-    wait_until(lambda: len(stage.recorded("member")) == 2, "it has left")
-    stage.is_flushed()
-    stage.stays_in_doubt(stage.gone)
-    stage.newer_comes_last()
+    before = stage.keep()
+    stage.start()
+    stage.ready()
+    stage.write("/w/lost", stage.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
+    stage.hangs(b"hang:old")
+    gone = " ".join(stage.lives())
+    stage.daemon.kill()
+    stage.world.daemons.remove(stage.daemon)
+    stage.daemon, stage.gateway = stage.world.gateway_daemon, stage.world.gateway
+
+    def recorded(word):
+        """The members, or the doubts, that the lease service's directory has."""
+        lines = (pathlib.Path(stage.redis.path).parent / "state-pawl-lease-0" / "high-water").read_text(encoding="ascii").splitlines()
+        return {" ".join(line.split(" ")[-2:] if word == "member" else line.split(" ")[1:3]) for line in lines
+                if line.startswith(word + " ")}
+    for is_lost in (flush, flush, lambda one: one.set_back(before), lambda one: one.set_back(before)):
+        is_lost(stage)
+        # All that 20 seconds bring about: no list has the dead one, the living ones have said what they have open, and the
+        # directory knows that, too.
+        wait_until(lambda: gone not in recorded("member"), "it is no member any more")
+        wait_until(lambda: stage.doubts().keys() <= {gone}, "nobody else is in doubt")
+        wait_until(lambda: recorded("doubt") == stage.doubts().keys(), "the directory says so")
+        told = lambda: stage.gateway("GET", "/v1/gateways/doubt", held=False).json.get("gateways", [])  # noqa: E731
+        wait_until(lambda: gone in [f"{one['gateway']} {one['incarnation']}" for one in told()], "it is told")  # pylint: disable=cell-var-from-loop
+    # The newer write waits until the old one has landed and an operator has said so.
+    grant = stage.world.acquire("job:lost", ttl_ms=600_000)
+    answer = stage.gateway("PUT", "/w/lost", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
+    check_equal((answer.status, answer.json["code"]), (503, "in-doubt"))
+    stage.hanging[b"hang:old"].set()
+    wait_until(lambda: [body for _, body in stage.upstream.applied] == [b"hang:old"], "the old one has landed")
+    stage.pawl("resolve", "--gateway", gone.split(" ")[0], "--incarnation", gone.split(" ")[1], "--dead", "--settled", "--yes")
+    stage.status(stage.write("/w/lost", grant, b"new"), 200)
+    check_equal([body for _, body in stage.upstream.applied], [b"hang:old", b"new"])
+    wait_until(lambda: recorded("doubt") == set(), "the directory knows that it is settled")
+    flush(stage)
+    wait_until(lambda: stage.doubts() == {}, "what was settled does not come back")
     stage.close()
 
 

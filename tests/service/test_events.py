@@ -201,6 +201,9 @@ def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
 @test
 def a_stream_tells_what_happens_from_now_on():
     name = WORLD.name()
+    stream = Stream(f"?lease={name}")
+    check_equal((stream.first, stream.last), (": listening", None), "without a history")
+    stream.close()
     in_and_out(name)
     stream = Stream(f"?lease={name}")
     check_equal(stream.head.header("Content-Type"), "text/event-stream")
@@ -214,13 +217,6 @@ def a_stream_tells_what_happens_from_now_on():
     in_and_out(other)
     in_and_out(name)
     check_equal({item["lease"] for item in stream.items(2)}, {name})
-    stream.close()
-
-
-@test
-def a_stream_of_a_lease_without_a_history_begins_without_an_id():
-    stream = Stream(f"?lease={WORLD.name()}")
-    check_equal((stream.first, stream.last), (": listening", None))
     stream.close()
 
 
@@ -253,28 +249,6 @@ def an_id_that_cannot_be_proven_is_too_old():
         refused(Stream(f"?lease={name}&since={since}"), 410, "cursor-expired")
         refused(Stream(f"?lease={name}&since={kept['id']}", Last_Event_ID=since), 410, "cursor-expired")
     refused(Stream(f"?lease={WORLD.name()}&since={kept['id']}"), 410, "cursor-expired")
-
-
-@test
-def an_id_is_good_until_something_after_it_was_dropped():
-    name = WORLD.name()
-    seen = []
-    stream = Stream(f"?lease={name}")
-    for _ in range(30):
-        in_and_out(name)
-        seen += stream.items(2)
-    stream.close()
-    good = 0
-    for place, item in enumerate(seen):
-        stream = Stream(f"?lease={name}&since={item['id']}")
-        if stream.head.status == 200:
-            good += 1
-            check_equal(stream.items(len(seen) - place - 1), seen[place + 1:], f"after item {place}")
-        else:
-            refused(stream, 410, "cursor-expired")
-            check_equal(good, 0, "only what is older is too old")
-        stream.close()
-    check_equal(good, len(history(name)) + 1, "the newest that was dropped is good too")
 
 
 @test
@@ -322,7 +296,7 @@ def a_stream_and_its_successors_miss_nothing_while_the_lease_is_busy():
     worker.start()
     try:
         begun = time.monotonic()
-        while (took_s := time.monotonic() - begun) < 2 or (len(seen) <= 50 and took_s < DEADLINE_S):
+        while (took_s := time.monotonic() - begun) < 1 or (len(seen) <= 50 and took_s < DEADLINE_S):
             stream = Stream(f"?lease={name}", Last_Event_ID=last)
             check_equal(stream.head.status, 200, repr(stream.head))
             items = stream.items(7)
@@ -440,35 +414,12 @@ def a_stream_of_all_leases_tells_of_all():
 
 
 @test
-def one_who_listened_to_all_comes_back_without_a_gap():
-    stream = Stream()
-    names = [WORLD.name() for _ in range(3)]
-    in_and_out(names[0])
-    first, second = stream.items(2)
-    stream.close()
-    wait_alone()
-    in_and_out(names[1])
-    stream = Stream("?since=" + first["id"])
-    in_and_out(names[2])
-    items = stream.items(5)
-    check_equal(items[0], second)
-    check_equal([item["lease"] for item in items[1:]], [names[1]] * 2 + [names[2]] * 2)
-    stream.close()
-    stream = Stream(Last_Event_ID=items[3]["id"])
-    check_equal(stream.item(), items[4])
-    stream.close()
-
-
-@test
 def an_id_that_the_service_has_not_heard_is_too_old():
     name = WORLD.name()
     stream = Stream()
     in_and_out(name)
     first = stream.item()
-    stripe, epoch, seq, number = first["id"].split(".")
-    for since in (f"{stripe}.{epoch}.{seq}.{number}0", f"{stripe}.{epoch}.{int(seq) + 500}.{number}",
-                  f"{stripe}.{epoch}.{int(seq) // 10}.{number}"):
-        refused(Stream("?since=" + since), 410, "cursor-expired")
+    refused(Stream(f"?since={first['id']}0"), 410, "cursor-expired")
     stream.close()
     daemon = Daemon("pawl-lease", *WORLD.flags)  # has not listened
     WORLD.daemons.append(daemon)
@@ -527,16 +478,6 @@ def a_head_request_gets_the_head_and_no_event():
         raw.close()
 
 
-@test
-def a_silent_stream_gives_a_sign_of_life_every_fifteen_seconds():
-    SILENT.socket.settimeout(20)
-    SILENT_LINES.socket.settimeout(20)
-    check_equal(SILENT.block(), ": alive")
-    check_equal(SILENT_LINES.block(), "")
-    SILENT.close()
-    SILENT_LINES.close()
-
-
 # -- accidents
 
 @test
@@ -556,6 +497,16 @@ def a_client_that_does_not_read_is_cut_off_and_the_others_are_not():
     check_equal((json.loads(lagging[1])["type"], json.loads(lagging[1])["id"]), ("lagging", ""))
     check_equal(listeners(name), 1)
     good.close()
+
+
+@test
+def a_silent_stream_gives_a_sign_of_life_every_fifteen_seconds():
+    SILENT.socket.settimeout(20)
+    SILENT_LINES.socket.settimeout(20)
+    check_equal(SILENT.block(), ": alive")
+    check_equal(SILENT_LINES.block(), "")
+    SILENT.close()
+    SILENT_LINES.close()
 
 
 @test
@@ -630,22 +581,6 @@ def an_operator_may_have_less_noted_or_nothing():
 
 
 @test
-def without_redis_nobody_is_told_that_he_listens():
-    world = World("--store-timeout", "500ms")
-    stream = Stream(daemon=world.lease_daemon)
-    world.redis.stop()
-    stream.wait_end()
-    for query in ("", "?lease=a"):
-        begun = time.monotonic()
-        stream = Stream(query, world.lease_daemon)
-        refused(stream, 503, "store-unavailable")
-        check(time.monotonic() - begun < 3, "within the timeout")
-    world.redis.go_on()
-    wait_until(lambda: Stream("?lease=a", world.lease_daemon).head.status == 200, "it listens again")
-    world.close()
-
-
-@test
 def a_service_that_ends_ends_its_streams():
     daemon = Daemon("pawl-lease", *WORLD.flags)
     name = WORLD.name()
@@ -664,4 +599,4 @@ def a_service_that_ends_ends_its_streams():
 
 
 if __name__ == "__main__":
-    main(WORLD.close, parts=3)
+    main(WORLD.close, parts=4)

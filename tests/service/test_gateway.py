@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """pawl-gateway as its users see it: the fence in its whole order, ETags, preconditions, repeats, reads, marks, check."""
 
-import hashlib
 import os
 import re
 import urllib.parse
@@ -97,30 +96,15 @@ def a_write_creates_with_201_and_replaces_with_204_and_a_new_etag():
 
 
 @test
-def every_body_comes_back_byte_for_byte():
+def every_body_of_up_to_1_mib_comes_back_byte_for_byte():
     ada = Holder()
-    for body in (b"", b"\0", bytes(range(256)) * 10, b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", os.urandom(100000)):
-        check(put(ada.name, ada.header, body).status in (201, 204), repr(body[:40]))
+    for body in (None, b"\0", bytes(range(256)) * 10, b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"", os.urandom(1 << 20)):
+        check(put(ada.name, ada.header, body).status in (201, 204), repr(body)[:40])
         read = get(ada.name)
-        check_equal(hashlib.sha256(read.body).digest(), hashlib.sha256(body).digest(), repr(body[:40]))
-        check_equal(read.header("Content-Length"), str(len(body)))
-
-
-@test
-def a_put_without_any_body_stores_an_empty_resource():
-    ada = Holder()
-    check_equal(WORLD.gateway("PUT", path(ada.name), with_token(ada.header)).status, 201)
-    check_equal((get(ada.name).status, get(ada.name).body), (200, b""))
-
-
-@test
-def a_body_of_1_mib_is_taken_and_one_byte_more_is_not():
-    ada = Holder()
-    body = os.urandom(1 << 20)
-    check_equal(put(ada.name, ada.header, body).status, 201)
-    check_equal(get(ada.name).body, body)
-    refused(put(ada.name, ada.header, body + b"x"), 413, "too-large")
-    check_equal(get(ada.name).body, body)
+        check(read.body == (body or b""), repr(body)[:40])
+        check_equal(read.header("Content-Length"), str(len(read.body)))
+    refused(put(ada.name, ada.header, read.body + b"x"), 413, "too-large")
+    check(get(ada.name).body == read.body, "a byte more was taken")
 
 
 @test
@@ -134,14 +118,6 @@ def content_type_and_encoding_are_kept_as_sent():
     put(ada.name, ada.header, b"x")
     check_equal((get(ada.name).header("Content-Type"), get(ada.name).header("Content-Encoding")),
                 ("application/octet-stream", None))
-
-
-@test
-def a_type_or_encoding_that_comes_twice_is_refused():
-    ada = Holder()
-    for name in ("Content-Type", "Content-Encoding"):
-        refused(put(ada.name, ada.header, b"x", (name, "a/b"), (name, "a/b")), 400, "invalid-request")
-    check_equal(get(ada.name).status, 404)
 
 
 @test
@@ -178,16 +154,7 @@ def a_deletion_is_for_the_live_holder_too():
                 (204, f"pawl; verdict=accepted; token={ada.token}; mark={ada.token}; guarantee=committed"))
     check_equal(get(ada.name).status, 404)
     refused(delete(ada.name, ada.header), 404, "not-found")
-    refused(delete(ada.name, ada.forged(token=ada.token + 999)), 412, "unissued-token")
     check_equal(put(ada.name, ada.header).status, 201)
-
-
-@test
-def a_deletion_takes_no_body():
-    ada = Holder()
-    put(ada.name, ada.header)
-    refused(WORLD.gateway("DELETE", path(ada.name), with_token(ada.header), b"x"), 400, "invalid-request")
-    check_equal(get(ada.name).status, 200)
 
 
 # -- the fence, in its order
@@ -198,7 +165,7 @@ def ladder():
     put(ada.name, ada.header)
     bob = ada.successor(holder="bob")
     carl = Holder(holder="carl")
-    name = bob.name
+    name, never = bob.name, WORLD.name("never")
     WORLD.release(carl.name, carl.grant)
     known = {"lease": name, "resource": name, "current_token": bob.token, "current_epoch": bob.epoch, "mark": ada.token}
     gone = {"lease": carl.name, "resource": carl.name, "current_token": carl.token, "mark": 0, "holder": None}
@@ -215,11 +182,12 @@ def ladder():
         ("stale-token", 412, name, ada.header, {**known, "presented_token": ada.token, "holder": "bob"}),
         ("stale-token", 412, name, bob.forged(epoch=bob.epoch - 1), {**known, "presented_epoch": bob.epoch - 1}),
         ("lease-expired", 412, carl.name, carl.header, {**gone, "presented_token": carl.token}),
+        ("lease-expired", 412, never, signed_token(WORLD.keys, never, 1, bob.epoch - 1), {"mark": 0, "current_token": None}),
     ]
 
 
 @test
-def every_refusal_of_the_fence_says_why_and_changes_nothing():
+def every_refusal_of_the_fence_says_why_changes_nothing_and_comes_before_preconditions_and_before_not_found():
     for code, status, name, token, members in ladder():
         before = state(name)
         for act in (put, delete):
@@ -233,6 +201,10 @@ def every_refusal_of_the_fence_says_why_and_changes_nothing():
             check_equal(answer.json["retryable"], False)
         if token is not None:
             refused(get(name, token), status, code, **members)
+            refused(get(name + "/none", token), status, code)
+            refused(get(name, token, ("If-None-Match", "*")), status, code)
+        refused(put(name, token, b"x", ("If-Match", '"nope"')), status, code)
+        refused(delete(name + "/none", token, ("If-Match", '"nope"')), status, code)
         check_equal(state(name), before, code)
 
 
@@ -240,24 +212,13 @@ def every_refusal_of_the_fence_says_why_and_changes_nothing():
 def what_is_wrong_with_the_request_itself_comes_before_the_fence():
     for code, _, name, token, _ in ladder():
         for headers in ([("If-Match", "x")], [("If-None-Match", '"')], [("Idempotency-Key", "a b")], [("If-Match", '"a"')] * 2,
-                        [("Content-Type", "a/b")] * 2):
+                        [("Content-Type", "a/b")] * 2, [("Content-Encoding", "a")] * 2):
             answer = refused(put(name, token, b"x", *headers), 400, "invalid-request")
             check_equal(status_of(answer), None, code)
         refused(put(name + "/..", token), 400, "invalid-request")
         refused(put(name + "?x", token), 400, "invalid-request")
         refused(put(name, token, b"x" * ((1 << 20) + 1)), 413, "too-large")
-
-
-@test
-def the_fence_comes_before_preconditions_and_before_not_found():
-    for code, status, name, token, _ in ladder():
-        refused(put(name, token, b"x", ("If-Match", '"nope"')), status, code)
-        refused(put(name, token, b"x", ("If-None-Match", "*")), status, code)
-        refused(delete(name, token, ("If-Match", '"nope"')), status, code)
-        refused(delete(name + "/none", token), status, code)
-        if token is not None:
-            refused(get(name + "/none", token), status, code)
-            refused(get(name, token, ("If-None-Match", "*")), status, code)
+        refused(WORLD.gateway("DELETE", path(name), with_token(token), b"x"), 400, "invalid-request")
 
 
 @test
@@ -284,21 +245,11 @@ def of_two_faults_of_a_token_the_first_in_the_order_is_told():
 def a_token_comes_once_and_is_the_canonical_text():
     ada = Holder()
     good = ada.header
-    for token in ("", "x", good.replace(";", "; "), good + ", " + good, good + ";x=1", "x" * 2000):
+    for token in ("", good + ", " + good, "x" * 2000):
         refused(put(ada.name, token), 400, "malformed-token")
     for twice in ([("Fencing-Token", good)] * 2, [("Fencing-Token", good), ("fencing-token", "")]):
         refused(WORLD.gateway("PUT", path(ada.name), twice, b"x"), 400, "malformed-token")
     check_equal(put(ada.name, good).status, 201)
-
-
-@test
-def a_token_of_a_lease_that_nobody_knows_is_of_no_live_hold():
-    ada = Holder()
-    name = WORLD.name("never")
-    token = signed_token(WORLD.keys, name, 1, ada.epoch - 1)
-    refused(put(name, token), 412, "lease-expired", mark=0, current_token=None)
-    refused(put(name, signed_token(WORLD.keys, name, 10 ** 14, ada.epoch)), 412, "unissued-token")
-    check_equal(state(name), {})
 
 
 # -- the stale holder
@@ -308,8 +259,8 @@ def the_stale_holder_is_refused_before_the_newcomers_first_write():
     ada = Holder()
     check_equal(put(ada.name, ada.header, b"ada's").status, 201)
     ada.ends_in(100)
-    wait_until(lambda: WORLD.look(ada.name)["state"] == "free", "ada's hold expires")
-    refused(put(ada.name, ada.header, b"late"), 412, "lease-expired")
+    answer = wait_until(lambda: (answer := put(ada.name, ada.header, b"ada's")).status != 204 and answer, "ada's hold expires")
+    refused(answer, 412, "lease-expired")
     bob = Holder(ada.name, holder="bob")
     refused(put(ada.name, ada.header, b"late"), 412, "stale-token", holder="bob", current_token=bob.token, mark=ada.token)
     check_equal(get(ada.name).body, b"ada's")
@@ -320,53 +271,20 @@ def the_stale_holder_is_refused_before_the_newcomers_first_write():
     check_equal(get(ada.name).body, b"bob's")
 
 
-@test
-def a_hold_is_not_good_any_more_the_moment_it_runs_out():
-    ada = Holder()
-    answers = [put(ada.name, ada.header)]
-    ada.ends_in(150)
-
-    def gone():
-        answers.append(put(ada.name, ada.header))
-        return answers[-1].status == 412
-    wait_until(gone, "the gate refuses")
-    check_equal(answers[-1].code, "lease-expired")
-    check(all(answer.status in (201, 204) for answer in answers[:-1]), answers)
-    check(len(answers) > 1, "not one write before the deadline")
-
-
 # -- preconditions
 
 @test
-def if_match_lets_only_the_version_through_that_was_read():
+def preconditions_let_only_the_version_through_that_was_read():
+    """Which tags match: tests/scripts/test_gateway_scripts.py, preconditions_are_kept."""
     ada = Holder()
-    etag = put(ada.name, ada.header, b"1").header("ETag")
-    nope = '"AAAAAAAAAAAAAAAA"'
-    for wrong in (nope, f"W/{etag}", f"{nope}, W/{etag}", etag.replace('"', '"x', 1), etag.lower() if etag != etag.lower() else nope):
-        answer = refused(put(ada.name, ada.header, b"2", ("If-Match", wrong)), 412, "etag-mismatch", mark=ada.token,
-                         presented_token=ada.token)
+    etag = put(ada.name, ada.header, b"1", ("If-None-Match", "*")).header("ETag")
+    for headers in (("If-Match", '"AAAAAAAAAAAAAAAA"'), ("If-None-Match", "*"), ("If-None-Match", f'"x", W/{etag}')):
+        answer = refused(put(ada.name, ada.header, b"2", headers), 412, "etag-mismatch", mark=ada.token, presented_token=ada.token)
         check_equal(status_of(answer), f"pawl; verdict=refused; reason=etag-mismatch; token={ada.token}; mark={ada.token}")
-        refused(delete(ada.name, ada.header, ("If-Match", wrong)), 412, "etag-mismatch")
-    second = put(ada.name, ada.header, b"2", ("If-Match", etag))
-    check_equal(second.status, 204)
+        refused(delete(ada.name, ada.header, headers), 412, "etag-mismatch")
+    check_equal(put(ada.name, ada.header, b"2", ("If-Match", f'"x" ,\t{etag},"y"')).status, 204)
     refused(put(ada.name, ada.header, b"3", ("If-Match", etag)), 412, "etag-mismatch")
-    etag = second.header("ETag")
-    check_equal(put(ada.name, ada.header, b"4", ("If-Match", f"{nope} ,\t{etag},{nope}")).status, 204)
-    check_equal(put(ada.name, ada.header, b"5", ("If-Match", "*")).status, 204)
     check_equal(delete(ada.name, ada.header, ("If-Match", get(ada.name).header("ETag"))).status, 204)
-    refused(put(ada.name, ada.header, b"6", ("If-Match", "*")), 412, "etag-mismatch")
-    refused(delete(ada.name, ada.header, ("If-Match", "*")), 412, "etag-mismatch")
-
-
-@test
-def if_none_match_star_creates_only():
-    ada = Holder()
-    check_equal(put(ada.name, ada.header, b"1", ("If-None-Match", "*")).status, 201)
-    refused(put(ada.name, ada.header, b"2", ("If-None-Match", "*")), 412, "etag-mismatch")
-    etag = get(ada.name).header("ETag")
-    for tags in (etag, f"W/{etag}", f'"x", {etag}'):
-        refused(put(ada.name, ada.header, b"2", ("If-None-Match", tags)), 412, "etag-mismatch")
-    check_equal(put(ada.name, ada.header, b"2", ("If-None-Match", '"x"')).status, 204)
 
 
 @test
@@ -387,16 +305,20 @@ def a_precondition_that_cannot_be_read_is_refused():
 # -- the same request again
 
 @test
-def a_write_that_comes_again_with_its_key_gets_its_first_answer():
+def what_comes_again_with_its_key_gets_its_first_answer():
     ada = Holder()
     key = ("Idempotency-Key", "k-1")
     first = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
     again = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
     check_equal((again.status, again.header("ETag")), (201, first.header("ETag")))
     check_equal(get(ada.name).header("ETag"), first.header("ETag"))
-    second = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2"))
+    second, bob = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2")), ada.successor()
     again = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2"))
-    check_equal((second.status, again.status, again.header("ETag")), (204, 204, second.header("ETag")))
+    check_equal((second.status, again.status, again.header("ETag")), (204, 204, second.header("ETag")), "it was done in time")
+    refused(put(ada.name, ada.header, b"three", ("Idempotency-Key", "k-2")), 412, "stale-token")
+    key = ("Idempotency-Key", "k-3")
+    check_equal([delete(ada.name, bob.header, key).status for _ in range(2)], [204, 204])
+    refused(delete(ada.name, bob.header), 404, "not-found")
 
 
 @test
@@ -411,34 +333,6 @@ def a_key_that_comes_with_another_request_is_refused():
     refused(delete(ada.name, ada.header, key), 422, "key-reused")
     check_equal(state(ada.name), before)
     check_equal(put(ada.name + "/other", ada.header, b"x", key).status, 201, "a key belongs to its resource")
-
-
-@test
-def a_write_that_was_done_is_told_as_done_even_when_the_hold_is_over():
-    ada = Holder()
-    key = ("Idempotency-Key", "k-1")
-    first = put(ada.name, ada.header, b"one", key)
-    bob = ada.successor()
-    before = state(ada.name)
-    again = put(ada.name, ada.header, b"one", key)
-    check_equal((again.status, again.header("ETag")), (201, first.header("ETag")))
-    check_equal(state(ada.name), before)
-    refused(put(ada.name, ada.header, b"two", key), 412, "stale-token")
-    refused(put(ada.name, ada.header, b"one", ("Idempotency-Key", "k-2")), 412, "stale-token")
-    put(ada.name, bob.header, b"bob's")
-    refused(put(ada.name, ada.header, b"one", key), 412, "stale-token")
-    check_equal(get(ada.name).body, b"bob's")
-
-
-@test
-def a_deletion_that_comes_again_with_its_key_gets_its_first_answer():
-    ada = Holder()
-    key = ("Idempotency-Key", "k-1")
-    put(ada.name, ada.header)
-    check_equal([delete(ada.name, ada.header, key).status for _ in range(2)], [204, 204])
-    refused(delete(ada.name, ada.header, ("Idempotency-Key", "k-2")), 404, "not-found")
-    check_equal(put(ada.name, ada.header, b"new").status, 201)
-    check_equal(delete(ada.name, ada.header, key).status, 204, "a new version has forgotten the old key")
 
 
 # -- reading
@@ -484,7 +378,6 @@ def after_a_fenced_read_no_older_write_lands():
     check_equal((read.status, read.body, read.header("Fencing-Mark"), status_of(read)),
                 (200, b"one", str(bob.token),
                  f"pawl; verdict=accepted; token={bob.token}; mark={bob.token}; guarantee=committed"))
-    check_equal(mark(ada.name)["mark"], bob.token)
     refused(put(ada.name, ada.header), 412, "stale-token", mark=bob.token)
     missing = refused(get(ada.name + "/none", bob.header), 404, "not-found")
     check(status_of(missing).startswith("pawl; verdict=accepted"), status_of(missing))
@@ -555,17 +448,11 @@ def a_mark_is_the_highest_token_that_was_let_through():
     check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": 0, "resources": 0, "bytes": 0})
     ada = Holder(name)
     check_equal(mark(name), {"lease": name, "mark": 0, "epoch": 0, "token": ada.token, "resources": 0, "bytes": 0})
-    get(name)
-    put(name, ada.forged(token=ada.token + 10 ** 9))
-    put(name, ada.header, b"x", ("If-Match", '"x"'))
-    check_equal(mark(name)["mark"], 0)
     put(name, ada.header)
     stored = {"resources": 1, "bytes": len(b"value")}
     check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": ada.token, **stored})
     bob = ada.successor()
     check_equal(mark(name), {"lease": name, "mark": ada.token, "epoch": ada.epoch, "token": bob.token, **stored})
-    checked(name, bob.header)
-    check_equal(mark(name)["mark"], bob.token)
     check_equal(WORLD.gateway("HEAD", f"/v1/marks/{name}").status, 200)
     for wrong in ("-a", "a%2Fb", "a" * 129, "a?x=1"):
         check_equal(WORLD.gateway("GET", f"/v1/marks/{wrong}").status, 400, wrong)
@@ -585,14 +472,8 @@ def the_check_lets_the_live_holder_pass_whatever_the_method_and_the_rest():
             check_equal((answer.status, answer.body, answer.header("Fencing-Token-Verified"), status_of(answer)),
                         (200, b"", str(ada.token),
                          f"pawl; verdict=accepted; token={ada.token}; mark={ada.token}; guarantee=admitted"), method + rest)
-
-
-@test
-def a_body_of_a_checked_request_is_read_and_forgotten():
-    ada = Holder()
-    for method in ("POST", "PUT", "GET", "DELETE"):
-        answer = WORLD.gateway(method, f"/v1/check/{ada.name}", with_token(ada.header), os.urandom(50000))
-        check_equal(answer.status, 200, method)
+    for method in ("POST", "GET", "DELETE"):  # a body is read and forgotten
+        check_equal(WORLD.gateway(method, f"/v1/check/{ada.name}", with_token(ada.header), os.urandom(50000)).status, 200, method)
 
 
 @test
@@ -621,54 +502,28 @@ def a_check_of_what_is_no_lease_is_400():
 
 # -- shared holds and permits
 
-WAYS = ({"mode": "shared"}, {"permits": 3})
-
-
-def many(count, **way):
-    """That many holders of one lease, with a resource under it that somebody wrote before."""
-    writer = Holder()
-    put(writer.name, writer.header, b"one")
-    WORLD.release(writer.name, writer.grant)
-    return [Holder(writer.name, holder=f"h{i}", **way) for i in range(count)]
-
-
 @test
 def one_of_many_may_read_and_not_write():
-    for way in WAYS:
-        ann, ben = many(2, **way)
-        check_equal((ann.grant["mode"], ben.token > ann.token), (way.get("mode", "permits"), True))
+    for way in ({"mode": "shared"}, {"permits": 3}):
+        writer = Holder()
+        put(writer.name, writer.header, b"one")
+        WORLD.release(writer.name, writer.grant)
+        ann, ben = (Holder(writer.name, **way) for _ in range(2))
         before = state(ann.name)
         for holder in (ann, ben):
-            members = {"lease": ann.name, "presented_token": holder.token, "current_token": ben.token}
-            for act in (put, delete):
-                answer = refused(act(ann.name, holder.header), 403, "wrong-mode", **members)
+            for act in (put, delete, checked):
+                answer = refused(act(ann.name, holder.header), 403, "wrong-mode", lease=ann.name, presented_token=holder.token,
+                                 current_token=ben.token)
                 check(status_of(answer).startswith(f"pawl; verdict=refused; reason=wrong-mode; token={holder.token}; mark="), answer)
-            refused(delete(ann.name + "/none", holder.header), 403, "wrong-mode")
-            refused(put(ann.name, holder.header, b"x", ("If-Match", '"nope"')), 403, "wrong-mode")
-            for query in ("", "?deny=native"):
-                refused(checked(ann.name, holder.header, query), 403, "wrong-mode")
         check_equal(state(ann.name), before)
         for holder in (ann, ben):
             read = get(ann.name, holder.header)
             check_equal((read.status, read.body, status_of(read)),
                         (200, b"one", f"pawl; verdict=accepted; token={holder.token}; mark={holder.token}; guarantee=committed"))
-
-
-@test
-def one_of_many_is_stale_when_its_own_hold_is_over_or_an_exclusive_grant_came_later():
-    for way in WAYS:
-        ann, ben = many(2, **way)
         WORLD.release(ben.name, ben.grant)
         answer = refused(get(ann.name, ben.header), 412, "stale-token", current_token=ben.token, presented_token=ben.token)
         check("newer" not in answer.json["detail"] and "granted since" not in answer.json["detail"], answer.json["detail"])
         check_equal(get(ann.name, ann.header).status, 200, "another's end is not its own")
-        WORLD.release(ann.name, ann.grant)
-        refused(get(ann.name, ann.header), 412, "stale-token")
-        cyd = Holder(ann.name, holder="cyd")
-        for holder in (ann, ben):
-            for act in (put, delete, get):
-                refused(act(ann.name, holder.header), 412, "stale-token", current_token=cyd.token, holder="cyd")
-        check_equal(put(ann.name, cyd.header).status, 204)
 
 
 main(WORLD.close)

@@ -9,10 +9,10 @@ import socket
 import statistics
 import time
 
-from world import World, check, check_equal, main, test, wait_until
+from world import World, check, check_equal, keeps_within, main, test, wait_until
 
 WORLD = World()
-ASKS_PER_S, ATTACK_S = 540, 3
+ASKS_PER_S, ATTACK_S = 540, 2
 
 
 def request(method, path, fields, body):
@@ -59,18 +59,21 @@ def percentile(values, percent):
 def a_bystander_renews_as_ever_while_somebody_asks_for_a_hundred_leases_at_a_time():
     name = WORLD.name()
     grant = WORLD.acquire(name, ttl_ms=60000)
-    told = multiprocessing.Queue()
-    process = multiprocessing.Process(target=attack, args=(WORLD.lease_daemon.port, told), daemon=True)
-    process.start()
-    answers = renewals_meanwhile(process, name, grant)
-    statuses, took = told.get(timeout=10), [took for _, took in answers]
-    print(f"# the attack was answered {statuses}; {len(took)} renewals: p50 {statistics.median(took):.2f} ms, "
-          f"p99 {percentile(took, 99):.2f} ms, the longest {max(took):.0f} ms")
-    check_equal({status for status, _ in answers}, {200})
-    check_equal(set(statuses) - {201, 503}, set())
-    check(statuses.get(201, 0) > 10, "all-or-none is still lent")
-    check(statistics.median(took) <= 10, "a renewal takes 10 ms at most")
-    check(percentile(took, 99) <= 150, "99 of 100 renewals are not held up, also on a busy machine")
+
+    def median_ms():
+        told = multiprocessing.Queue()
+        process = multiprocessing.Process(target=attack, args=(WORLD.lease_daemon.port, told), daemon=True)
+        process.start()
+        answers = renewals_meanwhile(process, name, grant)
+        statuses, took = told.get(timeout=10), [took for _, took in answers]
+        print(f"# the attack was answered {statuses}; {len(took)} renewals: p50 {statistics.median(took):.2f} ms, "
+              f"p99 {percentile(took, 99):.2f} ms, the longest {max(took):.0f} ms")
+        check_equal({status for status, _ in answers}, {200})
+        check_equal(set(statuses) - {201, 503}, set())
+        check(statuses.get(201, 0) > 10, "all-or-none is still lent")
+        # 99 of 100 renewals are not held up, also on a busy machine.
+        return max(statistics.median(took), percentile(took, 99) / 15)
+    keeps_within(10, median_ms, "a renewal")
 
 
 def subscribe(port, count, told, listens, over):

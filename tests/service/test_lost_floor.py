@@ -19,7 +19,7 @@ def whoever_has_lost_its_floor_neither_grants_nor_hands_on():
     lost = Daemon("pawl-lease", *WORLD.flags, environment={"STATE_DIRECTORY": state})
     WORLD.daemons.append(lost)
     client = WORLD.client(lost)
-    wait_until(lambda: client("GET", "/readyz").status == 200, "the second lease service is in")
+    WORLD.wait_ready(client)
     name = WORLD.name()
     grant = WORLD.acquire(name)
     answers = []

@@ -217,4 +217,4 @@ def a_copy_becomes_another_store_whose_tokens_are_refused_by_the_first_and_the_o
     original.close()
 
 
-main()
+main(parts=2)

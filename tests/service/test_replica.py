@@ -41,14 +41,6 @@ def epoch_of(world):
     return int(world.redis("HGET", "pawl:{store}", "epoch"))
 
 
-def all_ready(*clients):
-    return all(client("GET", "/readyz").status == 200 for client in clients)
-
-
-def metric_of(client, name):
-    return re.search(rf"^{name} (\d+)$", client("GET", "/metrics").body.decode(), re.MULTILINE).group(1)
-
-
 def members_of(world):
     return {member.decode() for member in world.redis("SMEMBERS", "pawl:{store}:members")}
 
@@ -97,7 +89,7 @@ def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts(
     for _ in range(2):
         copy("REPLICAOF", "127.0.0.1", port)
         wait_until(lambda: is_copied(copy), "the copy is one")
-        wait_until(lambda: is_admitted(world) and all_ready(world.lease, idle, world.gateway), "all are ready")
+        wait_until(lambda: is_admitted(world) and all(one.is_ready() for one in (world.lease, idle, world.gateway)), "all are ready")
         grants, stale = Grants(), []
         held = {name: grants.take(name, world.lease) for name in NAMES}
         wait_until(lambda: replication(copy, "slave_repl_offset") == replication(world.redis, "master_repl_offset"),
@@ -111,11 +103,11 @@ def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts(
         world.redis("REPLICAOF", "127.0.0.1", copy_port)
         wait_until(lambda: is_copied(world.redis), "the primary has copied the copy")
         for client in (world.lease, idle, world.gateway):  # at the next look; a machine may stand still for longer
-            wait_until(lambda client=client: not all_ready(client), "it was noticed")
+            wait_until(lambda client=client: not client.is_ready(), "it was noticed")
         world.redis("REPLICAOF", "NO", "ONE")
         again = False
         while not again:
-            again = all_ready(world.lease, idle, world.gateway) and epoch_of(world) > epoch
+            again = all(one.is_ready() for one in (world.lease, idle, world.gateway)) and epoch_of(world) > epoch
             for name, free in zip(NAMES, FREE):
                 grants.take_and_give_back(free, idle)
                 token = {"Fencing-Token": held[name]["fencing_token"]}
@@ -152,7 +144,7 @@ def a_primary_that_copied_an_older_replica_while_nobody_looked_grants_nothing_an
     idle = world.client(idle_daemon)
     copy = PrivateRedis(tempfile.mkdtemp(dir=world.folder), settings(copy_port, "--replicaof", "127.0.0.1", str(port), *at_once))
     wait_until(lambda: is_copied(copy), "the copy is one")
-    wait_until(lambda: is_admitted(world) and all_ready(world.lease, idle, world.gateway), "all are ready")
+    wait_until(lambda: is_admitted(world) and all(one.is_ready() for one in (world.lease, idle, world.gateway)), "all are ready")
     member, = members_of(world) - before
     grants = Grants()
     held = {name: grants.take(name, world.lease) for name in NAMES}
@@ -162,7 +154,7 @@ def a_primary_that_copied_an_older_replica_while_nobody_looked_grants_nothing_an
                                  ["Content-Type: application/json\r\n"] * len(FREE), b'{"ttl_ms":60000}')
     write, written = requests(world, world.gateway_daemon, "PUT", [f"/v1/resources/{name}" for name in NAMES],
                               [f"Fencing-Token: {held[name]['fencing_token']}\r\n" for name in NAMES], b"stale")
-    links = [metric_of(client, "pawl_store_reconnects_total") for client in (idle, world.gateway)]
+    links = [client.metric("pawl_store_reconnects_total") for client in (idle, world.gateway)]
     stopped = (idle_daemon, world.gateway_daemon)
     world.gateway_daemon.send(signal.SIGSTOP)
     pulses = world.redis("HGET", f"pawl:{{store}}:m:{member}", "beats")
@@ -182,8 +174,8 @@ def a_primary_that_copied_an_older_replica_while_nobody_looked_grants_nothing_an
         daemon.send(signal.SIGCONT)
     check_equal([(answer.status, answer.code) for answer in acquired() + written()],
                 [(503, "store-not-admitted")] * (len(FREE) + len(NAMES)))
-    check_equal([metric_of(client, "pawl_store_reconnects_total") for client in (idle, world.gateway)], links)
-    wait_until(lambda: all_ready(world.lease, idle, world.gateway), "all are ready again")
+    check_equal([client.metric("pawl_store_reconnects_total") for client in (idle, world.gateway)], links)
+    world.wait_ready(world.lease, idle, world.gateway)
     for name in FREE:
         grants.take(name, idle)
     check_equal(grants.twice, [], "one token for two holders")
@@ -231,7 +223,7 @@ def a_new_stream_in_which_nothing_is_lost_ends_no_hold_and_is_admitted_in_time()
         subprocess.run(["redis-cli", "-p", str(port), "--rdb", backup], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
         wait_until(lambda: epoch_of(world) >= epoch + 2, "a new epoch for each stream")
-        wait_until(lambda: all_ready(world.lease, world.gateway), "ready again")
+        world.wait_ready()
         return load.longest_ms
 
     keeps_within(UNAVAILABLE_MS, back_up_and_wait, "503 while a new stream is admitted")
@@ -297,19 +289,5 @@ def what_can_be_no_store_is_named_at_once_by_all_who_are_given_its_address():
     process.wait()
 
 
-@test
-def services_name_what_their_redis_has_become():
-    world = World()
-    world.redis("REPLICAOF", "127.0.0.1", 1)
-    for client in (world.lease, world.gateway):
-        def is_named(client=client):
-            answer = client("GET", "/readyz")
-            return answer.status == 503 and answer.json["check"] == "store-replica" and answer.json["detail"]
-        check_in("this is a replica of 127.0.0.1:1. Name its primary", wait_until(is_named, "the replica is named"))
-    world.redis("REPLICAOF", "NO", "ONE")
-    wait_until(lambda: all_ready(world.lease, world.gateway), "ready again")
-    world.close()
-
-
 if __name__ == "__main__":
-    main()
+    main(parts=2)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""What of lease_ids and secrets of sessions reaches the store: digests alone, whatever is asked."""
+"""What of lease_ids and secrets of sessions reaches the store, digests alone, and what a log: nothing, whatever is asked."""
 
 import pathlib
 import threading
 
-from world import World, check, check_equal, main, test, wait_until
+from world import World, check, check_equal, check_in, main, read_token, test, wait_until
 from world.redis import Connection
 
-WORLD = World()
+WORLD = World("--log-level", "debug")
 WORDS = []  # each lease_id and secret that was used
 
 
@@ -39,7 +39,13 @@ def exclusive():
     ask(200, "POST", lease, (), {"lease_id": mine, "reentrant": True})
     ask(409, "POST", lease, (), {"lease_id": secret("another")})
     ask(410, "PUT", lease, {"Lease-Id": secret("wrong")})
-    check_equal(ask(200, "PUT", lease, {"Lease-Id": mine}, {"ttl_ms": 60000})["lease_id"], mine)
+    grant = ask(200, "PUT", lease, {"Lease-Id": mine}, {"ttl_ms": 60000})
+    check_equal(grant["lease_id"], mine)
+    for body in ({"ttl_ms": 5}, b"{"):
+        WORLD.lease("PUT", "/v1/" + lease, {"Lease-Id": mine, "Fencing-Token": grant["fencing_token"]}, body)
+    for token in (grant["fencing_token"], grant["fencing_token"] + "x", grant["fencing_token"].replace("k1", "k7")):
+        WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": token}, b"the-body-itself")
+        WORLD.gateway("GET", f"/v1/check/{name}", {"Fencing-Token": token})
     waiting = in_line(lease, {"lease_id": secret("late"), "wait_ms": 300}, name)
     waiting.join(20)
     waiting = in_line(lease, {"lease_id": secret("next"), "wait_ms": 20000}, name)
@@ -48,6 +54,7 @@ def exclusive():
     ask(409, "POST", lease, (), {"lease_id": mine})
     ask(200, "POST", lease + "/force-release", (), {})
     WORDS.append(ask(201, "POST", lease)["lease_id"])
+    return [read_token(grant["fencing_token"])["sig"], "the-body-itself", WORLD.keys.text().strip().partition(":")[2]]
 
 
 def several():
@@ -75,12 +82,12 @@ def sessions():
 
 
 @test
-def no_lease_id_and_no_secret_of_a_session_reaches_the_store():
+def no_lease_id_and_no_secret_of_a_session_reaches_the_store_or_a_log():
     WORLD.redis("CONFIG", "SET", "slowlog-log-slower-than", 0)
     WORLD.redis("CONFIG", "SET", "slowlog-max-len", 10000)
     monitor = Connection(WORLD.redis.path)
     monitor("MONITOR")
-    exclusive()
+    not_logged = exclusive()
     several()
     sessions()
     WORLD.redis("ECHO", "that-was-all")
@@ -94,6 +101,12 @@ def no_lease_id_and_no_secret_of_a_session_reaches_the_store():
         for word in WORDS:
             check(word.encode() not in text, f"{what} has {word}")
         check(WORLD.digest(WORDS[0]).encode() in text, f"{what} has no digest of {WORDS[0]}")
+    for client, daemon in ((WORLD.lease, WORLD.lease_daemon), (WORLD.gateway, WORLD.gateway_daemon)):
+        instance = client("GET", "/nowhere").json["instance"]
+        daemon.line(lambda line, instance=instance: instance in line, "the last request")
+        log = daemon.log()
+        check_in("/v1/", log, "nothing was logged")
+        check_equal([word for word in WORDS + not_logged if word in log], [], f"{daemon.name} has logged")
 
 
 @test

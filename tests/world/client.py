@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import socket
 import threading
 import time
@@ -11,9 +12,8 @@ import pycurl
 from .wait import DEADLINE_S
 
 
-class Answer:
-    def __init__(self, status, headers, body, took_s=0.0):
-        self.status, self.headers, self.body, self.took_s = status, headers, body, took_s
+class Message:
+    """What has headers."""
 
     def header(self, name):
         """The only one of this name, or None."""
@@ -21,6 +21,11 @@ class Answer:
         if len(found) > 1:
             raise AssertionError(f"the header {name} came {len(found)} times: {found}")
         return found[0] if found else None
+
+
+class Answer(Message):
+    def __init__(self, status, headers, body, took_s=0.0):
+        self.status, self.headers, self.body, self.took_s = status, headers, body, took_s
 
     @property
     def json(self):
@@ -70,6 +75,14 @@ class Client:
         if held:
             self.contract.hold(self.service, method, target, headers, answer)
         return answer
+
+    def is_ready(self):
+        return self("GET", "/readyz", held=False).status == 200
+
+    def metric(self, series):
+        """The sum of what is told of it, or of its variants."""
+        text = self("GET", "/metrics", held=False).body.decode()
+        return sum(float(value) for value in re.findall(rf"^{re.escape(series)}(?:\{{.*\}})? (\S+)$", text, re.M))
 
     def _perform(self, method, target, headers, body):
         curl, received, lines = self._handle(), io.BytesIO(), []

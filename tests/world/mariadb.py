@@ -4,20 +4,19 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 
-from .process import die_with_parent
-from .sql import CommandLine, SqlError, SqlSession, folder_for_server, user_for_server
+from .sql import CommandLine, SqlError, SqlServer, SqlSession, folder_for_server, user_for_server
 from .tap import skip
-from .wait import DEADLINE_S, wait_until
 
 ERROR = re.compile(r"^ERROR (?P<number>\d+) \((?P<state>[0-9A-Z]{5})\)(?: at line \d+)?: (?P<message>.*)$")
 FLAGS = ["--no-defaults", "--skip-networking", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0",
          "--innodb-log-file-size=16M", "--innodb-lock-wait-timeout=20", "--skip-log-bin", "--max-connections=60"]
 
 
-class PrivateMariadb:
+class PrivateMariadb(SqlServer):
     """Keeps all that it has in a folder of its own; its accounts have no passwords, on this socket only."""
+
+    end_by = signal.SIGTERM
 
     def __init__(self):
         # Debian has the server where only root's PATH looks.
@@ -28,42 +27,20 @@ class PrivateMariadb:
         self.folder = folder_for_server("pawl-my-", self.who)
         self.data, self.log = os.path.join(self.folder, "data"), os.path.join(self.folder, "log")
         self.socket = os.path.join(self.folder, "s")
-        self._run(["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal",
-                   "--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=16M"])
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [self.program, *FLAGS, f"--datadir={self.data}", f"--socket={self.socket}", f"--tmpdir={self.folder}",
-                 f"--pid-file={self.folder}/pid"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                preexec_fn=die_with_parent, start_new_session=True, **self.who)
-        wait_until(self._answers, f"MariaDB answers (see {self.log})", 60)
+        self.run(["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal",
+                  "--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=16M"])
+        self.start([self.program, *FLAGS, f"--datadir={self.data}", f"--socket={self.socket}", f"--tmpdir={self.folder}",
+                    f"--pid-file={self.folder}/pid"], 60)
 
-    def _run(self, argv, text=None):
-        done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=90, check=False, cwd=self.folder,
-                              env={**os.environ, "TMPDIR": self.folder}, preexec_fn=die_with_parent, **self.who)
-        if done.returncode != 0:
-            raise RuntimeError(f"{argv[0]}: {(done.stdout + done.stderr)[-1500:]}")
-        return done.stdout
-
-    def _answers(self):
-        if self.process.poll() is not None:
-            with open(self.log, encoding="utf-8", errors="replace") as log:
-                raise RuntimeError(f"mariadbd ended: {log.read()[-2000:]}")
-        asked = subprocess.run(["mariadb-admin", "--no-defaults", f"--socket={self.socket}", "-u", "root", "ping"],
-                               capture_output=True, check=False)
-        return asked.returncode == 0
+    def ping(self):
+        return ["mariadb-admin", "--no-defaults", f"--socket={self.socket}", "-u", "root", "ping"]
 
     def client(self, *flags, user="root", text=None):
         """One run of the client, as in the README; what it prints. Raises when it does not end well."""
-        return self._run(["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", user, *flags], text=text)
+        return self.run(["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", user, *flags], text=text)
 
     def session(self, user="root", database="shop"):
         return Session(self, user, database)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(DEADLINE_S)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Session(SqlSession):

@@ -3,14 +3,10 @@
 import glob
 import os
 import re
-import shutil
 import signal
-import subprocess
 
-from .process import die_with_parent
-from .sql import CommandLine, SqlError, SqlSession, folder_for_server, user_for_server
+from .sql import CommandLine, SqlError, SqlServer, SqlSession, folder_for_server, user_for_server
 from .tap import skip
-from .wait import DEADLINE_S, wait_until
 
 ERROR = re.compile(r"^(?:psql:[^ ]* )?(?:ERROR|FATAL):  (?P<state>[0-9A-Z]{5}): (?P<message>.*)$")
 SETTINGS = {"listen_addresses": "''", "fsync": "off", "max_prepared_transactions": "5", "deadlock_timeout": "200ms",
@@ -24,8 +20,10 @@ def programs():
     return os.path.dirname(found[-1])
 
 
-class PrivatePostgres:
+class PrivatePostgres(SqlServer):
     """Keeps all that it has in a folder of its own; everybody may log in as everybody, on this socket only."""
+
+    end_by = signal.SIGINT
 
     def __init__(self):
         self.programs = programs()
@@ -37,26 +35,13 @@ class PrivatePostgres:
         with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as file:
             for name, value in {**SETTINGS, "unix_socket_directories": f"'{self.folder}'"}.items():
                 file.write(f"{name} = {value}\n")
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([os.path.join(self.programs, "postgres"), "-D", self.data],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                                            preexec_fn=die_with_parent, start_new_session=True, **self.who)
-        wait_until(self._answers, f"PostgreSQL answers (see {self.log})")
+        self.start([os.path.join(self.programs, "postgres"), "-D", self.data])
+
+    def ping(self):
+        return [os.path.join(self.programs, "pg_isready"), "-q", "-h", self.folder]
 
     def _run(self, name, *flags, text=None):
-        done = subprocess.run([os.path.join(self.programs, name), *flags], input=text, capture_output=True, text=True,
-                              timeout=60, check=False, cwd=self.folder, env={**os.environ, "TMPDIR": self.folder}, preexec_fn=die_with_parent,
-                              **self.who)
-        if done.returncode != 0:
-            raise RuntimeError(f"{name}: {(done.stdout + done.stderr)[-1500:]}")
-        return done.stdout
-
-    def _answers(self):
-        if self.process.poll() is not None:
-            with open(self.log, encoding="utf-8", errors="replace") as log:
-                raise RuntimeError(f"postgres ended: {log.read()[-2000:]}")
-        ready = subprocess.run([os.path.join(self.programs, "pg_isready"), "-q", "-h", self.folder], check=False)
-        return ready.returncode == 0
+        return self.run([os.path.join(self.programs, name), *flags], text)
 
     def psql(self, *flags, database="app", user="postgres", text=None):
         """One run of psql, as in the README; what it prints. Raises when it does not end well."""
@@ -75,12 +60,6 @@ class PrivatePostgres:
 
     def session(self, user="postgres", database="app"):
         return Session(self, user, database)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            self.process.wait(DEADLINE_S)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Session(SqlSession):

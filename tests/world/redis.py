@@ -1,9 +1,11 @@
 """A private redis-server on a unix socket, and just enough of a client to look into it."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 
 from .process import die_with_parent
 from .wait import DEADLINE_S, wait_until
@@ -101,6 +103,24 @@ class PrivateRedis:
         self.process.kill()
         self.process.wait()
         self.connection.close()
+
+    def restart(self, change):
+        """change(data): of the folder with its content, while it does not run."""
+        self.kill()
+        change(os.path.join(self.folder, "appendonlydir"))
+        self.start()
+
+    def keep(self):
+        """A copy of what its file has now; it is restarted."""
+        kept = os.path.join(tempfile.mkdtemp(prefix="kept-", dir=self.folder), "data")
+        self.restart(lambda data: shutil.copytree(data, kept))
+        return kept
+
+    def set_back(self, kept):
+        def change(data):
+            shutil.rmtree(data)
+            shutil.copytree(kept, data)
+        self.restart(change)
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)

@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import select
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ import time
 from .process import die_with_parent
 from .signature import read_token, signed_token
 from .tap import skip
-from .wait import DEADLINE_S
+from .wait import DEADLINE_S, wait_until
 
 
 class SqlError(Exception):
@@ -94,6 +95,35 @@ class CommandLine:
             self.process.kill()
             self.process.stdout.close()
             self.process.wait()
+
+
+class SqlServer:
+    """A private server in a folder of its own; who it runs as, folder, log and end_by, the signal, are those of the database."""
+
+    def start(self, argv, deadline_s=DEADLINE_S):
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                                            preexec_fn=die_with_parent, start_new_session=True, **self.who)
+        wait_until(self._answers, f"{argv[0]} answers (see {self.log})", deadline_s)
+
+    def _answers(self):
+        if self.process.poll() is not None:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                raise RuntimeError(f"the server ended: {log.read()[-2000:]}")
+        return subprocess.run(self.ping(), capture_output=True, check=False).returncode == 0
+
+    def run(self, argv, text=None):
+        done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=90, check=False, cwd=self.folder,
+                              env={**os.environ, "TMPDIR": self.folder}, preexec_fn=die_with_parent, **self.who)
+        if done.returncode != 0:
+            raise RuntimeError(f"{argv[0]}: {(done.stdout + done.stderr)[-1500:]}")
+        return done.stdout
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(self.end_by)
+            self.process.wait(DEADLINE_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class SqlSession:

@@ -6,18 +6,13 @@ import socket
 import struct
 import threading
 
+from .client import Message
 from .wait import DEADLINE_S
 
 
-class Request:
+class Request(Message):
     def __init__(self, method, target, headers, body, connection):
         self.method, self.target, self.headers, self.body, self.connection = method, target, headers, body, connection
-
-    def header(self, name):
-        found = [value for one, value in self.headers if one.lower() == name.lower()]
-        if len(found) > 1:
-            raise AssertionError(f"the header {name} came {len(found)} times: {found}")
-        return found[0] if found else None
 
     @property
     def token(self):

@@ -20,7 +20,7 @@ from .process import die_with_parent
 from .redis import PrivateRedis
 from .signature import Keys
 from .tap import witnesses
-from .wait import DEADLINE_S
+from .wait import DEADLINE_S, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PAWL_BUILD") or ROOT / "build")
@@ -125,6 +125,9 @@ class Daemon:
         """Asks it to end; its exit status. Raises what a sanitizer found."""
         if self.process.poll() is None:
             self.process.send_signal(number)
+        return self.ended(deadline_s)
+
+    def ended(self, deadline_s=DEADLINE_S):
         status = self.process.wait(deadline_s)
         self.reader.join(deadline_s)
         if SANITIZER.search(self.log()):
@@ -211,12 +214,25 @@ class World:
     def look(self, name):
         return self.lease("GET", f"/v1/leases/{name}").json
 
+    def waiting(self, name):
+        return self.look(name)["waiting"]
+
+    def holder(self, name):
+        holders = self.look(name)["holders"]
+        return holders[0]["holder"] if holders else None
+
+    def wait_ready(self, *clients):
+        """Until these are, or both services."""
+        wait_until(lambda: all(client.is_ready() for client in clients or (self.lease, self.gateway)), "all are ready")
+
     def close(self):
-        """Ends everything. A daemon that does not end with 0 within five seconds is a failure."""
-        for daemon in self.daemons:
-            if daemon.process.poll() is None:
-                status = daemon.end(deadline_s=DEADLINE_S)
-                if status != 0:
-                    raise AssertionError(f"{daemon.name} ended with {status}: {daemon.log()[-2000:]}")
+        """Ends everything, all daemons at once. One that does not end with 0 is a failure."""
+        alive = [daemon for daemon in self.daemons if daemon.process.poll() is None]
+        for daemon in alive:
+            daemon.send(signal.SIGTERM)
+        for daemon in alive:
+            status = daemon.ended()
+            if status != 0:
+                raise AssertionError(f"{daemon.name} ended with {status}: {daemon.log()[-2000:]}")
         self.redis.close()
         shutil.rmtree(self.folder, ignore_errors=True)
