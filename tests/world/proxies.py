@@ -121,12 +121,15 @@ class Proxy:
         self.folder = tempfile.mkdtemp(prefix=f"pawl-{name}-")
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.log = os.path.join(self.folder, "log")
-        command, environment = getattr(self, f"_prepare_{name}")(f"127.0.0.1:{gateway}", app.address, extra or {})
+        command, environment = self._prepare(gateway, app, extra or {})
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([program(name), *command], cwd=self.folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, preexec_fn=die_with_parent, start_new_session=True)
         atexit.register(self.close)
         wait_until(self._listens, f"{name} listens (see {self.log})")
+
+    def _prepare(self, gateway, app, extra):
+        return getattr(self, f"_prepare_{self.name}")(f"127.0.0.1:{gateway}", app.address, extra)
 
     def _write(self, name, text):
         path = os.path.join(self.folder, name)

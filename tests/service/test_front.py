@@ -1,0 +1,389 @@
+#!/usr/bin/python3
+"""deploy/proxies: TLS and authentication in front of both services, each file run by the proxy that it is for. PAWL_WAIT_S: how
+long a wait in line has to last there (by default short)."""
+
+import http.client
+import json
+import os
+import pathlib
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+
+from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world.ports import own_port
+from world.proxies import App, Proxy, program, shipped
+
+NAMES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "caddy": "Caddyfile", "apache2": "apache.conf", "lighttpd": "lighttpd.conf",
+         "varnishd": "varnish.vcl"}
+WAIT_S = float(os.environ.get("PAWL_WAIT_S", "2"))
+TRUSTS = ("--allow-host", "pawl.example", "--trusted-proxy", "127.0.0.1")
+WORLD = World(lease_flags=TRUSTS, gateway_flags=TRUSTS)
+LEASES = [WORLD.lease_daemon.port, WORLD.daemon("pawl-lease", *TRUSTS).port]
+GATEWAYS = [WORLD.gateway_daemon.port, WORLD.daemon("pawl-gateway", *TRUSTS).port]
+CLIENT, OPERATOR = "c" * 64, "0" * 64
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-front-"))
+subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=pawl.example",
+                "-addext", "subjectAltName=DNS:pawl.example", "-keyout", FOLDER / "pawl.key", "-out", FOLDER / "pawl.crt"],
+               check=True, capture_output=True)
+(FOLDER / "pawl.pem").write_bytes((FOLDER / "pawl.crt").read_bytes() + (FOLDER / "pawl.key").read_bytes())
+TRUSTED = ssl.create_default_context(cafile=str(FOLDER / "pawl.crt"))
+
+
+class Front(Proxy):
+    """A proxy with its file from deploy/proxies. leases, gateways: the ports of two each; extra: more to change in the file."""
+
+    open = {}
+
+    def __init__(self, name, leases=None, gateways=None, extra=None):
+        if program(name) is None:
+            skip(f"{name} is not installed")
+        self.tls = name != "varnishd"
+        super().__init__(name, (leases or LEASES) + (gateways or GATEWAYS), None, extra)
+
+    @classmethod
+    def of(cls, name):
+        if name not in cls.open:
+            cls.open[name] = cls(name)
+        return cls.open[name]
+
+    def _prepare(self, gateway, app, extra):
+        path = f"proxies/{NAMES[self.name]}"
+        own = shipped(path, {})
+        for place, port in zip((8700, 8702, 8701, 8703, 8443), (*gateway, self.port)):
+            own = own.replace(f"127.0.0.1:{place}", f"127.0.0.1:{port}").replace(f":{place} {{", f":{port} {{")
+            for form in ('"port" => {}', '.port = "{}"', "server.port = {}"):
+                own = own.replace(form.format(place), form.format(port))
+        own = own.replace("CLIENT-SECRET", CLIENT).replace("OPERATOR-SECRET", OPERATOR).replace("/etc/pawl/tls", str(FOLDER))
+        for old, new in extra.items():
+            check_in(old, own)
+            own = own.replace(old, new)
+        return getattr(self, f"_begin_{self.name}")(self._write(NAMES[self.name], own)), {
+            "HOME": self.folder, "XDG_DATA_HOME": self.folder, "XDG_CONFIG_HOME": self.folder}
+
+    def _begin_nginx(self, path):
+        places = "".join(f"{kind}_temp_path {self.folder}/{kind}; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        main_file = self._write("main.conf", "daemon off; master_process off; pid pid; events {} http { access_log off; " + places +
+                                f"include {path}; }}")
+        return ["-p", self.folder, "-c", main_file, "-e", "stderr"]
+
+    def _begin_haproxy(self, path):
+        return ["-db", "-f", path]
+
+    def _begin_caddy(self, path):
+        return ["run", "--config", path, "--adapter", "caddyfile"]
+
+    def _begin_apache2(self, path):
+        wanted = "mpm_event authz_core ssl socache_shmcb rewrite headers proxy proxy_http proxy_balancer slotmem_shm lbmethod_byrequests"
+        modules = "".join(f"LoadModule {one}_module /usr/lib/apache2/modules/mod_{one}.so\n" for one in wanted.split())
+        main_file = self._write("main.conf", f"{modules}ServerName localhost\nPidFile {self.folder}/pid\nErrorLog /dev/stderr\n"
+                                f"DefaultRuntimeDir {self.folder}\nUser www-data\nGroup www-data\nInclude {path}\n")
+        return ["-d", self.folder, "-f", main_file, "-DFOREGROUND"]
+
+    def _begin_lighttpd(self, path):
+        return ["-D", "-f", path]
+
+    def _begin_varnishd(self, path):
+        return ["-F", "-a", f"127.0.0.1:{self.port}", "-f", path, "-n", self.folder + "/v", "-s", "malloc,16m", "-j", "none"]
+
+    def connect(self, deadline_s=15):
+        line = socket.create_connection(("127.0.0.1", self.port), timeout=deadline_s)
+        return TRUSTED.wrap_socket(line, server_hostname="pawl.example") if self.tls else line
+
+    def send(self, line, method, target, secret=CLIENT, headers=(), body=b""):
+        own = [("Host", "pawl.example"), ("Content-Length", len(body))] + ([("Authorization", f"Bearer {secret}")] if secret else [])
+        head = "".join(f"{name}: {value}\r\n" for name, value in own + list(headers))
+        line.sendall(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + body)
+
+    def __call__(self, method, target, secret=CLIENT, headers=(), body=b"", deadline_s=15):
+        """(status, headers, body)."""
+        if isinstance(body, dict):
+            body, headers = json.dumps(body).encode(), [*headers, ("Content-Type", "application/json")]
+        with self.connect(deadline_s) as line:
+            self.send(line, method, target, secret, headers, body)
+            answer = http.client.HTTPResponse(line, method=method)
+            answer.begin()
+            return answer.status, answer.headers, answer.read()
+
+
+def each(function):
+    for name in NAMES:
+        def one(name=name):
+            function(name)
+        one.__name__ = f"behind_{name}_{function.__name__}"
+        test(one)
+    return function
+
+
+@each
+def a_lease_is_acquired_written_under_and_released_and_a_late_write_is_refused(name):
+    front, lease = Front.of(name), WORLD.name()
+    for _ in range(4):
+        status, _, body = front("POST", f"/v1/leases/{lease}", body={"ttl_ms": 60000})
+        check_equal(status, 201, body)
+        grant = json.loads(body)
+        token = [("Fencing-Token", grant["fencing_token"])]
+        check_equal(front("PUT", f"/v1/leases/{lease}", headers=[("Lease-Id", grant["lease_id"])])[0], 200)
+        check_equal(front("PUT", f"/v1/resources/{lease}", headers=token, body=b"x" * 300_000)[0] // 100, 2)
+        status, headers, body = front("GET", f"/v1/resources/{lease}")
+        check_equal((status, body), (200, b"x" * 300_000))
+        check_equal(front("DELETE", f"/v1/leases/{lease}", headers=[("Lease-Id", grant["lease_id"])])[0], 204)
+        status, headers, body = front("PUT", f"/v1/resources/{lease}", headers=token, body=b"late")
+        check_equal((status, json.loads(body)["code"]), (412, "lease-expired"))
+        check_in("verdict=refused", headers["Fencing-Status"])
+
+
+# -- who may call
+
+OPERATORS = ("/v1/leases/{}/force-release", "/v1/intents", "/v1/intents/{}", "/v1/intents/{}/resolve", "/v1/gateways/doubt", "/v1/gateways/{}/dead",
+             "/v1/routes", "/v1/routes/adopt", "/metrics", "/readyz")
+CROOKED = ("/v1/leases/{}/force%2Drelease", "/v1/leases/{}%2Fforce-release", "/v1//leases/{}/force-release", "//v1/leases/{}/force-release",
+           "/v1/leases/{}/./force-release", "/v1/leases/x/../{}/force-release", "/x/../v1/leases/{}/force-release", "/%761/leases/{}/force-release",
+           "/v1/%6ceases/{}/force-release", "/v1/leases/{}/force-release/", "/v1/leases/{}/force-release#x", "/v1/leases/{}/force-release%20",
+           "/v1/leases/{}/force-release;x", "/v1/leases/{}/Force-Release", "/V1/leases/{}/force-release", "http://pawl.example/v1/leases/{}/force-release",
+           "HTTP://pawl.example/v1/leases/{}/force-release", "http://x/y/../v1/leases/{}/force-release", "/v1/sessions/../leases/{}/force-release",
+           "/v1/resources/../leases/{}/force-release", "/v1/resources/..%2fleases/{}/force-release", "\\v1\\leases\\{}\\force-release",
+           "/v1/leases/{}/%66orce-release", "/v1/leases/{}/force-release%00", "x/v1/leases/{}/force-release", "/%2e/v1/leases/{}/force-release")
+
+
+@each
+def who_has_no_secret_gets_nowhere(name):
+    front, lease = Front.of(name), WORLD.name()
+    denied = 403 if name == "lighttpd" else 401
+    for secret in (None, "", "x", CLIENT[:-1], CLIENT + "c", CLIENT.upper(), " " + CLIENT[1:], f"{CLIENT} {OPERATOR}", "CLIENT-SECRET"):
+        status, headers, body = front("POST", f"/v1/leases/{lease}", secret)
+        check_equal((status, b"fencing_token" in body), (denied, False), f"{secret!r} {body[:200]}")
+        check_equal(headers["WWW-Authenticate"], None if name == "lighttpd" else 'Bearer realm="pawl"')
+    for target in ("/", "/livez", "/v1/check/a", "/v1/events", "/openapi.json"):
+        check_equal(front("GET", target, None)[0], denied, target)
+    check_equal(WORLD.look(lease)["token"], 0, "nothing was granted")
+
+
+@each
+def what_is_an_operators_a_client_cannot_do_however_it_spells_the_path(name):
+    front, lease = Front.of(name), WORLD.name()
+    grant = WORLD.acquire(lease, ttl_ms=60000)
+    for target in OPERATORS:
+        for method in ("GET", "POST"):
+            check_equal(front(method, target.format(lease))[0], 403, target)
+    for shape in CROOKED + OPERATORS[:1]:
+        status, _, body = front("POST", shape.format(lease))
+        check(status >= 400, f"{shape}: {status} {body[:100]}")
+        check_equal(WORLD.look(lease)["token"], grant["token"], shape)
+        check_equal(len(WORLD.look(lease)["holders"]), 1, shape)
+    check_equal([front("GET", target.format(lease), OPERATOR)[0] for target in ("/metrics", "/readyz", "/v1/intents", "/v1/gateways/doubt")], [200, 200, 200, 200])
+    status, _, body = front("POST", f"/v1/leases/{lease}/force-release", OPERATOR)
+    check_equal((status, json.loads(body)), (200, {"released_token": grant["token"]}))
+
+
+# -- what is passed on
+
+class Behind:
+    """One application in the place of all four services."""
+
+    def __init__(self, name):
+        self.app = App()
+        port = int(self.app.address.split(":")[1])
+        # It says 201 to everything, Varnish's probe wants 200.
+        extra = {".interval = 1s;": ".interval = 1s; .expected_response = 201;"} if name == "varnishd" else None
+        self.front = Front(name, [port, port], [port, port], extra)
+
+    def take(self):
+        return [one for one in self.app.take() if one.target != "/readyz"]
+
+    def close(self):
+        self.front.close()
+        self.app.close()
+
+
+@each
+def a_request_comes_as_it_was_sent_without_the_secret_and_with_the_clients_address(name):
+    site = Behind(name)
+    said = [("X-Forwarded-For", "10.1.2.3"), ("Fencing-Token", "1:x"), ("Idempotency-Key", "k"), ("Content-Type", "text/x")]
+    for target in ("/v1/leases/a", "/v1/resources/a:b/c?x=%7B", "/orders/42/lines/7?q=1&q=2"):
+        for method in ("PUT", "PATCH", "DELETE", "POST"):
+            body = bytes(range(256)) * 100 if method in ("PUT", "POST") else b""
+            check_equal(site.front(method, target, headers=said, body=body)[0], 201)
+            [landed] = site.take()
+            check_equal((landed.method, landed.target, landed.body), (method, target, body))
+            # lighttpd keeps the name of a header that it empties.
+            check_equal([one for one in landed.values("Authorization") if one], [])
+            check_equal(landed.values("X-Forwarded-For")[-1].split(",")[-1].strip(), "127.0.0.1")
+            check_equal((landed.values("Host"), landed.values("Fencing-Token")), (["pawl.example"], ["1:x"]))
+    site.close()
+
+
+@each
+def what_was_sent_is_sent_once(name):
+    """Also when the connection breaks before the answer, and on one that had served another request."""
+    site = Behind(name)
+    for method, more in (("PUT", []), ("DELETE", []), ("POST", [("Idempotency-Key", "k")]), ("PUT", [("Idempotency-Key", "k")])):
+        for target in ("/v1/leases/a", "/orders/42"):
+            site.app.breaks = False
+            wait_until(lambda target=target: site.front("GET", target)[0] == 201, "it is not left out any more")
+            site.take()
+            with site.front.connect() as line:
+                for breaks in (False, True):
+                    site.app.breaks = breaks
+                    site.front.send(line, method, target, headers=more)
+                    answer = http.client.HTTPResponse(line, method=method)
+                    try:
+                        answer.begin()
+                        answer.read()
+                        status = answer.status
+                    except (http.client.HTTPException, ConnectionError):
+                        status = None
+                    check(status == 201 if not breaks else status in (None, 500, 502, 503, 504), f"{method} {target}: {status}")
+                    check_equal(len(site.take()), 1, f"{method} {target}")
+    site.close()
+
+
+# -- waiting and listening
+
+# They do not notice that a client has gone before they have something to send.
+DEAF = ("apache2", "lighttpd", "varnishd")
+
+
+def listeners(lease):
+    return WORLD.redis("PUBSUB", "NUMSUB", f"pawl:e:{lease}")[1]
+
+
+@each
+def events_come_at_once_and_who_hangs_up_is_not_listened_for(name):
+    front = Front.of(name)
+    for accept, wanted in (("text/event-stream", b"\nevent: granted\n"), ("application/x-ndjson", b'"type":"granted"')):
+        lease = WORLD.name()
+        with front.connect() as line:
+            front.send(line, "GET", f"/v1/events?lease={lease}", headers=[("Accept", accept)])
+            answer = http.client.HTTPResponse(line)
+            answer.begin()
+            check_equal(answer.status, 200)
+            first = answer.readline()
+            check_in(first, (b": listening\n", b"\n"))
+            began = time.monotonic()
+            WORLD.acquire(lease)
+            text = b""
+            while wanted not in text:
+                text += answer.read1()
+            check(time.monotonic() - began < 1, f"an event took {time.monotonic() - began:.1f} s")
+            answer.close()
+        if name not in DEAF:
+            wait_until(lambda lease=lease: listeners(lease) == 0, "nobody listens")
+
+
+@test
+def a_default_nginx_passes_events_on():
+    if program("nginx") is None:
+        skip("nginx is not installed")
+    plain = "server {{ listen 127.0.0.1:{}; location / {{ proxy_pass http://127.0.0.1:%d; }} }}" % LEASES[0]
+
+    class Default(Front):
+        def _prepare(self, gateway, app, extra):
+            return self._begin_nginx(self._write("plain.conf", plain.format(self.port))), {}
+    front, lease = Default("nginx"), WORLD.name()
+    with socket.create_connection(("127.0.0.1", front.port), timeout=10) as line:
+        line.sendall(f"GET /v1/events?lease={lease} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answer = http.client.HTTPResponse(line)
+        answer.begin()
+        check_equal((answer.status, answer.readline()), (200, b": listening\n"))
+    front.close()
+
+
+class Waiter:
+    """A client that stands in line, on a thread."""
+
+    def __init__(self, front, lease, wait_s):
+        self.line, self.result = front.connect(wait_s + 15), None
+        body = json.dumps({"wait_ms": int(wait_s * 1000), "ttl_ms": 60000}).encode()
+        front.send(self.line, "POST", f"/v1/leases/{lease}", headers=[("Content-Type", "application/json")], body=body)
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        answer = http.client.HTTPResponse(self.line)
+        try:
+            answer.begin()
+            self.result = answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.result = None, error
+
+    def wait(self):
+        self.thread.join(self.line.gettimeout())
+        return self.result
+
+
+@test
+def a_wait_in_line_lasts_behind_each_of_them():
+    held, lease = {}, {}
+    for name in NAMES:
+        lease[name] = WORLD.name()
+        grant = WORLD.acquire(lease[name], ttl_ms=int(WAIT_S * 1000) + 60000)
+        held[name] = grant, Waiter(Front.of(name), lease[name], WAIT_S + 30)
+        wait_until(lambda name=name: WORLD.look(lease[name])["waiting"] == 1, f"one waits behind {name}")
+    end = time.monotonic() + WAIT_S
+    wait_until(lambda: time.monotonic() > end or not all(waiter.thread.is_alive() for _, waiter in held.values()), "the wait", WAIT_S + 5)
+    for name, (grant, waiter) in held.items():
+        check(waiter.thread.is_alive(), f"{name} did not wait: {waiter.result}")
+        WORLD.release(lease[name], grant)
+        check_equal(waiter.wait()[0], 201, name)
+
+
+# The line that says how long an answer may be waited for; nothing else is shorter. Caddy and lighttpd have none.
+LIMITS = {"nginx": ("proxy_read_timeout 630s", "proxy_read_timeout 1s"), "haproxy": ("timeout server 630s", "timeout server 1s"),
+          "apache2": ("ProxyTimeout 630", "ProxyTimeout 1"),
+          "varnishd": (".first_byte_timeout = 630s", ".first_byte_timeout = 1s")}
+
+
+@each
+def the_limit_of_a_wait_is_the_line_of_the_file_that_says_so(name):
+    text = shipped(f"proxies/{NAMES[name]}", {})
+    if name not in LIMITS:
+        check("timeout" not in text.replace("dial_timeout", "").replace("connect-timeout", ""), "it has a limit")
+        return
+    front, lease = Front(name, extra=dict([LIMITS[name]])), WORLD.name()
+    WORLD.acquire(lease, ttl_ms=60000)
+    check_in(Waiter(front, lease, 10).wait()[0], (None, 502, 503, 504))
+    front.close()
+
+
+@each
+def who_hangs_up_leaves_the_line(name):
+    """Not behind Apache, lighttpd and Varnish, as their files say: what is granted to who has gone is nobody's until its ttl is over."""
+    front, lease = Front.of(name), WORLD.name()
+    grant = WORLD.acquire(lease, ttl_ms=60000)
+    waiter = Waiter(front, lease, 3)
+    wait_until(lambda: WORLD.look(lease)["waiting"] == 1, "one waits")
+    waiter.line.shutdown(socket.SHUT_RDWR)
+    waiter.line.close()
+    if name in DEAF:
+        WORLD.release(lease, grant)
+        check_equal(WORLD.look(lease)["state"], "held", "given to who has gone")
+    else:
+        wait_until(lambda: WORLD.look(lease)["waiting"] == 0, "nobody waits", 2)
+        WORLD.release(lease, grant)
+        check_equal(WORLD.look(lease)["state"], "free")
+
+
+@each
+def one_of_two_services_is_enough(name):
+    front = Front(name, [LEASES[0], own_port()], [own_port(), GATEWAYS[0]])
+    lease = WORLD.name()
+    grant = WORLD.acquire(lease, ttl_ms=60000)
+
+    def all_well():
+        lines = [("PUT", f"/v1/leases/{lease}", [("Lease-Id", grant["lease_id"])]), ("GET", f"/v1/resources/{lease}", [])]
+        return all(front(method, target, headers=headers)[0] in (200, 404) for method, target, headers in lines * 5)
+    wait_until(all_well, "what is away is left out", 8)
+    front.close()
+
+
+def close():
+    for front in Front.open.values():
+        front.close()
+    WORLD.close()
+
+
+main(close)
