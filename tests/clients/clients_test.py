@@ -2,6 +2,7 @@
 request in turn, and an agent: a program in the client's language that does what one line on its stdin says, and answers in
 one line."""
 
+import contextlib
 import os
 import pathlib
 import queue
@@ -125,7 +126,8 @@ class HttpRelay:
         """Every connection that is open."""
         for one in list(self.near):
             self.near.discard(one)
-            reset(one)
+            with contextlib.suppress(OSError):  # it has ended just now
+                reset(one)
 
     def _there(self, near, far, act, piece):
         """False when the connection has ended."""

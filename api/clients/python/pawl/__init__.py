@@ -601,12 +601,13 @@ def _sse(response: http.client.HTTPResponse, timed: _Timed, last: str) -> Iterat
         line = response.readline(_ANSWER_BYTES_MAX)
         if not line.endswith(b"\n"):
             return
-        field, _, value = line.decode("utf-8", "replace").rstrip("\r\n").partition(": ")
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        field, _, value = text.partition(": ")
         if field == "id":
             coming = value
         elif field == "data":
             data += value
-        elif field == "":
+        elif text == "":  # half an event has not been seen
             told = json.loads(data) if data else None
             last = coming or last
             yield last, told if isinstance(told, dict) else None
