@@ -101,7 +101,7 @@ class ShellAgent:
         pass
 
 
-scenarios.begin(ShellAgent, MISSING, renews=False, enters=False, attempts=2)
+scenarios.begin(ShellAgent, MISSING, renews=False, enters=False, sessions=False, attempts=2)
 
 
 def runs(name, ttl_ms, wait_ms, *command, aside=None):
