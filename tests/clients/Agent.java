@@ -6,8 +6,10 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 
 import pawl.Pawl;
 
@@ -17,6 +19,8 @@ public final class Agent {
     private static final BufferedReader IN =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     private static final Map<String, Pawl.Lease> LEASES = new HashMap<>();
+    private static final Map<String, Pawl.Session> SESSIONS = new HashMap<>();
+    private static final Map<String, Pawl.Several> SEVERAL = new HashMap<>();
 
     private static synchronized void say(String line) {
         OUT.print(line.replace('\n', ' ') + "\n");
@@ -39,7 +43,13 @@ public final class Agent {
         Pawl.Ask ask = new Pawl.Ask().ttl(ms(given, "ttl_ms", "30000")).holder(given.get("holder"))
             .mode(given.getOrDefault("mode", "exclusive")).leaseId(given.get("lease_id"))
             .onLost((lease, error) -> say("!\thold=" + called + "\tcode=" + error.code()));
-        Pawl.Lease lease = pawl.lease(given.get("name"), ask);
+        if (given.containsKey("names")) {
+            Pawl.Several all = pawl.acquireAll(List.of(given.get("names").split(" ")), ask, ms(given, "wait_ms", "0"));
+            SEVERAL.put(called, all);
+            return "tokens=" + all.leases().stream().map(one -> "" + one.token()).collect(Collectors.joining(" "));
+        }
+        Pawl.Session session = SESSIONS.get(given.get("session"));
+        Pawl.Lease lease = session == null ? pawl.lease(given.get("name"), ask) : session.lease(given.get("name"), ask);
         if ("forever".equals(given.get("wait_ms")))
             lease.lock();
         else if (given.containsKey("try"))
@@ -66,10 +76,35 @@ public final class Agent {
         return "raised=nothing";
     }
 
+    private static String session(Pawl pawl, Map<String, String> given) {
+        String called = given.get("hold");
+        SESSIONS.put(called, pawl.session(new Pawl.Ask().ttl(ms(given, "ttl_ms", "30000")),
+            error -> say("!\thold=" + called + "\tcode=" + error.code())));
+        return "x=x";
+    }
+
+    private static String listen(Pawl pawl, Map<String, String> given) {
+        Thread made = new Thread(() -> {
+            try {
+                pawl.events(given.get("name"), given.get("since"), item -> {
+                    say("!\thold=" + given.get("hold") + "\tcode=" + item.get("type"));
+                    return true;
+                });
+            } catch (InterruptedException error) {
+                throw new AssertionError(error);
+            }
+        });
+        made.setDaemon(true);
+        made.start();
+        return "x=x";
+    }
+
     private static String act(Pawl pawl, String verb, Map<String, String> given) throws InterruptedException, IOException {
         Pawl.Lease lease = LEASES.get(given.get("hold"));
         switch (verb) {
-        case "acquire": return acquire(pawl, given);
+        case "acquire", "acquire_all": return acquire(pawl, given);
+        case "session": return session(pawl, given);
+        case "events": return listen(pawl, given);
         case "inside": return inside(pawl, given);
         case "remaining": return "remaining_ms=" + lease.remaining().toMillis();
         case "renew":
@@ -77,13 +112,27 @@ public final class Agent {
             return "remaining_ms=" + lease.remaining().toMillis();
         case "enter": lease.lock(); return "x=x";
         case "check": lease.check(); return "x=x";
-        case "release": lease.unlock(); return "x=x";
+        case "release":
+            AutoCloseable it = SESSIONS.containsKey(given.get("hold")) ? SESSIONS.get(given.get("hold"))
+                : SEVERAL.containsKey(given.get("hold")) ? SEVERAL.get(given.get("hold")) : lease::unlock;
+            close(it);
+            return "x=x";
         case "put":
             return "etag=" + lease.put(given.get("key"), given.get("body").getBytes(StandardCharsets.UTF_8),
                 Pawl.Write.withKey(given.get("idempotency_key")));
         case "get": return "body=" + new String(lease.get(given.get("key")).body(), StandardCharsets.UTF_8);
         case "delete": lease.delete(given.get("key")); return "x=x";
         default: throw new AssertionError(verb);
+        }
+    }
+
+    private static void close(AutoCloseable it) {
+        try {
+            it.close();
+        } catch (RuntimeException error) {
+            throw error;
+        } catch (Exception error) {
+            throw new AssertionError(error);
         }
     }
 

@@ -23,15 +23,26 @@ function failed(error) {
 const ODD = { nothing: undefined, number: 5, buffer: new ArrayBuffer(3) };
 const number = (text) => (text === undefined ? undefined : Number(text));
 
-async function acquire(pawl, given) {
-  const hold = await pawl.acquire(given.name, {
+const tells = (given) => (_, error) => say("!", { hold: given.hold, code: error.code });
+
+async function acquire(pawl, verb, given) {
+  const options = {
     ttlMs: number(given.ttl_ms), waitMs: given.wait_ms === "forever" ? Infinity : number(given.wait_ms),
     holder: given.holder, mode: given.mode, leaseId: given.lease_id,
     signal: given.aborted === undefined ? undefined : AbortSignal.abort(),
-    onLost: (_, error) => say("!", { hold: given.hold, code: error.code }),
-  });
-  holds[given.hold] = hold;
+    onLost: tells(given),
+  };
+  if (verb === "acquire_all") {
+    const all = await pawl.acquireAll(given.names.split(" "), options);
+    holds[given.hold] = { release: async () => { for (const one of all) await one.release(); } };
+    return { tokens: all.map((one) => one.token).join(" ") };
+  }
+  const hold = holds[given.hold] = await (holds[given.session] ?? pawl).acquire(given.name, options);
   return { token: hold.token, fencing: hold.fencingToken, remaining_ms: Math.floor(hold.remainingMs()) };
+}
+
+async function listen(pawl, given) {
+  for await (const item of pawl.events(given.name, { since: given.since })) say("!", { hold: given.hold, code: item.type });
 }
 
 async function inside(pawl, given) {
@@ -53,7 +64,9 @@ async function inside(pawl, given) {
 async function act(pawl, verb, given) {
   const hold = holds[given.hold];
   switch (verb) {
-  case "acquire": return acquire(pawl, given);
+  case "acquire": case "acquire_all": return acquire(pawl, verb, given);
+  case "session": holds[given.hold] = await pawl.session({ ttlMs: number(given.ttl_ms), onLost: tells(given) }); return {};
+  case "events": listen(pawl, given); return {};
   case "inside": return inside(pawl, given);
   case "remaining": return { remaining_ms: Math.floor(hold.remainingMs()) };
   case "renew":
@@ -79,3 +92,4 @@ for (let line = await lines.next(); !line.done; line = await lines.next()) {
     say("=", failed(error));
   }
 }
+process.exit(0); // it may listen

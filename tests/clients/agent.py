@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""agent.py - does with pawl.py what it is told, for tests/clients/scenarios.py."""
+"""agent.py - does with the module pawl what it is told, for tests/clients/scenarios.py."""
 
 import os
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../api/clients/python"))
 
@@ -21,15 +22,24 @@ def failed(error):
             "holder": error.holder or "", "ended": error.ended or ""}
 
 
-def acquire(services, given):
-    """With "only", all attributes of the call are the service's defaults."""
-    hold = services.acquire(
-        given["name"], ttl=int(given.get("ttl_ms", 30000)) / 1000,
-        wait=None if given.get("wait_ms") == "forever" else int(given.get("wait_ms", 0)) / 1000,
-        holder=given.get("holder"), mode=given.get("mode", "exclusive"), lease_id=given.get("lease_id"),
-        on_lost=lambda hold, error: say("!", {"hold": given["hold"], "code": error.code}))
-    HOLDS[given["hold"]] = hold
+def tells(given):
+    return lambda _, error: say("!", {"hold": given["hold"], "code": error.code})
+
+
+def acquire(services, verb, given):
+    more = {"ttl": int(given.get("ttl_ms", 30000)) / 1000, "on_lost": tells(given),
+            "wait": None if given.get("wait_ms") == "forever" else int(given.get("wait_ms", 0)) / 1000,
+            "holder": given.get("holder"), "mode": given.get("mode", "exclusive"), "lease_id": given.get("lease_id")}
+    if verb == "acquire_all":
+        holds = HOLDS[given["hold"]] = services.acquire_all(given["names"].split(" "), **more)
+        return {"tokens": " ".join(str(hold.token) for hold in holds)}
+    hold = HOLDS[given["hold"]] = HOLDS.get(given.get("session"), services).acquire(given["name"], **more)
     return {"token": hold.token, "fencing": hold.fencing_token, "remaining_ms": int(hold.remaining() * 1000)}
+
+
+def listen(services, given):
+    for item in services.events(given["name"], given.get("since")):
+        say("!", {"hold": given["hold"], "code": item["type"]})
 
 
 def inside(services, given):
@@ -50,8 +60,14 @@ def inside(services, given):
 
 def do(services, verb, given):
     hold = HOLDS.get(given.get("hold"))
-    if verb == "acquire":
-        return acquire(services, given)
+    if verb in ("acquire", "acquire_all"):
+        return acquire(services, verb, given)
+    if verb == "session":
+        HOLDS[given["hold"]] = services.session(int(given["ttl_ms"]) / 1000, on_lost=tells(given))
+        return {}
+    if verb == "events":
+        threading.Thread(target=listen, args=(services, given), daemon=True).start()
+        return {}
     if verb == "inside":
         return inside(services, given)
     if verb == "remaining":

@@ -2,9 +2,11 @@
 request in turn, and an agent: a program in the client's language that does what one line on its stdin says, and answers in
 one line."""
 
+import contextlib
 import os
 import pathlib
 import queue
+import re
 import signal
 import socket
 import struct
@@ -77,10 +79,11 @@ BEFORE, DURING, AFTER, MUTE, TRICKLE = "before", "during", "after", "mute", "tri
 
 class HttpRelay:
     """In front of a service. `plan`: what becomes of the next requests, one for each; behind its end all pass.
-    `seen`: the heads of all requests that came."""
+    `seen`: all requests that came; `refused`: how many connections found nobody; `answered`: whether anything was."""
 
     def __init__(self, port):
-        self.to, self.plan, self.seen = port, [], []
+        self.to, self.plan, self.seen, self.refused, self.answered = port, [], [], 0, False
+        self.near = set()  # who is connected
         self.lock, self.ended = threading.Lock(), threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -99,13 +102,16 @@ class HttpRelay:
         try:
             far = socket.create_connection(("127.0.0.1", self.to))
         except OSError:
+            self.refused += 1
             reset(near)
             return
+        self.near.add(near)
         state = {"act": None}
         threading.Thread(target=self._back, args=(near, far, state), daemon=True).start()
         try:
             while piece := near.recv(65536):
                 if piece.startswith(METHODS):
+                    piece = whole(near, piece)
                     with self.lock:
                         self.seen.append(piece.decode("latin-1"))
                         state["act"] = self.plan.pop(0) if self.plan else None
@@ -113,7 +119,15 @@ class HttpRelay:
                     return
         except OSError:
             pass
+        self.near.discard(near)
         close(far)
+
+    def cut(self):
+        """Every connection that is open."""
+        for one in list(self.near):
+            self.near.discard(one)
+            with contextlib.suppress(OSError):  # it has ended just now
+                reset(one)
 
     def _there(self, near, far, act, piece):
         """False when the connection has ended."""
@@ -142,7 +156,7 @@ class HttpRelay:
     def _back(self, near, far, state):
         try:
             while piece := far.recv(65536):
-                act = state["act"]
+                act, self.answered = state["act"], True
                 if act == DURING:
                     near.sendall(piece[:len(piece) - 20])
                 if act in (DURING, AFTER):
@@ -166,11 +180,21 @@ class HttpRelay:
 
     def begin(self, *plan):
         with self.lock:
-            self.plan, self.seen = list(plan), []
+            self.plan, self.seen, self.answered = list(plan), [], False
 
     def close(self):
         self.ended.set()
         close(self.listener)  # also the accept() that waits
+
+
+def whole(near, piece):
+    """The request that begins so, with its body."""
+    head, _, body = piece.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: *(\d+)", head)
+    missing = int(length[1]) - len(body) if length else 0
+    while missing > 0 and (more := near.recv(missing)):
+        piece, missing = piece + more, missing - len(more)
+    return piece
 
 
 def reset(sock):

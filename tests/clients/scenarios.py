@@ -3,19 +3,21 @@ are then those of the file that calls it. Its requests go through two relays; ev
 
 import atexit
 import json
+import re
 import signal
+import threading
 import time
 
-from clients_test import AFTER, BEFORE, DURING, MUTE, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     check, check_equal, check_in, nobody, skip, test, wait_until
 
 CLIENT, WAITING = {}, []
 
 
-def begin(argv, missing=None, renews=True, enters=True, attempts=3):
-    """missing: why the language cannot be run here; all tests are then not run. renews, enters: what the client has.
-    attempts: how often it asks."""
-    CLIENT.update(missing=missing, renews=renews, enters=enters, attempts=attempts)
+def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=3):
+    """missing: why the language cannot be run here; all tests are then not run. renews, enters, sessions (and several leases
+    at once, and events): what the client has. attempts: how often it asks."""
+    CLIENT.update(missing=missing, renews=renews, enters=enters, sessions=sessions, attempts=attempts)
     for run, needs in WAITING:
         if not needs or CLIENT[needs]:
             test(run)
@@ -176,6 +178,94 @@ def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease
     agent.ask("release", hold="h")
 
 
+def asked(relay):
+    """What was asked for in each acquire, as (wait_ms, keep_place_ms)."""
+    bodies = [text for text in relay.seen if text.startswith("POST ")]
+    return [tuple(int((re.search(rf'"{key}": *([0-9]+)', text) or [0, 0])[1]) for key in ("wait_ms", "keep_place_ms"))
+            for text in bodies]
+
+
+def also_waits(world, name, waiting):
+    """Somebody else in line, behind all others; a list that has its grant at the end."""
+    grants = []
+    thread = threading.Thread(target=lambda: grants.append(world.acquire(name, holder="behind", wait_ms=DEADLINE_S * 1000,
+                                                                         client=world.client(world.lease_daemon))))
+    thread.start()
+    wait_until(lambda: world.look(name)["waiting"] == waiting, "it waits, too")
+    return thread, grants
+
+
+@scenario
+def a_long_wait_is_asked_for_in_slices_and_keeps_its_place(world, agent, lease, _gateway):
+    name = world.name()
+    over = json.dumps({"type": "/problems/wait-timeout", "title": "t", "status": 409, "detail": "d", "code": "wait-timeout",
+                       "retryable": True, "place_kept_ms": 20000}).encode()
+    lease.begin(Say(409, over), Say(409, over))
+    granted(agent, name, wait_ms=60000)
+    check_equal([keep for _, keep in asked(lease)], [20000] * 3)
+    check(all(10000 < wait <= 20000 for wait, _ in asked(lease)), f"{asked(lease)}")
+    agent.ask("release", hold="h")
+
+
+@scenario
+def who_waits_keeps_its_place_however_often_its_connection_is_cut(world, agent, lease, _gateway):
+    name = world.name()
+    first = world.acquire(name)
+    agent.send("acquire", hold="h", name=name, wait_ms=60000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    thread, behind = also_waits(world, name, 2)
+    for count in (2, 3, 4):
+        lease.cut()
+        wait_until(lambda: len(lease.seen) >= count, "it asks again")  # pylint: disable=cell-var-from-loop
+    wait_until(lambda: world.look(name)["waiting"] == 2, "they wait")
+    world.release(name, first)
+    told = agent.answer()
+    outcome(told, "ok")
+    check_equal(holders(world, name), [("anonymous", int(told["token"]))])
+    outcome(agent.ask("release", hold="h"), "ok")
+    thread.join(DEADLINE_S)
+    check(behind[0]["token"] > int(told["token"]), "first come, first served")
+    world.release(name, behind[0])
+
+
+@scenario
+def who_waits_sits_out_a_restart_and_keeps_its_place(world, _agent, _lease, _gateway):
+    name = world.name()
+    first = world.acquire(name)
+    victim = Daemon("pawl-lease", *world.flags)
+    relay = HttpRelay(victim.port)
+    aside = CLIENT["make"](relay.url, relay.url)
+    aside.send("acquire", hold="h", name=name, wait_ms=60000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    thread, behind = also_waits(world, name, 2)
+    victim.end()
+    wait_until(lambda: len(relay.seen) >= 1 and relay.refused >= 1, "it asks, and nobody is there")
+    again = Daemon("pawl-lease", *world.flags)
+    relay.to = again.port
+    world.release(name, first)
+    told = aside.answer()
+    outcome(told, "ok")
+    check_equal(holders(world, name), [("anonymous", int(told["token"]))])
+    outcome(aside.ask("release", hold="h"), "ok")
+    thread.join(DEADLINE_S)
+    world.release(name, behind[0])
+    aside.end()
+    relay.close()
+    check_equal(again.end(), 0)
+
+
+@scenario
+def a_wait_that_is_over_leaves_no_place_behind(world, agent, lease, _gateway):
+    name = world.name()
+    world.acquire(name)
+    agent.send("acquire", hold="h", name=name, wait_ms=1000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    lease.cut()
+    outcome(agent.answer(), "unknown")
+    check_equal(asked(lease)[-1], (1, 0), "the last one gives the place back")
+    check_equal(world.look(name)["waiting"], 0)
+
+
 @scenario
 def a_shared_hold_is_shared(world, agent, _lease, _gateway):
     name = world.name()
@@ -311,7 +401,7 @@ def a_service_that_is_killed_while_one_waits_is_never_a_refusal(world, agent, le
     victim = Daemon("pawl-lease", *world.flags)
     relay = HttpRelay(victim.port)
     aside = CLIENT["make"](relay.url, relay.url)
-    aside.send("acquire", hold="h", name=name, wait_ms=5000)
+    aside.send("acquire", hold="h", name=name, wait_ms=1200)
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
     victim.kill()
     told = aside.answer()
@@ -649,3 +739,100 @@ def leaving_the_block_tells_a_loss(world, agent, _lease, _gateway):
     force(world, name)
     agent.send("go on")
     check_in("raised", agent.answer(), "what the body raised comes first")
+
+
+# -- sessions, several at once, events
+
+
+def with_sessions(function):
+    return scenario(function, "sessions")
+
+
+@with_sessions
+def what_is_acquired_in_a_session_lives_and_ends_with_it(world, agent, lease, gateway):
+    name, other = world.name(), world.name()
+    outcome(agent.ask("session", hold="s", ttl_ms=600), "ok")
+    granted(agent, name, session="s", ttl_ms=100)
+    granted(agent, other, hold="i", session="s")
+    wait_until(lambda: lease.methods().count("PUT") >= 4, "it is renewed")
+    check_equal([head.split(" ", 2)[1].split("/")[2] for head in lease.seen if head.startswith("PUT")][:4], ["sessions"] * 4)
+    outcome(agent.ask("check", hold="h"), "ok")
+    check(0 < int(agent.ask("remaining", hold="i")["remaining_ms"]) <= 600, "as long as the session")
+    outcome(agent.ask("put", hold="h", key=name, body="x"), "ok")
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal((world.look(name)["state"], world.look(other)["state"]), ("free", "held"))
+    outcome(agent.ask("release", hold="s"), "ok")
+    check_equal((history(world, other), world.look(other)["state"]), (["granted", "released"], "free"))
+    outcome(agent.ask("put", hold="i", key=other, body="x"), "lost")
+    check_equal(gateway.methods(), ["PUT"])
+
+
+@with_sessions
+def a_lease_that_a_session_lost_is_told_and_the_others_stay(world, agent, _lease, _gateway):
+    name, other = world.name(), world.name()
+    outcome(agent.ask("session", hold="s2", ttl_ms=900), "ok")
+    granted(agent, name, hold="taken", session="s2")
+    granted(agent, other, hold="stays", session="s2")
+    force(world, name)
+    check_equal([one["code"] for one in agent.lost("taken")], ["lease-lost"])
+    outcome(agent.ask("check", hold="taken"), "lost")
+    outcome(agent.ask("check", hold="stays"), "ok")
+    outcome(agent.ask("release", hold="s2"), "ok")
+
+
+@with_sessions
+def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(world, agent, lease, gateway):
+    name = world.name()
+    outcome(agent.ask("session", hold="s3", ttl_ms=900), "ok")
+    granted(agent, name, hold="in", session="s3", ttl_ms=60000)
+    lease.begin(*[MUTE] * 9)
+    check_equal([one["code"] for one in agent.lost("s3") + agent.lost("in")], ["deadline-passed"] * 2)
+    check_equal(int(agent.ask("remaining", hold="in")["remaining_ms"]), 0)
+    outcome(agent.ask("put", hold="in", key=name, body="x"), "lost")
+    check_equal(gateway.methods(), [], "nothing was sent")
+    lease.begin()
+    outcome(agent.ask("release", hold="s3"), "lost")
+
+
+@with_sessions
+def several_are_granted_all_or_none(world, agent, lease, _gateway):
+    names = [world.name() for _ in range(3)]
+    first = world.acquire(names[2])
+    outcome(agent.ask("acquire_all", hold="a", names=" ".join(names)), "held", "lease-held")
+    check_equal([world.look(name)["state"] for name in names], ["free", "free", "held"])
+    agent.send("acquire_all", hold="a", names=" ".join(names), wait_ms=8000)
+    wait_until(lambda: world.look(names[0])["waiting"] == 1, "it waits")
+    world.release(names[2], first)
+    told = agent.answer()
+    outcome(told, "ok")
+    check_equal([str(world.look(name)["token"]) for name in names], told["tokens"].split(" "))
+    lease.begin(AFTER)
+    outcome(agent.ask("release", hold="a"), "ok")
+    check_equal([world.look(name)["state"] for name in names], ["free"] * 3)
+    lease.begin(*every(AFTER))
+    outcome(agent.ask("acquire_all", hold="a", names=" ".join(names), ttl_ms=60000), "unknown")
+    wait_until(lambda: [world.look(name)["state"] for name in names] == ["free"] * 3, "they were given back")
+
+
+@with_sessions
+def events_go_on_behind_the_last_one_after_a_break(world, agent, lease, _gateway):
+    name = world.name()
+    outcome(agent.ask("events", hold="e", name=name), "ok")
+    wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
+    first = world.acquire(name)
+    agent.lost("e")
+    lease.begin(BEFORE, BEFORE)
+    lease.cut()
+    world.release(name, first)
+    world.release(name, world.acquire(name))
+    check_equal([one["code"] for one in agent.lost("e", 4)], ["granted", "released", "granted", "released"])
+
+
+@with_sessions
+def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _gateway):
+    name = world.name()
+    lease.begin(problem(410, "cursor-expired", False))
+    outcome(agent.ask("events", hold="m", name=name, since="00.1.1.1"), "ok")
+    agent.lost("m")
+    world.release(name, world.acquire(name))
+    check_equal([one["code"] for one in agent.lost("m", 3)], ["missed", "granted", "released"])

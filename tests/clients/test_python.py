@@ -69,7 +69,7 @@ def who_waits_for_ever_asks_again_and_an_interrupt_gives_up(world, _agent, lease
     child.send_signal(signal.SIGINT)
     check(child.wait(15) != 0, "interrupted")
     wait_until(lambda: world.look(name)["waiting"] == 0, "it has left the line")
-    check_equal(lease.methods(), ["POST", "POST", "DELETE"])
+    check_equal(lease.methods(), ["POST", "POST", "POST", "DELETE"])
     world.release(name, other)
     check_equal(world.look(name)["state"], "free")
 

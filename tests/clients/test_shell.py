@@ -101,7 +101,7 @@ class ShellAgent:
         pass
 
 
-scenarios.begin(ShellAgent, MISSING, renews=False, enters=False, attempts=2)
+scenarios.begin(ShellAgent, MISSING, renews=False, enters=False, sessions=False, attempts=2)
 
 
 def runs(name, ttl_ms, wait_ms, *command, aside=None):
@@ -235,4 +235,4 @@ def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    clients_test.main(scenarios.end)
+    clients_test.main(scenarios.end, parts=2)

@@ -8,6 +8,11 @@
  *     } finally {
  *         lease.unlock();
  *     }
+ *     try (Pawl.Session session = pawl.session(new Pawl.Ask().ttl(Duration.ofSeconds(15)))) { // one keep-alive for many
+ *         session.lease("shard:17").lock();
+ *     }
+ *     try (Pawl.Several both = pawl.acquireAll(List.of("account:1", "account:2"), new Pawl.Ask(), wait)) { ... }  // or none
+ *     pawl.events("orders:42", null, item -> { ...; return true; });      // what happens to it, as it happens
  *
  * Every call ends in one of five ways: it returns (granted, or done), or it throws
  *     Pawl.Held      certainly not granted: another holds it, or the wait is over (tryLock says false instead)
@@ -25,19 +30,24 @@ import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.Timer;
+import java.util.TimerTask;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.ThreadLocalRandom;
@@ -47,16 +57,23 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import java.util.regex.Pattern;
 
 public final class Pawl {
     private static final int ANSWER_BYTES_MAX = 64 << 20;
-    private static final long WAIT_MS_MAX = 600_000; // docs/contract.md, "Limits"; a longer wait asks again
+    /** Of one request's wait in line, before a proxy ends it; of the place's keeping; of sitting out a restart. */
+    private static final long SLICE_MS = 20_000;
+    private static final long WAIT_MS_MAX = 600_000; // docs/contract.md, "Limits": of several leases, of which no place is kept
+    private static final long LISTEN_MS = 60_000; // a stream of events says something every 15 s
     private static final long TTL_MS_MAX = 86_400_000;
     private static final long TOKEN_MAX = 999_999_999_999_999L;
     private static final Duration FOREVER = Duration.ofDays(36_500);
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._:-]{0,127}");
     private static final Pattern LEASE_ID = Pattern.compile("[A-Za-z0-9_-]{22,64}");
+    private static final Pattern SESSION = Pattern.compile("[A-Za-z0-9_-]{16,64}");
     private static final Pattern FENCING_TOKEN = Pattern.compile("[!-~]{1,1024}");
     private static final Set<String> HELD = Set.of("lease-held", "wait-timeout");
     private static final Set<String> LOST =
@@ -92,6 +109,10 @@ public final class Pawl {
         public String holder() { return text("holder"); }
         /** Of a lost hold, how, if told: "expired", "forced", "session", "store-restarted", "unknown"; else null. */
         public String ended() { return text("ended"); }
+
+        boolean placeKept() {
+            return members != null && members.get("place_kept_ms") instanceof Long kept && kept > 0;
+        }
 
         private String text(String name) {
             return members != null && members.get(name) instanceof String text ? text : null;
@@ -190,9 +211,16 @@ public final class Pawl {
         /** Called once, from the hold's own thread, if it is lost before it is released. */
         public Ask onLost(BiConsumer<Lease, Lost> value) { onLost = value; return this; }
 
-        private String json(String id, long waitMs) {
+        /** names: of several at once, else null. */
+        private String json(String id, long waitMs, long keepMs, List<String> names, Session session) {
             StringBuilder text = new StringBuilder("{\"ttl_ms\":" + ttl.toMillis() + ",\"wait_ms\":" + waitMs
                 + ",\"lease_id\":" + Json.quoted(id));
+            if (names != null)
+                text.append(names.stream().map(Json::quoted).collect(Collectors.joining(",", ",\"names\":[", "]")));
+            if (keepMs > 0)
+                text.append(",\"keep_place_ms\":" + keepMs);
+            if (session != null)
+                text.append(",\"session\":" + Json.quoted(session.id()));
             text.append(permits > 0 ? ",\"permits\":" + permits : ",\"mode\":" + Json.quoted(mode));
             if (!lockDelay.isZero())
                 text.append(",\"lock_delay_ms\":" + lockDelay.toMillis());
@@ -210,12 +238,50 @@ public final class Pawl {
 
     /** Nothing is sent yet. */
     public Lease lease(String name, Ask ask) {
+        return lease(name, ask, null);
+    }
+
+    private Lease lease(String name, Ask ask, Session session) {
         if (!NAME.matcher(name).matches())
             throw new IllegalArgumentException("not the name of a lease: " + name);
         if (ask.leaseId != null && !LEASE_ID.matcher(ask.leaseId).matches())
             throw new IllegalArgumentException("leaseId: 22 to 64 of A-Z a-z 0-9 _ -");
         checkTtl(ask.ttl);
-        return new Lease(name, ask);
+        return new Lease(name, ask, session);
+    }
+
+    /** All or none, each locked by this thread. No place in line outlives its connection; otherwise as Lease.acquire(). */
+    public Several acquireAll(List<String> names, Ask ask, Duration wait) throws InterruptedException {
+        return acquireAll(names, ask, wait, null);
+    }
+
+    private Several acquireAll(List<String> names, Ask ask, Duration wait, Session session) throws InterruptedException {
+        List<Lease> leases = names.stream().map(name -> lease(name, ask, session)).toList();
+        List<Hold> holds = acquire(leases, true, wait, true);
+        for (int i = 0; i < leases.size(); i++) {
+            leases.get(i).local.lock();
+            leases.get(i).hold = holds.get(i);
+        }
+        return new Several(leases);
+    }
+
+    /** Several leases that are held, in the order of their names. close() unlocks each; then a loss is thrown, if there was one. */
+    public record Several(List<Lease> leases) implements AutoCloseable {
+        @Override
+        public void close() {
+            Lost loss = null;
+            for (Lease lease : leases) {
+                try {
+                    lease.unlock();
+                } catch (Lost error) {
+                    loss = error;
+                } catch (NotDone | Unknown error) {
+                    lease.releaseProblem = error;
+                }
+            }
+            if (loss != null)
+                throw loss;
+        }
     }
 
     private static long checkTtl(Duration ttl) {
@@ -226,9 +292,9 @@ public final class Pawl {
 
     // -- one request, sent once
 
-    private record Answer(int status, HttpResponse<byte[]> http, long sent, long received) {
-        String header(String name) { return http.headers().firstValue(name).orElse(null); }
-        Map<String, Object> json() { return Json.object(new String(http.body(), StandardCharsets.UTF_8)); }
+    private record Answer(int status, HttpHeaders headers, byte[] body, long sent, long received) {
+        String header(String name) { return headers.firstValue(name).orElse(null); }
+        Map<String, Object> json() { return Json.object(new String(body, StandardCharsets.UTF_8)); }
     }
 
     /** The whole answer. Throws NotDone while nothing has left, Unknown after that. An interrupt gives up when wanted, else it
@@ -251,7 +317,7 @@ public final class Pawl {
             while (true) {
                 try {
                     HttpResponse<byte[]> http = coming.get(sent + limitNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
-                    return new Answer(http.statusCode(), http, sent, System.nanoTime());
+                    return new Answer(http.statusCode(), http.headers(), http.body(), sent, System.nanoTime());
                 } catch (InterruptedException error) {
                     if (interruptible)
                         throw error;
@@ -353,12 +419,12 @@ public final class Pawl {
         throw new Unknown(code, said, status, problem, null); // 504, 500, and what we do not know
     }
 
-    private record Grant(long token, String fencingToken, long ttlNanos, long leftNanos, long deadline) {
+    /** Of a session as well: then lost are the names that it has lost. deadline: when it ends, at the earliest. */
+    private record Grant(long token, String fencingToken, long ttlNanos, long leftNanos, long deadline, List<?> lost) {
         long begun() { return deadline - leftNanos; }
     }
 
-    private static Grant granted(Answer answer, String name, String leaseId) {
-        Map<String, Object> told = answer.json();
+    private static Grant granted(Answer answer, Map<?, ?> told, String name, String leaseId) {
         if (told == null || !name.equals(told.get("lease")) || !leaseId.equals(told.get("lease_id"))
             || !(told.get("fencing_token") instanceof String fencing) || !(told.get("token") instanceof Long token)
             || !(told.get("ttl_ms") instanceof Long ttl) || !(told.get("expires_in_ms") instanceof Long left)
@@ -369,51 +435,51 @@ public final class Pawl {
                 answer.status, null, null);
         long waitedNanos = Math.min(waited * 1_000_000, answer.received - answer.sent);
         return new Grant(token, fencing, ttl * 1_000_000, left * 1_000_000,
-            answer.sent + waitedNanos + left * 1_000_000);
+            answer.sent + waitedNanos + left * 1_000_000, List.of());
+    }
+
+    private static Grant alive(Answer answer, Map<?, ?> told, String id) {
+        if (told == null || !(told.get("ttl_ms") instanceof Long ttl) || !(told.get("expires_in_ms") instanceof Long left)
+            || ttl < 0 || ttl > TTL_MS_MAX || left < 0 || left > TTL_MS_MAX || !id.equals(told.get("session"))
+            || !(told.containsKey("session_secret") || told.get("lost") instanceof List))
+            throw foreign(answer);
+        return new Grant(0, null, ttl * 1_000_000, left * 1_000_000, answer.sent + left * 1_000_000,
+            told.get("lost") instanceof List<?> lost ? lost : List.of());
     }
 
     private interface Attempt<T> {
         T make() throws InterruptedException;
     }
 
-    /** Makes attempts until the end is known. doubt: what may have happened already; from then on a refusal is no proof that
-     * nothing was done, for the earlier request may be done after the later one was refused. lossIsCertain: a Lost speaks of
-     * the hold, which is over whatever an earlier attempt did. */
-    private static <T> T settle(Attempt<T> attempt, int attempts, Unknown doubt, boolean lossIsCertain)
-        throws InterruptedException {
-        Problem last = null;
-        for (int number = 0; number < attempts; number++) {
-            if (number > 0)
-                pause((long) (100L * (1 << (number - 1)) * ThreadLocalRandom.current().nextDouble(0.5, 1.0)));
+    /** Makes attempts until the end is known. lossIsCertain: a Lost speaks of the hold, which is over whatever an earlier attempt
+     * did. */
+    private static <T> T settle(Attempt<T> attempt, int attempts, boolean lossIsCertain) throws InterruptedException {
+        Unknown doubt = null;
+        for (int number = 1;; number++) {
             try {
                 return attempt.make();
-            } catch (Unknown error) {
-                doubt = error;
-                last = error;
-            } catch (NotDone error) {
-                last = error;
-                if (!error.retryable())
-                    break;
-            } catch (Lost error) {
-                last = error;
-                if (lossIsCertain)
+            } catch (Problem error) {
+                if (error instanceof Lost && lossIsCertain)
                     throw error;
-                break;
-            } catch (Held error) {
-                last = error;
-                break;
+                doubt = error instanceof Unknown unknown ? unknown : doubt;
+                if (number >= attempts || !(error instanceof Unknown || error instanceof NotDone && error.retryable()))
+                    throw inDoubt(doubt, error);
             }
+            pause(number);
         }
-        if (doubt != null && !(last instanceof Unknown))
-            throw new Unknown(doubt.code(), doubt.detail() + "; asked again: " + last.getMessage(), doubt.status(), null,
-                last);
-        throw last;
+    }
+
+    /** How it ended: once something may have happened, a refusal is no proof that nothing was done, for the earlier request may be
+     * done after the later one was refused. */
+    private static Problem inDoubt(Unknown doubt, Problem last) {
+        return doubt == null || last instanceof Unknown ? last
+            : new Unknown(doubt.code(), doubt.detail() + "; asked again: " + last.getMessage(), doubt.status(), null, last);
     }
 
     /** An interrupt ends the pause, and stands. */
-    private static void pause(long ms) {
+    private static void pause(int tried) {
         try {
-            Thread.sleep(ms);
+            Thread.sleep((long) ((100 << Math.min(tried - 1, 3)) * ThreadLocalRandom.current().nextDouble(0.5, 1.0)));
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }
@@ -422,7 +488,7 @@ public final class Pawl {
     /** For what is not given up by an interrupt. */
     private static <T> T whole(Attempt<T> attempt, int attempts, boolean lossIsCertain) {
         try {
-            return settle(attempt, attempts, null, lossIsCertain);
+            return settle(attempt, attempts, lossIsCertain);
         } catch (InterruptedException error) {
             throw new AssertionError(error);
         }
@@ -463,6 +529,227 @@ public final class Pawl {
             release(name, leaseId, null, 1);
         } catch (Problem ignored) {
             // it ends by its ttl
+        }
+    }
+
+    // -- acquire
+
+    private List<Hold> acquire(List<Lease> leases, boolean several, Duration wait, boolean interruptible)
+        throws InterruptedException {
+        Lease first = leases.get(0);
+        String id = first.ask.leaseId != null ? first.ask.leaseId : random(24);
+        boolean clear = false;
+        try {
+            List<Grant> grants = obtain(leases, several, id, wait, interruptible);
+            List<Hold> made = new ArrayList<>();
+            for (int i = 0; i < leases.size(); i++)
+                made.add(new Hold(leases.get(i), id, grants.get(i)));
+            made.forEach(Hold::check);
+            if (first.session == null)
+                made.forEach(Hold::start); // an Error where no thread can be had: then it is given back
+            clear = true;
+            return made;
+        } catch (Held | NotDone error) {
+            clear = true;
+            throw error;
+        } finally {
+            // Also when interrupted: then it may have been granted in that moment.
+            if (!clear && first.ask.leaseId == null)
+                forget(leases, several, id, !wait.isZero());
+        }
+    }
+
+    /** Waits in slices, and keeps the place in line between them; while nobody of Pawl's answers, as long as the place is kept. */
+    private List<Grant> obtain(List<Lease> leases, boolean several, String id, Duration wait, boolean interruptible)
+        throws InterruptedException {
+        long end = System.nanoTime() + Math.min(wait.toMillis(), FOREVER.toMillis()) * 1_000_000;
+        long most = several ? WAIT_MS_MAX : SLICE_MS;
+        long heard = System.nanoTime();
+        Unknown doubt = null;
+        for (int tried = 0;;) {
+            long left = (end - System.nanoTime()) / 1_000_000;
+            try {
+                return wait.isZero() ? grants(leases, several, id, 0, 0, interruptible)
+                    : grants(leases, several, id, Math.max(1, Math.min(left, most)), several || left <= 0 ? 0 : SLICE_MS,
+                        interruptible);
+            } catch (Lost error) {
+                throw error;
+            } catch (Held error) {
+                if (!error.code().equals("wait-timeout") || left <= most && !error.placeKept())
+                    throw inDoubt(doubt, error);
+                tried = 0;
+                heard = System.nanoTime();
+                continue;
+            } catch (NotDone | Unknown error) {
+                boolean ours = doubt != null && error.code().equals("superseded"); // by our own request, late
+                doubt = error instanceof Unknown unknown ? unknown : doubt;
+                tried++;
+                if (error instanceof NotDone && !error.retryable() && !ours
+                    || tried >= attempts && (left <= 0 || System.nanoTime() - heard > SLICE_MS * 1_000_000))
+                    throw inDoubt(doubt, error);
+            }
+            pause(tried);
+        }
+    }
+
+    private List<Grant> grants(List<Lease> leases, boolean several, String id, long waitMs, long keepMs, boolean interruptible)
+        throws InterruptedException {
+        Lease first = leases.get(0);
+        List<String> names = several ? leases.stream().map(Lease::name).toList() : null;
+        byte[] body = first.ask.json(id, waitMs, keepMs, names, first.session).getBytes(StandardCharsets.UTF_8);
+        Map<String, String> headers = headers("Content-Type", "application/json", "Session-Secret",
+            first.session == null ? null : first.session.secret);
+        Answer answer = judge(send("POST", several ? leaseUrl + "/v1/leases" : leaseAt(first.name), headers, body,
+            waitMs * 1_000_000 + timeout.toNanos(), interruptible), 200, 201);
+        Map<String, Object> told = answer.json();
+        List<?> all = !several ? told == null ? null : List.of(told)
+            : told != null && told.get("grants") instanceof List<?> list ? list : null;
+        if (all == null || all.size() != leases.size())
+            throw foreign(answer);
+        List<Grant> made = new ArrayList<>();
+        for (int i = 0; i < leases.size(); i++)
+            made.add(granted(answer, all.get(i) instanceof Map<?, ?> map ? map : Map.of(), leases.get(i).name, id));
+        return made;
+    }
+
+    /** Gives the place in line back, by a request that takes it and keeps it no more, and what may be held. */
+    private void forget(List<Lease> leases, boolean several, String id, boolean waited) {
+        try {
+            if (waited)
+                grants(leases, several, id, 1, 0, false);
+        } catch (Problem | InterruptedException ignored) {
+            // it ends by its ttl
+        }
+        leases.forEach(lease -> giveBack(lease.name, id));
+    }
+
+    // -- sessions and events
+
+    /** Opens a session, which keeps itself alive; of the ask ttl, holder and meta count. Asked for once: one whose answer was lost
+     * holds nothing, and ends by its ttl. onLost: called once, if it is lost before it is closed; may be null. */
+    public Session session(Ask ask, Consumer<Lost> onLost) {
+        StringBuilder text = new StringBuilder("{\"ttl_ms\":" + checkTtl(ask.ttl));
+        if (ask.holder != null)
+            text.append(",\"holder\":" + Json.quoted(ask.holder));
+        if (ask.meta != null)
+            text.append(",\"meta\":" + ask.meta);
+        byte[] body = text.append('}').toString().getBytes(StandardCharsets.UTF_8);
+        return whole(() -> {
+            Answer answer = judge(send("POST", leaseUrl + "/v1/sessions", headers("Content-Type", "application/json"), body,
+                timeout.toNanos(), false), 201);
+            Map<String, Object> told = answer.json();
+            if (told == null || !(told.get("session") instanceof String id) || !SESSION.matcher(id).matches()
+                || !(told.get("session_secret") instanceof String secret) || !LEASE_ID.matcher(secret).matches())
+                throw foreign(answer);
+            Session made = new Session(id, secret, alive(answer, told, id), onLost);
+            made.start();
+            return made;
+        }, 1, true);
+    }
+
+    public Session session(Ask ask) {
+        return session(ask, null);
+    }
+
+    /** Calls each with what happens to this lease, or to all (null), as it happens, the items of the history, until it says false,
+     * or this thread is interrupted. After a break it goes on behind the last one (at first behind since, if that is not null); what
+     * cannot be made up for is told as an item whose type is "missed". Throws what kept the first connection. A convenience, never
+     * the safety: the fence is. */
+    public void events(String name, String since, Predicate<Map<String, Object>> each) throws InterruptedException {
+        if (name != null && !NAME.matcher(name).matches())
+            throw new IllegalArgumentException("not the name of a lease: " + name);
+        Stream stream = new Stream(leaseUrl + "/v1/events" + (name == null ? "" : "?lease=" + name), since);
+        while (true) {
+            try {
+                if (!stream.listen(each))
+                    return;
+            } catch (java.io.IOException broken) {
+                if (Thread.interrupted())
+                    throw new InterruptedException();
+            } catch (Problem error) {
+                if (error.code().equals("cursor-expired")) {
+                    stream.last = null;
+                    stream.listens = true;
+                } else if (!stream.listens || error.status() != 0 && !error.retryable()) {
+                    throw error;
+                }
+            }
+            pause(3);
+        }
+    }
+
+    private final class Stream {
+        private final String url;
+        private String last;
+        private boolean listens;
+        private volatile long heard;
+
+        private Stream(String url, String since) {
+            this.url = url;
+            last = since;
+        }
+
+        /** One connection, until it breaks; false: until each has said so. */
+        private boolean listen(Predicate<Map<String, Object>> each) throws java.io.IOException, InterruptedException {
+            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).timeout(timeout)
+                .header("Accept", "text/event-stream");
+            if (last != null)
+                request.header("Last-Event-ID", last);
+            long sent = System.nanoTime();
+            HttpResponse<java.io.InputStream> http;
+            try {
+                http = client.send(request.build(), HttpResponse.BodyHandlers.ofInputStream());
+            } catch (java.io.IOException error) {
+                throw new NotDone("not-sent", url + ": " + error, 0, Map.of("retryable", true)); // it only reads
+            }
+            Timer silence = new Timer("pawl events", true);
+            try (java.io.InputStream body = http.body()) {
+                if (http.statusCode() != 200) {
+                    byte[] text = body.readNBytes(ANSWER_BYTES_MAX);
+                    judge(new Answer(http.statusCode(), http.headers(), text, sent, System.nanoTime()));
+                }
+                heard = System.nanoTime();
+                silence.schedule(new TimerTask() {
+                    @Override
+                    public void run() {
+                        if (System.nanoTime() - heard > LISTEN_MS * 1_000_000)
+                            close(body); // then the reader has its end
+                    }
+                }, 5000, 5000);
+                if (listens && last == null && !each.test(Map.of("type", "missed")))
+                    return false;
+                listens = true;
+                return read(new java.io.BufferedReader(new java.io.InputStreamReader(body, StandardCharsets.UTF_8)), each);
+            } finally {
+                silence.cancel();
+            }
+        }
+
+        private boolean read(java.io.BufferedReader lines, Predicate<Map<String, Object>> each) throws java.io.IOException {
+            String coming = last;
+            StringBuilder data = new StringBuilder();
+            for (String line; (line = lines.readLine()) != null; heard = System.nanoTime()) {
+                if (line.startsWith("id: "))
+                    coming = line.substring(4);
+                if (line.startsWith("data: "))
+                    data.append(line, 6, line.length());
+                if (!line.isEmpty())
+                    continue;
+                last = coming; // half an event has not been seen
+                Map<String, Object> item = data.length() == 0 ? null : Json.object(data.toString());
+                data.setLength(0);
+                if (item != null && !each.test(item))
+                    return false;
+            }
+            return true;
+        }
+
+        private static void close(java.io.InputStream body) {
+            try {
+                body.close();
+            } catch (java.io.IOException ignored) {
+                // it is closed
+            }
         }
     }
 
@@ -531,18 +818,17 @@ public final class Pawl {
                 throw foreign(got);
             return got;
         }, attempts, true);
-        return new Resource(answer.http.body(), answer.header("ETag"), answer.header("Content-Type"));
+        return new Resource(answer.body, answer.header("ETag"), answer.header("Content-Type"));
     }
 
     // -- a lease
 
-    /** One hold, from its grant to its end; guarded by itself. Lost stays lost: once the deadline has passed here, no late
-     * answer brings it back. */
-    private final class Hold {
-        final Lease lease;
-        final String leaseId;
-        final long token;
-        final String fencingToken;
+    /** What is ours until its deadline, and is renewed by a thread of its own; guarded by itself. Lost stays lost: once the deadline
+     * has passed here, no late answer brings it back. */
+    private abstract class Kept {
+        final String name;
+        final Session session; // which it lives as long as; or null
+        private final Consumer<Lost> onLost;
         private final Object renewing = new Object();
         private long deadline;
         private long ttl;
@@ -550,13 +836,17 @@ public final class Pawl {
         private boolean released;
         private Lost lost;
 
-        Hold(Lease lease, String leaseId, Grant grant) {
-            this.lease = lease;
-            this.leaseId = leaseId;
-            token = grant.token;
-            fencingToken = grant.fencingToken;
+        Kept(String name, Session session, Grant grant, Consumer<Lost> onLost) {
+            this.name = name;
+            this.session = session;
+            this.onLost = onLost;
             told(grant);
         }
+
+        /** One renewal; a ttl below 0: as before. */
+        abstract Grant ask(long ttlMs, long limitNanos) throws InterruptedException;
+
+        abstract void letGo(int times, Lost was);
 
         private synchronized void told(Grant grant) {
             deadline = grant.deadline;
@@ -565,34 +855,58 @@ public final class Pawl {
             notifyAll();
         }
 
+        synchronized long end() {
+            long its = session == null ? deadline : session.end();
+            return its - deadline > 0 ? its : deadline;
+        }
+
+        synchronized boolean isReleased() {
+            released = released || session != null && session.isReleased();
+            return released;
+        }
+
         synchronized Lost lost() {
-            if (lost == null && !released && System.nanoTime() - deadline >= 0)
-                lose(new Lost("deadline-passed", lease.name + " could not be renewed in time: it may be another's now", 0,
-                    null));
+            Lost its = session == null || isReleased() ? null : session.lost();
+            if (its != null)
+                lose(its);
+            if (lost == null && !isReleased() && System.nanoTime() - end() >= 0)
+                lose(new Lost("deadline-passed", name + " could not be renewed in time: it may be another's now", 0, null));
             return lost;
         }
 
         synchronized void lose(Lost error) {
-            if (lost == null && !released) {
-                lost = error;
-                notifyAll();
-            }
+            if (lost != null || isReleased())
+                return;
+            lost = error;
+            notifyAll();
+            if (session != null && onLost != null) // it has no thread of its own
+                start("pawl loss of ", () -> onLost.accept(error));
         }
 
         synchronized long remainingNanos() {
-            return released || lost() != null ? 0 : Math.max(0, deadline - System.nanoTime());
+            return isReleased() || lost() != null ? 0 : Math.max(0, end() - System.nanoTime());
         }
 
         synchronized void check() {
-            if (released)
-                throw new Lost("released", lease.name + " has been released here", 0, null);
+            if (isReleased())
+                throw new Lost("released", name + " has been released here", 0, null);
             if (lost() != null)
                 throw lost;
         }
 
+        private void start(String what, Runnable work) {
+            Thread made = new Thread(work, what + name);
+            made.setDaemon(true);
+            made.start();
+        }
+
+        void start() {
+            start("pawl ", this::keep);
+        }
+
         /** True when it is time to renew, false when it is over. */
         private synchronized boolean waitToRenew() throws InterruptedException {
-            while (!released && lost() == null) {
+            while (!isReleased() && lost() == null) {
                 long pause = Math.min(renewAt, deadline) - System.nanoTime();
                 if (pause <= 0)
                     return true;
@@ -617,10 +931,10 @@ public final class Pawl {
             }
             Lost told;
             synchronized (this) {
-                told = released ? null : lost;
+                told = isReleased() ? null : lost;
             }
-            if (told != null && lease.ask.onLost != null)
-                lease.ask.onLost.accept(lease, told);
+            if (told != null && onLost != null)
+                onLost.accept(told);
         }
 
         private synchronized void again() {
@@ -630,25 +944,18 @@ public final class Pawl {
         }
 
         /** One at a time: of two ttls the one that was told last must be the one that counts. */
-        void renewOnce(long ttlMs) {
+        Grant renewOnce(long ttlMs) {
             synchronized (renewing) {
                 check();
                 long begun = System.nanoTime();
                 long limit = Math.max(10_000_000, Math.min(timeout.toNanos(), remainingNanos()));
                 try {
-                    byte[] body = ttlMs < 0 ? null : ("{\"ttl_ms\":" + ttlMs + "}").getBytes(StandardCharsets.UTF_8);
-                    Map<String, String> headers = headers("Lease-Id", leaseId, "Fencing-Token", fencingToken,
-                        "Content-Type", body == null ? null : "application/json");
-                    Grant grant =
-                        granted(judge(send("PUT", leaseAt(lease.name), headers, body, limit, false), 200), lease.name,
-                            leaseId);
-                    if (grant.token != token)
-                        throw new Unknown("bad-answer", "the answer is not about this hold; it may have happened", 0, null,
-                            null);
+                    Grant grant = ask(ttlMs, limit);
                     synchronized (this) {
                         check();
                         told(grant);
                     }
+                    return grant;
                 } catch (Lost error) {
                     lose(error);
                     throw error;
@@ -665,20 +972,132 @@ public final class Pawl {
             }
         }
 
-        void end() {
+        void finish() {
             Lost was;
             synchronized (this) {
-                if (released)
+                if (isReleased())
                     return;
                 was = lost();
                 released = true;
                 notifyAll();
             }
-            if (was != null) {
-                giveBack(lease.name, leaseId);
+            letGo(was == null ? attempts : 1, was);
+            if (was != null)
                 throw was;
+        }
+    }
+
+    /** One hold, from its grant to its end. */
+    private final class Hold extends Kept {
+        final String leaseId;
+        final long token;
+        final String fencingToken;
+
+        Hold(Lease lease, String leaseId, Grant grant) {
+            super(lease.name, lease.session, grant,
+                lease.ask.onLost == null ? null : error -> lease.ask.onLost.accept(lease, error));
+            this.leaseId = leaseId;
+            token = grant.token;
+            fencingToken = grant.fencingToken;
+            if (session != null)
+                session.holds.add(this);
+        }
+
+        @Override
+        Grant ask(long ttlMs, long limit) throws InterruptedException {
+            byte[] body = ttlMs < 0 ? null : ("{\"ttl_ms\":" + ttlMs + "}").getBytes(StandardCharsets.UTF_8);
+            Map<String, String> headers = headers("Lease-Id", leaseId, "Fencing-Token", fencingToken,
+                "Content-Type", body == null ? null : "application/json");
+            Answer answer = judge(send("PUT", leaseAt(name), headers, body, limit, false), 200);
+            Grant grant = granted(answer, answer.json(), name, leaseId);
+            if (grant.token != token)
+                throw new Unknown("bad-answer", "the answer is not about this hold; it may have happened", 0, null, null);
+            return grant;
+        }
+
+        @Override
+        void letGo(int times, Lost was) {
+            if (session != null)
+                session.holds.remove(this);
+            if (was != null)
+                giveBack(name, leaseId);
+            else
+                release(name, leaseId, fencingToken, times);
+        }
+    }
+
+    /** One keep-alive for many leases: what is locked with it lives as long as it does; their ttl does not count. close() releases all
+     * of them; Lost: it was over before. */
+    public final class Session extends Kept implements AutoCloseable {
+        private final String id;
+        private final String secret;
+        private final Set<Hold> holds = ConcurrentHashMap.newKeySet();
+
+        private Session(String id, String secret, Grant grant, Consumer<Lost> onLost) {
+            super("session " + id, null, grant, onLost);
+            this.id = id;
+            this.secret = secret;
+        }
+
+        public String id() { return id; }
+
+        /** As Pawl.lease(). */
+        public Lease lease(String name, Ask ask) { return Pawl.this.lease(name, ask, this); }
+
+        public Lease lease(String name) { return lease(name, new Ask()); }
+
+        /** As Pawl.acquireAll(). */
+        public Several acquireAll(List<String> names, Ask ask, Duration wait) throws InterruptedException {
+            return Pawl.this.acquireAll(names, ask, wait, this);
+        }
+
+        /** How long it certainly lives yet, and with it its leases. */
+        public Duration remaining() { return Duration.ofNanos(remainingNanos()); }
+
+        /** Throws Lost when it is over. */
+        @Override
+        public synchronized void check() { super.check(); }
+
+        @Override
+        public void close() { finish(); }
+
+        @Override
+        Grant ask(long ttlMs, long limit) throws InterruptedException {
+            Answer answer =
+                judge(send("PUT", leaseUrl + "/v1/sessions/" + id, headers("Session-Secret", secret), null, limit, false), 200);
+            return alive(answer, answer.json(), id);
+        }
+
+        @Override
+        Grant renewOnce(long ttlMs) {
+            Grant grant = super.renewOnce(-1);
+            // Which of our holds of that name it was, and whether it was acquired anew meanwhile, a renewal of its own tells.
+            for (Hold hold : holds) {
+                try {
+                    if (grant.lost.contains(hold.name))
+                        hold.renewOnce(-1);
+                } catch (Problem ignored) {
+                    // it is marked, or is asked for again with the next one
+                }
             }
-            release(lease.name, leaseId, fencingToken, attempts);
+            return grant;
+        }
+
+        @Override
+        void keep() {
+            super.keep();
+            holds.forEach(Hold::lost); // looks, and tells
+        }
+
+        @Override
+        void letGo(int times, Lost was) {
+            try {
+                whole(() -> judge(send("DELETE", leaseUrl + "/v1/sessions/" + id, headers("Session-Secret", secret), null,
+                    timeout.toNanos(), false), 204), times, true);
+            } catch (Problem error) {
+                if (was == null)
+                    throw error; // else it ends by its ttl
+            }
         }
     }
 
@@ -688,13 +1107,15 @@ public final class Pawl {
     public final class Lease implements Lock {
         private final String name;
         private final Ask ask;
+        private final Session session;
         private final ReentrantLock local = new ReentrantLock(true);
         private volatile Hold hold;
         private volatile Problem releaseProblem;
 
-        private Lease(String name, Ask ask) {
+        private Lease(String name, Ask ask, Session session) {
             this.name = name;
             this.ask = ask;
+            this.session = session;
         }
 
         // -- Lock
@@ -751,7 +1172,7 @@ public final class Pawl {
                 throw new IllegalMonitorStateException(name + " is not locked by this thread");
             try {
                 if (local.getHoldCount() == 1)
-                    hold.end();
+                    hold.finish();
             } finally {
                 local.unlock();
             }
@@ -780,56 +1201,13 @@ public final class Pawl {
             boolean good = false;
             try {
                 if (local.getHoldCount() == 1)
-                    hold = ask(wait, interruptible);
+                    hold = Pawl.this.acquire(List.of(this), false, wait, interruptible).get(0);
                 else
                     hold.check();
                 good = true;
             } finally {
                 if (!good)
                     local.unlock();
-            }
-        }
-
-        private Hold ask(Duration wait, boolean interruptible) throws InterruptedException {
-            String id = ask.leaseId != null ? ask.leaseId : random(24);
-            boolean clear = false;
-            try {
-                Hold made = new Hold(this, id, granted(wait, id, interruptible));
-                made.check();
-                Thread keeper = new Thread(made::keep, "pawl " + name);
-                keeper.setDaemon(true);
-                keeper.start(); // an Error where no thread can be had: then it is given back
-                clear = true;
-                return made;
-            } catch (Held | NotDone error) {
-                clear = true;
-                throw error;
-            } finally {
-                // Also when interrupted: then it may have been granted in that moment.
-                if (!clear && ask.leaseId == null)
-                    giveBack(name, id);
-            }
-        }
-
-        private Grant granted(Duration wait, String id, boolean interruptible) throws InterruptedException {
-            long end = System.nanoTime() + Math.min(wait.toMillis(), FOREVER.toMillis()) * 1_000_000;
-            Unknown doubt = null;
-            while (true) {
-                try {
-                    return settle(() -> {
-                        long left = Math.max(0, (end - System.nanoTime()) / 1_000_000);
-                        long ms = Math.min(left, WAIT_MS_MAX);
-                        return Pawl.granted(judge(send("POST", leaseAt(name), headers("Content-Type", "application/json"),
-                            ask.json(id, ms).getBytes(StandardCharsets.UTF_8), ms * 1_000_000 + timeout.toNanos(),
-                            interruptible), 200, 201), name, id);
-                    }, attempts, doubt, true);
-                } catch (Held | Unknown error) {
-                    Throwable said = error instanceof Unknown ? error.getCause() : error;
-                    if (!(said instanceof Held held) || !held.code().equals("wait-timeout") || end - System.nanoTime() <= 0)
-                        throw error;
-                    if (error instanceof Unknown unknown)
-                        doubt = unknown;
-                }
             }
         }
 
@@ -867,9 +1245,10 @@ public final class Pawl {
         /** Why leaving a block could not release; the hold then ends by its ttl. Else null. */
         public Problem releaseProblem() { return releaseProblem; }
 
-        /** Now, longer or shorter. It is renewed without this, too. */
+        /** Now, longer or shorter. It is renewed without this, too. What is in a session lives as long as that, and is only asked
+         * for. */
         public void renew(Duration ttl) {
-            long ms = checkTtl(ttl);
+            long ms = session == null ? checkTtl(ttl) : -1;
             Hold now = held();
             whole(() -> {
                 now.renewOnce(ms);

@@ -29,6 +29,7 @@ export LC_ALL=C # of ranges like A-Z
 lease_url=${PAWL_LEASE_URL:-http://127.0.0.1:8700}
 gateway_url=${PAWL_GATEWAY_URL:-http://127.0.0.1:8701}
 timeout_ms=${TIMEOUT_MS:-5000}
+slice=20000 # of one request's wait in line, before a proxy ends it; of the place's keeping; of sitting out a restart
 attempts=${ATTEMPTS:-3}
 OK=0 REFUSED=1 USAGE=64 NOT_DONE=69 UNKNOWN=74 HELD=75 LOST=76
 
@@ -95,7 +96,7 @@ check_line()
 # $outcome and the answer in $place/answer; $sent and $received are when.
 once()
 {
-    method=$1 url=$2 limit=$3
+    method=$1 url=$2 limit=$3 code='' retryable=false problem='' kept=0
     rm -f "$place/answer" "$place/told"
     set -- -q -sS --noproxy '*' --proto =http,https --connect-timeout "$(seconds "$limit")" \
         --max-time "$(seconds "$limit")" -X "$method" -H "@$place/headers" -H 'Expect:' -D "$place/told" \
@@ -161,7 +162,6 @@ judge()
         outcome=$UNKNOWN problem='no-answer: an answer without a length; it may have happened'
         return
     fi
-    code='' retryable=false problem=''
     case $status in
     2??)
         if is_done; then
@@ -175,7 +175,7 @@ judge()
     # Only as Pawl tells it: somebody between may have answered, who does not know what became of the request.
     if grep -iq '^content-type: *application/problem+json' "$place/told"; then
         eval "$(status=$status jq -r 'select(.type == "/problems/\(.code)" and .status == (env.status | tonumber))
-            | (.code | strings) as $code | @sh "code=\($code)", @sh "retryable=\(.retryable == true)", @sh "problem=\(
+            | (.code | strings) as $code | @sh "code=\($code)", @sh "retryable=\(.retryable == true)", @sh "kept=\(.place_kept_ms // 0)", @sh "problem=\(
             $code + ": " + .detail + if .holder then " (holder: \(.holder))" else "" end
             + if .ended then " (ended: \(.ended))" else "" end)"' "$place/answer" 2> /dev/null)"
     fi
@@ -188,13 +188,12 @@ judge()
     esac
 }
 
-# settle TIMES CALL: until its end is known. After an attempt that may have been done, a refusal is no proof that nothing was:
-# the earlier request may be done after the later one was refused. A loss is told as one when $loss_is_certain.
+# settle TIMES CALL: until its end is known.
 settle()
 {
     times=$1 call=$2 number=0
     while [ "$number" -lt "$times" ]; do
-        [ "$number" -eq 0 ] || sleep "$(seconds $((100 * number - $(random_below 50))))"
+        [ "$number" -eq 0 ] || pause "$number"
         number=$((number + 1))
         $call
         case $outcome in
@@ -203,6 +202,18 @@ settle()
         *) break ;;
         esac
     done
+    in_doubt
+}
+
+pause()
+{
+    sleep "$(seconds $((100 * $1 - $(random_below 50))))"
+}
+
+# After an attempt that may have been done, a refusal is no proof that nothing was: the earlier request may be done after the later
+# one was refused. A loss is told as one when $loss_is_certain.
+in_doubt()
+{
     case $outcome in
     "$OK") return ;;
     "$LOST") [ "$loss_is_certain" = no ] || return ;;
@@ -242,17 +253,51 @@ granted()
     deadline=$((sent + waited + expires))
 }
 
-acquire_once()
+# wait_once MS KEEP_MS: one request; 0: as long as the wait in line, and as the place in it is kept.
+wait_once()
 {
-    left=$((end - $(now_ms)))
-    [ "$left" -gt 0 ] || left=0
-    [ "$left" -le 600000 ] || left=600000
     echo 'Content-Type: application/json' > "$place/headers"
-    id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$left" '
-        {ttl_ms: $ttl, wait_ms: $wait, lease_id: env.id, mode: env.mode}
+    id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$1" --argjson keep "$2" '
+        {ttl_ms: $ttl, wait_ms: $wait, keep_place_ms: $keep, lease_id: env.id, mode: env.mode}
         + if env.holder == "" then {} else {holder: env.holder} end' > "$place/body"
-    once POST "$lease_url/v1/leases/$name" $((left + timeout_ms))
+    once POST "$lease_url/v1/leases/$name" $(($1 + timeout_ms))
     granted
+}
+
+# Waits in slices that no proxy ends, and keeps the place in line between them; while nobody of Pawl's answers, as long as the place
+# is kept.
+wait_in_line()
+{
+    tried=0 heard=$(now_ms)
+    while :; do
+        left=$((end - $(now_ms)))
+        if [ "$wait" -eq 0 ]; then
+            wait_once 0 0
+        elif [ "$left" -le 0 ]; then
+            wait_once 1 0
+        elif [ "$left" -lt "$slice" ]; then
+            wait_once "$left" "$slice"
+        else
+            wait_once "$slice" "$slice"
+        fi
+        case $outcome:$code in
+        "$HELD":wait-timeout)
+            [ "$left" -gt "$slice" ] || [ "$kept" -gt 0 ] || break
+            tried=0 heard=$(now_ms)
+            continue
+            ;;
+        "$UNKNOWN":*) doubt=$problem ;;
+        "$NOT_DONE":superseded) [ -n "$doubt" ] || break ;; # else by our own request, late
+        "$NOT_DONE":*) [ "$retryable" = true ] || break ;;
+        *) break ;;
+        esac
+        tried=$((tried + 1))
+        if [ "$tried" -ge "$attempts" ]; then
+            [ "$left" -gt 0 ] && [ $(($(now_ms) - heard)) -le "$slice" ] || break
+        fi
+        pause $((tried < 8 ? tried : 8))
+    done
+    in_doubt
 }
 
 release_once()
@@ -266,8 +311,10 @@ release_headers()
     { echo "Lease-Id: $id" && echo "Idempotency-Key: $(random_id)"; } > "$place/headers"
 }
 
+# The place in line as well, by a request that takes it and keeps it no more.
 give_back()
 {
+    [ "$wait" -eq 0 ] || wait_once 1 0
     release_headers
     release_once # what it does not do, the ttl does
 }
@@ -286,17 +333,16 @@ acquire()
         usage 'PROPOSED_LEASE_ID: 22 to 64 of A-Z a-z 0-9 _ -'
     fi
     end=$(($(now_ms) + wait)) doubt='' loss_is_certain=yes deadline=0
-    settle "$attempts" acquire_once
-    while [ "${problem#*wait-timeout:}" != "$problem" ] && [ "$outcome" -ne "$OK" ] && [ "$(now_ms)" -lt "$end" ]; do
-        settle "$attempts" acquire_once # a wait of more than ten minutes
-    done
+    [ -n "${PROPOSED_LEASE_ID:-}" ] || trap 'give_back; rm -rf "$place"' EXIT # when we are interrupted
+    wait_in_line
+    trap 'rm -rf "$place"' EXIT
     if [ "$outcome" -eq "$OK" ] && [ "$deadline" -le "$(now_ms)" ]; then
         outcome=$LOST problem='deadline-passed: the grant came when it was over'
     fi
     if [ "$outcome" -eq "$UNKNOWN" ] && [ -z "${PROPOSED_LEASE_ID:-}" ]; then
-        kept=$problem
+        why=$problem
         give_back
-        outcome=$UNKNOWN problem=$kept
+        outcome=$UNKNOWN problem=$why
     fi
 }
 

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""The Go client, api/clients/go: every scenario, and what only Go has."""
+
+import atexit
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import clients_test  # finds the service tests' own package
+import scenarios
+from clients_test import ROOT, check_equal, skip, test
+from scenarios import force, granted, outcome, scenario
+
+MISSING = None if shutil.which("go") else "there is no go"
+FOLDER = tempfile.mkdtemp(prefix="pawl-go-")
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+HERE, CLIENT_FOLDER = clients_test.HERE / "go", ROOT / "api/clients/go"
+
+
+def tool(*argv, folder=HERE):
+    """Nothing is fetched: the standard library is all that there is."""
+    env = clients_test.environment(GOCACHE=f"{FOLDER}/cache", GOPATH=f"{FOLDER}/path", GOPROXY="off", GOTOOLCHAIN="local")
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=env)
+    return done.returncode, done.stdout + done.stderr
+
+
+DONE = None if MISSING else tool("go", "build", "-o", f"{FOLDER}/agent", ".")
+
+
+@test
+def it_builds_with_the_standard_library_alone_and_is_formatted():
+    if MISSING:
+        skip(MISSING)
+    check_equal(DONE, (0, ""))
+    check_equal(tool("gofmt", "-l", str(CLIENT_FOLDER), str(HERE)), (0, ""))
+    check_equal(tool("go", "list", "-m", "all", folder=CLIENT_FOLDER), (0, "pawl\n"))
+
+
+scenarios.begin([f"{FOLDER}/agent"], MISSING, enters=False)
+
+
+@scenario
+def a_round_tripper_adds_the_token_and_a_stale_answer_is_a_loss(world, agent, _lease, gateway):
+    name = world.name()
+    granted(agent, name, hold="t", ttl_ms=60000)
+    url = f"{gateway.url}/v1/resources/{name}"
+    check_equal(agent.ask("request", hold="t", url=url, body="x")["status"], "201")
+    force(world, name)
+    check_equal(agent.ask("request", hold="t", url=url, body="stale")["status"], "412")
+    check_equal([one["code"] for one in agent.lost("t")], ["lease-expired"])
+    outcome(agent.ask("request", hold="t", url=url, body="stale"), "lost")
+    check_equal(gateway.methods(), ["PUT", "PUT"], "the third was not sent")
+
+
+@scenario
+def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease, _gateway):
+    name = world.name()
+    other = world.acquire(name)
+    for wait_ms in (60000, 600000):
+        lease.begin()
+        told = agent.ask("acquire", hold="h", name=name, wait_ms=wait_ms, cancel_ms=300)
+        outcome(told, "unknown", "aborted")
+        check_equal(lease.methods(), ["POST", "POST", "DELETE"])
+        check_equal(world.look(name)["waiting"], 0)
+    world.release(name, other)
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    clients_test.main(scenarios.end, parts=2)
