@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/demo/demo_internal.h"
+#include "api/cli/demo/redis.h"
 #include "api/cli/flags.h"
 
 enum { WAYS_MAX = 32, KEEP_SIZE = 65536, BACKLOG = 16 };
@@ -31,36 +31,12 @@ struct way {
 
 struct relay {
     int listener;
-    struct sockaddr_storage target;
-    socklen_t target_len;
+    const char *target;
     bool holds, said_kept;
     struct way ways[WAYS_MAX]; /* an even one and the next are a connection: there, and back */
 };
 
-/* -- addresses */
-
-static bool target_read(struct relay *relay, const char *target)
-{
-    struct sockaddr_un *path = (struct sockaddr_un *)&relay->target;
-    struct sockaddr_in *address = (struct sockaddr_in *)&relay->target;
-    const char *colon = strrchr(target, ':');
-    char host[INET_ADDRSTRLEN] = "";
-
-    if (*target == '/' && strlen(target) < sizeof(path->sun_path)) {
-        path->sun_family = AF_UNIX;
-        memcpy(path->sun_path, target, strlen(target) + 1);
-        relay->target_len = sizeof(*path);
-        return true;
-    }
-    if (colon == NULL || (size_t)(colon - target) >= sizeof(host)) {
-        return false;
-    }
-    memcpy(host, target, (size_t)(colon - target));
-    address->sin_family = AF_INET;
-    address->sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-    relay->target_len = sizeof(*address);
-    return inet_pton(AF_INET, host, &address->sin_addr) == 1;
-}
+/* -- connections */
 
 static bool relay_listen(struct relay *relay)
 {
@@ -77,8 +53,6 @@ static bool relay_listen(struct relay *relay)
     return true;
 }
 
-/* -- connections */
-
 static void connection_open(struct relay *relay)
 {
     int there = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC), on;
@@ -87,10 +61,9 @@ static void connection_open(struct relay *relay)
     while (i < WAYS_MAX && relay->ways[i].from != 0) {
         i += 2;
     }
-    on = there >= 0 && i < WAYS_MAX ? socket(relay->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    if (on < 0 || connect(on, (const struct sockaddr *)&relay->target, relay->target_len) != 0) {
+    on = there >= 0 && i < WAYS_MAX ? redis_dial(relay->target) : -1;
+    if (on < 0) {
         close(there);
-        close(on);
         return;
     }
     relay->ways[i] = (struct way){.from = there, .to = on};
@@ -226,6 +199,7 @@ int cli_demo_relay(int argc, char **argv)
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
     struct relay *relay;
+    int probe;
 
     if (status != CLI_GO_ON) {
         return status;
@@ -233,7 +207,9 @@ int cli_demo_relay(int argc, char **argv)
     relay = cli_alloc(sizeof(*relay));
     memset(relay, 0, sizeof(*relay));
     setvbuf(stdin, NULL, _IONBF, 0); /* what poll() does not see would wait for ever */
-    if (!target_read(relay, arguments[0]) || !relay_listen(relay)) {
+    relay->target = arguments[0];
+    probe = redis_dial(relay->target);
+    if (probe < 0 || !relay_listen(relay)) {
         status = cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
     } else {
         while (relay_turn(relay)) {
@@ -241,6 +217,7 @@ int cli_demo_relay(int argc, char **argv)
         }
         status = CLI_OK;
     }
+    close(probe);
     free(relay);
     return status;
 }
