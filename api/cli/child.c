@@ -59,12 +59,8 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE])
 
 /* -- starting */
 
-struct streams {
-    int in, out, error; /* of the child */
-};
-
-/* In the child, between fork and exec. */
-static void child_prepare(pid_t parent, const struct streams *streams)
+/* In the child, between fork and exec: in, out and error become its streams. */
+static void child_exec(pid_t parent, int in, int out, int error, const char *const *argv, char **environment)
 {
     sigset_t none;
 
@@ -76,13 +72,9 @@ static void child_prepare(pid_t parent, const struct streams *streams)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    dup2(streams->in, STDIN_FILENO);
-    dup2(streams->out, STDOUT_FILENO);
-    dup2(streams->error, STDERR_FILENO);
-}
-
-static void child_exec(const char *const *argv, char **environment)
-{
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(error, STDERR_FILENO);
     execve(argv[0], (char *const *)argv, environment);
     dprintf(STDERR_FILENO, "%s cannot be run: %s\n", argv[0], strerror(errno));
     _exit(EXIT_CANNOT_RUN);
@@ -121,9 +113,7 @@ bool child_start(struct child *child, const char *name, enum child_streams strea
     pid_t pid = open ? fork() : -1;
 
     if (pid == 0) {
-        child_prepare(parent,
-                      &(struct streams){fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO});
-        child_exec(argv, environment);
+        child_exec(parent, fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO, argv, environment);
     }
     free(environment);
     if (pid < 0) {

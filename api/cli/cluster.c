@@ -36,31 +36,24 @@ enum {
     LOOK_AGAIN_MS = 20,
     END_MS = 8000, /* the services promise 5 s */
     OPEN_DIRECTORIES = 16,
-    HOST_SIZE = 128
+    HOST_SIZE = 128,
+    NAME_SIZE = 32 /* of what is in a directory of ours */
 };
 
 #define LISTENING "listening on http://"
 
-/* false, and path is empty: too long. */
-static bool join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
+/* There is room: data_open() and run_open() have seen to that. */
+static void join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
 {
-    size_t len = strlen(directory), more = strlen(name);
-    bool fits = len + 1 + more < CHILD_PATH_SIZE;
-
-    path[0] = '\0';
-    if (fits) {
-        memcpy(path, directory, len);
-        path[len] = '/';
-        memcpy(path + len + 1, name, more + 1);
-    }
-    return fits;
+    snprintf(path, CHILD_PATH_SIZE, "%.*s/%s", CHILD_PATH_SIZE - NAME_SIZE, directory, name);
 }
 
 static bool there_is(const char *directory, const char *name)
 {
     char path[CHILD_PATH_SIZE];
 
-    return join(path, directory, name) && access(path, F_OK) == 0;
+    join(path, directory, name);
+    return access(path, F_OK) == 0;
 }
 
 /* -- the temporary directory */
@@ -82,6 +75,7 @@ static int run_open(struct cluster_files *files)
         return cli_fail(CLI_CONFIG, "no temporary directory can be made in %s: %s", base, strerror(error));
     }
     join(files->socket, files->run, "redis.sock");
+    snprintf(files->url, sizeof(files->url), "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, files->socket);
     return CLI_GO_ON;
 }
 
@@ -106,9 +100,7 @@ static int data_lock(struct cluster_files *files)
 {
     char path[CHILD_PATH_SIZE];
 
-    if (!join(path, files->data, "lock")) {
-        return cli_fail(CLI_CONFIG, "the path of --data is too long");
-    }
+    join(path, files->data, "lock");
     files->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (files->lock_fd < 0) {
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
@@ -129,6 +121,9 @@ static int data_open(struct cluster_files *files, const char *data)
     }
     if (strlen(data) >= CHILD_PATH_SIZE || realpath(data, files->data) == NULL) {
         return cli_fail(CLI_CONFIG, "%s is not a directory that can be used: %s", data, strerror(errno));
+    }
+    if (strlen(files->data) + NAME_SIZE >= CHILD_PATH_SIZE) {
+        return cli_fail(CLI_CONFIG, "the path of --data is too long");
     }
     if (!made && !there_is(files->data, "lock") && !is_empty(files->data)) {
         return cli_fail(CLI_CONFIG, "%s is neither empty nor a data directory of pawl dev: name another one",
@@ -155,9 +150,7 @@ static int keys_make(const char *path)
 
 static int keys_open(struct cluster_files *files)
 {
-    if (!join(files->keys, files->data, "keys")) {
-        return cli_fail(CLI_CONFIG, "the path of --data is too long");
-    }
+    join(files->keys, files->data, "keys");
     if (there_is(files->data, "keys")) {
         return CLI_GO_ON;
     }
@@ -184,10 +177,8 @@ static int files_open(struct cluster_files *files, const char *data)
     if (status != CLI_GO_ON) {
         return status;
     }
-    if (!join(files->state_lease, files->data, "state-lease") ||
-        !join(files->state_gateway, files->data, "state-gateway")) {
-        return cli_fail(CLI_CONFIG, "the path of --data is too long");
-    }
+    join(files->state_lease, files->data, "state-lease");
+    join(files->state_gateway, files->data, "state-gateway");
     files->store_made = there_is(files->data, "store-made");
     return keys_open(files);
 }
@@ -195,8 +186,10 @@ static int files_open(struct cluster_files *files, const char *data)
 static int files_note_store(struct cluster_files *files)
 {
     char path[CHILD_PATH_SIZE];
-    int fd = join(path, files->data, "store-made") ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int fd;
 
+    join(path, files->data, "store-made");
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || fsync(fd) != 0) {
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
     }
@@ -250,33 +243,23 @@ static struct addrinfo *address_read(const char *address)
     return getaddrinfo(host, colon + 1, &wanted, &found) == 0 ? found : NULL;
 }
 
-/* 0, or why not. Without SO_REUSEPORT of our own a port is taken by everyone who listens there. */
-static int try_to_bind(const struct addrinfo *at)
-{
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int yes = 1, error = 0;
-
-    if (fd < 0) {
-        return errno;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); /* connections of before do not count */
-    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0) {
-        error = errno;
-    }
-    close(fd);
-    return error;
-}
-
+/* Without SO_REUSEPORT of our own a port is taken by everyone who listens there. */
 static int address_check(const char *address, const char *flag)
 {
     struct addrinfo *at = address_read(address);
-    int error;
+    int yes = 1, error = 0, fd;
 
     if (at == NULL) {
         return cli_fail(CLI_CONFIG, "%s takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:0, not \"%s\"", flag,
                         address);
     }
-    error = try_to_bind(at);
+    fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 || /* of before do not count */
+        bind(fd, at->ai_addr, at->ai_addrlen) != 0) {
+        error = errno;
+    }
+    close(fd);
     freeaddrinfo(at);
     if (error == EADDRINUSE) {
         cli_fail(CLI_CONFIG, "%s is taken: another program listens there already", address);
@@ -430,23 +413,16 @@ static int cluster_redis(struct cluster *cluster, const char *const *wrap)
 
 /* -- the store, when there is none yet */
 
-static void store_url(const struct cluster *cluster, char url[CHILD_PATH_SIZE])
-{
-    snprintf(url, CHILD_PATH_SIZE, "unix://%.*s", CHILD_PATH_SIZE - 8, cluster->files.socket);
-}
-
 static int cluster_store(struct cluster *cluster)
 {
-    char url[CHILD_PATH_SIZE];
     const struct cluster_process process = {&cluster->maker.child, "pawl-lease --init-store", "pawl-lease",
                                             CHILD_LOGS, NULL};
-    const char *const arguments[] = {
-        "--redis", url, "--init-store", "--state-dir", cluster->files.state_lease, NULL};
+    const char *const arguments[] = {"--redis",     cluster->files.url,         "--init-store",
+                                     "--state-dir", cluster->files.state_lease, NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     const struct child *maker = &cluster->maker.child;
     int status;
 
-    store_url(cluster, url);
     status = cluster_spawn(cluster, &process, arguments);
     while (status == CLI_GO_ON && maker->pid != 0) {
         enum watch_event event = cluster_next(cluster, deadline_ms);
@@ -472,26 +448,17 @@ static int cluster_store(struct cluster *cluster)
 static int cluster_service(struct cluster *cluster, struct cluster_member *member, const char *program,
                            const char *listen, char url[CLUSTER_URL_SIZE])
 {
-    char redis[CHILD_PATH_SIZE];
+    const struct cluster_files *files = &cluster->files;
     bool is_lease = member == &cluster->lease;
     const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway", program,
                                             CHILD_LOGS, NULL};
-    const char *const arguments[] = {"--listen",
-                                     listen,
-                                     "--redis",
-                                     redis,
-                                     "--keys",
-                                     cluster->files.keys,
-                                     "--log-format",
-                                     "text",
-                                     "--state-dir",
-                                     is_lease ? cluster->files.state_lease : cluster->files.state_gateway,
-                                     NULL};
+    const char *state = is_lease ? files->state_lease : files->state_gateway;
     uint64_t deadline_ms = cli_now_ms() + START_MS;
-    int status;
+    int status = cluster_spawn(cluster, &process,
+                               (const char *const[]){"--listen", listen, "--redis", files->url, "--keys",
+                                                     files->keys, "--log-format", "text", "--state-dir",
+                                                     state, NULL});
 
-    store_url(cluster, redis);
-    status = cluster_spawn(cluster, &process, arguments);
     while (status == CLI_GO_ON && *url == '\0') {
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
     }

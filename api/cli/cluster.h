@@ -19,6 +19,7 @@ struct cluster_files {
     char keys[CHILD_PATH_SIZE]; /* the key file */
     char state_lease[CHILD_PATH_SIZE], state_gateway[CHILD_PATH_SIZE]; /* state directories of the services */
     char socket[CHILD_PATH_SIZE]; /* of Redis; short enough for a socket's address */
+    char url[CHILD_PATH_SIZE];    /* the same for the services */
     int lock_fd;                  /* -1: the data is ours alone anyway */
     bool store_made;              /* the store in data was made before */
 };
