@@ -175,8 +175,8 @@ static enum colour colour_of_lane(unsigned lane)
     return (enum colour)(FIRST + lane % 4);
 }
 
-/* What a lane shows after an event; ' ': nothing. *stale: another was granted after its holder. Beyond the end
- * of its hold it believes, as long as no refusal has come. */
+/* What a lane shows after an event; ' ': nothing. *stale: another was granted after its holder. Beyond the
+ * end of its hold it believes, as long as no refusal has come. */
 static unsigned lane_after(const char *holder, const struct stair_event *event, unsigned before, bool *stale)
 {
     bool own = strcmp(event->holder, holder) == 0;
