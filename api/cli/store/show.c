@@ -96,38 +96,34 @@ static void show_machine(const struct machine_facts *machine)
         line("state dir", "%s", machine->why);
 }
 
-static void member_row(struct print_table *table, const struct store_facts *facts,
-                       const struct member_fact *member)
-{
-    char floor[24], roll[24], age[PRINT_DURATION_SIZE] = "never";
-    bool gated = facts->gate[0] != '\0';
-
-    snprintf(floor, sizeof(floor), "%" PRId64, member->floor);
-    snprintf(roll, sizeof(roll), "%" PRId64, member->roll);
-    if (member->age_ms >= 0)
-        print_duration(age, member->age_ms);
-    print_table_add(table, bytes_of(member->id));
-    print_table_add(table, bytes_of(member->role));
-    print_table_add(table,
-                    bytes_of(gated ? (member->reported ? "reported" : "not reported") : member->state));
-    print_table_add(table, bytes_of(strcmp(member->role, "lease") == 0 ? floor : "-"));
-    print_table_add(table, bytes_of(roll));
-    print_table_add(table, bytes_of(age));
-    print_table_add(table, bytes_of(member->who));
-}
-
 static void show_members(const struct store_facts *facts)
 {
     struct print_table table = {.head = {"MEMBER", "ROLE", "STATE", "FLOOR", "ROLL", "LAST PULSE", "WHO"},
                                 .columns = 7};
+    bool gated = facts->gate[0] != '\0';
 
     line("members", "%u, roll %" PRId64, facts->member_count, facts->roll);
-    if (facts->member_count == 0)
-        return;
-    putchar('\n');
-    for (unsigned i = 0; i < facts->member_count; i++)
-        member_row(&table, facts, &facts->members[i]);
-    print_table_end(&table);
+    if (facts->member_count > 0)
+        putchar('\n');
+    for (unsigned i = 0; i < facts->member_count; i++) {
+        const struct member_fact *member = &facts->members[i];
+        char floor[PRINT_NUMBER_SIZE], roll[PRINT_NUMBER_SIZE], age[PRINT_DURATION_SIZE] = "never";
+
+        if (member->age_ms >= 0)
+            print_duration(age, member->age_ms);
+        print_table_add(&table, bytes_of(member->id));
+        print_table_add(&table, bytes_of(member->role));
+        print_table_add(&table, bytes_of(!gated             ? member->state
+                                         : member->reported ? "reported"
+                                                            : "not reported"));
+        print_table_add(&table,
+                        strcmp(member->role, "lease") == 0 ? print_number(floor, member->floor) : BYTES("-"));
+        print_table_add(&table, print_number(roll, member->roll));
+        print_table_add(&table, bytes_of(age));
+        print_table_add(&table, bytes_of(member->who));
+    }
+    if (facts->member_count > 0)
+        print_table_end(&table);
 }
 
 static void show_doubts(const struct store_facts *facts)
