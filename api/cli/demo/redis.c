@@ -40,25 +40,6 @@ int redis_dial(const char *address)
     return fd;
 }
 
-/* Every value on a line of its own; false: one of them is an error. */
-static bool reply_add(const redisReply *value, char *reply, size_t size)
-{
-    size_t len = strlen(reply);
-    bool good = value->type != REDIS_REPLY_ERROR;
-
-    if (value->type == REDIS_REPLY_ARRAY) {
-        for (size_t i = 0; i < value->elements; i++) {
-            good = reply_add(value->element[i], reply, size) && good;
-        }
-    } else if (value->type == REDIS_REPLY_INTEGER) {
-        snprintf(reply + len, size - len, "%s%lld", len > 0 ? "\n" : "", value->integer);
-    } else {
-        snprintf(reply + len, size - len, "%s%s", len > 0 ? "\n" : "",
-                 value->str != NULL ? value->str : "(nil)");
-    }
-    return good;
-}
-
 static bool ask(const char *address, unsigned timeout_ms, char *reply, size_t size, const char *format,
                 va_list args)
 {
@@ -66,13 +47,20 @@ static bool ask(const char *address, unsigned timeout_ms, char *reply, size_t si
     int fd = redis_dial(address);
     redisContext *redis = fd >= 0 ? redisConnectFd(fd) : NULL;
     redisReply *value = NULL;
+    const redisReply *first;
     bool good;
 
     reply[0] = '\0';
     if (redis != NULL && redisSetTimeout(redis, limit) == REDIS_OK) {
         value = redisvCommand(redis, format, args);
     }
-    good = value != NULL && reply_add(value, reply, size);
+    first = value != NULL && value->elements > 0 ? value->element[0] : value;
+    good = first != NULL && first->type != REDIS_REPLY_ERROR;
+    if (first != NULL && first->type == REDIS_REPLY_INTEGER) {
+        snprintf(reply, size, "%lld", first->integer);
+    } else if (first != NULL) {
+        snprintf(reply, size, "%s", first->str != NULL ? first->str : "(nil)");
+    }
     freeReplyObject(value);
     if (redis != NULL) {
         redisFree(redis);

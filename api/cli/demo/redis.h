@@ -8,9 +8,9 @@
 
 /* A connection to the path of a Unix socket, or to ADDRESS:PORT (IPv4, numeric); -1: there is none. */
 int redis_dial(const char *address);
-/* The command is in hiredis' format: "%s" is one word, whatever is in it. true: reply has the answer as
- * lines, each value one, "(nil)" for none, cut when it is longer than size allows. false: reply has the error
- * of Redis; it is empty when there was no connection, or no whole reply in time. */
+/* The command is in hiredis' format: "%s" is one word, whatever is in it. true: reply has the answer (of a
+ * list the first), "(nil)" for none, cut when it is longer than size allows. false: reply has the error of
+ * Redis; it is empty when there was no connection, or no whole reply in time. */
 bool redis_ask(const char *address, unsigned timeout_ms, char *reply, size_t size, const char *format, ...);
 /* The integer of the answer; OK is 1, none 0, and no reply -1. */
 int64_t redis_do(const char *address, unsigned timeout_ms, const char *format, ...);
