@@ -122,13 +122,12 @@ static bool ask(const char *address, const char *command, char reply[REPLY_SIZE]
 
 static bool replica_has_all(const char *address)
 {
-    char reply[REPLY_SIZE], more[REPLY_SIZE];
+    char reply[REPLY_SIZE];
 
-    return redis_ask(address, ASK_MS, reply, REPLY_SIZE, "INFO replication") &&
-           redis_ask(address, ASK_MS, more, REPLY_SIZE, "INFO persistence") &&
+    return redis_ask(address, ASK_MS, reply, REPLY_SIZE, "INFO replication persistence") &&
            strstr(reply, "master_link_status:up") != NULL &&
-           strstr(more, "aof_rewrite_in_progress:0") != NULL &&
-           strstr(more, "aof_rewrite_scheduled:0") != NULL;
+           strstr(reply, "aof_rewrite_in_progress:0") != NULL &&
+           strstr(reply, "aof_rewrite_scheduled:0") != NULL;
 }
 
 static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(const char *address),
