@@ -156,18 +156,6 @@ static bool look_at_version(struct doctor *doctor, const struct service *service
     return true;
 }
 
-static void look_at_clock(struct doctor *doctor, const struct service *service, const char *date,
-                          int64_t before_ms)
-{
-    struct tm broken = {0};
-
-    if (strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) { /* RFC 9110: it may be left out */
-        compare_clock(doctor, service->label, "clock", service->program,
-                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, cli_wall_ms(),
-                      DATE_PRECISION_MS);
-    }
-}
-
 /* Before it is full: grants, sessions and writes end at 90 %. */
 static void look_at_memory(struct doctor *doctor, const struct service *service, const struct json *memory)
 {
@@ -226,6 +214,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
     bool named = request_service(&version, service->to, service->base, "/version") == CLI_GO_ON,
          right = false;
     int64_t before_ms = cli_wall_ms();
+    struct tm broken = {0};
     char todo[TEXT_SIZE];
 
     if (named && request_try(&version) == HTTP_CLIENT_ANSWERED) {
@@ -238,7 +227,11 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
               named ? version.url : service->base, named ? version.answer.why : "this is not an address");
     }
     if (right) {
-        look_at_clock(doctor, service, version.answer.date, before_ms);
+        if (strptime(version.answer.date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) {
+            compare_clock(doctor, service->label, "clock", service->program,
+                          (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, cli_wall_ms(),
+                          DATE_PRECISION_MS);
+        } /* RFC 9110: it may be left out */
         request_service(&ready, service->to, service->base, "/readyz");
         look_at_ready(doctor, service, &ready);
     }

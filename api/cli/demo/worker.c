@@ -335,17 +335,6 @@ static void say_refusal(const char *word, const char *what, const struct pawl_pr
     }
 }
 
-static void pawl_give_back(struct worker *worker)
-{
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    if (pawl_release(worker->pawl, &worker->grant, &problem) == PAWL_OK) {
-        worker_say("released", 0, "-");
-    } else {
-        say_refusal("lost", "release", &problem);
-    }
-}
-
 static void gateway_write(const struct worker *worker, const char *text)
 {
     const struct pawl_write write = {.size = sizeof(write), .content_type = "text/plain"};
@@ -405,9 +394,13 @@ static void worker_take(struct worker *worker, unsigned limit_ms)
 
 static void worker_release(struct worker *worker)
 {
+    struct pawl_problem problem = {.size = sizeof(problem)};
+
     worker_say("leaving", 0, "-");
-    if (lock_is(worker, "pawl")) {
-        pawl_give_back(worker);
+    if (lock_is(worker, "pawl") && pawl_release(worker->pawl, &worker->grant, &problem) != PAWL_OK) {
+        say_refusal("lost", "release", &problem);
+    } else if (lock_is(worker, "pawl")) {
+        worker_say("released", 0, "-");
     } else if (worker->lock->release == NULL) {
         release_by_del(worker);
     } else {

@@ -124,7 +124,7 @@ static enum step script_done(struct store_call *call, enum store_outcome outcome
     ask->over = true;
     ask->outcome = outcome;
     if (outcome == STORE_DONE)
-        ask->status = ask->take(ask, reply);
+        ask->status = ask->take != NULL ? ask->take(ask, reply) : CLI_GO_ON;
     return ANSWERED;
 }
 
@@ -345,13 +345,6 @@ static int facts_take(struct store_ask *ask, const struct store_reply *reply)
     return CLI_GO_ON;
 }
 
-static int writable_take(struct store_ask *ask, const struct store_reply *reply)
-{
-    (void)ask;
-    (void)reply;
-    return CLI_GO_ON;
-}
-
 int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
 {
     struct facts_ask ask = {.ask = {.take = facts_take, .reads = true}, .facts = facts};
@@ -359,7 +352,7 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
     const char *unsafe = store_unsafe(inbox->store);
 
     copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
-    struct store_ask writable = {.take = writable_take, .reads = true, .may_be_refused = true};
+    struct store_ask writable = {.reads = true, .may_be_refused = true};
     int status = store_inbox_ask(inbox, &ask.ask, &script_status, 1, 1, &key);
 
     if (status == CLI_GO_ON)

@@ -39,15 +39,6 @@ static const char *state_of(const struct store_facts *facts)
 
 /* -- for people */
 
-static void show_state(const struct store_facts *facts)
-{
-    bool gated = facts->gate[0] != '\0';
-
-    line("state", "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts), gated ? " (" : "",
-         gated ? facts->why : "", gated ? ")" : "", facts->epoch,
-         facts->how[0] != '\0' ? facts->how : "not known");
-}
-
 static void show_redis(const struct store_facts *facts)
 {
     bool same = strcmp(facts->run, facts->redis_run) == 0;
@@ -163,9 +154,13 @@ void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis)
 
 void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
+    bool gated = facts->gate[0] != '\0';
+
     if (facts->kind == FACT_STORE) {
         line("store", "%s", store_facts_id(facts));
-        show_state(facts);
+        line("state", "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts), gated ? " (" : "",
+             gated ? facts->why : "", gated ? ")" : "", facts->epoch,
+             facts->how[0] != '\0' ? facts->how : "not known");
         show_redis(facts);
         show_numbers(facts);
         show_machine(&facts->machine);
@@ -222,19 +217,6 @@ static void json_run(struct json_out *out, const char *run_id, const char *repli
     json_text(out, replid, bytes_of(run + len + (run[len] != '\0')));
 }
 
-static void json_redis(struct json_out *out, const struct store_facts *facts)
-{
-    json_object(out, "redis");
-    json_run(out, "run_id", "replid", facts->redis_run);
-    json_run(out, "admitted_run_id", "admitted_replid", facts->run);
-    json_fields(out, redis_fields, facts);
-    if (facts->unsafe[0] != '\0')
-        json_text(out, "unsafe", bytes_of(facts->unsafe));
-    else
-        json_null(out, "unsafe");
-    json_object_end(out);
-}
-
 static void json_machine(struct json_out *out, const struct machine_facts *machine)
 {
     static const char *const found[] = {[STATE_OPEN] = "read",
@@ -256,19 +238,6 @@ static void json_machine(struct json_out *out, const struct machine_facts *machi
     json_object_end(out);
 }
 
-static void json_findings(struct json_out *out, const struct store_diagnosis *diagnosis)
-{
-    json_list(out, "findings");
-    for (unsigned i = 0; i < diagnosis->count; i++) {
-        json_object(out, NULL);
-        json_bool(out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
-        json_text(out, "what", bytes_of(diagnosis->findings[i].what));
-        json_text(out, "todo", bytes_of(diagnosis->findings[i].todo));
-        json_object_end(out);
-    }
-    json_list_end(out);
-}
-
 void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     struct json_out out;
@@ -280,7 +249,15 @@ void store_show_json(const struct store_facts *facts, const struct store_diagnos
     json_text(&out, "why", bytes_of(facts->gate[0] != '\0' ? facts->why : ""));
     json_fields(&out, store_fields, facts);
     json_int(&out, "keys_with_ttl", facts->ending);
-    json_redis(&out, facts);
+    json_object(&out, "redis");
+    json_run(&out, "run_id", "replid", facts->redis_run);
+    json_run(&out, "admitted_run_id", "admitted_replid", facts->run);
+    json_fields(&out, redis_fields, facts);
+    if (facts->unsafe[0] != '\0')
+        json_text(&out, "unsafe", bytes_of(facts->unsafe));
+    else
+        json_null(&out, "unsafe");
+    json_object_end(&out);
     json_items(&out, "members", member_fields, facts->members, facts->member_count, sizeof(*facts->members));
     json_list(&out, "waiting_for");
     for (unsigned i = 0; i < facts->waiting_count; i++)
@@ -288,6 +265,14 @@ void store_show_json(const struct store_facts *facts, const struct store_diagnos
     json_list_end(&out);
     json_items(&out, "in_doubt", doubt_fields, facts->doubts, facts->doubt_count, sizeof(*facts->doubts));
     json_machine(&out, &facts->machine);
-    json_findings(&out, diagnosis);
+    json_list(&out, "findings");
+    for (unsigned i = 0; i < diagnosis->count; i++) {
+        json_object(&out, NULL);
+        json_bool(&out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
+        json_text(&out, "what", bytes_of(diagnosis->findings[i].what));
+        json_text(&out, "todo", bytes_of(diagnosis->findings[i].todo));
+        json_object_end(&out);
+    }
+    json_list_end(&out);
     print_json_end(&out);
 }

@@ -37,7 +37,7 @@ void store_inbox_close(struct store_inbox *inbox);
 
 /* One script, run to its end. The asker embeds it. */
 struct store_ask {
-    /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. */
+    /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. NULL: nothing. */
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
     bool reads;          /* the script changes nothing, whatever becomes of it */
     bool may_be_refused; /* then CLI_GO_ON all the same, and call.refusal says why */
