@@ -60,7 +60,7 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE])
 /* -- starting */
 
 /* In the child, between fork and exec: in, out and error become its streams. */
-static void child_exec(pid_t parent, int in, int out, int error, const char *const *argv, char **environment)
+static void child_exec(pid_t parent, int in, int out, int error, const char *const *argv)
 {
     sigset_t none;
 
@@ -75,7 +75,7 @@ static void child_exec(pid_t parent, int in, int out, int error, const char *con
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(error, STDERR_FILENO);
-    execve(argv[0], (char *const *)argv, environment);
+    execv(argv[0], (char *const *)argv);
     dprintf(STDERR_FILENO, "%s cannot be run: %s\n", argv[0], strerror(errno));
     _exit(EXIT_CANNOT_RUN);
 }
@@ -103,7 +103,8 @@ static bool pipes_open(int fds[4], enum child_streams streams)
     return fds[2] >= 0;
 }
 
-bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv)
+bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv,
+                 const char *const *variables)
 {
     pid_t parent = getpid();
     /* It is configured by its words alone. */
@@ -113,7 +114,11 @@ bool child_start(struct child *child, const char *name, enum child_streams strea
     pid_t pid = open ? fork() : -1;
 
     if (pid == 0) {
-        child_exec(parent, fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO, argv, environment);
+        environ = environment;
+        for (; variables != NULL && *variables != NULL; variables++) {
+            putenv((char *)(uintptr_t)*variables);
+        }
+        child_exec(parent, fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO, argv);
     }
     free(environment);
     if (pid < 0) {

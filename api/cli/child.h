@@ -35,8 +35,10 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE]);
 /* The file of this name, which may lead from the directory of this very program ("../lib/pawl/x"), if we may
  * read or run it: mode as of access(2). */
 bool child_find_beside(const char *name, int mode, char path[CHILD_PATH_SIZE]);
-/* argv[0] is the path. false: it could not even be forked. */
-bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv);
+/* argv[0] is the path; variables: NAME=VALUE that it gets besides, up to a NULL; NULL: none. false: it could
+ * not even be forked. */
+bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv,
+                 const char *const *variables);
 /* A line to its stdin; false: it reads no more. */
 bool child_say(const struct child *child, const char *line);
 /* Only while it is there: once it has been waited for, its pid may be another's. false: it is not there. */

@@ -372,21 +372,16 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
 int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
                   const char *const *arguments)
 {
-    char program[CHILD_PATH_SIZE], first[CHILD_PATH_SIZE];
+    char program[CHILD_PATH_SIZE];
     struct words words = {.count = 0};
     int status = find_program(process->program, program);
 
-    if (status == CLI_GO_ON && process->wrap != NULL && process->wrap[0] != NULL) {
-        status = find_program(process->wrap[0], first);
-        words_add(&words, (const char *const[]){first, NULL});
-        words_add(&words, process->wrap + 1);
-    }
     if (status != CLI_GO_ON) {
         return status;
     }
     words_add(&words, (const char *const[]){program, NULL});
     words_add(&words, arguments);
-    if (!child_start(process->child, process->name, process->streams, words.at)) {
+    if (!child_start(process->child, process->name, process->streams, words.at, process->variables)) {
         return cli_fail(CLI_BUG, "%s cannot be started", process->name);
     }
     watch_add(&cluster->watch, process->child);
@@ -395,10 +390,11 @@ int cluster_spawn(struct cluster *cluster, const struct cluster_process *process
 
 /* -- Redis */
 
-static int cluster_redis(struct cluster *cluster, const char *const *wrap)
+static int cluster_redis(struct cluster *cluster, const char *const *variables)
 {
     const struct cluster_files *files = &cluster->files;
-    const struct cluster_process redis = {&cluster->redis.child, "redis", "redis-server", CHILD_LOGS, wrap};
+    const struct cluster_process redis = {&cluster->redis.child, "redis", "redis-server", CHILD_LOGS,
+                                          variables};
     struct words words = {.count = 0};
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
     int status;
@@ -507,7 +503,7 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     status = address_check(plan->listen_lease, "--listen-lease");
     status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
     status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
-    status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_wrap) : status;
+    status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_variables) : status;
     if (status == CLI_GO_ON && !cluster->files.store_made) {
         status = cluster_store(cluster);
     }

@@ -38,6 +38,8 @@ bool shim_page_open(struct shim *shim, const char *object, char *why, size_t siz
     /* A sanitizer wants to be the first library of all; the shim stands before it, and hands on to it. */
     snprintf(shim->sanitizer, SHIM_PATH_SIZE, "ASAN_OPTIONS=verify_asan_link_order=0:%s",
              options != NULL ? options : "");
+    memcpy(shim->variables, (const char *const[]){shim->preload, shim->file, shim->sanitizer},
+           3 * sizeof(shim->variables[0]));
     return true;
 }
 
@@ -48,13 +50,4 @@ void shim_page_close(struct shim *shim)
         close(shim->page_fd);
         shim->page = NULL;
     }
-}
-
-void shim_wrap(const struct shim *shim, const char **wrap)
-{
-    *wrap++ = "env";
-    *wrap++ = shim->preload;
-    *wrap++ = shim->file;
-    *wrap++ = shim->sanitizer;
-    *wrap = NULL;
 }

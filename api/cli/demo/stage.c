@@ -149,14 +149,9 @@ static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(
 /* The Redis servers of the recipe. */
 static bool nodes_start(struct stage *stage)
 {
-    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
-
-    if (needs(stage, NEEDS_CLOCK_OF_REDIS)) {
-        shim_wrap(&stage->redis_shim, wrap);
-    }
     for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
         const struct cluster_process node = {&stage->nodes[i], "the recipe's redis-server", "redis-server",
-                                             CHILD_LOGS, wrap};
+                                             CHILD_LOGS, stage->redis_shim.variables};
         struct words words = {.count = 0};
 
         words_add_cache(&words, stage->node_at[i], stage->cluster.files.run);
@@ -271,14 +266,13 @@ static int shim_open(struct shim *shim, const char *given)
 
 int stage_open(struct stage *stage, const char *shim)
 {
-    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
-    const struct cluster_plan plan = {
-        .listen_lease = "127.0.0.1:0", .listen_gateway = "127.0.0.1:0", .redis_wrap = wrap};
+    const struct cluster_plan plan = {.listen_lease = "127.0.0.1:0",
+                                      .listen_gateway = "127.0.0.1:0",
+                                      .redis_variables = stage->redis_shim.variables};
     int status = CLI_GO_ON;
 
     if (needs(stage, NEEDS_CLOCK_OF_REDIS)) {
         status = shim_open(&stage->redis_shim, shim);
-        shim_wrap(&stage->redis_shim, wrap);
     }
     if (status == CLI_GO_ON && needs(stage, NEEDS_CLOCK_OF_B)) {
         status = shim_open(&stage->b_shim, shim);
@@ -300,8 +294,8 @@ void stage_close(struct stage *stage)
 static bool worker_start(struct stage *stage, struct actor *actor)
 {
     bool relayed = needs(stage, NEEDS_RELAY), is_b = actor == &stage->actors[ACTOR_B];
-    const char *wrap[CLUSTER_WRAP_MAX] = {NULL};
-    const struct cluster_process worker = {&actor->child, actor->name, "pawl", CHILD_TALKS, wrap};
+    const struct cluster_process worker = {&actor->child, actor->name, "pawl", CHILD_TALKS,
+                                           is_b ? stage->b_shim.variables : NULL};
     const char *flag = stage->is_pawl ? "--gateway-url" : relayed ? "--store" : "--file";
     const char *resource = stage->is_pawl ? stage->cluster.gateway_url : stage->node_at[0];
     char nodes[WORKER_NODES_MAX * ADDRESS_SIZE] = "", ttl[32], lease[32], other[ADDRESS_SIZE];
@@ -320,9 +314,6 @@ static bool worker_start(struct stage *stage, struct actor *actor)
     } else if (!relayed && !stage->is_pawl) {
         run_path(stage, "order-", stage->part_index, other);
         resource = other;
-    }
-    if (needs(stage, NEEDS_CLOCK_OF_B) && is_b) {
-        shim_wrap(&stage->b_shim, wrap);
     }
     return cluster_spawn(&stage->cluster, &worker,
                          (const char *const[]){"demo-worker", "--ttl", ttl, "--nodes", nodes, "--lease-url",
