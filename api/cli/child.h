@@ -77,22 +77,4 @@ void watch_add(struct watch *watch, struct child *child);
 /* Children that have ended and been reported stay added, with pid 0. */
 enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms);
 
-/* -- the words of a command line, put together. They are the caller's, and must outlive it */
-
-enum { WORDS_MAX = 64 };
-
-struct words {
-    const char *at[WORDS_MAX + 1]; /* ends with NULL */
-    unsigned count;
-};
-
-/* Both take the words up to a NULL; more NULL: none. More than WORDS_MAX in all is a programmer's mistake. */
-void words_add(struct words *words, const char *const *more);
-
-/* Those of a redis-server of ours after its program: only at a socket, in the foreground, and with all the
- * settings that Pawl asks of a store. */
-void words_add_store(struct words *words, const char *socket, const char *directory);
-/* The same, but it keeps nothing: for a recipe that asks nothing of it. */
-void words_add_cache(struct words *words, const char *socket, const char *directory);
-
 #endif

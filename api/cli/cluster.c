@@ -4,6 +4,7 @@
  * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
  * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
  * (Redis), state-lease and state-gateway (the services' state directories). */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,8 @@ enum {
     END_MS = 8000, /* the services promise 5 s */
     OPEN_DIRECTORIES = 16,
     HOST_SIZE = 128,
-    NAME_SIZE = 32 /* of what is in a directory of ours */
+    WORDS_MAX = 32, /* of a command line */
+    NAME_SIZE = 32  /* of what is in a directory of ours */
 };
 
 #define LISTENING "listening on http://"
@@ -369,19 +371,41 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
     return CLI_CONFIG;
 }
 
+/* Those up to a NULL; how many there are then. */
+static unsigned words_add(const char *words[WORDS_MAX + 1], unsigned count, const char *const *more)
+{
+    for (; more != NULL && *more != NULL; more++) {
+        assert(count < WORDS_MAX);
+        words[count++] = *more;
+    }
+    return count;
+}
+
 int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
                   const char *const *arguments)
 {
     char program[CHILD_PATH_SIZE];
-    struct words words = {.count = 0};
-    int status = find_program(process->program, program);
+    const char *words[WORDS_MAX + 1] = {program};
+    unsigned count = 1;
 
-    if (status != CLI_GO_ON) {
-        return status;
+    if (find_program(process->program, program) != CLI_GO_ON) {
+        return CLI_CONFIG;
     }
-    words_add(&words, (const char *const[]){program, NULL});
-    words_add(&words, arguments);
-    if (!child_start(process->child, process->name, process->streams, words.at, process->variables)) {
+    if (process->socket != NULL) {
+        count = words_add(words, count,
+                          (const char *const[]){"--port", "0", "--unixsocket", process->socket,
+                                                "--unixsocketperm", "600", "--dir", process->directory,
+                                                "--save", "", "--daemonize", "no", "--appendonly",
+                                                process->keeps, NULL});
+    }
+    if (process->socket != NULL && strcmp(process->keeps, "yes") == 0) {
+        count = words_add(words, count,
+                          (const char *const[]){"--appendfsync", "always", "--no-appendfsync-on-rewrite",
+                                                "no", "--aof-load-truncated", "no", "--maxmemory-policy",
+                                                "noeviction", NULL});
+    }
+    words_add(words, count, arguments);
+    if (!child_start(process->child, process->name, process->streams, words, process->variables)) {
         return cli_fail(CLI_BUG, "%s cannot be started", process->name);
     }
     watch_add(&cluster->watch, process->child);
@@ -393,14 +417,16 @@ int cluster_spawn(struct cluster *cluster, const struct cluster_process *process
 static int cluster_redis(struct cluster *cluster, const char *const *variables)
 {
     const struct cluster_files *files = &cluster->files;
-    const struct cluster_process redis = {&cluster->redis.child, "redis", "redis-server", CHILD_LOGS,
-                                          variables};
-    struct words words = {.count = 0};
+    const struct cluster_process redis = {.child = &cluster->redis.child,
+                                          .name = "redis",
+                                          .program = "redis-server",
+                                          .variables = variables,
+                                          .socket = files->socket,
+                                          .directory = files->data,
+                                          .keeps = "yes"};
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
-    int status;
+    int status = cluster_spawn(cluster, &redis, NULL);
 
-    words_add_store(&words, files->socket, files->data);
-    status = cluster_spawn(cluster, &redis, words.at);
     while (status == CLI_GO_ON && !redis_ping(files->socket)) {
         status = wait_a_little(cluster, deadline_ms, "redis-server did not answer");
     }
@@ -412,7 +438,7 @@ static int cluster_redis(struct cluster *cluster, const char *const *variables)
 static int cluster_store(struct cluster *cluster)
 {
     const struct cluster_process process = {&cluster->maker.child, "pawl-lease --init-store", "pawl-lease",
-                                            CHILD_LOGS, NULL};
+                                            .streams = CHILD_LOGS};
     const char *const arguments[] = {"--redis",     cluster->files.url,         "--init-store",
                                      "--state-dir", cluster->files.state_lease, NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
@@ -447,7 +473,7 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
     const struct cluster_files *files = &cluster->files;
     bool is_lease = member == &cluster->lease;
     const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway", program,
-                                            CHILD_LOGS, NULL};
+                                            .streams = CHILD_LOGS};
     const char *state = is_lease ? files->state_lease : files->state_gateway;
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     int status = cluster_spawn(cluster, &process,

@@ -57,7 +57,11 @@ struct cluster_process {
     const char *name, *program;
     enum child_streams streams;
     const char *const *variables; /* child.h */
+    /* Of a redis-server, which listens at socket alone. keeps: "yes", with all that Pawl asks of a store, or
+     * "no". */
+    const char *socket, *directory, *keeps;
 };
+/* arguments: up to a NULL; NULL: none. */
 int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
                   const char *const *arguments);
 /* As watch_next(), but what the three say is dealt with; WATCH_LINE is of other children only. */

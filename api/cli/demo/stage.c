@@ -150,12 +150,15 @@ static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(
 static bool nodes_start(struct stage *stage)
 {
     for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
-        const struct cluster_process node = {&stage->nodes[i], "the recipe's redis-server", "redis-server",
-                                             CHILD_LOGS, stage->redis_shim.variables};
-        struct words words = {.count = 0};
+        const struct cluster_process node = {.child = &stage->nodes[i],
+                                             .name = "the recipe's redis-server",
+                                             .program = "redis-server",
+                                             .variables = stage->redis_shim.variables,
+                                             .socket = stage->node_at[i],
+                                             .directory = stage->cluster.files.run,
+                                             .keeps = "no"};
 
-        words_add_cache(&words, stage->node_at[i], stage->cluster.files.run);
-        if (cluster_spawn(&stage->cluster, &node, words.at) != CLI_GO_ON) {
+        if (cluster_spawn(&stage->cluster, &node, NULL) != CLI_GO_ON) {
             return false;
         }
     }
@@ -170,20 +173,23 @@ static bool nodes_start(struct stage *stage)
 /* With the settings that Pawl asks of a store, in both parts. */
 static bool replica_start(struct stage *stage)
 {
-    const struct cluster_process replica = {&stage->replica, "the replica", "redis-server", CHILD_LOGS, NULL};
-    char directory[ADDRESS_SIZE], port[24], reply[REPLY_SIZE];
-    struct words words = {.count = 0};
+    char directory[ADDRESS_SIZE], follow[64], reply[REPLY_SIZE];
+    const struct cluster_process replica = {.child = &stage->replica,
+                                            .name = "the replica",
+                                            .program = "redis-server",
+                                            .socket = stage->replica_at,
+                                            .directory = directory,
+                                            .keeps = "yes"};
 
     run_path(stage, "replica-data-", stage->part_index, directory);
-    snprintf(port, sizeof(port), "%" PRId64, stage->actors[ACTOR_RELAY].number);
+    snprintf(follow, sizeof(follow), "REPLICAOF 127.0.0.1 %" PRId64, stage->actors[ACTOR_RELAY].number);
     if (mkdir(directory, 0700) != 0) {
         return STAGE_FAIL("%s cannot be made: %s", directory, strerror(errno));
     }
-    words_add_store(&words, stage->replica_at, directory);
-    words_add(&words, (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
     return ask(stage->redis_at, "CONFIG SET repl-diskless-sync-delay 0", reply) &&
-           cluster_spawn(&stage->cluster, &replica, words.at) == CLI_GO_ON &&
+           cluster_spawn(&stage->cluster, &replica, NULL) == CLI_GO_ON &&
            until_redis(stage, stage->replica_at, redis_ping, "redis-server did not answer") &&
+           ask(stage->replica_at, follow, reply) &&
            until_redis(stage, stage->replica_at, replica_has_all, "the replica did not come up");
 }
 
@@ -295,7 +301,7 @@ static bool worker_start(struct stage *stage, struct actor *actor)
 {
     bool relayed = needs(stage, NEEDS_RELAY), is_b = actor == &stage->actors[ACTOR_B];
     const struct cluster_process worker = {&actor->child, actor->name, "pawl", CHILD_TALKS,
-                                           is_b ? stage->b_shim.variables : NULL};
+                                           .variables = is_b ? stage->b_shim.variables : NULL};
     const char *flag = stage->is_pawl ? "--gateway-url" : relayed ? "--store" : "--file";
     const char *resource = stage->is_pawl ? stage->cluster.gateway_url : stage->node_at[0];
     char nodes[WORKER_NODES_MAX * ADDRESS_SIZE] = "", ttl[32], lease[32], other[ADDRESS_SIZE];
@@ -324,7 +330,7 @@ static bool worker_start(struct stage *stage, struct actor *actor)
 static bool relay_start(struct stage *stage)
 {
     struct actor *relay = &stage->actors[ACTOR_RELAY];
-    const struct cluster_process process = {&relay->child, relay->name, "pawl", CHILD_TALKS, NULL};
+    const struct cluster_process process = {&relay->child, relay->name, "pawl", .streams = CHILD_TALKS};
     bool to_redis = needs(stage, NEEDS_REPLICA) || !stage->is_pawl;
     const char *target = to_redis ? stage->redis_at : stage->cluster.gateway_url + strlen("http://");
 
