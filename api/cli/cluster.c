@@ -98,25 +98,10 @@ static bool is_empty(const char *path)
     return directory != NULL && count == 0;
 }
 
-static int data_lock(struct cluster_files *files)
-{
-    char path[CHILD_PATH_SIZE];
-
-    join(path, files->data, "lock");
-    files->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (files->lock_fd < 0) {
-        return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
-    }
-    if (flock(files->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        return cli_fail(CLI_CONFIG, "another pawl dev is using %s: stop it, or name another directory",
-                        files->data);
-    }
-    return CLI_GO_ON;
-}
-
 static int data_open(struct cluster_files *files, const char *data)
 {
     bool made = mkdir(data, 0700) == 0;
+    char path[CHILD_PATH_SIZE];
 
     if (!made && errno != EEXIST) {
         return cli_fail(CLI_CONFIG, "the directory %s cannot be made: %s", data, strerror(errno));
@@ -131,7 +116,16 @@ static int data_open(struct cluster_files *files, const char *data)
         return cli_fail(CLI_CONFIG, "%s is neither empty nor a data directory of pawl dev: name another one",
                         files->data);
     }
-    return data_lock(files);
+    join(path, files->data, "lock");
+    files->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (files->lock_fd < 0) {
+        return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
+    }
+    if (flock(files->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        return cli_fail(CLI_CONFIG, "another pawl dev is using %s: stop it, or name another directory",
+                        files->data);
+    }
+    return CLI_GO_ON;
 }
 
 /* -- keys */

@@ -153,13 +153,6 @@ def a_setting_that_can_lose_locks_is_told():
 
 
 @test
-def a_password_on_the_command_line_is_refused_and_not_repeated():
-    error = pawl("doctor", "--redis", "redis://me:hush-hush@127.0.0.1:1", status=78).stderr
-    check_in("--redis-password-file", error)
-    check("hush" not in error, error)
-
-
-@test
 def a_key_file_that_others_read_or_that_is_none_is_told():
     path = os.path.join(world.folder, "other-keys")
     Keys().write(path)

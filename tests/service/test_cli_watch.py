@@ -7,7 +7,6 @@ import pty
 import queue
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -258,32 +257,6 @@ def silence_longer_than_the_signs_of_life_means_that_nobody_is_there():
     front.fail("pass")
     check_equal(watch.item()["type"], "granted")
     watch.end()
-
-
-@test
-def half_an_item_is_not_shown_and_comes_whole_afterwards():
-    answers = [b": listening\nid: 1.1.1.1\n\nid: 1.1.2.1\nevent: granted\ndata: {\"type\":\"gra",
-               b"id: 1.1.2.1\nevent: granted\ndata: {\"type\":\"granted\"}\n\n"]
-    requests = []
-
-    def serve(server):
-        while True:
-            connection, _ = server.accept()
-            with connection:
-                requests.append(connection.recv(65536))
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-                if answers:
-                    piece = answers.pop(0)
-                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-                if not answers and len(requests) > 1:
-                    connection.recv(1)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, args=(server,), daemon=True).start()
-        watch = Watch("a", "-o", "json", PAWL_LEASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}")
-        check_equal(watch.line(), '{"type":"granted"}')
-        watch.end()
-    check_in(b"Last-Event-ID: 1.1.1.1", requests[1])
 
 
 @test
