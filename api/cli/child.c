@@ -59,12 +59,8 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE])
 
 /* -- starting */
 
-struct streams {
-    int in, out, error; /* of the child */
-};
-
-/* In the child, between fork and exec. */
-static void child_prepare(pid_t parent, const struct streams *streams)
+/* In the child, between fork and exec: in, out and error become its streams. */
+static void child_exec(pid_t parent, int in, int out, int error, const char *const *argv)
 {
     sigset_t none;
 
@@ -76,14 +72,10 @@ static void child_prepare(pid_t parent, const struct streams *streams)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    dup2(streams->in, STDIN_FILENO);
-    dup2(streams->out, STDOUT_FILENO);
-    dup2(streams->error, STDERR_FILENO);
-}
-
-static void child_exec(const char *const *argv, char **environment)
-{
-    execve(argv[0], (char *const *)argv, environment);
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(error, STDERR_FILENO);
+    execv(argv[0], (char *const *)argv);
     dprintf(STDERR_FILENO, "%s cannot be run: %s\n", argv[0], strerror(errno));
     _exit(EXIT_CANNOT_RUN);
 }
@@ -111,7 +103,8 @@ static bool pipes_open(int fds[4], enum child_streams streams)
     return fds[2] >= 0;
 }
 
-bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv)
+bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv,
+                 const char *const *variables)
 {
     pid_t parent = getpid();
     /* It is configured by its words alone. */
@@ -121,9 +114,11 @@ bool child_start(struct child *child, const char *name, enum child_streams strea
     pid_t pid = open ? fork() : -1;
 
     if (pid == 0) {
-        child_prepare(parent,
-                      &(struct streams){fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO});
-        child_exec(argv, environment);
+        environ = environment;
+        for (; variables != NULL && *variables != NULL; variables++) {
+            putenv((char *)(uintptr_t)*variables);
+        }
+        child_exec(parent, fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO, argv);
     }
     free(environment);
     if (pid < 0) {
@@ -335,35 +330,4 @@ enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms)
         }
         wait_for_more(watch, deadline_ms);
     }
-}
-
-/* -- words of a command line */
-
-void words_add(struct words *words, const char *const *more)
-{
-    for (; more != NULL && *more != NULL; more++) {
-        assert(words->count < WORDS_MAX);
-        words->at[words->count++] = *more;
-    }
-    words->at[words->count] = NULL;
-}
-
-static void add_place(struct words *words, const char *socket, const char *directory)
-{
-    words_add(words, (const char *const[]){"--port", "0", "--unixsocket", socket, "--unixsocketperm", "600",
-                                           "--dir", directory, "--save", "", "--daemonize", "no", NULL});
-}
-
-void words_add_store(struct words *words, const char *socket, const char *directory)
-{
-    add_place(words, socket, directory);
-    words_add(words, (const char *const[]){"--appendonly", "yes", "--appendfsync", "always",
-                                           "--no-appendfsync-on-rewrite", "no", "--aof-load-truncated", "no",
-                                           "--maxmemory-policy", "noeviction", NULL});
-}
-
-void words_add_cache(struct words *words, const char *socket, const char *directory)
-{
-    add_place(words, socket, directory);
-    words_add(words, (const char *const[]){"--appendonly", "no", NULL});
 }

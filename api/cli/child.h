@@ -35,8 +35,10 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE]);
 /* The file of this name, which may lead from the directory of this very program ("../lib/pawl/x"), if we may
  * read or run it: mode as of access(2). */
 bool child_find_beside(const char *name, int mode, char path[CHILD_PATH_SIZE]);
-/* argv[0] is the path. false: it could not even be forked. */
-bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv);
+/* argv[0] is the path; variables: NAME=VALUE that it gets besides, up to a NULL; NULL: none. false: it could
+ * not even be forked. */
+bool child_start(struct child *child, const char *name, enum child_streams streams, const char *const *argv,
+                 const char *const *variables);
 /* A line to its stdin; false: it reads no more. */
 bool child_say(const struct child *child, const char *line);
 /* Only while it is there: once it has been waited for, its pid may be another's. false: it is not there. */
@@ -74,23 +76,5 @@ void watch_close(struct watch *watch);
 void watch_add(struct watch *watch, struct child *child);
 /* Children that have ended and been reported stay added, with pid 0. */
 enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms);
-
-/* -- the words of a command line, put together. They are the caller's, and must outlive it */
-
-enum { WORDS_MAX = 64 };
-
-struct words {
-    const char *at[WORDS_MAX + 1]; /* ends with NULL */
-    unsigned count;
-};
-
-/* Both take the words up to a NULL; more NULL: none. More than WORDS_MAX in all is a programmer's mistake. */
-void words_add(struct words *words, const char *const *more);
-
-/* Those of a redis-server of ours after its program: only at a socket, in the foreground, and with all the
- * settings that Pawl asks of a store. */
-void words_add_store(struct words *words, const char *socket, const char *directory);
-/* The same, but it keeps nothing: for a recipe that asks nothing of it. */
-void words_add_cache(struct words *words, const char *socket, const char *directory);
 
 #endif

@@ -4,6 +4,7 @@
  * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
  * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
  * (Redis), state-lease and state-gateway (the services' state directories). */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,31 +37,25 @@ enum {
     LOOK_AGAIN_MS = 20,
     END_MS = 8000, /* the services promise 5 s */
     OPEN_DIRECTORIES = 16,
-    HOST_SIZE = 128
+    HOST_SIZE = 128,
+    WORDS_MAX = 32, /* of a command line */
+    NAME_SIZE = 32  /* of what is in a directory of ours */
 };
 
 #define LISTENING "listening on http://"
 
-/* false, and path is empty: too long. */
-static bool join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
+/* There is room: data_open() and run_open() have seen to that. */
+static void join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
 {
-    size_t len = strlen(directory), more = strlen(name);
-    bool fits = len + 1 + more < CHILD_PATH_SIZE;
-
-    path[0] = '\0';
-    if (fits) {
-        memcpy(path, directory, len);
-        path[len] = '/';
-        memcpy(path + len + 1, name, more + 1);
-    }
-    return fits;
+    snprintf(path, CHILD_PATH_SIZE, "%.*s/%s", CHILD_PATH_SIZE - NAME_SIZE, directory, name);
 }
 
 static bool there_is(const char *directory, const char *name)
 {
     char path[CHILD_PATH_SIZE];
 
-    return join(path, directory, name) && access(path, F_OK) == 0;
+    join(path, directory, name);
+    return access(path, F_OK) == 0;
 }
 
 /* -- the temporary directory */
@@ -82,6 +77,7 @@ static int run_open(struct cluster_files *files)
         return cli_fail(CLI_CONFIG, "no temporary directory can be made in %s: %s", base, strerror(error));
     }
     join(files->socket, files->run, "redis.sock");
+    snprintf(files->url, sizeof(files->url), "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, files->socket);
     return CLI_GO_ON;
 }
 
@@ -102,13 +98,25 @@ static bool is_empty(const char *path)
     return directory != NULL && count == 0;
 }
 
-static int data_lock(struct cluster_files *files)
+static int data_open(struct cluster_files *files, const char *data)
 {
+    bool made = mkdir(data, 0700) == 0;
     char path[CHILD_PATH_SIZE];
 
-    if (!join(path, files->data, "lock")) {
+    if (!made && errno != EEXIST) {
+        return cli_fail(CLI_CONFIG, "the directory %s cannot be made: %s", data, strerror(errno));
+    }
+    if (strlen(data) >= CHILD_PATH_SIZE || realpath(data, files->data) == NULL) {
+        return cli_fail(CLI_CONFIG, "%s is not a directory that can be used: %s", data, strerror(errno));
+    }
+    if (strlen(files->data) + NAME_SIZE >= CHILD_PATH_SIZE) {
         return cli_fail(CLI_CONFIG, "the path of --data is too long");
     }
+    if (!made && !there_is(files->data, "lock") && !is_empty(files->data)) {
+        return cli_fail(CLI_CONFIG, "%s is neither empty nor a data directory of pawl dev: name another one",
+                        files->data);
+    }
+    join(path, files->data, "lock");
     files->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (files->lock_fd < 0) {
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
@@ -118,23 +126,6 @@ static int data_lock(struct cluster_files *files)
                         files->data);
     }
     return CLI_GO_ON;
-}
-
-static int data_open(struct cluster_files *files, const char *data)
-{
-    bool made = mkdir(data, 0700) == 0;
-
-    if (!made && errno != EEXIST) {
-        return cli_fail(CLI_CONFIG, "the directory %s cannot be made: %s", data, strerror(errno));
-    }
-    if (strlen(data) >= CHILD_PATH_SIZE || realpath(data, files->data) == NULL) {
-        return cli_fail(CLI_CONFIG, "%s is not a directory that can be used: %s", data, strerror(errno));
-    }
-    if (!made && !there_is(files->data, "lock") && !is_empty(files->data)) {
-        return cli_fail(CLI_CONFIG, "%s is neither empty nor a data directory of pawl dev: name another one",
-                        files->data);
-    }
-    return data_lock(files);
 }
 
 /* -- keys */
@@ -155,9 +146,7 @@ static int keys_make(const char *path)
 
 static int keys_open(struct cluster_files *files)
 {
-    if (!join(files->keys, files->data, "keys")) {
-        return cli_fail(CLI_CONFIG, "the path of --data is too long");
-    }
+    join(files->keys, files->data, "keys");
     if (there_is(files->data, "keys")) {
         return CLI_GO_ON;
     }
@@ -184,10 +173,8 @@ static int files_open(struct cluster_files *files, const char *data)
     if (status != CLI_GO_ON) {
         return status;
     }
-    if (!join(files->state_lease, files->data, "state-lease") ||
-        !join(files->state_gateway, files->data, "state-gateway")) {
-        return cli_fail(CLI_CONFIG, "the path of --data is too long");
-    }
+    join(files->state_lease, files->data, "state-lease");
+    join(files->state_gateway, files->data, "state-gateway");
     files->store_made = there_is(files->data, "store-made");
     return keys_open(files);
 }
@@ -195,8 +182,10 @@ static int files_open(struct cluster_files *files, const char *data)
 static int files_note_store(struct cluster_files *files)
 {
     char path[CHILD_PATH_SIZE];
-    int fd = join(path, files->data, "store-made") ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int fd;
 
+    join(path, files->data, "store-made");
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || fsync(fd) != 0) {
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
     }
@@ -250,33 +239,23 @@ static struct addrinfo *address_read(const char *address)
     return getaddrinfo(host, colon + 1, &wanted, &found) == 0 ? found : NULL;
 }
 
-/* 0, or why not. Without SO_REUSEPORT of our own a port is taken by everyone who listens there. */
-static int try_to_bind(const struct addrinfo *at)
-{
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int yes = 1, error = 0;
-
-    if (fd < 0) {
-        return errno;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); /* connections of before do not count */
-    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0) {
-        error = errno;
-    }
-    close(fd);
-    return error;
-}
-
+/* Without SO_REUSEPORT of our own a port is taken by everyone who listens there. */
 static int address_check(const char *address, const char *flag)
 {
     struct addrinfo *at = address_read(address);
-    int error;
+    int yes = 1, error = 0, fd;
 
     if (at == NULL) {
         return cli_fail(CLI_CONFIG, "%s takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:0, not \"%s\"", flag,
                         address);
     }
-    error = try_to_bind(at);
+    fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 || /* of before do not count */
+        bind(fd, at->ai_addr, at->ai_addrlen) != 0) {
+        error = errno;
+    }
+    close(fd);
     freeaddrinfo(at);
     if (error == EADDRINUSE) {
         cli_fail(CLI_CONFIG, "%s is taken: another program listens there already", address);
@@ -386,24 +365,41 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
     return CLI_CONFIG;
 }
 
+/* Those up to a NULL; how many there are then. */
+static unsigned words_add(const char *words[WORDS_MAX + 1], unsigned count, const char *const *more)
+{
+    for (; more != NULL && *more != NULL; more++) {
+        assert(count < WORDS_MAX);
+        words[count++] = *more;
+    }
+    return count;
+}
+
 int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
                   const char *const *arguments)
 {
-    char program[CHILD_PATH_SIZE], first[CHILD_PATH_SIZE];
-    struct words words = {.count = 0};
-    int status = find_program(process->program, program);
+    char program[CHILD_PATH_SIZE];
+    const char *words[WORDS_MAX + 1] = {program};
+    unsigned count = 1;
 
-    if (status == CLI_GO_ON && process->wrap != NULL && process->wrap[0] != NULL) {
-        status = find_program(process->wrap[0], first);
-        words_add(&words, (const char *const[]){first, NULL});
-        words_add(&words, process->wrap + 1);
+    if (find_program(process->program, program) != CLI_GO_ON) {
+        return CLI_CONFIG;
     }
-    if (status != CLI_GO_ON) {
-        return status;
+    if (process->socket != NULL) {
+        count = words_add(words, count,
+                          (const char *const[]){"--port", "0", "--unixsocket", process->socket,
+                                                "--unixsocketperm", "600", "--dir", process->directory,
+                                                "--save", "", "--daemonize", "no", "--appendonly",
+                                                process->keeps, NULL});
     }
-    words_add(&words, (const char *const[]){program, NULL});
-    words_add(&words, arguments);
-    if (!child_start(process->child, process->name, process->streams, words.at)) {
+    if (process->socket != NULL && strcmp(process->keeps, "yes") == 0) {
+        count = words_add(words, count,
+                          (const char *const[]){"--appendfsync", "always", "--no-appendfsync-on-rewrite",
+                                                "no", "--aof-load-truncated", "no", "--maxmemory-policy",
+                                                "noeviction", NULL});
+    }
+    words_add(words, count, arguments);
+    if (!child_start(process->child, process->name, process->streams, words, process->variables)) {
         return cli_fail(CLI_BUG, "%s cannot be started", process->name);
     }
     watch_add(&cluster->watch, process->child);
@@ -412,16 +408,19 @@ int cluster_spawn(struct cluster *cluster, const struct cluster_process *process
 
 /* -- Redis */
 
-static int cluster_redis(struct cluster *cluster, const char *const *wrap)
+static int cluster_redis(struct cluster *cluster, const char *const *variables)
 {
     const struct cluster_files *files = &cluster->files;
-    const struct cluster_process redis = {&cluster->redis.child, "redis", "redis-server", CHILD_LOGS, wrap};
-    struct words words = {.count = 0};
+    const struct cluster_process redis = {.child = &cluster->redis.child,
+                                          .name = "redis",
+                                          .program = "redis-server",
+                                          .variables = variables,
+                                          .socket = files->socket,
+                                          .directory = files->data,
+                                          .keeps = "yes"};
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
-    int status;
+    int status = cluster_spawn(cluster, &redis, NULL);
 
-    words_add_store(&words, files->socket, files->data);
-    status = cluster_spawn(cluster, &redis, words.at);
     while (status == CLI_GO_ON && !redis_ping(files->socket)) {
         status = wait_a_little(cluster, deadline_ms, "redis-server did not answer");
     }
@@ -430,23 +429,16 @@ static int cluster_redis(struct cluster *cluster, const char *const *wrap)
 
 /* -- the store, when there is none yet */
 
-static void store_url(const struct cluster *cluster, char url[CHILD_PATH_SIZE])
-{
-    snprintf(url, CHILD_PATH_SIZE, "unix://%.*s", CHILD_PATH_SIZE - 8, cluster->files.socket);
-}
-
 static int cluster_store(struct cluster *cluster)
 {
-    char url[CHILD_PATH_SIZE];
     const struct cluster_process process = {&cluster->maker.child, "pawl-lease --init-store", "pawl-lease",
-                                            CHILD_LOGS, NULL};
-    const char *const arguments[] = {
-        "--redis", url, "--init-store", "--state-dir", cluster->files.state_lease, NULL};
+                                            .streams = CHILD_LOGS};
+    const char *const arguments[] = {"--redis",     cluster->files.url,         "--init-store",
+                                     "--state-dir", cluster->files.state_lease, NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     const struct child *maker = &cluster->maker.child;
     int status;
 
-    store_url(cluster, url);
     status = cluster_spawn(cluster, &process, arguments);
     while (status == CLI_GO_ON && maker->pid != 0) {
         enum watch_event event = cluster_next(cluster, deadline_ms);
@@ -472,26 +464,17 @@ static int cluster_store(struct cluster *cluster)
 static int cluster_service(struct cluster *cluster, struct cluster_member *member, const char *program,
                            const char *listen, char url[CLUSTER_URL_SIZE])
 {
-    char redis[CHILD_PATH_SIZE];
+    const struct cluster_files *files = &cluster->files;
     bool is_lease = member == &cluster->lease;
     const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway", program,
-                                            CHILD_LOGS, NULL};
-    const char *const arguments[] = {"--listen",
-                                     listen,
-                                     "--redis",
-                                     redis,
-                                     "--keys",
-                                     cluster->files.keys,
-                                     "--log-format",
-                                     "text",
-                                     "--state-dir",
-                                     is_lease ? cluster->files.state_lease : cluster->files.state_gateway,
-                                     NULL};
+                                            .streams = CHILD_LOGS};
+    const char *state = is_lease ? files->state_lease : files->state_gateway;
     uint64_t deadline_ms = cli_now_ms() + START_MS;
-    int status;
+    int status = cluster_spawn(cluster, &process,
+                               (const char *const[]){"--listen", listen, "--redis", files->url, "--keys",
+                                                     files->keys, "--log-format", "text", "--state-dir",
+                                                     state, NULL});
 
-    store_url(cluster, redis);
-    status = cluster_spawn(cluster, &process, arguments);
     while (status == CLI_GO_ON && *url == '\0') {
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
     }
@@ -540,7 +523,7 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     status = address_check(plan->listen_lease, "--listen-lease");
     status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
     status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
-    status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_wrap) : status;
+    status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_variables) : status;
     if (status == CLI_GO_ON && !cluster->files.store_made) {
         status = cluster_store(cluster);
     }

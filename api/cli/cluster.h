@@ -10,7 +10,7 @@
 
 #include "api/cli/child.h"
 
-enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300, CLUSTER_WRAP_MAX = 6 };
+enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300 };
 
 /* What it has on disk. */
 struct cluster_files {
@@ -19,6 +19,7 @@ struct cluster_files {
     char keys[CHILD_PATH_SIZE]; /* the key file */
     char state_lease[CHILD_PATH_SIZE], state_gateway[CHILD_PATH_SIZE]; /* state directories of the services */
     char socket[CHILD_PATH_SIZE]; /* of Redis; short enough for a socket's address */
+    char url[CHILD_PATH_SIZE];    /* the same for the services */
     int lock_fd;                  /* -1: the data is ours alone anyway */
     bool store_made;              /* the store in data was made before */
 };
@@ -42,23 +43,25 @@ struct cluster {
 struct cluster_plan {
     const char *data; /* a directory to keep; NULL: temporary */
     const char *listen_lease, *listen_gateway;
-    /* Words in front of redis-server's, the first looked up in PATH; at most CLUSTER_WRAP_MAX with the NULL
-     * that ends them. NULL: none. */
-    const char *const *redis_wrap;
+    const char *const *redis_variables; /* child.h */
     void (*line)(const char *name, const char *line);
 };
 
 /* CLI_GO_ON when both services are ready; else the exit status (CLI_OK: interrupted), and it has been said
  * why. */
 int cluster_start(struct cluster *cluster, const struct cluster_plan *plan);
-/* What is started beside them: the program is beside pawl or in PATH; in front of its words stand those of
- * wrap, the first looked up too (NULL: none). CLI_GO_ON, or the exit status: it has been said why. */
+/* What is started beside them: the program is beside pawl or in PATH. CLI_GO_ON, or the exit status: it has
+ * been said why. */
 struct cluster_process {
     struct child *child;
     const char *name, *program;
     enum child_streams streams;
-    const char *const *wrap;
+    const char *const *variables; /* child.h */
+    /* Of a redis-server, which listens at socket alone. keeps: "yes", with all that Pawl asks of a store, or
+     * "no". */
+    const char *socket, *directory, *keeps;
 };
+/* arguments: up to a NULL; NULL: none. */
 int cluster_spawn(struct cluster *cluster, const struct cluster_process *process,
                   const char *const *arguments);
 /* As watch_next(), but what the three say is dealt with; WATCH_LINE is of other children only. */

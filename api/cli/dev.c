@@ -57,50 +57,39 @@ static void dev_line(const char *name, const char *line)
     fputc('\n', stderr);
 }
 
-/* -- what to type next: each line can be pasted */
-
-static void say_curl(const struct cluster *cluster)
+/* Each line of what to type next can be pasted. */
+static void dev_say(const struct dev *dev)
 {
-    printf("  With curl, in another terminal:\n\n"
-           "TOKEN=$(curl -sS --json '{\"ttl_ms\":600000}' -o /dev/null -w '%%header{fencing-token}' "
-           "%s/v1/leases/orders:42)\n",
-           cluster->lease_url);
-    printf("curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:42\n",
-           cluster->gateway_url);
-    printf("curl -sS %s/v1/resources/orders:42; echo\n", cluster->gateway_url);
-    printf("curl -sS %s/v1/leases/orders:42; echo\n\n", cluster->lease_url);
-}
-
-static void say_pawl(const struct cluster *cluster)
-{
+    const char *lease = dev->cluster.lease_url, *gateway = dev->cluster.gateway_url;
     char self[CHILD_PATH_SIZE];
     bool found = child_find("pawl", self);
     const char *pawl = found && strpbrk(self, " '\"$\\`") == NULL ? self : "pawl";
 
-    puts("  The same with pawl:\n");
-    if (strcmp(cluster->lease_url, "http://" LEASE_DEFAULT) != 0 ||
-        strcmp(cluster->gateway_url, "http://" GATEWAY_DEFAULT) != 0) {
-        printf("export PAWL_LEASE_URL=%s PAWL_GATEWAY_URL=%s\n", cluster->lease_url, cluster->gateway_url);
-    }
-    printf("eval \"$(%s acquire orders:43 --ttl 10m -o env)\"\n", pawl);
-    printf("echo packed | %s put orders:43\n", pawl);
-    printf("%s cat orders:43\n", pawl);
-    printf("%s ls\n", pawl);
-    printf("%s release orders:43\n\n", pawl);
-}
-
-static void dev_say(const struct dev *dev)
-{
     printf("pawl dev is ready\n\n"
            "  lease service  %s\n"
            "  gateway        %s\n"
-           "  data           %s\n\n",
-           dev->cluster.lease_url, dev->cluster.gateway_url,
+           "  data           %s\n\n"
+           "  With curl, in another terminal:\n\n"
+           "TOKEN=$(curl -sS --json '{\"ttl_ms\":600000}' -o /dev/null -w '%%header{fencing-token}' "
+           "%s/v1/leases/orders:42)\n"
+           "curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:42\n"
+           "curl -sS %s/v1/resources/orders:42; echo\n"
+           "curl -sS %s/v1/leases/orders:42; echo\n\n"
+           "  The same with pawl:\n\n",
+           lease, gateway,
            dev->plan.data != NULL ? dev->cluster.files.data
-                                  : "temporary: deleted at the end (--data DIR keeps it)");
-    say_curl(&dev->cluster);
-    say_pawl(&dev->cluster);
-    puts("  Ctrl-C ends it all. What the services log follows.\n");
+                                  : "temporary: deleted at the end (--data DIR keeps it)",
+           lease, gateway, gateway, lease);
+    if (strcmp(lease, "http://" LEASE_DEFAULT) != 0 || strcmp(gateway, "http://" GATEWAY_DEFAULT) != 0) {
+        printf("export PAWL_LEASE_URL=%s PAWL_GATEWAY_URL=%s\n", lease, gateway);
+    }
+    printf("eval \"$(%s acquire orders:43 --ttl 10m -o env)\"\n"
+           "echo packed | %s put orders:43\n"
+           "%s cat orders:43\n"
+           "%s ls\n"
+           "%s release orders:43\n\n"
+           "  Ctrl-C ends it all. What the services log follows.\n\n",
+           pawl, pawl, pawl, pawl, pawl);
     fflush(stdout);
 }
 

@@ -3,7 +3,8 @@
  *   doctor_read      flags                                    64 | 78, or go on
  *   doctor_service   each of the two: reachable, version, clock, ready
  *   doctor_store     Redis, when it was named                 78, or go on
- *   doctor_keys      the key file, and a lease of its own
+ *   look_at_file     the key file
+ *   probe            a lease of its own
  *   doctor_show      each finding with its remedy             0 | 1 */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -134,17 +135,6 @@ static void compare_clock(struct doctor *doctor, const char *of, const char *che
  *   /version   reachable; the right program, of this version; Date: its clock
  *   /readyz    200, or which of its checks fails */
 
-static void tell_no_service(struct doctor *doctor, const struct service *service, const char *url,
-                            const char *why)
-{
-    char todo[TEXT_SIZE];
-
-    snprintf(todo, sizeof(todo),
-             "Start %s, or say where it is: %s URL. (pawl dev starts one to try things out.)",
-             service->program, service->flag);
-    found(doctor, PROBLEM, service->label, "service", todo, "%s cannot be reached: %s", url, why);
-}
-
 /* Whether it is what it should be. */
 static bool look_at_version(struct doctor *doctor, const struct service *service,
                             const struct request *request)
@@ -164,18 +154,6 @@ static bool look_at_version(struct doctor *doctor, const struct service *service
           same ? "" : "Install the same version everywhere.", "%s is %.*s%s%s", service->program,
           (int)version.len, version.at, same ? "" : ", and this pawl is ", same ? "" : PAWL_VERSION);
     return true;
-}
-
-static void look_at_clock(struct doctor *doctor, const struct service *service, const char *date,
-                          int64_t before_ms)
-{
-    struct tm broken = {0};
-
-    if (strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) { /* RFC 9110: it may be left out */
-        compare_clock(doctor, service->label, "clock", service->program,
-                      (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, cli_wall_ms(),
-                      DATE_PRECISION_MS);
-    }
 }
 
 /* Before it is full: grants, sessions and writes end at 90 %. */
@@ -199,16 +177,14 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
 {
     bool answered = request_try(request) == HTTP_CLIENT_ANSWERED;
     struct bytes detail = request_text(request->json, "detail");
+    bool whole = detail.len == 0;
     char todo[TEXT_SIZE];
 
     if (answered && request->answer.status == 200) {
-        if (detail.len == 0) {
-            found(doctor, OK, service->label, "ready", "", "%s is ready", service->program);
-        } else {
-            found(doctor, PROBLEM, service->label, "ready",
-                  "pawl store status, run where Redis can be reached, says more.",
-                  "%s serves, but not all of it: %.*s", service->program, (int)detail.len, detail.at);
-        }
+        found(doctor, whole ? OK : PROBLEM, service->label, "ready",
+              whole ? "" : "pawl store status, run where Redis can be reached, says more.", "%s %s%.*s",
+              service->program, whole ? "is ready" : "serves, but not all of it: ", (int)detail.len,
+              whole ? "" : detail.at);
         look_at_memory(doctor, service,
                        json_get_object(request->json, "store_memory", &(enum json_found){JSON_ABSENT}));
         return;
@@ -219,7 +195,7 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
              service->program);
     if (answered) {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s is not ready (%u): %.*s", service->program,
-              request->answer.status, (int)detail.len, detail.at != NULL ? detail.at : "");
+              request->answer.status, (int)detail.len, whole ? "" : detail.at);
     } else {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s did not say whether it is ready: %s",
               service->program, request->answer.why);
@@ -235,18 +211,27 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
                             .needs = "status checks",
                             .trace = doctor->trace,
                             .http.method = "GET"};
+    bool named = request_service(&version, service->to, service->base, "/version") == CLI_GO_ON,
+         right = false;
     int64_t before_ms = cli_wall_ms();
-    bool right = false;
+    struct tm broken = {0};
+    char todo[TEXT_SIZE];
 
-    if (request_service(&version, service->to, service->base, "/version") != CLI_GO_ON) {
-        tell_no_service(doctor, service, service->base, "this is not an address");
-    } else if (request_try(&version) != HTTP_CLIENT_ANSWERED) {
-        tell_no_service(doctor, service, version.url, version.answer.why);
-    } else {
+    if (named && request_try(&version) == HTTP_CLIENT_ANSWERED) {
         right = look_at_version(doctor, service, &version);
+    } else {
+        snprintf(todo, sizeof(todo),
+                 "Start %s, or say where it is: %s URL. (pawl dev starts one to try things out.)",
+                 service->program, service->flag);
+        found(doctor, PROBLEM, service->label, "service", todo, "%s cannot be reached: %s",
+              named ? version.url : service->base, named ? version.answer.why : "this is not an address");
     }
     if (right) {
-        look_at_clock(doctor, service, version.answer.date, before_ms);
+        if (strptime(version.answer.date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) {
+            compare_clock(doctor, service->label, "clock", service->program,
+                          (int64_t)timegm(&broken) * 1000 + DATE_PRECISION_MS / 2, before_ms, cli_wall_ms(),
+                          DATE_PRECISION_MS);
+        } /* RFC 9110: it may be left out */
         request_service(&ready, service->to, service->base, "/readyz");
         look_at_ready(doctor, service, &ready);
     }
@@ -280,21 +265,22 @@ static void tell_store(struct doctor *doctor, const struct store_facts *facts)
 
 static int doctor_store(struct doctor *doctor)
 {
+    struct store_inbox *inbox = &doctor->inbox;
     struct store_facts facts = {0};
     const char *detail = NULL, *misled;
     int64_t before_ms;
     int status;
 
-    if (doctor->inbox.redis == NULL) {
+    if (inbox->redis == NULL) {
         found(
             doctor, SKIPPED, "", "redis",
             "Say where it is: --redis URL, with --redis-password-file FILE if it has one; or set PAWL_REDIS.",
             "Redis itself was not looked at");
         return CLI_GO_ON;
     }
-    status = store_inbox_open(&doctor->inbox);
+    status = store_inbox_open(inbox);
     before_ms = cli_wall_ms();
-    status = status == CLI_GO_ON ? store_facts_read(&doctor->inbox, &facts) : status;
+    status = status == CLI_GO_ON ? store_facts_read(inbox, &facts) : status;
     if (status == CLI_GO_ON) {
         int64_t after_ms = cli_wall_ms();
 
@@ -304,19 +290,21 @@ static int doctor_store(struct doctor *doctor)
                           after_ms, 0);
         }
     }
-    misled = doctor->inbox.store != NULL ? store_misled(doctor->inbox.store) : NULL;
+    misled = inbox->store != NULL ? store_misled(inbox->store) : NULL;
     if (misled != NULL) {
-        store_not_ready(doctor->inbox.store, &detail);
+        store_not_ready(inbox->store, &detail);
         found(doctor, PROBLEM, "", "redis", misled, "%s", detail);
+        status = CLI_GO_ON;
     } else if (status == CLI_UNREACHABLE) {
         found(doctor, PROBLEM, "", "redis",
               "Start Redis, or say where it is: --redis URL; its user and password are in PAWL_REDIS or "
               "--redis-password-file.",
-              "%s cannot be reached, or does not let us in", doctor->inbox.redis);
+              "%s cannot be reached, or does not let us in", inbox->redis);
+        status = CLI_GO_ON;
     }
     store_facts_done(&facts);
-    store_inbox_close(&doctor->inbox);
-    return misled != NULL || status == CLI_UNREACHABLE ? CLI_GO_ON : status;
+    store_inbox_close(inbox);
+    return status;
 }
 
 /* -- the key file, and whether both services have the same keys and the same store
@@ -331,21 +319,19 @@ struct probe {
 
 static struct token_keys *look_at_file(struct doctor *doctor)
 {
+    const char *file = doctor->keys_file;
     char why[TEXT_SIZE];
-    struct token_keys *keys;
+    struct token_keys *keys = file != NULL ? token_keys_load(file, why, sizeof(why)) : NULL;
 
-    if (doctor->keys_file == NULL) {
+    if (file == NULL) {
         found(doctor, SKIPPED, "", "key file", "Name it: --keys FILE.", "the key file was not looked at");
-        return NULL;
-    }
-    keys = token_keys_load(doctor->keys_file, why, sizeof(why));
-    if (keys == NULL) {
+    } else if (keys == NULL) {
         found(doctor, PROBLEM, "", "key file",
               "pawl keygen --out FILE makes one (after others could read one: a new one); both services read "
               "the same.",
               "%s", why);
     } else {
-        found(doctor, OK, "", "key file", "", "%s can be used", doctor->keys_file);
+        found(doctor, OK, "", "key file", "", "%s can be used", file);
     }
     return keys;
 }
@@ -393,18 +379,20 @@ static void probe_signature(const struct probe *p, const struct token_keys *keys
 
     found(p->doctor, good ? OK : PROBLEM, "", "signature",
           good ? "" : "Give pawl-lease this file (--keys), or send it SIGHUP to read it again.",
-          good ? "pawl-lease signs with a key of %s" : "pawl-lease does not sign with a key of %s",
-          p->doctor->keys_file);
+          "pawl-lease %s with a key of %s", good ? "signs" : "does not sign", p->doctor->keys_file);
 }
 
 static const char *remedy_of(const struct request *request)
 {
+    static const char *const unknown[] = {"unissued-token", "stale-token", "lease-expired", "wrong-store"};
+
     if (request_is_problem(request, "bad-signature")) {
         return "Give both services the same key file (--keys), and send them SIGHUP to read it again.";
     }
-    if (request_is_problem(request, "unissued-token") || request_is_problem(request, "stale-token") ||
-        request_is_problem(request, "lease-expired") || request_is_problem(request, "wrong-store")) {
-        return "Give both services the same Redis (--redis): the gateway does not know this grant.";
+    for (unsigned i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        if (request_is_problem(request, unknown[i])) {
+            return "Give both services the same Redis (--redis): the gateway does not know this grant.";
+        }
     }
     return "Its log says more; the code of the problem is in the answer.";
 }
@@ -453,62 +441,42 @@ static void probe(struct doctor *doctor, const struct token_keys *keys)
     explicit_bzero(p.lease_id, sizeof(p.lease_id));
 }
 
-enum answers { ONE_IS_SILENT, BOTH_ANSWER };
-
-static void doctor_keys(struct doctor *doctor, enum answers answers)
-{
-    struct token_keys *keys = look_at_file(doctor);
-
-    if (doctor->probe && answers == BOTH_ANSWER) {
-        probe(doctor, keys);
-    } else {
-        found(doctor, SKIPPED, "", "probe",
-              doctor->probe ? "Both services must answer for that."
-                            : "--probe takes a lease of its own for a moment.",
-              "whether both services have the same keys and the same store was not tried");
-    }
-    token_keys_free(keys);
-}
-
 /* -- telling */
-
-static const char *const weights[] = {[OK] = "ok", [SKIPPED] = "not checked", [PROBLEM] = "problem"};
-
-static void show_json(const struct doctor *doctor, bool healthy)
-{
-    struct json_out out;
-
-    print_json_begin(&out);
-    json_bool(&out, "healthy", healthy);
-    json_list(&out, "findings");
-    for (const struct finding *at = doctor->findings; at < doctor->findings + doctor->count; at++) {
-        json_object(&out, NULL);
-        json_text(&out, "check", bytes_of(at->check));
-        json_text(&out, "status", bytes_of(weights[at->weight]));
-        json_text(&out, "what", bytes_of(at->what));
-        json_text(&out, "remedy", bytes_of(at->todo));
-        json_object_end(&out);
-    }
-    json_list_end(&out);
-    print_json_end(&out);
-}
 
 static int doctor_show(const struct doctor *doctor)
 {
+    static const char *const weights[] = { [OK] = "ok", [SKIPPED] = "not checked", [PROBLEM] = "problem" };
+    const struct finding *end = doctor->findings + doctor->count;
     bool healthy = true;
+    struct json_out out;
 
-    for (const struct finding *at = doctor->findings; at < doctor->findings + doctor->count; at++) {
+    for (const struct finding *at = doctor->findings; at < end; at++) {
         healthy = healthy && at->weight != PROBLEM;
-        if (doctor->output == OUTPUT_TEXT) {
-            printf("%-11s  %-16s  ", weights[at->weight], at->check);
-            print_safe(stdout, bytes_of(at->what));
-            printf(at->todo[0] != '\0' ? "\n%31s" : "%s", "");
-            print_safe(stdout, bytes_of(at->todo));
-            putchar('\n');
-        }
     }
     if (doctor->output == OUTPUT_JSON) {
-        show_json(doctor, healthy);
+        print_json_begin(&out);
+        json_bool(&out, "healthy", healthy);
+        json_list(&out, "findings");
+    }
+    for (const struct finding *at = doctor->findings; at < end; at++) {
+        if (doctor->output == OUTPUT_JSON) {
+            json_object(&out, NULL);
+            json_text(&out, "check", bytes_of(at->check));
+            json_text(&out, "status", bytes_of(weights[at->weight]));
+            json_text(&out, "what", bytes_of(at->what));
+            json_text(&out, "remedy", bytes_of(at->todo));
+            json_object_end(&out);
+            continue;
+        }
+        printf("%-11s  %-16s  ", weights[at->weight], at->check);
+        print_safe(stdout, bytes_of(at->what));
+        printf(at->todo[0] != '\0' ? "\n%31s" : "%s", "");
+        print_safe(stdout, bytes_of(at->todo));
+        putchar('\n');
+    }
+    if (doctor->output == OUTPUT_JSON) {
+        json_list_end(&out);
+        print_json_end(&out);
     }
     return healthy ? CLI_OK : CLI_REFUSED;
 }
@@ -521,6 +489,7 @@ int cli_doctor(int argc, char **argv)
                                   REQUEST_LEASE_SERVICE};
     const struct service gateway = {"gateway", "pawl-gateway", "--gateway-url", doctor.gateway_url,
                                     REQUEST_GATEWAY};
+    struct token_keys *keys;
     bool both = false;
 
     if (status == CLI_GO_ON) {
@@ -529,7 +498,16 @@ int cli_doctor(int argc, char **argv)
         status = doctor_store(&doctor);
     }
     if (status == CLI_GO_ON) {
-        doctor_keys(&doctor, both ? BOTH_ANSWER : ONE_IS_SILENT);
+        keys = look_at_file(&doctor);
+        if (doctor.probe && both) {
+            probe(&doctor, keys);
+        } else {
+            found(&doctor, SKIPPED, "", "probe",
+                  doctor.probe ? "Both services must answer for that."
+                               : "--probe takes a lease of its own for a moment.",
+                  "whether both services have the same keys and the same store was not tried");
+        }
+        token_keys_free(keys);
         status = doctor_show(&doctor);
     }
     return status;

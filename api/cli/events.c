@@ -10,12 +10,12 @@
 #include "api/cli/events.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
@@ -345,15 +345,6 @@ static void interrupted(int number)
     _exit(CLI_OK); /* every item has been flushed as it came */
 }
 
-static void pause_for(struct watching *w)
-{
-    const struct timespec pause = {.tv_sec = w->pause_ms / 1000, .tv_nsec = w->pause_ms % 1000 * 1000000L};
-
-    nanosleep(&pause, NULL);
-    w->pause_ms = w->pause_ms * 2 < PAUSE_MAX_MS ? w->pause_ms * 2 : PAUSE_MAX_MS;
-    w->pause_ms = w->pause_ms > 0 ? w->pause_ms : PAUSE_FIRST_MS;
-}
-
 int cli_watch(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = interrupted};
@@ -373,7 +364,9 @@ int cli_watch(int argc, char **argv)
     while (status == CLI_GO_ON) {
         status = watch_stream(&w);
         if (status == CLI_GO_ON) {
-            pause_for(&w);
+            poll(NULL, 0, (int)w.pause_ms);
+            w.pause_ms = w.pause_ms * 2 < PAUSE_MAX_MS ? w.pause_ms * 2 : PAUSE_MAX_MS;
+            w.pause_ms = w.pause_ms > 0 ? w.pause_ms : PAUSE_FIRST_MS;
         }
     }
     close(w.idle_fd);

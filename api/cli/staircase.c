@@ -13,9 +13,9 @@
 
 enum { MARGIN = 10, RISE = 3, LABEL_SIZE = 64 };
 
-/* Cells below 128 are that ASCII character. */
+/* Below the characters of ASCII that can be seen. */
 enum glyph {
-    HOLDS = 128,
+    HOLDS = 1,
     SILENT,
     BELIEVES,
     WAITS,
@@ -46,36 +46,21 @@ struct canvas {
     struct cell *cells;
 };
 
-enum { GLYPH_FIRST = HOLDS };
-
 static const struct {
     const char *unicode;
     char plain;
-} glyphs[GLYPH_END - GLYPH_FIRST] = {
-    [HOLDS - GLYPH_FIRST] = {"━", '='},    [SILENT - GLYPH_FIRST] = {"╱", '/'},
-    [BELIEVES - GLYPH_FIRST] = {"╌", '-'}, [WAITS - GLYPH_FIRST] = {"·", '.'},
-    [DOT - GLYPH_FIRST] = {"●", 'o'},      [CROSS - GLYPH_FIRST] = {"✕", 'X'},
-    [SHADE - GLYPH_FIRST] = {"░", '.'},    [STEP - GLYPH_FIRST] = {"━", '='},
-    [RISER - GLYPH_FIRST] = {"┃", '|'},    [RISE_FROM - GLYPH_FIRST] = {"┛", '+'},
-    [RISE_TO - GLYPH_FIRST] = {"┏", '+'},  [AXIS - GLYPH_FIRST] = {"─", '-'},
-    [TICK_UP - GLYPH_FIRST] = {"┴", '+'},  [AXIS_LEFT - GLYPH_FIRST] = {"│", '|'},
-    [CORNER - GLYPH_FIRST] = {"└", '+'},   [TICK_LEFT - GLYPH_FIRST] = {"┤", '+'},
-    [ARROW - GLYPH_FIRST] = {"→", '>'},
+} glyphs[GLYPH_END] = {
+    [HOLDS] = {"━", '='},   [SILENT] = {"╱", '/'},    [BELIEVES] = {"╌", '-'}, [WAITS] = {"·", '.'},
+    [DOT] = {"●", 'o'},     [CROSS] = {"✕", 'X'},     [SHADE] = {"░", '.'},    [STEP] = {"━", '='},
+    [RISER] = {"┃", '|'},   [RISE_FROM] = {"┛", '+'}, [RISE_TO] = {"┏", '+'},  [AXIS] = {"─", '-'},
+    [TICK_UP] = {"┴", '+'}, [AXIS_LEFT] = {"│", '|'}, [CORNER] = {"└", '+'},   [TICK_LEFT] = {"┤", '+'},
+    [ARROW] = {"→", '>'},
 };
 
 static const char *const colours[] = {
     [PLAIN] = "0",    [FIRST] = "0;33", [SECOND] = "0;36",      [THIRD] = "0;35", [FOURTH] = "0;34",
     [BAD] = "0;1;31", [FAINT] = "0;2",  [FORBIDDEN] = "0;2;31", [STRONG] = "0;1",
 };
-
-static void canvas_init(struct canvas *canvas, unsigned width, unsigned height, unsigned style)
-{
-    *canvas = (struct canvas){.width = width, .height = height, .style = style};
-    canvas->cells = cli_alloc((size_t)width * height * sizeof(*canvas->cells));
-    for (size_t i = 0; i < (size_t)width * height; i++) {
-        canvas->cells[i] = (struct cell){' ', PLAIN};
-    }
-}
 
 /* -- painting */
 
@@ -96,28 +81,7 @@ static void canvas_paint_text(struct canvas *canvas, unsigned row, unsigned colu
     }
 }
 
-static bool canvas_is(const struct canvas *canvas, unsigned row, unsigned column, enum glyph glyph)
-{
-    return row < canvas->height && column < canvas->width &&
-           canvas->cells[row * canvas->width + column].glyph == (unsigned char)glyph;
-}
-
 /* -- writing out */
-
-static void write_cell(FILE *out, const struct canvas *canvas, struct cell cell, unsigned *colour)
-{
-    if ((canvas->style & STAIR_COLOUR) && *colour != cell.colour) {
-        fprintf(out, "\033[%sm", colours[cell.colour]);
-        *colour = cell.colour;
-    }
-    if (cell.glyph < GLYPH_FIRST) {
-        fputc(cell.glyph, out);
-    } else if (canvas->style & STAIR_UNICODE) {
-        fputs(glyphs[cell.glyph - GLYPH_FIRST].unicode, out);
-    } else {
-        fputc(glyphs[cell.glyph - GLYPH_FIRST].plain, out);
-    }
-}
 
 static void canvas_write(FILE *out, const struct canvas *canvas)
 {
@@ -129,29 +93,23 @@ static void canvas_write(FILE *out, const struct canvas *canvas)
             end--;
         }
         for (unsigned column = 0; column < end; column++) {
-            write_cell(out, canvas, cells[column], &colour);
+            unsigned glyph = cells[column].glyph;
+
+            if ((canvas->style & STAIR_COLOUR) && colour != cells[column].colour) {
+                colour = cells[column].colour;
+                fprintf(out, "\033[%sm", colours[colour]);
+            }
+            if (glyph < GLYPH_END && (canvas->style & STAIR_UNICODE)) {
+                fputs(glyphs[glyph].unicode, out);
+            } else {
+                fputc(glyph < GLYPH_END ? glyphs[glyph].plain : (int)glyph, out);
+            }
         }
         fputs(colour != PLAIN ? "\033[0m\n" : "\n", out);
     }
 }
 
-static void canvas_write_sample(FILE *out, const struct canvas *canvas, enum glyph glyph, enum colour colour,
-                                unsigned times)
-{
-    unsigned now = PLAIN;
-
-    for (unsigned i = 0; i < times; i++) {
-        write_cell(out, canvas, (struct cell){(unsigned char)glyph, (unsigned char)colour}, &now);
-    }
-    fputs(now != PLAIN ? "\033[0m " : " ", out);
-}
-
 /* -- the picture */
-
-struct holder {
-    const char *name;
-    bool stale; /* another was granted after it */
-};
 
 struct picture {
     const struct stair_event *events;
@@ -160,7 +118,7 @@ struct picture {
     unsigned columns, lanes, grants, floor; /* floor: the row of the time axis */
     struct canvas canvas;
     uint64_t end_ms;
-    struct holder holders[STAIR_HOLDERS_MAX];
+    const char *holders[STAIR_HOLDERS_MAX];
     struct {
         int64_t token;
         uint64_t at_ms;        /* when it was known to be granted: not after a higher one */
@@ -204,7 +162,7 @@ static unsigned lane_of(const struct picture *p, const char *holder)
 {
     unsigned lane = 0;
 
-    while (lane < p->lanes && strcmp(p->holders[lane].name, holder) != 0) {
+    while (lane < p->lanes && strcmp(p->holders[lane], holder) != 0) {
         lane++;
     }
     return lane;
@@ -217,15 +175,22 @@ static enum colour colour_of_lane(unsigned lane)
     return (enum colour)(FIRST + lane % 4);
 }
 
-/* What a lane shows after an event of its holder; ' ': nothing. */
-static unsigned lane_after(const struct picture *p, const struct stair_event *event, unsigned before)
+/* What a lane shows after an event; ' ': nothing. *stale: another was granted after its holder. Beyond the
+ * end of its hold it believes, as long as no refusal has come. */
+static unsigned lane_after(const char *holder, const struct stair_event *event, unsigned before, bool *stale)
 {
-    switch (event->kind) {
+    bool own = strcmp(event->holder, holder) == 0;
+
+    if (!own && event->kind == STAIR_GRANTED) {
+        *stale = true;
+        return before == HOLDS ? BELIEVES : before;
+    }
+    switch (own ? event->kind : STAIR_ACCEPTED) {
     case STAIR_GRANTED:
-    case STAIR_SHARED: return HOLDS;
+    case STAIR_SHARED: *stale = false; return HOLDS;
     case STAIR_WAITING: return WAITS;
     case STAIR_STOPPED: return SILENT;
-    case STAIR_CONTINUED: return p->holders[lane_of(p, event->holder)].stale ? BELIEVES : HOLDS;
+    case STAIR_CONTINUED: return *stale ? BELIEVES : HOLDS;
     case STAIR_REFUSED:
     case STAIR_RELEASED: return ' ';
     case STAIR_ACCEPTED: return before;
@@ -233,39 +198,22 @@ static unsigned lane_after(const struct picture *p, const struct stair_event *ev
     abort();
 }
 
-/* Beyond the end of its hold it believes, as long as no refusal has come. */
-static unsigned lane_after_other(struct holder *holder, const struct stair_event *event, unsigned before)
-{
-    if (event->kind != STAIR_GRANTED) {
-        return before;
-    }
-    holder->stale = true;
-    return before == HOLDS ? BELIEVES : before;
-}
-
 static void paint_lane(struct picture *p, unsigned lane)
 {
-    struct holder *holder = &p->holders[lane];
     unsigned state = ' ', column = MARGIN;
     enum colour colour = colour_of_lane(lane);
+    bool stale = false;
     char name[MARGIN];
 
-    holder->stale = false;
-    snprintf(name, sizeof(name), "%*.*s", MARGIN - 2, MARGIN - 2, holder->name);
+    snprintf(name, sizeof(name), "%*.*s", MARGIN - 2, MARGIN - 2, p->holders[lane]);
     canvas_paint_text(&p->canvas, lane, 0, name, colour);
     for (size_t i = 0; i <= p->count; i++) {
-        const struct stair_event *event = i < p->count ? &p->events[i] : NULL;
-        unsigned until = event != NULL ? column_of(p, event->at_ms) : MARGIN + p->columns;
+        unsigned until = i < p->count ? column_of(p, p->events[i].at_ms) : MARGIN + p->columns;
 
         for (; column < until; column++) {
             canvas_paint(&p->canvas, lane, column, state, colour);
         }
-        if (event != NULL && strcmp(event->holder, holder->name) == 0) {
-            state = lane_after(p, event, state);
-            holder->stale = holder->stale && event->kind != STAIR_GRANTED && event->kind != STAIR_SHARED;
-        } else if (event != NULL) {
-            state = lane_after_other(holder, event, state);
-        }
+        state = i < p->count ? lane_after(p->holders[lane], &p->events[i], state, &stale) : state;
     }
 }
 
@@ -276,7 +224,7 @@ static void paint_waits(struct picture *p, const struct stair_event *event)
     unsigned lane = lane_of(p, event->holder), at = column_of(p, event->at_ms) + 1;
 
     for (unsigned column = at; column < at + sizeof(waits); column++) {
-        if (column >= p->canvas.width || !canvas_is(&p->canvas, lane, column, WAITS)) {
+        if (column >= p->canvas.width || p->canvas.cells[lane * p->canvas.width + column].glyph != WAITS) {
             return;
         }
     }
@@ -395,7 +343,7 @@ static void paint_write(struct picture *p, const struct stair_event *event)
 
 /* -- all of it */
 
-static void write_legend(FILE *out, const struct picture *p)
+static void paint_legend(struct picture *p)
 {
     static const struct {
         enum glyph glyph;
@@ -408,11 +356,14 @@ static void write_legend(FILE *out, const struct picture *p)
                    {DOT, PLAIN, 1, "written"},
                    {CROSS, BAD, 1, "refused"}};
     size_t count = sizeof(samples) / sizeof(samples[0]) - (p->ground == STAIR_FLAT);
+    unsigned row = p->floor + 3, column = 2;
 
-    fputs("\n  ", out);
     for (size_t i = 0; i < count; i++) {
-        canvas_write_sample(out, &p->canvas, samples[i].glyph, samples[i].colour, samples[i].times);
-        fprintf(out, i + 1 < count ? "%s   " : "%s\n", samples[i].meaning);
+        for (unsigned j = 0; j < samples[i].times; j++) {
+            canvas_paint(&p->canvas, row, column++, samples[i].glyph, samples[i].colour);
+        }
+        canvas_paint_text(&p->canvas, row, column + 1, samples[i].meaning, PLAIN);
+        column += (unsigned)strlen(samples[i].meaning) + 4;
     }
 }
 
@@ -435,7 +386,7 @@ static void read_events(struct picture *p)
         const struct stair_event *event = &p->events[i];
 
         if (lane_of(p, event->holder) == p->lanes && p->lanes < STAIR_HOLDERS_MAX) {
-            p->holders[p->lanes++] = (struct holder){.name = event->holder};
+            p->holders[p->lanes++] = event->holder;
         }
         if ((event->kind == STAIR_GRANTED || event->kind == STAIR_SHARED) && p->grants < STAIR_GRANTS_MAX) {
             read_grant(p, event);
@@ -460,7 +411,11 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
     width = width < STAIR_WIDTH_MIN ? STAIR_WIDTH_MIN : width > STAIR_WIDTH_MAX ? STAIR_WIDTH_MAX : width;
     p.columns = width - MARGIN;
     read_events(&p);
-    canvas_init(&p.canvas, width, p.floor + 2, style);
+    p.canvas = (struct canvas){width, p.floor + 4, style, NULL};
+    p.canvas.cells = cli_alloc((size_t)width * p.canvas.height * sizeof(*p.canvas.cells));
+    for (size_t i = 0; i < (size_t)width * p.canvas.height; i++) {
+        p.canvas.cells[i] = (struct cell){' ', PLAIN};
+    }
     for (unsigned lane = 0; lane < p.lanes; lane++) {
         paint_lane(&p, lane);
     }
@@ -477,8 +432,8 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
             paint_write(&p, &events[i]);
         }
     }
+    paint_legend(&p);
     canvas_write(out, &p.canvas);
-    write_legend(out, &p);
     free(p.canvas.cells);
     if (fclose(out) != 0) {
         abort();

@@ -24,94 +24,13 @@ if store.id ~= ARGV[1] or store.gate ~= ARGV[3] or store.gaterun ~= RUN then
     return { 'moved' }
 end
 
-local function sorted(set)
-    local list = {}
-    for id in pairs(set) do
-        list[#list + 1] = id
-    end
-    table.sort(list)
-    return list
-end
-
-local function has_reported(id)
-    return all[id] ~= nil and all[id].rgate == store.gate
-end
-
--- Whether somebody who stands in a list was forgotten by the operator after that list was recorded.
-local function was_forgotten(other, roll)
-    local one = all[other]
-    return one ~= nil and one.state == 'forgotten' and tonumber(roll) < tonumber(one.since)
-end
-
--- Everybody in the list that the state directory of a member has recorded: f(role, id, incarnation). Whether
--- a lease service in it was forgotten.
-local function each_listed(id, f)
-    local skipped = false
-    for role, other, incarnation in string.gmatch(all[id].rlist, '(%l+) ([%w_-]+) ([%w_-]+)') do
-        if role ~= 'doubt' and not was_forgotten(other, all[id].rroll) then
-            f(role, other, incarnation)
-        else
-            skipped = skipped or role == 'lease'
-        end
-    end
-    return skipped
-end
-
--- The lease services whose floors are needed: the one that asks, those in its list, those in theirs, and so
--- on; and those of them that have not reported. Every state directory's list leads to one that was counted
--- when the last token was granted (docs/decisions/0009).
-local function floors_needed()
-    local order, needed, missing = { ASKER }, { [ASKER] = true }, {}
-    local next_one = 1
-    while order[next_one] do
-        local id = order[next_one]
-        next_one = next_one + 1
-        local function follow(role, other)
-            if role == 'lease' and not needed[other] then
-                needed[other] = true
-                order[#order + 1] = other
-            end
-        end
-        if not has_reported(id) then
-            missing[id] = true
-        elseif each_listed(id, follow) then
-            -- To all that the forgotten one led to: a store that knows of the forgetting knows them.
-            for other, one in pairs(all) do
-                follow((one.state == 'in' or one.state == 'out') and one.role, other)
-            end
-        end
-    end
-    return order, needed, missing
-end
-
--- In from the beginning are those that stand in the list of every one of them: if any of them is left, its
--- list leads to all that may grant. The others join as newcomers do. A state directory that has not recorded
--- a list with itself was never in: it names nobody, and joins anew.
-local function firm_ones(order)
-    local listing, named = {}, {}
-    for _, id in ipairs(order) do
-        local names = {}
-        each_listed(id, function(role, other)
-            names[other] = role == 'lease' or nil
-        end)
-        listing[#listing + 1] = names[id] and id or nil
-        for other in pairs(names[id] and names or {}) do
-            named[other] = (named[other] or 0) + 1
-        end
-    end
-    local firm = {}
-    for _, id in ipairs(listing) do
-        firm[id] = named[id] == #listing or nil
-    end
-    return firm
-end
-
 -- Who was in doubt: all that the store knows of, and all that any state directory does. The store may have
 -- lost them, and a directory have missed them.
 local function doubts_known()
     local lives = doubts_read()
     for _, id in ipairs(ids) do
-        for name, life in string.gmatch(has_reported(id) and all[id].rlist or '', 'doubt (%S+ %S+) (%d+)') do
+        local list = has_reported(store, all, id) and all[id].rlist or ''
+        for name, life in string.gmatch(list, 'doubt (%S+ %S+) (%d+)') do
             lives[name] = math.max(lives[name] or 0, tonumber(life))
         end
     end
@@ -141,7 +60,7 @@ local function reports_weigh(lives)
         most.seqs[i] = stripes.seq[i]
     end
     for _, id in ipairs(ids) do
-        local one = has_reported(id) and all[id] or nil
+        local one = has_reported(store, all, id) and all[id] or nil
         local epoch, i = one and tonumber(one.repoch) or 0, 0
         if one then
             most.epoch = math.max(most.epoch, epoch, tonumber(one.rwater))
@@ -167,7 +86,7 @@ end
 local function unasked(needed)
     local absent = {}
     local function must_be_asked(_, id, incarnation)
-        if not (has_reported(id) and all[id].rincarnation == incarnation) then
+        if not (has_reported(store, all, id) and all[id].rincarnation == incarnation) then
             absent[id] = true
         end
     end
@@ -177,7 +96,7 @@ local function unasked(needed)
             must_be_asked(one.role, id, one.incarnation)
         end
         if needed[id] then
-            each_listed(id, must_be_asked)
+            each_listed(all, id, must_be_asked)
         end
     end
     return sorted(absent)
@@ -220,9 +139,9 @@ local function doubts_begin(lives, life)
         if one.incarnation and one.state ~= 'forgotten' then
             enters(one.role, id, one.incarnation)
         end
-        if has_reported(id) then
+        if has_reported(store, all, id) then
             enters(one.repoch ~= '0' and one.role, id, one.rincarnation)
-            each_listed(id, enters)
+            each_listed(all, id, enters)
         end
     end
 end
@@ -232,7 +151,7 @@ end
 local function unrecorded(needed, lives)
     local behind = {}
     for _, id in ipairs(ids) do
-        if all[id].role == 'lease' and has_reported(id) and (needed[id] or is_fresh(all[id])) then
+        if all[id].role == 'lease' and has_reported(store, all, id) and (needed[id] or is_fresh(all[id])) then
             behind[id] = list_to_record(id, lives) and true
         end
     end
@@ -253,14 +172,14 @@ end
 local function members_begin(most, firm)
     local named = {}
     for id in pairs(firm) do
-        each_listed(id, function(_, other, incarnation)
+        each_listed(all, id, function(_, other, incarnation)
             named[other .. ' ' .. incarnation] = true
         end)
     end
     for _, id in ipairs(ids) do
         local one = all[id]
         member_drop(id)
-        if has_reported(id) and (firm[id] or one.role == 'gateway') then
+        if has_reported(store, all, id) and (firm[id] or one.role == 'gateway') then
             local state = (firm[id] or named[id .. ' ' .. one.rincarnation]) and 'in' or 'pending'
             redis.call('SADD', MEMBERS, id)
             redis.call('HSET', member_key(id), 'role', one.role, 'incarnation', one.rincarnation,
@@ -271,20 +190,17 @@ local function members_begin(most, firm)
 end
 
 local lives = doubts_known()
-local list = has_reported(ASKER) and list_to_record(ASKER, lives)
+local list = has_reported(store, all, ASKER) and list_to_record(ASKER, lives)
 if list then
     return { 'record', list }
 end
-local order, needed, missing = floors_needed()
+local order, needed, missing = floors_needed(store, all, ASKER)
 if next(missing) then
     return { 'floors-missing', table.concat(sorted(missing), ',') }
 end
-local firm = firm_ones(order)
+local firm = firm_ones(all, order)
 if not next(firm) then
-    local known = {}
-    for id, one in pairs(all) do
-        known[id] = id ~= ASKER and one.role == 'lease' and (one.state == 'in' or one.state == 'out') or nil
-    end
+    local known = floors_known(all, ASKER)
     return { 'floors-missing', next(known) and table.concat(sorted(known), ',') or 'unknown' }
 end
 local most, nothing_lost = reports_weigh(lives)

@@ -6,7 +6,7 @@ from members import Life, Member, all_in
 
 LIFE = Life()
 NOW, BLOCK, FRESH_MS, OTHER_RUN = 1000000, 1000, 10000, "b" * 40
-ONE, TWO, THREE = (f"lease {name} -" for name in ("one", "two", "three"))  # lines of a state directory's list
+ONE, TWO = (f"lease {name} -" for name in ("one", "two"))  # lines of a state directory's list
 
 
 def redis(*words):
@@ -156,34 +156,14 @@ def a_store_in_order_is_told_with_its_members():
 
 
 @test
-def a_gated_store_is_told_with_the_one_that_it_waits_for():
-    one, _ = two_services()
+def a_gated_store_is_told_with_those_that_it_waits_for_as_the_admission_does():
+    one, two = two_services()
     gated(one)
     check_equal(seen("gate", "why", "shut"), (one.gate, "restarted", 256))
-    check_equal((Seen().asked, Seen().waiting), (1, ["two"]))
+    check_equal((Seen().asked, Seen().waiting, one.admit()), (1, ["two"], ["floors-missing", "two"]))
     check_equal([Seen().members[name]["reported"] for name in ("one", "two")], [1, 0])
-    check_equal(one.admit(), ["floors-missing", "two"])
-
-
-@test
-def it_waits_for_those_that_are_listed_by_those_that_are_listed():
-    begin()
-    one, two = service("one", listed=[ONE, TWO, "gateway gate -"]), service("two", listed=[ONE, TWO, THREE])
-    gated(one)
-    check_equal(Seen().waiting, ["two"])
     gated(two)
-    check_equal(Seen().waiting, ["three"])
-    check_equal(one.admit(), ["floors-missing", "three"])
-    gated(service("three", listed=[TWO, THREE]))
     check_equal((Seen().asked, Seen().waiting), (2, []))
-    check_equal(one.admit()[0], "admitted")
-
-
-@test
-def a_lease_service_that_is_gone_since_it_reported_cannot_admit():
-    begin()
-    gated(service("one", listed=[TWO]))
-    check_equal(Seen().asked, 1)
     silent()
     check_equal(Seen().asked, 0, "nobody is there who could admit")
 
@@ -193,12 +173,10 @@ def a_lease_service_whose_list_is_empty_may_not_admit():
     begin()
     new = service("new")
     gated(new)
-    check_equal((Seen().asked, Seen().waiting), (1, ["one"]))
-    check_equal(new.admit(), ["floors-missing", "one"])
+    check_equal((Seen().asked, Seen().waiting, new.admit()), (1, ["one"], ["floors-missing", "one"]))
     redis("DEL", RECORD + ":m:one")
     redis("SREM", MEMBERS, "one")
-    check_equal((Seen().asked, Seen().waiting), (1, []))
-    check_equal(new.admit(), ["floors-missing", "unknown"])
+    check_equal((Seen().asked, Seen().waiting, new.admit()), (1, [], ["floors-missing", "unknown"]))
     gated(service("one", listed=[ONE, TWO]))
     check_equal((Seen().asked, Seen().waiting), (1, ["two"]), "the one that waits for somebody is told")
 
@@ -273,15 +251,6 @@ def a_skeleton_is_gated_until_a_lease_service_admits_it_above_its_floor():
     check_equal((stripe(0, "counter"), stripe(255, "alive"), stripe(3, "epoch")), (("5000",), (epoch,), (epoch,)))
     all_in(one)
     check_equal(seen("sound", "gate", "top"), (1, "", 5000))
-
-
-@test
-def a_skeleton_waits_for_the_floor_of_everybody_that_is_listed():
-    empty()
-    skeleton()
-    one = service("one", listed=[ONE, TWO])
-    one.pulse()
-    check_equal((one.admit(), Seen().waiting), (["floors-missing", "two"], ["two"]))
 
 
 @test
@@ -422,16 +391,6 @@ def a_member_that_is_gone_is_forgotten_and_leaves_the_list():
     check_equal(one.disk.lists(), ["one"])
     refused(lambda: forget("two"), "already")
     check_equal(two.ask(), ["forgotten"], "it is not let in again")
-
-
-@test
-def the_floor_of_a_forgotten_lease_service_is_not_waited_for():
-    one, _ = two_services()
-    silent(one)
-    forget("two")
-    one.pulse()
-    gated(one)
-    check_equal((Seen().waiting, one.admit()[0]), ([], "admitted"))
 
 
 @test

@@ -7,7 +7,6 @@ import pty
 import queue
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,47 +14,14 @@ import threading
 sys.dont_write_bytecode = True
 
 from world import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.cli import PAWL, Cli  # noqa: E402
+from world.cli import PAWL, Cli, Server, response  # noqa: E402
 from world.ports import nobody  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
-from world.relay import pump  # noqa: E402
+from world.running import Network  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
 
 world = World()
 pawl = Cli(world)
-
-
-class Front:
-    """A relay in front of the lease service: it can cut what is open, refuse, or swallow."""
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.open, self.requests, self.answers, self.lock = [], [], [], threading.Lock()
-        self.shut, self.mute = False, False
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            near, _ = self.listener.accept()
-            if self.shut:
-                near.close()
-                continue
-            far = socket.create_connection((world.lease_daemon.host, world.lease_daemon.port))
-            with self.lock:
-                self.open.append((near, far))
-            threading.Thread(target=pump, args=(near, far, self.requests.append), daemon=True).start()  # before anything can come of it
-            threading.Thread(target=pump, args=(far, near, lambda _: not self.mute, self.answers.append), daemon=True).start()
-
-    def cut(self):
-        with self.lock:
-            pairs, self.open = self.open, []
-        for pair in pairs:
-            for one in pair:
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
 
 
 class Watch:
@@ -160,19 +126,11 @@ def a_wrong_word_is_64_and_a_service_that_is_not_there_69():
 
 @test
 def what_is_no_stream_of_events_is_69():
-    for kind, body in (("text/html", b"<html>data: x\n\n"), ("application/json", b"{}"), ("text/event-stream", None)):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            def serve(server=server, kind=kind, body=body):
-                with server.accept()[0] as connection:
-                    connection.recv(65536)
-                    status = 200 if body is not None else 404
-                    connection.sendall(f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
-                                       + (body or b""))
-            threading.Thread(target=serve, daemon=True).start()
-            url = f"http://127.0.0.1:{server.getsockname()[1]}"
-            done = pawl("watch", "a", "--lease-url", url, status=69)
-            check_equal(done.stdout, "")
-            check_in("not as Pawl does", done.stderr)
+    for status, kind, body in ((200, "text/html", b"<html>data: x\n\n"), (200, "application/json", b"{}"), (404, "text/event-stream", b"")):
+        server = Server(lambda _, answer=response(status, body, f"Content-Type: {kind}"): answer)
+        done = pawl("watch", "a", "--lease-url", server.url, status=69)
+        check_equal(done.stdout, "")
+        check_in("not as Pawl does", done.stderr)
 
 
 def said_on_a_terminal(words, until):
@@ -219,7 +177,7 @@ def what_a_stranger_wrote_cannot_look_like_something_else():
 
 @test
 def after_a_cut_it_goes_on_where_it_was_and_misses_nothing():
-    name, front = world.name(), Front()
+    name, front = world.name(), Network(world.lease_daemon)
     kept(name)
     watch = Watch(name, "-o", "json", PAWL_LEASE_URL=front.url)
     begun(front)
@@ -227,11 +185,10 @@ def after_a_cut_it_goes_on_where_it_was_and_misses_nothing():
     for _ in range(3):
         grant = world.acquire(name)
         seen.append(watch.item())
-        front.shut = True
-        front.cut()
+        front.fail("refuse")
         world.release(name, grant)
         world.release(name, world.acquire(name))
-        front.shut = False
+        front.mode = "pass"
         seen += [watch.item(), watch.item(), watch.item()]
         watch.say("nothing was missed")
     check_equal(seen, world.lease("GET", f"/v1/leases/{name}/history").json["items"][2:])
@@ -241,15 +198,14 @@ def after_a_cut_it_goes_on_where_it_was_and_misses_nothing():
 
 @test
 def cut_before_anything_happened_it_goes_on_from_where_the_stream_began():
-    name, front = world.name(), Front()
+    name, front = world.name(), Network(world.lease_daemon)
     last = kept(name)[-1]["id"]
     watch = Watch(name, "-o", "json", PAWL_LEASE_URL=front.url)
     begun(front)
-    front.shut = True
-    front.cut()
+    front.fail("refuse")
     watch.say("connecting again")
     world.acquire(name)
-    front.shut = False
+    front.mode = "pass"
     check_equal(watch.item()["type"], "granted")
     check_in(f"Last-Event-ID: {last}".encode(), b"".join(front.requests))
     watch.end()
@@ -257,13 +213,12 @@ def cut_before_anything_happened_it_goes_on_from_where_the_stream_began():
 
 @test
 def what_cannot_be_made_up_for_is_told():
-    front = Front()
+    front = Network(world.lease_daemon)
     watch = Watch(world.name(), "-o", "json", PAWL_LEASE_URL=front.url)  # nothing has ever happened to it: no id
     begun(front)
-    front.shut = True
-    front.cut()
+    front.fail("refuse")
     watch.say("connecting again")
-    front.shut = False
+    front.mode = "pass"
     item = watch.item()
     check_equal((item["type"], item["id"], item["token"]), ("missed", "", 0))
     check_in("lost", item["reason"])
@@ -292,43 +247,16 @@ def an_id_that_is_not_kept_any_more_is_told_and_then_it_goes_on_from_now():
 
 @test
 def silence_longer_than_the_signs_of_life_means_that_nobody_is_there():
-    name, front = world.name(), Front()
+    name, front = world.name(), Network(world.lease_daemon)
     kept(name)
     watch = Watch(name, "-o", "json", "--idle", "300ms", PAWL_LEASE_URL=front.url)
     begun(front)
-    front.mute = True
+    front.mode = "mute"
     world.acquire(name)
     watch.say("no sign of life")
-    front.mute = False
-    front.cut()
+    front.fail("pass")
     check_equal(watch.item()["type"], "granted")
     watch.end()
-
-
-@test
-def half_an_item_is_not_shown_and_comes_whole_afterwards():
-    answers = [b": listening\nid: 1.1.1.1\n\nid: 1.1.2.1\nevent: granted\ndata: {\"type\":\"gra",
-               b"id: 1.1.2.1\nevent: granted\ndata: {\"type\":\"granted\"}\n\n"]
-    requests = []
-
-    def serve(server):
-        while True:
-            connection, _ = server.accept()
-            with connection:
-                requests.append(connection.recv(65536))
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-                if answers:
-                    piece = answers.pop(0)
-                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-                if not answers and len(requests) > 1:
-                    connection.recv(1)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, args=(server,), daemon=True).start()
-        watch = Watch("a", "-o", "json", PAWL_LEASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}")
-        check_equal(watch.line(), '{"type":"granted"}')
-        watch.end()
-    check_in(b"Last-Event-ID: 1.1.1.1", requests[1])
 
 
 @test

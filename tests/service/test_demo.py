@@ -6,7 +6,6 @@ import glob
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import socket
@@ -20,6 +19,7 @@ sys.dont_write_bytecode = True
 
 from world import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
+from world.running import children, lives, name_of  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
@@ -46,29 +46,8 @@ def temporary_directories():
     return glob.glob(path("pawl-??????"))
 
 
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-
-
-class Gone:
-    """Processes of which each is watched until it has ended; who reaps it does not matter."""
-
-    def __init__(self, pids):
-        self.descriptors = {os.pidfd_open(pid): pid for pid in pids}
-
-    def wait(self):
-        poll = select.poll()
-        for descriptor in self.descriptors:
-            poll.register(descriptor, select.POLLIN)
-        end = time.monotonic() + DEADLINE_S
-        while self.descriptors:
-            ended = poll.poll(max(0, (end - time.monotonic()) * 1000))
-            check(ended, f"still there: {list(self.descriptors.values())}")
-            for descriptor, _ in ended:
-                poll.unregister(descriptor)
-                os.close(descriptor)
-                del self.descriptors[descriptor]
+def wait_gone(pids):
+    wait_until(lambda: not any(map(lives, pids)), f"{pids} have ended")
 
 
 class Running:
@@ -124,11 +103,7 @@ class Dev(Running):
 
     def children(self):
         """{name: pid} of what runs."""
-        found = {}
-        for pid in children_of(self.process.pid):
-            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                found[file.read().strip()] = pid
-        return found
+        return {name_of(pid): pid for pid in children(self.process.pid)}
 
     def shell(self, script):
         done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=DEADLINE_S, check=False,
@@ -165,19 +140,19 @@ def what_dev_says_to_type_works_when_it_is_pasted():
 def dev_ends_its_children_and_leaves_nothing_at_either_signal():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         dev = Dev()
-        gone = Gone(dev.children().values())
+        pids = dev.children().values()
         check_equal(len(temporary_directories()), 1)
         check_equal(dev.end(number), 0, dev.text)
-        gone.wait()
+        wait_gone(pids)
         check_equal(temporary_directories(), [])
 
 
 @test
 def children_end_with_a_dev_that_is_killed():
     dev = Dev()
-    gone = Gone(dev.children().values())
+    pids = dev.children().values()
     check_equal(dev.end(signal.SIGKILL), -signal.SIGKILL)
-    gone.wait()
+    wait_gone(pids)
     for left in temporary_directories():
         shutil.rmtree(left)
 
@@ -187,22 +162,21 @@ def a_child_that_ends_by_itself_takes_the_others_along():
     for name, told in (("pawl-lease", "lease has ended by itself"), ("pawl-gateway", "gateway has ended by itself"),
                        ("redis-server", "redis has ended by itself")):
         dev = Dev()
-        children = dev.children()
-        gone = Gone(children.values())
-        os.kill(children[name], signal.SIGKILL)
+        running = dev.children()
+        os.kill(running[name], signal.SIGKILL)
         check_equal(dev.wait(), 70, dev.text)
         check_in(told, dev.text)
-        gone.wait()
+        wait_gone(running.values())
         check_equal(temporary_directories(), [])
 
 
 @test
 def a_stopped_child_does_not_keep_dev_from_ending():
     dev = Dev()
-    gone = Gone(dev.children().values())
+    pids = dev.children().values()
     os.kill(dev.children()["pawl-gateway"], signal.SIGSTOP)
     check_equal(dev.end(), 0, dev.text)
-    gone.wait()
+    wait_gone(pids)
 
 
 @test
@@ -248,9 +222,9 @@ def data_survives_a_dev_that_is_killed():
     data = path("killed")
     dev = Dev("--data", data)
     dev.shell(f'eval "$({PAWL} acquire orders:1 --ttl 1h -o env)"; printf kept | {PAWL} put orders:1')
-    gone = Gone(dev.children().values())
+    pids = dev.children().values()
     dev.end(signal.SIGKILL)
-    gone.wait()
+    wait_gone(pids)
     dev = Dev("--data", data)
     check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
     check_equal(dev.end(), 0, dev.text)
@@ -289,32 +263,20 @@ def without_redis_server_dev_says_what_to_install():
 # -- the demo
 
 
-class OnTerminal:
-    """The demo on a terminal of 80 columns, read to its end."""
-
-    def __init__(self, **variables):
-        self.parent, child = pty.openpty()
-        self.process = subprocess.Popen([PAWL, "demo", "stale-holder"], stdin=subprocess.DEVNULL, stdout=child,
-                                        stderr=child, env=environment(TERM="xterm", **variables),
-                                        preexec_fn=die_with_parent)
-        os.close(child)
-        self.text = ""
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        data = b""
-        try:
-            while more := os.read(self.parent, 65536):
-                data += more
-        except OSError:  # EIO: the other side is closed
-            pass
-        self.text = data.decode().replace("\r\n", "\n")
-
-    def wait(self):
-        status = self.process.wait(DEMO_DEADLINE_S)
-        self.reader.join(DEADLINE_S)
-        return status
+def on_terminal(**variables):
+    """(exit status, text) of the demo on a terminal of 80 columns."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen([PAWL, "demo", "stale-holder"], stdin=subprocess.DEVNULL, stdout=child, stderr=child,
+                               env=environment(TERM="xterm", **variables), preexec_fn=die_with_parent)
+    os.close(child)
+    data = b""
+    try:
+        while more := os.read(parent, 65536):
+            data += more
+    except OSError:  # EIO: the other side is closed
+        pass
+    os.close(parent)
+    return process.wait(DEMO_DEADLINE_S), data.decode().replace("\r\n", "\n")
 
 
 def check_in_order(text, *parts):
@@ -336,18 +298,17 @@ def check_story(text):
 
 @test
 def the_demo_loses_work_without_the_fence_and_none_with_it():
-    # Side by side, because each takes its time.
-    piped = Running("demo", "stale-holder")
-    ascii_only = OnTerminal(LC_ALL="C")
-    quiet = OnTerminal(NO_COLOR="1")
-    check_equal(piped.wait(DEMO_DEADLINE_S), 0, piped.text)
-    check_equal(ascii_only.wait(), 0, ascii_only.text)
-    check_equal(quiet.wait(), 0, quiet.text)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", ascii_only.text)
-    for text in (piped.text, plain, quiet.text):
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # side by side, because each takes its time
+        ascii_only, quiet = pool.submit(on_terminal, LC_ALL="C"), pool.submit(on_terminal, NO_COLOR="1")
+        piped = Running("demo", "stale-holder")
+        check_equal(piped.wait(DEMO_DEADLINE_S), 0, piped.text)
+        (status, coloured), (quiet_status, quiet_text) = ascii_only.result(), quiet.result()
+    check_equal((status, quiet_status), (0, 0), coloured + quiet_text)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    for text in (piped.text, plain, quiet_text):
         check_story(text)
         check("\x1b" not in text and max(map(len, text.splitlines())) <= 90, text)
-    check(ascii_only.text.isascii() and "\x1b[" in ascii_only.text)
+    check(coloured.isascii() and "\x1b[" in coloured)
     for glyph in "━╱╌●✕░┏·":
         check_in(glyph, piped.text)
     check(re.search(r"refused X|X A, token", plain), plain)
@@ -417,11 +378,10 @@ def a_demo_that_is_interrupted_or_killed_takes_its_workers_along_even_a_stopped_
     for number, status in ((signal.SIGINT, 1), (signal.SIGKILL, -signal.SIGKILL)):
         demo = Running("demo", "stale-holder")
         demo.said("is stopped (SIGSTOP", DEMO_DEADLINE_S)
-        children = children_of(demo.process.pid)
-        check_equal(len(children), 7)  # Redis, both services, the recipe's Redis, three workers
-        gone = Gone(children)
+        pids = children(demo.process.pid)
+        check_equal(len(pids), 7)  # Redis, both services, the recipe's Redis, three workers
         check_equal(demo.end(number), status, demo.text)
-        gone.wait()
+        wait_gone(pids)
     for left in temporary_directories():
         shutil.rmtree(left)
 
@@ -430,10 +390,7 @@ def a_demo_that_is_interrupted_or_killed_takes_its_workers_along_even_a_stopped_
 def a_demo_whose_gateway_dies_does_not_count_as_good():
     demo = Running("demo", "stale-holder")
     demo.said("With the fence", DEMO_DEADLINE_S)
-    for pid in children_of(demo.process.pid):
-        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-            if file.read().strip() == "pawl-gateway":
-                os.kill(pid, signal.SIGKILL)
+    os.kill(next(pid for pid in children(demo.process.pid) if name_of(pid) == "pawl-gateway"), signal.SIGKILL)
     check_equal(demo.wait(DEMO_DEADLINE_S), 1, demo.text)
     check_in("gateway has ended by itself", demo.text)
     check("The fence held" not in demo.text)

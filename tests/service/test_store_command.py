@@ -108,14 +108,6 @@ class Services(World):
 
 
 @test
-def help_of_every_command_begins_with_examples():
-    for words in (["--help"], *([word, "--help"] for word in ("status", "recover", "forget", "marks"))):
-        text = pawl(*words).stdout
-        check(text.startswith("Examples:\n  pawl store "), text[:80])
-        check_in("Usage: pawl store", text)
-
-
-@test
 def what_is_mistyped_is_told():
     check_in("status, recover, forget, marks or history", pawl(status=64).stderr)
     check_in('did you mean "pawl store status"', pawl("statsu", status=64).stderr)

@@ -95,10 +95,11 @@ class Run:
 
 class Network:
     """In front of the lease service. mode: "pass"; "refuse" closes what comes; "hang" takes it and never answers; a
-    number answers with that problem, bytes are the answer; also for connections that are open."""
+    number answers with that problem, bytes are the answer; also for connections that are open. "mute" passes requests on
+    and keeps what comes back."""
 
     def __init__(self, daemon):
-        self.to, self.mode, self.requests = (daemon.host, daemon.port), "pass", []
+        self.to, self.mode, self.requests, self.answers = (daemon.host, daemon.port), "pass", [], []
         self.port = own_port()  # also while nobody listens there
         self.listener = socket.create_server(("127.0.0.1", self.port))
         self.url = f"http://127.0.0.1:{self.port}"
@@ -148,7 +149,7 @@ class Network:
         far = socket.create_connection(self.to)
         with self.lock:
             self.open |= {near, far}
-        back = threading.Thread(target=pump, args=(far, near), daemon=True)
+        back = threading.Thread(target=pump, args=(far, near, lambda _: self.mode != "mute", self.answers.append), daemon=True)
         back.start()
         pump(near, far, self.requests.append)
         back.join()

@@ -18,6 +18,7 @@ enum {
     WORKER_LINE_SIZE = 256,
     WORKER_NODES_MAX = 5,
     PICTURE_MAX = 128,
+    ADDRESS_SIZE = 192,
     STAGE_EVENT_MS = 30000 /* for what is to happen at once */
 };
 
@@ -34,26 +35,30 @@ struct actor {
     int64_t token; /* of its last grant */
 };
 
-struct picture {
-    struct stair_event events[PICTURE_MAX];
-    size_t count;
-};
-
 struct stage {
     const struct hazard *hazard;
     const struct hazard_part *part;
+    unsigned part_index;
     bool is_pawl; /* the part */
     unsigned ttl_ms;
     unsigned style; /* staircase.h */
     struct cluster cluster;
     struct child nodes[WORKER_NODES_MAX], replica; /* of the recipe; of either */
+    /* Sockets; redis_at is the first node's, or that of Pawl's Redis. */
+    char node_at[WORKER_NODES_MAX][ADDRESS_SIZE], replica_at[ADDRESS_SIZE], redis_at[ADDRESS_SIZE];
     struct actor actors[ACTORS];
     struct shim redis_shim, b_shim;
     const struct child *doomed; /* its end is wanted */
     uint64_t began_ms;          /* this part */
     struct timeline timeline;   /* of this part */
-    struct picture picture;     /* of this part */
+    struct picture {
+        struct stair_event events[PICTURE_MAX];
+        size_t count;
+    } picture; /* of this part */
 };
+
+/* Says why the demo cannot go on; false. */
+#define STAGE_FAIL(...) (cli_fail(CLI_REFUSED, __VA_ARGS__) == CLI_OK)
 
 /* What the whole demo needs: shims, and Pawl's own Redis and services. shim: its file, or NULL: where the
  * build or the installation has it. CLI_GO_ON, or the exit status; stage_close() in either case. */
@@ -78,14 +83,12 @@ bool stage_jump(struct stage *stage, const char *label);
 bool stage_crash(struct stage *stage, const char *label);
 bool stage_ask(struct stage *stage, const char *command, const char *label);
 
-/* -- tell.c */
+/* -- play.c */
 
 /* A line that an actor wrote. false: it makes no sense. */
 bool stage_hear(struct stage *stage, struct actor *actor, const char *line);
 /* What the stage itself did or observed; actor NULL: with Redis. */
 void stage_note(struct stage *stage, struct actor *actor, const struct timeline_event *event);
-/* A sentence that matters, in bold where there are colours. */
-void stage_headline(const struct stage *stage, const char *text);
 
 /* -- worker.c, and the relay: one line of either */
 void worker_say(const char *word, int64_t number, const char *format, ...)

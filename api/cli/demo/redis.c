@@ -3,57 +3,64 @@
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-enum { PING_MS = 500, PONG_SIZE = 16 };
+enum { PING_MS = 500, REPLY_SIZE = 256 };
 
-/* NULL: no memory. */
-static redisContext *redis_connect(const char *address, struct timeval limit)
+int redis_dial(const char *address)
 {
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    struct sockaddr_in port = {.sin_family = AF_INET};
     const char *colon = strrchr(address, ':');
+    bool is_path = *address == '/' || colon == NULL;
     char host[INET_ADDRSTRLEN];
+    int fd = -1;
 
-    if (*address == '/' || colon == NULL) {
-        return redisConnectUnixWithTimeout(address, limit);
-    }
-    snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
-    return redisConnectWithTimeout(host, (int)strtol(colon + 1, NULL, 10), limit);
-}
-
-/* Every value on a line of its own; false: one of them is an error. */
-static bool reply_add(const redisReply *value, char *reply, size_t size)
-{
-    size_t len = strlen(reply);
-    bool good = value->type != REDIS_REPLY_ERROR;
-
-    if (value->type == REDIS_REPLY_ARRAY) {
-        for (size_t i = 0; i < value->elements; i++) {
-            good = reply_add(value->element[i], reply, size) && good;
-        }
-    } else if (value->type == REDIS_REPLY_INTEGER) {
-        snprintf(reply + len, size - len, "%s%lld", len > 0 ? "\n" : "", value->integer);
+    if (is_path) {
+        snprintf(path.sun_path, sizeof(path.sun_path), "%s", address);
     } else {
-        snprintf(reply + len, size - len, "%s%s", len > 0 ? "\n" : "",
-                 value->str != NULL ? value->str : "(nil)");
+        snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
+        port.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+        if (inet_pton(AF_INET, host, &port.sin_addr) != 1) {
+            return -1;
+        }
     }
-    return good;
+    fd = socket(is_path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (is_path ? connect(fd, (const struct sockaddr *)&path, sizeof(path))
+                            : connect(fd, (const struct sockaddr *)&port, sizeof(port))) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
 }
 
-bool redis_vask(const char *address, unsigned timeout_ms, char *reply, size_t size, const char *format,
+static bool ask(const char *address, unsigned timeout_ms, char *reply, size_t size, const char *format,
                 va_list args)
 {
     const struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
-    redisContext *redis = redis_connect(address, limit);
+    int fd = redis_dial(address);
+    redisContext *redis = fd >= 0 ? redisConnectFd(fd) : NULL;
     redisReply *value = NULL;
+    const redisReply *first;
     bool good;
 
     reply[0] = '\0';
-    if (redis != NULL && redis->err == 0 && redisSetTimeout(redis, limit) == REDIS_OK) {
+    if (redis != NULL && redisSetTimeout(redis, limit) == REDIS_OK) {
         value = redisvCommand(redis, format, args);
     }
-    good = value != NULL && reply_add(value, reply, size);
+    first = value != NULL && value->elements > 0 ? value->element[0] : value;
+    good = first != NULL && first->type != REDIS_REPLY_ERROR;
+    if (first != NULL && first->type == REDIS_REPLY_INTEGER) {
+        snprintf(reply, size, "%lld", first->integer);
+    } else if (first != NULL) {
+        snprintf(reply, size, "%s", first->str != NULL ? first->str : "(nil)");
+    }
     freeReplyObject(value);
     if (redis != NULL) {
         redisFree(redis);
@@ -67,14 +74,26 @@ bool redis_ask(const char *address, unsigned timeout_ms, char *reply, size_t siz
     bool good;
 
     va_start(args, format);
-    good = redis_vask(address, timeout_ms, reply, size, format, args);
+    good = ask(address, timeout_ms, reply, size, format, args);
     va_end(args);
     return good;
 }
 
+int64_t redis_do(const char *address, unsigned timeout_ms, const char *format, ...)
+{
+    char reply[REPLY_SIZE];
+    va_list args;
+    bool good;
+
+    va_start(args, format);
+    good = ask(address, timeout_ms, reply, sizeof(reply), format, args);
+    va_end(args);
+    return !good ? -1 : strcmp(reply, "OK") == 0 ? 1 : strtoll(reply, NULL, 10);
+}
+
 bool redis_ping(const char *socket_path)
 {
-    char reply[PONG_SIZE];
+    char reply[REPLY_SIZE];
 
     return redis_ask(socket_path, PING_MS, reply, sizeof(reply), "PING") && strcmp(reply, "PONG") == 0;
 }

@@ -2,65 +2,38 @@
  *
  * pawl demo-relay TARGET: listens on a port of 127.0.0.1, and obeys orders on its standard input in the form
  * of worker.c: "hold 0 -" and "flow 0 -". It writes
- *   listening PORT -   holding 0 -   kept BYTES - (the first that it keeps)   passed BYTES - */
+ *   listening PORT -   holding 0 -   kept BYTES - (the first that it keeps)   passed BYTES -
+ * Each way of each connection is a thread. */
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/demo/demo_internal.h"
+#include "api/cli/demo/redis.h"
 #include "api/cli/flags.h"
 
-enum { WAYS_MAX = 32, KEEP_SIZE = 65536, BACKLOG = 16 };
-
-/* One way of one connection: what was read of from goes to the other side. */
-struct way {
-    int from, to; /* 0: not open */
-    bool ended;   /* nothing more comes */
-    bool shut;    /* and the other side knows it, when nothing is kept any more */
-    size_t len;
-    char kept[KEEP_SIZE];
-};
+enum { KEEP_SIZE = 65536, BACKLOG = 16 };
 
 struct relay {
     int listener;
-    struct sockaddr_storage target;
-    socklen_t target_len;
-    bool holds, said_kept;
-    struct way ways[WAYS_MAX]; /* an even one and the next are a connection: there, and back */
+    const char *target;
+    pthread_mutex_t lock; /* of what follows, and of the output */
+    pthread_cond_t changed;
+    bool holds;
+    size_t kept, passed; /* bytes: since "hold", and those of them that have gone on since "flow" */
 };
 
-/* -- addresses */
-
-static bool target_read(struct relay *relay, const char *target)
-{
-    struct sockaddr_un *path = (struct sockaddr_un *)&relay->target;
-    struct sockaddr_in *address = (struct sockaddr_in *)&relay->target;
-    const char *colon = strrchr(target, ':');
-    char host[INET_ADDRSTRLEN] = "";
-
-    if (*target == '/' && strlen(target) < sizeof(path->sun_path)) {
-        path->sun_family = AF_UNIX;
-        memcpy(path->sun_path, target, strlen(target) + 1);
-        relay->target_len = sizeof(*path);
-        return true;
-    }
-    if (colon == NULL || (size_t)(colon - target) >= sizeof(host)) {
-        return false;
-    }
-    memcpy(host, target, (size_t)(colon - target));
-    address->sin_family = AF_INET;
-    address->sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-    relay->target_len = sizeof(*address);
-    return inet_pton(AF_INET, host, &address->sin_addr) == 1;
-}
+/* One way of a connection: what is read of from goes to the other side. */
+struct way {
+    struct relay *relay;
+    int from, to;
+};
 
 static bool relay_listen(struct relay *relay)
 {
@@ -79,140 +52,96 @@ static bool relay_listen(struct relay *relay)
 
 /* -- connections */
 
-static void connection_open(struct relay *relay)
+/* Waits while the wire is slow; how many of these bytes it has kept. */
+static size_t keep(struct relay *relay, size_t len)
 {
-    int there = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC), on;
-    unsigned i = 0;
+    size_t kept = 0;
 
-    while (i < WAYS_MAX && relay->ways[i].from != 0) {
-        i += 2;
+    pthread_mutex_lock(&relay->lock);
+    if (relay->holds) {
+        if (relay->kept == 0) {
+            worker_say("kept", (int64_t)len, "-");
+        }
+        kept = len;
+        relay->kept += len;
     }
-    on = there >= 0 && i < WAYS_MAX ? socket(relay->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    if (on < 0 || connect(on, (const struct sockaddr *)&relay->target, relay->target_len) != 0) {
-        close(there);
-        close(on);
-        return;
+    while (relay->holds) {
+        pthread_cond_wait(&relay->changed, &relay->lock);
     }
-    relay->ways[i] = (struct way){.from = there, .to = on};
-    relay->ways[i + 1] = (struct way){.from = on, .to = there};
+    pthread_mutex_unlock(&relay->lock);
+    return kept;
 }
 
-static void way_read(struct way *way)
+static void *way_run(void *at)
 {
-    ssize_t got = read(way->from, way->kept + way->len, KEEP_SIZE - way->len);
+    struct way *way = at;
+    char bytes[KEEP_SIZE];
+    ssize_t got, sent = 0;
 
-    if (got > 0) {
-        way->len += (size_t)got;
-    } else {
-        way->ended = true;
+    while (sent >= 0 && (got = read(way->from, bytes, sizeof(bytes))) > 0) {
+        size_t kept = keep(way->relay, (size_t)got);
+
+        for (ssize_t done = 0; done < got && sent >= 0; done += sent) {
+            sent = send(way->to, bytes + done, (size_t)(got - done), MSG_NOSIGNAL);
+        }
+        pthread_mutex_lock(&way->relay->lock);
+        way->relay->kept -= sent < 0 ? kept : 0;
+        way->relay->passed += sent < 0 ? 0 : kept;
+        pthread_cond_broadcast(&way->relay->changed);
+        pthread_mutex_unlock(&way->relay->lock);
     }
+    shutdown(way->to, SHUT_WR); /* the other way closes nothing either: both end with the demo */
+    free(way);
+    return NULL;
 }
 
-/* What is kept goes on its way; how much that was. */
-static size_t way_pass(struct way *way)
+static void way_open(struct relay *relay, int from, int to)
 {
-    size_t passed = 0;
+    struct way *way = cli_alloc(sizeof(*way));
+    pthread_t thread;
 
-    while (passed < way->len) {
-        ssize_t sent = send(way->to, way->kept + passed, way->len - passed, MSG_NOSIGNAL);
-
-        if (sent <= 0) {
-            way->ended = true;
-            break;
-        }
-        passed += (size_t)sent;
+    *way = (struct way){relay, from, to};
+    if (pthread_create(&thread, NULL, way_run, way) != 0) {
+        abort();
     }
-    way->len = 0;
-    if (way->ended && !way->shut) {
-        shutdown(way->to, SHUT_WR);
-        way->shut = true;
-    }
-    return passed;
+    pthread_detach(thread);
 }
 
-static size_t relay_pass(struct relay *relay)
+static void *relay_accept(void *at)
 {
-    size_t passed = 0;
+    struct relay *relay = at;
 
-    for (struct way *way = relay->ways; way < relay->ways + WAYS_MAX; way += 2) {
-        if (way->from == 0) {
-            continue;
-        }
-        passed += way_pass(&way[0]) + way_pass(&way[1]);
-        if (way[0].shut && way[1].shut) {
-            close(way[0].from);
-            close(way[1].from);
-            way[0].from = way[1].from = 0;
+    for (;;) {
+        int there = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC);
+        int on = there >= 0 ? redis_dial(relay->target) : -1;
+
+        if (on >= 0) {
+            way_open(relay, there, on);
+            way_open(relay, on, there);
+        } else if (there >= 0) {
+            close(there);
         }
     }
-    return passed;
+    return NULL;
 }
 
 /* -- orders */
 
-/* false: there are no more orders. */
-static bool relay_obey(struct relay *relay)
+static void relay_obey(struct relay *relay, const char *order)
 {
-    char line[WORKER_LINE_SIZE];
-
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        return false;
-    }
-    relay->holds = strncmp(line, "hold ", 5) == 0;
-    relay->said_kept = false;
+    pthread_mutex_lock(&relay->lock);
+    relay->holds = strncmp(order, "hold ", 5) == 0;
     if (relay->holds) {
+        relay->kept = relay->passed = 0;
         worker_say("holding", 0, "-");
     } else {
-        worker_say("passed", (int64_t)relay_pass(relay), "-");
-    }
-    return true;
-}
-
-static void relay_move(struct relay *relay)
-{
-    size_t kept = 0;
-
-    if (!relay->holds) {
-        relay_pass(relay);
-        return;
-    }
-    for (unsigned i = 0; i < WAYS_MAX; i++) {
-        kept += relay->ways[i].from != 0 ? relay->ways[i].len : 0;
-    }
-    if (kept > 0 && !relay->said_kept) {
-        worker_say("kept", (int64_t)kept, "-");
-        relay->said_kept = true;
-    }
-}
-
-static bool relay_turn(struct relay *relay)
-{
-    struct pollfd fds[2 + WAYS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                                       {.fd = relay->listener, .events = POLLIN}};
-    struct way *ways[2 + WAYS_MAX] = {NULL};
-    nfds_t count = 2;
-
-    for (unsigned i = 0; i < WAYS_MAX; i++) {
-        struct way *way = &relay->ways[i];
-
-        if (way->from != 0 && !way->ended && way->len < KEEP_SIZE) {
-            ways[count] = way;
-            fds[count++] = (struct pollfd){.fd = way->from, .events = POLLIN};
+        pthread_cond_broadcast(&relay->changed);
+        while (relay->passed < relay->kept) {
+            pthread_cond_wait(&relay->changed, &relay->lock);
         }
+        worker_say("passed", (int64_t)relay->passed, "-");
     }
-    if (poll(fds, count, -1) < 0) {
-        return true;
-    }
-    for (nfds_t i = 2; i < count; i++) {
-        if (fds[i].revents != 0) {
-            way_read(ways[i]);
-        }
-    }
-    if (fds[1].revents != 0) {
-        connection_open(relay);
-    }
-    relay_move(relay);
-    return fds[0].revents == 0 || relay_obey(relay);
+    pthread_mutex_unlock(&relay->lock);
 }
 
 int cli_demo_relay(int argc, char **argv)
@@ -224,23 +153,22 @@ int cli_demo_relay(int argc, char **argv)
                                 .summary = "The slow wire of the demo; reads from standard input what to do.",
                                 .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
-    struct relay *relay;
+    char order[WORKER_LINE_SIZE];
+    struct relay relay = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    int status = flags_read(&usage, argc, argv, arguments, NULL), probe;
+    pthread_t thread;
 
     if (status != CLI_GO_ON) {
         return status;
     }
-    relay = cli_alloc(sizeof(*relay));
-    memset(relay, 0, sizeof(*relay));
-    setvbuf(stdin, NULL, _IONBF, 0); /* what poll() does not see would wait for ever */
-    if (!target_read(relay, arguments[0]) || !relay_listen(relay)) {
-        status = cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
-    } else {
-        while (relay_turn(relay)) {
-            /* until there are no more orders */
-        }
-        status = CLI_OK;
+    relay.target = arguments[0];
+    probe = redis_dial(relay.target);
+    if (probe < 0 || !relay_listen(&relay) || pthread_create(&thread, NULL, relay_accept, &relay) != 0) {
+        return cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
     }
-    free(relay);
-    return status;
+    close(probe);
+    while (fgets(order, sizeof(order), stdin) != NULL) {
+        relay_obey(&relay, order);
+    }
+    exit(CLI_OK); /* the threads go along */
 }

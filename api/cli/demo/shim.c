@@ -8,31 +8,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static bool set_variable(char *at, const char *name, const char *value)
-{
-    return (size_t)snprintf(at, SHIM_PATH_SIZE, "%s=%s", name, value) < SHIM_PATH_SIZE;
-}
-
-/* A sanitizer wants to be the first library of all; the shim stands before it, and hands on to it. */
-static bool set_sanitizer(struct shim *shim)
-{
-    const char *options = getenv("ASAN_OPTIONS");
-    char value[SHIM_PATH_SIZE];
-
-    snprintf(value, sizeof(value), "verify_asan_link_order=0:%s", options != NULL ? options : "");
-    return set_variable(shim->sanitizer, "ASAN_OPTIONS", value);
-}
-
 bool shim_page_open(struct shim *shim, const char *object, char *why, size_t size)
 {
-    char file[64], *whole = realpath(object, NULL);
-    bool found = whole != NULL && access(whole, R_OK) == 0 &&
-                 set_variable(shim->preload, "LD_PRELOAD", whole);
+    const char *options = getenv("ASAN_OPTIONS");
+    char *whole = realpath(object, NULL);
+    bool found = whole != NULL && access(whole, R_OK) == 0 && strlen(whole) < SHIM_PATH_SIZE - 16;
     void *at = MAP_FAILED;
 
-    free(whole);
     if (!found) {
         snprintf(why, size, "the shim %.200s cannot be had: %s", object, strerror(errno));
+    } else {
+        snprintf(shim->preload, SHIM_PATH_SIZE, "LD_PRELOAD=%s", whole);
+    }
+    free(whole);
+    if (!found) {
         return false;
     }
     shim->page_fd = memfd_create("shim", MFD_CLOEXEC);
@@ -44,8 +33,14 @@ bool shim_page_open(struct shim *shim, const char *object, char *why, size_t siz
         return false;
     }
     shim->page = at;
-    snprintf(file, sizeof(file), "/proc/%ld/fd/%d", (long)getpid(), shim->page_fd);
-    return set_sanitizer(shim) && set_variable(shim->file, SHIM_FILE_VARIABLE, file);
+    snprintf(shim->file, SHIM_PATH_SIZE, SHIM_FILE_VARIABLE "=/proc/%ld/fd/%d", (long)getpid(),
+             shim->page_fd);
+    /* A sanitizer wants to be the first library of all; the shim stands before it, and hands on to it. */
+    snprintf(shim->sanitizer, SHIM_PATH_SIZE, "ASAN_OPTIONS=verify_asan_link_order=0:%s",
+             options != NULL ? options : "");
+    memcpy(shim->variables, (const char *const[]){shim->preload, shim->file, shim->sanitizer},
+           3 * sizeof(shim->variables[0]));
+    return true;
 }
 
 void shim_page_close(struct shim *shim)
@@ -55,13 +50,4 @@ void shim_page_close(struct shim *shim)
         close(shim->page_fd);
         shim->page = NULL;
     }
-}
-
-void shim_wrap(const struct shim *shim, const char **wrap)
-{
-    *wrap++ = "env";
-    *wrap++ = shim->preload;
-    *wrap++ = shim->file;
-    *wrap++ = shim->sanitizer;
-    *wrap = NULL;
 }

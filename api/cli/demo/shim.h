@@ -37,7 +37,7 @@ enum { SHIM_PATH_SIZE = 1024 };
 struct shim {
     struct shim_page *page; /* NULL: not open */
     int page_fd;
-    /* Each VARIABLE=VALUE. */
+    const char *variables[4]; /* of what shall run under it, each NAME=VALUE, up to a NULL; not open: none */
     char preload[SHIM_PATH_SIZE], file[SHIM_PATH_SIZE], sanitizer[SHIM_PATH_SIZE];
 };
 
@@ -46,8 +46,5 @@ struct shim {
 bool shim_page_open(struct shim *shim, const char *object, char *why, size_t size);
 /* No process that runs under the shim may be started after this. Harmless on one that is all zero. */
 void shim_page_close(struct shim *shim);
-/* Words in front of whatever shall run under the shim; they are the shim's. env(1) becomes the program: the
- * pid stays. */
-void shim_wrap(const struct shim *shim, const char **wrap);
 
 #endif

@@ -32,6 +32,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,48 +140,49 @@ static const char writer_script[] =
 static const char reader_leave_script[] = "return redis.call('zrem', KEYS[2], ARGV[1]) + (redis.call('get', "
                                           "KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0)";
 
-/* The integer of a reply; OK is 1, none 0, and no reply -1. */
-static int64_t redis_do(const char *address, const char *format, ...)
+/* Of the servers of the recipe: at how many the lock was set, or deleted. */
+static unsigned set_nx_px(const struct worker *worker)
 {
-    char reply[REPLY_SIZE];
-    va_list args;
-    bool said;
+    unsigned got = 0;
 
-    va_start(args, format);
-    said = redis_vask(address, WRITE_MS, reply, sizeof(reply), format, args);
-    va_end(args);
-    return !said ? -1 : strcmp(reply, "OK") == 0 ? 1 : strtoll(reply, NULL, 10);
+    for (unsigned i = 0; i < worker->node_count; i++) {
+        got += redis_do(worker->nodes[i], WRITE_MS, "SET %s %s NX PX %u", worker->lease, worker->value,
+                        worker->ttl_ms) == 1;
+    }
+    return got;
 }
 
-static bool set_nx_px(const struct worker *worker, const char *address)
+static unsigned release_by_script(const struct worker *worker)
 {
-    return redis_do(address, "SET %s %s NX PX %u", worker->lease, worker->value, worker->ttl_ms) == 1;
-}
+    unsigned released = 0;
 
-static bool release_by_script(const struct worker *worker, const char *address)
-{
-    return redis_do(address, "EVAL %s 1 %s %s", release_script, worker->lease, worker->value) == 1;
+    for (unsigned i = 0; i < worker->node_count; i++) {
+        released += redis_do(worker->nodes[i], WRITE_MS, "EVAL %s 1 %s %s", release_script, worker->lease,
+                             worker->value) == 1;
+    }
+    return released;
 }
 
 static int64_t take_px(struct worker *worker)
 {
-    return set_nx_px(worker, worker->nodes[0]) ? worker->ttl_ms : 0;
+    return set_nx_px(worker) == 1 ? worker->ttl_ms : 0;
 }
 
-static bool release_px(const struct worker *worker)
+static bool release_most(const struct worker *worker)
 {
-    return release_by_script(worker, worker->nodes[0]);
+    return release_by_script(worker) > worker->node_count / 2;
 }
 
 static int64_t take_expire(struct worker *worker)
 {
-    if (redis_do(worker->nodes[0], "SETNX %s %s", worker->lease, worker->value) != 1) {
+    const char *node = worker->nodes[0];
+
+    if (redis_do(node, WRITE_MS, "SETNX %s %s", worker->lease, worker->value) != 1) {
         return 0;
     }
     worker_say("set", 0, "-");
     pass_ms(worker->ttl_ms / EXPIRE_PART); /* whatever the program does between the two */
-    return redis_do(worker->nodes[0], "PEXPIRE %s %u", worker->lease, worker->ttl_ms) == 1 ? worker->ttl_ms
-                                                                                           : 0;
+    return redis_do(node, WRITE_MS, "PEXPIRE %s %u", worker->lease, worker->ttl_ms) == 1 ? worker->ttl_ms : 0;
 }
 
 static void value_set_end(struct worker *worker)
@@ -193,9 +195,9 @@ static int64_t take_timestamp(struct worker *worker)
     const char *node = worker->nodes[0];
 
     value_set_end(worker);
-    if (redis_do(node, "SETNX %s %s", worker->lease, worker->value) != 1 &&
-        (redis_do(node, "GET %s", worker->lease) >= cli_wall_ms() ||
-         redis_do(node, "GETSET %s %s", worker->lease, worker->value) >= cli_wall_ms())) {
+    if (redis_do(node, WRITE_MS, "SETNX %s %s", worker->lease, worker->value) != 1 &&
+        (redis_do(node, WRITE_MS, "GET %s", worker->lease) >= cli_wall_ms() ||
+         redis_do(node, WRITE_MS, "GETSET %s %s", worker->lease, worker->value) >= cli_wall_ms())) {
         return 0;
     }
     return worker->ttl_ms;
@@ -204,7 +206,7 @@ static int64_t take_timestamp(struct worker *worker)
 static void extend_timestamp(struct worker *worker)
 {
     value_set_end(worker);
-    if (redis_do(worker->nodes[0], "SET %s %s", worker->lease, worker->value) == 1) {
+    if (redis_do(worker->nodes[0], WRITE_MS, "SET %s %s", worker->lease, worker->value) == 1) {
         worker->holds_until_ms = cli_now_ms() + worker->ttl_ms;
         worker_say("extended", 0, "-");
     } else {
@@ -216,34 +218,19 @@ static int64_t take_redlock(struct worker *worker)
 {
     int64_t good_for_ms = (int64_t)worker->ttl_ms - (int64_t)worker->ttl_ms / DRIFT_PART - DRIFT_MS;
     uint64_t asked_ms = cli_now_ms();
-    unsigned got = 0;
+    unsigned got = set_nx_px(worker);
 
-    for (unsigned i = 0; i < worker->node_count; i++) {
-        got += set_nx_px(worker, worker->nodes[i]);
-    }
     if (got > worker->node_count / 2 && (int64_t)(cli_now_ms() - asked_ms) < good_for_ms) {
         return good_for_ms;
     }
-    for (unsigned i = 0; i < worker->node_count; i++) {
-        release_by_script(worker, worker->nodes[i]);
-    }
+    release_by_script(worker);
     return 0;
-}
-
-static bool release_redlock(const struct worker *worker)
-{
-    unsigned released = 0;
-
-    for (unsigned i = 0; i < worker->node_count; i++) {
-        released += release_by_script(worker, worker->nodes[i]);
-    }
-    return released > worker->node_count / 2;
 }
 
 static bool readers_do(const struct worker *worker, const char *script)
 {
-    return redis_do(worker->nodes[0], "EVAL %s 2 %s %s:readers %s %lld %lld %u", script, worker->lease,
-                    worker->lease, worker->value, (long long)cli_wall_ms(),
+    return redis_do(worker->nodes[0], WRITE_MS, "EVAL %s 2 %s %s:readers %s %lld %lld %u", script,
+                    worker->lease, worker->lease, worker->value, (long long)cli_wall_ms(),
                     (long long)cli_wall_ms() + (long long)worker->ttl_ms, worker->ttl_ms) == 1;
 }
 
@@ -265,13 +252,14 @@ struct lock {
 
 static const struct lock locks[] = {
     {"pawl", NULL, NULL},
-    {"px", take_px, release_px},               /* SET NX PX with a random value, released by a script */
-    {"registry", take_px, release_px},         /* the same, but its holder never looks at its clock */
-    {"expire", take_expire, release_px},       /* SETNX, then EXPIRE */
-    {"timestamp", take_timestamp, release_px}, /* SETNX with the end as value, and GETSET when that is over */
-    {"del", take_px, NULL},                    /* SET NX PX, released by DEL */
-    {"get-del", take_px, NULL},                /* released by GET and, when it is its own, DEL */
-    {"redlock", take_redlock, release_redlock}, /* SET NX PX at most of several servers */
+    {"px", take_px, release_most},         /* SET NX PX with a random value, released by a script */
+    {"registry", take_px, release_most},   /* the same, but its holder never looks at its clock */
+    {"expire", take_expire, release_most}, /* SETNX, then EXPIRE */
+    {"timestamp", take_timestamp,
+     release_most},                          /* SETNX with the end as value, and GETSET when that is over */
+    {"del", take_px, NULL},                  /* SET NX PX, released by DEL */
+    {"get-del", take_px, NULL},              /* released by GET and, when it is its own, DEL */
+    {"redlock", take_redlock, release_most}, /* SET NX PX at most of several servers */
     {"readers", take_readers, release_readers}, /* a set of readers that a writer must find empty */
 };
 
@@ -304,7 +292,7 @@ static void release_by_del(const struct worker *worker)
         worker_say("looked", 0, "-");
         pass_ms(worker->ttl_ms / LOOK_PART); /* the way from one command to the next */
     }
-    worker_say("deleted", redis_do(worker->nodes[0], "DEL %s", worker->lease), "-");
+    worker_say("deleted", redis_do(worker->nodes[0], WRITE_MS, "DEL %s", worker->lease), "-");
 }
 
 /* -- Pawl, through its own library */
@@ -344,17 +332,6 @@ static void say_refusal(const char *word, const char *what, const struct pawl_pr
         worker_say(word, problem->status, "%s", problem->code);
     } else {
         worker_say("failed", 0, "%s: %s", what, problem->detail);
-    }
-}
-
-static void pawl_give_back(struct worker *worker)
-{
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    if (pawl_release(worker->pawl, &worker->grant, &problem) == PAWL_OK) {
-        worker_say("released", 0, "-");
-    } else {
-        say_refusal("lost", "release", &problem);
     }
 }
 
@@ -417,9 +394,13 @@ static void worker_take(struct worker *worker, unsigned limit_ms)
 
 static void worker_release(struct worker *worker)
 {
+    struct pawl_problem problem = {.size = sizeof(problem)};
+
     worker_say("leaving", 0, "-");
-    if (lock_is(worker, "pawl")) {
-        pawl_give_back(worker);
+    if (lock_is(worker, "pawl") && pawl_release(worker->pawl, &worker->grant, &problem) != PAWL_OK) {
+        say_refusal("lost", "release", &problem);
+    } else if (lock_is(worker, "pawl")) {
+        worker_say("released", 0, "-");
     } else if (worker->lock->release == NULL) {
         release_by_del(worker);
     } else {
@@ -430,59 +411,47 @@ static void worker_release(struct worker *worker)
 
 /* -- the resource: behind the gateway, or one that nothing protects */
 
-static void file_write(const struct worker *worker, const char *text)
+static void say_done(bool done, const char *word, const char *text, const char *what, const char *why)
 {
-    int fd = open(worker->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-    if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text)) {
-        worker_say("written", 0, "-");
+    if (done) {
+        worker_say(word, 0, "%s", text);
     } else {
-        worker_say("failed", 0, "write: %s", strerror(errno));
+        worker_say("failed", 0, "%s: %s", what, why);
     }
-    close(fd);
-}
-
-static void file_read(const struct worker *worker)
-{
-    char text[WORKER_LINE_SIZE];
-    int fd = open(worker->file, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, text, sizeof(text)) : -1;
-
-    if (len >= 0) {
-        worker_say("reads", 0, "%.*s", (int)len, text);
-    } else {
-        worker_say("failed", 0, "read: %s", strerror(errno));
-    }
-    close(fd);
 }
 
 static void worker_write(const struct worker *worker, const char *text)
 {
     char reply[REPLY_SIZE];
+    int fd;
 
     if (worker->gateway_url != NULL) {
         gateway_write(worker, text);
     } else if (worker->store == NULL) {
-        file_write(worker, text);
-    } else if (redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "SET resource %s", text)) {
-        worker_say("written", 0, "-");
+        fd = open(worker->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        say_done(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "written", "-", "write",
+                 strerror(errno));
+        close(fd);
     } else {
-        worker_say("failed", 0, "write: %s", reply);
+        say_done(redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "SET resource %s", text), "written",
+                 "-", "write", reply);
     }
 }
 
 static void worker_read(const struct worker *worker)
 {
-    char reply[REPLY_SIZE];
+    char reply[REPLY_SIZE] = "";
+    int fd;
 
     if (worker->gateway_url != NULL) {
         gateway_read(worker);
     } else if (worker->store == NULL) {
-        file_read(worker);
-    } else if (redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "GET resource")) {
-        worker_say("reads", 0, "%s", reply);
+        fd = open(worker->file, O_RDONLY | O_CLOEXEC);
+        say_done(fd >= 0 && read(fd, reply, sizeof(reply) - 1) >= 0, "reads", reply, "read", strerror(errno));
+        close(fd);
     } else {
-        worker_say("failed", 0, "read: %s", reply);
+        say_done(redis_ask(worker->store, WRITE_MS, reply, sizeof(reply), "GET resource"), "reads", reply,
+                 "read", reply);
     }
 }
 

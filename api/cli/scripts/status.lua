@@ -19,84 +19,18 @@ local function info(section, name)
     return type(text) == 'string' and string.match(text, '\n' .. name .. ':([^\r\n]*)') or ''
 end
 
-local function has_reported(id)
-    return store.gate ~= nil and all[id] ~= nil and all[id].rgate == store.gate
-end
-
--- The lease services in the list that the state directory of one has recorded.
-local function listed_by(id)
-    local names, skipped = {}, false
-    for role, other in string.gmatch(has_reported(id) and all[id].rlist or '', '(%l+) ([%w_-]+) [%w_-]+') do
-        local forgotten = all[other] and all[other].state == 'forgotten'
-            and tonumber(all[id].rroll) < tonumber(all[other].since)
-        names[other] = role == 'lease' and not forgotten or nil
-        skipped = skipped or (forgotten and role == 'lease')
-    end
-    return names, skipped
-end
-
--- Everybody whose floor this one needs to admit the store, and those of them that have not reported.
-local function floors_needed(asker)
-    local order, needed, missing, next_one = { asker }, { [asker] = true }, {}, 1
-    while order[next_one] do
-        local id = order[next_one]
-        next_one = next_one + 1
-        if not has_reported(id) then
-            missing[#missing + 1] = id
-        end
-        local names, skipped = listed_by(id)
-        for other, one in pairs(skipped and all or {}) do
-            local stays = one.role == 'lease' and (one.state == 'in' or one.state == 'out')
-            names[other] = names[other] or stays or nil
-        end
-        for other in pairs(names) do
-            if not needed[other] then
-                needed[other] = true
-                order[#order + 1] = other
-            end
-        end
-    end
-    table.sort(missing)
-    return order, missing
-end
-
--- Whether somebody stands in the list of every one that was ever in: only then may any of them admit.
-local function has_firm_one(order)
-    local listing, named = {}, {}
-    for _, id in ipairs(order) do
-        local names = listed_by(id)
-        if names[id] then
-            listing[#listing + 1] = id
-            for other in pairs(names) do
-                named[other] = (named[other] or 0) + 1
-            end
-        end
-    end
-    for _, id in ipairs(listing) do
-        if named[id] == #listing then
-            return true
-        end
-    end
-    return false
-end
-
 -- Whom this lease service must wait for, and whether it may admit: as lease/scripts/admit.lua decides.
 local function waits_for(asker)
-    local order, missing = floors_needed(asker)
-    if #missing > 0 or has_firm_one(order) then
-        return missing, #missing == 0
+    local order, _, missing = floors_needed(store, all, asker)
+    if next(missing) or next(firm_ones(all, order)) then
+        return sorted(missing), not next(missing)
     end
-    for _, id in ipairs(ids) do
-        if id ~= asker and all[id].role == 'lease' and (all[id].state == 'in' or all[id].state == 'out') then
-            missing[#missing + 1] = id
-        end
-    end
-    return missing, false
+    return sorted(floors_known(all, asker)), false
 end
 
 local asked, waiting = 0, {}
 for _, id in ipairs(ids) do
-    if has_reported(id) and all[id].role == 'lease' and is_fresh(all[id]) then
+    if has_reported(store, all, id) and all[id].role == 'lease' and is_fresh(all[id]) then
         local missing, may = waits_for(id)
         if asked < 2 and (may or #waiting == 0 or (#missing > 0 and #missing < #waiting)) then
             waiting = missing
@@ -163,7 +97,7 @@ fact('marks_lost', lost[1] or '') -- first of the stores whose marks are lost
 local members = {}
 for n, id in ipairs(ids) do
     local one, at = all[id], tonumber(all[id].at)
-    local reported = has_reported(id)
+    local reported = has_reported(store, all, id)
     members[n] = {
         'id', id, 'role', one.role or '', 'state', one.state or '', 'incarnation', one.incarnation or '',
         'epoch', tonumber(one.epoch) or 0,

@@ -4,7 +4,7 @@
  *   verb_run         flags                       64, or go on
  *   ..._check        what they say               64, or go on
  *   store_inbox_open                             69 | 78, or go on
- *   ..._ask          run the script              69, or go on
+ *   store_inbox_ask  run the script              69, or go on
  *   ..._answer       say what came of it         0 | 1 | 78 */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,6 +22,8 @@ struct asking {
     struct store_inbox inbox;
     enum output output;
     struct store_ask ask;
+    struct bytes argv[5]; /* of its script */
+    unsigned argc;
     const char *word;    /* of forget, the member; of history, the mode, "": it is only said */
     const char *of, *at; /* of marks, as force, epoch and token */
     bool force;
@@ -106,14 +108,6 @@ static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
     return forget_refuse(f, reply);
 }
 
-static int forget_ask(struct asking *f)
-{
-    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(f->word)};
-
-    f->ask.take = forget_answer;
-    return store_inbox_ask(&f->inbox, &f->ask, &script_forget_member, 1, 2, argv);
-}
-
 /* -- marks: since this store has lost the marks of another one's tokens, an operator names a token of that
  * one below which nothing is let through */
 
@@ -137,6 +131,11 @@ static int marks_check(struct asking *m)
         return cli_fail(CLI_USAGE, "--of is %d characters of A-Z a-z 0-9 _ -", TOKEN_STORE_CHARS);
     if (!at_read(m))
         return cli_fail(CLI_USAGE, "--at is an epoch, a dot, and a token's number");
+    m->argv[1] = bytes_of(m->of);
+    m->argv[2] = bytes_of(m->epoch);
+    m->argv[3] = bytes_of(m->token);
+    m->argv[4] = bytes_of(m->force ? "force" : "");
+    m->argc = 5;
     return CLI_GO_ON;
 }
 
@@ -163,15 +162,6 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
     return no_store_known();
 }
 
-static int marks_ask(struct asking *m)
-{
-    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(m->of), bytes_of(m->epoch),
-                                 bytes_of(m->token), bytes_of(m->force ? "force" : "")};
-
-    m->ask.take = marks_answer;
-    return store_inbox_ask(&m->inbox, &m->ask, &script_marks, 1, 5, argv);
-}
-
 /* -- history: what is noted of what happens to leases */
 
 static const struct {
@@ -186,6 +176,7 @@ enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 
 static int history_check(struct asking *h)
 {
+    h->ask.reads = h->word[0] == '\0';
     for (unsigned i = 0; i < MODES; i++) {
         if (h->word[0] == '\0' || strcmp(h->word, modes[i].mode) == 0)
             return CLI_GO_ON;
@@ -206,15 +197,6 @@ static int history_answer(struct store_ask *ask, const struct store_reply *reply
     return no_store_known();
 }
 
-static int history_ask(struct asking *h)
-{
-    const struct bytes argv[] = {BYTES("pawl:{store}"), bytes_of(h->word)};
-
-    h->ask.take = history_answer;
-    h->ask.reads = h->word[0] == '\0';
-    return store_inbox_ask(&h->inbox, &h->ask, &script_set_history, 1, 2, argv);
-}
-
 /* -- the table */
 
 static const struct store_verb {
@@ -223,7 +205,8 @@ static const struct store_verb {
     } usage;
     unsigned first, count;               /* of the flags that are not the inbox's */
     int (*check)(struct asking *asking); /* NULL: nothing to check. CLI_GO_ON, or the exit status */
-    int (*ask)(struct asking *asking);   /* with the inbox open; the exit status */
+    const struct store_script *script;   /* NULL: status */
+    int (*take)(struct store_ask *ask, const struct store_reply *reply);
 } verbs[] = {
     {{"store status", "",
       "  pawl store status\n"
@@ -236,7 +219,8 @@ static const struct store_verb {
      3,
      1,
      NULL,
-     status_ask},
+     NULL,
+     NULL},
     {{"store forget", "ID",
       "  pawl store status                  # members, and who is gone without a word\n"
       "  pawl store forget M3mb3rIdOf16Char\n",
@@ -246,7 +230,8 @@ static const struct store_verb {
      0,
      0,
      NULL,
-     forget_ask},
+     &script_forget_member,
+     forget_answer},
     {{"store marks", "", "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
       "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" answers 503\n"
       "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest token\n"
@@ -256,7 +241,8 @@ static const struct store_verb {
      0,
      3,
      marks_check,
-     marks_ask},
+     &script_marks,
+     marks_answer},
     {{"store history", "[all|ends|off]",
       "  pawl store history\n"
       "  pawl store history off\n",
@@ -266,7 +252,8 @@ static const struct store_verb {
      0,
      0,
      history_check,
-     history_ask},
+     &script_set_history,
+     history_answer},
 };
 
 static int verb_run(int argc, char **argv)
@@ -297,9 +284,16 @@ static int verb_run(int argc, char **argv)
         return status;
     asking.word = arguments[0] != NULL ? arguments[0] : "";
     asking.inbox.output = asking.output;
+    asking.ask.take = verb->take;
+    asking.argv[0] = BYTES("pawl:{store}");
+    asking.argv[1] = bytes_of(asking.word);
+    asking.argc = 2;
     status = verb->check != NULL ? verb->check(&asking) : CLI_GO_ON;
     status = status == CLI_GO_ON ? store_inbox_open(&asking.inbox) : status;
-    status = status == CLI_GO_ON ? verb->ask(&asking) : status;
+    if (status == CLI_GO_ON)
+        status = verb->script == NULL
+                     ? status_ask(&asking)
+                     : store_inbox_ask(&asking.inbox, &asking.ask, verb->script, 1, asking.argc, asking.argv);
     store_inbox_close(&asking.inbox);
     return status;
 }

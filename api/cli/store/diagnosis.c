@@ -25,42 +25,52 @@ __attribute__((format(printf, 3, 4))) static void text_add(char *buf, size_t siz
     va_end(args);
 }
 
-static struct store_finding *finding_add(struct store_diagnosis *diagnosis, int status)
+#define WHAT(finding, ...) text_add((finding)->what, FINDING_TEXT_SIZE, __VA_ARGS__)
+#define ADVISE(finding, ...) text_add((finding)->todo, FINDING_TEXT_SIZE, __VA_ARGS__)
+
+/* status: CLI_OK for a warning. todo as it is; format: what was found. */
+__attribute__((format(printf, 4, 5))) static struct store_finding *find(struct store_diagnosis *diagnosis,
+                                                                        int status, const char *todo,
+                                                                        const char *format, ...)
 {
     struct store_finding *finding =
         &diagnosis->findings[diagnosis->count < FINDINGS_MAX ? diagnosis->count++ : FINDINGS_MAX - 1];
+    va_list args;
 
     *finding = (struct store_finding){.weight = status == CLI_OK ? FINDING_WARNING : FINDING_REFUSED};
+    ADVISE(finding, "%s", todo);
+    va_start(args, format);
+    vsnprintf(finding->what, FINDING_TEXT_SIZE, format, args);
+    va_end(args);
     if (diagnosis->status < status)
         diagnosis->status = status;
     return finding;
 }
 
-#define WHAT(finding, ...) text_add((finding)->what, FINDING_TEXT_SIZE, __VA_ARGS__)
-#define ADVISE(finding, ...) text_add((finding)->todo, FINDING_TEXT_SIZE, __VA_ARGS__)
-
-void store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id, const struct member_fact *member)
+const char *store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id,
+                                 const struct member_fact *member)
 {
     char age[PRINT_DURATION_SIZE];
 
-    if (member == NULL) {
-        snprintf(buf, MEMBER_TEXT_BYTES, "%s", id);
-        return;
-    }
-    snprintf(buf, MEMBER_TEXT_BYTES, "%s (%s", id, member->who[0] != '\0' ? member->who : member->role);
+    snprintf(buf, MEMBER_TEXT_BYTES, "%s", id);
+    if (member == NULL)
+        return buf;
+    text_add(buf, MEMBER_TEXT_BYTES, " (%s", member->who[0] != '\0' ? member->who : member->role);
     if (member->age_ms >= 0) {
         print_duration(age, member->age_ms);
         text_add(buf, MEMBER_TEXT_BYTES, ", last seen %s ago", age);
     }
     text_add(buf, MEMBER_TEXT_BYTES, ")");
+    return buf;
 }
 
-static void name_add(char *buf, const char *before, const char *id, const struct member_fact *member)
+/* Another one in a list of them. */
+static void name_add(char names[FINDING_TEXT_SIZE], const char *id, const struct member_fact *member)
 {
     char name[MEMBER_TEXT_BYTES];
 
-    store_diagnosis_name(name, id, member);
-    text_add(buf, FINDING_TEXT_SIZE, "%s%s", before, name);
+    text_add(names, FINDING_TEXT_SIZE, "%s%s", names[0] != '\0' ? ", " : "",
+             store_diagnosis_name(name, id, member));
 }
 
 static bool is_lease(const struct member_fact *member)
@@ -73,21 +83,66 @@ static bool state_is(const struct member_fact *member, const char *state)
     return strcmp(member->state, state) == 0;
 }
 
+#define EACH_MEMBER(member, facts)                                                                           \
+    const struct member_fact *member = (facts)->members;                                                     \
+    member < (facts)->members + (facts)->member_count;                                                       \
+    member++
+
 /* Lease services that take part in this epoch, alive or not. */
-static unsigned leases_add(const struct store_facts *facts, char *buf)
+static void leases_add(const struct store_facts *facts, char names[FINDING_TEXT_SIZE])
 {
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < facts->member_count; i++) {
-        const struct member_fact *member = &facts->members[i];
-
+    for (EACH_MEMBER(member, facts)) {
         if (is_lease(member) && !state_is(member, "pending") && !state_is(member, "forgotten"))
-            name_add(buf, count++ > 0 ? ", " : "", member->id, member);
+            name_add(names, member->id, member);
     }
-    return count;
 }
 
 /* -- what may be found */
+
+static void find_no_store(const struct store_facts *facts, struct store_diagnosis *diagnosis)
+{
+    if (facts->kind == FACT_WRONG_KEY)
+        find(diagnosis, CLI_CONFIG,
+             "Give Pawl a database of its own. If the key may go: RENAME it, and run this again.",
+             "the key %s is a %s here, which Pawl never makes of it: somebody else writes into this database",
+             facts->wrong_key, facts->wrong_type);
+    else if (facts->kind == FACT_ANOTHER)
+        find(diagnosis, CLI_CONFIG, "Use the release of Pawl that made it, or another Redis.",
+             "what is here (identity \"%s\") is no store that this release knows; it knows "
+             "schema " KEYS_SCHEMA,
+             facts->identity);
+    else if (facts->machine.found == STATE_OPEN && facts->machine.store[0] != '\0')
+        find(diagnosis, CLI_CONFIG,
+             "If its append-only file or a backup is there: stop Redis and put it back. If not: pawl store "
+             "recover, and the lease services go on above their floors; if their state directories are lost "
+             "too: " FLOOR_HINT ".",
+             "this Redis has no store: it is new, or it has lost everything; %s belongs to store %s",
+             facts->machine.path, facts->machine.store);
+    else
+        find(diagnosis, CLI_CONFIG,
+             "A new store: pawl-lease --init-store. One that was here before: pawl store recover, on the "
+             "machine of a lease service or with --store-id ID.",
+             "this Redis has no store: it is new, or it has lost everything");
+}
+
+static void find_machine(const struct store_facts *facts, struct store_diagnosis *diagnosis)
+{
+    const struct machine_facts *machine = &facts->machine;
+
+    if (machine->found == STATE_DAMAGED)
+        find(
+            diagnosis, CLI_OK,
+            "A service with this state directory does not start. Move its high-water file away, and it comes "
+            "as a new member.",
+            "%s", machine->why);
+    else if (machine->found == STATE_OPEN && machine->store[0] != '\0' &&
+             strcmp(machine->store, store_facts_id(facts)) != 0)
+        find(diagnosis, CLI_CONFIG,
+             "Name the right Redis with --redis, or the right state directory with --state-dir.",
+             "this Redis has the store %s, but %s belongs to store %s: a service with it refuses "
+             "(store-not-ours)",
+             store_facts_id(facts), machine->path, machine->store);
+}
 
 /* Also what keeps and gives back: a Redis that is only full takes that. */
 static bool refuses_writes(const struct store_facts *facts)
@@ -95,117 +150,22 @@ static bool refuses_writes(const struct store_facts *facts)
     return facts->refusal != NULL && strcmp(facts->refusal->check, STORE_FULL) != 0;
 }
 
-static void find_refusal(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
-
-    WHAT(finding, "%s; while that is so nobody can act, and no service can say that it lives",
-         facts->refusal->what);
-    ADVISE(finding, "%s", facts->refusal->todo);
-}
-
 static void find_memory(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     int64_t percent = facts->maxmemory > 0 ? facts->memory / (facts->maxmemory / 100 + 1) : 0;
     bool full = percent >= MEMORY_FULL_PERCENT || (facts->refusal != NULL && !refuses_writes(facts));
-    struct store_finding *finding;
 
-    if (!full && percent < MEMORY_WARN_PERCENT)
-        return;
-    finding = finding_add(diagnosis, full ? CLI_REFUSED : CLI_OK);
-    WHAT(finding,
-         "Redis uses %" PRId64 " of the %" PRId64
-         " bytes it may (maxmemory): %s %d %% on no new grants, sessions or writes are taken (store-full); "
-         "what is held is kept and given back all the same",
-         facts->memory, facts->maxmemory, full ? "from" : "it is not far from", MEMORY_FULL_PERCENT);
-    ADVISE(finding,
-           "Give it more (CONFIG SET maxmemory, and in its configuration file), or delete stored resources.");
+    if (full || percent >= MEMORY_WARN_PERCENT)
+        find(
+            diagnosis, full ? CLI_REFUSED : CLI_OK,
+            "Give it more (CONFIG SET maxmemory, and in its configuration file), or delete stored resources.",
+            "Redis uses %" PRId64 " of the %" PRId64
+            " bytes it may (maxmemory): %s %d %% on no new grants, sessions or writes are taken "
+            "(store-full); what is held is kept and given back all the same",
+            facts->memory, facts->maxmemory, full ? "from" : "it is not far from", MEMORY_FULL_PERCENT);
 }
 
-static void find_routes(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    for (unsigned i = 0; i < facts->member_count && facts->routes[0] != '\0'; i++) {
-        const struct member_fact *member = &facts->members[i];
-        struct store_finding *finding;
-
-        if (!member->live || member->routes[0] == '\0' || strcmp(member->routes, facts->routes) == 0)
-            continue;
-        finding = finding_add(diagnosis, CLI_REFUSED);
-        name_add(finding->what, "all that gateway ", member->id, member);
-        WHAT(finding,
-             " forwards is answered 503 routes-differ: its table is %.12s, and the gateways of this store "
-             "have agreed on %.12s. Its file was changed and not adopted, or the store was put back",
-             member->routes, facts->routes);
-        ADVISE(finding, "When all gateways have the right file: pawl routes adopt, at one that has it.");
-    }
-}
-
-static void find_marks(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    struct store_finding *finding;
-
-    if (facts->marks_lost[0] == '\0')
-        return;
-    finding = finding_add(diagnosis, CLI_OK);
-    WHAT(finding,
-         "routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store has lost "
-         "which of its tokens had been let through",
-         facts->marks_lost);
-    ADVISE(finding,
-           "Look at that one (pawl store status there), then here: pawl store marks --of %s --at EPOCH.TOKEN",
-           facts->marks_lost);
-}
-
-static void find_no_store(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    struct store_finding *finding = finding_add(diagnosis, CLI_CONFIG);
-
-    if (facts->kind == FACT_WRONG_KEY) {
-        WHAT(finding,
-             "the key %s is a %s here, which Pawl never makes of it: somebody else writes into this database",
-             facts->wrong_key, facts->wrong_type);
-        ADVISE(finding, "Give Pawl a database of its own. If the key may go: RENAME it, and run this again.");
-    } else if (facts->kind == FACT_ANOTHER) {
-        WHAT(finding,
-             "what is here (identity \"%s\") is no store that this release knows; it knows "
-             "schema " KEYS_SCHEMA,
-             facts->identity);
-        ADVISE(finding, "Use the release of Pawl that made it, or another Redis.");
-    } else if (facts->machine.found == STATE_OPEN && facts->machine.store[0] != '\0') {
-        WHAT(finding, "this Redis has no store: it is new, or it has lost everything; %s belongs to store %s",
-             facts->machine.path, facts->machine.store);
-        ADVISE(finding, "If its append-only file or a backup is there: stop Redis and put it back. If not: "
-                        "pawl store recover, and the lease services go on above their floors; if their state "
-                        "directories are lost too: " FLOOR_HINT ".");
-    } else {
-        WHAT(finding, "this Redis has no store: it is new, or it has lost everything");
-        ADVISE(finding, "A new store: pawl-lease --init-store. One that was here before: pawl store recover, "
-                        "on the machine of a lease service or with --store-id ID.");
-    }
-}
-
-static void find_machine(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    const struct machine_facts *machine = &facts->machine;
-    struct store_finding *finding;
-
-    if (machine->found == STATE_DAMAGED) {
-        finding = finding_add(diagnosis, CLI_OK);
-        WHAT(finding, "%s", machine->why);
-        ADVISE(finding, "A service with this state directory does not start. Move its high-water file away, "
-                        "and it comes as a new member.");
-    } else if (machine->found == STATE_OPEN && machine->store[0] != '\0' &&
-               strcmp(machine->store, store_facts_id(facts)) != 0) {
-        finding = finding_add(diagnosis, CLI_CONFIG);
-        WHAT(finding,
-             "this Redis has the store %s, but %s belongs to store %s: a service with it refuses "
-             "(store-not-ours)",
-             store_facts_id(facts), machine->path, machine->store);
-        ADVISE(finding, "Name the right Redis with --redis, or the right state directory with --state-dir.");
-    }
-}
-
-static const char *gate_reason(const char *why)
+static void find_gate(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     static const char *const reasons[][2] = {
         {"restarted",
@@ -214,28 +174,21 @@ static const char *gate_reason(const char *why)
         {"damaged", "a part of the store was missing, or did not fit the rest"},
         {"empty", "pawl store recover made it in an empty Redis"},
     };
-
-    for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-        if (strcmp(why, reasons[i][0]) == 0)
-            return reasons[i][1];
-    }
-    return why;
-}
-
-static void find_gate(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
+    const char *reason = facts->why;
     char names[FINDING_TEXT_SIZE] = "";
+    struct store_finding *finding;
 
-    WHAT(finding, "gated: %s. ", gate_reason(facts->why));
+    for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        reason = strcmp(facts->why, reasons[i][0]) == 0 ? reasons[i][1] : reason;
+    finding = find(diagnosis, CLI_REFUSED, "", "gated: %s. ", reason);
     if (facts->asked == 2) {
         WHAT(finding, "A lease service is about to admit it");
         ADVISE(finding, "Look again in a second.");
     } else if (facts->asked == 1 && facts->waiting_count > 0) {
-        WHAT(finding, "Waiting for the floor%s of lease service ", facts->waiting_count > 1 ? "s" : "");
         for (unsigned i = 0; i < facts->waiting_count; i++)
-            name_add(finding->what, i > 0 ? ", " : "", facts->waiting[i],
-                     store_facts_member(facts, facts->waiting[i]));
+            name_add(names, facts->waiting[i], store_facts_member(facts, facts->waiting[i]));
+        WHAT(finding, "Waiting for the floor%s of lease service %s", facts->waiting_count > 1 ? "s" : "",
+             names);
         ADVISE(finding, "Start %s; if a state directory is lost for good: " FLOOR_HINT ".",
                facts->waiting_count > 1 ? "them" : "it");
     } else if (facts->asked == 1) {
@@ -244,18 +197,21 @@ static void find_gate(const struct store_facts *facts, struct store_diagnosis *d
                "Start those that were here before; if their state directories are lost for good: " FLOOR_HINT
                ".");
     } else {
+        leases_add(facts, names);
         WHAT(finding, "No lease service has come that could admit it");
-        ADVISE(finding, "Start the lease services, each with its state directory");
-        if (leases_add(facts, names) > 0)
-            ADVISE(finding, ": %s", names);
-        ADVISE(finding, ". If all state directories are lost for good: " FLOOR_HINT ".");
+        ADVISE(finding,
+               "Start the lease services, each with its state directory%s%s. If all state directories are "
+               "lost for good: " FLOOR_HINT ".",
+               names[0] != '\0' ? ": " : "", names);
     }
 }
 
 /* Nobody has noticed yet. */
 static void find_not_gated(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
+    struct store_finding *finding = find(
+        diagnosis, CLI_REFUSED,
+        "Nothing, if the services run: look again in a second. Else start the lease services.", "%s", "");
 
     if (!facts->has_record)
         WHAT(finding, "the record pawl:{store} is missing");
@@ -275,44 +231,18 @@ static void find_not_gated(const struct store_facts *facts, struct store_diagnos
              "Redis was restarted, or is another one than the one that was admitted (run %.8s, now %.8s)",
              facts->run, facts->redis_run);
     WHAT(finding, "; the first service that notices gates the store, then a lease service admits it");
-    ADVISE(finding, "Nothing, if the services run: look again in a second. Else start the lease services.");
-}
-
-static const char *pending_reason(const struct store_facts *facts, const struct member_fact *newcomer)
-{
-    if (is_lease(newcomer) && newcomer->roll < newcomer->since)
-        return "it has not yet recorded the list of members in its state directory";
-    if (is_lease(newcomer) && newcomer->floor < facts->ceiling)
-        return "it has not yet recorded its floor in its state directory";
-    return store_facts_lease_lives(facts) ? "not every lease service has recorded it yet"
-                                          : "no lease service lives that could vouch for it";
-}
-
-static void find_pending(const struct store_facts *facts, struct store_diagnosis *diagnosis)
-{
-    for (unsigned i = 0; i < facts->member_count; i++) {
-        const struct member_fact *member = &facts->members[i];
-        struct store_finding *finding;
-
-        if (!state_is(member, "pending") || !member->live)
-            continue;
-        finding = finding_add(diagnosis, CLI_REFUSED);
-        name_add(finding->what, "not let in yet: ", member->id, member);
-        WHAT(finding, ": %s", pending_reason(facts, member));
-        ADVISE(finding, "This takes a second or two; if it lasts, see the logs of the lease services.");
-    }
 }
 
 static void find_no_lease(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding = finding_add(diagnosis, CLI_REFUSED);
+    struct store_finding *finding = find(diagnosis, CLI_REFUSED, "",
+                                         "no lease service is alive, so no lease is granted");
     char names[FINDING_TEXT_SIZE] = "";
-    unsigned count = leases_add(facts, names);
 
-    WHAT(finding, "no lease service is alive, so no lease is granted");
+    leases_add(facts, names);
     if (facts->open)
         ADVISE(finding, "Start one: after the recovery the first that comes may join.");
-    else if (count > 0)
+    else if (names[0] != '\0')
         ADVISE(finding,
                "Start one of these, with its state directory: %s. If they are lost for good: " FLOOR_HINT ".",
                names);
@@ -324,97 +254,126 @@ static void find_ceiling(const struct store_facts *facts, struct store_diagnosis
 {
     const struct member_fact *lowest = NULL;
     struct store_finding *finding;
+    char name[MEMBER_TEXT_BYTES];
 
     if (facts->top < facts->ceiling)
         return;
-    finding = finding_add(diagnosis, CLI_REFUSED);
     if (facts->top >= FACT_TOKEN_LAST) {
-        WHAT(finding, "the range of tokens is used up: stripe %s has granted the last one (token-exhausted)",
+        find(diagnosis, CLI_REFUSED, "A new store, and resources that know nothing of the old tokens.",
+             "the range of tokens is used up: stripe %s has granted the last one (token-exhausted)",
              facts->top_stripe);
-        ADVISE(finding, "A new store, and resources that know nothing of the old tokens.");
         return;
     }
-    for (unsigned i = 0; i < facts->member_count; i++) {
-        if (store_facts_is_live_lease(&facts->members[i]) &&
-            (lowest == NULL || facts->members[i].floor < lowest->floor))
-            lowest = &facts->members[i];
+    for (EACH_MEMBER(member, facts)) {
+        if (store_facts_is_live_lease(member) && (lowest == NULL || member->floor < lowest->floor))
+            lowest = member;
     }
-    WHAT(finding, "no token above %" PRId64 " is reserved, and stripe %s has come to it (floor-reached)",
-         facts->ceiling, facts->top_stripe);
+    finding = find(diagnosis, CLI_REFUSED, "",
+                   "no token above %" PRId64 " is reserved, and stripe %s has come to it (floor-reached)",
+                   facts->ceiling, facts->top_stripe);
     if (lowest != NULL)
-        name_add(finding->todo, "If it lasts, see the state directory of lease service ", lowest->id, lowest);
-    ADVISE(finding, ": full, read-only, or gone?");
+        ADVISE(finding, "If it lasts, see the state directory of lease service %s: full, read-only, or gone?",
+               store_diagnosis_name(name, lowest->id, lowest));
 }
 
-static void find_grants(const struct store_facts *facts, struct store_diagnosis *diagnosis)
+static void find_pending(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    if (store_facts_lease_lives(facts))
-        find_ceiling(facts, diagnosis);
-    else
-        find_no_lease(facts, diagnosis);
-    find_pending(facts, diagnosis);
+    char name[MEMBER_TEXT_BYTES];
+
+    for (EACH_MEMBER(member, facts)) {
+        bool lease = is_lease(member);
+
+        if (state_is(member, "pending") && member->live)
+            find(diagnosis, CLI_REFUSED,
+                 "This takes a second or two; if it lasts, see the logs of the lease services.",
+                 "not let in yet: %s: %s", store_diagnosis_name(name, member->id, member),
+                 lease && member->roll < member->since
+                     ? "it has not yet recorded the list of members in its state directory"
+                 : lease && member->floor < facts->ceiling
+                     ? "it has not yet recorded its floor in its state directory"
+                 : store_facts_lease_lives(facts) ? "not every lease service has recorded it yet"
+                                                  : "no lease service lives that could vouch for it");
+    }
 }
 
 static void find_settings(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding;
+    bool several = facts->ending > 1;
 
-    if (facts->unsafe[0] != '\0') {
-        finding = finding_add(diagnosis, CLI_REFUSED);
-        WHAT(finding, "this Redis can lose locks: %s; new grants are refused", facts->unsafe);
-        ADVISE(finding,
-               "Set it, also in Redis' configuration file; or run the services with --allow-unsafe-redis.");
-    }
-    if (facts->ending > 0) {
-        finding = finding_add(diagnosis, CLI_OK);
-        WHAT(finding, "%" PRId64 " key%s of ours %s a TTL, %s for one: somebody else has set it",
-             facts->ending, facts->ending > 1 ? "s" : "", facts->ending > 1 ? "have" : "has",
-             facts->ending_key);
-        ADVISE(finding,
-               "Take it away with PERSIST, and find out who did it; the services do so for stripes.");
-    }
+    if (facts->unsafe[0] != '\0')
+        find(diagnosis, CLI_REFUSED,
+             "Set it, also in Redis' configuration file; or run the services with --allow-unsafe-redis.",
+             "this Redis can lose locks: %s; new grants are refused", facts->unsafe);
+    if (facts->ending > 0)
+        find(diagnosis, CLI_OK,
+             "Take it away with PERSIST, and find out who did it; the services do so for stripes.",
+             "%" PRId64 " key%s of ours %s a TTL, %s for one: somebody else has set it", facts->ending,
+             several ? "s" : "", several ? "have" : "has", facts->ending_key);
 }
 
 /* Who went away without a word is asked at the next admission, and cannot answer. Of lease services, when
  * none lives, more has been said already. */
 static void find_gone(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    for (unsigned i = 0; i < facts->member_count; i++) {
-        const struct member_fact *member = &facts->members[i];
+    char name[MEMBER_TEXT_BYTES];
+
+    for (EACH_MEMBER(member, facts)) {
         struct store_finding *finding;
 
         if (facts->gate[0] != '\0' || member->live || state_is(member, "out") ||
             state_is(member, "forgotten") || (is_lease(member) && !store_facts_lease_lives(facts)))
             continue;
-        finding = finding_add(diagnosis, CLI_OK);
-        name_add(finding->what, "gone without a word: ", member->id, member);
-        WHAT(finding, "; after the next restart of Redis %s",
-             is_lease(member) ? "nobody can admit the store without it"
-                              : "all holds end, since it cannot be asked");
-        ADVISE(finding, "Start it, or, if it never comes back: pawl store forget %s", member->id);
+        finding = find(diagnosis, CLI_OK, "Start it, or, if it never comes back: pawl store forget ",
+                       "gone without a word: %s; after the next restart of Redis %s",
+                       store_diagnosis_name(name, member->id, member),
+                       is_lease(member) ? "nobody can admit the store without it"
+                                        : "all holds end, since it cannot be asked");
+        ADVISE(finding, "%s", member->id);
     }
 }
 
 /* All of them in one: what to do is the same. */
 static void find_doubts(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
-    struct store_finding *finding;
     const struct doubt_fact *first = facts->doubts;
+    bool several = facts->doubt_count > 1;
 
     if (facts->doubt_count == 0)
         return;
-    finding = finding_add(diagnosis, CLI_OK);
-    WHAT(finding,
-         "ordered routes answer 503 in-doubt: the store has lost data, and %u incarnation%s of gateways, "
-         "first of all %s of gateway %s, %s yet to say what %s had sent on",
-         facts->doubt_count, facts->doubt_count > 1 ? "s" : "", first->incarnation, first->gateway,
-         facts->doubt_count > 1 ? "have" : "has", facts->doubt_count > 1 ? "they" : "it");
     ADVISE(
-        finding,
+        find(diagnosis, CLI_OK, "",
+             "ordered routes answer 503 in-doubt: the store has lost data, and %u incarnation%s of "
+             "gateways, first of all %s of gateway %s, %s yet to say what %s had sent on",
+             facts->doubt_count, several ? "s" : "", first->incarnation, first->gateway,
+             several ? "have" : "has", several ? "they" : "it"),
         "One that runs tells the store by itself. One that is dead: pawl resolve --gateway %s --incarnation "
         "%s --dead; routes with a grace go on when that has passed, the others when you have seen that "
         "nothing it had sent is still on its way to an upstream, and say so: --dead --settled",
         first->gateway, first->incarnation);
+}
+
+static void find_routes(const struct store_facts *facts, struct store_diagnosis *diagnosis)
+{
+    char name[MEMBER_TEXT_BYTES];
+
+    for (EACH_MEMBER(member, facts)) {
+        if (facts->routes[0] != '\0' && member->live && member->routes[0] != '\0' &&
+            strcmp(member->routes, facts->routes) != 0)
+            find(diagnosis, CLI_REFUSED,
+                 "When all gateways have the right file: pawl routes adopt, at one that has it.",
+                 "all that gateway %s forwards is answered 503 routes-differ: its table is %.12s, and the "
+                 "gateways of this store have agreed on %.12s. Its file was changed and not adopted, or the "
+                 "store was put back",
+                 store_diagnosis_name(name, member->id, member), member->routes, facts->routes);
+    }
+    if (facts->marks_lost[0] != '\0')
+        ADVISE(find(diagnosis, CLI_OK, "",
+                    "routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store "
+                    "has lost which of its tokens had been let through",
+                    facts->marks_lost),
+               "Look at that one (pawl store status there), then here: pawl store marks --of %s --at "
+               "EPOCH.TOKEN",
+               facts->marks_lost);
 }
 
 /* -- the diagnosis */
@@ -429,19 +388,23 @@ void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosi
     find_machine(facts, diagnosis);
     find_memory(facts, diagnosis);
     if (refuses_writes(facts)) {
-        find_refusal(facts, diagnosis); /* nobody can say that it lives: of that nothing follows */
+        /* Nobody can say that it lives: of that nothing follows. */
+        find(diagnosis, CLI_REFUSED, facts->refusal->todo,
+             "%s; while that is so nobody can act, and no service can say that it lives",
+             facts->refusal->what);
         find_settings(facts, diagnosis);
         return;
     }
-    if (facts->gate[0] != '\0')
+    if (facts->gate[0] != '\0') {
         find_gate(facts, diagnosis);
-    else if (!store_facts_is_admitted(facts))
+    } else if (!store_facts_is_admitted(facts)) {
         find_not_gated(facts, diagnosis);
-    else
-        find_grants(facts, diagnosis);
+    } else {
+        (store_facts_lease_lives(facts) ? find_ceiling : find_no_lease)(facts, diagnosis);
+        find_pending(facts, diagnosis);
+    }
     find_settings(facts, diagnosis);
     find_gone(facts, diagnosis);
     find_doubts(facts, diagnosis);
     find_routes(facts, diagnosis);
-    find_marks(facts, diagnosis);
 }

@@ -38,11 +38,12 @@ void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX
 
 static int inbox_check(struct store_inbox *inbox)
 {
-    bool has_password = false, is_default = inbox->redis == NULL;
-    bool is_flag = !is_default && inbox->redis != getenv("PAWL_REDIS");
+    bool has_password = false, is_flag = inbox->redis != NULL && inbox->redis != getenv("PAWL_REDIS");
     const char *bad;
+    char why[256];
+    size_t len = 0;
 
-    inbox->redis = is_default ? REDIS_DEFAULT : inbox->redis;
+    inbox->redis = inbox->redis == NULL ? REDIS_DEFAULT : inbox->redis;
     bad = store_url_check(inbox->redis, &has_password);
     if (has_password && is_flag)
         return cli_fail(CLI_CONFIG,
@@ -53,14 +54,6 @@ static int inbox_check(struct store_inbox *inbox)
     inbox->timeout_ms = inbox->timeout_ms > 0 ? inbox->timeout_ms : TIMEOUT_MS;
     if (inbox->timeout_ms < TIMEOUT_MIN_MS || inbox->timeout_ms > TIMEOUT_MAX_MS)
         return cli_fail(CLI_USAGE, "--store-timeout is 10ms to 60s");
-    return CLI_GO_ON;
-}
-
-static int inbox_read_password(struct store_inbox *inbox)
-{
-    char why[256];
-    size_t len = 0;
-
     if (inbox->password_file == NULL)
         return CLI_GO_ON;
     inbox->password = options_read_file(inbox->password_file, PASSWORD_MAX, &len, why, sizeof(why));
@@ -93,18 +86,17 @@ static int inbox_wait_ready(struct store_inbox *inbox)
 
 int store_inbox_open(struct store_inbox *inbox)
 {
-    struct store_options options = {.library = &pawl_library, .sends_whole = true};
     int status = inbox_check(inbox);
 
-    if (status == CLI_GO_ON)
-        status = inbox_read_password(inbox);
     if (status != CLI_GO_ON)
         return status;
-    options.url = inbox->redis;
-    options.password = inbox->password;
-    options.timeout_ms = (unsigned)inbox->timeout_ms;
     inbox->loop = loop_new();
-    inbox->store = store_open(inbox->loop, &options);
+    inbox->store = store_open(inbox->loop,
+                              &(struct store_options){.library = &pawl_library,
+                                                      .sends_whole = true,
+                                                      .url = inbox->redis,
+                                                      .password = inbox->password,
+                                                      .timeout_ms = (unsigned)inbox->timeout_ms});
     return inbox_wait_ready(inbox);
 }
 
@@ -132,7 +124,7 @@ static enum step script_done(struct store_call *call, enum store_outcome outcome
     ask->over = true;
     ask->outcome = outcome;
     if (outcome == STORE_DONE)
-        ask->status = ask->take(ask, reply);
+        ask->status = ask->take != NULL ? ask->take(ask, reply) : CLI_GO_ON;
     return ANSWERED;
 }
 
@@ -195,16 +187,20 @@ static void copy(struct bytes text, char *buf, size_t size)
     buf[len] = '\0';
 }
 
-static void take_text(const struct store_reply *list, const char *name, char *buf, size_t size)
+static void fields_take(const struct fact_field *field, const struct store_reply *list, void *facts)
 {
-    copy(store_reply_text(list, named_at(list, name)), buf, size);
-}
+    for (; field->name != NULL; field++) {
+        char *place = (char *)facts + field->at;
+        size_t at = named_at(list, field->name);
+        int64_t number = store_reply_integer(list, at);
 
-static int64_t take_int(const struct store_reply *list, const char *name)
-{
-    int64_t value = store_reply_integer(list, named_at(list, name));
-
-    return value == INT64_MIN ? 0 : value; /* "": the script found no number */
+        if (field->kind == FIELD_TEXT)
+            copy(store_reply_text(list, at), place, field->size);
+        else if (field->kind == FIELD_FLAG)
+            *(bool *)place = number == 1;
+        else
+            *(int64_t *)(void *)place = number == INT64_MIN ? 0 : number; /* "": the script found no number */
+    }
 }
 
 /* -- all keys */
@@ -258,109 +254,94 @@ int store_facts_persist(struct store_inbox *inbox)
 
 /* -- the store */
 
-static void facts_take_store(struct store_facts *facts, const struct store_reply *list)
-{
-    struct {
-        const char *name;
-        int64_t *place;
-    } numbers[] = {
-        {"absent", &facts->absent},       {"shut", &facts->shut},  {"epoch", &facts->epoch},
-        {"roll", &facts->roll},           {"now", &facts->now_ms}, {"clock", &facts->clock_ms},
-        {"ceiling", &facts->ceiling},     {"top", &facts->top},    {"memory", &facts->memory},
-        {"maxmemory", &facts->maxmemory},
-    };
-    struct {
-        const char *name;
-        char *place;
-        size_t size;
-    } texts[] = {
-        {"identity", facts->identity, sizeof(facts->identity)},
-        {"first_absent", facts->first_absent, sizeof(facts->first_absent)},
-        {"top_stripe", facts->top_stripe, sizeof(facts->top_stripe)},
-        {"run", facts->run, sizeof(facts->run)},
-        {"gate", facts->gate, sizeof(facts->gate)},
-        {"why", facts->why, sizeof(facts->why)},
-        {"how", facts->how, sizeof(facts->how)},
-        {"redis_run", facts->redis_run, sizeof(facts->redis_run)},
-        {"redis_version", facts->redis_version, sizeof(facts->redis_version)},
-        {"redis_aof", facts->redis_aof, sizeof(facts->redis_aof)},
-        {"redis_policy", facts->redis_policy, sizeof(facts->redis_policy)},
-        {"redis_role", facts->redis_role, sizeof(facts->redis_role)},
-        {"routes", facts->routes, sizeof(facts->routes)},
-        {"marks_lost", facts->marks_lost, sizeof(facts->marks_lost)},
-    };
-    struct bytes kind = store_reply_text(list, named_at(list, "kind"));
-
-    facts->kind = bytes_are(kind, "empty")   ? FACT_EMPTY
-                  : bytes_are(kind, "store") ? FACT_STORE
-                                             : FACT_ANOTHER;
-    for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        *numbers[i].place = take_int(list, numbers[i].name);
-    for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        take_text(list, texts[i].name, texts[i].place, texts[i].size);
-    facts->sound = take_int(list, "sound") == 1;
-    facts->has_record = take_int(list, "record") == 1;
-    facts->open = take_int(list, "open") == 1;
-}
-
-static void facts_take_member(struct member_fact *member, const struct store_reply *list)
-{
-    take_text(list, "id", member->id, sizeof(member->id));
-    take_text(list, "role", member->role, sizeof(member->role));
-    take_text(list, "state", member->state, sizeof(member->state));
-    take_text(list, "who", member->who, sizeof(member->who));
-    take_text(list, "routes", member->routes, sizeof(member->routes));
-    member->floor = take_int(list, "floor");
-    member->passed = take_int(list, "passed");
-    member->roll = take_int(list, "roll");
-    member->since = take_int(list, "since");
-    member->age_ms = take_int(list, "age");
-    member->live = take_int(list, "live") == 1;
-    member->reported = take_int(list, "reported") == 1;
-}
-
-static void facts_take_doubts(struct store_facts *facts, const struct store_reply *list)
-{
-    size_t count = list != NULL ? store_reply_count(list) : 0;
-
-    free(facts->doubts);
-    facts->doubts = cli_alloc(count * sizeof(*facts->doubts));
-    facts->doubt_count = (unsigned)count;
-    for (size_t i = 0; i < count; i++) {
-        const struct store_reply *one = store_reply_list(list, i);
-        struct doubt_fact *doubt = &facts->doubts[i];
-
-        take_text(one, "gateway", doubt->gateway, sizeof(doubt->gateway));
-        take_text(one, "incarnation", doubt->incarnation, sizeof(doubt->incarnation));
-        take_text(one, "state", doubt->state, sizeof(doubt->state));
-        doubt->dead_ms = take_int(one, "age");
+#define FIELD(type, kind, member, name, json)                                                                \
+    {                                                                                                        \
+        name, json, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member)               \
     }
-}
+#define OF_STORE(kind, member, json) FIELD(store_facts, kind, member, #member, json)
+#define OF_MEMBER(kind, member, json) FIELD(member_fact, kind, member, #member, json)
+
+const struct fact_field store_fields[] = {
+    OF_STORE(FIELD_TEXT, identity, NULL),
+    OF_STORE(FIELD_TEXT, how, "last_admission"),
+    OF_STORE(FIELD_NUMBER, epoch, "epoch"),
+    OF_STORE(FIELD_NUMBER, roll, "roll"),
+    OF_STORE(FIELD_NUMBER, top, "counter"),
+    OF_STORE(FIELD_NUMBER, ceiling, "ceiling"),
+    FIELD(store_facts, FIELD_NUMBER, clock_ms, "clock", "clock_offset_ms"),
+    FIELD(store_facts, FIELD_NUMBER, now_ms, "now", NULL),
+    OF_STORE(FIELD_NUMBER, absent, NULL),
+    OF_STORE(FIELD_NUMBER, shut, NULL),
+    OF_STORE(FIELD_TEXT, first_absent, NULL),
+    OF_STORE(FIELD_TEXT, top_stripe, NULL),
+    OF_STORE(FIELD_TEXT, run, NULL),
+    OF_STORE(FIELD_TEXT, gate, NULL),
+    OF_STORE(FIELD_TEXT, why, NULL),
+    OF_STORE(FIELD_TEXT, redis_run, NULL),
+    OF_STORE(FIELD_TEXT, routes, NULL),
+    OF_STORE(FIELD_TEXT, marks_lost, NULL),
+    OF_STORE(FIELD_FLAG, sound, NULL),
+    FIELD(store_facts, FIELD_FLAG, has_record, "record", NULL),
+    OF_STORE(FIELD_FLAG, open, NULL),
+    {0},
+};
+const struct fact_field redis_fields[] = {
+    OF_STORE(FIELD_TEXT, redis_version, "version"),
+    OF_STORE(FIELD_TEXT, redis_role, "role"),
+    OF_STORE(FIELD_TEXT, redis_aof, "aof_enabled"),
+    OF_STORE(FIELD_TEXT, redis_policy, "maxmemory_policy"),
+    OF_STORE(FIELD_NUMBER, memory, "memory_bytes"),
+    OF_STORE(FIELD_NUMBER, maxmemory, "maxmemory_bytes"),
+    {0},
+};
+const struct fact_field member_fields[] = {
+    OF_MEMBER(FIELD_TEXT, id, "id"),
+    OF_MEMBER(FIELD_TEXT, role, "role"),
+    OF_MEMBER(FIELD_TEXT, state, "state"),
+    OF_MEMBER(FIELD_NUMBER, floor, "floor"),
+    OF_MEMBER(FIELD_NUMBER, roll, "roll"),
+    FIELD(member_fact, FIELD_AGE, age_ms, "age", "last_pulse_ms"),
+    OF_MEMBER(FIELD_FLAG, live, "live"),
+    OF_MEMBER(FIELD_FLAG, reported, "reported"),
+    OF_MEMBER(FIELD_TEXT, who, "who"),
+    OF_MEMBER(FIELD_TEXT, routes, NULL),
+    OF_MEMBER(FIELD_NUMBER, passed, NULL),
+    OF_MEMBER(FIELD_NUMBER, since, NULL),
+    {0},
+};
+const struct fact_field doubt_fields[] = {
+    FIELD(doubt_fact, FIELD_TEXT, gateway, "gateway", "gateway"),
+    FIELD(doubt_fact, FIELD_TEXT, incarnation, "incarnation", "incarnation"),
+    FIELD(doubt_fact, FIELD_TEXT, state, "state", "state"),
+    FIELD(doubt_fact, FIELD_AGE, dead_ms, "age", "dead_ms"),
+    {0},
+};
 
 static int facts_take(struct store_ask *ask, const struct store_reply *reply)
 {
     struct store_facts *facts = container_of(ask, struct facts_ask, ask)->facts;
-    const struct store_reply *members = store_reply_list(reply, 2), *waiting = store_reply_list(reply, 4);
-    size_t count = members != NULL ? store_reply_count(members) : 0;
+    const struct store_reply *list = store_reply_list(reply, 1), *members = store_reply_list(reply, 2);
+    const struct store_reply *waiting = store_reply_list(reply, 4), *doubts = store_reply_list(reply, 5);
+    struct bytes kind = store_reply_text(list, named_at(list, "kind"));
 
-    facts_take_store(facts, store_reply_list(reply, 1));
-    free(facts->members);
-    facts->members = cli_alloc(count * sizeof(*facts->members));
-    facts->member_count = (unsigned)count;
-    for (size_t i = 0; i < count; i++)
-        facts_take_member(&facts->members[i], store_reply_list(members, i));
-    facts_take_doubts(facts, store_reply_list(reply, 5));
+    store_facts_done(facts);
+    facts->kind = bytes_are(kind, "empty")   ? FACT_EMPTY
+                  : bytes_are(kind, "store") ? FACT_STORE
+                                             : FACT_ANOTHER;
+    fields_take(store_fields, list, facts);
+    fields_take(redis_fields, list, facts);
+    facts->member_count = members != NULL ? (unsigned)store_reply_count(members) : 0;
+    facts->members = cli_alloc(facts->member_count * sizeof(*facts->members));
+    for (unsigned i = 0; i < facts->member_count; i++)
+        fields_take(member_fields, store_reply_list(members, i), &facts->members[i]);
+    facts->doubt_count = doubts != NULL ? (unsigned)store_reply_count(doubts) : 0;
+    facts->doubts = cli_alloc(facts->doubt_count * sizeof(*facts->doubts));
+    for (unsigned i = 0; i < facts->doubt_count; i++)
+        fields_take(doubt_fields, store_reply_list(doubts, i), &facts->doubts[i]);
     facts->asked = store_reply_integer(reply, 3);
     facts->waiting_count = 0;
     for (size_t i = 0; waiting != NULL && i < store_reply_count(waiting) && i < FACT_WAITING_MAX; i++)
         copy(store_reply_text(waiting, i), facts->waiting[facts->waiting_count++], FACT_ID_SIZE);
-    return CLI_GO_ON;
-}
-
-static int writable_take(struct store_ask *ask, const struct store_reply *reply)
-{
-    (void)ask;
-    (void)reply;
     return CLI_GO_ON;
 }
 
@@ -371,7 +352,7 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
     const char *unsafe = store_unsafe(inbox->store);
 
     copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
-    struct store_ask writable = {.take = writable_take, .reads = true, .may_be_refused = true};
+    struct store_ask writable = {.reads = true, .may_be_refused = true};
     int status = store_inbox_ask(inbox, &ask.ask, &script_status, 1, 1, &key);
 
     if (status == CLI_GO_ON)

@@ -33,7 +33,7 @@ struct recover_seen {
 
 struct recover {
     struct store_inbox inbox;
-    const char *store_id; /* NULL: not given */
+    const char *store_id, *floor_text, *seen_text; /* NULL: not given */
     bool force, yes, new_id;
     uint64_t wait_ms;
     int64_t floor; /* 0: not given */
@@ -42,10 +42,6 @@ struct recover {
     struct store_facts facts;
     struct store_diagnosis diagnosis;
     struct store_ask ask;
-};
-
-struct recover_texts {
-    const char *floor, *seen;
 };
 
 /* -- flags */
@@ -96,14 +92,14 @@ static int seen_collect(struct recover *r, const struct option *flags, int argc,
     return status;
 }
 
-static int recover_check(struct recover *r, const struct recover_texts *texts)
+static int recover_check(struct recover *r)
 {
-    r->floor = texts->floor != NULL ? recover_token_number(texts->floor) : 0;
-    if (texts->floor != NULL && r->floor == 0)
+    r->floor = r->floor_text != NULL ? recover_token_number(r->floor_text) : 0;
+    if (r->floor_text != NULL && r->floor == 0)
         return cli_fail(CLI_USAGE, "--floor is a whole number from 1 to %" PRId64, (int64_t)TOKEN_NUMBER_MAX);
-    if (r->new_id && (texts->floor != NULL || r->seen_count > 0 || r->force))
+    if (r->new_id && (r->floor_text != NULL || r->seen_count > 0 || r->force))
         return cli_fail(CLI_USAGE, "--new-id finds the floor itself, and nothing forces it: give it alone");
-    if (texts->floor == NULL && (r->seen_count > 0 || r->force))
+    if (r->floor_text == NULL && (r->seen_count > 0 || r->force))
         return cli_fail(CLI_USAGE, "--seen and --force go with --floor N; see pawl store recover --help");
     if (r->store_id != NULL && !token_is_store(bytes_of(r->store_id)))
         return cli_fail(CLI_USAGE, "--store-id is %d characters of A-Z a-z 0-9 _ -", (int)STORE_ID_CHARS);
@@ -112,10 +108,9 @@ static int recover_check(struct recover *r, const struct recover_texts *texts)
 
 static int recover_read(struct recover *r, int argc, char **argv)
 {
-    struct recover_texts texts = {0};
     struct option flags[STORE_INBOX_FLAGS + 8] = {
-        [STORE_INBOX_FLAGS] = FLAG_TEXT("floor", "N", "no token above N was ever granted", &texts.floor),
-        FLAG_TEXT("seen", "TOKEN", "a token that was; repeatable; N must not be below", &texts.seen),
+        [STORE_INBOX_FLAGS] = FLAG_TEXT("floor", "N", "no token above N was ever granted", &r->floor_text),
+        FLAG_TEXT("seen", "TOKEN", "a token that was; repeatable; N must not be below", &r->seen_text),
         FLAG_TEXT("store-id", "ID", "of the store (default: as the state directory says)", &r->store_id),
         FLAG_MS("wait", "DUR", "without --floor: for the lease services (default 10s)", &r->wait_ms),
         FLAG_ON("new-id", "this is a copy: make it another store", &r->new_id),
@@ -148,7 +143,7 @@ static int recover_read(struct recover *r, int argc, char **argv)
     status = seen_collect(r, flags, argc, argv);
     if (status == CLI_GO_ON)
         status = flags_read(&usage, argc, argv, NULL, NULL);
-    return status == CLI_GO_ON ? recover_check(r, &texts) : status;
+    return status == CLI_GO_ON ? recover_check(r) : status;
 }
 
 /* -- in common */
@@ -159,11 +154,6 @@ static const char *recover_wanted_id(const struct recover *r)
     if (r->store_id != NULL)
         return r->store_id;
     return r->facts.machine.found == STATE_OPEN ? r->facts.machine.store : "";
-}
-
-static void recover_identity(char buf[RECOVER_IDENTITY_SIZE], const char *id)
-{
-    snprintf(buf, RECOVER_IDENTITY_SIZE, KEYS_SCHEMA ":%s", id);
 }
 
 /* Not below any epoch that this machine has heard of, nor below the Unix time in seconds: a store that is
@@ -177,6 +167,15 @@ static int64_t recover_epoch(const struct recover *r)
     for (unsigned i = 0; i < r->seen_count; i++)
         epoch = r->seen[i].epoch > epoch ? r->seen[i].epoch : epoch;
     return epoch;
+}
+
+/* The sentence, and what is known of the store. */
+static int recover_refuse(struct recover *r, int status, const char *sentence)
+{
+    store_diagnosis_make(&r->facts, &r->diagnosis);
+    cli_fail(status, "%s", sentence);
+    store_show_findings(stderr, &r->diagnosis);
+    return status;
 }
 
 static void recover_say_floor(void)
@@ -196,20 +195,16 @@ static void recover_say_floor(void)
 static int empty_refuse(struct recover *r)
 {
     store_diagnosis_make(&r->facts, &r->diagnosis);
-    if (r->diagnosis.status == CLI_CONFIG) {
-        cli_fail(CLI_CONFIG, "nothing was changed");
-    } else if (store_facts_is_admitted(&r->facts)) {
-        cli_fail(CLI_REFUSED, "this store is not lost, and nothing was changed; what is known of it:");
-    } else {
-        cli_fail(CLI_REFUSED,
-                 "this Redis is not empty, and nothing was changed: what is left of the store decides");
-    }
-    store_show_findings(stderr, &r->diagnosis);
-    if (r->diagnosis.status != CLI_CONFIG && !store_facts_is_admitted(&r->facts)) {
-        cli_hint("With --floor N a new life can be begun by your word:");
-        recover_say_floor();
-    }
-    return r->diagnosis.status == CLI_CONFIG ? CLI_CONFIG : CLI_REFUSED;
+    if (r->diagnosis.status == CLI_CONFIG)
+        return recover_refuse(r, CLI_CONFIG, "nothing was changed");
+    if (store_facts_is_admitted(&r->facts))
+        return recover_refuse(r, CLI_REFUSED,
+                              "this store is not lost, and nothing was changed; what is known of it:");
+    recover_refuse(r, CLI_REFUSED,
+                   "this Redis is not empty, and nothing was changed: what is left of the store decides");
+    cli_hint("With --floor N a new life can be begun by your word:");
+    recover_say_floor();
+    return CLI_REFUSED;
 }
 
 static int empty_made(struct store_ask *ask, const struct store_reply *reply)
@@ -225,17 +220,14 @@ static int empty_made(struct store_ask *ask, const struct store_reply *reply)
 static int empty_make(struct recover *r)
 {
     char identity[RECOVER_IDENTITY_SIZE], epoch[PRINT_NUMBER_SIZE], gate[GATE_CHARS + 1];
-    struct bytes argv[4] = {BYTES("pawl:{store}")};
     int status;
 
-    recover_identity(identity, recover_wanted_id(r));
-    snprintf(epoch, sizeof(epoch), "%" PRId64, recover_epoch(r));
+    snprintf(identity, sizeof(identity), KEYS_SCHEMA ":%s", recover_wanted_id(r));
     random_text(gate, GATE_CHARS);
-    argv[1] = bytes_of(identity);
-    argv[2] = bytes_of(epoch);
-    argv[3] = bytes_of(gate);
     r->ask.take = empty_made;
-    status = store_inbox_ask(&r->inbox, &r->ask, &script_skeleton, 1, 4, argv);
+    status = store_inbox_ask(&r->inbox, &r->ask, &script_skeleton, 1, 4,
+                             (const struct bytes[]){BYTES("pawl:{store}"), bytes_of(identity),
+                                                    print_number(epoch, recover_epoch(r)), bytes_of(gate)});
     if (status == CLI_GO_ON)
         printf("store %s is made anew, and gated until the lease services have told their floors\n",
                recover_wanted_id(r));
@@ -245,6 +237,7 @@ static int empty_make(struct recover *r)
 static int empty_wait(struct recover *r)
 {
     uint64_t deadline_ms = cli_now_ms() + r->wait_ms;
+    char sentence[FACT_TEXT_SIZE];
     int status = store_facts_refresh(&r->inbox, &r->facts);
 
     fflush(stdout);
@@ -259,9 +252,8 @@ static int empty_wait(struct recover *r)
                store_facts_id(&r->facts), r->facts.epoch, r->facts.top);
         return CLI_OK;
     }
-    store_diagnosis_make(&r->facts, &r->diagnosis);
-    cli_fail(CLI_REFUSED, "store %s is not admitted yet", store_facts_id(&r->facts));
-    store_show_findings(stderr, &r->diagnosis);
+    snprintf(sentence, sizeof(sentence), "store %s is not admitted yet", store_facts_id(&r->facts));
+    recover_refuse(r, CLI_REFUSED, sentence);
     cli_hint("It will be as soon as they have come; this command need not be given again.");
     return CLI_REFUSED;
 }
@@ -297,12 +289,8 @@ static int floor_identify(struct recover *r)
 {
     const char *wanted = recover_wanted_id(r), *id = store_facts_id(&r->facts);
 
-    if (r->facts.kind == FACT_ANOTHER || r->facts.kind == FACT_WRONG_KEY) {
-        store_diagnosis_make(&r->facts, &r->diagnosis);
-        cli_fail(CLI_CONFIG, "nothing was changed");
-        store_show_findings(stderr, &r->diagnosis);
-        return CLI_CONFIG;
-    }
+    if (r->facts.kind == FACT_ANOTHER || r->facts.kind == FACT_WRONG_KEY)
+        return recover_refuse(r, CLI_CONFIG, "nothing was changed");
     if (r->new_id && r->facts.kind == FACT_EMPTY)
         return cli_fail(CLI_REFUSED, "this Redis is empty: there is no copy of a store; nothing was changed");
     if (r->facts.kind == FACT_EMPTY || wanted[0] == '\0' || strcmp(wanted, id) == 0)
@@ -452,25 +440,23 @@ static int floor_answer(struct store_ask *ask, const struct store_reply *reply)
 
 static int floor_ask(struct recover *r)
 {
-    char expected[RECOVER_IDENTITY_SIZE], fresh[RECOVER_IDENTITY_SIZE], floor[PRINT_NUMBER_SIZE],
-        epoch[PRINT_NUMBER_SIZE];
-    char id[STORE_ID_CHARS + 1];
+    char expected[RECOVER_IDENTITY_SIZE], fresh[RECOVER_IDENTITY_SIZE], id[STORE_ID_CHARS + 1];
+    char floor[PRINT_NUMBER_SIZE], epoch[PRINT_NUMBER_SIZE];
     const char *wanted = recover_wanted_id(r);
-    struct bytes argv[6] = {BYTES("pawl:{store}")};
     int status;
 
     random_text(id, STORE_ID_CHARS);
-    recover_identity(expected, wanted);
-    recover_identity(fresh, wanted[0] != '\0' && !r->new_id ? wanted : id);
-    snprintf(floor, sizeof(floor), "%" PRId64, r->new_id ? r->facts.lease_top : r->floor);
-    snprintf(epoch, sizeof(epoch), "%" PRId64, recover_epoch(r));
-    argv[1] = bytes_of(wanted[0] != '\0' ? expected : "");
-    argv[2] = bytes_of(fresh);
-    argv[3] = bytes_of(floor);
-    argv[4] = bytes_of(epoch);
-    argv[5] = bytes_of(r->new_id ? "new-id" : r->force ? "force" : "");
+    snprintf(expected, sizeof(expected), "%s%s", wanted[0] != '\0' ? KEYS_SCHEMA ":" : "", wanted);
+    snprintf(fresh, sizeof(fresh), KEYS_SCHEMA ":%s", wanted[0] != '\0' && !r->new_id ? wanted : id);
     r->ask.take = floor_answer;
-    status = store_inbox_ask(&r->inbox, &r->ask, &script_recover, 1, 6, argv);
+    status = store_inbox_ask(
+        &r->inbox, &r->ask, &script_recover, 1, 6,
+        (const struct bytes[]){BYTES("pawl:{store}"), bytes_of(expected), bytes_of(fresh),
+                               print_number(floor, r->new_id ? r->facts.lease_top : r->floor),
+                               print_number(epoch, recover_epoch(r)),
+                               bytes_of(r->new_id  ? "new-id"
+                                        : r->force ? "force"
+                                                   : "")});
     return status == CLI_OK ? (store_facts_persist(&r->inbox) == CLI_GO_ON ? CLI_OK : CLI_UNREACHABLE)
                             : status;
 }

@@ -39,15 +39,6 @@ static const char *state_of(const struct store_facts *facts)
 
 /* -- for people */
 
-static void show_state(const struct store_facts *facts)
-{
-    bool gated = facts->gate[0] != '\0';
-
-    line("state", "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts), gated ? " (" : "",
-         gated ? facts->why : "", gated ? ")" : "", facts->epoch,
-         facts->how[0] != '\0' ? facts->how : "not known");
-}
-
 static void show_redis(const struct store_facts *facts)
 {
     bool same = strcmp(facts->run, facts->redis_run) == 0;
@@ -96,38 +87,34 @@ static void show_machine(const struct machine_facts *machine)
         line("state dir", "%s", machine->why);
 }
 
-static void member_row(struct print_table *table, const struct store_facts *facts,
-                       const struct member_fact *member)
-{
-    char floor[24], roll[24], age[PRINT_DURATION_SIZE] = "never";
-    bool gated = facts->gate[0] != '\0';
-
-    snprintf(floor, sizeof(floor), "%" PRId64, member->floor);
-    snprintf(roll, sizeof(roll), "%" PRId64, member->roll);
-    if (member->age_ms >= 0)
-        print_duration(age, member->age_ms);
-    print_table_add(table, bytes_of(member->id));
-    print_table_add(table, bytes_of(member->role));
-    print_table_add(table,
-                    bytes_of(gated ? (member->reported ? "reported" : "not reported") : member->state));
-    print_table_add(table, bytes_of(strcmp(member->role, "lease") == 0 ? floor : "-"));
-    print_table_add(table, bytes_of(roll));
-    print_table_add(table, bytes_of(age));
-    print_table_add(table, bytes_of(member->who));
-}
-
 static void show_members(const struct store_facts *facts)
 {
     struct print_table table = {.head = {"MEMBER", "ROLE", "STATE", "FLOOR", "ROLL", "LAST PULSE", "WHO"},
                                 .columns = 7};
+    bool gated = facts->gate[0] != '\0';
 
     line("members", "%u, roll %" PRId64, facts->member_count, facts->roll);
-    if (facts->member_count == 0)
-        return;
-    putchar('\n');
-    for (unsigned i = 0; i < facts->member_count; i++)
-        member_row(&table, facts, &facts->members[i]);
-    print_table_end(&table);
+    if (facts->member_count > 0)
+        putchar('\n');
+    for (unsigned i = 0; i < facts->member_count; i++) {
+        const struct member_fact *member = &facts->members[i];
+        char floor[PRINT_NUMBER_SIZE], roll[PRINT_NUMBER_SIZE], age[PRINT_DURATION_SIZE] = "never";
+
+        if (member->age_ms >= 0)
+            print_duration(age, member->age_ms);
+        print_table_add(&table, bytes_of(member->id));
+        print_table_add(&table, bytes_of(member->role));
+        print_table_add(&table, bytes_of(!gated             ? member->state
+                                         : member->reported ? "reported"
+                                                            : "not reported"));
+        print_table_add(&table,
+                        strcmp(member->role, "lease") == 0 ? print_number(floor, member->floor) : BYTES("-"));
+        print_table_add(&table, print_number(roll, member->roll));
+        print_table_add(&table, bytes_of(age));
+        print_table_add(&table, bytes_of(member->who));
+    }
+    if (facts->member_count > 0)
+        print_table_end(&table);
 }
 
 static void show_doubts(const struct store_facts *facts)
@@ -167,9 +154,13 @@ void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis)
 
 void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
+    bool gated = facts->gate[0] != '\0';
+
     if (facts->kind == FACT_STORE) {
         line("store", "%s", store_facts_id(facts));
-        show_state(facts);
+        line("state", "%s%s%s%s, epoch %" PRId64 ", last admission: %s", state_of(facts), gated ? " (" : "",
+             gated ? facts->why : "", gated ? ")" : "", facts->epoch,
+             facts->how[0] != '\0' ? facts->how : "not known");
         show_redis(facts);
         show_numbers(facts);
         show_machine(&facts->machine);
@@ -188,48 +179,31 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
 
 /* -- for programs */
 
-static void json_members(struct json_out *out, const struct store_facts *facts)
+static void json_fields(struct json_out *out, const struct fact_field *field, const void *facts)
 {
-    json_list(out, "members");
-    for (unsigned i = 0; i < facts->member_count; i++) {
-        const struct member_fact *member = &facts->members[i];
+    for (; field->name != NULL; field++) {
+        const void *place = (const char *)facts + field->at;
 
-        json_object(out, NULL);
-        json_text(out, "id", bytes_of(member->id));
-        json_text(out, "role", bytes_of(member->role));
-        json_text(out, "state", bytes_of(member->state));
-        json_int(out, "floor", member->floor);
-        json_int(out, "roll", member->roll);
-        if (member->age_ms >= 0)
-            json_int(out, "last_pulse_ms", member->age_ms);
+        if (field->json == NULL)
+            continue;
+        if (field->kind == FIELD_TEXT)
+            json_text(out, field->json, bytes_of(place));
+        else if (field->kind == FIELD_FLAG)
+            json_bool(out, field->json, *(const bool *)place);
+        else if (field->kind == FIELD_AGE && *(const int64_t *)place < 0)
+            json_null(out, field->json);
         else
-            json_null(out, "last_pulse_ms");
-        json_bool(out, "live", member->live);
-        json_bool(out, "reported", member->reported);
-        json_text(out, "who", bytes_of(member->who));
-        json_object_end(out);
+            json_int(out, field->json, *(const int64_t *)place);
     }
-    json_list_end(out);
-    json_list(out, "waiting_for");
-    for (unsigned i = 0; i < facts->waiting_count; i++)
-        json_text(out, NULL, bytes_of(facts->waiting[i]));
-    json_list_end(out);
 }
 
-static void json_doubts(struct json_out *out, const struct store_facts *facts)
+static void json_items(struct json_out *out, const char *name, const struct fact_field *fields,
+                       const void *first, unsigned count, size_t size)
 {
-    json_list(out, "in_doubt");
-    for (unsigned i = 0; i < facts->doubt_count; i++) {
-        const struct doubt_fact *doubt = &facts->doubts[i];
-
+    json_list(out, name);
+    for (unsigned i = 0; i < count; i++) {
         json_object(out, NULL);
-        json_text(out, "gateway", bytes_of(doubt->gateway));
-        json_text(out, "incarnation", bytes_of(doubt->incarnation));
-        json_text(out, "state", bytes_of(doubt->state));
-        if (doubt->dead_ms >= 0)
-            json_int(out, "dead_ms", doubt->dead_ms);
-        else
-            json_null(out, "dead_ms");
+        json_fields(out, fields, (const char *)first + i * size);
         json_object_end(out);
     }
     json_list_end(out);
@@ -241,24 +215,6 @@ static void json_run(struct json_out *out, const char *run_id, const char *repli
 
     json_text(out, run_id, (struct bytes){run, len});
     json_text(out, replid, bytes_of(run + len + (run[len] != '\0')));
-}
-
-static void json_redis(struct json_out *out, const struct store_facts *facts)
-{
-    json_object(out, "redis");
-    json_run(out, "run_id", "replid", facts->redis_run);
-    json_run(out, "admitted_run_id", "admitted_replid", facts->run);
-    json_text(out, "version", bytes_of(facts->redis_version));
-    json_text(out, "role", bytes_of(facts->redis_role));
-    json_text(out, "aof_enabled", bytes_of(facts->redis_aof));
-    json_text(out, "maxmemory_policy", bytes_of(facts->redis_policy));
-    json_int(out, "memory_bytes", facts->memory);
-    json_int(out, "maxmemory_bytes", facts->maxmemory);
-    if (facts->unsafe[0] != '\0')
-        json_text(out, "unsafe", bytes_of(facts->unsafe));
-    else
-        json_null(out, "unsafe");
-    json_object_end(out);
 }
 
 static void json_machine(struct json_out *out, const struct machine_facts *machine)
@@ -282,19 +238,6 @@ static void json_machine(struct json_out *out, const struct machine_facts *machi
     json_object_end(out);
 }
 
-static void json_findings(struct json_out *out, const struct store_diagnosis *diagnosis)
-{
-    json_list(out, "findings");
-    for (unsigned i = 0; i < diagnosis->count; i++) {
-        json_object(out, NULL);
-        json_bool(out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
-        json_text(out, "what", bytes_of(diagnosis->findings[i].what));
-        json_text(out, "todo", bytes_of(diagnosis->findings[i].todo));
-        json_object_end(out);
-    }
-    json_list_end(out);
-}
-
 void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     struct json_out out;
@@ -304,17 +247,32 @@ void store_show_json(const struct store_facts *facts, const struct store_diagnos
     json_text(&out, "store", bytes_of(store_facts_id(facts)));
     json_text(&out, "identity", bytes_of(facts->identity));
     json_text(&out, "why", bytes_of(facts->gate[0] != '\0' ? facts->why : ""));
-    json_text(&out, "last_admission", bytes_of(facts->how));
-    json_int(&out, "epoch", facts->epoch);
-    json_int(&out, "roll", facts->roll);
-    json_int(&out, "counter", facts->top);
-    json_int(&out, "ceiling", facts->ceiling);
-    json_int(&out, "clock_offset_ms", facts->clock_ms);
+    json_fields(&out, store_fields, facts);
     json_int(&out, "keys_with_ttl", facts->ending);
-    json_redis(&out, facts);
-    json_members(&out, facts);
-    json_doubts(&out, facts);
+    json_object(&out, "redis");
+    json_run(&out, "run_id", "replid", facts->redis_run);
+    json_run(&out, "admitted_run_id", "admitted_replid", facts->run);
+    json_fields(&out, redis_fields, facts);
+    if (facts->unsafe[0] != '\0')
+        json_text(&out, "unsafe", bytes_of(facts->unsafe));
+    else
+        json_null(&out, "unsafe");
+    json_object_end(&out);
+    json_items(&out, "members", member_fields, facts->members, facts->member_count, sizeof(*facts->members));
+    json_list(&out, "waiting_for");
+    for (unsigned i = 0; i < facts->waiting_count; i++)
+        json_text(&out, NULL, bytes_of(facts->waiting[i]));
+    json_list_end(&out);
+    json_items(&out, "in_doubt", doubt_fields, facts->doubts, facts->doubt_count, sizeof(*facts->doubts));
     json_machine(&out, &facts->machine);
-    json_findings(&out, diagnosis);
+    json_list(&out, "findings");
+    for (unsigned i = 0; i < diagnosis->count; i++) {
+        json_object(&out, NULL);
+        json_bool(&out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
+        json_text(&out, "what", bytes_of(diagnosis->findings[i].what));
+        json_text(&out, "todo", bytes_of(diagnosis->findings[i].todo));
+        json_object_end(&out);
+    }
+    json_list_end(&out);
     print_json_end(&out);
 }

@@ -37,7 +37,7 @@ void store_inbox_close(struct store_inbox *inbox);
 
 /* One script, run to its end. The asker embeds it. */
 struct store_ask {
-    /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. */
+    /* Set by the asker: what the reply means; CLI_GO_ON or an exit status. NULL: nothing. */
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
     bool reads;          /* the script changes nothing, whatever becomes of it */
     bool may_be_refused; /* then CLI_GO_ON all the same, and call.refusal says why */
@@ -135,6 +135,15 @@ struct store_facts {
     struct machine_facts machine;
 };
 
+/* Where the value of a name in a reply of status.lua has its place, and what -o json calls it (NULL: it does
+ * not). Each table ends with name NULL. */
+struct fact_field {
+    const char *name, *json;
+    enum { FIELD_TEXT, FIELD_NUMBER, FIELD_FLAG, FIELD_AGE /* ms; -1: not known */ } kind;
+    size_t at, size;
+};
+extern const struct fact_field store_fields[], redis_fields[], member_fields[], doubt_fields[];
+
 /* Both: CLI_GO_ON, or the exit status. facts is {0} at first and may be filled anew; owes store_facts_done().
  */
 
@@ -177,8 +186,9 @@ struct store_diagnosis {
 
 void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosis *diagnosis);
 
-/* "ID (pawl-lease pid 12 on host3, last seen 40 s ago)"; member may be NULL: only the id is known. */
-void store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id, const struct member_fact *member);
+/* buf: "ID (pawl-lease pid 12 on host3, last seen 40 s ago)"; member may be NULL: only the id is known. */
+const char *store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id,
+                                 const struct member_fact *member);
 
 /* -- the facts of a store and what they mean, for people and for programs (show.c) */
 
