@@ -8,7 +8,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "shared/store/store_internal.h"
+#include "shared/store/dial.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
 

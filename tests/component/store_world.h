@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/store/subscriber.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 
