@@ -38,9 +38,9 @@ local function has_reported(id)
 end
 
 -- Whether somebody who stands in a list was forgotten by the operator after that list was recorded.
-local function was_forgotten(other, roll)
+local function was_forgotten(other, version)
     local one = all[other]
-    return one ~= nil and one.state == 'forgotten' and tonumber(roll) < tonumber(one.since)
+    return one ~= nil and one.state == 'forgotten' and tonumber(version) < tonumber(one.since)
 end
 
 -- Everybody in the list that the state directory of a member has recorded: f(role, id, incarnation). Whether

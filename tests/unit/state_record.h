@@ -15,7 +15,7 @@ static inline struct state_record record_of(int64_t floor)
     memcpy(record.store, "store_-ABCDEFGHIJKLMNOPQ", STORE_ID_CHARS);
     record.floor = floor;
     record.epoch = floor % 7;
-    record.roll = floor % 5;
+    record.members_version = floor % 5;
     record.member_count = (unsigned)(floor % 40);
     for (unsigned i = 0; i < record.member_count; i++) {
         record.members[i].role = i % 3 == 0 ? MEMBER_GATEWAY : MEMBER_LEASE;

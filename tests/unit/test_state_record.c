@@ -78,7 +78,7 @@ TEST(every_content_comes_back_as_it_was)
         record = record_of(floor);
         check_comes_back(&record);
     }
-    record.floor = record.epoch = record.roll = STATE_NUMBER_MAX;
+    record.floor = record.epoch = record.members_version = STATE_NUMBER_MAX;
     record.member_count = record.doubt_count = STATE_MEMBERS_MAX;
     for (unsigned i = 0; i < STATE_MEMBERS_MAX; i++) {
         record.members[i] = (struct state_member){MEMBER_GATEWAY, "", INCARNATION, 0};
@@ -110,7 +110,7 @@ TEST(two_contents_are_equal_when_every_part_is_and_what_is_not_sound_is_not_writ
     CHANGED(true, b.store[0] = '\0');
     CHANGED(true, b.floor++);
     CHANGED(true, b.epoch++);
-    CHANGED(true, b.roll++);
+    CHANGED(true, b.members_version++);
     CHANGED(true, b.member_count--);
     CHANGED(true, b.members[33].id[15] = 'x');
     CHANGED(true, b.members[0].incarnation[0] = 'x');
@@ -120,7 +120,7 @@ TEST(two_contents_are_equal_when_every_part_is_and_what_is_not_sound_is_not_writ
     CHANGED(false, b.floor = -1);
     CHANGED(false, b.floor = STATE_NUMBER_MAX + 1);
     CHANGED(false, b.epoch = STATE_NUMBER_MAX + 1);
-    CHANGED(false, b.roll = -1);
+    CHANGED(false, b.members_version = -1);
     CHANGED(false, b.member_count = STATE_MEMBERS_MAX + 1);
     CHANGED(false, b.member[MEMBER_ID_CHARS - 1] = '\0');
     CHANGED(false, b.member[0] = '\n');
