@@ -41,12 +41,8 @@ enum {
 
 static int channel_compare(const void *a, const void *b)
 {
-    struct bytes one = ((const struct subscriber_channel *)a)->name,
-                 other = ((const struct subscriber_channel *)b)->name;
-    size_t len = one.len < other.len ? one.len : other.len;
-    int order = len > 0 ? memcmp(one.at, other.at, len) : 0;
-
-    return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
+    return bytes_compare(((const struct subscriber_channel *)a)->name,
+                         ((const struct subscriber_channel *)b)->name);
 }
 
 struct subscriber_channel *channel_find(const struct subscriber_channels *channels, struct bytes name)
