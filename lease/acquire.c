@@ -409,12 +409,15 @@ static enum step acquire_refused(struct member_call *call, const struct store_re
 
 /* -- the request */
 
-/* It lies where the answer will be written. */
+/* It lies where the answer will be written; an acquire that asks for none of it has no such place yet. */
 static struct bytes acquire_pack(struct acquire *a, const struct lease_names *names)
 {
     struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(a->lease.req)->inbox) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
 
+    if (wid == 0 && names == NULL && !acquire_options_are_asked(&a->options, &a->request)) {
+        return BYTES("");
+    }
     return acquire_options_write(&a->options, &a->request, inbox, wid, names, http_json(a->lease.req));
 }
 

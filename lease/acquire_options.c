@@ -118,6 +118,12 @@ static void write_requested(struct json_out *out, const struct lease_request *re
     }
 }
 
+bool acquire_options_are_asked(const struct acquire_options *options, const struct lease_request *request)
+{
+    return request->mode != TOKEN_EXCLUSIVE || request->lock_delay_ms > 0 || request->session_len > 0 ||
+           request->reentrant || options->key.key.len > 0;
+}
+
 struct bytes acquire_options_write(const struct acquire_options *options, const struct lease_request *request,
                                    struct bytes inbox, uint64_t wid, const struct lease_names *names,
                                    struct json_out *out)
@@ -143,7 +149,7 @@ struct bytes acquire_options_write(const struct acquire_options *options, const 
         write_names(out, names);
     }
     json_object_end(out);
-    return out->len > sizeof("{}") - 1 ? json_out_bytes(out) : BYTES("");
+    return json_out_bytes(out);
 }
 
 struct bytes acquire_options_session_key(char buf[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], struct bytes id)

@@ -102,8 +102,10 @@ const char *acquire_options_secret_read(const struct http_request *req, char dig
 const char *acquire_options_read(struct acquire_options *acquire_options, const struct lease_request *request,
                                  const struct http_request *req);
 
-/* Writes the JSON anew; "" when nothing of it is asked. inbox, wid: who waits where; wid 0: nobody. names: of
- * several leases, in the last member; NULL for one. */
+/* Whether there is anything to write of one lease, for which nobody waits. */
+bool acquire_options_are_asked(const struct acquire_options *options, const struct lease_request *request);
+/* Writes the JSON anew. inbox, wid: who waits where; wid 0: nobody. names: of several leases, in the last
+ * member; NULL for one. */
 struct bytes acquire_options_write(const struct acquire_options *options, const struct lease_request *request,
                                    struct bytes inbox, uint64_t wid, const struct lease_names *names,
                                    struct json_out *out);

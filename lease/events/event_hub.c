@@ -42,7 +42,7 @@ enum {
  * behind that. */
 struct event_channel {
     struct event_hub *hub;
-    LIST_ENTRY(event_channel) entry;         /* all but that of all leases */
+    LIST_ENTRY(event_channel) entry;
     struct event_listeners fresh, gathering; /* those that get item(), and text() */
     struct event_listener *at;               /* who is next in the round that is under way; NULL: none is */
     struct json_out gathered[EVENTS_FORMS];
@@ -82,7 +82,7 @@ struct event_hub {
     struct listen listen;
     void *tree; /* of the channels, by name; tsearch(3) */
     LIST_HEAD(, event_channel) channels;
-    struct event_channel all;
+    struct event_channel *all; /* one of them, which stays */
     struct loop_timer linger;
     unsigned linger_ms;
     struct kept **ring; /* EVENT_HUB_KEPT of them while all leases are listened to, else NULL */
@@ -220,35 +220,9 @@ void event_hub_replay(const struct event_hub *hub, struct bytes id, struct event
 
 /* -- channels */
 
-static void channel_init(struct event_hub *hub, struct event_channel *channel, struct bytes name)
-{
-    int len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
-
-    assert((size_t)len < sizeof(channel->text));
-    channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
-    channel->hub = hub;
-    loop_timer_init(hub->worker->loop, &channel->timer, channel_round);
-    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
-        json_out_init(&channel->gathered[i]);
-    }
-}
-
-static void channel_done(struct event_channel *channel)
-{
-    loop_timer_done(&channel->timer);
-    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
-        json_out_done(&channel->gathered[i]);
-    }
-}
-
 static int compare(const void *a, const void *b)
 {
-    struct bytes one = ((const struct event_channel *)a)->name,
-                 other = ((const struct event_channel *)b)->name;
-    size_t len = one.len < other.len ? one.len : other.len;
-    int order = memcmp(one.at, other.at, len);
-
-    return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
+    return bytes_compare(((const struct event_channel *)a)->name, ((const struct event_channel *)b)->name);
 }
 
 static struct event_channel *channel_find(const struct event_hub *hub, struct bytes name)
@@ -262,15 +236,34 @@ static struct event_channel *channel_find(const struct event_hub *hub, struct by
 static struct event_channel *channel_add(struct event_hub *hub, struct bytes name)
 {
     struct event_channel *channel = channel_find(hub, name);
+    int len;
 
     if (channel != NULL) {
         return channel;
     }
     channel = must_have(calloc(1, sizeof(*channel)));
-    channel_init(hub, channel, name);
+    len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
+    assert((size_t)len < sizeof(channel->text));
+    channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
+    channel->hub = hub;
+    loop_timer_init(hub->worker->loop, &channel->timer, channel_round);
+    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+        json_out_init(&channel->gathered[i]);
+    }
     must_have(tsearch(channel, &hub->tree, compare));
     LIST_INSERT_HEAD(&hub->channels, channel, entry);
     return channel;
+}
+
+static void channel_free(struct event_hub *hub, struct event_channel *channel)
+{
+    tdelete(channel, &hub->tree, compare);
+    LIST_REMOVE(channel, entry);
+    loop_timer_done(&channel->timer);
+    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+        json_out_done(&channel->gathered[i]);
+    }
+    free(channel);
 }
 
 static void channel_unsubscribe(struct event_hub *hub, struct event_channel *channel)
@@ -281,7 +274,12 @@ static void channel_unsubscribe(struct event_hub *hub, struct event_channel *cha
 
 static void event_hub_leave_if_silent(struct event_hub *hub)
 {
-    if (LIST_EMPTY(&hub->channels) && !hub->all.subscribed) {
+    const struct event_channel *channel = LIST_FIRST(&hub->channels);
+
+    while (channel != NULL && !channel->subscribed) {
+        channel = LIST_NEXT(channel, entry);
+    }
+    if (channel == NULL) {
         listen_leave(hub);
     }
 }
@@ -289,15 +287,12 @@ static void event_hub_leave_if_silent(struct event_hub *hub)
 /* Nobody listens to it any more. */
 static void channel_leave(struct event_hub *hub, struct event_channel *channel)
 {
-    if (channel == &hub->all) {
+    if (channel == hub->all) {
         loop_timer_arm(&hub->linger, hub->linger_ms, 0);
         return;
     }
     channel_unsubscribe(hub, channel);
-    tdelete(channel, &hub->tree, compare);
-    LIST_REMOVE(channel, entry);
-    channel_done(channel);
-    free(channel);
+    channel_free(hub, channel);
     event_hub_leave_if_silent(hub);
 }
 
@@ -305,7 +300,7 @@ static void event_hub_linger_over(struct loop_timer *timer)
 {
     struct event_hub *hub = container_of(timer, struct event_hub, linger);
 
-    channel_unsubscribe(hub, &hub->all);
+    channel_unsubscribe(hub, hub->all);
     ring_drop(hub);
     event_hub_leave_if_silent(hub);
 }
@@ -320,9 +315,9 @@ static void count_listeners(struct event_hub *hub, unsigned listeners)
 
 bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, struct bytes lease)
 {
-    struct event_channel *channel = lease.len > 0 ? channel_add(hub, lease) : &hub->all;
+    struct event_channel *channel = lease.len > 0 ? channel_add(hub, lease) : hub->all;
 
-    if (channel == &hub->all) {
+    if (channel == hub->all) {
         loop_timer_disarm(&hub->linger);
         if (hub->ring == NULL) {
             hub->ring = must_have(calloc(EVENT_HUB_KEPT, sizeof(struct kept *)));
@@ -520,10 +515,10 @@ static void channel_lost(struct event_channel *channel)
 
 void event_hub_drain(struct event_hub *hub)
 {
-    while (!LIST_EMPTY(&hub->channels)) {
-        channel_lost(LIST_FIRST(&hub->channels));
+    for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
+        next = LIST_NEXT(channel, entry);
+        channel_lost(channel);
     }
-    channel_lost(&hub->all);
     assert(hub->listeners == 0);
 }
 
@@ -572,9 +567,9 @@ static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes c
     if (one != NULL && one->listens) {
         channel_send(one, lease, item_of(message));
     }
-    if (hub->all.listens) {
+    if (hub->all->listens) {
         ring_add(hub, lease, message);
-        channel_send(&hub->all, lease, item_of(message));
+        channel_send(hub->all, lease, item_of(message));
     }
 }
 
@@ -592,7 +587,7 @@ static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes
 {
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
     struct bytes name = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
-    struct event_channel *one = bytes_equal(name, hub->all.name) ? &hub->all : channel_find(hub, name);
+    struct event_channel *one = channel_find(hub, name);
 
     one->confirmed = true;
     if (listen_want(hub)) {
@@ -609,9 +604,6 @@ static void event_hub_stands(struct event_hub *hub)
             channel_listens(channel);
         }
     }
-    if (hub->all.confirmed && !hub->all.listens) {
-        channel_listens(&hub->all);
-    }
 }
 
 /* Those who wait for a channel to be listened to have missed nothing: they go on waiting. */
@@ -626,17 +618,12 @@ static void event_hub_missed(struct event_hub *hub)
             channel_lost(channel);
         }
     }
-    if (hub->all.listens) {
-        hub->all.listens = false;
-        channel_lost(&hub->all);
-    }
 }
 
 static void event_hub_deaf(struct store_subscriber_owner *owner)
 {
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
 
-    hub->all.confirmed = false;
     for (struct event_channel *channel = LIST_FIRST(&hub->channels); channel != NULL;
          channel = LIST_NEXT(channel, entry)) {
         channel->confirmed = false;
@@ -650,7 +637,7 @@ static void event_hub_off(struct event_hub *hub)
     hub->is_off = true;
     ring_empty(hub);
     event_hub_drain(hub);
-    hub->all.listens = false;
+    hub->all->listens = false;
 }
 
 /* {"listens", seq, until before, now, until, noted} */
@@ -702,7 +689,7 @@ struct event_hub *event_hub_new(struct worker *worker, struct store_options opti
     hub->worker = worker;
     hub->owner = (struct store_subscriber_owner){event_hub_heard, event_hub_listens, event_hub_deaf};
     hub->linger_ms = EVENT_HUB_LINGER_MS;
-    channel_init(hub, &hub->all, BYTES("*"));
+    hub->all = channel_add(hub, BYTES("*"));
     loop_timer_init(worker->loop, &hub->linger, event_hub_linger_over);
     loop_timer_init(worker->loop, &hub->listen.timer, listen_again);
     hub->listen.argv[0] = keys_stripe(hub->listen.stripe, 0);
@@ -734,6 +721,6 @@ void event_hub_free(struct event_hub *hub)
     store_subscriber_close(hub->subscriber);
     loop_timer_done(&hub->linger);
     ring_drop(hub);
-    channel_done(&hub->all);
+    channel_free(hub, hub->all);
     free(hub);
 }

@@ -16,42 +16,24 @@
 
 enum { DIGITS_MAX = 16, PARTS = 6 };
 
-/* What stands in front of the first such byte, which is taken away with it; all of it when there is none. */
-static struct bytes take_part(struct bytes *text, char end)
-{
-    const char *at = text->len > 0 ? memchr(text->at, end, text->len) : NULL;
-    struct bytes part = {text->at, at != NULL ? (size_t)(at - text->at) : text->len};
-    size_t taken = part.len + (at != NULL);
-
-    *text = (struct bytes){text->at + taken, text->len - taken};
-    return part;
-}
-
 static bool read_number(struct bytes text, uint64_t *number)
 {
-    *number = 0;
-    if (text.len == 0 || text.len > DIGITS_MAX || (text.at[0] == '0' && text.len > 1)) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        if (!ascii_is_digit(text.at[i])) {
-            return false;
-        }
-        *number = *number * 10 + (uint64_t)(text.at[i] - '0');
-    }
-    return true;
+    int64_t read = bytes_number(text, DIGITS_MAX);
+
+    *number = (uint64_t)read;
+    return read >= 0 && (text.at[0] != '0' || text.len == 1);
 }
 
 bool history_id_read(struct bytes text, struct history_id *id)
 {
-    struct bytes epoch = take_part(&text, '.'), seq = take_part(&text, '.');
+    struct bytes epoch = bytes_cut(&text, '.'), seq = bytes_cut(&text, '.');
 
     return read_number(epoch, &id->epoch) && read_number(seq, &id->seq) && read_number(text, &id->n);
 }
 
 bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id *id)
 {
-    struct bytes digits = take_part(&text, '.');
+    struct bytes digits = bytes_cut(&text, '.');
 
     *stripe = 0;
     for (size_t i = 0; i < digits.len; i++) {
@@ -82,7 +64,7 @@ bool history_item_read(struct bytes packed, struct history_item *item)
     uint64_t token, at_ms;
 
     for (size_t i = 0; i + 1 < PARTS; i++) {
-        part[i] = take_part(&packed, '\t');
+        part[i] = bytes_cut(&packed, '\t');
     }
     part[PARTS - 1] = packed;
     *item = (struct history_item){.id_text = part[0], .type = part[1], .holder = part[3], .reason = part[5]};

@@ -264,11 +264,12 @@ static void inbox_look(struct loop_timer *timer)
 
 /* -- releases that may grant the lease to a waiter here */
 
+/* One that comes to wait later sends its acquire later, too, and so stands in no line that this one meets. */
 bool inbox_release_begins(struct inbox *inbox, unsigned stripe, char key[INBOX_KEY_SIZE])
 {
-    bool may = inbox_is_open(inbox) && link_is_the_same(inbox);
+    bool may = inbox->places > 0 && inbox_is_open(inbox) && link_is_the_same(inbox);
 
-    snprintf(key, INBOX_KEY_SIZE, "%s", may ? inbox->key : "");
+    memcpy(key, may ? inbox->key : (const char[INBOX_KEY_SIZE]){""}, INBOX_KEY_SIZE);
     inbox->releases[stripe] += may;
     inbox->releases_under_way += may;
     return may;

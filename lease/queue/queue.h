@@ -109,7 +109,7 @@ uint64_t inbox_wid_read(struct bytes text);
 void inbox_hear(struct inbox *inbox, struct bytes key, struct bytes message);
 
 /* A release is about to be sent: key gets the inbox's, which the release names and so may grant the lease to
- * a waiter here, in its own step; or "" and false: it must not. */
+ * a waiter here, in its own step; or "" and false: it must not, or nobody waits here. */
 bool inbox_release_begins(struct inbox *inbox, unsigned stripe, char key[INBOX_KEY_SIZE]);
 /* Of one for which that was true. is_heard: its reply was read, or it certainly did not run. */
 void inbox_release_ended(struct inbox *inbox, unsigned stripe, bool is_heard);

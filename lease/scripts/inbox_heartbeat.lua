@@ -16,7 +16,7 @@ local silent = ARGV[2] ~= 'close' and redis.call('PUBLISH', KEYS[3], 'beat') == 
 if silent or ARGV[2] == 'close' or ARGV[2] == 'beat' and NOW > inbox_lives_until(at) then
     if at and NOW <= inbox_lives_until(at) then
         touch()
-        redis.call('HSET', KEYS[3], 'at', whole(NOW - DESK_MS - 1))
+        redis.call('HSET', KEYS[3], 'at', whole(NOW - INBOX_MS - 1))
     end
     return { ARGV[2] == 'close' and 'closed' or 'late', SEQ }
 end

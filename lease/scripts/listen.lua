@@ -6,7 +6,7 @@
 --             store time until which it is from now on; what is noted of it, and since when, "": all}
 --            {"off", seq}: nothing is noted, and nothing is to be heard
 --
--- The time only rises, in every stripe: whoever listens sets one, and nobody's ends with another's. So who
+-- The time only rises, in every stripe: each listener sets one, and nobody's ends with another's. So who
 -- has set it, and finds it later no lower and not yet passed, has missed nothing in between.
 local wanted, before, after = NOW + ARGV[1], nil, nil
 local noted = string.match(STRIPE[5] or '', ' (.*)$') or ''

@@ -11,7 +11,7 @@
 --            (lib/line.lua)
 --   returns  {"released", seq, more, inbox, message}: free of it, now, or before and this is the same request
 --              again; more: "more" when handoff.lua has something left to do; inbox, message: what the inbox to
---              which it was handed on is told as well, or none
+--              which it was handed on gets as a message too, or none
 --            {"handed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta or "", mode, more,
 --             wid, lease_id, keep_place_ms}: released, and granted to who waits as wid at the inbox of ARGV[9]
 --            {"left", seq, holds that remain}

@@ -149,12 +149,12 @@ static void identity_take(struct state_record *record, const struct store_reply 
 
 /* With more members than a list can have the list stays as it is, and nobody new gets in; the floor is still
  * recorded, for those who are in. */
-static void list_take(struct state_record *record, int64_t roll, const struct store_reply *list)
+static void list_take(struct state_record *record, int64_t version, const struct store_reply *list)
 {
     struct state_record with_list = *record;
 
     if (member_list_read(list, &with_list)) {
-        with_list.roll = roll;
+        with_list.members_version = version;
         *record = with_list;
     }
 }
@@ -164,13 +164,13 @@ static void record(struct member *member, const struct store_reply *reply)
 {
     struct state_record wanted = member->options.state_file->recorded;
 
-    member->roll = store_reply_integer(reply, 3);
+    member->members_version = store_reply_integer(reply, 3);
     member->goal = store_reply_integer(reply, 4);
     identity_take(&wanted, reply);
     if (member->options.role == MEMBER_LEASE) {
         wanted.epoch = store_reply_integer(reply, 1);
         wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
-        list_take(&wanted, member->roll, store_reply_list(reply, REPLY_MEMBERS));
+        list_take(&wanted, member->members_version, store_reply_list(reply, REPLY_MEMBERS));
     }
     state_file_want(member->options.state_file, &wanted);
 }
@@ -236,7 +236,7 @@ static void heartbeat_pending(struct member *member, const struct store_reply *r
 {
     member_enter(member, MEMBER_PENDING);
     member->listed_epoch = store_reply_integer(reply, 1);
-    member->roll = store_reply_integer(reply, 3);
+    member->members_version = store_reply_integer(reply, 3);
     member_forbid(
         member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
         member->options.role == MEMBER_LEASE
@@ -369,7 +369,7 @@ void member_heartbeat(struct member *member)
     args[5] = number_put(member, 0, member->epoch);
     args[6] = number_put(member, 1, member->beats);
     args[7] = number_put(member, 2, record->floor);
-    args[8] = number_put(member, 3, record->roll);
+    args[8] = number_put(member, 3, record->members_version);
     args[9] = number_put(member, 4, member->options.block);
     args[10] = number_put(member, 5, epoch_now_ms(store_epoch));
     args[11] = bytes_of(member->options.who);
@@ -435,7 +435,7 @@ static void log_admission(struct member *member, const struct store_reply *reply
     member_log(member, LOG_WARNING, "store-life-begun", fields);
 }
 
-/* The gate opens when every state directory has it. Its roll stays: it is of the same members. */
+/* The gate opens when every state directory has it. Its version stays: it is of the same members. */
 static void doubts_record(struct member *member, const struct store_reply *list)
 {
     struct state_record wanted = member->options.state_file->recorded;

@@ -265,18 +265,18 @@ static bool is_another_redis(const struct member *member)
 }
 
 /* Only what would make the answer to a heartbeat another one: many calls may wait behind it, and a
- * heartbeat is not cheap. Each admission raises the roll. Refused means: asked each second, since only an
- * operator can change it. */
+ * heartbeat is not cheap. Each admission raises the version of the list. Refused means: asked each second,
+ * since only an operator can change it. */
 static bool something_changed(const struct member *member, const struct store_reply *reply)
 {
     bool new_gate = !bytes_are(store_reply_text(reply, 2), member->gate);
-    bool new_roll = store_reply_integer(reply, 1) != member->roll;
+    bool is_new_version = store_reply_integer(reply, 1) != member->members_version;
 
     switch (member->state) {
     case MEMBER_IN:
-        return new_gate || new_roll || store_reply_integer(reply, 0) != member->epoch ||
+        return new_gate || is_new_version || store_reply_integer(reply, 0) != member->epoch ||
                store_reply_integer(reply, 3) != member->ceiling || is_another_redis(member);
-    case MEMBER_PENDING: return new_gate || new_roll || member->look.is_in;
+    case MEMBER_PENDING: return new_gate || is_new_version || member->look.is_in;
     case MEMBER_GATED: return new_gate;
     case MEMBER_AWAY:
     case MEMBER_REFUSED:
@@ -353,9 +353,9 @@ static void leave_record(struct member *member, const struct store_reply *reply)
     struct state_record wanted = member->options.state_file->recorded;
     int64_t floor = store_reply_integer(reply, 2);
 
-    wanted.roll = store_reply_integer(reply, 1);
+    wanted.members_version = store_reply_integer(reply, 1);
     wanted.floor = floor > wanted.floor ? floor : wanted.floor;
-    if (member->options.role == MEMBER_LEASE && wanted.roll > 0 &&
+    if (member->options.role == MEMBER_LEASE && wanted.members_version > 0 &&
         member_list_read(store_reply_list(reply, 3), &wanted)) {
         state_file_want(member->options.state_file, &wanted);
     }

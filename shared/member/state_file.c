@@ -78,8 +78,8 @@ bool state_record_is_sound(const struct state_record *record)
 {
     return is_id(record->member, MEMBER_ID_CHARS) &&
            (record->store[0] == '\0' || is_id(record->store, STORE_ID_CHARS)) && is_number(record->floor) &&
-           is_number(record->epoch) && is_number(record->roll) && record->member_count <= STATE_MEMBERS_MAX &&
-           record->doubt_count <= STATE_DOUBTS_MAX &&
+           is_number(record->epoch) && is_number(record->members_version) &&
+           record->member_count <= STATE_MEMBERS_MAX && record->doubt_count <= STATE_DOUBTS_MAX &&
            is_sound_list(record->members, record->member_count, MEMBER_LEASE, MEMBER_GATEWAY, 0) &&
            is_sound_list(record->doubts, record->doubt_count, MEMBER_DOUBT, MEMBER_DOUBT, STATE_NUMBER_MAX);
 }
@@ -98,8 +98,9 @@ static bool is_same_list(const struct state_member *a, const struct state_member
 bool state_record_equal(const struct state_record *a, const struct state_record *b)
 {
     return strcmp(a->member, b->member) == 0 && strcmp(a->store, b->store) == 0 && a->floor == b->floor &&
-           a->epoch == b->epoch && a->roll == b->roll && a->member_count == b->member_count &&
-           a->doubt_count == b->doubt_count && is_same_list(a->members, b->members, a->member_count) &&
+           a->epoch == b->epoch && a->members_version == b->members_version &&
+           a->member_count == b->member_count && a->doubt_count == b->doubt_count &&
+           is_same_list(a->members, b->members, a->member_count) &&
            is_same_list(a->doubts, b->doubts, a->doubt_count);
 }
 
@@ -154,11 +155,12 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
     if (!state_record_is_sound(record)) {
         return 0;
     }
-    body.len = (size_t)snprintf(
-        text, STATE_TEXT_MAX,
-        "pawl high-water %d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64 "\nroll %" PRId64 "\n",
-        record->doubt_count > 0 ? STATE_VERSION : 1, record->member,
-        record->store[0] != '\0' ? record->store : "none", record->floor, record->epoch, record->roll);
+    body.len = (size_t)snprintf(text, STATE_TEXT_MAX,
+                                "pawl high-water %d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64
+                                "\nroll %" PRId64 "\n",
+                                record->doubt_count > 0 ? STATE_VERSION : 1, record->member,
+                                record->store[0] != '\0' ? record->store : "none", record->floor,
+                                record->epoch, record->members_version);
     for (unsigned i = 0; i < record->member_count; i++) {
         state_member_print(&record->members[i], line);
         body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "member %s\n", line);
@@ -187,7 +189,7 @@ static void line_read(char *line, struct state_record *record)
         const char *key = word_next(&line), *word = word_next(&line);
         int64_t *number = strcmp(key, "floor") == 0   ? &record->floor
                           : strcmp(key, "epoch") == 0 ? &record->epoch
-                          : strcmp(key, "roll") == 0  ? &record->roll
+                          : strcmp(key, "roll") == 0  ? &record->members_version
                                                       : NULL;
 
         if (number != NULL) {

@@ -7,8 +7,8 @@
  *
  * The record says: no token above `floor` was ever granted by this store as long as this directory counted.
  * It is written AHEAD in blocks, before any token of the block may be granted, so that no grant waits for an
- * fsync. `members` lists all members of the store, as of `roll`: a lease service admits a restarted store
- * only together with all lease services that it lists (docs/decisions/0009).
+ * fsync. `members` lists all members of the store, as of `members_version`: a lease service admits a
+ * restarted store only together with all lease services that it lists (docs/decisions/0009).
  *
  *   state_file_want   the record that is wanted on the disk; a thread of the loop's pool writes it
  *   recorded          what is durable; only this goes to the store, with the next heartbeat
@@ -37,7 +37,7 @@ enum {
     STATE_WHY_MAX = 1280
 };
 
-#define STATE_NUMBER_MAX 999999999999999 /* no floor, epoch or roll is above it */
+#define STATE_NUMBER_MAX 999999999999999 /* no floor, epoch or version of the list is above it */
 
 enum member_role { MEMBER_LEASE, MEMBER_GATEWAY, MEMBER_DOUBT };
 
@@ -64,7 +64,7 @@ struct state_record {
     char store[STORE_ID_CHARS + 1];   /* the store that it belongs to; "": none yet */
     int64_t floor;                    /* 0 to STATE_NUMBER_MAX */
     int64_t epoch;                    /* highest epoch it has been admitted in; 0: none */
-    int64_t roll;                     /* of the list; 0: none yet */
+    int64_t members_version;          /* of the list; 0: none yet */
     unsigned member_count;
     struct state_member members[STATE_MEMBERS_MAX]; /* no id twice */
     /* Gateways that may have sent what the store has lost (lease/scripts/admit.lua): no incarnation of one

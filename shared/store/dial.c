@@ -8,7 +8,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "shared/store/store_internal.h"
+#include "shared/store/dial.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
 
@@ -67,17 +67,10 @@ static bool decode(struct bytes text, char *to, size_t max)
 /* Digits only, no zero in front; false also beyond the greatest. */
 static bool read_number(struct bytes text, unsigned max, unsigned *number)
 {
-    *number = 0;
-    if (text.len == 0 || text.len > 5 || (text.at[0] == '0' && text.len > 1)) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        if (!ascii_is_digit(text.at[i])) {
-            return false;
-        }
-        *number = *number * 10 + (unsigned)(text.at[i] - '0');
-    }
-    return *number <= max;
+    int64_t read = bytes_number(text, 5);
+
+    *number = read > 0 ? (unsigned)read : 0;
+    return read >= 0 && read <= max && (text.at[0] != '0' || text.len == 1);
 }
 
 static const char *read_user(struct bytes text, struct store_url *url)

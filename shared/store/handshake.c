@@ -30,7 +30,7 @@ static const struct {
      "Name its primary, or promote it: REPLICAOF NO ONE."},
 };
 
-enum { MISLED = sizeof(misled) / sizeof(misled[0]) };
+enum { MISLED = sizeof(misled) / sizeof(misled[0]), MISLED_TEXT_MAX = 160, LOOK_AGAIN_MS = 100 };
 
 struct rule {
     const char *name, *must;
@@ -65,10 +65,11 @@ static const char *misled_by(struct bytes info, char text[MISLED_TEXT_MAX])
     return NULL;
 }
 
-const char *misled_remedy(const char *check)
+/* While a link stands it has no check. */
+const char *store_misled(const struct store *store)
 {
     for (unsigned i = 0; i < MISLED; i++) {
-        if (check == misled[i].check) {
+        if (store->link.check == misled[i].check) {
             return misled[i].remedy;
         }
     }
@@ -552,8 +553,8 @@ static bool handshake_take(struct store *store, const struct handshake_call *han
     case HANDSHAKE_LOAD: take_load(store, reply); return true;
     case HANDSHAKE_LOOK:
         safety_take(&store->safety, handshake->index, reply);
-        if (store->safety.left == 0) {
-            store_looked(store);
+        if (store->safety.left == 0 && store->safety.passing) { /* a rewrite is over soon */
+            loop_timer_arm(&store->look_timer, LOOK_AGAIN_MS, store->look_period_ms);
         }
         return true;
     }

@@ -20,29 +20,24 @@
  * goes out in it: a Redis that says that it is no master may come back as one, its run_id the same and its
  * data another's, so everything begins anew with a greeting. */
 #include <assert.h>
-#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <hiredis/hiredis.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/text/memory.h"
 
-enum {
-    READER_KEEPS = 256 * 1024,
-    FLUSH_COMMANDS = 16, /* Redis works on them while the turn goes on making more */
-    /* Others wait for what one script does: of 32 that hand a lease on none is past BATCH_WORK
-     * (shared/member/scripts/lib/batch.lua). */
-    BATCH_MAX = 32,
-    FLUSH_BYTES = 256 * 1024,
-    READS_MAX = 16,       /* of one event: others want their turn too */
-    READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */
-};
+enum { READER_KEEPS = 256 * 1024, LOOK_MS = 10 * 1000, NETWORK_DOUBT_US = 1000 };
 
 static void connect_begin(struct store *store);
 static void link_timer_fired(struct loop_timer *timer);
-static void link_io(struct loop_watch *watch, int events);
+static void store_look(struct loop_timer *timer);
 
 static const bool arrows[LINK_STATES][LINK_STATES] = {
     [LINK_IDLE] = {[LINK_CONNECTING] = true},
@@ -58,7 +53,7 @@ bool link_allows(enum link_state from, enum link_state to)
     return arrows[from][to];
 }
 
-static void link_arm(struct store_link *link, uint64_t delay_ms)
+void link_arm(struct store_link *link, uint64_t delay_ms)
 {
     loop_timer_arm(&link->timer, delay_ms, 0);
     link->timer_armed = true;
@@ -91,18 +86,6 @@ static void link_enter(struct store *store, enum link_state next)
     }
 }
 
-void link_open(struct store *store)
-{
-    struct store_link *link = &store->link;
-
-    call_list_init(&link->flight);
-    loop_timer_init(store->loop, &link->timer, link_timer_fired);
-    link->check = "store-connecting";
-    snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
-    handshake_new(store);
-    link_enter(store, LINK_CONNECTING);
-}
-
 static void connect_begin(struct store *store)
 {
     struct store_link *link = &store->link;
@@ -118,7 +101,7 @@ static void connect_begin(struct store *store)
     loop_watch_init(store->loop, &link->watch, context->fd, link_io, LOOP_WRITE);
 }
 
-static void link_connected(struct store *store)
+void link_connected(struct store *store)
 {
     struct store_link *link = &store->link;
     const char *why = dial_end(link->context);
@@ -135,7 +118,9 @@ void link_ready(struct store *store)
 {
     assert(store->link.run_id[0] != '\0' && !store->link.is_loading);
     store->link.check = NULL;
-    store_ready(store);
+    store->counts.reconnects += store->link.number > 0;
+    store->link.number++;
+    store->safety.checked = store->safety.checked || store->allow_unsafe;
     link_enter(store, LINK_READY);
 }
 
@@ -239,7 +224,7 @@ void link_leave(struct store *store, struct bytes code)
     link_enter(store, LINK_LEAVING);
 }
 
-static void link_end(struct store *store)
+void link_end(struct store *store)
 {
     struct store_link *link = &store->link;
     bool stood = link->state == LINK_READY || link->state == LINK_LEAVING;
@@ -263,214 +248,149 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
     link_end(store);
 }
 
-void link_close(struct store *store)
-{
-    struct store_link *link = &store->link;
+/* -- open and close */
 
+struct store *store_open(struct loop *loop, const struct store_options *options)
+{
+    struct store *store = must_have(calloc(1, sizeof(*store)));
+    struct store_link *link = &store->link;
+    const char *bad = store_url_read(options->url, &store->url);
+
+    assert(bad == NULL);
+    (void)bad;
+    store->loop = loop;
+    store->timeout_ms = options->timeout_ms;
+    store->allow_unsafe = options->allow_unsafe;
+    store->library = options->library;
+    store->sends_whole = options->sends_whole;
+    store->owner = options->owner;
+    store->password = dial_password(&store->url, options->password);
+    call_list_init(&store->ended);
+    loop_hook_add(loop, &store->turn_end, store_turn_end);
+    loop_timer_init(loop, &store->look_timer, store_look);
+    store_look_every(store, LOOK_MS);
+    call_list_init(&link->flight);
+    loop_timer_init(loop, &link->timer, link_timer_fired);
+    link->check = "store-connecting";
+    snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
+    handshake_new(store);
+    link_enter(store, LINK_CONNECTING);
+    return store;
+}
+
+void store_close(struct store *store)
+{
+    assert(!store->in_turn_end);
+    loop_hook_remove(store->loop, &store->turn_end);
+    loop_timer_done(&store->look_timer);
     link_shut(store);
     link_enter(store, LINK_IDLE);
-    loop_timer_done(&link->timer);
+    loop_timer_done(&store->link.timer);
+    while (store->ended.head != NULL) {
+        store_deliver(store);
+    }
+    assert(store->counts.in_flight == 0);
+    dial_forget_password(store->password);
+    free(store);
 }
 
-/* -- commands out
- *
- * Calls that may be batched are gathered, at the end of the line of those in flight, until the turn ends,
- * FLUSH_COMMANDS are there (BATCH_MAX while Redis is at work), or another command comes: then they go on the
- * wire, in front of it, one as it is, more as one FCALL. So nothing overtakes anything. The first of a batch
- * knows how many answer with it. */
+/* -- what others may know */
 
-/* What is gathered goes on the wire, in its place in front of all that is put there later. */
-static void link_put_gathered(struct store_link *link)
+static void store_look(struct loop_timer *timer)
 {
-    struct store_call *call = link->gathered;
-    unsigned count = link->gathered_count;
+    struct store *store = container_of(timer, struct store, look_timer);
 
-    link->gathered = NULL;
-    link->gathered_count = 0;
-    link->gathered_bytes = 0;
-    if (count == 1) {
-        wire_put_fcall(&link->wire, call);
-    } else if (count > 1) {
-        wire_put_batch(&link->wire, call, count);
-        call->batch = count;
-        for (unsigned i = 0; i < count; i++, call = call->next) {
-            call->state = CALL_BATCHED;
-        }
+    if (store->link.state == LINK_READY && !store->allow_unsafe) {
+        handshake_look(store);
+    }
+    if (store->link.state == LINK_READY && !store->link.by_name && !store->sends_whole) {
+        handshake_load(store); /* there may be room, or the right, by now */
     }
 }
 
-static bool link_may_gather(const struct store *store, const struct store_call *call)
+bool store_unsafe_may_pass(const struct store *store)
 {
-    return call->state == CALL_BY_NAME && call->script->batch && call->script->library->batch != NULL &&
-           call->deadline_ms >= store->link.alone_ms;
+    return store->safety.unsafe && store->safety.passing;
 }
 
-/* All that are gathered begin where their batch will: nothing else goes on the wire before it. */
-static void link_gather(struct store_link *link, struct store_call *call)
+void store_look_every(struct store *store, unsigned period_ms)
 {
-    if (link->gathered_count == BATCH_MAX) {
-        link_put_gathered(link);
-        call->place = wire_position(&link->wire);
-    }
-    link->gathered = link->gathered_count == 0 ? call : link->gathered;
-    link->gathered_count++;
-    link->gathered_bytes += wire_batch_size(call);
+    store->look_period_ms = period_ms;
+    loop_timer_arm(&store->look_timer, period_ms, period_ms);
 }
 
-static void link_put(struct store *store, struct store_call *call)
+bool store_link_stands(const struct store *store)
 {
-    struct store_link *link = &store->link;
-
-    link_put_gathered(link);
-    call->place = wire_position(&link->wire);
-    switch ((enum call_state)call->state) {
-    case CALL_BY_NAME:
-    case CALL_BATCHED:
-    case CALL_ALONE:
-    case CALL_AGAIN:
-    case CALL_READ_ONLY: wire_put_fcall(&link->wire, call); break;
-    case CALL_WHOLE: wire_put_eval(&link->wire, call); break;
-    case CALL_COMMAND: wire_put_command(&link->wire, call->argv, call->arg_count); break;
-    case CALL_HANDSHAKE: handshake_put(store, container_of(call, struct handshake_call, call)); break;
-    }
+    return store->link.state == LINK_READY;
 }
 
-/* A Redis that has nothing to do begins at once; one that is at work gets whole batches, which cost it less.
- */
-static unsigned link_flush_at(const struct store *store)
+uint64_t store_link_since_us(const struct store *store)
 {
-    return store->counts.in_flight > store->link.unflushed ? BATCH_MAX : FLUSH_COMMANDS;
+    return store->link.ready_us;
 }
 
-void link_send(struct store *store, struct store_call *call)
+/* The least of five minutes (tcp_min_rtt_wlen; the looks at the settings are among them). A peer that is busy
+ * may have acknowledged late all that time: the doubt is of that. */
+uint64_t store_network_us(const struct store *store)
 {
-    struct store_link *link = &store->link;
+    struct tcp_info info = {.tcpi_min_rtt = 0};
+    socklen_t len = sizeof(info);
 
-    assert(link->state == LINK_READY || link->state == LINK_GREETING);
-    call->batch = 1;
-    call->place = wire_position(&link->wire);
-    if (link_may_gather(store, call)) {
-        link_gather(link, call);
-    } else {
-        link_put(store, call);
+    if (!store_link_stands(store) ||
+        getsockopt(store->link.context->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+        info.tcpi_min_rtt == UINT32_MAX || info.tcpi_min_rtt <= NETWORK_DOUBT_US) {
+        return 0;
     }
-    call_list_append(&link->flight, call);
-    link->unflushed++;
-    if (link->state != LINK_READY) {
-        return; /* the greeting leaves at the end of the turn */
-    }
-    if (!link->timer_armed) {
-        link_arm(link, store->timeout_ms);
-    }
-    if (!link->blocked && (link->unflushed >= link_flush_at(store) ||
-                           wire_waiting(&link->wire) + link->gathered_bytes >= FLUSH_BYTES)) {
-        link_flush(store);
-    }
+    return info.tcpi_min_rtt - NETWORK_DOUBT_US;
 }
 
-static void link_write(struct store *store)
+uint64_t store_link_number(const struct store *store)
 {
-    struct store_link *link = &store->link;
-    enum wire_end end = wire_flush(&link->wire, link->context->fd);
-    bool closed = end == WIRE_BROKEN && (errno == EPIPE || errno == ECONNRESET);
-
-    link->unflushed = 0;
-    if (end == WIRE_BROKEN && !closed) {
-        link_drop(store, "store-connecting", "%s", strerror(errno));
-    } else if (closed) {
-        /* Redis may have answered before it closed: reading on shows that, and then the end. */
-        link->blocked = true;
-        loop_watch_set(&link->watch, LOOP_READ);
-    } else if (link->blocked != (end == WIRE_BLOCKED)) {
-        link->blocked = end == WIRE_BLOCKED;
-        loop_watch_set(&link->watch, link->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
-    }
+    return store->link.number;
 }
 
-void link_flush(struct store *store)
+const char *store_run_id(const struct store *store)
 {
-    struct store_link *link = &store->link;
-    bool open = link->state == LINK_READY || link->state == LINK_GREETING;
-
-    link_put_gathered(link);
-    if (open && !link->blocked && wire_waiting(&link->wire) > 0) {
-        link_write(store);
-    }
+    return store_link_stands(store) ? store->link.run_id : "";
 }
 
-/* -- replies in */
-
-static void link_take_reply(struct store *store, const redisReply *reply)
+const char *store_not_ready(const struct store *store, const char **detail)
 {
-    struct store_call *call = call_list_take(&store->link.flight);
-
-    if (call == NULL) {
-        link_drop(store, "store-connecting", "it answers what was not asked");
-    } else if (call->state == CALL_HANDSHAKE) {
-        handshake_answer(store, container_of(call, struct handshake_call, call), reply);
-    } else if (call->batch > 1) {
-        store_answer_batch(store, call, reply);
-    } else {
-        store_answer(store, call, reply);
+    if (store->link.state != LINK_READY) {
+        *detail = store->link.detail;
+        return store->link.check;
     }
+    if (store_unsafe(store) != NULL) {
+        *detail = store_unsafe(store);
+        return "store-unsafe";
+    }
+    *detail = "Redis takes calls.";
+    return NULL;
 }
 
-/* A continuation may make calls, and sending one may show that the link is broken: no context then. */
-static void link_take_replies(struct store *store, redisContext *context)
+const char *store_unsafe(const struct store *store)
 {
-    while (store->link.context == context) {
-        void *reply = NULL;
-
-        if (redisGetReplyFromReader(context, &reply) != REDIS_OK) {
-            link_drop(store, "store-connecting", "%s", context->reader->errstr);
-            return;
-        }
-        if (reply == NULL) {
-            return;
-        }
-        link_take_reply(store, reply);
-        freeReplyObject(reply);
-    }
+    return store->safety.unsafe ? store->safety.verdict : NULL;
 }
 
-/* A link that is left gets no other turn: all that has come is taken, which ends, since it takes no calls. */
-void link_read(struct store *store)
+const char *store_advice(const struct store *store)
 {
-    struct store_link *link = &store->link;
-    redisContext *context = link->context;
-    size_t got = READ_SIZE;
-
-    for (unsigned i = 0; got == READ_SIZE && (i < READS_MAX || link->state == LINK_LEAVING); i++) {
-        size_t before = context->reader->len;
-
-        if (redisBufferRead(context) != REDIS_OK) {
-            link_drop(store, "store-connecting", "%s", context->errstr);
-            return;
-        }
-        got = context->reader->len - before;
-        link_take_replies(store, context);
-        if (link->context != context) {
-            return;
-        }
-    }
-    if (link->state == LINK_LEAVING) {
-        link_end(store);
-    }
+    return store->safety.advice;
 }
 
-static void link_io(struct loop_watch *watch, int events)
+const char *store_not_loaded(const struct store *store)
 {
-    struct store *store = container_of(watch, struct store, link.watch);
-    struct store_link *link = &store->link;
+    const struct store_link *link = &store->link;
 
-    if (link->state == LINK_CONNECTING) {
-        link_connected(store);
-        return;
-    }
-    if (events & (LOOP_READ | LOOP_HANGUP)) {
-        link_read(store);
-    }
-    if (events & LOOP_WRITE && link->context != NULL) {
-        link_write(store);
-    }
+    return link->state == LINK_READY && !link->by_name && !store->sends_whole ? link->not_loaded : NULL;
+}
+
+bool store_checked(const struct store *store)
+{
+    return store->safety.checked;
+}
+
+struct store_counts store_counts(const struct store *store)
+{
+    return store->counts;
 }

@@ -3,8 +3,7 @@
  * A struct store_reply is a redisReply by another name: it is never defined, only cast. */
 #include <hiredis/hiredis.h>
 
-#include "shared/store/store_internal.h"
-#include "shared/text/ascii.h"
+#include "shared/store/reply.h"
 
 static const redisReply *element(const struct store_reply *list, size_t i)
 {
@@ -41,37 +40,17 @@ struct bytes store_reply_text(const struct store_reply *list, size_t i)
     return (struct bytes){at->str, at->len};
 }
 
-/* Digits without a sign, a zero in front only when alone; false when they are more than UINT64_MAX. */
-static bool read_magnitude(struct bytes digits, uint64_t *magnitude)
-{
-    *magnitude = 0;
-    if (digits.len == 0 || (digits.at[0] == '0' && digits.len > 1)) {
-        return false;
-    }
-    for (size_t i = 0; i < digits.len; i++) {
-        unsigned digit = (unsigned)(digits.at[i] - '0');
-
-        if (!ascii_is_digit(digits.at[i]) || *magnitude > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
-        *magnitude = *magnitude * 10 + digit;
-    }
-    return true;
-}
-
+/* No zero in front but alone. */
 static int64_t read_canonical(struct bytes text)
 {
-    bool negative = text.len > 0 && text.at[0] == '-';
-    uint64_t magnitude;
+    bool is_negative = text.len > 0 && text.at[0] == '-';
+    struct bytes digits = {text.at + is_negative, text.len - is_negative};
+    int64_t magnitude = bytes_number(digits, 18);
 
-    if (negative) {
-        text.at++;
-        text.len--;
-    }
-    if (!read_magnitude(text, &magnitude) || magnitude > INT64_MAX || (negative && magnitude == 0)) {
+    if (magnitude < 0 || (digits.at[0] == '0' && (digits.len > 1 || is_negative))) {
         return INT64_MIN;
     }
-    return negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return is_negative ? -magnitude : magnitude;
 }
 
 int64_t store_reply_integer(const struct store_reply *list, size_t i)

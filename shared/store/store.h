@@ -62,7 +62,8 @@ size_t store_reply_count(const struct store_reply *reply);
 /* Element i as text; an integer element as its decimal text is NOT given: then, for nil, and beyond the
  * end: {NULL, 0}. */
 struct bytes store_reply_text(const struct store_reply *reply, size_t i);
-/* Element i, an integer or a text that is a canonical decimal; else INT64_MIN, which no script returns. */
+/* Element i, an integer, or a text that is a decimal of at most 18 digits, in the one way to write it; else
+ * INT64_MIN. */
 int64_t store_reply_integer(const struct store_reply *reply, size_t i);
 /* Element i as a list of its own, or NULL. */
 const struct store_reply *store_reply_list(const struct store_reply *reply, size_t i);

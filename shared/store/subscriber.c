@@ -25,7 +25,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "shared/store/store_internal.h"
+#include "shared/store/subscriber.h"
 #include "shared/text/memory.h"
 
 enum {
@@ -41,12 +41,8 @@ enum {
 
 static int channel_compare(const void *a, const void *b)
 {
-    struct bytes one = ((const struct subscriber_channel *)a)->name,
-                 other = ((const struct subscriber_channel *)b)->name;
-    size_t len = one.len < other.len ? one.len : other.len;
-    int order = len > 0 ? memcmp(one.at, other.at, len) : 0;
-
-    return order != 0 ? order : (one.len > other.len) - (one.len < other.len);
+    return bytes_compare(((const struct subscriber_channel *)a)->name,
+                         ((const struct subscriber_channel *)b)->name);
 }
 
 struct subscriber_channel *channel_find(const struct subscriber_channels *channels, struct bytes name)

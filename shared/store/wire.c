@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "shared/store/store_internal.h"
+#include "shared/store/wire.h"
 #include "shared/text/memory.h"
 
 enum {

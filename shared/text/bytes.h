@@ -69,6 +69,15 @@ static inline struct bytes bytes_cut(struct bytes *text, char separator)
     return part;
 }
 
+/* Their order, byte by byte, the shorter of two that begin alike first: < 0, 0, > 0. */
+static inline int bytes_compare(struct bytes a, struct bytes b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len > 0 ? memcmp(a.at, b.at, len) : 0;
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 /* A decimal number of at most digits_max digits (not more than 18), or -1. */
 static inline int64_t bytes_number(struct bytes text, size_t digits_max)
 {

@@ -142,13 +142,21 @@ static void put_quoted(struct json_out *out, struct bytes text)
 /* What stands in front of each element: the comma and the key. */
 static void begin(struct json_out *out, const char *key)
 {
+    size_t len = key ? strlen(key) : 0;
+    char *at;
+
+    json_out_reserve(out, len + sizeof(",\"\":"));
+    at = out->at + out->len;
     if (out->comma)
-        put(out, ',');
+        *at++ = ',';
     out->comma = out->depth > 0; /* nothing parts the texts at the top: that is the caller's */
     if (key) {
-        put_quoted(out, bytes_of(key));
-        put(out, ':');
+        *at++ = '"';
+        at = mempcpy(at, key, len);
+        *at++ = '"';
+        *at++ = ':';
     }
+    out->len = (size_t)(at - out->at);
 }
 
 static void open_level(struct json_out *out, const char *key, char bracket)

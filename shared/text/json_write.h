@@ -28,7 +28,7 @@ void json_out_reserve(struct json_out *out, size_t more);
 void json_out_append(struct json_out *out, struct bytes text);
 void json_out_append_int(struct json_out *out, int64_t value);
 
-/* In all of these key is NULL inside a list and at the top. */
+/* In all of these key is NULL inside a list and at the top, else a name of ours, which needs no escapes. */
 void json_object(struct json_out *out, const char *key);
 void json_object_end(struct json_out *out);
 void json_list(struct json_out *out, const char *key);

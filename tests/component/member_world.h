@@ -188,7 +188,7 @@ static inline void state_dir_init(const char *path, int64_t floor, char id[MEMBE
     snprintf(record.store, sizeof(record.store), STORE_ID);
     record.epoch = FIRST_EPOCH;
     record.floor = floor;
-    record.roll = record.member_count = 1;
+    record.members_version = record.member_count = 1;
     record.members[0] = (struct state_member){.role = MEMBER_LEASE, .incarnation = "----------------"};
     memcpy(record.members[0].id, record.member, sizeof(record.member));
     CHECK(state_file_write(&file, &record, why));
@@ -232,7 +232,8 @@ static inline struct party *stage_open_with_lease(struct stage *stage)
     struct party *lease = party_open(stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 1});
     UNTIL(stage, lease->member.state == MEMBER_IN && !lease->state_file.is_busy &&
                      lease->state_file.recorded.member_count > 0 &&
-                     lease->state_file.recorded.roll == lease->member.roll && lease->member.ceiling >= 1000);
+                     lease->state_file.recorded.members_version == lease->member.members_version &&
+                     lease->member.ceiling >= 1000);
     return lease;
 }
 

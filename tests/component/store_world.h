@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shared/store/store_internal.h"
+#include "shared/store/subscriber.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 
@@ -242,8 +243,8 @@ static inline void redis_stop(struct redis *redis)
       "if KEYS[1] == 'status' then return redis.status_reply('FINE') end "                                   \
       "if KEYS[1] == 'nil' then return false end if KEYS[1] == 'one' then return 7 end "                     \
       "if KEYS[1] == 'empty' then return {} end "                                                            \
-      "return {'word', 42, false, {'in', {1, 2}}, '17', '017', '-5', '-0', '', '9223372036854775807', "      \
-      "'9223372036854775808', '1 ', redis.status_reply('OK')}")                                              \
+      "return {'word', 42, false, {'in', {1, 2}}, '17', '017', '-5', '-0', '', '999999999999999999', "       \
+      "'1000000000000000000', '1 ', redis.status_reply('OK')}")                                              \
     S(LENGTH, "", "", "return {#ARGV[1], ARGV[1]:sub(-1)}")                                                  \
     S(SET_ON_FULL, "#!lua flags=allow-oom\n", "'allow-oom'",                                                 \
       "redis.call('SET', KEYS[1], ARGV[1]) return 'set'")

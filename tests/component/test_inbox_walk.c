@@ -216,12 +216,15 @@ TEST_INBOX(another_link_to_the_store_closes_the_inbox)
     place_closes(world, inbox, &place);
 }
 
-TEST_INBOX(a_release_names_the_inbox_only_while_it_is_open_and_the_link_is_its_own)
+TEST_INBOX(a_release_names_the_inbox_only_while_somebody_waits_it_is_open_and_the_link_is_its_own)
 {
     struct store *store = world->instance[0].worker.store;
     uint64_t link = store_link_number(store);
     char key[INBOX_KEY_SIZE];
+    struct place place;
 
+    CHECK(!inbox_release_begins(inbox, 1, key) && key[0] == '\0');
+    place_take(inbox, &place);
     CHECK(inbox_release_begins(inbox, 1, key) && strcmp(key, key_of(inbox)) == 0);
     CHECK(inbox_has_perhaps_granted(inbox, 1) && !inbox_has_perhaps_granted(inbox, 2));
     inbox_release_ended(inbox, 1, true);
@@ -230,8 +233,11 @@ TEST_INBOX(a_release_names_the_inbox_only_while_it_is_open_and_the_link_is_its_o
     LEASE_WAIT(world, store_link_number(store) != link && store_link_stands(store));
     CHECK(!inbox_release_begins(inbox, 1, key) && key[0] == '\0');
     LEASE_WAIT(world, inbox_has_gone(inbox, INBOX_OPEN, INBOX_CLOSED) && inbox_is_open(inbox));
+    inbox_leave(inbox, &place.place);
+    place_take(inbox, &place);
     inbox_drain(inbox);
     CHECK(!inbox_release_begins(inbox, 1, key) && key[0] == '\0');
+    inbox_leave(inbox, &place.place);
 }
 
 TEST_INBOX(a_release_whose_reply_is_lost_closes_the_inbox_at_once_and_is_known_until_all_are_told)

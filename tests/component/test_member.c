@@ -448,7 +448,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
     stage_init_store(&stage, 4);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 4, 1});
     UNTIL(&stage, lease->member.state == MEMBER_IN && !lease->state_file.is_busy &&
-                      lease->state_file.recorded.roll == lease->member.roll);
+                      lease->state_file.recorded.members_version == lease->member.members_version);
     snprintf(command, sizeof(command),
              "EVAL 'for i = 1, %d do local id = string.format(\"%%016d\", i) "
              "redis.call(\"SADD\", KEYS[1] .. \":members\", id) "
@@ -457,7 +457,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
              "redis.call(\"HINCRBY\", KEYS[1], \"roll\", 1)' 1 pawl:{store}",
              MANY_MEMBERS);
     redis_ask(&stage.redis, command);
-    int64_t roll = lease->state_file.recorded.roll;
+    int64_t roll = lease->state_file.recorded.members_version;
     uint64_t till_ms = loop_now_ms() + STAGE_MS;
     for (unsigned i = 0; lease->member.ceiling <= 8 && loop_now_ms() < till_ms; i++) {
         snprintf(name, sizeof(name), "x%u", i);
@@ -468,7 +468,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
         }
     }
     CHECK(lease->state_file.recorded.floor > 8);
-    CHECK_INT(lease->state_file.recorded.roll, roll);
+    CHECK_INT(lease->state_file.recorded.members_version, roll);
     CHECK_INT(lease->state_file.recorded.member_count, 1);
     gateway = party_open(&stage, 1, gateway_plan());
     UNTIL(&stage, gateway->member.state == MEMBER_PENDING);
@@ -661,7 +661,8 @@ TEST_MEMBER(a_process_may_end_at_any_moment)
     CHECK(a.ended);
     lease = party_open(stage, 0, lease_plan("a"));
     UNTIL(stage, lease->member.state == MEMBER_IN);
-    UNTIL(stage, lease->state_file.is_busy || lease->state_file.recorded.roll == lease->member.roll);
+    UNTIL(stage, lease->state_file.is_busy ||
+                     lease->state_file.recorded.members_version == lease->member.members_version);
     party_close(lease); /* a write may be under way */
     lease = party_open(stage, 0, lease_plan("a"));
     damage(stage);

@@ -39,7 +39,7 @@ static void shapes_list(struct probe *probe, const struct store_reply *reply)
     CHECK_INT(store_reply_integer(reply, 7), INT64_MIN);
     CHECK(store_reply_text(reply, 8).at != NULL && store_reply_text(reply, 8).len == 0);
     CHECK_INT(store_reply_integer(reply, 8), INT64_MIN);
-    CHECK_INT(store_reply_integer(reply, 9), INT64_MAX);
+    CHECK_INT(store_reply_integer(reply, 9), 999999999999999999);
     CHECK_INT(store_reply_integer(reply, 10), INT64_MIN);
     CHECK_INT(store_reply_integer(reply, 11), INT64_MIN);
     CHECK_TEXT(store_reply_text(reply, 12), BYTES("OK"));

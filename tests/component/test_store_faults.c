@@ -58,7 +58,7 @@ TEST_STORE(an_answer_that_came_while_the_process_was_held_up_counts, SHORT_MS)
     struct probe probe = {0};
 
     probe_start(world, &probe, &script_SET, "k", "v");
-    link_flush(world->store);
+    store_turn_end(&world->store->turn_end);
     /* Held up: the loop does not turn, Redis answers, the deadline passes. */
     while (loop_now_ms() < probe.call.deadline_ms + 20) {
         poll(NULL, 0, 5);

@@ -194,13 +194,13 @@ TEST_STORE(calls_that_have_no_reply_yet_when_a_redis_is_left_end_truly, 2000)
 
     redis_does(redis, "REPLICAOF 127.0.0.1 1");
     probe_start(world, &refused, &script_SET, "k1", "v");
-    link_flush(world->store);
+    store_turn_end(&world->store->turn_end);
     redis_ask(redis, "PING"); /* the second is answered when the refusal has been */
     redis_ask(redis, "PING");
     kill(redis->pid, SIGSTOP);
     CHECK_INT(waitpid(redis->pid, &status, WUNTRACED), redis->pid);
     probe_start(world, &left, &script_SET, "k2", "v");
-    link_flush(world->store);
+    store_turn_end(&world->store->turn_end);
     probe_start(world, &kept, &script_SET, "k3", "v");
     link_read(world->store);
     CHECK(refused.ends == 1 && refused.outcome == STORE_NOT_SENT);

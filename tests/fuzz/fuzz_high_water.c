@@ -106,7 +106,7 @@ static void check_content(const unsigned char *data, size_t size)
         take_id(&source, record.store, STORE_ID_CHARS);
     record.floor = take_number(&source);
     record.epoch = take_number(&source);
-    record.roll = take_number(&source);
+    record.members_version = take_number(&source);
     record.member_count = take_byte(&source) % 12; /* few are as good, and many are slow */
     for (unsigned i = 0; i < record.member_count; i++) {
         record.members[i].role = take_byte(&source) % 2 ? MEMBER_GATEWAY : MEMBER_LEASE;

@@ -1,7 +1,7 @@
 /* fuzz_store_url.c - any text as the store's url: refused in a sentence, or taken apart within its limits. */
 #include <stdlib.h>
 
-#include "shared/store/store_internal.h"
+#include "shared/store/dial.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -234,7 +234,7 @@ def a_batch_in_which_much_is_to_be_done_leaves_the_rest_to_be_asked_for_again():
 def as_many_hand_offs_as_a_service_puts_into_a_batch_all_happen():
     begin()
     STORE.redis("HSET", DESK, "at", NOW)
-    most = int(re.search(r"BATCH_MAX = (\d+)", (ROOT / "shared/store/link.c").read_text(encoding="utf-8"))[1])
+    most = int(re.search(r"BATCH_MAX = (\d+)", (ROOT / "shared/store/redis.c").read_text(encoding="utf-8"))[1])
     names = [f"job:{i}" for i in range(most)]
     STORE.batch(*[acquire(name) for name in names])
     waits = [parts_of(Lease(Taking(), name).acquire, "id-w", f"hold-{i:07}", "ada", 1000, "", "grant", desk=DESK, wid=str(i))

@@ -13,12 +13,24 @@ static struct bytes written(const struct acquire_options *options, const struct 
     return acquire_options_write(options, request, inbox, wid, NULL, &out);
 }
 
-TEST(nothing_in_particular_is_an_empty_text)
+TEST(an_acquire_that_asks_nothing_in_particular_has_nothing_to_write)
 {
-    struct acquire_options acquire_options = {0};
-    struct lease_request request = {.ttl_ms = 500, .ttl_stated = true, .wait_ms = 5};
+    struct acquire_options nothing = {0}, key = {.key.key = BYTES("k")};
+    const struct {
+        struct lease_request request;
+        bool are_asked;
+    } samples[] = {
+        {{.ttl_ms = 500, .ttl_stated = true, .wait_ms = 5, .keep_place_ms = 5}, false},
+        {{.mode = TOKEN_SHARED}, true},
+        {{.lock_delay_ms = 1}, true},
+        {{.session_len = 16}, true},
+        {{.reentrant = true}, true},
+    };
 
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES(""));
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        CHECK_INT(acquire_options_are_asked(&nothing, &samples[i].request), samples[i].are_asked);
+        CHECK(acquire_options_are_asked(&key, &samples[i].request));
+    }
 }
 
 TEST(each_thing_asked_for_is_a_member)
@@ -48,7 +60,7 @@ TEST(who_waits_is_named_by_a_text)
     CHECK_TEXT(written(&acquire_options, &request, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
                BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\"}"));
     request.keep_place_ms = 60000;
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES(""));
+    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES("{}"));
     CHECK_TEXT(written(&acquire_options, &request, BYTES("d"), 1),
                BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"keep\":60000}"));
 }

@@ -468,7 +468,7 @@ TEST(what_the_writer_writes_is_read_again)
     json_object(&out, NULL);
     json_text(&out, "every", (struct bytes){every, 127});
     json_int(&out, "least", INT64_MIN);
-    json_text(&out, "no\xffutf8", BYTES("\xc3"));
+    json_text(&out, "no utf8", BYTES("\xc3"));
     json_object_end(&out);
     json = json_parse(json_out_bytes(&out), DEPTH, &why);
     if (CHECK(json != NULL)) {
@@ -476,7 +476,7 @@ TEST(what_the_writer_writes_is_read_again)
         CHECK_TEXT(text, ((struct bytes){every, 127}));
         CHECK_INT(json_get_int(json, "least", &n), JSON_FOUND);
         CHECK_INT(n, INT64_MIN);
-        CHECK_INT(json_get_text(json, "no\xef\xbf\xbdutf8", &text), JSON_FOUND);
+        CHECK_INT(json_get_text(json, "no utf8", &text), JSON_FOUND);
         CHECK_TEXT(text, BYTES("\xef\xbf\xbd"));
     }
     json_free(json);

@@ -132,14 +132,6 @@ TEST_JSON(every_byte_is_escaped_at_every_place_of_an_eight_byte_word)
     }
 }
 
-TEST_JSON(keys_are_escaped_too)
-{
-    json_object(out, NULL);
-    json_int(out, "a\"b", 1);
-    json_object_end(out);
-    CHECK_TEXT(json_out_bytes(out), BYTES("{\"a\\\"b\":1}"));
-}
-
 TEST(a_long_text_grows_the_buffer_and_stays_whole)
 {
     enum { LONG = 300000 };

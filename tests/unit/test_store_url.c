@@ -1,5 +1,5 @@
 /* test_store_url.c - where a store is: what is accepted, what it means, what is refused. */
-#include "shared/store/store_internal.h"
+#include "shared/store/dial.h"
 #include "tests/unit/check.h"
 
 struct good {

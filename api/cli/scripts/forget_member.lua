@@ -53,5 +53,5 @@ for _, id in ipairs(ids) do
     end
 end
 -- A list of a lower roll that still names it is not followed (lease/scripts/admit.lua).
-redis.call('HSET', member_key(ARGV[1]), 'state', 'forgotten', 'since', whole(roll_up(store)))
+redis.call('HSET', member_key(ARGV[1]), 'state', 'forgotten', 'since', whole(members_changed(store)))
 return { 'forgotten', one.role or '', one.who or '' }

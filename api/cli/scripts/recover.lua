@@ -64,5 +64,5 @@ redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN or
     'gate', '', 'gaterun', '', 'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch))
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))
-roll_up(store)
+members_changed(store)
 return { 'recovered', epoch, identity, #ids, FLOOR }

@@ -29,11 +29,12 @@ local function must_be(key)
 end
 
 local function take_lease(name, text)
-    local token, its_epoch, marked, marked_epoch = hold_numbers(text)
-    if math.max(token, marked) > top then
-        top, lease = math.max(token, marked), name
+    local _, _, token, its_epoch, _, _, _, marked, marked_epoch = pcall(cmsgpack.unpack, text)
+    token = math.max(tonumber(token) or 0, tonumber(marked) or 0) -- a text of any release may say less
+    if token > top then
+        top, lease = token, name
     end
-    epoch = math.max(epoch, its_epoch, marked_epoch)
+    epoch = math.max(epoch, tonumber(its_epoch) or 0, tonumber(marked_epoch) or 0)
 end
 
 -- Some of the leases of one stripe: how many it looked at, and where to go on there.

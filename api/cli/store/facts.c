@@ -381,7 +381,7 @@ static void facts_take_machine(const struct store_inbox *inbox, struct machine_f
     memcpy(machine->store, record.store, sizeof(machine->store));
     machine->floor = record.floor;
     machine->epoch = record.epoch;
-    machine->roll = record.roll;
+    machine->roll = record.members_version;
 }
 
 /* -- all of it */

@@ -50,7 +50,7 @@ local function hold_hook(lease, hold, more)
 end
 
 -- A hold of these terms begins, and what only the one before had is gone.
--- claim: "DESK WID" of whom has yet to claim it, or nil. It is not written yet.
+-- claim: "INBOX WID" of whom has yet to claim it, or nil. It is not written yet.
 local function hold_begin(record, terms, token, deadline, claim)
     local more = terms.more or NO_MORE
     record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
@@ -80,7 +80,7 @@ local function grant_one_of_many(lease, terms, token, deadline, claim)
     return hold
 end
 
--- Grants the lease, which must be free for these terms; the token. claim: "DESK WID" of whom has yet to claim
+-- Grants the lease, which must be free for these terms; the token. claim: "INBOX WID" of whom has yet to claim
 -- it; the hold then goes back after CLAIM_MS. "": claimed, and perhaps nobody hears of it. nil: else.
 local function grant(lease, terms, claim)
     local more, hold = terms.more or NO_MORE, lease.record

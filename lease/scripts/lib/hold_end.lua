@@ -23,6 +23,17 @@ local function lease_over_since(lease)
     return math.max(tonumber(at) or 0, record.deadline - REMEMBER_MS)
 end
 
+-- Nothing is known any more.
+local function hold_delete(record)
+    touch(record.stripe)
+    redis.call('HDEL', record.stripe, record.field)
+    if record == own_record then
+        own_record, record_field = nil, nil
+    else
+        records[record.stripe .. record.field] = nil
+    end
+end
+
 -- Nothing of it is left.
 local function lease_forget(lease)
     hold_delete(lease.record)

@@ -9,7 +9,7 @@
 --   pawl:{store}:alarm zset NAME -> store time at which a lease in whose line somebody waits must be looked
 --                           at: all services watch it
 --
--- Whoever frees a lease hands it on in the same script: to the first in line whose inbox lives. The grant is
+-- A script that frees a lease hands it on: to the first in line whose inbox lives. The grant is
 -- unclaimed until the inbox has claimed it, and no answer names it; after CLAIM_MS it goes on to the next. A
 -- inbox gets a message in the channel of its key's name: "granted WID" or "superseded WID".
 --
@@ -33,12 +33,12 @@
 -- left is somebody's at once: its alarm says so.
 local ALARM, PURGE_MAX, WORK_MAX, HANDED_TTL_MAX = 'pawl:{store}:alarm', 1000, 64, 60000
 local KEPT_MAX = 1000
-local DESK_MS, PLACE_MS_MAX = 3000, 60000 -- PLACE_MS_MAX: for how long a place may be kept
+local INBOX_MS, PLACE_MS_MAX = 3000, 60000 -- PLACE_MS_MAX: for how long a place may be kept
 local line, several = {}, {} -- each needs the other: those of several are in acquire_several.lua
 
 -- Store time until which an inbox is taken to live. at: as read, false: there is no such inbox.
 local function inbox_lives_until(at)
-    return at and at + DESK_MS or 0
+    return at and at + INBOX_MS or 0
 end
 
 local function queue_of(lease)

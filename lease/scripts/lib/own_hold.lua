@@ -55,9 +55,10 @@ function own_hold.answered(hold)
     end
 end
 
+-- Of a hold that is live and stays so: nothing else of it is judged anew.
 local function set_deadline(lease, hold, deadline)
-    hold.deadline = deadline
-    hold_write(hold)
+    hold.deadline, hold.left_ms = deadline, deadline - NOW
+    hold_put(hold)
     if lease.record.many then
         redis.call('ZADD', multi.index(lease), whole(deadline), hold.lease_id)
         multi.write(lease)

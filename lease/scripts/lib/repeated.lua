@@ -59,6 +59,7 @@ function own_hold.claim(lease, hold)
         deadline = tonumber(redis.call('HGET', hold.session, 'd'))
     end
     set_deadline(lease, hold, deadline)
+    hold_judge(hold)
 end
 
 -- No answer named it, and its client, which has left, may come back: it is offered to its lease_id, at no
@@ -70,6 +71,7 @@ function own_hold.offer(lease, hold)
     if hold.unanswered then
         hold.claim = lease.stripe .. ':d:- 0'
         set_deadline(lease, hold, NOW + CLAIM_MS)
+        hold_judge(hold)
     end
 end
 

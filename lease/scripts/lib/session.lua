@@ -55,15 +55,10 @@ end
 
 -- Whether this session may be used with this secret, for so many leases: nil, or the word for why not.
 local function session_wrong(more, count)
-    local s = redis.call('HMGET', more.session, 's', 'd', 'e', 'c')
-    if s[1] and s[4] ~= more.secret then
+    local session = session_read(more.session)
+    if session and session.secret ~= more.secret then
         return 'forbidden'
-    end
-    local lost = s[1] == 'live' and session_lost(s)
-    if lost then -- as session_read() does
-        session_end(more.session, lost, lost == 'expired' and s[2] or NOW)
-    end
-    if lost or s[1] ~= 'live' then
+    elseif not (session and session.live) then
         return 'session-lost'
     end
     local leases = redis.call('HLEN', session_holds_key(more.session))

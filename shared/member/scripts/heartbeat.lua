@@ -32,7 +32,7 @@
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
 local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local MY_ROLL, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local MY_VERSION, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
 
 -- Whether any of these numbers, one for each stripe, is above the stripe's.
@@ -49,7 +49,7 @@ end
 
 -- Whether this process knows of more than the store has.
 local function is_behind(store, stripes, me)
-    if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_ROLL > store.roll) then
+    if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_VERSION > store.roll) then
         return true -- its state directory has seen this epoch when it was older
     end
     for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
@@ -119,7 +119,7 @@ local function clock_correct(store)
         redis.call('HSET', KEYS[1], 'clock', whole(store.clock))
         stripes_change(LIFE_CLOCK, whole(store.clock))
     end
-    -- A grace must not end because of a jump forward, so what cannot be told from one does not count for it
+    -- A grace must not end because of a jump forward, so what cannot be distinguished from one does not count for it
     -- (gateway/scripts/lib/intent.lua): a script sees no time that a heartbeat has not noted (stripe.lua).
     if now + corrected - store.time > LEAP_MS then
         redis.call('HINCRBY', KEYS[1], 'leaps', whole(now + corrected - store.time))
@@ -138,7 +138,7 @@ local function counters_lift(floor)
 end
 
 -- The member that pawl-lease --init-store has put down for its state directory, when no lease service has
--- ever started: then that directory lists nobody, and whoever comes first may take the place.
+-- ever started: then that directory lists nobody, and the first that comes may take the place.
 local function founder(all, ids)
     local found
     for _, id in ipairs(ids) do
@@ -188,7 +188,7 @@ local function enter(store, me, all, ids)
     end
     redis.call('DEL', member_key(ID))
     all[ID] = { role = ROLE, incarnation = INCARNATION, epoch = whole(store.epoch), state = state,
-        beats = '0', first = first, since = whole(roll_up(store, MY_ROLL)) }
+        beats = '0', first = first, since = whole(members_changed(store, MY_VERSION)) }
     for field, value in pairs(all[ID]) do
         redis.call('HSET', member_key(ID), field, value)
     end

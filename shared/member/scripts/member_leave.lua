@@ -25,7 +25,7 @@ for _, id in ipairs(ids) do
     covered = covered or (id ~= ARGV[2] and is_live_lease(all[id])
         and tonumber(all[id].floor) >= math.max(store.ceiling, stripes.top))
 end
-roll_up(store)
+members_changed(store)
 if me.role == 'lease' and me.state ~= 'pending' and not covered then
     me.state = 'out'
     redis.call('HSET', member_key(ARGV[2]), 'state', 'out')

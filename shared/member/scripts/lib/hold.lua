@@ -89,12 +89,6 @@ local function hold_unpack(one, text)
     return hold_parts(one, text, cmsgpack.unpack(text))
 end
 
--- Token, epoch, mark and its epoch, as far as a text of any release says them.
-local function hold_numbers(text)
-    local _, _, token, epoch, _, _, _, marked, marked_epoch = pcall(cmsgpack.unpack, text)
-    return tonumber(token) or 0, tonumber(epoch) or 0, tonumber(marked) or 0, tonumber(marked_epoch) or 0
-end
-
 -- Whether any of HOLD_MORE is there: mostly none is.
 local function hold_has_more(one)
     return one.many or one.last_ended or one.last_hold or one.claim or one.session or one.void or one.queue
@@ -223,17 +217,6 @@ end
 local function hold_write(record)
     hold_put(record)
     hold_judge(record)
-end
-
--- Nothing is known any more.
-local function hold_delete(record)
-    touch(record.stripe)
-    redis.call('HDEL', record.stripe, record.field)
-    if record == own_record then
-        own_record, record_field = nil, nil
-    else
-        records[record.stripe .. record.field] = nil
-    end
 end
 
 -- Says for good that the hold is over, without freeing the lease: that is the lease service's.

@@ -147,7 +147,7 @@ end
 local LIFE_EPOCH, LIFE_CLOCK, LIFE_CEILING = 2, 4, 5
 
 -- above: a roll that must be passed, if there is one.
-local function roll_up(store, above)
+local function members_changed(store, above)
     store.roll = math.max(store.roll, above or 0) + 1
     redis.call('HSET', KEYS[1], 'roll', store.roll)
     return store.roll

@@ -1,0 +1,39 @@
+/* dial.h - where Redis is, how a connection is made, and when again. */
+#ifndef PAWL_SHARED_STORE_DIAL_H
+#define PAWL_SHARED_STORE_DIAL_H
+
+#include "shared/store/wire.h"
+
+struct redisContext;
+
+/* Where it is. Texts end with NUL; an empty one is not given. */
+enum { STORE_HOST_MAX = 255, STORE_PATH_MAX = 107, STORE_USER_MAX = 255, STORE_PASSWORD_MAX = 1023 };
+
+struct store_url {
+    char host[STORE_HOST_MAX + 1];
+    char path[STORE_PATH_MAX + 1]; /* a unix socket's; then there is no host */
+    char user[STORE_USER_MAX + 1];
+    char password[STORE_PASSWORD_MAX + 1];
+    unsigned port, db;
+};
+
+/* NULL, or what is wrong with it (a static sentence): then url is unusable. */
+const char *store_url_read(const char *text, struct store_url *url);
+
+enum { DIAL_WHY_MAX = 128 };
+/* The password in use, a copy, or NULL; the one in the url is wiped. */
+char *dial_password(struct store_url *url, const char *password);
+/* Wiped and freed; NULL is none. */
+void dial_forget_password(char *password);
+/* A socket that is being connected: dial_end() when it is writable. NULL: it could not be begun, and why. */
+struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_MAX]);
+/* NULL: it stands; else why not, good until the next call. */
+const char *dial_end(const struct redisContext *context);
+/* Whether AUTH is to be said, and AUTH. */
+bool dial_names_itself(const struct store_url *url, const char *password);
+void dial_put_auth(struct store_wire *wire, const struct store_url *url, const char *password);
+/* How long to wait before the next attempt; counts it. attempts is 0 again when a connection has lasted. */
+uint64_t dial_pause_ms(unsigned *attempts);
+bool dial_lasted(uint64_t since_us);
+
+#endif
