@@ -144,6 +144,7 @@ static bool addresses_known(struct upstream_pool *pool)
 void uplink_dial(struct upstream_link *link)
 {
     link->connect_by_ms = loop_now_ms() + UPSTREAM_CONNECT_MS;
+    link->keep_by_ms = loop_now_ms() + UPSTREAM_KEPT_MS;
     if (addresses_known(link->pool)) {
         uplink_connect(link, NULL);
     } else {

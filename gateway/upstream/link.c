@@ -75,6 +75,9 @@ static void idle_begin(struct upstream_link *link)
 
     link->idle_since_ms = loop_now_ms();
     link->idle_until_ms = link->idle_since_ms + link->answer.keep_ms;
+    if (link->idle_until_ms > link->keep_by_ms) {
+        link->idle_until_ms = link->keep_by_ms;
+    }
     alarm_set(pool->clock, &link->alarm, link->idle_until_ms);
     ring_enter(&pool->idle, &link->place);
     pool->idle_count++;
@@ -147,7 +150,8 @@ void uplink_whole(struct upstream_link *link, size_t extra)
 {
     const struct upstream_pool *pool = link->pool;
     bool both_go_on = link->state == UPLINK_RECEIVING && extra == 0 && link->answer.keep_ms > 0 &&
-                      !link->says_close && !pool->draining && pool->idle_count < UPSTREAM_KEPT_MAX;
+                      loop_now_ms() < link->keep_by_ms && !link->says_close && !pool->draining &&
+                      pool->idle_count < UPSTREAM_KEPT_MAX;
 
     if (!uplink_has_sent(link)) {
         uplink_broken(link, "it spoke before it was asked");

@@ -96,7 +96,7 @@ static bool link_is_young(const struct upstream_link *link, const struct upstrea
            (!request->is_write || now_ms - link->idle_since_ms < UPSTREAM_IDLE_WRITE_MS);
 }
 
-/* The one that was used last; when that one is too old all others are. */
+/* The one that was used last; when that one is too old, most others are. */
 struct upstream_link *upstream_pool_take(struct upstream_pool *pool, const struct upstream_request *request)
 {
     while (!ring_is_empty(&pool->idle)) {

@@ -83,7 +83,7 @@ struct upstream_link {
     struct alarm alarm; /* NAMING, CONNECTING: an attempt takes too long; IDLE: not used any more */
     struct ring place;  /* NAMING: of those that wait for the name; IDLE: of the idle, the latest last */
     struct ring due;    /* of those that have something to do at the end of the turn */
-    uint64_t connect_by_ms, idle_since_ms, idle_until_ms;
+    uint64_t connect_by_ms, keep_by_ms, idle_since_ms, idle_until_ms;
     unsigned address; /* the next to try */
     /* the request */
     struct uplink_out out;

@@ -307,6 +307,24 @@ TEST_UPSTREAM(a_connection_is_kept_no_longer_than_half_of_what_the_upstream_says
     CHECK(peer->ended && !peer->reset);
 }
 
+/* A busy one, too: else it would never meet an authority that is not trusted any more, or another address. */
+TEST_UPSTREAM_EACH(a_connection_is_kept_no_longer_than_a_minute_however_busy_it_is, 2, world_open())
+{
+    uint64_t since_ms = loop_now_ms(), left_ms = nth * 300, waited_before_ms = waited_ms();
+    struct upstream_link *link;
+
+    peer_asked(peer, asker, world);
+    link = asker->call.link;
+    CHECK(link->keep_by_ms >= since_ms + UPSTREAM_KEPT_MS && link->keep_by_ms <= loop_now_ms() + 60000);
+    link->keep_by_ms = loop_now_ms() + left_ms;
+    peer_answers(peer, asker);
+    CHECK_INT(world->pool->idle_count, nth);
+    UNTIL(world, world->pool->idle_count == 0);
+    CHECK(waited_ms() - waited_before_ms < left_ms + 400);
+    UNTIL(world, peer_is_left(peer));
+    CHECK(peer->ended && !peer->reset);
+}
+
 TEST_UPSTREAM(a_write_uses_only_a_connection_that_was_used_just_now, world_open())
 {
     struct peer old;
