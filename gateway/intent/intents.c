@@ -236,11 +236,9 @@ void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes
     pthread_mutex_unlock(&intents->mutex);
 }
 
-void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
+bool intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
 {
-    if (text.len <= INTENT_TEXT_MAX) {
-        intent_new(intents, stripe, text, INTENT_KEPT);
-    }
+    return text.len <= INTENT_TEXT_MAX && intent_new(intents, stripe, text, INTENT_KEPT) != NULL;
 }
 
 void intents_age_kept(struct intents *intents, unsigned stripe)

@@ -65,6 +65,8 @@ struct recovery {
     uint64_t quiet_ms;   /* until when nothing may be closed; 0 */
     bool has_taken;      /* in some epoch: all that the dead had open is in the list */
     bool lost_unseen;    /* before that an epoch began that may have lost what they had open */
+    bool passed_over;    /* a text that fits nowhere; it stays in the store, and others wait for it */
+    bool is_told;        /* that there is one is in the log */
     bool waits;          /* for closers' calls to end: what is being closed must not come back */
     unsigned taken, strays;
     struct member_call call;
@@ -228,6 +230,21 @@ static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_
     return true;
 }
 
+/* A hand has made a text longer than any of ours. */
+static void passed_over(struct recovery *recovery, struct bytes text)
+{
+    struct bytes name = intent_part(text, INTENT_NAME);
+    struct log_field fields[] = {
+        LOG_T("lease", ((struct bytes){name.at, name.len < NAME_MAX_BYTES ? name.len : NAME_MAX_BYTES})),
+        LOG_I("bytes", (int64_t)text.len), LOG_T("do", BYTES("pawl resolve")), LOG_END};
+
+    recovery->passed_over = true;
+    if (!recovery->is_told) {
+        recovery->is_told = true;
+        log_event(&recovery->own->gateway->service->log, LOG_ERROR, "intent-damaged", fields);
+    }
+}
+
 /* The same of a call's answer, which is to be this word. */
 static bool recovery_is_answered(struct recovery *recovery, enum store_outcome outcome,
                                  const struct store_reply *reply, const char *word)
@@ -334,7 +351,9 @@ static bool take_page(struct walk *walk, const struct store_reply *reply)
         intents_age_kept(intents, walk->stripe);
     }
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        intents_keep(intents, walk->stripe, store_reply_text(texts, i));
+        if (!intents_keep(intents, walk->stripe, store_reply_text(texts, i))) {
+            passed_over(recovery, store_reply_text(texts, i));
+        }
         recovery->taken++;
     }
     if (store_reply_text(reply, walk->plan->next_at).len == 0) {
@@ -360,6 +379,7 @@ static void take_begin(struct recovery *recovery)
 
     recovery->again_ms = 0;
     recovery->taken = 0;
+    recovery->passed_over = false;
     recovery_enter(recovery, RECOVERY_TAKING);
     if (!recovery->dead.has_former) {
         stray_begin(recovery);
@@ -404,7 +424,7 @@ static enum step dead_answer(struct store_call *call, enum store_outcome outcome
     if (recovery_is_answered(recovery, outcome, reply, "dead")) {
         int64_t version = store_reply_integer(reply, 3);
 
-        recovery->has_taken = true;
+        recovery->has_taken = !recovery->passed_over;
         if (version > 0) {
             snprintf(recovery->members_version, sizeof(recovery->members_version), "%" PRId64, version);
         }
@@ -419,9 +439,14 @@ static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes
 {
     struct gateway *gateway = recovery->own->gateway;
 
-    if (text.len <= INTENT_TEXT_MAX && bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) &&
-        bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) &&
-        !intents_have(&gateway->intents, stripe, text)) {
+    if (!bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) ||
+        !bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) ||
+        intents_have(&gateway->intents, stripe, text)) {
+        return;
+    }
+    if (text.len > INTENT_TEXT_MAX) {
+        passed_over(recovery, text);
+    } else {
         intent_end(&recovery->own->closer, intent_new(&gateway->intents, stripe, text, INTENT_OPEN),
                    INTENT_CLOSE);
         recovery->strays++;

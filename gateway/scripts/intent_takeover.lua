@@ -12,7 +12,6 @@
 -- What was never sent is removed, and so is what nobody waits for (kinds k and a). Of the others nobody knows
 -- whether they still arrive: they are d from now on, and stay until it is known, or their grace is over.
 local OPEN = intents_of(KEYS[1])
-local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
 local dead, are_all, newcomer = {}, #ARGV == 4 + OWN_ARGS or ARGV[5] == 'seen', nil
 if ARGV[5] == 'seen' then
     local member = redis.call('HGET', 'pawl:{store}:m:' .. ARGV[1], 'incarnation')
@@ -21,7 +20,8 @@ end
 for i = 5, #ARGV - OWN_ARGS do
     dead[ARGV[i]] = true
 end
-local list, theirs = redis.call('ZRANGEBYLEX', OPEN, from, '+', 'LIMIT', 0, ARGV[4]), {}
+local list, behind = intents_page(OPEN, ARGV[3], ARGV[4])
+local theirs = {}
 
 local function take(text)
     local state, kind, gateway, incarnation =
@@ -45,4 +45,4 @@ for _, text in ipairs(list) do
     theirs[#theirs + 1] = take(text)
 end
 -- What is d now stands in front of what it was: behind the last text there is nothing that was looked at.
-return { 'taken', SEQ, theirs, #list == tonumber(ARGV[4]) and list[#list] or '' }
+return { 'taken', SEQ, theirs, behind }

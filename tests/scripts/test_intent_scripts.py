@@ -588,6 +588,18 @@ def a_takeover_goes_on_where_it_ended_and_passes_over_nobody_of_those_with_one_n
         taken, behind, calls = taken + reply[2], reply[3], calls + 1
     check_equal([parse(one).id for one in taken], [parse(one).id for one in told[::2]])
     check_equal((texts_of(STORE, lease), calls), (taken, 7))
+    """One that a hand made too long is no place to go on behind; it is taken over as all others are."""
+    for place in (0, 1, 5):
+        gate, lease, ada = begin()
+        told = [sending(gate.admit(lease, ada)) for i in range(6)]
+        STORE.redis("ZREM", lease.stripe + ":i", told[place])
+        STORE.redis("ZADD", lease.stripe + ":i", 0, told[place].replace(" o ", " o" + "o" * 900 + " "))
+        heir, behind, taken = Gateway(STORE, gate.name, "life-2"), "", []
+        while not taken or behind:
+            reply = heir.takeover(lease.stripe, behind=behind, most=1)
+            taken, behind = taken + reply[2], reply[3]
+            check(len(behind) <= 776, "what to go on behind is longer than a gateway has room for")
+        check_equal([parse(one).id for one in taken], [parse(one).id for one in told])
     """A store that was set back gives a number again."""
     gate, lease, ada = begin()
     first = sending(gate.admit(lease, ada))

@@ -70,6 +70,22 @@ def one_that_was_closed_between_two_pages_does_not_stop_the_list():
     check_equal(unchanged("intent_list", lease, "", behind, 1)[2:], ["", []])
 
 
+@test
+def what_a_hand_made_too_long_is_listed_with_others_and_no_place_where_a_list_goes_on():
+    for longs in ((1,), (2, 3), (1, 2, 3, 4)):
+        lease = begin()
+        texts = [left(lease, seq, gateway="g" * 900 if seq in longs else "gate-a") for seq in range(1, 6)]
+        for most in (1, 2, 3):
+            for name, *before in (("intent_list", lease.name), ("intent_whose", "nobody", "")):
+                behind, got, calls = "", [], 0
+                while not calls or behind:
+                    one, other = unchanged(name, lease, *before, behind, most)[2:]
+                    behind, page = (one, other) if name == "intent_list" else (other, [])
+                    got, calls = got + page, calls + 1
+                    check(len(behind) <= 776 and calls < 9, f"{name} {longs} {most}: {len(behind)}")
+                check(name != "intent_list" or got == texts, f"{longs} {most}")
+
+
 # -- whose is it
 
 @test

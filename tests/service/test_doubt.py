@@ -14,6 +14,7 @@ import time
 
 from world import World, check, check_equal, check_in, main, test, wait_until
 from world.client import Client
+from world.record import stripe_key
 from world.relay import FROM_REDIS, Relay
 from world.upstream import Upstream, route, routes_file
 from world.world import BUILD, Daemon
@@ -243,6 +244,25 @@ def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
     stage.ready()
     stage.set_back(stage.keep())
     wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+    stage.close()
+
+
+@test
+def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss():
+    stage = Stage()
+    stage.ready()
+    gateway, life = stage.lives()
+    key = stripe_key("job:one") + ":i"
+    for number in range(1, 103):  # the 100th is the last of a page
+        kind = "o" * 900 if number == 100 else "o"
+        stage.redis("ZADD", key, "0", f"job:one {1:015} {1:015} {number:016} s {kind} {gateway} {life} 0.{number} h 1")
+    stage.daemon.kill()
+    stage.world.daemons.remove(stage.daemon)
+    stage.start()
+    wait_until(lambda: stage.states("job:one") == ["d"] * 102, "all of the dead one's are taken over")
+    stage.set_back(stage.keep())
+    wait_until(lambda: stage.own_doubts() == {life: "dead"}, "of one of them nobody could record it again")
+    check_equal(stage.daemon.log().count("intent-damaged"), 1)
     stage.close()
 
 
