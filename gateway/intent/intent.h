@@ -169,6 +169,9 @@ void intent_closer_poke(struct intent_closer *closer);
 struct recovery *recovery_new(struct gateway_worker *own);
 void recovery_tick(struct recovery *recovery);
 void recovery_stop(struct recovery *recovery);
+/* The last incarnation that the state directory names, this one, has nothing open and sends nothing more:
+ * that is written there. Blocks as the disk does; where it fails, less is proven. */
+void incarnations_end(int dir_fd, const char *incarnation);
 void recovery_free(struct recovery *recovery);
 
 /* -- unreported.c: the same. Looks which gateways have not reported since the store lost something

@@ -235,6 +235,30 @@ def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was():
 
 
 @test
+def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
+    for ends, body, status, wanted in (("kill", b"new", 200, "dead"), ("end", b"reset:one", 504, "dead"), ("end", b"new", 200, None)):
+        stage = Stage(starts=False)
+        stage.ready()
+        kept = stage.keep()  # which knows nothing of it
+        stage.start()
+        stage.ready()
+        grant = stage.world.acquire("job:one", ttl_ms=600_000)
+        stage.status(stage.write("/w/one", grant, body), status)
+        wait_until(lambda stage=stage, status=status: stage.states("job:one") == (["u"] if status == 504 else []), "it has ended")
+        _, life = stage.lives()
+        getattr(stage.daemon, ends)()
+        stage.world.daemons.remove(stage.daemon)
+        held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
+        stage.start()
+        held.wait_met()
+        stage.set_back(kept)
+        own = stage.lives()[1]
+        wait_until(lambda own=own, stage=stage: own not in stage.own_doubts(), "this one has said what it has open")
+        check_equal(stage.own_doubts().get(life), wanted, f"{ends} {body}")
+        stage.close()
+
+
+@test
 def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
     stage = Stage(former=(ELSEWHERE, FORMER), starts=False)
     left = stage.relay.hold(FROM_REDIS, b"$4\r\nleft")
