@@ -315,8 +315,8 @@ TEST_UPSTREAM_EACH(a_connection_is_kept_no_longer_than_a_minute_however_busy_it_
 
     peer_asked(peer, asker, world);
     link = asker->call.link;
-    CHECK(link->keep_by_ms >= since_ms + UPSTREAM_KEPT_MS && link->keep_by_ms <= loop_now_ms() + 60000);
-    link->keep_by_ms = loop_now_ms() + left_ms;
+    CHECK(link->ms.keep_by >= since_ms + UPSTREAM_KEPT_MS && link->ms.keep_by <= loop_now_ms() + 60000);
+    link->ms.keep_by = loop_now_ms() + left_ms;
     peer_answers(peer, asker);
     CHECK_INT(world->pool->idle_count, nth);
     UNTIL(world, world->pool->idle_count == 0);
@@ -403,7 +403,7 @@ TEST(nothing_is_sent_where_nobody_listens)
 /* The upstream is also at another address, which comes first. */
 static void also_at(struct world *world, unsigned port)
 {
-    struct upstream_addresses *addresses = &world->pool->addresses;
+    struct upstream_place *addresses = &world->pool->place;
     struct sockaddr_in *first = (struct sockaddr_in *)(void *)&addresses->list[0].at;
 
     addresses->list[1] = addresses->list[0];
@@ -446,7 +446,7 @@ TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_
     full = listen_tcp(&port, 0);
     queue_fill(port, fds);
     also_at(world, port);
-    world->pool->addresses.list[1] = world->pool->addresses.list[0];
+    world->pool->place.list[1] = world->pool->place.list[0];
     ask(asker, world);
     late_now(asker);
     UNTIL(world, is_at_second(asker));
@@ -495,7 +495,7 @@ TEST_UPSTREAM(a_name_is_looked_up_once_in_a_while, world_open_name("localhost"))
         ends_whole(asker, 204, "");
         peer_close(peer);
     }
-    world->pool->addresses.until_ms = loop_now_ms();
+    world->pool->place.until_ms = loop_now_ms();
     ask(asker, world);
     CHECK_INT(asker->call.link->state, UPLINK_NAMING);
     asker_abort(asker);
@@ -549,7 +549,7 @@ TEST(a_name_that_is_not_found_in_time_is_given_up_and_may_still_be_looked_for)
     ask(&asker, world);
     late_now(&asker);
     ends(&asker, UPSTREAM_NOT_SENT, "in time");
-    CHECK(world->pool->addresses.lookup != NULL);
+    CHECK(world->pool->place.lookup != NULL);
     walked_add(world->pool);
     upstream_pool_free(world->pool);
     close(pipes[1]);
@@ -759,7 +759,7 @@ TEST_UPSTREAM(an_upstream_is_not_read_from_while_its_answer_is_not_taken, world_
         }
     } while (at > before);
     CHECK_INT(asker->body_len, 1000);
-    CHECK_INT(asker->call.link->watched, 0);
+    CHECK_INT(asker->call.link->socket.watched, 0);
     asker->take_max = 1001;
     upstream_more(&asker->call);
     upstream_more(&asker->call);

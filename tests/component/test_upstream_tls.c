@@ -126,7 +126,7 @@ TEST_UPSTREAM(a_file_of_authorities_that_cannot_be_read_is_not_sent_and_one_that
     ends_whole(asker, 204, "");
     peer_close(peer);
     CHECK(rename(safe.authority.file, kept) == 0);
-    world->pool->trust_until_ms = loop_now_ms();
+    world->pool->place.trust_until_ms = loop_now_ms();
     ask(asker, world);
     peer_accept_raw(peer, world);
     ends(asker, UPSTREAM_NOT_SENT, "no certificate");
@@ -191,10 +191,10 @@ TEST_UPSTREAM(a_request_of_which_a_part_of_a_record_left_is_unknown, world_open(
     ask_body(asker, world, 60000);
     CHECK_INT(write_more(asker, 0, 60000), 60000);
     UNTIL(world, asker->call.link->state == UPLINK_HANDSHAKE);
-    CHECK(setsockopt(asker->call.link->fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof(narrow)) == 0);
+    CHECK(setsockopt(asker->call.link->socket.fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof(narrow)) == 0);
     peer_accept(peer, world);
-    UNTIL(world, asker->call.link->blocked);
-    CHECK_INT(asker->call.link->sent, 0);
+    UNTIL(world, asker->call.link->request.blocked);
+    CHECK_INT(asker->call.link->request.sent, 0);
     CHECK(upstream_has_sent(&asker->call));
     asker_abort(asker);
     ends(asker, UPSTREAM_UNKNOWN, "broken off");
