@@ -9,7 +9,7 @@
 -- What to go on behind is "NAME EPOCH TOKEN SEQ GATEWAY INCARNATION ID": what of an intent never changes. So
 -- one that is open throughout is listed exactly once, whatever becomes of its state between two pages, also
 -- when several gateways' have one number (a store that was set back, intent_again.lua).
-local OPEN, most = KEYS[1] .. ':i', tonumber(ARGV[3])
+local OPEN, most, PLACE_MAX = KEYS[1] .. ':i', tonumber(ARGV[3]), 256
 local from = ARGV[1] == '' and '-' or '[' .. ARGV[1] .. ' '
 local to = ARGV[1] == '' and '+' or '(' .. ARGV[1] .. '!'
 
@@ -59,5 +59,5 @@ end
 local texts, behind = {}, ARGV[2]
 repeat
     behind = page(texts, behind)
-until #behind <= PLACE_MAX -- lib/intent.lua: no longer than what a caller has room for
+until #behind <= PLACE_MAX -- what a caller has room for; a hand may have made one longer
 return { 'listed', SEQ, behind, texts }

@@ -45,23 +45,6 @@ local function intents_of(stripe)
     return stripe .. ':i'
 end
 
--- So many texts of a stripe behind one ("": from the beginning), and behind which to go on, "" when all were
--- looked at. One that a hand made longer than any of ours fits into no caller's buffer (gateway/intent/): then
--- those behind it come along.
-local TEXT_MAX, PLACE_MAX = 776, 256
-local function intents_page(key, behind, most)
-    local list = {}
-    repeat
-        local from = behind == '' and '-' or '(' .. behind
-        local more = redis.call('ZRANGEBYLEX', key, from, '+', 'LIMIT', 0, most)
-        for _, text in ipairs(more) do
-            list[#list + 1] = text
-        end
-        behind = #more == tonumber(most) and more[#more] or ''
-    until #behind <= TEXT_MAX
-    return list, behind
-end
-
 -- The text of an intent as it stands now; nil: it is not open.
 local function intent_find(key, text)
     local head, owner = string.match(text, '^(%S+ %d+ %d+ %d+) %a %S+ (%S+ %S+ %S+) ')
