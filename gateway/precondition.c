@@ -3,14 +3,6 @@
 
 #include "shared/token/name.h"
 
-static void skip_space(struct bytes *rest)
-{
-    while (rest->len > 0 && (rest->at[0] == ' ' || rest->at[0] == '\t')) {
-        rest->at++;
-        rest->len--;
-    }
-}
-
 /* W/"..." or "...": etagc is 0x21, 0x23 to 0x7E, or obs-text. */
 static bool skip_tag(struct bytes *rest)
 {
@@ -41,11 +33,11 @@ bool precondition_is_tag_list(struct bytes value)
         return true;
     }
     for (;;) {
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         if (!skip_tag(&rest)) {
             return false;
         }
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         if (rest.len == 0) {
             return true;
         }
@@ -64,7 +56,7 @@ bool precondition_lists(struct bytes list, struct bytes tag)
     while (rest.len > 0) {
         const char *from;
 
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         from = rest.at;
         if (!skip_tag(&rest)) {
             return false;
@@ -72,7 +64,7 @@ bool precondition_lists(struct bytes list, struct bytes tag)
         if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag)) {
             return true;
         }
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         if (rest.len > 0) {
             rest = (struct bytes){rest.at + 1, rest.len - 1};
         }

@@ -54,29 +54,13 @@ static void put_field(struct head_text *text, struct bytes name, struct bytes va
     put(text, BYTES("\r\n"));
 }
 
-static bool names_equal(struct bytes a, struct bytes b)
-{
-    return a.len == b.len && strncasecmp(a.at, b.at, a.len) == 0;
-}
-
 /* Whether a list of names, as in Connection, has this one. */
 static bool list_has(struct bytes list, struct bytes name)
 {
     while (list.len > 0) {
-        const char *comma = memchr(list.at, ',', list.len);
-        struct bytes one = {list.at, comma != NULL ? (size_t)(comma - list.at) : list.len};
-        size_t skip = one.len + (comma != NULL);
-
-        while (one.len > 0 && (one.at[0] == ' ' || one.at[0] == '\t')) {
-            one = (struct bytes){one.at + 1, one.len - 1};
-        }
-        while (one.len > 0 && (one.at[one.len - 1] == ' ' || one.at[one.len - 1] == '\t')) {
-            one.len--;
-        }
-        if (names_equal(one, name)) {
+        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), name)) {
             return true;
         }
-        list = (struct bytes){list.at + skip, list.len - skip};
     }
     return false;
 }
@@ -89,7 +73,7 @@ static bool connection_names(const struct http_request *req, struct bytes name)
 
     for (unsigned i = 0; i < http_field_count(req); i++) {
         http_field_at(req, i, &field, &value);
-        if (names_equal(field, BYTES("Connection")) && list_has(value, name)) {
+        if (bytes_equal_nocase(field, BYTES("Connection")) && list_has(value, name)) {
             return true;
         }
     }
@@ -102,7 +86,7 @@ static bool request_field_passes(const struct forward *f, struct bytes name, uns
         return false;
     }
     if (f->is_write && f->route->aid == ROUTE_AID_IF_MATCH &&
-        (names_equal(name, BYTES("If-Match")) || names_equal(name, BYTES("If-None-Match")))) {
+        (bytes_equal_nocase(name, BYTES("If-Match")) || bytes_equal_nocase(name, BYTES("If-None-Match")))) {
         return false; /* added anew: which version was there (look.c) */
     }
     if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0) {
@@ -183,10 +167,10 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
 /* The value of a header that has a URI, as the upstream has it; false: it leads elsewhere. */
 static bool put_target(const struct forward *f, struct head_text *text, struct bytes name, struct bytes value)
 {
-    if (names_equal(name, BYTES("Destination"))) {
+    if (bytes_equal_nocase(name, BYTES("Destination"))) {
         return put_uri(f, text, value);
     }
-    return put_tagged(f, text, value) && (names_equal(name, BYTES("If")) || value.len > 0);
+    return put_tagged(f, text, value) && (bytes_equal_nocase(name, BYTES("If")) || value.len > 0);
 }
 
 bool forward_head_leads_elsewhere(const struct forward *f)
@@ -198,8 +182,8 @@ bool forward_head_leads_elsewhere(const struct forward *f)
         struct head_text text = {space, 0, sizeof(space), false};
 
         http_field_at(f->fenced.req, i, &name, &value);
-        if ((names_equal(name, BYTES("Destination")) || names_equal(name, BYTES("If")) ||
-             names_equal(name, BYTES("Lock-Token"))) &&
+        if ((bytes_equal_nocase(name, BYTES("Destination")) || bytes_equal_nocase(name, BYTES("If")) ||
+             bytes_equal_nocase(name, BYTES("Lock-Token"))) &&
             !put_target(f, &text, name, value)) {
             return true;
         }
@@ -295,7 +279,7 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
 struct bytes upstream_field_find(const struct upstream_head *head, const char *name)
 {
     for (unsigned i = 0; i < head->field_count; i++) {
-        if (names_equal(head->fields[i].name, bytes_of(name))) {
+        if (bytes_equal_nocase(head->fields[i].name, bytes_of(name))) {
             return head->fields[i].value;
         }
     }
@@ -308,7 +292,8 @@ static bool answer_field_passes(const struct forward *f, const struct upstream_h
         return false;
     }
     for (unsigned i = 0; i < head->field_count; i++) {
-        if (names_equal(head->fields[i].name, BYTES("Connection")) && list_has(head->fields[i].value, name)) {
+        if (bytes_equal_nocase(head->fields[i].name, BYTES("Connection")) &&
+            list_has(head->fields[i].value, name)) {
             return false;
         }
     }

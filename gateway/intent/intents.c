@@ -96,18 +96,10 @@ void intents_drop(struct intents *intents, struct intent *intent)
 
 struct bytes intent_part(struct bytes text, enum intent_part part)
 {
-    const char *at = text.at, *end = text.at + text.len;
-
-    for (unsigned i = 0; at != NULL && i < (unsigned)part; i++) {
-        const char *space = memchr(at, ' ', (size_t)(end - at));
-
-        at = space != NULL ? space + 1 : NULL;
+    for (unsigned i = 0; i < (unsigned)part; i++) {
+        bytes_cut(&text, ' ');
     }
-    if (at == NULL) {
-        return (struct bytes){NULL, 0};
-    }
-    const char *space = memchr(at, ' ', (size_t)(end - at));
-    return (struct bytes){at, (size_t)((space != NULL ? space : end) - at)};
+    return bytes_cut(&text, ' ');
 }
 
 struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes text, enum intent_word word)

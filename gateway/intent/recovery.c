@@ -47,6 +47,7 @@
 #include "shared/member/walk.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
+#include "shared/text/read_all.h"
 
 /* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
  * shared/member/scripts/lib/stripe.lua): an admission of the dead; intents recorded again by a call without
@@ -583,25 +584,20 @@ static bool begin_failed(struct incarnations *incarnations)
 }
 
 /* Bytes read, at most size; 0: none. */
-static size_t read_all(int fd, char *text, size_t size)
+static size_t text_read(int fd, char *text, size_t size)
 {
-    size_t len = 0;
-    ssize_t got = 1;
+    ssize_t len = fd >= 0 ? read_all(fd, text, size) : 0;
 
-    while (fd >= 0 && len < size && got > 0) {
-        got = read(fd, text + len, size - len);
-        len += got > 0 ? (size_t)got : 0;
-    }
     if (fd >= 0) {
         close(fd);
     }
-    return len;
+    return len > 0 ? (size_t)len : 0;
 }
 
-static bool write_all(int dir_fd, const char *text, size_t len)
+static bool text_write(int dir_fd, const char *text, size_t len)
 {
     int fd = openat(dir_fd, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool good = fd >= 0 && write(fd, text, len) == (ssize_t)len && fsync(fd) == 0;
+    bool good = fd >= 0 && write_all(fd, (struct bytes){text, len}) && fsync(fd) == 0;
 
     if (fd >= 0) {
         close(fd);
@@ -619,9 +615,9 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     if (dir_fd < 0) {
         return true;
     }
-    has_boot = read_all(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
-                        BOOT_ID_CHARS) == BOOT_ID_CHARS;
-    len = read_all(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
+                         BOOT_ID_CHARS) == BOOT_ID_CHARS;
+    len = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
     if (!incarnations_parse(incarnations, text, len, boot_id)) {
         len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
     }
@@ -632,16 +628,16 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     memmove(text, text + skip, len - skip);
     len -= skip;
     len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation, boot_id);
-    return write_all(dir_fd, text, len) || begin_failed(incarnations);
+    return text_write(dir_fd, text, len) || begin_failed(incarnations);
 }
 
 void incarnations_end(int dir_fd, const char *incarnation)
 {
     char text[TEXT_MAX];
-    size_t len = dir_fd < 0 ? 0 : read_all(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    size_t len = dir_fd < 0 ? 0 : text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
 
     if (len >= LINE_CHARS && memcmp(text + len - LINE_CHARS, incarnation, MEMBER_ID_CHARS) == 0) {
         memcpy(text + len - 1 - BOOT_ID_CHARS, ended_boot, BOOT_ID_CHARS);
-        write_all(dir_fd, text, len);
+        text_write(dir_fd, text, len);
     }
 }

@@ -84,22 +84,15 @@ static bool take_plain(struct canonical *path)
 static bool take_byte(struct canonical *path, unsigned char *byte, bool *escaped)
 {
     struct bytes *raw = &path->raw;
-    size_t taken = 1;
+    char c;
+    size_t taken = ascii_percent_decode(*raw, &c);
 
-    *byte = (unsigned char)raw->at[0];
-    *escaped = *byte == '%';
-    if (*escaped) {
-        int high = raw->len >= 3 ? ascii_hex_value(raw->at[1]) : -1;
-        int low = raw->len >= 3 ? ascii_hex_value(raw->at[2]) : -1;
-
-        if (high < 0 || low < 0) {
-            return fail(path, bad_percent);
-        }
-        *byte = (unsigned char)(high << 4 | low);
-        taken = 3;
+    if (taken == 0) {
+        return fail(path, bad_percent);
     }
-    raw->at += taken;
-    raw->len -= taken;
+    *byte = (unsigned char)c;
+    *escaped = taken > 1;
+    *raw = (struct bytes){raw->at + taken, raw->len - taken};
     return true;
 }
 
@@ -243,14 +236,10 @@ size_t route_segment_decode(struct bytes segment, char *text)
 {
     size_t len = 0;
 
-    for (size_t i = 0; i < segment.len; i++) {
-        if (segment.at[i] == '%') {
-            text[len++] = (char)(16 * ascii_hex_value(segment.at[i + 1]) +
-                                 ascii_hex_value(segment.at[i + 2]));
-            i += 2;
-        } else {
-            text[len++] = segment.at[i];
-        }
+    while (segment.len > 0) {
+        size_t taken = ascii_percent_decode(segment, &text[len++]);
+
+        segment = (struct bytes){segment.at + taken, segment.len - taken};
     }
     return len;
 }

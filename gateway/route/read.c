@@ -41,7 +41,7 @@ static const unsigned unsure_default[] = {202, 408, 502, 503, 504, 520, 521, 522
 
 static bool is_among(struct bytes text, const char *const *names)
 {
-    while (*names != NULL && (strlen(*names) != text.len || strncasecmp(*names, text.at, text.len) != 0)) {
+    while (*names != NULL && !bytes_equal_nocase(text, bytes_of(*names))) {
         names++;
     }
     return *names != NULL;
@@ -255,7 +255,7 @@ static bool read_headers(struct route_reading *reading, const struct json *json)
 static bool fields_have(const struct route_fields *fields, struct bytes name)
 {
     for (unsigned i = 0; i < fields->count; i++) {
-        if (strlen(fields->names[i]) == name.len && strncasecmp(fields->names[i], name.at, name.len) == 0) {
+        if (bytes_equal_nocase(name, bytes_of(fields->names[i]))) {
             return true;
         }
     }

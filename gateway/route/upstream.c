@@ -50,17 +50,12 @@ static bool unix_read(struct route_reading *reading, struct bytes path, struct p
 
 static bool port_read(struct route_reading *reading, struct bytes text, struct place *place)
 {
-    unsigned port = 0;
-    bool digits = text.len >= 1 && text.len <= 5 && text.at[0] != '0';
+    int64_t port = bytes_number(text, 5);
 
-    for (size_t i = 0; digits && i < text.len; i++) {
-        digits = ascii_is_digit(text.at[i]);
-        port = port * 10 + (unsigned)(text.at[i] - '0');
-    }
-    if (!digits || port > PORT_MAX) {
+    if (port < 1 || port > PORT_MAX || text.at[0] == '0') {
         return route_wrong(reading, "upstream: the port must be 1 to %d", PORT_MAX);
     }
-    place->port = port;
+    place->port = (unsigned)port;
     return true;
 }
 

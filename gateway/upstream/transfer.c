@@ -80,7 +80,7 @@ static bool is_about_framing(struct bytes name)
     static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (name.len == strlen(names[i]) && strncasecmp(name.at, names[i], name.len) == 0) {
+        if (bytes_equal_nocase(name, bytes_of(names[i]))) {
             return true;
         }
     }
