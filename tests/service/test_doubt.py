@@ -7,17 +7,13 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
-import threading
 import time
 
-from world import World, check, check_equal, check_in, main, test, wait_until
-from world.client import Client
+from world import check, check_equal, check_in, main, staged, test, wait_until
 from world.record import stripe_key
-from world.relay import FROM_REDIS, Relay
-from world.upstream import Upstream, route, routes_file
-from world.world import BUILD, Daemon
+from world.relay import FROM_REDIS
+from world.upstream import route
 
 DOUBT = "pawl:{store}:doubt"
 FORMER, ELSEWHERE = "former-of-this-b", "former-elsewhere"  # incarnations: of this boot, and of another
@@ -26,73 +22,24 @@ LOST = "whichever_it_was"
 PATIENT_S = 60  # of a client whose write hangs until the test has done the rest
 
 
-class Stage:
-    """One store; a gateway that sees it through a relay. What is written as "hang" has no answer until go_on()."""
+def routes(upstream):
+    return [route(upstream, "/w/{id}", "job:{id}", timeout_ms=60_000),
+            route(upstream, "/a/{id}", "note:{id}", guarantee="admitted", timeout_ms=60_000)]
 
+
+class Stage(staged.Stage):
     def __init__(self, former=(), threads=1, damaged=False, starts=True):
-        self.folder = tempfile.mkdtemp(prefix="pawl-doubt-")
-        self.upstream, self.hanging, self.lock = Upstream(), {}, threading.Condition()
-        self.upstream.act = self.act
-        self.table = routes_file(self.folder, [
-            route(self.upstream, "/w/{id}", "job:{id}", timeout_ms=60_000),
-            route(self.upstream, "/a/{id}", "note:{id}", guarantee="admitted", timeout_ms=60_000)])
-        self.world = World(gateway_flags=["--routes", self.table])
-        self.world.gateway.deadline_s = PATIENT_S
-        self.redis, self.relay = self.world.redis, Relay(self.world.redis)
-        self.state_dir = pathlib.Path(self.folder) / "gateway"
-        self.state_dir.mkdir(mode=0o700)
+        super().__init__(routes, threads, PATIENT_S)
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         lines = [f"{FORMER} {boot}\n" if one == FORMER else f"{one} {OTHER_BOOT}\n" for one in former]
         if lines or damaged:
             self.incarnations = "".join(lines) + ("damaged" if damaged else "")
             (self.state_dir / "incarnations").write_text(self.incarnations, encoding="ascii")
-        self.threads, self.writes = str(threads), []
         if starts:
             self.start()
 
-    def start(self):
-        flags = ["--redis", self.relay.url, "--keys", self.world.keys_file, "--listen", "127.0.0.1:0", "--routes", self.table,
-                 "--state-dir", str(self.state_dir), "--store-timeout", "60s", "--threads", self.threads]
-        self.daemon = Daemon("pawl-gateway", *flags)
-        self.world.daemons.append(self.daemon)
-        self.gateway = Client("gateway", self.daemon.url, World.contract, PATIENT_S)
-
-    def act(self, upstream, request):
-        kind = request.body.split(b":", 1)[0]
-        if kind == b"hang":
-            go_on = threading.Event()
-            with self.lock:
-                self.hanging[request.body] = go_on
-                self.lock.notify_all()
-            go_on.wait(60)
-        elif kind == b"reset":
-            request.connection.reset()
-            return
-        upstream.obey(request)
-
-    def hangs(self, body):
-        with self.lock:
-            check(self.lock.wait_for(lambda: body in self.hanging, 20), f"{body} has not come")
-
-    def write(self, target, grant, body, client=None):
-        """The answer's holder; ["status"] when it is there."""
-        told = {}
-
-        def run():
-            with contextlib.suppress(Exception):
-                token = [("Fencing-Token", grant["fencing_token"])]
-                told["status"] = (client or self.gateway)("PUT", target, token, body, held=False).status
-            told.setdefault("status", "gone")
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        told["end"] = thread
-        self.writes.append(told)
-        return told
-
-    @staticmethod
-    def status(told, wanted):
-        told["end"].join(30)
-        check_equal(told.get("status"), wanted)
+    def start(self, *flags):
+        super().start("--store-timeout", "60s", *flags)
 
     def states(self, name):
         """Of the open intents of this lease."""
@@ -103,11 +50,6 @@ class Stage:
                 if words[0] == name:
                     found.append(words[4])
         return sorted(found)
-
-    def ready(self):
-        own = [self.gateway] if hasattr(self, "daemon") and self.daemon.process.poll() is None else []
-        clients = (*own, self.world.gateway, self.world.lease)
-        wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are back")
 
     def keep(self):
         """What Redis' file has now."""
@@ -144,25 +86,9 @@ class Stage:
         gateway, _ = self.lives()
         return {who.split(" ")[1]: state for who, state in self.doubts().items() if who.startswith(gateway + " ")}
 
-    def pawl(self, *words, status=0):
-        environment = {**os.environ, "PAWL_GATEWAY_URL": self.daemon.url, "PAWL_REDIS": self.redis.url}
-        done = subprocess.run([str(BUILD / "pawl"), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=30, check=False)
-        check_equal(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
-        return done.stdout
-
     def metric(self, name):
-        text = self.gateway("GET", "/metrics", held=False).body.decode()
+        text = self.near("GET", "/metrics", held=False).body.decode()
         return int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
-
-    def close(self):
-        for go_on in self.hanging.values():
-            go_on.set()
-        for told in self.writes:
-            told["end"].join(30)
-        self.relay.close()
-        self.world.close()
-        self.upstream.close()
 
 
 def lost_before_the_takeover(stage):
@@ -170,7 +96,6 @@ def lost_before_the_takeover(stage):
     stage.ready()
     kept = stage.keep()
     stage.daemon.kill()
-    stage.world.daemons.remove(stage.daemon)
     if hasattr(stage, "incarnations"):
         (stage.state_dir / "incarnations").write_text(stage.incarnations, encoding="ascii")
     held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
@@ -191,13 +116,13 @@ def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_see
     found = stage.own_doubts()
     check_equal((found.get(FORMER), found.get(ELSEWHERE)), ("dead", "open"))
     grant = stage.world.acquire("job:one", ttl_ms=600_000)
-    told = stage.gateway("PUT", "/w/one", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
+    told = stage.near("PUT", "/w/one", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
     check_equal((told.status, told.json["code"]), (503, "in-doubt"))
     check_in(f"pawl resolve --gateway {gateway} --incarnation ", told.json["detail"])
     for who in stage.own_doubts():
         stage.pawl("resolve", "--gateway", gateway, "--incarnation", who, "--dead", "--settled", "--yes")
     wait_until(lambda: stage.doubts() == {}, "nobody is in doubt")
-    stage.status(stage.write("/w/one", grant, b"new"), 200)
+    stage.ended(stage.later("/w/one", grant, b"new"), 200)
     stage.close()
 
 
@@ -219,7 +144,7 @@ def a_restart_that_lost_nothing_before_they_were_seen_to_puts_nobody_in_doubt():
     check(stage.redis("HGET", "pawl:{store}", "epoch") != before, "another life has begun")
     check_equal(stage.redis("HGET", "pawl:{store}", "how"), b"complete")
     grant = stage.world.acquire("job:kept", ttl_ms=600_000)
-    stage.status(stage.write("/w/kept", grant, b"new"), 200)
+    stage.ended(stage.later("/w/kept", grant, b"new"), 200)
     stage.close()
 
 
@@ -243,11 +168,10 @@ def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
         stage.start()
         stage.ready()
         grant = stage.world.acquire("job:one", ttl_ms=600_000)
-        stage.status(stage.write("/w/one", grant, body), status)
+        stage.ended(stage.later("/w/one", grant, body), status)
         wait_until(lambda stage=stage, status=status: stage.states("job:one") == (["u"] if status == 504 else []), "it has ended")
         _, life = stage.lives()
         getattr(stage.daemon, ends)()
-        stage.world.daemons.remove(stage.daemon)
         held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
         stage.start()
         held.wait_met()
@@ -281,7 +205,6 @@ def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss()
         kind = "o" * 900 if number == 100 else "o"
         stage.redis("ZADD", key, "0", f"job:one {1:015} {1:015} {number:016} s {kind} {gateway} {life} 0.{number} h 1")
     stage.daemon.kill()
-    stage.world.daemons.remove(stage.daemon)
     stage.start()
     wait_until(lambda: stage.states("job:one") == ["d"] * 102, "all of the dead one's are taken over")
     stage.set_back(stage.keep())
@@ -300,19 +223,19 @@ def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_
         writes = {}
         for name in names:
             body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
-            client = stage.world.gateway if name.startswith("theirs") else stage.gateway
-            writes[name] = stage.write("/w/" + name, grants[name], body, client)
+            client = stage.world.gateway if name.startswith("theirs") else stage.near
+            writes[name] = stage.later("/w/" + name, grants[name], body, client)
             if not name.startswith("lost"):
                 stage.hangs(body)
         for name in names:
             if name.startswith("lost"):
-                stage.status(writes[name], 504)
+                stage.ended(writes[name], 504)
                 wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
         kept = stage.keep()
         for name in names:
             if name.startswith("done"):
-                stage.hanging[b"hang:" + name.encode()].set()
-                stage.status(writes[name], 200)
+                stage.go(b"hang:" + name.encode())
+                stage.ended(writes[name], 200)
                 wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
         stage.set_back(kept)
         wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
@@ -320,13 +243,13 @@ def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_
             wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
             wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
         newer = stage.world.acquire("job:done0", ttl_ms=600_000)
-        stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
+        stage.ended(stage.later("/w/done0", newer, b"new", stage.world.gateway), 200)
         check_in("intents-closed-again", stage.daemon.log())
-        for told in stage.hanging.values():
+        for told in stage.upstream.hanging.values():
             told.set()
         for name in names:
             if name.startswith(("open", "theirs")):
-                stage.status(writes[name], 200)
+                stage.ended(writes[name], 200)
         stage.close()
 
 
@@ -344,7 +267,7 @@ def a_look_overtakes_an_admission():
     begun = time.monotonic()
     for name, grant in grants.items():  # until one is admitted on the other worker's link
         reply = stage.relay.hold(FROM_REDIS, f"note:{name} ".encode())
-        sent[name] = stage.write("/a/" + name, grant, b"hang:" + name.encode())
+        sent[name] = stage.later("/a/" + name, grant, b"hang:" + name.encode())
         wait_until(lambda name=name: stage.states("note:" + name) == ["s"], "it is recorded")
         with contextlib.suppress(TimeoutError):
             reply.wait_met(0.2)
@@ -362,8 +285,8 @@ def a_look_overtakes_an_admission():
         for one, told in sent.items():
             stage.hangs(b"hang:" + one.encode())
             check_equal(stage.states("note:" + one), ["s"])
-            stage.hanging[b"hang:" + one.encode()].set()
-            stage.status(told, 200)
+            stage.go(b"hang:" + one.encode())
+            stage.ended(told, 200)
             wait_until(lambda one=one: stage.states("note:" + one) == [], "it is closed")
         check("intents-closed-again" not in stage.daemon.log(), "nothing had ended")
     stage.close()
@@ -379,14 +302,13 @@ def an_admission_whose_reply_is_under_way_is_not_closed():
 def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status():
     stage = Stage()
     stage.ready()
-    check_equal(stage.gateway("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
+    check_equal(stage.near("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
     check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
     stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
-    stage.world.daemons.remove(stage.daemon)
     stage.start()
     stage.ready()
-    told = lambda: stage.gateway("GET", "/readyz", held=False)
+    told = lambda: stage.near("GET", "/readyz", held=False)
     wait_until(lambda: "ordered" in told().json["checks"], "readyz says it")
     check_equal((told().status, told().json["checks"]), (200, {"store": "ok", "ordered": "in-doubt"}))
     command = "pawl resolve --gateway gateway-has-died --incarnation incarnation-"
@@ -397,7 +319,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
                       and "gateway-has-died incarnation-two- open" in line, "who is in doubt")
     grant = stage.world.acquire("job:told", ttl_ms=600_000)
     for method in ("PUT", "GET"):
-        answer = stage.gateway(method, "/w/told", [("Fencing-Token", grant["fencing_token"])], b"x" if method == "PUT" else None,
+        answer = stage.near(method, "/w/told", [("Fencing-Token", grant["fencing_token"])], b"x" if method == "PUT" else None,
                                held=False)
         check_equal((answer.status, answer.json["code"], answer.json["retryable"]), (503, "in-doubt", True))
         for part in (command, "--settled", "Nothing was sent on", "incarnation-"):
@@ -413,7 +335,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.metric("pawl_gateway_in_doubt") == 0, "it is over")
     log = stage.daemon.log()
     check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
-    stage.status(stage.write("/w/told", grant, b"new"), 200)
+    stage.ended(stage.later("/w/told", grant, b"new"), 200)
     stage.close()
 
 
@@ -428,12 +350,11 @@ class Loss(Stage):
         self.before = self.keep()
         self.start()
         self.ready()
-        self.write("/w/lost", self.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
+        self.later("/w/lost", self.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
         self.hangs(b"hang:old")
         self.gone = " ".join(self.lives())
         self.daemon.kill()
-        self.world.daemons.remove(self.daemon)
-        self.daemon, self.gateway = self.world.gateway_daemon, self.world.gateway
+        self.near = self.far
         self.file = pathlib.Path(self.redis.path).parent / "state-pawl-lease-0" / "high-water"
 
     def recorded(self, word):
@@ -467,11 +388,11 @@ class Loss(Stage):
         grant = self.world.acquire("job:lost", ttl_ms=600_000)
         answer = self.world.gateway("PUT", "/w/lost", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
         check_equal((answer.status, answer.json["code"]), (503, "in-doubt"))
-        self.hanging[b"hang:old"].set()
+        self.go(b"hang:old")
         wait_until(lambda: [body for _, body in self.upstream.applied] == [b"hang:old"], "the old one has landed")
         for gateway, incarnation in (who.split(" ") for who in self.doubts()):
             self.pawl("resolve", "--gateway", gateway, "--incarnation", incarnation, "--dead", "--settled", "--yes")
-        self.status(self.write("/w/lost", grant, b"new", self.world.gateway), 200)
+        self.ended(self.later("/w/lost", grant, b"new", self.world.gateway), 200)
         check_equal([body for _, body in self.upstream.applied], [b"hang:old", b"new"])
 
 
