@@ -113,8 +113,8 @@ void precondition_digest(struct precondition *precondition, struct bytes method,
 void precondition_add(const struct precondition *precondition, struct fenced_call *fenced)
 {
     fenced_begin_lease(fenced);
-    fenced_add_key(fenced, fenced_resource_key(fenced));
-    fenced_add_key(fenced, fenced_gone(fenced));
+    fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
+    fenced_add_key(fenced, keys_gone(fenced->gone, fenced->on));
     fenced_add_fence(fenced);
     fenced_add(fenced, fenced->resource);
     fenced_add(fenced, precondition->if_match);

@@ -553,18 +553,13 @@ static bool read_unknown(struct route_reading *reading, const struct json *json)
 {
     struct route *route = reading->route;
     struct bytes word;
-    enum json_found found = json_get_text(json, "unknown", &word);
+    enum json_found found = json_get_text(json, "unknown", &word), as_object;
+    const struct json *object = found == JSON_MISTYPED ? json_get_object(json, "unknown", &as_object) : NULL;
 
     route->unknown = ROUTE_HOLD;
     route->own->unknown_stated = found != JSON_ABSENT;
-    if (found == JSON_MISTYPED) {
-        const struct json *object = json_get_object(json, "unknown", &found);
-
-        if (object == NULL || !unknown_object_read(reading, object)) {
-            return route_wrong(reading,
-                               "unknown must be \"hold\", {\"grace_ms\":n} or {\"probe\":\"GET /path\"}");
-        }
-    } else if (found == JSON_FOUND && !bytes_are(word, "hold")) {
+    if (object != NULL ? !unknown_object_read(reading, object)
+                       : found != JSON_ABSENT && (found != JSON_FOUND || !bytes_are(word, "hold"))) {
         return route_wrong(reading,
                            "unknown must be \"hold\", {\"grace_ms\":n} or {\"probe\":\"GET /path\"}");
     }

@@ -63,7 +63,7 @@ static enum step read_ask(struct reading *r)
     struct fenced_call *fenced = &r->fenced;
 
     fenced_begin_lease(fenced);
-    fenced_add_key(fenced, fenced_resource_key(fenced));
+    fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
     if (fenced->claimed) {
         fenced_add_fence(fenced);
     } else {
