@@ -32,8 +32,8 @@ local function page(texts, behind)
         add(redis.call('ZRANGEBYLEX', OPEN, '[' .. behind_head .. ' ', '(' .. behind_head .. '!'))
     end
     -- One more than asked for, and what has its number.
-    local list = redis.call('ZRANGEBYLEX', OPEN, behind_head and '(' .. behind_head .. '!' or from, to, 'LIMIT',
-        0, most + 1)
+    local after = behind_head and '(' .. behind_head .. '!' or from
+    local list = redis.call('ZRANGEBYLEX', OPEN, after, to, 'LIMIT', 0, most + 1)
     add(list)
     local is_end = #list <= most
     if not is_end then
