@@ -91,23 +91,13 @@ void fenced_add(struct fenced_call *fenced, struct bytes argument)
     fenced->argv[fenced->keys + fenced->args++] = argument;
 }
 
-static void fenced_add_number(struct fenced_call *fenced, unsigned slot, int64_t value)
-{
-    fenced_add(fenced, bytes_of_number(fenced->number[slot], value));
-}
-
 void fenced_add_fence(struct fenced_call *fenced)
 {
     fenced_add(fenced, fenced->lease);
-    fenced_add_number(fenced, 0, fenced->claim.token.number);
-    fenced_add_number(fenced, 1, fenced->claim.token.epoch);
+    fenced_add(fenced, bytes_of_number(fenced->number[0], fenced->claim.token.number));
+    fenced_add(fenced, bytes_of_number(fenced->number[1], fenced->claim.token.epoch));
     fenced_add(fenced, fenced->claim.hold);
     fenced_add(fenced, bytes_of(token_mode_name(fenced->claim.mode)));
-}
-
-void fenced_add_remember(struct fenced_call *fenced)
-{
-    fenced_add_number(fenced, 2, (int64_t)worker_of(fenced->req)->service->settings.remember_ms);
 }
 
 enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
@@ -154,16 +144,6 @@ enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struc
     walk->args = fenced->args;
     bad = walk_begin(walk);
     return bad == PROBLEM_NONE ? SUSPENDED : fenced_failed(fenced, bad);
-}
-
-struct bytes fenced_gone(struct fenced_call *fenced)
-{
-    return keys_gone(fenced->gone, fenced->on);
-}
-
-struct bytes fenced_resource_key(struct fenced_call *fenced)
-{
-    return keys_resource(fenced->resource_key, fenced->lease, fenced->resource);
 }
 
 /* -- Fencing-Status, a Structured Field List in the style of RFC 9211 (Cache-Status):

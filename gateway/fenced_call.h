@@ -68,7 +68,6 @@ void fenced_begin_lease(struct fenced_call *fenced);
 void fenced_add_key(struct fenced_call *fenced, struct bytes key);
 void fenced_add(struct fenced_call *fenced, struct bytes argument);
 void fenced_add_fence(struct fenced_call *fenced);
-void fenced_add_remember(struct fenced_call *fenced);
 /* Runs the script. Its reply goes to the row of its first word, or to the last row, which has no word; a
  * failure to fenced->fail. */
 enum step fenced_run(struct fenced_call *fenced, const struct store_script *script,
@@ -77,9 +76,6 @@ enum step fenced_run(struct fenced_call *fenced, const struct store_script *scri
 enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struct walk_plan *plan);
 /* Ends the request, by fenced->fail if that is set. */
 enum step fenced_failed(struct fenced_call *fenced, enum problem problem);
-/* The keys of the parts of the lease's stripe that this request may touch. */
-struct bytes fenced_gone(struct fenced_call *fenced);
-struct bytes fenced_resource_key(struct fenced_call *fenced);
 
 /* Ends the request: the fence refused before the store was asked. */
 enum step fenced_refuse(struct fenced_call *fenced, enum problem problem);

@@ -3,14 +3,6 @@
 
 #include "shared/token/name.h"
 
-static void skip_space(struct bytes *rest)
-{
-    while (rest->len > 0 && (rest->at[0] == ' ' || rest->at[0] == '\t')) {
-        rest->at++;
-        rest->len--;
-    }
-}
-
 /* W/"..." or "...": etagc is 0x21, 0x23 to 0x7E, or obs-text. */
 static bool skip_tag(struct bytes *rest)
 {
@@ -41,11 +33,11 @@ bool precondition_is_tag_list(struct bytes value)
         return true;
     }
     for (;;) {
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         if (!skip_tag(&rest)) {
             return false;
         }
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         if (rest.len == 0) {
             return true;
         }
@@ -64,7 +56,7 @@ bool precondition_lists(struct bytes list, struct bytes tag)
     while (rest.len > 0) {
         const char *from;
 
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         from = rest.at;
         if (!skip_tag(&rest)) {
             return false;
@@ -72,7 +64,7 @@ bool precondition_lists(struct bytes list, struct bytes tag)
         if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag)) {
             return true;
         }
-        skip_space(&rest);
+        rest = bytes_trim(rest);
         if (rest.len > 0) {
             rest = (struct bytes){rest.at + 1, rest.len - 1};
         }
@@ -121,8 +113,8 @@ void precondition_digest(struct precondition *precondition, struct bytes method,
 void precondition_add(const struct precondition *precondition, struct fenced_call *fenced)
 {
     fenced_begin_lease(fenced);
-    fenced_add_key(fenced, fenced_resource_key(fenced));
-    fenced_add_key(fenced, fenced_gone(fenced));
+    fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
+    fenced_add_key(fenced, keys_gone(fenced->gone, fenced->on));
     fenced_add_fence(fenced);
     fenced_add(fenced, fenced->resource);
     fenced_add(fenced, precondition->if_match);

@@ -63,7 +63,16 @@ void gateway_close(struct service *service)
 
 bool gateway_leave(struct service *service)
 {
-    return intents_count(&gateway_of(service)->intents) > 0 || member_daemon_leave(service);
+    struct gateway *gateway = gateway_of(service);
+
+    if (intents_count(&gateway->intents) > 0) {
+        return true;
+    }
+    if (!member_daemon_leave(service)) {
+        return false;
+    }
+    incarnations_end(member_daemon_state_dir(service), gateway->incarnation);
+    return true;
 }
 
 struct gateway *gateway_of(const struct service *service)

@@ -119,14 +119,14 @@ static void unsure_note(struct sticky *sticky, const char *id)
 /* The end of f, which is not under way any more. */
 static void sticky_leave(struct forward *f, enum intent_word word)
 {
-    struct sticky *sticky = f->sticky;
+    struct sticky *sticky = f->by.sticky;
 
     assert(sticky->under_way > 0);
-    f->sticky = NULL;
+    f->by.sticky = NULL;
     sticky->under_way--;
     sticky->idle_ms = loop_now_ms();
     if (word == INTENT_UNKNOWN) {
-        unsure_note(sticky, f->id);
+        unsure_note(sticky, f->by.id);
     }
     if (sticky->under_way > 0) {
         return;
@@ -259,15 +259,15 @@ static struct sticky *sticky_find(const struct forward *f)
     return NULL;
 }
 
-/* A write, or a fenced read, is to ask the store. By which open intent it goes, f->sticky, and it is under
- * way from now on; or NULL: then f->opens says whether the intent that it asks for is one that stays, and
+/* A write, or a fenced read, is to ask the store. By which open intent it goes, f->by.sticky, and it is under
+ * way from now on; or NULL: then f->by.opens says whether the intent that it asks for is one that stays, and
  * those of this worker that it would wait for are closed in front of it, if nothing of them is under way. */
 static void sticky_take(struct forward *f)
 {
-    f->sticky = sticky_find(f);
-    f->opens = f->sticky == NULL && may_stay(f) && is_same_token(*seen_place(f), f->fenced.claim.token);
-    if (f->sticky != NULL) {
-        f->sticky->under_way++;
+    f->by.sticky = sticky_find(f);
+    f->by.opens = f->by.sticky == NULL && may_stay(f) && is_same_token(*seen_place(f), f->fenced.claim.token);
+    if (f->by.sticky != NULL) {
+        f->by.sticky->under_way++;
     } else {
         intent_closer_poke(&f->own->closer); /* what has just been closed need not be waited for */
     }
@@ -281,23 +281,23 @@ static void sticky_open(struct forward *f)
     /* Another may be open by now, of a write that asked at the same time. */
     sticky->is_over = sticky_find(f) != NULL;
     sticky->own = own;
-    sticky->intent = f->intent;
+    sticky->intent = f->by.intent;
     sticky->token = f->fenced.claim.token;
     sticky->under_way = 1;
     sticky->alarm.rings = sticky_rings;
     LIST_INSERT_HEAD(&own->stickies.open[f->fenced.on], sticky, open);
     own->stickies.count++;
-    f->intent = NULL;
-    f->sticky = sticky;
+    f->by.intent = NULL;
+    f->by.sticky = sticky;
     if (own->stickies.subscriber == NULL) {
         subscriber_open(own);
     }
 }
 
-/* The store has recorded its own intent, f->intent; if f->opens, that becomes f->sticky. */
+/* The store has recorded its own intent, f->by.intent; if f->by.opens, that becomes f->by.sticky. */
 static void sticky_recorded(struct forward *f)
 {
-    if (f->opens) {
+    if (f->by.opens) {
         sticky_open(f);
     } else if (may_stay(f)) {
         *seen_place(f) = f->fenced.claim.token;
@@ -338,12 +338,12 @@ static const char *kind_of(const struct forward *f)
     const struct route *route = f->route;
 
     if (route->guarantee == ROUTE_ORDERED) {
-        return route->serial ? "o+" : f->opens ? "o~" : "o";
+        return route->serial ? "o+" : f->by.opens ? "o~" : "o";
     }
     if (route->aid == ROUTE_AID_IF_MATCH) {
         /* "Nothing is there" is a version that comes back: made, deleted, and a late request makes it again.
          * Such a write is ordered, and conditional ones wait for it (tests/model/conditional.pml). */
-        return f->etag_len > 0 ? "c" : "o";
+        return f->look.etag_len > 0 ? "c" : "o";
     }
     return route->aid == ROUTE_AID_CHECKS ? "k" : "a";
 }
@@ -360,22 +360,22 @@ static const struct store_script *ask_fill(struct forward *f)
         fenced_add(fenced, bytes_of(f->route->unknown_text));
         return &script_intent_read;
     }
-    if (f->sticky != NULL) {
-        fenced_add(fenced, sticky_text(f->sticky));
+    if (f->by.sticky != NULL) {
+        fenced_add(fenced, sticky_text(f->by.sticky));
         return &script_intent_check;
     }
     fenced_add(fenced, bytes_of(kind_of(f)));
     fenced_add(fenced, bytes_of(f->own->gateway->id));
     fenced_add(fenced, bytes_of(f->own->gateway->incarnation));
-    fenced_add(fenced, bytes_of(f->id));
+    fenced_add(fenced, bytes_of(f->by.id));
     fenced_add(fenced, bytes_of(f->route->unknown_text));
-    if (f->queued_len == 0) {
+    if (f->turn.queued_len == 0) {
         if (epoch_is_full(f->own->record.line.store_epoch)) {
             fenced_add(fenced, BYTES("full"));
         }
         return &script_intent_admit;
     }
-    fenced_add(fenced, (struct bytes){f->queued, f->queued_len});
+    fenced_add(fenced, (struct bytes){f->turn.queued, f->turn.queued_len});
     return &script_intent_promote;
 }
 
@@ -384,21 +384,21 @@ static void admission_begin(struct forward *f)
 {
     char text[INTENT_TEXT_MAX];
     int len = snprintf(text, sizeof(text), "%.*s %s %s %s", (int)f->fenced.lease.len, f->fenced.lease.at,
-                       f->own->gateway->id, f->own->gateway->incarnation, f->id);
+                       f->own->gateway->id, f->own->gateway->incarnation, f->by.id);
 
     assert(len > 0 && (size_t)len < sizeof(text));
-    f->intent = intent_new(&f->own->gateway->intents, f->fenced.on, (struct bytes){text, (size_t)len},
-                           INTENT_ASKED);
+    f->by.intent = intent_new(&f->own->gateway->intents, f->fenced.on, (struct bytes){text, (size_t)len},
+                              INTENT_ASKED);
 }
 
 enum step forward_ask(struct forward *f)
 {
     const struct store_script *script;
 
-    if (f->is_write && f->intent == NULL) {
+    if (f->is_write && f->by.intent == NULL) {
         forward_number(f); /* an admission of before may come back with a store that is set back */
     }
-    if (f->intent == NULL) {
+    if (f->by.intent == NULL) {
         sticky_take(f);
     }
     script = ask_fill(f);
@@ -406,10 +406,10 @@ enum step forward_ask(struct forward *f)
     if (f->route->guarantee == ROUTE_ORDERED && !forward_store_is_safe(f)) {
         return forward_away(f, PROBLEM_STORE_UNSAFE);
     }
-    if (f->is_write && f->intent == NULL && f->sticky == NULL) {
+    if (f->is_write && f->by.intent == NULL && f->by.sticky == NULL) {
         admission_begin(f);
     }
-    f->asked_ms = loop_now_ms();
+    f->turn.asked_ms = loop_now_ms();
     return fenced_run(&f->fenced, script, ask_answers);
 }
 
@@ -417,38 +417,39 @@ enum step forward_ask(struct forward *f)
 
 static void admission_end(struct forward *f, enum intent_word word)
 {
-    intent_end(&f->own->closer, f->intent, word);
-    f->intent = NULL;
+    intent_end(&f->own->closer, f->by.intent, word);
+    f->by.intent = NULL;
     intent_closer_hurry(&f->own->closer);
 }
 
 /* Certainly nothing of it is recorded. */
 static void admission_drop(struct forward *f)
 {
-    f->queued_len = 0;
-    if (f->intent != NULL) {
-        intents_drop(&f->own->gateway->intents, f->intent);
-        f->intent = NULL;
+    f->turn.queued_len = 0;
+    if (f->by.intent != NULL) {
+        intents_drop(&f->own->gateway->intents, f->by.intent);
+        f->by.intent = NULL;
     }
 }
 
 void forward_intent_end(struct forward *f, enum intent_word word)
 {
-    if (f->sticky != NULL) {
+    if (f->by.sticky != NULL) {
         sticky_leave(f, word);
-    } else if (f->intent != NULL) {
-        intent_end(&f->own->closer, f->intent, word);
-        f->intent = NULL;
+    } else if (f->by.intent != NULL) {
+        intent_end(&f->own->closer, f->by.intent, word);
+        f->by.intent = NULL;
     }
 }
 
 static void forward_withdraw(struct forward *f)
 {
-    if (f->sticky != NULL) {
+    if (f->by.sticky != NULL) {
         sticky_leave(f, INTENT_CLOSE);
     }
-    if (f->queued_len > 0) {
-        intent_text(&f->own->gateway->intents, f->intent, (struct bytes){f->queued, f->queued_len});
+    if (f->turn.queued_len > 0) {
+        intent_text(&f->own->gateway->intents, f->by.intent,
+                    (struct bytes){f->turn.queued, f->turn.queued_len});
         admission_end(f, INTENT_CLOSE);
     }
     admission_drop(f);
@@ -463,7 +464,7 @@ enum step forward_away(struct forward *f, enum problem problem)
 /* It is not known whether it was recorded; it is never sent. */
 static void admission_forget(struct forward *f)
 {
-    if (f->intent != NULL && f->queued_len == 0) { /* else forward_withdraw() knows it */
+    if (f->by.intent != NULL && f->turn.queued_len == 0) { /* else forward_withdraw() knows it */
         admission_end(f, INTENT_FORGET);
     }
 }
@@ -487,25 +488,25 @@ static enum step ask_admitted(struct fenced_call *fenced, const struct store_rep
     struct forward *f = container_of(fenced, struct forward, fenced);
     struct bytes text = store_reply_text(reply, 3);
 
-    f->mark = store_reply_integer(reply, 2);
-    f->queued_len = 0;
+    f->by.mark = store_reply_integer(reply, 2);
+    f->turn.queued_len = 0;
     fenced_let_through(fenced);
-    if (f->intent != NULL) {
+    if (f->by.intent != NULL) {
         if (text.len == 0 || text.len > INTENT_TEXT_MAX) {
             admission_forget(f);
             return forward_away(f, PROBLEM_INTERNAL);
         }
-        intent_recorded(&f->own->gateway->intents, f->intent, text);
+        intent_recorded(&f->own->gateway->intents, f->by.intent, text);
     }
     /* A new epoch has begun since: what is open was recorded again in it, perhaps without this one. Only when
      * it is in the list can that be known (recovery.c records the list again when the epoch has changed). Or
      * an operator may have removed it by now (worker.h). */
     if (f->is_write && (fenced->record.epoch != epoch_number(f->own->record.line.store_epoch) ||
-                        loop_now_ms() - f->asked_ms >= GIVEN_UP_SEND_MS)) {
+                        loop_now_ms() - f->turn.asked_ms >= GIVEN_UP_SEND_MS)) {
         forward_intent_end(f, INTENT_CLOSE);
         return forward_away(f, PROBLEM_STORE_UNAVAILABLE);
     }
-    if (f->intent != NULL) {
+    if (f->by.intent != NULL) {
         sticky_recorded(f);
     }
     return forward_send(f);
@@ -517,17 +518,18 @@ static void unreported_keep(struct forward *f, const struct store_reply *reply, 
     struct bytes who = bytes_are(store_reply_text(reply, at), "store") ? store_reply_text(reply, at + 1)
                                                                        : BYTES("");
 
-    snprintf(f->unreported, sizeof(f->unreported), "%.*s", (int)who.len, who.at != NULL ? who.at : "");
+    snprintf(f->turn.unreported, sizeof(f->turn.unreported), "%.*s", (int)who.len,
+             who.at != NULL ? who.at : "");
 }
 
 static enum step forward_in_doubt(struct forward *f)
 {
     char detail[UNREPORTED_DETAIL_SIZE];
 
-    if (f->unreported[0] == '\0') {
+    if (f->turn.unreported[0] == '\0') {
         return forward_away(f, PROBLEM_IN_DOUBT);
     }
-    unreported_detail(detail, "Nothing was sent on. ", bytes_of(f->unreported));
+    unreported_detail(detail, "Nothing was sent on. ", bytes_of(f->turn.unreported));
     forward_withdraw(f);
     return forward_over(f, fenced_fail_detail(&f->fenced, PROBLEM_IN_DOUBT, detail));
 }
@@ -537,7 +539,7 @@ static enum step ask_missing(struct fenced_call *fenced, const struct store_repl
     struct forward *f = container_of(fenced, struct forward, fenced);
 
     (void)reply;
-    sticky_end(f->sticky);
+    sticky_end(f->by.sticky);
     forward_withdraw(f);
     return forward_ask(f);
 }
@@ -594,7 +596,7 @@ static void text_keep(char into[INTENT_TEXT_MAX], size_t *len, struct bytes text
 /* Whether what it waits for will not end by itself: its gateway will not learn how it ended. */
 static bool is_in_doubt(const struct forward *f)
 {
-    struct bytes blocker = {f->blocker, f->blocker_len};
+    struct bytes blocker = {f->turn.blocker, f->turn.blocker_len};
     struct bytes state = intent_part(blocker, INTENT_STATE), policy = intent_part(blocker, INTENT_POLICY);
 
     if (bytes_are(blocker, "store")) {
@@ -608,29 +610,29 @@ static bool is_in_doubt(const struct forward *f)
 static enum step ask_queued(struct fenced_call *fenced, const struct store_reply *reply)
 {
     struct forward *f = container_of(fenced, struct forward, fenced);
-    unsigned doubles = f->tries < ASK_AGAIN_DOUBLES ? f->tries : ASK_AGAIN_DOUBLES;
+    unsigned doubles = f->turn.tries < ASK_AGAIN_DOUBLES ? f->turn.tries : ASK_AGAIN_DOUBLES;
     uint64_t wait_ms = (uint64_t)ASK_AGAIN_MS << doubles, now_ms = loop_now_ms();
 
-    f->mark = store_reply_integer(reply, 2);
+    f->by.mark = store_reply_integer(reply, 2);
     if (f->is_write) {
-        text_keep(f->queued, &f->queued_len, store_reply_text(reply, 3));
+        text_keep(f->turn.queued, &f->turn.queued_len, store_reply_text(reply, 3));
     }
-    text_keep(f->blocker, &f->blocker_len, store_reply_text(reply, f->is_write ? 4 : 3));
+    text_keep(f->turn.blocker, &f->turn.blocker_len, store_reply_text(reply, f->is_write ? 4 : 3));
     unreported_keep(f, reply, f->is_write ? 4 : 3);
-    if (f->tries++ == 0 &&
-        bytes_are(intent_part((struct bytes){f->blocker, f->blocker_len}, INTENT_KIND), "o~")) {
+    if (f->turn.tries++ == 0 &&
+        bytes_are(intent_part((struct bytes){f->turn.blocker, f->turn.blocker_len}, INTENT_KIND), "o~")) {
         wait_ms = ASKED_MS;
     }
     forward_enter(f, FORWARD_QUEUED);
     if (forward_probe(f)) {
         return SUSPENDED;
     }
-    if ((is_in_doubt(f) && !f->is_shown) || now_ms >= f->until_ms ||
+    if ((is_in_doubt(f) && !f->turn.is_shown) || now_ms >= f->turn.until_ms ||
         atomic_load(&f->own->worker->service->draining)) {
         return forward_in_doubt(f);
     }
     wait_ms = wait_ms < ASK_AGAIN_MAX_MS ? wait_ms : ASK_AGAIN_MAX_MS;
-    forward_alarm(f, wait_ms < f->until_ms - now_ms ? wait_ms : f->until_ms - now_ms);
+    forward_alarm(f, wait_ms < f->turn.until_ms - now_ms ? wait_ms : f->turn.until_ms - now_ms);
     return SUSPENDED;
 }
 

@@ -20,52 +20,79 @@ enum {
     FORWARD_ID_SIZE = INTENT_ID_SIZE,
     FORWARD_REQUEST_ID_SIZE = 2 * MEMBER_ID_CHARS + 2 + FORWARD_ID_SIZE,
     FORWARD_ETAG_MAX = 256,
-    FORWARD_HELD_MAX = 16384, /* an answer of at most so many bytes goes to the client when it is whole */
     LOOKS_MAX = 3
 };
 
-struct forward {
-    struct fenced_call fenced; /* fenced.req is NULL when the client has its answer */
-    struct upstream_call call;
-    struct http_body_reader body_reader;
-    struct http_response_writer response_writer;
-    struct alarm alarm;
-    struct gateway_worker *own;
-    struct table_use *use;
-    const struct route *route;
-    LIST_ENTRY(forward) queue; /* of those that are queued; of the spare ones */
-    LIST_ENTRY(forward) live;  /* of all of the worker */
-    struct intent *intent;     /* asked for, or recorded as sending */
-    struct sticky *sticky;     /* in place of that: one that was open, or is to stay open */
-    enum forward_state state;
-    bool is_write, is_fenced;
-    bool opens;          /* the intent that is asked for is one that stays open */
-    bool is_head;        /* the method is HEAD */
-    bool was_streamed;   /* a part of the body has gone by: it cannot be sent again */
-    bool takes_body;     /* the rest of the body is being taken from the client */
-    bool is_streamed;    /* the answer goes to the client in pieces */
-    bool is_unsure;      /* the status says nothing of the write's end: the answer is not passed on */
-    bool looks_again;    /* another write changed the version in between */
-    bool is_shown;       /* what it waits for was applied */
-    bool looks_with_get; /* the upstream has no HEAD */
-    unsigned status, looks, tries;
-    uint64_t until_ms, probed_ms, asked_ms, sent_ms;
-    int body_fd;                /* what of the body memory does not hold; -1: nothing */
-    uint64_t file_len, file_at; /* of that: taken; sent */
-    uint64_t body_given;        /* streamed: so much of it has gone to the upstream */
-    enum problem cut;           /* streamed: why its end is never sent */
-    const char *why;            /* what went wrong, for the log and the answer; NULL: nothing yet */
-    char status_text[48], promise[48];
+/* The request's body, where memory does not hold all of it. */
+struct forward_body {
+    struct http_body_reader reader;
+    int fd;              /* what memory does not hold; -1: nothing */
+    uint64_t len, at;    /* of that: taken; sent */
+    uint64_t given;      /* streamed: so much of it has gone to the upstream */
+    enum problem cut;    /* streamed: why its end is never sent */
+    bool was_streamed;   /* a part has gone by: it cannot be sent again */
+    bool is_being_taken; /* the rest is being taken from the client */
+};
+
+/* By what it is let through; id is a number that no request of this process had before. */
+struct forward_by {
+    struct intent *intent; /* asked for, or recorded as sending */
+    struct sticky *sticky; /* in place of that: one that was open, or is to stay open */
+    bool opens;            /* the intent that is asked for is one that stays open */
     int64_t mark;
+    char id[FORWARD_ID_SIZE], request_id[FORWARD_REQUEST_ID_SIZE];
+};
+
+/* ASKING, QUEUED, PROBING: what it waits for. */
+struct forward_turn {
+    LIST_ENTRY(forward) queue; /* of those that are queued; of the spare ones */
+    uint64_t until_ms, asked_ms, probed_ms;
+    unsigned tries;
+    bool is_shown;     /* what it waits for was applied */
     size_t queued_len; /* the text of the intent while it is queued, 0: it is not */
     char queued[INTENT_TEXT_MAX];
     size_t blocker_len; /* of the first that it waits for */
     char blocker[INTENT_TEXT_MAX];
     char unreported[2 * MEMBER_ID_CHARS + 2]; /* "GATEWAY INCARNATION" for which it waits; "": none */
-    size_t etag_len; /* if_match: of the version that is there; 0: nothing is there */
+};
+
+/* if_match: which version is there. */
+struct forward_look {
+    unsigned count;
+    bool is_due;     /* another write changed the version in between */
+    bool with_get;   /* the upstream has no HEAD */
+    size_t etag_len; /* 0: nothing is there */
     char etag[FORWARD_ETAG_MAX];
-    char id[FORWARD_ID_SIZE], request_id[FORWARD_REQUEST_ID_SIZE];
-    struct route_match match;
+};
+
+/* The exchange with the upstream. */
+struct forward_exchange {
+    struct upstream_call call;
+    struct http_response_writer writer;
+    uint64_t sent_ms;
+    unsigned status;
+    bool is_head;     /* the method is HEAD */
+    bool is_streamed; /* the answer goes to the client in pieces */
+    bool is_unsure;   /* the status says nothing of the write's end: the answer is not passed on */
+    const char *why;  /* what went wrong, for the log and the answer; NULL: nothing yet */
+    char status_text[48], promise[48];
+};
+
+struct forward {
+    struct fenced_call fenced; /* fenced.req is NULL when the client has its answer */
+    struct alarm alarm;
+    struct gateway_worker *own;
+    struct table_use *use;
+    const struct route *route;
+    LIST_ENTRY(forward) live; /* of all of the worker */
+    enum forward_state state;
+    bool is_write, is_fenced;
+    struct forward_body body;
+    struct forward_by by;
+    struct forward_turn turn;
+    struct forward_look look;
+    struct forward_exchange up;
+    struct route_match match; /* the last: it is filled before it is read */
 };
 
 /* -- request.c */

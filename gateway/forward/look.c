@@ -33,20 +33,20 @@ static enum step look_failed(struct forward *f, const char *detail)
 enum step forward_look(struct forward *f)
 {
     forward_enter(f, FORWARD_LOOKING);
-    f->looks++;
-    f->looks_again = false;
+    f->look.count++;
+    f->look.is_due = false;
     return look_begin(f);
 }
 
 static void look_head(struct upstream_call *call, const struct upstream_head *head)
 {
-    struct forward *f = container_of(call, struct forward, call);
+    struct forward *f = container_of(call, struct forward, up.call);
     struct bytes etag = upstream_field_find(head, "ETag");
 
-    f->status = head->status;
-    if (head->status >= 200 && head->status < 300 && etag.len > 0 && etag.len <= sizeof(f->etag)) {
-        memcpy(f->etag, etag.at, etag.len);
-        f->etag_len = etag.len;
+    f->up.status = head->status;
+    if (head->status >= 200 && head->status < 300 && etag.len > 0 && etag.len <= sizeof(f->look.etag)) {
+        memcpy(f->look.etag, etag.at, etag.len);
+        f->look.etag_len = etag.len;
     }
 }
 
@@ -59,17 +59,17 @@ static size_t look_piece(struct upstream_call *call, struct bytes piece)
 static enum step look_begin(struct forward *f)
 {
     char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
-    struct upstream_request request = {.method = f->looks_with_get ? BYTES("GET") : BYTES("HEAD"),
+    struct upstream_request request = {.method = f->look.with_get ? BYTES("GET") : BYTES("HEAD"),
                                        .fields = {fields, 0},
                                        .target = {target, 0},
                                        .body_is_whole = true};
 
-    f->etag_len = 0;
+    f->look.etag_len = 0;
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
         return look_failed(f, "With what a gateway adds the headers are too long to be forwarded.");
     }
-    f->call = (struct upstream_call){.head = look_head, .piece = look_piece, .ended = look_ended};
-    upstream_begin(f->use->pools[f->route->upstream->index], &f->call, &request);
+    f->up.call = (struct upstream_call){.head = look_head, .piece = look_piece, .ended = look_ended};
+    upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, f->route->timeout_ms);
     return SUSPENDED;
 }
@@ -80,8 +80,8 @@ static bool is_expected(const struct forward *f)
     unsigned matches = 0, others = 0;
     struct bytes match = http_header(f->fenced.req, "If-Match", &matches);
     struct bytes none = http_header(f->fenced.req, "If-None-Match", &others);
-    struct bytes etag = {f->etag, f->etag_len};
-    bool is_there = f->etag_len > 0;
+    struct bytes etag = {f->look.etag, f->look.etag_len};
+    bool is_there = f->look.etag_len > 0;
 
     if (matches > 0 && !(is_there && (bytes_are(match, "*") || precondition_lists(match, etag)))) {
         return false;
@@ -91,18 +91,18 @@ static bool is_expected(const struct forward *f)
 
 static bool is_strong(const struct forward *f)
 {
-    return f->etag_len >= 2 && f->etag[0] == '"' &&
-           precondition_is_tag_list((struct bytes){f->etag, f->etag_len});
+    return f->look.etag_len >= 2 && f->look.etag[0] == '"' &&
+           precondition_is_tag_list((struct bytes){f->look.etag, f->look.etag_len});
 }
 
 static void look_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
-    struct forward *f = container_of(call, struct forward, call);
-    bool is_nothing = f->status == 404 || f->status == 410;
+    struct forward *f = container_of(call, struct forward, up.call);
+    bool is_nothing = f->up.status == 404 || f->up.status == 410;
 
     (void)why;
-    if (end == UPSTREAM_WHOLE && (f->status == 405 || f->status == 501) && !f->looks_with_get) {
-        f->looks_with_get = true;
+    if (end == UPSTREAM_WHOLE && (f->up.status == 405 || f->up.status == 501) && !f->look.with_get) {
+        f->look.with_get = true;
         look_begin(f);
     } else if (end != UPSTREAM_WHOLE) {
         look_failed(f, "Nothing was changed: the upstream did not say which version is there. Try again.");
@@ -124,7 +124,7 @@ enum { PROBE_EVERY_MS = 500, PROBE_TIMEOUT_MS = 5000, PROBE_AFTER_TRIES = 6 };
 /* As request.c makes it. */
 static size_t blocker_id(const struct forward *f, char id[FORWARD_REQUEST_ID_SIZE])
 {
-    struct bytes text = {f->blocker, f->blocker_len};
+    struct bytes text = {f->turn.blocker, f->turn.blocker_len};
     struct bytes gateway = intent_part(text, INTENT_GATEWAY), number = intent_part(text, INTENT_ID);
     struct bytes incarnation = intent_part(text, INTENT_INCARNATION);
     int len = snprintf(id, FORWARD_REQUEST_ID_SIZE, "%.*s-%.*s-%.*s", (int)gateway.len, gateway.at,
@@ -139,41 +139,41 @@ static size_t blocker_id(const struct forward *f, char id[FORWARD_REQUEST_ID_SIZ
 /* One that is still under way at a living gateway is asked about only when it takes long. */
 static bool is_worth_it(const struct forward *f, uint64_t now_ms)
 {
-    struct bytes text = {f->blocker, f->blocker_len};
+    struct bytes text = {f->turn.blocker, f->turn.blocker_len};
     bool is_under_way = bytes_are(intent_part(text, INTENT_STATE), "s");
 
-    if (is_under_way && f->tries <= PROBE_AFTER_TRIES) {
+    if (is_under_way && f->turn.tries <= PROBE_AFTER_TRIES) {
         return false;
     }
     return f->is_write && f->route->unknown == ROUTE_PROBE &&
            bytes_are(intent_part(text, INTENT_POLICY), "p") &&
-           !bytes_are(intent_part(text, INTENT_STATE), "q") && now_ms < f->until_ms &&
-           now_ms - f->probed_ms >= PROBE_EVERY_MS;
+           !bytes_are(intent_part(text, INTENT_STATE), "q") && now_ms < f->turn.until_ms &&
+           now_ms - f->turn.probed_ms >= PROBE_EVERY_MS;
 }
 
 static void probe_head(struct upstream_call *call, const struct upstream_head *head)
 {
-    struct forward *f = container_of(call, struct forward, call);
+    struct forward *f = container_of(call, struct forward, up.call);
     struct bytes applied = upstream_field_find(head, "Pawl-Applied");
     char id[FORWARD_REQUEST_ID_SIZE];
     size_t id_len = blocker_id(f, id);
 
-    f->is_shown = head->status >= 200 && head->status < 300 &&
-                  bytes_equal(applied, (struct bytes){id, id_len});
+    f->turn.is_shown = head->status >= 200 && head->status < 300 &&
+                       bytes_equal(applied, (struct bytes){id, id_len});
 }
 
 static void probe_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
-    struct forward *f = container_of(call, struct forward, call);
-    struct bytes text = {f->blocker, f->blocker_len};
+    struct forward *f = container_of(call, struct forward, up.call);
+    struct bytes text = {f->turn.blocker, f->turn.blocker_len};
 
     (void)why;
-    if (end == UPSTREAM_WHOLE && f->is_shown) {
+    if (end == UPSTREAM_WHOLE && f->turn.is_shown) {
         struct intent *intent = intent_new(&f->own->gateway->intents, f->fenced.on, text, INTENT_OPEN);
 
         intent_end(&f->own->closer, intent, INTENT_CLOSE);
         intents_drop_unknown(&f->own->gateway->intents, f->fenced.on, text);
-        f->until_ms = loop_now_ms() + f->route->timeout_ms;
+        f->turn.until_ms = loop_now_ms() + f->route->timeout_ms;
     }
     forward_ask(f);
 }
@@ -197,8 +197,8 @@ static bool probe_begin(struct forward *f)
         return false;
     }
     forward_enter(f, FORWARD_PROBING);
-    f->call = (struct upstream_call){.head = probe_head, .piece = look_piece, .ended = probe_ended};
-    upstream_begin(f->use->pools[f->route->upstream->index], &f->call, &request);
+    f->up.call = (struct upstream_call){.head = probe_head, .piece = look_piece, .ended = probe_ended};
+    upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, PROBE_TIMEOUT_MS);
     return true;
 }
@@ -210,7 +210,7 @@ bool forward_probe(struct forward *f)
     if (!is_worth_it(f, now_ms)) {
         return false;
     }
-    f->probed_ms = now_ms;
-    f->is_shown = false;
+    f->turn.probed_ms = now_ms;
+    f->turn.is_shown = false;
     return probe_begin(f);
 }

@@ -66,12 +66,12 @@ void forward_enter(struct forward *f, enum forward_state next)
 {
     assert(forward_allows(f->state, next));
     if (f->state == FORWARD_QUEUED) {
-        LIST_REMOVE(f, queue);
+        LIST_REMOVE(f, turn.queue);
     }
     f->state = next;
     alarm_clear(f->own->clock, &f->alarm);
     if (next == FORWARD_QUEUED) {
-        LIST_INSERT_HEAD(&f->own->waiting, f, queue);
+        LIST_INSERT_HEAD(&f->own->waiting, f, turn.queue);
     }
 }
 
@@ -83,7 +83,7 @@ void forward_alarm(struct forward *f, uint64_t in_ms)
 void forward_wake_lease(struct gateway_worker *own, struct bytes lease)
 {
     for (struct forward *f = LIST_FIRST(&own->waiting), *next; f != NULL; f = next) {
-        next = LIST_NEXT(f, queue);
+        next = LIST_NEXT(f, turn.queue);
         if (bytes_equal(f->fenced.lease, lease)) {
             forward_wake(f);
         }
@@ -97,7 +97,7 @@ static struct forward *forward_take(struct gateway_worker *own)
     struct forward *f = LIST_FIRST(&own->spare);
 
     if (f != NULL) {
-        LIST_REMOVE(f, queue);
+        LIST_REMOVE(f, turn.queue);
         own->spares--;
     } else {
         f = must_have(malloc(sizeof(*f)));
@@ -105,7 +105,7 @@ static struct forward *forward_take(struct gateway_worker *own)
     memset(f, 0, offsetof(struct forward, match)); /* the rest is filled before it is read */
     own->forwards++;
     f->own = own;
-    f->body_fd = -1;
+    f->body.fd = -1;
     LIST_INSERT_HEAD(&own->live, f, live);
     return f;
 }
@@ -122,7 +122,7 @@ static void forward_free(struct forward *f)
         free(f);
         return;
     }
-    LIST_INSERT_HEAD(&own->spare, f, queue);
+    LIST_INSERT_HEAD(&own->spare, f, turn.queue);
     own->spares++;
 }
 
@@ -131,7 +131,7 @@ void forward_worker_free(struct gateway_worker *own)
     while (!LIST_EMPTY(&own->spare)) {
         struct forward *one = LIST_FIRST(&own->spare);
 
-        LIST_REMOVE(one, queue);
+        LIST_REMOVE(one, turn.queue);
         free(one);
     }
     stickies_free(own);
@@ -139,7 +139,7 @@ void forward_worker_free(struct gateway_worker *own)
 
 enum step forward_over(struct forward *f, enum step step)
 {
-    assert(f->intent == NULL && f->sticky == NULL && f->queued_len == 0);
+    assert(f->by.intent == NULL && f->by.sticky == NULL && f->turn.queued_len == 0);
     forward_enter(f, FORWARD_DONE);
     forward_free(f);
     return step;
@@ -154,9 +154,9 @@ const char *forward_guarantee(struct forward *f)
     if (!grace && !incomplete) {
         return names[f->route->guarantee];
     }
-    snprintf(f->promise, sizeof(f->promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
+    snprintf(f->up.promise, sizeof(f->up.promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
              grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
-    return f->promise;
+    return f->up.promise;
 }
 
 static void forward_rings(struct alarm *alarm)
@@ -166,7 +166,7 @@ static void forward_rings(struct alarm *alarm)
     switch (f->state) {
     case FORWARD_QUEUED: forward_wake(f); break;
     case FORWARD_LOOKING:
-    case FORWARD_PROBING: upstream_abort(&f->call); break;
+    case FORWARD_PROBING: upstream_abort(&f->up.call); break;
     case FORWARD_SENDING:
     case FORWARD_TELLING:
     case FORWARD_LATE: forward_late(f); break;
@@ -230,7 +230,7 @@ static enum step forward_route(struct forward *f)
     f->fenced.store = bytes_of(f->route->store);
     f->fenced.by_mark = f->route->check == ROUTE_MARK;
     f->is_write = !route_reads(f->route, http_method_text(req));
-    f->is_head = http_method(req) == HTTP_HEAD;
+    f->up.is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
         (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body)) {
         return forward_over(f, http_refuse(req, PROBLEM_TOO_LARGE));
@@ -254,8 +254,10 @@ void forward_number(struct forward *f)
 {
     const struct gateway *gateway = f->own->gateway;
 
-    snprintf(f->id, sizeof(f->id), "%u.%llu", f->own->worker->index, (unsigned long long)++f->own->numbers);
-    snprintf(f->request_id, sizeof(f->request_id), "%s-%s-%s", gateway->id, gateway->incarnation, f->id);
+    snprintf(f->by.id, sizeof(f->by.id), "%u.%llu", f->own->worker->index,
+             (unsigned long long)++f->own->numbers);
+    snprintf(f->by.request_id, sizeof(f->by.request_id), "%s-%s-%s", gateway->id, gateway->incarnation,
+             f->by.id);
 }
 
 static bool is_open_read(const struct route *route, const struct http_request *req)
@@ -287,7 +289,7 @@ static enum step forward_admit(struct forward *f)
     if (!f->is_fenced) {
         return forward_send(f);
     }
-    f->until_ms = loop_now_ms() + f->route->timeout_ms;
+    f->turn.until_ms = loop_now_ms() + f->route->timeout_ms;
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
 }
 
@@ -319,11 +321,11 @@ static void drain_one(struct forward *f, bool is_last)
     case FORWARD_QUEUED: forward_away(f, PROBLEM_DRAINING); break;
     case FORWARD_LATE:
     case FORWARD_LOOKING:
-    case FORWARD_PROBING: upstream_abort(&f->call); break;
+    case FORWARD_PROBING: upstream_abort(&f->up.call); break;
     case FORWARD_SENDING:
     case FORWARD_TELLING:
         if (is_last) {
-            upstream_abort(&f->call);
+            upstream_abort(&f->up.call);
         }
         break;
     case FORWARD_NEW:
@@ -370,16 +372,16 @@ static bool body_open(struct forward *f)
     int folder = member_daemon_state_dir(f->own->gateway->service);
 
     if (folder >= 0) {
-        f->body_fd = forward_body_file(folder, f->request_id);
-        return f->body_fd >= 0;
+        f->body.fd = forward_body_file(folder, f->by.request_id);
+        return f->body.fd >= 0;
     }
     folder = open(path != NULL && path[0] == '/' ? path : "/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {
         return false;
     }
-    f->body_fd = forward_body_file(folder, f->request_id);
+    f->body.fd = forward_body_file(folder, f->by.request_id);
     close(folder);
-    return f->body_fd >= 0;
+    return f->body.fd >= 0;
 }
 
 static bool body_add(struct forward *f, struct bytes piece)
@@ -387,14 +389,14 @@ static bool body_add(struct forward *f, struct bytes piece)
     struct gateway *gateway = f->own->gateway;
     uint64_t before = atomic_fetch_add(&gateway->body_disk, piece.len);
 
-    f->file_len += piece.len;
+    f->body.len += piece.len;
     if (before + piece.len > gateway->service->settings.body_disk_max) {
         errno = EDQUOT;
         return false;
     }
     for (size_t done = 0; done < piece.len;) {
-        ssize_t n = pwrite(f->body_fd, piece.at + done, piece.len - done,
-                           (off_t)(f->file_len - piece.len + done));
+        ssize_t n = pwrite(f->body.fd, piece.at + done, piece.len - done,
+                           (off_t)(f->body.len - piece.len + done));
 
         if (n < 0 && errno != EINTR) {
             return false;
@@ -406,10 +408,10 @@ static bool body_add(struct forward *f, struct bytes piece)
 
 static void forward_body_drop(struct forward *f)
 {
-    if (f->body_fd >= 0) {
-        close(f->body_fd);
-        f->body_fd = -1;
-        atomic_fetch_sub(&f->own->gateway->body_disk, f->file_len);
+    if (f->body.fd >= 0) {
+        close(f->body.fd);
+        f->body.fd = -1;
+        atomic_fetch_sub(&f->own->gateway->body_disk, f->body.len);
     }
 }
 
@@ -430,8 +432,8 @@ static enum step take_fails(struct forward *f)
 
 static size_t take_piece(struct http_body_reader *body_reader, struct bytes piece)
 {
-    struct forward *f = container_of(body_reader, struct forward, body_reader);
-    uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->file_len + piece.len;
+    struct forward *f = container_of(body_reader, struct forward, body.reader);
+    uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->body.len + piece.len;
 
     if (max > 0 && len > max) {
         take_refuse(f, PROBLEM_TOO_LARGE, "max_body of the route");
@@ -443,12 +445,12 @@ static size_t take_piece(struct http_body_reader *body_reader, struct bytes piec
 
 static void take_whole(struct http_body_reader *body_reader)
 {
-    forward_admit(container_of(body_reader, struct forward, body_reader));
+    forward_admit(container_of(body_reader, struct forward, body.reader));
 }
 
 static void take_broken(struct http_body_reader *body_reader)
 {
-    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    struct forward *f = container_of(body_reader, struct forward, body.reader);
 
     take_refuse(f, PROBLEM_REQUEST_TIMEOUT, "its body did not come whole");
 }
@@ -462,9 +464,9 @@ static enum step forward_take_body(struct forward *f)
     if (!body_open(f)) {
         return take_fails(f);
     }
-    f->body_reader = (struct http_body_reader){
+    f->body.reader = (struct http_body_reader){
         .piece = take_piece, .whole = take_whole, .broken = take_broken, .keeps = true};
-    http_body_take(f->fenced.req, &f->body_reader);
+    http_body_take(f->fenced.req, &f->body.reader);
     return SUSPENDED;
 }
 
@@ -472,8 +474,8 @@ static enum step forward_take_body(struct forward *f)
 
 int64_t forward_body_length(const struct forward *f)
 {
-    if (f->body_fd >= 0 || http_body_is_whole(f->fenced.req)) {
-        return (int64_t)(http_body(f->fenced.req).len + f->file_len);
+    if (f->body.fd >= 0 || http_body_is_whole(f->fenced.req)) {
+        return (int64_t)(http_body(f->fenced.req).len + f->body.len);
     }
     return http_body_announced(f->fenced.req);
 }
@@ -492,18 +494,18 @@ void forward_put(struct forward *f)
 {
     char piece[UPSTREAM_UNSENT_MAX + 1];
 
-    while (f->file_at < f->file_len) {
-        uint64_t left = f->file_len - f->file_at;
-        ssize_t n = pread(f->body_fd, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)f->file_at);
+    while (f->body.at < f->body.len) {
+        uint64_t left = f->body.len - f->body.at;
+        ssize_t n = pread(f->body.fd, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)f->body.at);
         size_t taken;
 
         if (n <= 0) {
-            f->why = "the file with the request's body could not be read";
-            upstream_abort(&f->call);
+            f->up.why = "the file with the request's body could not be read";
+            upstream_abort(&f->up.call);
             return;
         }
-        taken = upstream_write(&f->call, (struct bytes){piece, (size_t)n});
-        f->file_at += taken;
+        taken = upstream_write(&f->up.call, (struct bytes){piece, (size_t)n});
+        f->body.at += taken;
         put_took(f, taken);
         if (taken < (size_t)n || (size_t)n == sizeof(piece)) {
             return;
@@ -516,59 +518,59 @@ void forward_put(struct forward *f)
 /* The upstream has a part of the request, and gets no more. */
 static void stream_cut(struct forward *f, enum problem problem, const char *why)
 {
-    if (f->call.link != NULL) {
-        f->cut = problem;
-        f->why = why;
-        upstream_abort(&f->call);
+    if (f->up.call.link != NULL) {
+        f->body.cut = problem;
+        f->up.why = why;
+        upstream_abort(&f->up.call);
     }
 }
 
 static size_t stream_piece(struct http_body_reader *body_reader, struct bytes piece)
 {
-    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    struct forward *f = container_of(body_reader, struct forward, body.reader);
     size_t taken;
 
-    if (f->call.link == NULL) {
+    if (f->up.call.link == NULL) {
         return piece.len; /* the upstream has said all that it had to say */
     }
-    if (f->route->max_body > 0 && piece.len > f->route->max_body - f->body_given) {
+    if (f->route->max_body > 0 && piece.len > f->route->max_body - f->body.given) {
         stream_cut(f, PROBLEM_TOO_LARGE, "max_body of the route");
         return piece.len;
     }
-    taken = upstream_write(&f->call, piece);
-    f->body_given += taken;
+    taken = upstream_write(&f->up.call, piece);
+    f->body.given += taken;
     put_took(f, taken);
     return taken;
 }
 
 static void stream_whole(struct http_body_reader *body_reader)
 {
-    struct forward *f = container_of(body_reader, struct forward, body_reader);
+    struct forward *f = container_of(body_reader, struct forward, body.reader);
 
-    f->takes_body = false;
-    if (f->call.link != NULL) {
-        upstream_body_end(&f->call);
+    f->body.is_being_taken = false;
+    if (f->up.call.link != NULL) {
+        upstream_body_end(&f->up.call);
         forward_alarm(f, f->route->timeout_ms);
     }
 }
 
 static void stream_broken(struct http_body_reader *body_reader)
 {
-    stream_cut(container_of(body_reader, struct forward, body_reader), PROBLEM_REQUEST_TIMEOUT,
+    stream_cut(container_of(body_reader, struct forward, body.reader), PROBLEM_REQUEST_TIMEOUT,
                "the request's body did not come whole");
 }
 
 void forward_stream(struct forward *f)
 {
-    f->body_reader = (struct http_body_reader){
+    f->body.reader = (struct http_body_reader){
         .piece = stream_piece, .whole = stream_whole, .broken = stream_broken};
-    f->body_given = http_body(f->fenced.req).len;
-    f->takes_body = f->was_streamed = true;
-    http_body_take(f->fenced.req, &f->body_reader);
+    f->body.given = http_body(f->fenced.req).len;
+    f->body.is_being_taken = f->body.was_streamed = true;
+    http_body_take(f->fenced.req, &f->body.reader);
 }
 
 bool forward_never_applied(const struct forward *f)
 {
-    return f->route->body == ROUTE_BODY_NEVER_APPLIED && f->state == FORWARD_SENDING && f->takes_body &&
-           (int64_t)f->body_given != http_body_announced(f->fenced.req);
+    return f->route->body == ROUTE_BODY_NEVER_APPLIED && f->state == FORWARD_SENDING &&
+           f->body.is_being_taken && (int64_t)f->body.given != http_body_announced(f->fenced.req);
 }

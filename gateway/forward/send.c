@@ -54,29 +54,13 @@ static void put_field(struct head_text *text, struct bytes name, struct bytes va
     put(text, BYTES("\r\n"));
 }
 
-static bool names_equal(struct bytes a, struct bytes b)
-{
-    return a.len == b.len && strncasecmp(a.at, b.at, a.len) == 0;
-}
-
 /* Whether a list of names, as in Connection, has this one. */
 static bool list_has(struct bytes list, struct bytes name)
 {
     while (list.len > 0) {
-        const char *comma = memchr(list.at, ',', list.len);
-        struct bytes one = {list.at, comma != NULL ? (size_t)(comma - list.at) : list.len};
-        size_t skip = one.len + (comma != NULL);
-
-        while (one.len > 0 && (one.at[0] == ' ' || one.at[0] == '\t')) {
-            one = (struct bytes){one.at + 1, one.len - 1};
-        }
-        while (one.len > 0 && (one.at[one.len - 1] == ' ' || one.at[one.len - 1] == '\t')) {
-            one.len--;
-        }
-        if (names_equal(one, name)) {
+        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), name)) {
             return true;
         }
-        list = (struct bytes){list.at + skip, list.len - skip};
     }
     return false;
 }
@@ -89,7 +73,7 @@ static bool connection_names(const struct http_request *req, struct bytes name)
 
     for (unsigned i = 0; i < http_field_count(req); i++) {
         http_field_at(req, i, &field, &value);
-        if (names_equal(field, BYTES("Connection")) && list_has(value, name)) {
+        if (bytes_equal_nocase(field, BYTES("Connection")) && list_has(value, name)) {
             return true;
         }
     }
@@ -102,7 +86,7 @@ static bool request_field_passes(const struct forward *f, struct bytes name, uns
         return false;
     }
     if (f->is_write && f->route->aid == ROUTE_AID_IF_MATCH &&
-        (names_equal(name, BYTES("If-Match")) || names_equal(name, BYTES("If-None-Match")))) {
+        (bytes_equal_nocase(name, BYTES("If-Match")) || bytes_equal_nocase(name, BYTES("If-None-Match")))) {
         return false; /* added anew: which version was there (look.c) */
     }
     if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0) {
@@ -183,10 +167,10 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
 /* The value of a header that has a URI, as the upstream has it; false: it leads elsewhere. */
 static bool put_target(const struct forward *f, struct head_text *text, struct bytes name, struct bytes value)
 {
-    if (names_equal(name, BYTES("Destination"))) {
+    if (bytes_equal_nocase(name, BYTES("Destination"))) {
         return put_uri(f, text, value);
     }
-    return put_tagged(f, text, value) && (names_equal(name, BYTES("If")) || value.len > 0);
+    return put_tagged(f, text, value) && (bytes_equal_nocase(name, BYTES("If")) || value.len > 0);
 }
 
 bool forward_head_leads_elsewhere(const struct forward *f)
@@ -198,8 +182,8 @@ bool forward_head_leads_elsewhere(const struct forward *f)
         struct head_text text = {space, 0, sizeof(space), false};
 
         http_field_at(f->fenced.req, i, &name, &value);
-        if ((names_equal(name, BYTES("Destination")) || names_equal(name, BYTES("If")) ||
-             names_equal(name, BYTES("Lock-Token"))) &&
+        if ((bytes_equal_nocase(name, BYTES("Destination")) || bytes_equal_nocase(name, BYTES("If")) ||
+             bytes_equal_nocase(name, BYTES("Lock-Token"))) &&
             !put_target(f, &text, name, value)) {
             return true;
         }
@@ -257,8 +241,8 @@ static void put_precondition(struct forward *f, struct head_text *text)
     if (!f->is_write || f->route->aid != ROUTE_AID_IF_MATCH || f->state == FORWARD_LOOKING) {
         return;
     }
-    if (f->etag_len > 0) {
-        put_field(text, BYTES("If-Match"), (struct bytes){f->etag, f->etag_len});
+    if (f->look.etag_len > 0) {
+        put_field(text, BYTES("If-Match"), (struct bytes){f->look.etag, f->look.etag_len});
     } else {
         put_field(text, BYTES("If-None-Match"), BYTES("*"));
     }
@@ -284,7 +268,7 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
     if (f->is_fenced && f->state != FORWARD_LOOKING) {
         put_field(&head, BYTES("Fencing-Token"), http_header(f->fenced.req, "Fencing-Token", NULL));
     }
-    put_field(&head, BYTES("Pawl-Request-Id"), bytes_of(f->request_id));
+    put_field(&head, BYTES("Pawl-Request-Id"), bytes_of(f->by.request_id));
     *fields_len = head.len;
     *target_len = where.len;
     return !head.overflow && !where.overflow;
@@ -295,7 +279,7 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
 struct bytes upstream_field_find(const struct upstream_head *head, const char *name)
 {
     for (unsigned i = 0; i < head->field_count; i++) {
-        if (names_equal(head->fields[i].name, bytes_of(name))) {
+        if (bytes_equal_nocase(head->fields[i].name, bytes_of(name))) {
             return head->fields[i].value;
         }
     }
@@ -308,7 +292,8 @@ static bool answer_field_passes(const struct forward *f, const struct upstream_h
         return false;
     }
     for (unsigned i = 0; i < head->field_count; i++) {
-        if (names_equal(head->fields[i].name, BYTES("Connection")) && list_has(head->fields[i].value, name)) {
+        if (bytes_equal_nocase(head->fields[i].name, BYTES("Connection")) &&
+            list_has(head->fields[i].value, name)) {
             return false;
         }
     }
@@ -331,17 +316,20 @@ static bool forward_head_tell(struct forward *f, const struct upstream_head *hea
 
 /* == the exchange */
 
+/* HELD_MAX: an answer of at most so many bytes goes to the client when it is whole. */
+enum { HELD_MAX = 16384, DETAIL_SIZE = 512 };
+
 static void send_head(struct upstream_call *call, const struct upstream_head *head);
 static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why);
 
 static void send_room(struct upstream_call *call)
 {
-    struct forward *f = container_of(call, struct forward, call);
+    struct forward *f = container_of(call, struct forward, up.call);
 
-    if (f->body_fd >= 0) {
+    if (f->body.fd >= 0) {
         forward_put(f);
-    } else if (f->takes_body) {
-        http_body_reader_more(&f->body_reader);
+    } else if (f->body.is_being_taken) {
+        http_body_reader_more(&f->body.reader);
     }
 }
 
@@ -349,14 +337,14 @@ static void send_room(struct upstream_call *call)
 
 static size_t send_piece(struct upstream_call *call, struct bytes piece)
 {
-    struct forward *f = container_of(call, struct forward, call);
+    struct forward *f = container_of(call, struct forward, up.call);
 
-    if (f->state != FORWARD_TELLING || f->looks_again || f->is_unsure) {
+    if (f->state != FORWARD_TELLING || f->look.is_due || f->up.is_unsure) {
         return piece.len;
     }
     forward_alarm(f, f->route->timeout_ms);
-    if (f->is_streamed) {
-        return http_response_writer_write(&f->response_writer, piece);
+    if (f->up.is_streamed) {
+        return http_response_writer_write(&f->up.writer, piece);
     }
     json_out_append(http_json(f->fenced.req), piece);
     return piece.len;
@@ -365,7 +353,7 @@ static size_t send_piece(struct upstream_call *call, struct bytes piece)
 enum step forward_send(struct forward *f)
 {
     struct http_request *req = f->fenced.req;
-    bool is_whole = f->body_fd < 0 && http_body_is_whole(req);
+    bool is_whole = f->body.fd < 0 && http_body_is_whole(req);
     char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
     struct upstream_request request = {
         .method = http_method_text(req),
@@ -389,14 +377,14 @@ enum step forward_send(struct forward *f)
     }
     worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
     forward_enter(f, FORWARD_SENDING);
-    f->sent_ms = loop_now_ms();
-    f->file_at = 0;
-    f->why = NULL;
-    f->call = (struct upstream_call){
+    f->up.sent_ms = loop_now_ms();
+    f->body.at = 0;
+    f->up.why = NULL;
+    f->up.call = (struct upstream_call){
         .head = send_head, .piece = send_piece, .room = send_room, .ended = send_ended};
-    upstream_begin(f->use->pools[f->route->upstream->index], &f->call, &request);
+    upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, f->route->timeout_ms);
-    if (f->body_fd >= 0) {
+    if (f->body.fd >= 0) {
         forward_put(f);
     } else if (!is_whole) {
         forward_stream(f);
@@ -408,22 +396,22 @@ enum step forward_send(struct forward *f)
 
 static void response_writer_room(struct http_response_writer *response_writer)
 {
-    upstream_more(&container_of(response_writer, struct forward, response_writer)->call);
+    upstream_more(&container_of(response_writer, struct forward, up.writer)->up.call);
 }
 
 /* The client has gone; the end of the write is still to be learned. */
 static void response_writer_gone(struct http_response_writer *response_writer)
 {
-    struct forward *f = container_of(response_writer, struct forward, response_writer);
+    struct forward *f = container_of(response_writer, struct forward, up.writer);
 
     http_response_writer_end(response_writer, HTTP_RESPONSE_WRITER_CUT);
-    f->is_streamed = false;
+    f->up.is_streamed = false;
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, f->route->timeout_ms);
     if (f->is_write) {
-        upstream_more(&f->call);
+        upstream_more(&f->up.call);
     } else {
-        upstream_abort(&f->call);
+        upstream_abort(&f->up.call);
     }
 }
 
@@ -435,45 +423,44 @@ static bool is_overtaken(const struct forward *f, unsigned status)
 
     http_header(f->fenced.req, "If-Match", &own);
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH && status == 412 && own == 0 &&
-           !f->was_streamed && f->looks < LOOKS_MAX;
+           !f->body.was_streamed && f->look.count < LOOKS_MAX;
 }
 
 static void answer_stream(struct forward *f, const struct upstream_head *head)
 {
-    f->response_writer = (struct http_response_writer){.room = response_writer_room,
-                                                       .gone = response_writer_gone};
-    f->is_streamed = true;
-    http_response_writer_begin(f->fenced.req, &f->response_writer, head->status, head->length);
+    f->up.writer = (struct http_response_writer){.room = response_writer_room, .gone = response_writer_gone};
+    f->up.is_streamed = true;
+    http_response_writer_begin(f->fenced.req, &f->up.writer, head->status, head->length);
     f->fenced.req = NULL;
-    f->takes_body = false; /* what has not come of the request's body by now never goes on */
+    f->body.is_being_taken = false; /* what has not come of the request's body by now never goes on */
 }
 
 static void send_head(struct upstream_call *call, const struct upstream_head *head)
 {
-    struct forward *f = container_of(call, struct forward, call);
-    bool has_body = !f->is_head && head->status != 204 && head->status != 304;
+    struct forward *f = container_of(call, struct forward, up.call);
+    bool has_body = !f->up.is_head && head->status != 204 && head->status != 304;
 
-    f->status = head->status;
+    f->up.status = head->status;
     if (f->state == FORWARD_LATE) {
         return;
     }
     forward_enter(f, FORWARD_TELLING);
     forward_alarm(f, f->route->timeout_ms);
-    f->looks_again = is_overtaken(f, head->status);
+    f->look.is_due = is_overtaken(f, head->status);
     /* 202 is the origin's own word, and passed on; its intent stays open all the same. */
-    f->is_unsure = f->is_write && !route_is_final(f->route, head->status) && head->status != 202;
-    if (f->looks_again || f->is_unsure) {
-        snprintf(f->status_text, sizeof(f->status_text), "its status %u is not final", head->status);
-        f->why = f->status_text;
+    f->up.is_unsure = f->is_write && !route_is_final(f->route, head->status) && head->status != 202;
+    if (f->look.is_due || f->up.is_unsure) {
+        snprintf(f->up.status_text, sizeof(f->up.status_text), "its status %u is not final", head->status);
+        f->up.why = f->up.status_text;
         return;
     }
     if (f->is_fenced) {
-        fenced_accept(&f->fenced, f->mark, forward_guarantee(f));
+        fenced_accept(&f->fenced, f->by.mark, forward_guarantee(f));
     }
     if (!forward_head_tell(f, head)) {
-        f->is_unsure = true; /* it ended, but how cannot be passed on */
-        f->why = "the head of its answer is too long to be passed on";
-    } else if (has_body ? head->length < 0 || head->length > FORWARD_HELD_MAX : f->is_head) {
+        f->up.is_unsure = true; /* it ended, but how cannot be passed on */
+        f->up.why = "the head of its answer is too long to be passed on";
+    } else if (has_body ? head->length < 0 || head->length > HELD_MAX : f->up.is_head) {
         answer_stream(f, head); /* of HEAD the length is passed on, if there is one, and nothing follows */
     }
 }
@@ -482,12 +469,12 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
 
 static enum intent_word word_of_end(const struct forward *f, enum upstream_end end)
 {
-    bool is_final = end == UPSTREAM_WHOLE && route_is_final(f->route, f->status);
+    bool is_final = end == UPSTREAM_WHOLE && route_is_final(f->route, f->up.status);
 
     if (end == UPSTREAM_NOT_SENT || forward_never_applied(f)) {
         return INTENT_CLOSE;
     }
-    if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->status < 300) {
+    if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->up.status < 300) {
         return INTENT_SETTLE;
     }
     /* Where the upstream compares tokens, or nothing is promised, no write waits for the end of another. */
@@ -497,11 +484,9 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
     return INTENT_UNKNOWN;
 }
 
-enum { DETAIL_SIZE = 512 };
-
 static const char *why_of(const struct forward *f)
 {
-    return f->why != NULL ? f->why : "it broke off";
+    return f->up.why != NULL ? f->up.why : "it broke off";
 }
 
 static enum step tell_unknown(struct forward *f)
@@ -522,7 +507,7 @@ static enum step tell_unknown(struct forward *f)
 /* Certainly nothing was changed; that may rest on the word of the upstream's owner. */
 static enum step tell_nothing(struct forward *f)
 {
-    enum problem problem = f->cut != PROBLEM_NONE ? f->cut : PROBLEM_UPSTREAM_UNAVAILABLE;
+    enum problem problem = f->body.cut != PROBLEM_NONE ? f->body.cut : PROBLEM_UPSTREAM_UNAVAILABLE;
     char detail[DETAIL_SIZE];
 
     snprintf(detail, sizeof(detail), "%s (%s)", problem_info(problem)->detail, why_of(f));
@@ -545,26 +530,26 @@ static enum step answer_failed(struct forward *f, enum upstream_end end)
 
 static void send_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
-    struct forward *f = container_of(call, struct forward, call);
+    struct forward *f = container_of(call, struct forward, up.call);
 
-    f->why = f->why != NULL ? f->why : why;
+    f->up.why = f->up.why != NULL ? f->up.why : why;
     forward_intent_end(f, word_of_end(f, end));
     if (f->state == FORWARD_LATE) {
         forward_over(f, ANSWERED);
-    } else if (f->is_streamed) {
-        http_response_writer_end(&f->response_writer, end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE
-                                                                            : HTTP_RESPONSE_WRITER_CUT);
-        f->is_streamed = false;
+    } else if (f->up.is_streamed) {
+        http_response_writer_end(&f->up.writer, end == UPSTREAM_WHOLE ? HTTP_RESPONSE_WRITER_WHOLE
+                                                                      : HTTP_RESPONSE_WRITER_CUT);
+        f->up.is_streamed = false;
         forward_over(f, ANSWERED);
     } else if (end != UPSTREAM_WHOLE) {
         answer_failed(f, end);
-    } else if (f->looks_again) {
+    } else if (f->look.is_due) {
         forward_look(f);
-    } else if (f->is_unsure) {
+    } else if (f->up.is_unsure) {
         answer_failed(f, UPSTREAM_UNKNOWN);
     } else {
         http_reply_body(f->fenced.req, NULL, json_out_bytes(http_json(f->fenced.req)));
-        forward_over(f, http_answer(f->fenced.req, f->status));
+        forward_over(f, http_answer(f->fenced.req, f->up.status));
     }
 }
 
@@ -572,34 +557,34 @@ static void send_ended(struct upstream_call *call, enum upstream_end end, const 
 
 void forward_late(struct forward *f)
 {
-    f->why = f->state == FORWARD_TELLING ? "the answer stood still for the route's timeout_ms"
-                                         : "no answer began within the route's timeout_ms";
-    if (f->state == FORWARD_LATE || f->takes_body || !f->is_write) {
+    f->up.why = f->state == FORWARD_TELLING ? "the answer stood still for the route's timeout_ms"
+                                            : "no answer began within the route's timeout_ms";
+    if (f->state == FORWARD_LATE || f->body.is_being_taken || !f->is_write) {
         upstream_abort(
-            &f->call); /* a body that stops half-way will not end by itself; a read changes nothing */
+            &f->up.call); /* a body that stops half-way will not end by itself; a read changes nothing */
         return;
     }
-    if (f->is_streamed) {
-        http_response_writer_end(&f->response_writer, HTTP_RESPONSE_WRITER_CUT);
-        f->is_streamed = false;
+    if (f->up.is_streamed) {
+        http_response_writer_end(&f->up.writer, HTTP_RESPONSE_WRITER_CUT);
+        f->up.is_streamed = false;
     } else {
         if (f->state == FORWARD_TELLING) {
             http_reply_forget(f->fenced.req);
         }
         tell_unknown(f);
-        f->why = NULL;
+        f->up.why = NULL;
         f->fenced.req = NULL;
     }
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, f->route->timeout_ms);
-    upstream_more(&f->call);
+    upstream_more(&f->up.call);
 }
 
 /* == writes that are being sent, and that an operator gives up (worker.h) */
 
 static bool is_being_sent(const struct forward *f)
 {
-    return (f->intent != NULL || f->sticky != NULL) &&
+    return (f->by.intent != NULL || f->by.sticky != NULL) &&
            (f->state == FORWARD_SENDING || f->state == FORWARD_TELLING || f->state == FORWARD_LATE);
 }
 
@@ -609,7 +594,7 @@ static bool has_older(const struct gateway_worker *own, uint64_t now_ms, uint64_
 
     LIST_FOREACH(f, &own->live, live)
     {
-        if (is_being_sent(f) && now_ms - f->sent_ms >= least_ms) {
+        if (is_being_sent(f) && now_ms - f->up.sent_ms >= least_ms) {
             return true;
         }
     }
@@ -622,9 +607,10 @@ static void give_up(struct gateway_worker *own, struct bytes id)
 
     LIST_FOREACH(f, &own->live, live)
     {
-        if (is_being_sent(f) && (f->sticky != NULL ? sticky_is(f->sticky, id) : bytes_are(id, f->id))) {
-            f->why = "an operator gave it up";
-            upstream_abort(&f->call);
+        if (is_being_sent(f) &&
+            (f->by.sticky != NULL ? sticky_is(f->by.sticky, id) : bytes_are(id, f->by.id))) {
+            f->up.why = "an operator gave it up";
+            upstream_abort(&f->up.call);
         }
     }
 }

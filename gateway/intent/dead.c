@@ -4,8 +4,7 @@
  *
  *   dead_start       what is meant?                                    400 | 409, or go on
  *   look_ask         run gateway_look.lua: does it live?               409, or suspended
- *   whose_begin      not known: run intent_whose.lua on each stripe    404, or suspended
- *   take_begin       run intent_takeover.lua on each stripe
+ *   take_begin       run intent_takeover.lua on each stripe            404, or suspended
  *   unreported_ask   run unreported_dead.lua
  *   settle_ask       settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then
  *                    unreported_ask                                    200 | 503 | 504 */
@@ -37,8 +36,7 @@ struct dead {
 };
 
 static enum step look_ask(struct dead *d);
-static fenced_then_fn look_fresh, look_known, look_unknown;
-static enum step whose_begin(struct dead *d);
+static fenced_then_fn look_fresh, look_known;
 static enum step take_begin(struct dead *d);
 static enum step unreported_ask(struct dead *d);
 static fenced_then_fn unreported_answer;
@@ -46,9 +44,9 @@ static enum step settle_ask(struct dead *d);
 static fenced_then_fn settle_answer;
 
 static const struct fenced_answer look_answers[] = {
-    {"fresh", look_fresh},     /* 409, or with force: go on */
-    {"known", look_known},     /* go on */
-    {"unknown", look_unknown}, /* is anything of it open? */
+    {"fresh", look_fresh},   /* 409, or with force: go on */
+    {"known", look_known},   /* go on */
+    {"unknown", look_known}, /* go on, and see whether anything of it is open */
     {NULL, NULL},
 };
 static const struct fenced_answer unreported_answers[] = {{"dead", unreported_answer}, {NULL, NULL}};
@@ -167,6 +165,7 @@ static struct dead *look_take(struct fenced_call *fenced, const struct store_rep
     struct bytes incarnation = store_reply_text(reply, 3);
 
     d->epoch = fenced->record.epoch;
+    d->is_known = !store_reply_is(reply, "unknown");
     if (is_id(incarnation)) {
         memcpy(d->seen, incarnation.at, incarnation.len);
     }
@@ -186,60 +185,23 @@ static enum step look_known(struct fenced_call *fenced, const struct store_reply
     return take_begin(look_take(fenced, reply));
 }
 
-static enum step look_unknown(struct fenced_call *fenced, const struct store_reply *reply)
-{
-    return whose_begin(look_take(fenced, reply));
-}
-
-/* {"whose", seq, 1 when it has anything open, where to go on} */
-static bool whose_page(struct walk *walk, const struct store_reply *reply)
-{
-    struct dead *d = container_of(walk, struct dead, walk);
-
-    d->is_known = store_reply_integer(reply, 2) == 1;
-    return !d->is_known;
-}
-
-static enum step whose_ended(struct walk *walk, enum problem bad)
-{
-    struct dead *d = container_of(walk, struct dead, walk);
-
-    if (bad != PROBLEM_NONE) {
-        return dead_fail(&d->fenced, bad);
-    }
-    if (d->is_known) {
-        return take_begin(d);
-    }
-    return http_refuse_detail(d->fenced.req, PROBLEM_NOT_FOUND,
-                              "Nothing was changed: no gateway with this id (or no such incarnation of it) "
-                              "is a member of the store, has a write open, or is in doubt. The ids are in "
-                              "GET /v1/intents and GET /v1/gateways/doubt (pawl resolve), and in pawl store "
-                              "status.");
-}
-
-static enum step whose_begin(struct dead *d)
-{
-    static const struct walk_plan plan = {&script_intent_whose, "whose",    1, 3, 3, NULL,
-                                          whose_page,           whose_ended};
-
-    dead_begin(d, bytes_of(d->incarnation));
-    fenced_add(&d->fenced, BYTES("")); /* the walk's */
-    fenced_add(&d->fenced, BYTES("1000"));
-    return dead_walk(d, &plan);
-}
-
 /* -- its intents */
 
-/* {"taken", seq, {texts of theirs that are open now}, where to go on} */
+/* {"taken", seq, {texts of theirs that are open now}, where to go on, how many were taken out} */
 static bool take_page(struct walk *walk, const struct store_reply *reply)
 {
     struct dead *d = container_of(walk, struct dead, walk);
     const struct store_reply *texts = store_reply_list(reply, 2);
 
-    d->begun = true;
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        d->intents += bytes_are(intent_part(store_reply_text(texts, i), INTENT_STATE), "d");
+        struct bytes text = store_reply_text(texts, i);
+
+        d->is_known |= d->incarnation[0] == '\0' ||
+                       bytes_are(intent_part(text, INTENT_INCARNATION), d->incarnation);
+        d->intents += bytes_are(intent_part(text, INTENT_STATE), "d");
     }
+    d->is_known |= store_reply_integer(reply, 4) > 0;
+    d->begun |= d->is_known;
     return true;
 }
 
@@ -247,7 +209,17 @@ static enum step take_ended(struct walk *walk, enum problem bad)
 {
     struct dead *d = container_of(walk, struct dead, walk);
 
-    return bad != PROBLEM_NONE ? dead_fail(&d->fenced, bad) : unreported_ask(d);
+    if (bad != PROBLEM_NONE) {
+        return dead_fail(&d->fenced, bad);
+    }
+    if (d->is_known) {
+        return unreported_ask(d);
+    }
+    return http_refuse_detail(d->fenced.req, PROBLEM_NOT_FOUND,
+                              "Nothing was changed: no gateway with this id (or no such incarnation of it) "
+                              "is a member of the store, has a write open, or is in doubt. The ids are in "
+                              "GET /v1/intents and GET /v1/gateways/doubt (pawl resolve), and in pawl store "
+                              "status.");
 }
 
 static enum step take_begin(struct dead *d)

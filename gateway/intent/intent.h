@@ -94,8 +94,9 @@ bool intents_have(struct intents *intents, unsigned stripe, struct bytes text);
 /* Its end is known after all, by a probe: the one of this text that was unknown, or will be, is dropped. */
 void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes text);
 /* One of a former incarnation of this gateway, to be recorded again in a store that loses it. Before a stripe
- * is looked through those of before are aged; when all that is there now is kept, the aged are forgotten. */
-void intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
+ * is looked through those of before are aged; when all that is there now is kept, the aged are forgotten.
+ * False: it is longer than any text of ours, and not kept. */
+bool intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
 void intents_age_kept(struct intents *intents, unsigned stripe);
 void intents_forget_kept(struct intents *intents, unsigned stripe);
 /* The store has it as u by now, and so has its text; freed when a probe had shown its end before. */
@@ -168,6 +169,9 @@ void intent_closer_poke(struct intent_closer *closer);
 struct recovery *recovery_new(struct gateway_worker *own);
 void recovery_tick(struct recovery *recovery);
 void recovery_stop(struct recovery *recovery);
+/* The last incarnation that the state directory names, this one, has nothing open and sends nothing more:
+ * that is written there. Blocks as the disk does; where it fails, less is proven. */
+void incarnations_end(int dir_fd, const char *incarnation);
 void recovery_free(struct recovery *recovery);
 
 /* -- unreported.c: the same. Looks which gateways have not reported since the store lost something

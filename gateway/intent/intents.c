@@ -96,18 +96,10 @@ void intents_drop(struct intents *intents, struct intent *intent)
 
 struct bytes intent_part(struct bytes text, enum intent_part part)
 {
-    const char *at = text.at, *end = text.at + text.len;
-
-    for (unsigned i = 0; at != NULL && i < (unsigned)part; i++) {
-        const char *space = memchr(at, ' ', (size_t)(end - at));
-
-        at = space != NULL ? space + 1 : NULL;
+    for (unsigned i = 0; i < (unsigned)part; i++) {
+        bytes_cut(&text, ' ');
     }
-    if (at == NULL) {
-        return (struct bytes){NULL, 0};
-    }
-    const char *space = memchr(at, ' ', (size_t)(end - at));
-    return (struct bytes){at, (size_t)((space != NULL ? space : end) - at)};
+    return bytes_cut(&text, ' ');
 }
 
 struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes text, enum intent_word word)
@@ -236,11 +228,9 @@ void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes
     pthread_mutex_unlock(&intents->mutex);
 }
 
-void intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
+bool intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
 {
-    if (text.len <= INTENT_TEXT_MAX) {
-        intent_new(intents, stripe, text, INTENT_KEPT);
-    }
+    return text.len <= INTENT_TEXT_MAX && intent_new(intents, stripe, text, INTENT_KEPT) != NULL;
 }
 
 void intents_age_kept(struct intents *intents, unsigned stripe)

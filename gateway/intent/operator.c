@@ -61,10 +61,7 @@ static struct bytes letter_word(struct bytes text, const char *const *words)
 
 static int64_t number_of(struct bytes text)
 {
-    char digits[32] = "";
-
-    memcpy(digits, text.at, text.len < sizeof(digits) ? text.len : sizeof(digits) - 1);
-    return strtoll(digits, NULL, 10);
+    return bytes_number(text, 18);
 }
 
 /* One that stays open is of many requests: those whose end is unknown, or any. */
@@ -83,12 +80,7 @@ static void requests_put(struct json_out *json, struct bytes text)
         json_text(json, NULL, BYTES("any write of this token through this gateway"));
     }
     while (ids.len > 0) {
-        const char *comma = memchr(ids.at, ',', ids.len);
-        size_t len = comma != NULL ? (size_t)(comma - ids.at) : ids.len;
-
-        json_text(json, NULL, (struct bytes){ids.at, len});
-        len += comma != NULL;
-        ids = (struct bytes){ids.at + len, ids.len - len};
+        json_text(json, NULL, bytes_cut(&ids, ','));
     }
     json_list_end(json);
 }

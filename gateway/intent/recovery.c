@@ -47,6 +47,7 @@
 #include "shared/member/walk.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
+#include "shared/text/read_all.h"
 
 /* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
  * shared/member/scripts/lib/stripe.lua): an admission of the dead; intents recorded again by a call without
@@ -56,7 +57,7 @@ _Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
 
 struct recovery {
     struct gateway_worker *own;
-    struct incarnations dead;
+    struct incarnations before;
     enum recovery_state state;
     int64_t epoch; /* of the epoch that was looked at, or is being */
     bool is_done, in_flight, stopped;
@@ -65,6 +66,8 @@ struct recovery {
     uint64_t quiet_ms;   /* until when nothing may be closed; 0 */
     bool has_taken;      /* in some epoch: all that the dead had open is in the list */
     bool lost_unseen;    /* before that an epoch began that may have lost what they had open */
+    bool passed_over;    /* a text that fits nowhere; it stays in the store, and others wait for it */
+    bool is_told;        /* that there is one is in the log */
     bool waits;          /* for closers' calls to end: what is being closed must not come back */
     unsigned taken, strays;
     struct member_call call;
@@ -113,7 +116,7 @@ struct recovery *recovery_new(struct gateway_worker *own)
     const struct gateway *gateway = own->gateway;
 
     recovery->own = own;
-    if (!incarnations_begin(&recovery->dead, member_daemon_state_dir(gateway->service),
+    if (!incarnations_begin(&recovery->before, member_daemon_state_dir(gateway->service),
                             gateway->incarnation)) {
         struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
 
@@ -228,6 +231,21 @@ static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_
     return true;
 }
 
+/* A hand has made a text longer than any of ours. */
+static void passed_over(struct recovery *recovery, struct bytes text)
+{
+    struct bytes name = intent_part(text, INTENT_NAME);
+    struct log_field fields[] = {
+        LOG_T("lease", ((struct bytes){name.at, name.len < NAME_MAX_BYTES ? name.len : NAME_MAX_BYTES})),
+        LOG_I("bytes", (int64_t)text.len), LOG_T("do", BYTES("pawl resolve")), LOG_END};
+
+    recovery->passed_over = true;
+    if (!recovery->is_told) {
+        recovery->is_told = true;
+        log_event(&recovery->own->gateway->service->log, LOG_ERROR, "intent-damaged", fields);
+    }
+}
+
 /* The same of a call's answer, which is to be this word. */
 static bool recovery_is_answered(struct recovery *recovery, enum store_outcome outcome,
                                  const struct store_reply *reply, const char *word)
@@ -310,14 +328,18 @@ static enum step again_answer(struct store_call *call, enum store_outcome outcom
 
 /* -- taking: the intents of former incarnations of this gateway */
 
-/* At least one word: none would mean all. */
-static unsigned dead_put(struct recovery *recovery, unsigned at)
+/* A word, and behind it the former incarnations that are one of these. How many. */
+static unsigned former_put(struct recovery *recovery, unsigned at, struct bytes word, unsigned these)
 {
-    recovery->argv[at] = BYTES("-");
-    for (unsigned i = 0; i < recovery->dead.count; i++) {
-        recovery->argv[at + i] = bytes_of(recovery->dead.dead[i]);
+    unsigned to = at;
+
+    recovery->argv[to++] = word;
+    for (unsigned i = 0; i < recovery->before.count; i++) {
+        if (recovery->before.former[i].is & these) {
+            recovery->argv[to++] = bytes_of(recovery->before.former[i].id);
+        }
     }
-    return recovery->dead.count > 0 ? recovery->dead.count : 1;
+    return to - at;
 }
 
 /* {"taken", seq, {texts of theirs that are open now}, where to go on} */
@@ -334,7 +356,9 @@ static bool take_page(struct walk *walk, const struct store_reply *reply)
         intents_age_kept(intents, walk->stripe);
     }
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        intents_keep(intents, walk->stripe, store_reply_text(texts, i));
+        if (!intents_keep(intents, walk->stripe, store_reply_text(texts, i))) {
+            passed_over(recovery, store_reply_text(texts, i));
+        }
         recovery->taken++;
     }
     if (store_reply_text(reply, walk->plan->next_at).len == 0) {
@@ -360,38 +384,30 @@ static void take_begin(struct recovery *recovery)
 
     recovery->again_ms = 0;
     recovery->taken = 0;
+    recovery->passed_over = false;
     recovery_enter(recovery, RECOVERY_TAKING);
-    if (!recovery->dead.has_former) {
+    if (recovery->before.count == 0) {
         stray_begin(recovery);
         return;
     }
     recovery_own(recovery, 0);
     recovery->argv[4] = BYTES("100");
-    recovery_walk(recovery, &plan, 4 + dead_put(recovery, 5));
-}
-
-/* Those that are not proven dead. */
-static unsigned unproven_put(struct recovery *recovery, unsigned at)
-{
-    recovery->argv[at] = BYTES("open");
-    for (unsigned i = 0; i < recovery->dead.others; i++) {
-        recovery->argv[at + 1 + i] = bytes_of(recovery->dead.other[i]);
-    }
-    return 1 + recovery->dead.others;
+    recovery_walk(recovery, &plan,
+                  4 + former_put(recovery, 5, BYTES("-"), INCARNATION_DEAD | INCARNATION_ENDED));
 }
 
 /* What a store may have lost of theirs is never recorded again. */
 static void dead_ask(struct recovery *recovery)
 {
     bool is_lost = recovery->lost_unseen;
-    unsigned args = 3;
+    unsigned args = 3, ended = is_lost ? 0 : INCARNATION_ENDED; /* which had nothing that could be lost */
 
     recovery_own(recovery, 0);
     /* A store was lost before what they had open was seen: then only this process knows of them. */
     recovery->argv[3] = is_lost ? BYTES("lost") : BYTES("these");
-    args += dead_put(recovery, 1 + args);
+    args += former_put(recovery, 1 + args, BYTES("-"), INCARNATION_DEAD | ended);
     if (is_lost) {
-        args += unproven_put(recovery, 1 + args);
+        args += former_put(recovery, 1 + args, BYTES("open"), INCARNATION_UNPROVEN);
     }
     recovery_run(recovery, 0, &script_unreported_dead, args, dead_answer);
 }
@@ -404,7 +420,7 @@ static enum step dead_answer(struct store_call *call, enum store_outcome outcome
     if (recovery_is_answered(recovery, outcome, reply, "dead")) {
         int64_t version = store_reply_integer(reply, 3);
 
-        recovery->has_taken = true;
+        recovery->has_taken = !recovery->passed_over;
         if (version > 0) {
             snprintf(recovery->members_version, sizeof(recovery->members_version), "%" PRId64, version);
         }
@@ -419,9 +435,14 @@ static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes
 {
     struct gateway *gateway = recovery->own->gateway;
 
-    if (text.len <= INTENT_TEXT_MAX && bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) &&
-        bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) &&
-        !intents_have(&gateway->intents, stripe, text)) {
+    if (!bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) ||
+        !bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) ||
+        intents_have(&gateway->intents, stripe, text)) {
+        return;
+    }
+    if (text.len > INTENT_TEXT_MAX) {
+        passed_over(recovery, text);
+    } else {
         intent_end(&recovery->own->closer, intent_new(&gateway->intents, stripe, text, INTENT_OPEN),
                    INTENT_CLOSE);
         recovery->strays++;
@@ -502,9 +523,11 @@ static enum step leave_answer(struct store_call *call, enum store_outcome outcom
 enum { LINE_CHARS = MEMBER_ID_CHARS + 1 + BOOT_ID_CHARS + 1, TEXT_MAX = (INCARNATIONS_MAX + 1) * LINE_CHARS };
 
 static const char file_name[] = "incarnations", new_name[] = "incarnations.new";
-/* Of the form of a boot_id, and never one. */
-static const char no_boot[] = "------------------------------------";
-_Static_assert(sizeof(no_boot) == BOOT_ID_CHARS + 1, "a line is a line");
+/* Of the form of a boot_id, and never one: of INCARNATION_LOST; of one that has ended in order. */
+static const char no_boot[] = "------------------------------------",
+                  ended_boot[] = "ended-------------------------------";
+_Static_assert(sizeof(no_boot) == BOOT_ID_CHARS + 1 && sizeof(ended_boot) == sizeof(no_boot),
+               "a line is one");
 _Static_assert(sizeof(INCARNATION_LOST) == MEMBER_ID_CHARS + 1, "a line is a line");
 
 static bool is_line(const char *line)
@@ -515,36 +538,38 @@ static bool is_line(const char *line)
            ascii_is_word(boot_id, BYTES("-")) && line[LINE_CHARS - 1] == '\n';
 }
 
-static void id_put(char id[MEMBER_ID_CHARS + 1], const char *line)
+static void former_add(struct incarnations *incarnations, const char *id, enum incarnation_is is)
 {
-    memcpy(id, line, MEMBER_ID_CHARS);
-    id[MEMBER_ID_CHARS] = '\0';
+    struct incarnation *former = &incarnations->former[incarnations->count++];
+
+    former->is = is;
+    memcpy(former->id, id, MEMBER_ID_CHARS);
+    former->id[MEMBER_ID_CHARS] = '\0';
 }
 
 static bool parse_failed(struct incarnations *incarnations)
 {
     incarnations->count = 0;
-    incarnations->others = 1;
-    id_put(incarnations->other[0], INCARNATION_LOST);
+    former_add(incarnations, INCARNATION_LOST, INCARNATION_UNPROVEN);
     return false;
 }
 
 bool incarnations_parse(struct incarnations *incarnations, const char *text, size_t len, const char *boot_id)
 {
-    incarnations->count = incarnations->others = 0;
-    incarnations->has_former = len > 0;
+    incarnations->count = 0;
     if (len % LINE_CHARS != 0 || len > INCARNATIONS_MAX * LINE_CHARS) {
         return parse_failed(incarnations);
     }
     for (const char *line = text; line < text + len; line += LINE_CHARS) {
+        const char *boot = line + MEMBER_ID_CHARS + 1;
+
         if (!is_line(line)) {
             return parse_failed(incarnations);
         }
-        if (memcmp(line + MEMBER_ID_CHARS + 1, boot_id, BOOT_ID_CHARS) == 0) {
-            id_put(incarnations->dead[incarnations->count++], line);
-        } else {
-            id_put(incarnations->other[incarnations->others++], line);
-        }
+        former_add(incarnations, line,
+                   memcmp(boot, ended_boot, BOOT_ID_CHARS) == 0 ? INCARNATION_ENDED
+                   : memcmp(boot, boot_id, BOOT_ID_CHARS) == 0  ? INCARNATION_DEAD
+                                                                : INCARNATION_UNPROVEN);
     }
     return true;
 }
@@ -553,32 +578,26 @@ bool incarnations_parse(struct incarnations *incarnations, const char *text, siz
 static bool begin_failed(struct incarnations *incarnations)
 {
     for (unsigned i = 0; i < incarnations->count; i++) {
-        memcpy(incarnations->other[incarnations->others++], incarnations->dead[i], MEMBER_ID_CHARS + 1);
+        incarnations->former[i].is = INCARNATION_UNPROVEN;
     }
-    incarnations->count = 0;
     return false;
 }
 
 /* Bytes read, at most size; 0: none. */
-static size_t read_all(int fd, char *text, size_t size)
+static size_t text_read(int fd, char *text, size_t size)
 {
-    size_t len = 0;
-    ssize_t got = 1;
+    ssize_t len = fd >= 0 ? read_all(fd, text, size) : 0;
 
-    while (fd >= 0 && len < size && got > 0) {
-        got = read(fd, text + len, size - len);
-        len += got > 0 ? (size_t)got : 0;
-    }
     if (fd >= 0) {
         close(fd);
     }
-    return len;
+    return len > 0 ? (size_t)len : 0;
 }
 
-static bool write_all(int dir_fd, const char *text, size_t len)
+static bool text_write(int dir_fd, const char *text, size_t len)
 {
     int fd = openat(dir_fd, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool good = fd >= 0 && write(fd, text, len) == (ssize_t)len && fsync(fd) == 0;
+    bool good = fd >= 0 && write_all(fd, (struct bytes){text, len}) && fsync(fd) == 0;
 
     if (fd >= 0) {
         close(fd);
@@ -592,13 +611,13 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     size_t len, skip;
     bool has_boot;
 
-    *incarnations = (struct incarnations){.has_former = false};
+    incarnations->count = 0;
     if (dir_fd < 0) {
         return true;
     }
-    has_boot = read_all(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
-                        BOOT_ID_CHARS) == BOOT_ID_CHARS;
-    len = read_all(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
+                         BOOT_ID_CHARS) == BOOT_ID_CHARS;
+    len = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
     if (!incarnations_parse(incarnations, text, len, boot_id)) {
         len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
     }
@@ -609,5 +628,16 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     memmove(text, text + skip, len - skip);
     len -= skip;
     len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation, boot_id);
-    return write_all(dir_fd, text, len) || begin_failed(incarnations);
+    return text_write(dir_fd, text, len) || begin_failed(incarnations);
+}
+
+void incarnations_end(int dir_fd, const char *incarnation)
+{
+    char text[TEXT_MAX];
+    size_t len = dir_fd < 0 ? 0 : text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+
+    if (len >= LINE_CHARS && memcmp(text + len - LINE_CHARS, incarnation, MEMBER_ID_CHARS) == 0) {
+        memcpy(text + len - 1 - BOOT_ID_CHARS, ended_boot, BOOT_ID_CHARS);
+        text_write(dir_fd, text, len);
+    }
 }

@@ -217,9 +217,7 @@ static enum step unreported_told(struct store_call *call, enum store_outcome out
 
 void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, struct bytes who)
 {
-    const char *space = memchr(who.at, ' ', who.len);
-    size_t len = space != NULL ? (size_t)(space - who.at) : who.len;
-    struct bytes incarnation = {who.at + len + (space != NULL), who.len - len - (space != NULL)};
+    struct bytes incarnation = who, gateway = bytes_cut(&incarnation, ' ');
 
     snprintf(
         detail, UNREPORTED_DETAIL_SIZE,
@@ -227,8 +225,8 @@ void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, s
         "If it runs, it tells the store by itself, as soon as it reaches it. If it is dead: pawl resolve "
         "--gateway %.*s --incarnation %.*s --dead, and with --settled when nothing that it had sent is "
         "still on its way.",
-        begin, (int)incarnation.len, incarnation.at, (int)len, who.at, (int)len, who.at, (int)incarnation.len,
-        incarnation.at);
+        begin, (int)incarnation.len, incarnation.at, (int)gateway.len, gateway.at, (int)gateway.len,
+        gateway.at, (int)incarnation.len, incarnation.at);
 }
 
 const char *unreported_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])

@@ -84,22 +84,15 @@ static bool take_plain(struct canonical *path)
 static bool take_byte(struct canonical *path, unsigned char *byte, bool *escaped)
 {
     struct bytes *raw = &path->raw;
-    size_t taken = 1;
+    char c;
+    size_t taken = ascii_percent_decode(*raw, &c);
 
-    *byte = (unsigned char)raw->at[0];
-    *escaped = *byte == '%';
-    if (*escaped) {
-        int high = raw->len >= 3 ? ascii_hex_value(raw->at[1]) : -1;
-        int low = raw->len >= 3 ? ascii_hex_value(raw->at[2]) : -1;
-
-        if (high < 0 || low < 0) {
-            return fail(path, bad_percent);
-        }
-        *byte = (unsigned char)(high << 4 | low);
-        taken = 3;
+    if (taken == 0) {
+        return fail(path, bad_percent);
     }
-    raw->at += taken;
-    raw->len -= taken;
+    *byte = (unsigned char)c;
+    *escaped = taken > 1;
+    *raw = (struct bytes){raw->at + taken, raw->len - taken};
     return true;
 }
 
@@ -243,14 +236,10 @@ size_t route_segment_decode(struct bytes segment, char *text)
 {
     size_t len = 0;
 
-    for (size_t i = 0; i < segment.len; i++) {
-        if (segment.at[i] == '%') {
-            text[len++] = (char)(16 * ascii_hex_value(segment.at[i + 1]) +
-                                 ascii_hex_value(segment.at[i + 2]));
-            i += 2;
-        } else {
-            text[len++] = segment.at[i];
-        }
+    while (segment.len > 0) {
+        size_t taken = ascii_percent_decode(segment, &text[len++]);
+
+        segment = (struct bytes){segment.at + taken, segment.len - taken};
     }
     return len;
 }
@@ -306,7 +295,7 @@ static bool pattern_capture_read(struct route_reading *reading, struct bytes nam
 static bool literal_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern)
 {
     struct route_segment *segment = &pattern->segments[pattern->count];
-    char raw[ROUTE_PATTERN_MAX + 1] = "/", path[ROUTE_PATH_MAX];
+    char raw[ROUTE_PATTERN_MAX + 1] = "/", path[ROUTE_PATH_MAX], *decoded;
     size_t len = 0;
     const char *why;
 
@@ -318,9 +307,9 @@ static bool literal_read(struct route_reading *reading, struct bytes text, struc
     if (!bytes_equal((struct bytes){path + 1, len - 1}, text)) {
         return route_wrong(reading, "match must be written in its canonical form, here as %.200s", path + 1);
     }
-    segment->text = route_text(text);
-    segment->decoded = route_alloc(text.len + 1, 1);
-    route_segment_decode(text, segment->decoded);
+    segment->text = route_text(reading->table, text);
+    decoded = route_alloc(reading->table, text.len + 1, 1);
+    segment->decoded = (struct bytes){decoded, route_segment_decode(text, decoded)};
     pattern->count++;
     return true;
 }
@@ -349,7 +338,7 @@ static bool segments_read(struct route_reading *reading, struct bytes text, stru
     if (count > ROUTE_SEGMENTS_MAX) {
         return route_wrong(reading, "match must have at most %d segments", ROUTE_SEGMENTS_MAX);
     }
-    pattern->segments = route_alloc(count, sizeof(*pattern->segments));
+    pattern->segments = route_alloc(reading->table, count, sizeof(*pattern->segments));
     for (size_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
 
@@ -375,22 +364,13 @@ bool route_pattern_read(struct route_reading *reading, struct bytes text, struct
     return segments_read(reading, text, pattern);
 }
 
-void route_pattern_done(struct route_pattern *pattern)
-{
-    for (unsigned i = 0; i < pattern->count; i++) {
-        free(pattern->segments[i].text);
-        free(pattern->segments[i].decoded);
-    }
-    free(pattern->segments);
-}
-
 /* A capture takes no empty segment. */
 static bool segment_covers(const struct route_segment *wide, const struct route_segment *narrow)
 {
     if (narrow->text == NULL) {
         return wide->text == NULL;
     }
-    return wide->text == NULL ? narrow->text[0] != '\0' : strcmp(wide->decoded, narrow->decoded) == 0;
+    return wide->text == NULL ? narrow->text[0] != '\0' : bytes_equal(wide->decoded, narrow->decoded);
 }
 
 bool route_pattern_covers(const struct route_pattern *wide, const struct route_pattern *narrow)
@@ -439,7 +419,7 @@ static bool part_read(struct route_reading *reading, const char *member, struct 
         if (!literal(piece)) {
             return route_wrong(reading, "%s has a character that cannot stand there", member);
         }
-        part->text = route_text(piece);
+        part->text = route_text(reading->table, piece);
     }
     *text = (struct bytes){text->at + taken, text->len - taken};
     return true;
@@ -461,13 +441,6 @@ bool route_template_read(struct route_reading *reading, const char *member, stru
         template->count++;
     }
     return true;
-}
-
-void route_template_done(struct route_template *template)
-{
-    for (unsigned i = 0; i < template->count; i++) {
-        free(template->parts[i].text);
-    }
 }
 
 bool route_template_has(const struct route_template *template, unsigned capture)

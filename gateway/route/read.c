@@ -41,7 +41,7 @@ static const unsigned unsure_default[] = {202, 408, 502, 503, 504, 520, 521, 522
 
 static bool is_among(struct bytes text, const char *const *names)
 {
-    while (*names != NULL && (strlen(*names) != text.len || strncasecmp(*names, text.at, text.len) != 0)) {
+    while (*names != NULL && !bytes_equal_nocase(text, bytes_of(*names))) {
         names++;
     }
     return *names != NULL;
@@ -56,14 +56,6 @@ static bool is_token(struct bytes text)
 static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void texts_free(char **texts, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        free(texts[i]);
-    }
-    free(texts);
 }
 
 /* Sorts, and says which text stands there twice, or NULL. */
@@ -126,9 +118,9 @@ static bool read_methods(struct route_reading *reading, const struct json *json)
     if (!list_begin(reading, json, "read_methods", ROUTE_METHODS_MAX, &count, &absent)) {
         return false;
     }
-    own->reads = route_alloc(ROUTE_METHODS_MAX, sizeof(*own->reads));
+    own->reads = route_alloc(reading->table, ROUTE_METHODS_MAX, sizeof(*own->reads));
     for (size_t i = 0; absent && i < sizeof(usual) / sizeof(usual[0]); i++) {
-        own->reads[own->read_count++] = route_text(bytes_of(usual[i]));
+        own->reads[own->read_count++] = route_text(reading->table, bytes_of(usual[i]));
     }
     for (size_t i = 0; i < count; i++) {
         struct bytes method;
@@ -139,7 +131,7 @@ static bool read_methods(struct route_reading *reading, const struct json *json)
         if (!method_is_good(reading, method)) {
             return false;
         }
-        own->reads[own->read_count++] = route_text(method);
+        own->reads[own->read_count++] = route_text(reading->table, method);
     }
     twice = texts_sort(own->reads, own->read_count);
     return twice == NULL || route_wrong(reading, "read_methods has %s twice", twice);
@@ -174,7 +166,7 @@ static bool field_take(struct route_reading *reading, const struct side *side, s
         return route_wrong(reading, "headers must have names of headers, of at most %d characters",
                            ROUTE_FIELD_MAX);
     }
-    text = side->fields->names[side->fields->count++] = route_text(name);
+    text = side->fields->names[side->fields->count++] = route_text(reading->table, name);
     for (char *c = text; *c != '\0'; c++) {
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     }
@@ -206,7 +198,7 @@ static bool fields_take(struct route_reading *reading, const struct side *side, 
         return route_wrong(reading, "headers: %s has allow or deny, not both", side->name);
     }
     fields->kind = list[0] == 'a' ? ROUTE_LIST_ALLOW : ROUTE_LIST_DENY;
-    fields->names = route_alloc(ROUTE_FIELDS_MAX, sizeof(*fields->names));
+    fields->names = route_alloc(reading->table, ROUTE_FIELDS_MAX, sizeof(*fields->names));
     for (size_t i = 0; i < count; i++) {
         struct bytes name;
 
@@ -263,7 +255,7 @@ static bool read_headers(struct route_reading *reading, const struct json *json)
 static bool fields_have(const struct route_fields *fields, struct bytes name)
 {
     for (unsigned i = 0; i < fields->count; i++) {
-        if (strlen(fields->names[i]) == name.len && strncasecmp(fields->names[i], name.at, name.len) == 0) {
+        if (bytes_equal_nocase(name, bytes_of(fields->names[i]))) {
             return true;
         }
     }
@@ -342,13 +334,6 @@ static bool read_statuses(struct route_reading *reading, const struct json *json
         }
     }
     return true;
-}
-
-void route_lists_done(struct route_own *own)
-{
-    texts_free(own->reads, own->read_count);
-    texts_free(own->request.names, own->request.count);
-    texts_free(own->answer.names, own->answer.count);
 }
 
 /* == the members */
@@ -455,7 +440,7 @@ static bool read_where(struct route_reading *reading, const struct json *json)
     if (!member_needed(reading, json, "match", &match)) {
         return false;
     }
-    route->match = route_text(match); /* from here on the report of a fault names it */
+    route->match = route_text(reading->table, match); /* from here on the report of a fault names it */
     if (!route_pattern_read(reading, match, &route->own->pattern) ||
         !member_needed(reading, json, "lease", &lease) ||
         !route_template_read(reading, "lease", lease, is_lease_text, &route->own->lease) ||
@@ -537,7 +522,7 @@ static bool probe_read(struct route_reading *reading, struct bytes probe)
     path.at += strlen(route->probe_method) + 1;
     path.len -= strlen(route->probe_method) + 1;
     route->unknown = ROUTE_PROBE;
-    route->probe = route_text(path);
+    route->probe = route_text(reading->table, path);
     return route_template_read(reading, "unknown: the probe", path, is_path_text, &route->own->probe);
 }
 
@@ -568,18 +553,13 @@ static bool read_unknown(struct route_reading *reading, const struct json *json)
 {
     struct route *route = reading->route;
     struct bytes word;
-    enum json_found found = json_get_text(json, "unknown", &word);
+    enum json_found found = json_get_text(json, "unknown", &word), as_object;
+    const struct json *object = found == JSON_MISTYPED ? json_get_object(json, "unknown", &as_object) : NULL;
 
     route->unknown = ROUTE_HOLD;
     route->own->unknown_stated = found != JSON_ABSENT;
-    if (found == JSON_MISTYPED) {
-        const struct json *object = json_get_object(json, "unknown", &found);
-
-        if (object == NULL || !unknown_object_read(reading, object)) {
-            return route_wrong(reading,
-                               "unknown must be \"hold\", {\"grace_ms\":n} or {\"probe\":\"GET /path\"}");
-        }
-    } else if (found == JSON_FOUND && !bytes_are(word, "hold")) {
+    if (object != NULL ? !unknown_object_read(reading, object)
+                       : found != JSON_ABSENT && (found != JSON_FOUND || !bytes_are(word, "hold"))) {
         return route_wrong(reading,
                            "unknown must be \"hold\", {\"grace_ms\":n} or {\"probe\":\"GET /path\"}");
     }

@@ -73,8 +73,8 @@ struct route_table {
     unsigned count;
     struct route_upstream **upstreams;
     unsigned upstream_count;
-    struct route_tree *tree;  /* the module's own */
-    struct route_table *next; /* of the tables of before: the owner's */
+    struct route_piece *memory; /* the module's own */
+    struct route_table *next;   /* of the tables of before: the owner's */
     char hash[ROUTE_HASH_CHARS +
               1]; /* of what it means, not of white space, order of members or defaults left out */
 };

@@ -26,14 +26,13 @@ enum {
     ROUTE_FIELD_MAX = 128,
     ROUTE_STATUS_MIN = 200,
     ROUTE_STATUS_MAX = 599,
-    ROUTE_UNSURE_MAX = 64,
-    ROUTE_NONE_FOUND = 0xFFFF
+    ROUTE_UNSURE_MAX = 64
 };
 
 /* One segment of a pattern. */
 struct route_segment {
-    char *text;    /* a literal as it stands in a canonical path; NULL: a capture */
-    char *decoded; /* the same, decoded: what is compared */
+    char *text;           /* a literal as it stands in a canonical path; NULL: a capture */
+    struct bytes decoded; /* the same, decoded: what is compared */
     char name[ROUTE_CAPTURE_NAME_MAX + 1];
 };
 
@@ -87,9 +86,9 @@ struct route_reading {
 /* Reports a fault, unless one was reported before. Always false. */
 __attribute__((format(printf, 2, 3))) bool route_wrong(struct route_reading *reading, const char *format,
                                                        ...);
-/* Zeroed; never NULL. */
-void *route_alloc(size_t count, size_t size);
-char *route_text(struct bytes text);
+/* Zeroed, never NULL, and the table's: freed with it. */
+void *route_alloc(struct route_table *table, size_t count, size_t size);
+char *route_text(struct route_table *table, struct bytes text);
 
 /* -- path.c */
 /* The segments of a canonical path, at most max of them. */
@@ -98,14 +97,12 @@ size_t route_path_split(struct bytes path, struct bytes *segments, size_t max);
 size_t route_segment_decode(struct bytes segment, char *text);
 
 bool route_pattern_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern);
-void route_pattern_done(struct route_pattern *pattern);
 /* Whether every path that narrow matches is matched by wide. */
 bool route_pattern_covers(const struct route_pattern *wide, const struct route_pattern *narrow);
 
 /* member: "lease", for the report of a fault. literal: what may stand outside of captures. */
 bool route_template_read(struct route_reading *reading, const char *member, struct bytes text,
                          bool (*literal)(struct bytes), struct route_template *template);
-void route_template_done(struct route_template *template);
 bool route_template_has(const struct route_template *template, unsigned capture);
 /* Whether some text can be made by both, whatever stands in the captures. */
 bool route_templates_meet(const struct route_template *a, const struct route_template *b);
@@ -116,7 +113,6 @@ bool route_lease_expand(const struct route_template *template, const struct byte
 /* -- upstream.c: one that the table has already is taken again; ca_file may be NULL. */
 struct route_upstream *route_upstream_read(struct route_reading *reading, struct bytes url,
                                            struct bytes ca_file);
-void route_upstream_free(struct route_upstream *upstream);
 /* Whether both are the same server, whatever their prefixes. */
 bool route_upstream_same_server(const struct route_upstream *a, const struct route_upstream *b);
 
@@ -125,14 +121,9 @@ bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE]);
 
 /* -- read.c: fills reading->route. */
 bool route_read(struct route_reading *reading, const struct json *json);
-void route_lists_done(struct route_own *own);
 
 /* -- table.c */
 /* Whether the path is one of Pawl's own, which no route can have. first: its first segment, decoded. */
 bool route_is_own_address(struct bytes first);
-
-/* -- find.c */
-struct route_tree *route_tree_new(const struct route_table *table);
-void route_tree_free(struct route_tree *tree);
 
 #endif

@@ -16,14 +16,23 @@ enum { FILE_BYTES_MAX = 1 << 20, LEVELS_MAX = 8, SHOWN_MAX = 120 };
 
 /* -- for all files */
 
-void *route_alloc(size_t count, size_t size)
+struct route_piece {
+    struct route_piece *next;
+    max_align_t at[];
+};
+
+void *route_alloc(struct route_table *table, size_t count, size_t size)
 {
-    return must_have(calloc(count, size));
+    struct route_piece *piece = must_have(calloc(1, sizeof(*piece) + count * size));
+
+    piece->next = table->memory;
+    table->memory = piece;
+    return piece->at;
 }
 
-char *route_text(struct bytes text)
+char *route_text(struct route_table *table, struct bytes text)
 {
-    char *copy = route_alloc(text.len + 1, 1);
+    char *copy = route_alloc(table, text.len + 1, 1);
 
     if (text.len > 0) {
         memcpy(copy, text.at, text.len);
@@ -91,7 +100,7 @@ static bool check_match(struct route_reading *reading)
     const struct route_pattern *pattern = &reading->route->own->pattern;
 
     if (pattern->count > 0 && pattern->segments[0].text != NULL &&
-        route_is_own_address(bytes_of(pattern->segments[0].decoded))) {
+        route_is_own_address(pattern->segments[0].decoded)) {
         return route_wrong(reading, "match is an address of Pawl itself: /%s is never forwarded",
                            pattern->segments[0].text);
     }
@@ -323,7 +332,7 @@ static void put_pattern(FILE *out, const struct route *route)
         if (segment->text == NULL) {
             fputs("{},", out);
         } else {
-            put(out, route->aid == ROUTE_AID_IF_MATCH ? segment->text : segment->decoded);
+            put(out, route->aid == ROUTE_AID_IF_MATCH ? segment->text : segment->decoded.at);
         }
     }
     put_number(out, pattern->rest);
@@ -450,14 +459,14 @@ static bool table_fill(struct route_reading *reading, const struct json *json, s
 {
     struct route_table *table = reading->table;
 
-    table->routes = route_alloc(count + 1, sizeof(*table->routes));
-    table->upstreams = route_alloc(count + 1, sizeof(struct route_upstream *));
+    table->routes = route_alloc(table, count + 1, sizeof(*table->routes));
+    table->upstreams = route_alloc(table, count + 1, sizeof(struct route_upstream *));
     for (size_t i = 0; i < count; i++) {
         const struct json *object = json_list_object(json, "routes", i);
 
         reading->route = &table->routes[i];
         reading->route->index = (unsigned)i;
-        reading->route->own = route_alloc(1, sizeof(*reading->route->own));
+        reading->route->own = route_alloc(table, 1, sizeof(*reading->route->own));
         table->count++;
         if (object == NULL) {
             return route_wrong(reading, "a route is an object");
@@ -471,7 +480,7 @@ static bool table_fill(struct route_reading *reading, const struct json *json, s
 
 struct route_table *route_table_parse(struct bytes text, bool unsafe_redis, char why[ROUTE_WHY_SIZE])
 {
-    struct route_table *table = route_alloc(1, sizeof(*table));
+    struct route_table *table = must_have(calloc(1, sizeof(*table)));
     struct route_reading reading = {.table = table, .unsafe_redis = unsafe_redis, .why = why};
     size_t count = 0;
     struct json *json = table_json(&reading, text, &count);
@@ -482,7 +491,6 @@ struct route_table *route_table_parse(struct bytes text, bool unsafe_redis, char
         route_table_free(table);
         return NULL;
     }
-    table->tree = route_tree_new(table);
     table_hash(table);
     why[0] = '\0';
     return table;
@@ -510,30 +518,13 @@ struct route_table *route_table_load(const char *path, bool unsafe_redis, char w
     return table;
 }
 
-static void route_done(struct route *route)
-{
-    route_pattern_done(&route->own->pattern);
-    route_template_done(&route->own->lease);
-    route_template_done(&route->own->probe);
-    route_lists_done(route->own);
-    free(route->own);
-    free(route->match);
-    free(route->probe);
-}
-
 void route_table_free(struct route_table *table)
 {
-    if (table == NULL) {
-        return;
+    while (table != NULL && table->memory != NULL) {
+        struct route_piece *piece = table->memory;
+
+        table->memory = piece->next;
+        free(piece);
     }
-    for (unsigned i = 0; i < table->count; i++) {
-        route_done(&table->routes[i]);
-    }
-    for (unsigned i = 0; i < table->upstream_count; i++) {
-        route_upstream_free(table->upstreams[i]);
-    }
-    route_tree_free(table->tree);
-    free(table->routes);
-    free(table->upstreams);
     free(table);
 }

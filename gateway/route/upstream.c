@@ -50,17 +50,12 @@ static bool unix_read(struct route_reading *reading, struct bytes path, struct p
 
 static bool port_read(struct route_reading *reading, struct bytes text, struct place *place)
 {
-    unsigned port = 0;
-    bool digits = text.len >= 1 && text.len <= 5 && text.at[0] != '0';
+    int64_t port = bytes_number(text, 5);
 
-    for (size_t i = 0; digits && i < text.len; i++) {
-        digits = ascii_is_digit(text.at[i]);
-        port = port * 10 + (unsigned)(text.at[i] - '0');
-    }
-    if (!digits || port > PORT_MAX) {
+    if (port < 1 || port > PORT_MAX || text.at[0] == '0') {
         return route_wrong(reading, "upstream: the port must be 1 to %d", PORT_MAX);
     }
-    place->port = port;
+    place->port = (unsigned)port;
     return true;
 }
 
@@ -198,10 +193,10 @@ static struct route_upstream *upstream_find(const struct route_table *table, con
 }
 
 /* As the Host header has it (RFC 9110, section 7.2): without the port that the scheme has anyway. */
-static char *authority_of(const struct place *place)
+static char *authority_of(struct route_table *table, const struct place *place)
 {
     size_t size = sizeof(place->host) + sizeof("[]:65535");
-    char *text = route_alloc(size, 1);
+    char *text = route_alloc(table, size, 1);
     unsigned usual = place->scheme == ROUTE_HTTPS ? 443 : 80;
 
     if (place->scheme == ROUTE_UNIX) {
@@ -219,16 +214,16 @@ static char *authority_of(const struct place *place)
 static struct route_upstream *upstream_add(struct route_table *table, const struct place *place,
                                            struct bytes url, struct bytes ca_file)
 {
-    struct route_upstream *one = route_alloc(1, sizeof(*one));
+    struct route_upstream *one = route_alloc(table, 1, sizeof(*one));
 
     *one = (struct route_upstream){
         .scheme = place->scheme,
-        .url = route_text(url),
-        .host = route_text(bytes_of(place->host)),
+        .url = route_text(table, url),
+        .host = route_text(table, bytes_of(place->host)),
         .port = place->port,
-        .authority = authority_of(place),
-        .prefix = route_text(bytes_of(place->prefix)),
-        .ca_file = ca_file.len > 0 ? route_text(ca_file) : NULL,
+        .authority = authority_of(table, place),
+        .prefix = route_text(table, bytes_of(place->prefix)),
+        .ca_file = ca_file.len > 0 ? route_text(table, ca_file) : NULL,
         .index = table->upstream_count,
     };
     table->upstreams[table->upstream_count++] = one;
@@ -254,16 +249,6 @@ struct route_upstream *route_upstream_read(struct route_reading *reading, struct
     }
     found = upstream_find(reading->table, &place, ca_file);
     return found != NULL ? found : upstream_add(reading->table, &place, url, ca_file);
-}
-
-void route_upstream_free(struct route_upstream *upstream)
-{
-    free(upstream->url);
-    free(upstream->host);
-    free(upstream->authority);
-    free(upstream->prefix);
-    free(upstream->ca_file);
-    free(upstream);
 }
 
 /* http and https of one host, both at their usual ports, are one, too. */

@@ -63,7 +63,7 @@ static enum step read_ask(struct reading *r)
     struct fenced_call *fenced = &r->fenced;
 
     fenced_begin_lease(fenced);
-    fenced_add_key(fenced, fenced_resource_key(fenced));
+    fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
     if (fenced->claimed) {
         fenced_add_fence(fenced);
     } else {
@@ -169,14 +169,13 @@ static enum problem resources_read(struct resources *r, const char **detail)
 /* {key, bytes, ETag, Content-Type} */
 static void resource_put(struct json_out *json, const struct store_reply *one)
 {
-    struct bytes key = store_reply_text(one, 0), tag = store_reply_text(one, 2);
-    const char *slash = memchr(key.at, '/', key.len);
+    struct bytes key = store_reply_text(one, 0), rest = key, tag = store_reply_text(one, 2);
     char etag[ETAG_MAX];
     int len = snprintf(etag, sizeof(etag), "\"%.*s\"", (int)tag.len, tag.at);
 
     json_object(json, NULL);
     json_text(json, "resource", key);
-    json_text(json, "lease", (struct bytes){key.at, slash != NULL ? (size_t)(slash - key.at) : key.len});
+    json_text(json, "lease", bytes_cut(&rest, '/'));
     json_int(json, "bytes", store_reply_integer(one, 1));
     json_text(json, "etag", (struct bytes){etag, (size_t)len < sizeof(etag) ? (size_t)len : 0});
     json_text(json, "content_type", store_reply_text(one, 3));
@@ -301,17 +300,11 @@ static enum fenced_status statuses_wanted(const struct http_request *req)
     return bytes_are(http_query(req), "deny=native") ? FENCED_NATIVE : FENCED_FORWARD_AUTH;
 }
 
-static struct bytes first_segment(struct bytes path)
-{
-    const char *slash = path.len > 0 ? memchr(path.at, '/', path.len) : NULL;
-
-    return slash != NULL ? (struct bytes){path.at, (size_t)(slash - path.at)} : path;
-}
-
 enum step check_start(struct http_request *req)
 {
     struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
-    const char *wrong = fenced_init_lease(fenced, req, first_segment(http_path_part(req, 0)));
+    struct bytes path = http_path_part(req, 0);
+    const char *wrong = fenced_init_lease(fenced, req, bytes_cut(&path, '/'));
     enum problem bad;
 
     if (wrong != NULL) {

@@ -133,10 +133,11 @@ enum step remove_start(struct http_request *req)
 static enum step remove_ask(struct removal *r)
 {
     struct bytes none = {"", 0};
+    uint64_t remember_ms = worker_of(r->fenced.req)->service->settings.remember_ms;
 
     precondition_digest(&r->precondition, BYTES("DELETE"), none, none, none);
     precondition_add(&r->precondition, &r->fenced);
-    fenced_add_remember(&r->fenced);
+    fenced_add(&r->fenced, bytes_of_number(r->fenced.number[2], (int64_t)remember_ms));
     return fenced_run(&r->fenced, &script_remove, remove_answers);
 }
 

@@ -1,4 +1,4 @@
-/* link.c - one connection to an upstream: a state machine.
+/* link.c - the connections to an upstream: how one is made, kept, and used again; each is a state machine.
  *
  *   FRESH       --the address is known-->                               CONNECTING
  *   FRESH       --the name must be looked up-->                         NAMING
@@ -24,17 +24,32 @@
  *
  * LISTENING: the upstream may have answered before it closed, and that answer has come. But an error that
  * send(2) has reported is not reported again: the end of the stream then reads as a FIN and is none (Linux,
- * tcp_recvmsg_locked() and sock_error()), so an answer that only a FIN completes is not whole there. */
+ * tcp_recvmsg_locked() and sock_error()), so an answer that only a FIN completes is not whole there. *
+ * A name is looked up on another thread, since getaddrinfo(3) may block for as long as the resolver does, and
+ * what was found counts for a short while. A lookup cannot be called back: it outlives the pool. */
 #include <assert.h>
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "gateway/upstream/upstream_internal.h"
 #include "shared/text/memory.h"
 
 static void uplink_late(struct alarm *alarm);
+static void uplink_connect(struct upstream_link *link, const char *why);
+static void uplink_connected(struct upstream_link *link);
+static void uplink_handshake(struct upstream_link *link);
+static void uplink_over(struct upstream_link *link, enum upstream_end end, const char *why);
+static void pool_enter(struct upstream_pool *pool);
+static void pool_leave(struct upstream_pool *pool);
+static void pool_named(struct upstream_pool *pool, const char *why);
+static void pool_turn_end(struct loop_hook *hook);
+/* == the machine */
 
 bool uplink_allows(enum uplink_state from, enum uplink_state to)
 {
@@ -57,15 +72,15 @@ bool uplink_allows(enum uplink_state from, enum uplink_state to)
 
 static void uplink_hang_up(struct upstream_link *link)
 {
-    if (link->tls != NULL && link->end != UPSTREAM_UNKNOWN) {
-        tls_bye(link->tls);
+    if (link->socket.tls != NULL && link->end != UPSTREAM_UNKNOWN) {
+        tls_bye(link->socket.tls);
     }
-    tls_close(link->tls);
-    link->tls = NULL;
-    if (link->fd >= 0) {
-        loop_watch_done(&link->watch);
-        close(link->fd);
-        link->fd = -1;
+    tls_close(link->socket.tls);
+    link->socket.tls = NULL;
+    if (link->socket.fd >= 0) {
+        loop_watch_done(&link->socket.watch);
+        close(link->socket.fd);
+        link->socket.fd = -1;
     }
 }
 
@@ -73,10 +88,13 @@ static void idle_begin(struct upstream_link *link)
 {
     struct upstream_pool *pool = link->pool;
 
-    link->idle_since_ms = loop_now_ms();
-    link->idle_until_ms = link->idle_since_ms + link->answer.keep_ms;
-    alarm_set(pool->clock, &link->alarm, link->idle_until_ms);
-    ring_enter(&pool->idle, &link->place);
+    link->ms.idle_since = loop_now_ms();
+    link->ms.idle_until = link->ms.idle_since + link->answer.parser.keep_ms;
+    if (link->ms.idle_until > link->ms.keep_by) {
+        link->ms.idle_until = link->ms.keep_by;
+    }
+    alarm_set(pool->clock, &link->alarm, link->ms.idle_until);
+    LIST_INSERT_HEAD(&pool->idle, link, place);
     pool->idle_count++;
 }
 
@@ -88,15 +106,17 @@ void uplink_enter(struct upstream_link *link, enum uplink_state next)
     assert(uplink_allows(link->state, next));
     pool->walked[link->state] |= 1u << next;
     alarm_clear(pool->clock, &link->alarm);
-    ring_leave(&link->place);
+    if (link->state == UPLINK_IDLE || link->state == UPLINK_NAMING) {
+        LIST_REMOVE(link, place);
+    }
     pool->idle_count -= link->state == UPLINK_IDLE;
     link->state = next;
     switch (next) {
     case UPLINK_NAMING:
-        ring_enter(&pool->naming, &link->place);
-        alarm_set(pool->clock, &link->alarm, link->connect_by_ms);
+        LIST_INSERT_HEAD(&pool->naming, link, place);
+        alarm_set(pool->clock, &link->alarm, link->ms.connect_by);
         return;
-    case UPLINK_HANDSHAKE: alarm_set(pool->clock, &link->alarm, link->connect_by_ms); return;
+    case UPLINK_HANDSHAKE: alarm_set(pool->clock, &link->alarm, link->ms.connect_by); return;
     case UPLINK_IDLE: idle_begin(link); return;
     case UPLINK_CONNECTING:
     case UPLINK_OVER: uplink_hang_up(link); return;
@@ -113,20 +133,20 @@ struct upstream_link *uplink_new(struct upstream_pool *pool)
     struct upstream_link *link = must_have(calloc(1, sizeof(*link)));
 
     link->pool = pool;
-    link->fd = -1;
+    link->socket.fd = -1;
     link->alarm.rings = uplink_late;
-    ring_init(&link->place);
-    ring_init(&link->due);
     return link;
 }
 
-void uplink_free(struct upstream_link *link)
+static void uplink_free(struct upstream_link *link)
 {
-    assert(link->fd < 0 && ring_is_empty(&link->place));
-    ring_leave(&link->due);
-    answer_done(&link->answer);
-    free(link->out.at);
-    free(link->kept);
+    assert(link->socket.fd < 0 && link->state == UPLINK_OVER);
+    if (link->is_due) {
+        LIST_REMOVE(link, due);
+    }
+    answer_done(&link->answer.parser);
+    free(link->request.at);
+    free(link->answer.kept);
     free(link);
 }
 
@@ -134,7 +154,7 @@ void uplink_free(struct upstream_link *link)
 
 bool uplink_has_sent(const struct upstream_link *link)
 {
-    return link->sent > 0 || link->unsure;
+    return link->request.sent > 0 || link->request.unsure;
 }
 
 bool uplink_is_open(const struct upstream_link *link)
@@ -146,8 +166,9 @@ bool uplink_is_open(const struct upstream_link *link)
 void uplink_whole(struct upstream_link *link, size_t extra)
 {
     const struct upstream_pool *pool = link->pool;
-    bool both_go_on = link->state == UPLINK_RECEIVING && extra == 0 && link->answer.keep_ms > 0 &&
-                      !link->says_close && !pool->draining && pool->idle_count < UPSTREAM_KEPT_MAX;
+    bool both_go_on = link->state == UPLINK_RECEIVING && extra == 0 && link->answer.parser.keep_ms > 0 &&
+                      loop_now_ms() < link->ms.keep_by && !link->request.says_close && !pool->draining &&
+                      pool->idle_count < UPSTREAM_KEPT_MAX;
 
     if (!uplink_has_sent(link)) {
         uplink_broken(link, "it spoke before it was asked");
@@ -160,13 +181,13 @@ void uplink_whole(struct upstream_link *link, size_t extra)
     }
 }
 
-void uplink_over(struct upstream_link *link, enum upstream_end end, const char *why)
+static void uplink_over(struct upstream_link *link, enum upstream_end end, const char *why)
 {
     /* What the kernel still has of the request is not to arrive later. */
     static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
 
-    if (end == UPSTREAM_UNKNOWN && link->fd >= 0) {
-        setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    if (end == UPSTREAM_UNKNOWN && link->socket.fd >= 0) {
+        setsockopt(link->socket.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }
     link->end = end;
     link->why = why;
@@ -180,19 +201,19 @@ void uplink_broken(struct upstream_link *link, const char *why)
 
 const char *uplink_why(const struct upstream_link *link)
 {
-    const char *why = link->tls != NULL && errno == EPROTO ? tls_why(link->tls) : NULL;
+    const char *why = link->socket.tls != NULL && errno == EPROTO ? tls_why(link->socket.tls) : NULL;
 
     return why != NULL ? why : strerrordesc_np(errno);
 }
 
 /* TLS may have something to say to TLS: that is no word of the upstream's. */
-bool uplink_is_silent(struct upstream_link *link)
+static bool uplink_is_silent(struct upstream_link *link)
 {
     char byte;
-    ssize_t n = link->tls != NULL ? tls_read(link->tls, &byte, 1)
-                                  : recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = link->socket.tls != NULL ? tls_read(link->socket.tls, &byte, 1)
+                                         : recv(link->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-    return n < 0 && errno == EAGAIN && (link->tls == NULL || !tls_is_midway(link->tls));
+    return n < 0 && errno == EAGAIN && (link->socket.tls == NULL || !tls_is_midway(link->socket.tls));
 }
 
 /* -- events of the loop */
@@ -201,13 +222,13 @@ bool uplink_is_silent(struct upstream_link *link)
  * stopped (libuv 1.44, unix/poll.c), and is set again. */
 void uplink_watch(struct upstream_link *link)
 {
-    bool takes = link->taking == UPLINK_TAKES;
+    bool takes = link->answer.taking == UPLINK_TAKES;
     int wanted = 0;
 
     switch (link->state) {
     case UPLINK_CONNECTING: wanted = LOOP_WRITE; break;
-    case UPLINK_HANDSHAKE: wanted = LOOP_READ | (tls_has_unsent(link->tls) ? LOOP_WRITE : 0); break;
-    case UPLINK_SENDING: wanted = (takes ? LOOP_READ : 0) | (link->blocked ? LOOP_WRITE : 0); break;
+    case UPLINK_HANDSHAKE: wanted = LOOP_READ | (tls_has_unsent(link->socket.tls) ? LOOP_WRITE : 0); break;
+    case UPLINK_SENDING: wanted = (takes ? LOOP_READ : 0) | (link->request.blocked ? LOOP_WRITE : 0); break;
     case UPLINK_RECEIVING:
     case UPLINK_LISTENING: wanted = takes ? LOOP_READ : 0; break;
     case UPLINK_IDLE: wanted = LOOP_READ; break;
@@ -216,13 +237,13 @@ void uplink_watch(struct upstream_link *link)
     case UPLINK_OVER:
     case UPLINK_STATES: return;
     }
-    if (link->fd >= 0 && wanted != link->watched) {
-        link->watched = wanted;
-        loop_watch_set(&link->watch, wanted);
+    if (link->socket.fd >= 0 && wanted != link->socket.watched) {
+        link->socket.watched = wanted;
+        loop_watch_set(&link->socket.watch, wanted);
     }
 }
 
-void uplink_settle(struct upstream_link *link)
+static void uplink_settle(struct upstream_link *link)
 {
     struct upstream_call *call = link->call;
     enum upstream_end end = link->end;
@@ -246,29 +267,29 @@ void uplink_settle(struct upstream_link *link)
     }
 }
 
-void uplink_work(struct upstream_link *link)
+static void uplink_work(struct upstream_link *link)
 {
-    if (link->state == UPLINK_SENDING && !link->blocked) {
+    if (link->state == UPLINK_SENDING && !link->request.blocked) {
         uplink_flush(link);
     }
-    if (uplink_is_open(link) && link->wants_room && uplink_unsent(link) <= UPSTREAM_UNSENT_MAX / 2) {
-        link->wants_room = false;
+    if (uplink_is_open(link) && link->request.wants_room && uplink_unsent(link) <= UPSTREAM_UNSENT_MAX / 2) {
+        link->request.wants_room = false;
         link->call->room(link->call);
     }
-    if (uplink_is_open(link) && link->taking == UPLINK_RESUMES) {
+    if (uplink_is_open(link) && link->answer.taking == UPLINK_RESUMES) {
         uplink_resume(link);
     }
     uplink_settle(link);
 }
 
-void uplink_ready(struct loop_watch *watch, int events)
+static void uplink_ready(struct loop_watch *watch, int events)
 {
-    struct upstream_link *link = container_of(watch, struct upstream_link, watch);
+    struct upstream_link *link = container_of(watch, struct upstream_link, socket.watch);
     struct upstream_pool *pool = link->pool;
 
-    upstream_pool_enter(pool);
+    pool_enter(pool);
     if (events & LOOP_HANGUP) {
-        link->watched = 0;
+        link->socket.watched = 0;
     }
     if (link->state == UPLINK_CONNECTING) {
         uplink_connected(link);
@@ -278,14 +299,14 @@ void uplink_ready(struct loop_watch *watch, int events)
         uplink_over(link, UPSTREAM_WHOLE, NULL);
     } else if (uplink_is_open(link)) {
         if (events & LOOP_WRITE) {
-            link->blocked = false;
+            link->request.blocked = false;
         }
-        if (events & LOOP_READ && link->taking == UPLINK_TAKES) {
+        if (events & LOOP_READ && link->answer.taking == UPLINK_TAKES) {
             uplink_read(link);
         }
     }
     uplink_work(link);
-    upstream_pool_leave(pool);
+    pool_leave(pool);
 }
 
 static void uplink_late(struct alarm *alarm)
@@ -293,7 +314,7 @@ static void uplink_late(struct alarm *alarm)
     struct upstream_link *link = container_of(alarm, struct upstream_link, alarm);
     struct upstream_pool *pool = link->pool;
 
-    upstream_pool_enter(pool);
+    pool_enter(pool);
     if (link->state == UPLINK_CONNECTING) {
         uplink_connect(link, "no connection could be made in time");
     } else if (link->state == UPLINK_NAMING) {
@@ -304,5 +325,433 @@ static void uplink_late(struct alarm *alarm)
         uplink_over(link, UPSTREAM_WHOLE, NULL);
     }
     uplink_settle(link);
-    upstream_pool_leave(pool);
+    pool_leave(pool);
+}
+
+/* == how one is made: a socket's path, an address or a name, one address after the other, and TLS */
+
+enum {
+    PORT_CHARS = 16,
+    NAME_KEPT_MS = 10000,
+    KEEPALIVE_S = 5,
+    KEEPALIVE_TRIES = 2,  /* a dead host is noticed within 15 s */
+    TRUST_KEPT_MS = 60000 /* then the file of authorities is read again, for the next connection */
+};
+
+struct upstream_lookup {
+    struct loop_job job;
+    struct upstream_pool *pool; /* NULL: it is gone */
+    const char *why;            /* NULL: found */
+    struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
+    unsigned count;
+    char port[PORT_CHARS];
+    char host[];
+};
+
+/* NULL, or why not. */
+static const char *resolve(const char *host, const char *port, int flags,
+                           struct upstream_address list[UPSTREAM_ADDRESSES_MAX], unsigned *count)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(host, port, &hints, &found);
+
+    *count = 0;
+    if (error != 0) {
+        return gai_strerror(error);
+    }
+    for (const struct addrinfo *at = found; at != NULL && *count < UPSTREAM_ADDRESSES_MAX; at = at->ai_next) {
+        memcpy(&list[*count].at, at->ai_addr, at->ai_addrlen);
+        list[(*count)++].len = at->ai_addrlen;
+    }
+    freeaddrinfo(found);
+    return NULL;
+}
+
+static void address_of_path(struct upstream_place *addresses, const char *path)
+{
+    struct sockaddr_un *address = (struct sockaddr_un *)(void *)&addresses->list[0].at;
+    size_t len = strlen(path);
+
+    assert(len < sizeof(address->sun_path));
+    address->sun_family = AF_UNIX;
+    memcpy(address->sun_path, path, len + 1);
+    addresses->list[0].len = sizeof(*address);
+    addresses->count = 1;
+}
+
+static void addresses_init(struct upstream_pool *pool, const struct route_upstream *upstream)
+{
+    struct upstream_place *addresses = &pool->place;
+    char port[PORT_CHARS];
+
+    pool->place.host = must_have(strdup(upstream->host));
+    pool->place.port = upstream->port;
+    snprintf(port, sizeof(port), "%u", upstream->port);
+    if (upstream->scheme == ROUTE_UNIX) {
+        address_of_path(addresses, upstream->host);
+    } else {
+        resolve(upstream->host, port, AI_NUMERICHOST, addresses->list, &addresses->count);
+    }
+    addresses->until_ms = addresses->count > 0 ? UINT64_MAX : 0;
+}
+
+static void addresses_done(struct upstream_pool *pool)
+{
+    if (pool->place.lookup != NULL) {
+        pool->place.lookup->pool = NULL;
+    }
+}
+
+static void lookup_work(struct loop_job *job)
+{
+    struct upstream_lookup *lookup = container_of(job, struct upstream_lookup, job);
+
+    lookup->why = resolve(lookup->host, lookup->port, 0, lookup->list, &lookup->count);
+}
+
+static void lookup_done(struct loop_job *job)
+{
+    struct upstream_lookup *lookup = container_of(job, struct upstream_lookup, job);
+    struct upstream_pool *pool = lookup->pool;
+    const char *why = lookup->why;
+
+    if (pool != NULL) {
+        struct upstream_place *addresses = &pool->place;
+
+        memcpy(addresses->list, lookup->list, sizeof(addresses->list));
+        addresses->count = lookup->count;
+        addresses->until_ms = why == NULL ? loop_now_ms() + NAME_KEPT_MS : 0;
+        addresses->lookup = NULL;
+        pool_named(pool, why);
+    }
+    free(lookup);
+}
+
+static void lookup_begin(struct upstream_pool *pool)
+{
+    size_t size = strlen(pool->place.host) + 1;
+    struct upstream_lookup *lookup = must_have(calloc(1, sizeof(*lookup) + size));
+
+    lookup->pool = pool;
+    lookup->job.work = lookup_work;
+    lookup->job.done = lookup_done;
+    snprintf(lookup->port, sizeof(lookup->port), "%u", pool->place.port);
+    memcpy(lookup->host, pool->place.host, size);
+    pool->place.lookup = lookup;
+    loop_job_run(pool->loop, &lookup->job);
+}
+
+static bool addresses_known(struct upstream_pool *pool)
+{
+    if (loop_now_ms() < pool->place.until_ms) {
+        return true;
+    }
+    if (pool->place.lookup == NULL) {
+        lookup_begin(pool);
+    }
+    return false;
+}
+
+/* -- the connection: one address after the other, and TLS over it */
+
+void uplink_dial(struct upstream_link *link)
+{
+    link->ms.connect_by = loop_now_ms() + UPSTREAM_CONNECT_MS;
+    link->ms.keep_by = loop_now_ms() + UPSTREAM_KEPT_MS;
+    if (addresses_known(link->pool)) {
+        uplink_connect(link, NULL);
+    } else {
+        uplink_enter(link, UPLINK_NAMING);
+    }
+}
+
+/* None of these can fail on a socket that is one; and if it did, only dead hosts would be noticed later. */
+static void tune_socket(int fd, unsigned user_timeout_ms)
+{
+    const int on = 1, idle_s = KEEPALIVE_S, tries = KEEPALIVE_TRIES;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof(idle_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof(tries));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+/* 0, EINPROGRESS, or why not: then there is no socket. */
+static int socket_connect(struct upstream_link *link, const struct upstream_address *address)
+{
+    int fd = socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
+
+    if (fd < 0) {
+        return errno;
+    }
+    if (address->at.ss_family != AF_UNIX) {
+        tune_socket(fd, link->pool->user_timeout_ms);
+    }
+    if (connect(fd, (const struct sockaddr *)&address->at, address->len) != 0) {
+        error = errno == EINTR ? EINPROGRESS : errno; /* connect(2): it goes on all the same */
+    }
+    if (error != 0 && error != EINPROGRESS) {
+        close(fd);
+        return error;
+    }
+    link->socket.fd = fd;
+    link->socket.watched = error == 0 ? LOOP_READ : LOOP_WRITE;
+    loop_watch_init(link->pool->loop, &link->socket.watch, fd, uplink_ready, link->socket.watched);
+    return error;
+}
+
+/* NULL: it cannot be read, and why. */
+static struct tls_trust *trust_now(struct upstream_pool *pool, const char **why)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    if (pool->place.trust == NULL || now_ms >= pool->place.trust_until_ms) {
+        tls_trust_free(pool->place.trust);
+        pool->place.trust = tls_trust_new(pool->place.ca_file, why);
+        pool->place.trust_until_ms = now_ms + TRUST_KEPT_MS;
+    }
+    return pool->place.trust;
+}
+
+static void handshake_begin(struct upstream_link *link)
+{
+    const char *why = NULL;
+    struct tls_trust *trust = trust_now(link->pool, &why);
+
+    uplink_enter(link, UPLINK_HANDSHAKE);
+    if (trust == NULL) {
+        uplink_over(link, UPSTREAM_NOT_SENT, why != NULL ? why : strerrordesc_np(ENOMEM));
+        return;
+    }
+    link->socket.tls = tls_open(trust, link->socket.fd, link->pool->place.host);
+    if (link->socket.tls == NULL) {
+        uplink_over(link, UPSTREAM_NOT_SENT,
+                    "TLS cannot be set up here: no memory, or wrong settings of GnuTLS");
+        return;
+    }
+    uplink_handshake(link);
+}
+
+static void uplink_handshake(struct upstream_link *link)
+{
+    switch (tls_handshake(link->socket.tls)) {
+    case TLS_WAITS: return;
+    case TLS_FAILED: uplink_over(link, UPSTREAM_NOT_SENT, uplink_why(link)); return;
+    case TLS_DONE:
+        uplink_enter(link, UPLINK_SENDING);
+        uplink_flush(link);
+        return;
+    }
+}
+
+static void connection_stands(struct upstream_link *link)
+{
+    if (link->pool->place.is_https) {
+        handshake_begin(link);
+    } else {
+        uplink_enter(link, UPLINK_SENDING);
+        uplink_flush(link);
+    }
+}
+
+/* Those that are left share the time that is left. */
+static void uplink_connect(struct upstream_link *link, const char *why)
+{
+    const struct upstream_place *addresses = &link->pool->place;
+
+    while (link->address < addresses->count) {
+        uint64_t now_ms = loop_now_ms(), left_ms;
+        unsigned left = addresses->count - link->address;
+        int error;
+
+        left_ms = link->ms.connect_by > now_ms ? link->ms.connect_by - now_ms : 0;
+        uplink_enter(link, UPLINK_CONNECTING);
+        error = socket_connect(link, &addresses->list[link->address++]);
+        if (error == 0) {
+            connection_stands(link);
+            return;
+        }
+        if (error == EINPROGRESS) {
+            alarm_set(link->pool->clock, &link->alarm, now_ms + left_ms / left);
+            return;
+        }
+        why = error == EAGAIN ? "its queue of connections is full" : strerrordesc_np(error); /* unix(7) */
+    }
+    uplink_over(link, UPSTREAM_NOT_SENT, why != NULL ? why : "it has no address");
+}
+
+/* A socket that is writable has been connected, or has failed to (connect(2), EINPROGRESS). */
+static void uplink_connected(struct upstream_link *link)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(link->socket.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        error = errno;
+    }
+    if (error == 0) {
+        connection_stands(link);
+    } else {
+        uplink_connect(link, strerrordesc_np(error));
+    }
+}
+
+/* == the connections of a pool, kept or in use */
+
+struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_upstream *upstream,
+                                        unsigned user_timeout_ms)
+{
+    struct upstream_pool *pool = must_have(calloc(1, sizeof(*pool)));
+
+    pool->loop = loop;
+    pool->user_timeout_ms = user_timeout_ms;
+    pool->in = must_have(malloc(UPLINK_IN_SIZE));
+    pool->clock = alarm_clock_new(loop);
+    pool->place.is_https = upstream->scheme == ROUTE_HTTPS;
+    pool->place.ca_file = upstream->ca_file != NULL ? must_have(strdup(upstream->ca_file)) : NULL;
+    addresses_init(pool, upstream);
+    loop_hook_add(loop, &pool->turn_end, pool_turn_end);
+    return pool;
+}
+
+static void pool_free_now(struct upstream_pool *pool)
+{
+    upstream_pool_drain(pool);
+    assert(LIST_EMPTY(&pool->due) && LIST_EMPTY(&pool->naming));
+    loop_hook_remove(pool->loop, &pool->turn_end);
+    addresses_done(pool);
+    tls_trust_free(pool->place.trust);
+    alarm_clock_free(pool->clock);
+    free(pool->place.ca_file);
+    free(pool->place.host);
+    free(pool->in);
+    free(pool);
+}
+
+void upstream_pool_free(struct upstream_pool *pool)
+{
+    assert(pool->calls == 0);
+    pool->freed = true;
+    if (pool->inside == 0) {
+        pool_free_now(pool);
+    }
+}
+
+/* Every callback of the loop is in between these two. The pool may be gone when the second returns. */
+static void pool_enter(struct upstream_pool *pool)
+{
+    pool->inside++;
+}
+
+static void pool_leave(struct upstream_pool *pool)
+{
+    pool->inside--;
+    if (pool->freed && pool->inside == 0) {
+        pool_free_now(pool);
+    }
+}
+
+unsigned upstream_pool_open_calls(const struct upstream_pool *pool)
+{
+    return pool->calls;
+}
+
+static void idle_close(struct upstream_link *link)
+{
+    uplink_over(link, UPSTREAM_WHOLE, NULL);
+    uplink_free(link);
+}
+
+void upstream_pool_drain(struct upstream_pool *pool)
+{
+    pool->draining = true;
+    while (!LIST_EMPTY(&pool->idle)) {
+        idle_close(LIST_FIRST(&pool->idle));
+    }
+}
+
+/* -- kept connections */
+
+static bool link_is_young(const struct upstream_link *link, const struct upstream_request *request)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    return now_ms < link->ms.idle_until &&
+           (!request->is_write || now_ms - link->ms.idle_since < UPSTREAM_IDLE_WRITE_MS);
+}
+
+/* The one that was used last; when that one is too old, most others are. */
+struct upstream_link *upstream_pool_take(struct upstream_pool *pool, const struct upstream_request *request)
+{
+    while (!LIST_EMPTY(&pool->idle)) {
+        struct upstream_link *link = LIST_FIRST(&pool->idle);
+
+        if (!link_is_young(link, request)) {
+            return NULL;
+        }
+        if (uplink_is_silent(link)) {
+            return link;
+        }
+        idle_close(link);
+    }
+    return NULL;
+}
+
+/* -- at the end of the turn, and when the name is known */
+
+void uplink_due(struct upstream_link *link)
+{
+    if (!link->is_due) {
+        link->is_due = true;
+        LIST_INSERT_HEAD(&link->pool->due, link, due);
+        loop_again(link->pool->loop);
+    }
+}
+
+static void pool_turn_end(struct loop_hook *hook)
+{
+    struct upstream_pool *pool = container_of(hook, struct upstream_pool, turn_end);
+    struct uplinks now = pool->due; /* what enters it meanwhile has a turn of its own */
+
+    if (LIST_EMPTY(&now)) {
+        return;
+    }
+    pool_enter(pool);
+    LIST_FIRST(&now)->due.le_prev = &LIST_FIRST(&now);
+    LIST_INIT(&pool->due);
+    loop_again(pool->loop); /* the owner may have made work for hooks before this one */
+    while (!LIST_EMPTY(&now)) {
+        struct upstream_link *link = LIST_FIRST(&now);
+
+        LIST_REMOVE(link, due);
+        link->is_due = false;
+        uplink_work(link);
+    }
+    pool_leave(pool);
+}
+
+/* The addresses are known, or why not; NULL: they are. */
+static void pool_named(struct upstream_pool *pool, const char *why)
+{
+    struct uplinks now = pool->naming; /* who asks again in the end of his call waits for another look-up */
+
+    pool_enter(pool);
+    if (!LIST_EMPTY(&now)) {
+        LIST_FIRST(&now)->place.le_prev = &LIST_FIRST(&now);
+    }
+    LIST_INIT(&pool->naming);
+    while (!LIST_EMPTY(&now)) {
+        struct upstream_link *link = LIST_FIRST(&now);
+
+        if (why != NULL) {
+            uplink_over(link, UPSTREAM_NOT_SENT, why);
+        } else {
+            uplink_connect(link, NULL);
+        }
+        uplink_settle(link);
+    }
+    pool_leave(pool);
 }

@@ -22,7 +22,7 @@ enum {
 };
 
 /* Room for so many bytes more behind what waits. */
-static char *out_room(struct uplink_out *out, size_t more)
+static char *out_room(struct uplink_request *out, size_t more)
 {
     size_t waiting = out->to - out->from, size = out->size > 0 ? out->size : OUT_FIRST;
 
@@ -45,7 +45,7 @@ static char *out_room(struct uplink_out *out, size_t more)
     return out->at + out->to;
 }
 
-static void out_put(struct uplink_out *out, struct bytes bytes)
+static void out_put(struct uplink_request *out, struct bytes bytes)
 {
     if (bytes.len > 0) {
         memcpy(out_room(out, bytes.len), bytes.at, bytes.len);
@@ -53,12 +53,13 @@ static void out_put(struct uplink_out *out, struct bytes bytes)
     }
 }
 
-static void out_empty(struct uplink_out *out)
+static void out_empty(struct uplink_request *out)
 {
     out->from = out->to = 0;
     if (out->size > OUT_KEPT) {
         free(out->at);
-        *out = (struct uplink_out){0};
+        out->at = NULL;
+        out->size = 0;
     }
 }
 
@@ -79,7 +80,7 @@ static bool is_about_framing(struct bytes name)
     static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (name.len == strlen(names[i]) && strncasecmp(name.at, names[i], name.len) == 0) {
+        if (bytes_equal_nocase(name, bytes_of(names[i]))) {
             return true;
         }
     }
@@ -114,7 +115,7 @@ static bool wants_length(const struct upstream_request *request)
 
 static void put_framing(struct upstream_link *link, const struct upstream_request *request)
 {
-    char *to = out_room(&link->out, FRAMING_MAX);
+    char *to = out_room(&link->request, FRAMING_MAX);
     int len = 0;
 
     if (request->body_length < 0) {
@@ -122,13 +123,13 @@ static void put_framing(struct upstream_link *link, const struct upstream_reques
     } else if (wants_length(request)) {
         len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
     }
-    link->out.to += (size_t)len;
-    out_put(&link->out, link->says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
+    link->request.to += (size_t)len;
+    out_put(&link->request, link->request.says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
 }
 
 static void put_head(struct upstream_link *link, const struct upstream_request *request)
 {
-    struct uplink_out *out = &link->out;
+    struct uplink_request *out = &link->request;
 
     out_room(out, request->method.len + request->target.len + request->fields.len + request->body.len +
                       FRAMING_MAX + CHUNK_HEAD_MAX);
@@ -145,29 +146,29 @@ static void body_put(struct upstream_link *link, struct bytes piece)
     if (piece.len == 0) {
         return; /* an empty chunk would be the last */
     }
-    if (link->body_left < 0) {
-        char *to = out_room(&link->out, piece.len + CHUNK_HEAD_MAX);
+    if (link->request.body_left < 0) {
+        char *to = out_room(&link->request, piece.len + CHUNK_HEAD_MAX);
 
-        assert(link->body_open);
-        link->out.to += (size_t)snprintf(to, CHUNK_HEAD_MAX, "%zx\r\n", piece.len);
-        out_put(&link->out, piece);
-        out_put(&link->out, BYTES("\r\n"));
+        assert(link->request.body_open);
+        link->request.to += (size_t)snprintf(to, CHUNK_HEAD_MAX, "%zx\r\n", piece.len);
+        out_put(&link->request, piece);
+        out_put(&link->request, BYTES("\r\n"));
         return;
     }
-    assert(link->body_open);
-    out_put(&link->out, piece);
-    assert((int64_t)piece.len <= link->body_left);
-    link->body_left -= (int64_t)piece.len;
-    link->body_open = link->body_left > 0;
+    assert(link->request.body_open);
+    out_put(&link->request, piece);
+    assert((int64_t)piece.len <= link->request.body_left);
+    link->request.body_left -= (int64_t)piece.len;
+    link->request.body_open = link->request.body_left > 0;
 }
 
 static void body_end_put(struct upstream_link *link)
 {
-    if (link->body_left < 0 && link->body_open) {
-        out_put(&link->out, BYTES("0\r\n\r\n"));
-        link->body_open = false;
+    if (link->request.body_left < 0 && link->request.body_open) {
+        out_put(&link->request, BYTES("0\r\n\r\n"));
+        link->request.body_open = false;
     }
-    assert(!link->body_open);
+    assert(!link->request.body_open);
 }
 
 static void request_put(struct upstream_link *link, const struct upstream_request *request)
@@ -178,13 +179,13 @@ static void request_put(struct upstream_link *link, const struct upstream_reques
     assert(is_visible(request->target) && are_fields(request->fields));
     assert(!request->body_is_whole || request->body_length < 0 ||
            (int64_t)request->body.len == request->body_length);
-    link->sent = 0;
-    link->unsure = link->blocked = link->wants_room = false;
-    link->says_close = link->pool->draining;
-    link->taking = UPLINK_TAKES;
-    link->body_left = request->body_length;
-    link->body_open = request->body_length != 0;
-    answer_init(&link->answer, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
+    link->request.sent = 0;
+    link->request.unsure = link->request.blocked = link->request.wants_room = false;
+    link->request.says_close = link->pool->draining;
+    link->answer.taking = UPLINK_TAKES;
+    link->request.body_left = request->body_length;
+    link->request.body_open = request->body_length != 0;
+    answer_init(&link->answer.parser, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
     put_head(link, request);
     body_put(link, request->body);
     if (request->body_is_whole) {
@@ -194,7 +195,7 @@ static void request_put(struct upstream_link *link, const struct upstream_reques
 
 size_t uplink_unsent(const struct upstream_link *link)
 {
-    return link->out.to - link->out.from;
+    return link->request.to - link->request.from;
 }
 
 /* -- to the kernel */
@@ -205,9 +206,9 @@ size_t uplink_unsent(const struct upstream_link *link)
 static void send_failed(struct upstream_link *link, int error)
 {
     if (error != EPIPE && error != ECONNRESET) {
-        link->unsure = true;
+        link->request.unsure = true;
     }
-    out_empty(&link->out); /* and what still comes is dropped */
+    out_empty(&link->request); /* and what still comes is dropped */
     if (uplink_has_sent(link)) {
         uplink_enter(link, UPLINK_LISTENING);
     } else {
@@ -220,27 +221,29 @@ static ssize_t socket_write(struct upstream_link *link, struct bytes bytes)
     uint64_t before;
     ssize_t n;
 
-    if (link->tls == NULL) {
-        return send(link->fd, bytes.at, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (link->socket.tls == NULL) {
+        return send(link->socket.fd, bytes.at, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
-    before = tls_sent(link->tls);
-    n = tls_write(link->tls, bytes);
-    link->unsure = link->unsure || tls_sent(link->tls) > before; /* a part of a record may be a part of it */
+    before = tls_sent(link->socket.tls);
+    n = tls_write(link->socket.tls, bytes);
+    if (tls_sent(link->socket.tls) > before) {
+        link->request.unsure = true; /* a part of a record may be a part of it */
+    }
     return n;
 }
 
 void uplink_flush(struct upstream_link *link)
 {
-    struct uplink_out *out = &link->out;
+    struct uplink_request *out = &link->request;
 
     while (out->from < out->to) {
         ssize_t n = socket_write(link, (struct bytes){out->at + out->from, out->to - out->from});
 
         if (n >= 0) {
             out->from += (size_t)n;
-            link->sent += (uint64_t)n;
+            link->request.sent += (uint64_t)n;
         } else if (errno == EAGAIN) {
-            link->blocked = true;
+            link->request.blocked = true;
             return;
         } else if (errno != EINTR) {
             send_failed(link, errno);
@@ -248,7 +251,7 @@ void uplink_flush(struct upstream_link *link)
         }
     }
     out_empty(out);
-    if (!link->body_open) {
+    if (!link->request.body_open) {
         uplink_enter(link, UPLINK_RECEIVING);
     }
 }
@@ -259,16 +262,16 @@ enum { READS_MAX = 4 }; /* of one event: others want their turn too */
 
 static bool takes(const struct upstream_link *link)
 {
-    return uplink_is_open(link) && link->taking == UPLINK_TAKES;
+    return uplink_is_open(link) && link->answer.taking == UPLINK_TAKES;
 }
 
 static void tell_head(struct upstream_link *link)
 {
     struct answer_field fields[ANSWER_FIELDS_MAX];
-    struct upstream_head head = {.status = link->answer.status,
+    struct upstream_head head = {.status = link->answer.parser.status,
                                  .fields = fields,
-                                 .field_count = answer_fields(&link->answer, fields),
-                                 .length = link->answer.length};
+                                 .field_count = answer_fields(&link->answer.parser, fields),
+                                 .length = link->answer.parser.length};
 
     link->call->head(link->call, &head);
 }
@@ -276,15 +279,15 @@ static void tell_head(struct upstream_link *link)
 /* Within piece() the owner may say that it takes more again, or break off. */
 static void tell_piece(struct upstream_link *link, struct bytes *in)
 {
-    struct bytes piece = link->answer.piece;
+    struct bytes piece = link->answer.parser.piece;
     size_t taken;
 
-    link->taking = UPLINK_PAUSED;
+    link->answer.taking = UPLINK_PAUSED;
     taken = link->call->piece(link->call, piece);
     assert(taken <= piece.len);
-    answer_take(&link->answer, in, taken);
+    answer_take(&link->answer.parser, in, taken);
     if (taken == piece.len) {
-        link->taking = UPLINK_TAKES;
+        link->answer.taking = UPLINK_TAKES;
     }
 }
 
@@ -292,37 +295,37 @@ static void tell_piece(struct upstream_link *link, struct bytes *in)
 static void uplink_feed(struct upstream_link *link, struct bytes *in)
 {
     while (takes(link)) {
-        switch (answer_next(&link->answer, in)) {
+        switch (answer_next(&link->answer.parser, in)) {
         case ANSWER_MORE: return;
         case ANSWER_HEAD: tell_head(link); break;
         case ANSWER_PIECE: tell_piece(link, in); break;
         case ANSWER_WHOLE: uplink_whole(link, in->len); return;
-        case ANSWER_MALFORMED: uplink_broken(link, link->answer.why); return;
+        case ANSWER_MALFORMED: uplink_broken(link, link->answer.parser.why); return;
         }
     }
 }
 
 static void rest_keep(struct upstream_link *link, struct bytes in)
 {
-    link->kept = must_have(malloc(in.len));
-    memcpy(link->kept, in.at, in.len);
-    link->rest = (struct bytes){link->kept, in.len};
+    link->answer.kept = must_have(malloc(in.len));
+    memcpy(link->answer.kept, in.at, in.len);
+    link->answer.rest = (struct bytes){link->answer.kept, in.len};
 }
 
 /* The end completes an answer without a length: a FIN, with TLS a close_notify. */
 static void answer_ended(struct upstream_link *link, const char *broken)
 {
-    if (answer_fin(&link->answer) == ANSWER_WHOLE && broken == NULL) {
+    if (answer_fin(&link->answer.parser) == ANSWER_WHOLE && broken == NULL) {
         uplink_whole(link, 0);
     } else {
-        uplink_broken(link, broken != NULL ? broken : link->answer.why);
+        uplink_broken(link, broken != NULL ? broken : link->answer.parser.why);
     }
 }
 
 static ssize_t socket_read(struct upstream_link *link, char *to)
 {
-    return link->tls != NULL ? tls_read(link->tls, to, UPLINK_IN_SIZE)
-                             : recv(link->fd, to, UPLINK_IN_SIZE, MSG_DONTWAIT);
+    return link->socket.tls != NULL ? tls_read(link->socket.tls, to, UPLINK_IN_SIZE)
+                                    : recv(link->socket.fd, to, UPLINK_IN_SIZE, MSG_DONTWAIT);
 }
 
 static const char broke_off[] = "it broke the connection off";
@@ -355,12 +358,12 @@ void uplink_read(struct upstream_link *link)
 
 void uplink_resume(struct upstream_link *link)
 {
-    link->taking = UPLINK_TAKES;
-    uplink_feed(link, &link->rest);
-    if (link->rest.len == 0 || !uplink_is_open(link)) {
-        free(link->kept);
-        link->kept = NULL;
-        link->rest = (struct bytes){NULL, 0};
+    link->answer.taking = UPLINK_TAKES;
+    uplink_feed(link, &link->answer.rest);
+    if (link->answer.rest.len == 0 || !uplink_is_open(link)) {
+        free(link->answer.kept);
+        link->answer.kept = NULL;
+        link->answer.rest = (struct bytes){NULL, 0};
     }
 }
 
@@ -412,7 +415,7 @@ size_t upstream_write(struct upstream_call *call, struct bytes piece)
     room = unsent < UPSTREAM_UNSENT_MAX ? UPSTREAM_UNSENT_MAX - unsent : 0;
     taken = (struct bytes){piece.at, piece.len < room ? piece.len : room};
     body_put(link, taken);
-    link->wants_room = taken.len < piece.len;
+    link->request.wants_room = taken.len < piece.len;
     uplink_due(link);
     return taken.len;
 }
@@ -429,8 +432,8 @@ void upstream_more(struct upstream_call *call)
 {
     struct upstream_link *link = call->link;
 
-    if (link != NULL && uplink_is_open(link) && link->taking == UPLINK_PAUSED) {
-        link->taking = UPLINK_RESUMES;
+    if (link != NULL && uplink_is_open(link) && link->answer.taking == UPLINK_PAUSED) {
+        link->answer.taking = UPLINK_RESUMES;
         uplink_due(link);
     }
 }

@@ -25,9 +25,9 @@
  *
  * A connection is kept when both sides are at the end of a message and neither wants to close; it is used
  * again only for so long as the other side is not likely to close it at the same moment (UPSTREAM_IDLE_MS, or
- * half of the answer's Keep-Alive timeout if that is shorter; UPSTREAM_IDLE_WRITE_MS for a write), and after
- * a look whether it is still open and silent: an unexpected byte makes it unfit. No redirects are
- * followed, no proxy environment is looked at, nothing is decoded.
+ * half of the answer's Keep-Alive timeout if that is shorter; UPSTREAM_IDLE_WRITE_MS for a write), not after
+ * UPSTREAM_KEPT_MS in all, and after a look whether it is still open and silent: an unexpected byte makes it
+ * unfit. No redirects are followed, no proxy environment is looked at, nothing is decoded.
  *
  * A name is looked up again after 10 s. Another of its addresses is tried when no connection could be made to
  * the one before, while nothing has been sent. A process that has no memory for a request ends. */
@@ -41,6 +41,7 @@
 enum {
     UPSTREAM_IDLE_MS = ANSWER_KEEP_MS,
     UPSTREAM_IDLE_WRITE_MS = 250, /* for a write: an end that it meets there is unknown */
+    UPSTREAM_KEPT_MS = 60000,     /* since it was made: then its name and its certificate count anew */
     UPSTREAM_KEPT_MAX = 256,      /* idle connections of one pool */
     UPSTREAM_CONNECT_MS = 5000,
     UPSTREAM_UNSENT_MAX = 65536 /* of a request's body, waiting for the upstream */

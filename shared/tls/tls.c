@@ -39,7 +39,8 @@ struct tls {
     bool is_midway; /* a part of a record has come, and not yet the rest */
     bool is_secure, is_broken;
     const char *why;
-    char host[]; /* GnuTLS keeps no copy */
+    gnutls_typed_vdata_st wanted[2]; /* of the certificate; GnuTLS keeps no copy */
+    char host[];                     /* nor of that */
 };
 
 /* -- whom to trust */
@@ -176,7 +177,10 @@ static bool session_set(struct tls *tls)
         gnutls_server_name_set(session, GNUTLS_NAME_DNS, tls->host, strlen(tls->host)) < 0) {
         return false;
     }
-    gnutls_session_set_verify_cert(session, tls->host, 0);
+    tls->wanted[0] = (gnutls_typed_vdata_st){GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)tls->host, 0};
+    tls->wanted[1] = (gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID,
+                                             (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER, 0};
+    gnutls_session_set_verify_cert2(session, tls->wanted, 2, 0);
     gnutls_transport_set_ptr(session, tls);
     gnutls_transport_set_push_function(session, out_put);
     gnutls_transport_set_pull_function(session, in_take);
@@ -190,8 +194,7 @@ struct tls *tls_open(struct tls_trust *trust, int fd, const char *host)
     size_t len = strlen(host);
     struct tls *tls = calloc(1, sizeof(*tls) + len + 1);
 
-    if (tls == NULL || gnutls_init(&tls->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_TICKETS |
-                                                      GNUTLS_AUTO_REAUTH) < 0) {
+    if (tls == NULL || gnutls_init(&tls->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_TICKETS) < 0) {
         free(tls);
         return NULL;
     }
@@ -228,6 +231,7 @@ static const char *why_untrusted(gnutls_session_t session)
         {GNUTLS_CERT_NOT_ACTIVATED, "its certificate is not valid yet"},
         {GNUTLS_CERT_SIGNER_NOT_FOUND, "its certificate comes from no authority that is trusted"},
         {GNUTLS_CERT_REVOKED, "its certificate is revoked"},
+        {GNUTLS_CERT_PURPOSE_MISMATCH, "its certificate is not that of a server"},
     };
     unsigned status = gnutls_session_get_verify_cert_status(session);
 
@@ -260,10 +264,12 @@ static int tls_fail(struct tls *tls, int code)
     return -1;
 }
 
+/* The wish for another handshake is ignored (RFC 5246, 7.4.1.1): the peer may go on with its answer, and that
+ * in the middle of one GnuTLS takes for an error. */
 static bool is_to_be_repeated(int code)
 {
     return code == GNUTLS_E_INTERRUPTED || code == GNUTLS_E_WARNING_ALERT_RECEIVED ||
-           code == GNUTLS_E_GOT_APPLICATION_DATA;
+           code == GNUTLS_E_REHANDSHAKE;
 }
 
 enum tls_step tls_handshake(struct tls *tls)
@@ -339,7 +345,7 @@ ssize_t tls_read(struct tls *tls, char *to, size_t size)
         }
         n += more;
     }
-    /* A new handshake has something to say; if the kernel takes it not, the next write brings it along. */
+    /* New keys have something to say; if the kernel takes it not, the next write brings it along. */
     if (tls_has_unsent(tls) && tls->owed == 0) {
         out_flush(tls);
     }

@@ -11,9 +11,10 @@
  *   tls_close()
  *
  * An end that the peer has not announced (close_notify) is an error: somebody else may have cut the
- * connection (RFC 8446, 6.1). New keys and new tickets of TLS 1.3, and a renegotiation of TLS 1.2, are dealt
- * with within tls_read(). Versions and ciphers are those that the system's administrator allows (GnuTLS'
- * default priorities). ALPN names http/1.1. No session is resumed.
+ * connection (RFC 8446, 6.1). New keys and new tickets of TLS 1.3 are dealt with within tls_read(); a peer of
+ * TLS 1.2 that asks for another handshake gets none, and its connection goes on. Versions and ciphers are
+ * those that the system's administrator allows (GnuTLS' default priorities). ALPN names http/1.1. No session
+ * is resumed.
  *
  * Safe in several threads, each with connections of its own; a struct tls_trust belongs to one of them.
  * Initialises nothing that the caller knows of (GnuTLS does so as it is loaded). Never ends the process here:
@@ -40,7 +41,8 @@ void tls_trust_free(struct tls_trust *trust);
 
 struct tls;
 
-/* host: a name or a literal address, that the certificate must be for; copied. NULL: no memory. */
+/* host: a name or a literal address, that the certificate must be for, and for servers, if it says for what;
+ * copied. NULL: no memory. */
 struct tls *tls_open(struct tls_trust *trust, int fd, const char *host);
 
 enum tls_step { TLS_DONE, TLS_WAITS, TLS_FAILED };

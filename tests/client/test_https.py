@@ -19,14 +19,15 @@ WORLD = World()
 FOLDER = Path(tempfile.mkdtemp(prefix="pawl-https-"))
 
 
-def certificate(name, subject):
+def certificate(name, subject, usage="serverAuth"):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", "/CN=pawl test", "-addext", f"subjectAltName={subject}", "-keyout", str(FOLDER / f"{name}.key"),
+                    "-subj", "/CN=pawl test", "-addext", f"subjectAltName={subject}", "-addext", f"extendedKeyUsage={usage}", "-keyout", str(FOLDER / f"{name}.key"),
                     "-out", str(FOLDER / f"{name}.pem")], check=True, capture_output=True)
 
 
 certificate("ours", "DNS:localhost,IP:127.0.0.1")
 certificate("other", "DNS:elsewhere.example")
+certificate("client", "DNS:localhost,IP:127.0.0.1", "clientAuth")
 
 
 def reset(sock):
@@ -153,16 +154,16 @@ def a_body_of_many_records_is_stored_and_read_back_whole():
 @test
 def who_is_not_who_the_url_says_is_sent_nothing():
     plain = f"https://127.0.0.1:{WORLD.lease_daemon.port}"
-    wrong, ours = Terminator(WORLD.lease_daemon.port, "other"), Terminator(WORLD.lease_daemon.port)
+    wrong, ours, client = (Terminator(WORLD.lease_daemon.port, name) for name in ("other", "ours", "client"))
     for url, trusted in ((wrong.url, "other"), (wrong.url, "ours"), (ours.url, None), (ours.url, "other"), (ours.url, "missing"),
-                         (plain, "ours")):
+                         (client.url, "client"), (plain, "ours")):
         name = WORLD.name()
         told = pawl("acquire", name, url=url, trusted=trusted)
         check_equal(told.returncode, 69, f"{url} {trusted}: {told.stdout}")
         check_in("certainly", told.stderr)
         check_equal(state(name), "free")
-    check_equal(wrong.requests + ours.requests, [])
-    for one in (wrong, ours):
+    check_equal(wrong.requests + ours.requests + client.requests, [])
+    for one in (wrong, ours, client):
         one.close()
 
 

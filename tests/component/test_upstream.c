@@ -189,34 +189,22 @@ TEST_UPSTREAM(a_connection_is_kept_and_used_again, world_open())
     CHECK(is_nobody_there(world));
 }
 
-TEST(requests_at_the_same_time_have_connections_of_their_own)
+TEST_UPSTREAM(requests_at_the_same_time_have_connections_of_their_own, world_open())
 {
-    struct world *world = world_open();
-    struct asker first, second;
-    struct peer peers[2];
+    struct asker second;
+    struct peer other;
 
-    asker_init(&first);
     asker_init(&second);
-    ask(&first, world);
-    ask(&second, world);
-    for (unsigned i = 0; i < 2; i++) {
-        peer_accept(&peers[i], world);
-        peer_got(&peers[i], world, GET);
-    }
+    peer_asked(peer, asker, world);
+    peer_asked(&other, &second, world);
     CHECK_INT(upstream_pool_open_calls(world->pool), 2);
-    for (unsigned i = 0; i < 2; i++) {
-        peer_send(&peers[i], NO_CONTENT);
-    }
-    ends_whole(&first, 204, "");
-    ends_whole(&second, 204, "");
+    peer_answers(peer, asker);
+    peer_answers(&other, &second);
     CHECK_INT(world->pool->idle_count, 2);
-    for (unsigned i = 0; i < 2; i++) {
-        peer_close(&peers[i]);
-    }
+    peer_close(peer);
+    peer_close(&other);
     UNTIL(world, world->pool->idle_count == 0);
-    asker_done(&first);
     asker_done(&second);
-    world_close(world);
 }
 
 TEST_UPSTREAM(a_connection_is_not_kept_when_one_side_will_close_it, world_open())
@@ -239,51 +227,28 @@ TEST_UPSTREAM(a_connection_is_not_kept_when_one_side_will_close_it, world_open()
     }
 }
 
-/* What befalls a kept connection, and whether the loop gets a turn before the next request. */
-enum mishap { CLOSED, RESET, SPOKE };
-
-static void check_mishap(enum mishap mishap, bool noticed)
+/* It is closed, it is reset, it speaks; and the loop gets a turn before the next request, or does not. */
+TEST_UPSTREAM_EACH(a_kept_connection_that_ends_or_speaks_is_noticed_at_once_or_when_it_is_to_be_used, 6,
+                   world_open())
 {
-    struct world *world = world_open();
-    struct asker asker;
-    struct peer old, peer;
+    struct peer old;
 
-    asker_init(&asker);
-    peer_kept(&old, &asker, world, NO_CONTENT);
-    if (mishap == SPOKE) {
-        peer_send(&old, NO_CONTENT);
-    } else if (mishap == CLOSED) {
-        peer_close(&old);
-    } else {
-        peer_reset(&old);
+    peer_kept(&old, asker, world, NO_CONTENT);
+    switch (nth / 2) {
+    case 0: peer_close(&old); break;
+    case 1: peer_reset(&old); break;
+    default: peer_send(&old, NO_CONTENT); break;
     }
-    if (noticed) {
+    if (nth % 2 == 0) {
         UNTIL(world, world->pool->idle_count == 0);
     }
-    peer_asked(&peer, &asker, world);
-    CHECK_INT(asker.ends, 0);
-    peer_send(&peer, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
-    ends_whole(&asker, 404, "");
-    peer_close(&peer);
-    if (mishap == SPOKE) {
+    peer_asked(peer, asker, world);
+    CHECK_INT(asker->ends, 0);
+    peer_send(peer, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+    ends_whole(asker, 404, "");
+    if (nth / 2 == 2) {
         peer_close(&old);
     }
-    asker_done(&asker);
-    world_close(world);
-}
-
-TEST(a_kept_connection_that_is_closed_or_speaks_is_noticed_at_once)
-{
-    check_mishap(CLOSED, true);
-    check_mishap(RESET, true);
-    check_mishap(SPOKE, true);
-}
-
-TEST(a_kept_connection_is_looked_at_before_it_is_used)
-{
-    check_mishap(CLOSED, false);
-    check_mishap(RESET, false);
-    check_mishap(SPOKE, false);
 }
 
 TEST_UPSTREAM(an_answer_that_comes_with_a_fin_is_whole_and_its_connection_not_used_again, world_open())
@@ -303,6 +268,24 @@ TEST_UPSTREAM(a_connection_is_kept_no_longer_than_half_of_what_the_upstream_says
     peer_kept(peer, asker, world, "HTTP/1.1 204 No\r\nKeep-Alive: timeout=1\r\n\r\n");
     UNTIL(world, world->pool->idle_count == 0);
     CHECK(loop_now_ms() - since_ms >= 500 && waited_ms() - waited_before_ms < 900);
+    UNTIL(world, peer_is_left(peer));
+    CHECK(peer->ended && !peer->reset);
+}
+
+/* A busy one, too: else it would never meet an authority that is not trusted any more, or another address. */
+TEST_UPSTREAM_EACH(a_connection_is_kept_no_longer_than_a_minute_however_busy_it_is, 2, world_open())
+{
+    uint64_t since_ms = loop_now_ms(), left_ms = nth * 300, waited_before_ms = waited_ms();
+    struct upstream_link *link;
+
+    peer_asked(peer, asker, world);
+    link = asker->call.link;
+    CHECK(link->ms.keep_by >= since_ms + UPSTREAM_KEPT_MS && link->ms.keep_by <= loop_now_ms() + 60000);
+    link->ms.keep_by = loop_now_ms() + left_ms;
+    peer_answers(peer, asker);
+    CHECK_INT(world->pool->idle_count, nth);
+    UNTIL(world, world->pool->idle_count == 0);
+    CHECK(waited_ms() - waited_before_ms < left_ms + 400);
     UNTIL(world, peer_is_left(peer));
     CHECK(peer->ended && !peer->reset);
 }
@@ -329,63 +312,46 @@ TEST_UPSTREAM(a_write_uses_only_a_connection_that_was_used_just_now, world_open(
     peer_close(&old);
 }
 
-TEST(a_pool_that_is_drained_keeps_nothing)
+TEST_UPSTREAM(a_pool_that_is_drained_keeps_nothing, world_open())
 {
-    struct world *world = world_open();
-    struct asker first, second;
-    struct peer idle, used, late;
+    struct asker second;
+    struct peer idle, used;
 
-    asker_init(&first);
     asker_init(&second);
-    ask(&second, world);
-    peer_accept(&used, world);
-    peer_got(&used, world, GET);
-    peer_kept(&idle, &first, world, NO_CONTENT);
+    peer_asked(&used, &second, world);
+    peer_kept(&idle, asker, world, NO_CONTENT);
     upstream_pool_drain(world->pool);
     CHECK_INT(world->pool->idle_count, 0);
     UNTIL(world, peer_is_left(&idle));
     CHECK_INT(second.ends, 0);
     peer_answers(&used, &second);
     UNTIL(world, peer_is_left(&used));
-    ask(&first, world);
-    peer_accept(&late, world);
-    peer_got(&late, world, "GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-    peer_answers(&late, &first);
+    ask(asker, world);
+    peer_accept(peer, world);
+    peer_got(peer, world, "GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    peer_answers(peer, asker);
     CHECK_INT(world->pool->idle_count, 0);
     peer_close(&idle);
     peer_close(&used);
-    peer_close(&late);
-    asker_done(&first);
     asker_done(&second);
-    world_close(world);
 }
 
 /* -- not sent */
 
-TEST(nothing_is_sent_where_nobody_listens)
+TEST_UPSTREAM_EACH(nothing_is_sent_where_nobody_listens, 2, nth == 0 ? world_open() : world_open_unix())
 {
-    struct world *worlds[] = {world_open(), world_open_unix()};
-
-    for (unsigned i = 0; i < 2; i++) {
-        struct world *world = worlds[i];
-        struct asker asker;
-
-        asker_init(&asker);
-        close(world->listener);
-        world->listener = -1;
-        ask(&asker, world);
-        CHECK(!upstream_has_sent(&asker.call));
-        ends(&asker, UPSTREAM_NOT_SENT, "refused");
-        CHECK_INT(asker.heads, 0);
-        asker_done(&asker);
-        world_close(world);
-    }
+    close(world->listener);
+    world->listener = -1;
+    ask(asker, world);
+    CHECK(!upstream_has_sent(&asker->call));
+    ends(asker, UPSTREAM_NOT_SENT, "refused");
+    CHECK_INT(asker->heads, 0);
 }
 
 /* The upstream is also at another address, which comes first. */
 static void also_at(struct world *world, unsigned port)
 {
-    struct upstream_addresses *addresses = &world->pool->addresses;
+    struct upstream_place *addresses = &world->pool->place;
     struct sockaddr_in *first = (struct sockaddr_in *)(void *)&addresses->list[0].at;
 
     addresses->list[1] = addresses->list[0];
@@ -428,7 +394,7 @@ TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_
     full = listen_tcp(&port, 0);
     queue_fill(port, fds);
     also_at(world, port);
-    world->pool->addresses.list[1] = world->pool->addresses.list[0];
+    world->pool->place.list[1] = world->pool->place.list[0];
     ask(asker, world);
     late_now(asker);
     UNTIL(world, is_at_second(asker));
@@ -477,7 +443,7 @@ TEST_UPSTREAM(a_name_is_looked_up_once_in_a_while, world_open_name("localhost"))
         ends_whole(asker, 204, "");
         peer_close(peer);
     }
-    world->pool->addresses.until_ms = loop_now_ms();
+    world->pool->place.until_ms = loop_now_ms();
     ask(asker, world);
     CHECK_INT(asker->call.link->state, UPLINK_NAMING);
     asker_abort(asker);
@@ -531,7 +497,7 @@ TEST(a_name_that_is_not_found_in_time_is_given_up_and_may_still_be_looked_for)
     ask(&asker, world);
     late_now(&asker);
     ends(&asker, UPSTREAM_NOT_SENT, "in time");
-    CHECK(world->pool->addresses.lookup != NULL);
+    CHECK(world->pool->place.lookup != NULL);
     walked_add(world->pool);
     upstream_pool_free(world->pool);
     close(pipes[1]);
@@ -645,40 +611,29 @@ TEST_UPSTREAM(an_answer_that_is_complete_before_the_request_was_sent_is_whole, w
 }
 
 /* The upstream has answered and closed while it was still being written to: a send fails, in the hook of the
- * turn, before the loop has looked. */
-static void check_answered_and_gone(const char *answer, enum upstream_end end, const char *why)
+ * turn, before the loop has looked. The end of a broken connection completes no answer until close. */
+TEST_UPSTREAM_EACH(what_an_upstream_said_before_it_broke_off_is_read, 4, world_open())
 {
-    struct world *world = world_open();
-    struct asker asker;
-    struct peer peer;
+    static const struct {
+        const char *answer, *why;
+    } said[] = {
+        {"HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno", NULL},
+        {"HTTP/1.1 403 No\r\nContent-Length: 3\r\n\r\nno", "broke"},
+        {"", "broke"},
+        {"HTTP/1.1 200 OK\r\n\r\nno", "broke"},
+    };
 
-    asker_init(&asker);
-    ask_body(&asker, world, LARGE);
-    peer_accept(&peer, world);
-    peer_got(&peer, world, "PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3145728\r\n\r\n");
-    peer_send(&peer, answer);
-    peer_reset(&peer);
-    CHECK_INT(write_more(&asker, 0, 1000), 1000);
+    ask_body(asker, world, LARGE);
+    peer_accept(peer, world);
+    peer_got(peer, world, "PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3145728\r\n\r\n");
+    peer_send(peer, said[nth].answer);
+    peer_reset(peer);
+    CHECK_INT(write_more(asker, 0, 1000), 1000);
     loop_turn(world->loop, 0);
-    CHECK(asker.ends == 1 || asker.call.link->state == UPLINK_LISTENING);
-    CHECK_INT(write_more(&asker, 1000, 300000), 300000);
-    ends(&asker, end, why);
-    walked_add(world->pool);
+    CHECK(asker->ends == 1 || asker->call.link->state == UPLINK_LISTENING);
+    CHECK_INT(write_more(asker, 1000, 300000), 300000);
+    ends(asker, said[nth].why == NULL ? UPSTREAM_WHOLE : UPSTREAM_UNKNOWN, said[nth].why);
     CHECK(world->pool->walked[UPLINK_SENDING] >> UPLINK_LISTENING & 1);
-    asker_done(&asker);
-    world_close(world);
-}
-
-TEST(what_an_upstream_said_before_it_broke_off_is_read)
-{
-    check_answered_and_gone("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno", UPSTREAM_WHOLE, NULL);
-    check_answered_and_gone("HTTP/1.1 403 No\r\nContent-Length: 3\r\n\r\nno", UPSTREAM_UNKNOWN, "broke");
-    check_answered_and_gone("", UPSTREAM_UNKNOWN, "broke");
-}
-
-TEST(the_end_of_a_broken_connection_does_not_complete_an_answer_until_close)
-{
-    check_answered_and_gone("HTTP/1.1 200 OK\r\n\r\nno", UPSTREAM_UNKNOWN, "broke");
 }
 
 /* Over a unix socket an upstream can take no more and still speak. */
@@ -741,7 +696,7 @@ TEST_UPSTREAM(an_upstream_is_not_read_from_while_its_answer_is_not_taken, world_
         }
     } while (at > before);
     CHECK_INT(asker->body_len, 1000);
-    CHECK_INT(asker->call.link->watched, 0);
+    CHECK_INT(asker->call.link->socket.watched, 0);
     asker->take_max = 1001;
     upstream_more(&asker->call);
     upstream_more(&asker->call);
@@ -787,38 +742,23 @@ TEST_UPSTREAM_EACH(an_owner_may_break_off_from_within_and_hears_nothing_more_but
     CHECK_INT(asker->body_len, nth == 0 ? 0 : 2);
 }
 
-static struct asker *next_of(struct asker *asker)
-{
-    return asker + 1;
-}
+static struct asker next; /* of the one whose end has come */
 
 static void ask_next(struct asker *asker)
 {
-    asker_init(next_of(asker));
-    ask(next_of(asker), asker->world);
+    asker_init(&next);
+    ask(&next, asker->world);
 }
 
-TEST(an_owner_may_ask_again_from_within_the_end_and_gets_the_same_connection)
+TEST_UPSTREAM(an_owner_may_ask_again_from_within_the_end_and_gets_the_same_connection, world_open())
 {
-    struct world *world = world_open();
-    struct asker askers[2];
-    struct peer peer;
-
-    asker_init(&askers[0]);
-    askers[0].at_end = ask_next;
-    ask(&askers[0], world);
-    peer_accept(&peer, world);
-    peer_got(&peer, world, GET);
-    peer_send(&peer, NO_CONTENT);
-    ends_whole(&askers[0], 204, "");
-    peer_got(&peer, world, GET);
-    peer_send(&peer, NO_CONTENT);
-    ends_whole(&askers[1], 204, "");
+    asker->at_end = ask_next;
+    peer_asked(peer, asker, world);
+    peer_answers(peer, asker);
+    peer_got(peer, world, GET);
+    peer_answers(peer, &next);
     CHECK(is_nobody_there(world));
-    peer_close(&peer);
-    asker_done(&askers[0]);
-    asker_done(&askers[1]);
-    world_close(world);
+    asker_done(&next);
 }
 
 static void free_pool(struct asker *asker)

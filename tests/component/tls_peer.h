@@ -75,6 +75,7 @@ struct certified {
     const char *dns;
     bool is_loopback; /* also for 127.0.0.1 */
     int from_s, until_s;
+    const char *purpose; /* an extended key usage; NULL: for all */
 };
 
 /* A key, and a certificate of the authority's for it. */
@@ -93,6 +94,9 @@ static inline gnutls_certificate_credentials_t identity_make(const struct author
     if (certified.is_loopback) {
         gnutls_x509_crt_set_subject_alt_name(certificate, GNUTLS_SAN_IPADDRESS, loopback, sizeof(loopback),
                                              GNUTLS_FSAN_APPEND);
+    }
+    if (certified.purpose != NULL) {
+        CHECK(gnutls_x509_crt_set_key_purpose_oid(certificate, certified.purpose, 0) == 0);
     }
     CHECK(gnutls_x509_crt_sign2(certificate, authority->certificate, authority->key, GNUTLS_DIG_SHA256, 0) ==
           0);
@@ -117,7 +121,8 @@ static inline void safe_open(void)
     snprintf(safe.dir, sizeof(safe.dir), "%s/tlsXXXXXX", dir != NULL && strlen(dir) < 40 ? dir : "/tmp");
     CHECK(mkdtemp(safe.dir) != NULL);
     authority_make(&safe.authority, safe.dir, "ours");
-    safe.identity = identity_make(&safe.authority, (struct certified){"localhost", true, -60, TLS_DAY_S});
+    safe.identity = identity_make(
+        &safe.authority, (struct certified){"localhost", true, -60, TLS_DAY_S, GNUTLS_KP_TLS_WWW_SERVER});
 }
 
 static inline void safe_close(void)

@@ -563,11 +563,11 @@ def a_successor_takes_over_what_was_sent_and_removes_what_was_not():
     own = sending(heir.admit(lease, grant(lease, 3), "a"))
     STORE.at(NOW + 9)
     reply, changes = STORE.changed_by(lambda: heir.takeover(lease.stripe))
-    check_equal((reply[0], reply[3], list(changes)), ("taken", "", [lease.stripe + ":i"]))
+    check_equal((reply[0], *reply[3:], list(changes)), ("taken", "", 3, [lease.stripe + ":i"]))
     check_equal([parse(one) for one in reply[2]], [parse(one)._replace(state="d", at=NOW + 9, leaps=0) for one in kept])
     check_equal(texts_of(STORE, lease), sorted([*reply[2], foreign, own]))
     STORE.at(NOW + 20)
-    check_equal(STORE.unchanged_by(lambda: heir.takeover(lease.stripe))[2:], [reply[2], ""])
+    check_equal(STORE.unchanged_by(lambda: heir.takeover(lease.stripe))[2:], [reply[2], "", 0])
     undecided = sending(Gateway(STORE, gate.name, "life-0").admit(lease, grant(lease, 4), "a"))
     for others in (("life-3",), ("life-2",)):
         check_equal(STORE.unchanged_by(lambda others=others: heir.takeover(lease.stripe, dead=others))[2],
@@ -582,12 +582,25 @@ def a_successor_takes_over_what_was_sent_and_removes_what_was_not():
 def a_takeover_goes_on_where_it_ended_and_passes_over_nobody_of_those_with_one_number():
     gate, lease, ada = begin()
     told = [sending(gate.admit(lease, ada, "oa"[i % 2])) for i in range(25)]
-    heir, behind, taken, calls = Gateway(STORE, gate.name, "life-2"), "", [], 0
+    heir, behind, taken, calls, removed = Gateway(STORE, gate.name, "life-2"), "", [], 0, 0
     while calls == 0 or behind:
         reply = heir.takeover(lease.stripe, behind=behind, most=4)
         taken, behind, calls = taken + reply[2], reply[3], calls + 1
-    check_equal([parse(one).id for one in taken], [parse(one).id for one in told[::2]])
+        removed += reply[4]
+    check_equal(([parse(one).id for one in taken], removed), ([parse(one).id for one in told[::2]], 12))
     check_equal((texts_of(STORE, lease), calls), (taken, 7))
+    """One that a hand made too long is no place to go on behind; it is taken over as all others are."""
+    for place in (0, 1, 5):
+        gate, lease, ada = begin()
+        told = [sending(gate.admit(lease, ada)) for i in range(6)]
+        STORE.redis("ZREM", lease.stripe + ":i", told[place])
+        STORE.redis("ZADD", lease.stripe + ":i", 0, told[place].replace(" o ", " o" + "o" * 900 + " "))
+        heir, behind, taken = Gateway(STORE, gate.name, "life-2"), "", []
+        while not taken or behind:
+            reply = heir.takeover(lease.stripe, behind=behind, most=1)
+            taken, behind = taken + reply[2], reply[3]
+            check(len(behind) <= 776, "what to go on behind is longer than a gateway has room for")
+        check_equal([parse(one).id for one in taken], [parse(one).id for one in told])
     """A store that was set back gives a number again."""
     gate, lease, ada = begin()
     first = sending(gate.admit(lease, ada))

@@ -6,16 +6,14 @@ import json
 import os
 import pathlib
 import re
-import subprocess
+import shutil
 import tempfile
-import threading
 import time
 
-from world import World, check, check_equal, check_in, main, test, wait_until
-from world.client import Client
-from world.relay import FROM_REDIS, Relay
-from world.upstream import Upstream, route, routes_file
-from world.world import BUILD, Daemon
+from world import check, check_equal, check_in, main, staged, test, wait_until
+from world.record import stripe_key
+from world.relay import FROM_REDIS
+from world.upstream import route
 
 DOUBT = "pawl:{store}:doubt"
 FORMER, ELSEWHERE = "former-of-this-b", "former-elsewhere"  # incarnations: of this boot, and of another
@@ -24,73 +22,24 @@ LOST = "whichever_it_was"
 PATIENT_S = 60  # of a client whose write hangs until the test has done the rest
 
 
-class Stage:
-    """One store; a gateway that sees it through a relay. What is written as "hang" has no answer until go_on()."""
+def routes(upstream):
+    return [route(upstream, "/w/{id}", "job:{id}", timeout_ms=60_000),
+            route(upstream, "/a/{id}", "note:{id}", guarantee="admitted", timeout_ms=60_000)]
 
+
+class Stage(staged.Stage):
     def __init__(self, former=(), threads=1, damaged=False, starts=True):
-        self.folder = tempfile.mkdtemp(prefix="pawl-doubt-")
-        self.upstream, self.hanging, self.lock = Upstream(), {}, threading.Condition()
-        self.upstream.act = self.act
-        self.table = routes_file(self.folder, [
-            route(self.upstream, "/w/{id}", "job:{id}", timeout_ms=60_000),
-            route(self.upstream, "/a/{id}", "note:{id}", guarantee="admitted", timeout_ms=60_000)])
-        self.world = World(gateway_flags=["--routes", self.table])
-        self.world.gateway.deadline_s = PATIENT_S
-        self.redis, self.relay = self.world.redis, Relay(self.world.redis)
-        self.state_dir = pathlib.Path(self.folder) / "gateway"
-        self.state_dir.mkdir(mode=0o700)
+        super().__init__(routes, threads, PATIENT_S)
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         lines = [f"{FORMER} {boot}\n" if one == FORMER else f"{one} {OTHER_BOOT}\n" for one in former]
         if lines or damaged:
             self.incarnations = "".join(lines) + ("damaged" if damaged else "")
             (self.state_dir / "incarnations").write_text(self.incarnations, encoding="ascii")
-        self.threads, self.writes = str(threads), []
         if starts:
             self.start()
 
-    def start(self):
-        flags = ["--redis", self.relay.url, "--keys", self.world.keys_file, "--listen", "127.0.0.1:0", "--routes", self.table,
-                 "--state-dir", str(self.state_dir), "--store-timeout", "60s", "--threads", self.threads]
-        self.daemon = Daemon("pawl-gateway", *flags)
-        self.world.daemons.append(self.daemon)
-        self.gateway = Client("gateway", self.daemon.url, World.contract, PATIENT_S)
-
-    def act(self, upstream, request):
-        kind = request.body.split(b":", 1)[0]
-        if kind == b"hang":
-            go_on = threading.Event()
-            with self.lock:
-                self.hanging[request.body] = go_on
-                self.lock.notify_all()
-            go_on.wait(60)
-        elif kind == b"reset":
-            request.connection.reset()
-            return
-        upstream.obey(request)
-
-    def hangs(self, body):
-        with self.lock:
-            check(self.lock.wait_for(lambda: body in self.hanging, 20), f"{body} has not come")
-
-    def write(self, target, grant, body, client=None):
-        """The answer's holder; ["status"] when it is there."""
-        told = {}
-
-        def run():
-            with contextlib.suppress(Exception):
-                token = [("Fencing-Token", grant["fencing_token"])]
-                told["status"] = (client or self.gateway)("PUT", target, token, body, held=False).status
-            told.setdefault("status", "gone")
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        told["end"] = thread
-        self.writes.append(told)
-        return told
-
-    @staticmethod
-    def status(told, wanted):
-        told["end"].join(30)
-        check_equal(told.get("status"), wanted)
+    def start(self, *flags):
+        super().start("--store-timeout", "60s", *flags)
 
     def states(self, name):
         """Of the open intents of this lease."""
@@ -102,20 +51,21 @@ class Stage:
                     found.append(words[4])
         return sorted(found)
 
-    def ready(self):
-        own = [self.gateway] if hasattr(self, "daemon") and self.daemon.process.poll() is None else []
-        clients = (*own, self.world.gateway, self.world.lease)
-        self.world.wait_ready(*clients)
-
     def keep(self):
         """What Redis' file has now."""
-        kept = self.redis.keep()
+        kept = os.path.join(tempfile.mkdtemp(prefix="pawl-before-"), "appendonlydir")
+        self.redis.kill()
+        shutil.copytree(os.path.join(self.redis.folder, "appendonlydir"), kept)
+        self.redis.start()
         self.relay.cut()
         self.ready()
         return kept
 
     def set_back(self, kept):
-        self.redis.set_back(kept)
+        self.redis.kill()
+        shutil.rmtree(os.path.join(self.redis.folder, "appendonlydir"))
+        shutil.copytree(kept, os.path.join(self.redis.folder, "appendonlydir"))
+        self.redis.start()
         self.relay.cut()
         self.ready()
         check_equal(self.redis("HGET", "pawl:{store}", "how"), b"incomplete")
@@ -136,21 +86,9 @@ class Stage:
         gateway, _ = self.lives()
         return {who.split(" ")[1]: state for who, state in self.doubts().items() if who.startswith(gateway + " ")}
 
-    def pawl(self, *words, status=0):
-        environment = {**os.environ, "PAWL_GATEWAY_URL": self.daemon.url, "PAWL_REDIS": self.redis.url}
-        done = subprocess.run([str(BUILD / "pawl"), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=30, check=False)
-        check_equal(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def close(self):
-        for go_on in self.hanging.values():
-            go_on.set()
-        for told in self.writes:
-            told["end"].join(30)
-        self.relay.close()
-        self.world.close()
-        self.upstream.close()
+    def metric(self, name):
+        text = self.near("GET", "/metrics", held=False).body.decode()
+        return int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
 
 
 def lost_before_the_takeover(stage):
@@ -158,7 +96,6 @@ def lost_before_the_takeover(stage):
     stage.ready()
     kept = stage.keep()
     stage.daemon.kill()
-    stage.world.daemons.remove(stage.daemon)
     if hasattr(stage, "incarnations"):
         (stage.state_dir / "incarnations").write_text(stage.incarnations, encoding="ascii")
     held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
@@ -179,13 +116,13 @@ def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_see
     found = stage.own_doubts()
     check_equal((found.get(FORMER), found.get(ELSEWHERE)), ("dead", "open"))
     grant = stage.world.acquire("job:one", ttl_ms=600_000)
-    told = stage.gateway("PUT", "/w/one", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
+    told = stage.near("PUT", "/w/one", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
     check_equal((told.status, told.json["code"]), (503, "in-doubt"))
     check_in(f"pawl resolve --gateway {gateway} --incarnation ", told.json["detail"])
     for who in stage.own_doubts():
         stage.pawl("resolve", "--gateway", gateway, "--incarnation", who, "--dead", "--settled", "--yes")
     wait_until(lambda: stage.doubts() == {}, "nobody is in doubt")
-    stage.status(stage.write("/w/one", grant, b"new"), 200)
+    stage.ended(stage.later("/w/one", grant, b"new"), 200)
     stage.close()
 
 
@@ -207,7 +144,7 @@ def a_restart_that_lost_nothing_before_they_were_seen_to_puts_nobody_in_doubt():
     check(stage.redis("HGET", "pawl:{store}", "epoch") != before, "another life has begun")
     check_equal(stage.redis("HGET", "pawl:{store}", "how"), b"complete")
     grant = stage.world.acquire("job:kept", ttl_ms=600_000)
-    stage.status(stage.write("/w/kept", grant, b"new"), 200)
+    stage.ended(stage.later("/w/kept", grant, b"new"), 200)
     stage.close()
 
 
@@ -220,6 +157,29 @@ def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was():
     lines = (stage.state_dir / "incarnations").read_text(encoding="ascii").splitlines()
     check_equal([one.split(" ")[0] for one in lines[:-1]], [LOST], "the next one knows of it, too")
     stage.close()
+
+
+@test
+def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
+    for ends, body, status, wanted in (("kill", b"new", 200, "dead"), ("end", b"reset:one", 504, "dead"), ("end", b"new", 200, None)):
+        stage = Stage(starts=False)
+        stage.ready()
+        kept = stage.keep()  # which knows nothing of it
+        stage.start()
+        stage.ready()
+        grant = stage.world.acquire("job:one", ttl_ms=600_000)
+        stage.ended(stage.later("/w/one", grant, body), status)
+        wait_until(lambda stage=stage, status=status: stage.states("job:one") == (["u"] if status == 504 else []), "it has ended")
+        _, life = stage.lives()
+        getattr(stage.daemon, ends)()
+        held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
+        stage.start()
+        held.wait_met()
+        stage.set_back(kept)
+        own = stage.lives()[1]
+        wait_until(lambda own=own, stage=stage: own not in stage.own_doubts(), "this one has said what it has open")
+        check_equal(stage.own_doubts().get(life), wanted, f"{ends} {body}")
+        stage.close()
 
 
 @test
@@ -236,42 +196,61 @@ def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
 
 
 @test
-def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_else():
-    stage = Stage(threads=2)
+def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss():
+    stage = Stage()
     stage.ready()
-    names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
-    grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
-    writes = {}
-    for name in names:
-        body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
-        client = stage.world.gateway if name.startswith("theirs") else stage.gateway
-        writes[name] = stage.write("/w/" + name, grants[name], body, client)
-        if not name.startswith("lost"):
-            stage.hangs(body)
-    for name in names:
-        if name.startswith("lost"):
-            stage.status(writes[name], 504)
-            wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
-    kept = stage.keep()
-    for name in names:
-        if name.startswith("done"):
-            stage.hanging[b"hang:" + name.encode()].set()
-            stage.status(writes[name], 200)
-            wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
-    stage.set_back(kept)
-    wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
-    for name in names:
-        wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
-        wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
-    newer = stage.world.acquire("job:done0", ttl_ms=600_000)
-    stage.status(stage.write("/w/done0", newer, b"new", stage.world.gateway), 200)
-    stage.daemon.line(lambda line: "intents-closed-again" in line, "that it has closed them")
-    for told in stage.hanging.values():
-        told.set()
-    for name in names:
-        if name.startswith(("open", "theirs")):
-            stage.status(writes[name], 200)
+    gateway, life = stage.lives()
+    key = stripe_key("job:one") + ":i"
+    for number in range(1, 103):  # the 100th is the last of a page
+        kind = "o" * 900 if number == 100 else "o"
+        stage.redis("ZADD", key, "0", f"job:one {1:015} {1:015} {number:016} s {kind} {gateway} {life} 0.{number} h 1")
+    stage.daemon.kill()
+    stage.start()
+    wait_until(lambda: stage.states("job:one") == ["d"] * 102, "all of the dead one's are taken over")
+    stage.set_back(stage.keep())
+    wait_until(lambda: stage.own_doubts() == {life: "dead"}, "of one of them nobody could record it again")
+    check_equal(stage.daemon.log().count("intent-damaged"), 1)
     stage.close()
+
+
+@test
+def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_else():
+    for threads in (1, 2):
+        stage = Stage(threads=threads)
+        stage.ready()
+        names = [f"{what}{n}" for what in ("done", "open", "lost", "theirs") for n in range(6)]
+        grants = {name: stage.world.acquire(f"job:{name}", ttl_ms=600_000) for name in names}
+        writes = {}
+        for name in names:
+            body = (b"reset:" if name.startswith("lost") else b"hang:") + name.encode()
+            client = stage.world.gateway if name.startswith("theirs") else stage.near
+            writes[name] = stage.later("/w/" + name, grants[name], body, client)
+            if not name.startswith("lost"):
+                stage.hangs(body)
+        for name in names:
+            if name.startswith("lost"):
+                stage.ended(writes[name], 504)
+                wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
+        kept = stage.keep()
+        for name in names:
+            if name.startswith("done"):
+                stage.go(b"hang:" + name.encode())
+                stage.ended(writes[name], 200)
+                wait_until(lambda name=name: stage.states("job:" + name) == [], "it is closed")
+        stage.set_back(kept)
+        wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+        for name in names:
+            wanted = {"d": [], "o": ["s"], "l": ["u"], "t": ["s"]}[name[0]]
+            wait_until(lambda name=name, wanted=wanted: stage.states("job:" + name) == wanted, f"{name}: {wanted}")
+        newer = stage.world.acquire("job:done0", ttl_ms=600_000)
+        stage.ended(stage.later("/w/done0", newer, b"new", stage.world.gateway), 200)
+        stage.daemon.line(lambda line: "intents-closed-again" in line, "that it has closed them")
+        for told in stage.upstream.hanging.values():
+            told.set()
+        for name in names:
+            if name.startswith(("open", "theirs")):
+                stage.ended(writes[name], 200)
+        stage.close()
 
 
 def a_look_overtakes_an_admission():
@@ -288,7 +267,7 @@ def a_look_overtakes_an_admission():
     begun = time.monotonic()
     for name, grant in grants.items():  # until one is admitted on the other worker's link
         reply = stage.relay.hold(FROM_REDIS, f"note:{name} ".encode())
-        sent[name] = stage.write("/a/" + name, grant, b"hang:" + name.encode())
+        sent[name] = stage.later("/a/" + name, grant, b"hang:" + name.encode())
         wait_until(lambda name=name: stage.states("note:" + name) == ["s"], "it is recorded")
         with contextlib.suppress(TimeoutError):
             reply.wait_met(0.2)
@@ -306,8 +285,8 @@ def a_look_overtakes_an_admission():
         for one, told in sent.items():
             stage.hangs(b"hang:" + one.encode())
             check_equal(stage.states("note:" + one), ["s"])
-            stage.hanging[b"hang:" + one.encode()].set()
-            stage.status(told, 200)
+            stage.go(b"hang:" + one.encode())
+            stage.ended(told, 200)
             wait_until(lambda one=one: stage.states("note:" + one) == [], "it is closed")
         check("intents-closed-again" not in stage.daemon.log(), "nothing had ended")
     stage.close()
@@ -323,25 +302,24 @@ def an_admission_whose_reply_is_under_way_is_not_closed():
 def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status():
     stage = Stage()
     stage.ready()
-    check_equal(stage.gateway("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
-    check_equal(stage.gateway.metric("pawl_gateway_in_doubt"), 0)
+    check_equal(stage.near("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
+    check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
     stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
-    stage.world.daemons.remove(stage.daemon)
     stage.start()
     stage.ready()
-    told = lambda: stage.gateway("GET", "/readyz", held=False)
+    told = lambda: stage.near("GET", "/readyz", held=False)
     wait_until(lambda: "ordered" in told().json["checks"], "readyz says it")
     check_equal((told().status, told().json["checks"]), (200, {"store": "ok", "ordered": "in-doubt"}))
     command = "pawl resolve --gateway gateway-has-died --incarnation incarnation-"
     for part in (command, "2: pawl store status", "--settled"):
         check_in(part, told().json["detail"])
-    wait_until(lambda: stage.gateway.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
+    wait_until(lambda: stage.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
     stage.daemon.line(lambda line: "in-doubt" in line and "gateway-has-died incarnation-one- dead" in line
                       and "gateway-has-died incarnation-two- open" in line, "who is in doubt")
     grant = stage.world.acquire("job:told", ttl_ms=600_000)
     for method in ("PUT", "GET"):
-        answer = stage.gateway(method, "/w/told", [("Fencing-Token", grant["fencing_token"])], b"x" if method == "PUT" else None,
+        answer = stage.near(method, "/w/told", [("Fencing-Token", grant["fencing_token"])], b"x" if method == "PUT" else None,
                                held=False)
         check_equal((answer.status, answer.json["code"], answer.json["retryable"]), (503, "in-doubt", True))
         for part in (command, "--settled", "Nothing was sent on", "incarnation-"):
@@ -354,64 +332,109 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     check_equal([(one["gateway"], one["incarnation"], one["state"], one["dead_ms"] is None) for one in rows],
                 [("gateway-has-died", "incarnation-one-", "dead", False), ("gateway-has-died", "incarnation-two-", "open", True)])
     stage.redis("DEL", DOUBT)
-    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.gateway.metric("pawl_gateway_in_doubt") == 0, "it is over")
-    stage.daemon.line(lambda line: '"event":"in-doubt-no-more"' in line, "that it is over")
-    check_equal(stage.daemon.log().count('"event":"in-doubt"'), 1)
-    stage.status(stage.write("/w/told", grant, b"new"), 200)
+    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.metric("pawl_gateway_in_doubt") == 0, "it is over")
+    log = stage.daemon.log()
+    check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
+    stage.ended(stage.later("/w/told", grant, b"new"), 200)
     stage.close()
 
 
 # -- a store that has lost something, and then once more
 
-def flush(stage):
-    store = stage.redis("HGET", "pawl:{store}", "id").decode()[2:]
-    stage.redis("FLUSHALL")
-    stage.pawl("store", "recover", "--store-id", store)
-    stage.ready()
+class Loss(Stage):
+    """A write is at the upstream, and its gateway has been killed. self.before: the store when it had not come yet."""
+
+    def __init__(self):
+        super().__init__(starts=False)
+        self.ready()
+        self.before = self.keep()
+        self.start()
+        self.ready()
+        self.later("/w/lost", self.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
+        self.hangs(b"hang:old")
+        self.gone = " ".join(self.lives())
+        self.daemon.kill()
+        self.near = self.far
+        self.file = pathlib.Path(self.redis.path).parent / "state-pawl-lease-0" / "high-water"
+
+    def recorded(self, word):
+        """The members, or the doubts, that the lease service's directory has."""
+        lines = self.file.read_text(encoding="ascii").splitlines()
+        return {" ".join(line.split(" ")[-2:] if word == "member" else line.split(" ")[1:3]) for line in lines
+                if line.startswith(word + " ")}
+
+    def is_flushed(self, *words):
+        store = self.redis("HGET", "pawl:{store}", "id").decode()[2:]
+        self.redis("FLUSHALL")
+        self.pawl("store", "recover", "--store-id", store, *words)
+        self.ready()
+
+    def is_put_back(self):
+        self.set_back(self.before)
+
+    def stays_in_doubt(self, who):
+        """All that 20 seconds bring about has come about: no list has the dead one as a member, the living ones have said
+        what they have open, and the directory knows that, too."""
+        wait_until(lambda: self.gone not in self.recorded("member"), "it is no member any more")
+        wait_until(lambda: self.doubts().keys() <= {who, self.gone}, "nobody else is in doubt")
+        wait_until(lambda: self.recorded("doubt") == self.doubts().keys(), "the directory says so")
+        wait_until(lambda: who in [f"{one['gateway']} {one['incarnation']}" for one in self.told_in_doubt()], "it is told")
+
+    def told_in_doubt(self):
+        return self.world.gateway("GET", "/v1/gateways/doubt", held=False).json.get("gateways", [])
+
+    def newer_comes_last(self):
+        """The newer write waits until the old one has landed and an operator has said so."""
+        grant = self.world.acquire("job:lost", ttl_ms=600_000)
+        answer = self.world.gateway("PUT", "/w/lost", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
+        check_equal((answer.status, answer.json["code"]), (503, "in-doubt"))
+        self.go(b"hang:old")
+        wait_until(lambda: [body for _, body in self.upstream.applied] == [b"hang:old"], "the old one has landed")
+        for gateway, incarnation in (who.split(" ") for who in self.doubts()):
+            self.pawl("resolve", "--gateway", gateway, "--incarnation", incarnation, "--dead", "--settled", "--yes")
+        self.ended(self.later("/w/lost", grant, b"new", self.world.gateway), 200)
+        check_equal([body for _, body in self.upstream.applied], [b"hang:old", b"new"])
 
 
 @test
 def who_was_in_doubt_when_the_store_was_lost_is_so_when_it_is_lost_again_and_again():
-    """A write is at the upstream, and its gateway has been killed. What each state directory does for it by itself, and a
-    loss of which nobody knows whom it concerns: tests/scripts/test_admit_scripts.py, who_is_in_doubt_in_any_state_directory."""
-    stage = Stage(starts=False)
-    stage.ready()
-    before = stage.keep()
-    stage.start()
-    stage.ready()
-    stage.write("/w/lost", stage.world.acquire("job:lost", ttl_ms=600_000), b"hang:old")
-    stage.hangs(b"hang:old")
-    gone = " ".join(stage.lives())
-    stage.daemon.kill()
-    stage.world.daemons.remove(stage.daemon)
-    stage.daemon, stage.gateway = stage.world.gateway_daemon, stage.world.gateway
-
-    def recorded(word):
-        """The members, or the doubts, that the lease service's directory has."""
-        lines = (pathlib.Path(stage.redis.path).parent / "state-pawl-lease-0" / "high-water").read_text(encoding="ascii").splitlines()
-        return {" ".join(line.split(" ")[-2:] if word == "member" else line.split(" ")[1:3]) for line in lines
-                if line.startswith(word + " ")}
-    for is_lost in (flush, flush, lambda one: one.set_back(before), lambda one: one.set_back(before)):
-        is_lost(stage)
-        # All that 20 seconds bring about: no list has the dead one, the living ones have said what they have open, and the
-        # directory knows that, too.
-        wait_until(lambda: gone not in recorded("member"), "it is no member any more")
-        wait_until(lambda: stage.doubts().keys() <= {gone}, "nobody else is in doubt")
-        wait_until(lambda: recorded("doubt") == stage.doubts().keys(), "the directory says so")
-        told = lambda: stage.gateway("GET", "/v1/gateways/doubt", held=False).json.get("gateways", [])  # noqa: E731
-        wait_until(lambda: gone in [f"{one['gateway']} {one['incarnation']}" for one in told()], "it is told")  # pylint: disable=cell-var-from-loop
-    # The newer write waits until the old one has landed and an operator has said so.
-    grant = stage.world.acquire("job:lost", ttl_ms=600_000)
-    answer = stage.gateway("PUT", "/w/lost", [("Fencing-Token", grant["fencing_token"])], b"new", held=False)
-    check_equal((answer.status, answer.json["code"]), (503, "in-doubt"))
-    stage.hanging[b"hang:old"].set()
-    wait_until(lambda: [body for _, body in stage.upstream.applied] == [b"hang:old"], "the old one has landed")
-    stage.pawl("resolve", "--gateway", gone.split(" ")[0], "--incarnation", gone.split(" ")[1], "--dead", "--settled", "--yes")
-    stage.status(stage.write("/w/lost", grant, b"new"), 200)
-    check_equal([body for _, body in stage.upstream.applied], [b"hang:old", b"new"])
-    wait_until(lambda: recorded("doubt") == set(), "the directory knows that it is settled")
-    flush(stage)
+    stage = Loss()
+    for is_lost in (stage.is_flushed, stage.is_flushed, stage.is_put_back, stage.is_put_back):
+        is_lost()
+        stage.stays_in_doubt(stage.gone)
+    stage.newer_comes_last()
+    wait_until(lambda: stage.recorded("doubt") == set(), "the directory knows that it is settled")
+    stage.is_flushed()
     wait_until(lambda: stage.doubts() == {}, "what was settled does not come back")
+    stage.close()
+
+
+@test
+def what_nobody_knows_whose_it_was_stays_in_doubt_when_the_store_is_lost_again():
+    stage = Loss()
+    stage.is_flushed("--floor", "50000000", "--yes")
+    stage.stays_in_doubt(f"{LOST} {LOST}")
+    stage.is_flushed()
+    stage.stays_in_doubt(f"{LOST} {LOST}")
+    stage.newer_comes_last()
+    stage.close()
+
+
+@test
+def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
+    stage = Loss()
+    other = stage.world.daemon("pawl-lease")
+    stage.world.lease, first = stage.world.client(other), stage.world.lease_daemon
+    stage.ready()
+    stage.is_flushed()
+    stage.stays_in_doubt(stage.gone)
+    check_equal(first.end(), 0)
+    stage.file.unlink()  # and its disk goes
+    stage.file = pathlib.Path(stage.redis.path).parent / "state-pawl-lease-1" / "high-water"
+    wait_until(lambda: len(stage.recorded("member")) == 2, "it has left")
+    stage.is_flushed()
+    stage.stays_in_doubt(stage.gone)
+    stage.newer_comes_last()
     stage.close()
 
 

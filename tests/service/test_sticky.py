@@ -2,98 +2,40 @@
 """An intent that stays open over the writes of one worker: what goes by it, who waits for it, and how it ends."""
 
 import contextlib
-import os
-import pathlib
 import re
-import subprocess
-import tempfile
 import threading
 
-from world import TO_REDIS, Daemon, World, check, check_equal, check_in, function_of, main, test, wait_until
-from world.client import Client
-from world.relay import FROM_REDIS, Relay
-from world.upstream import Upstream, route, routes_file
-from world.world import BUILD
+from world import TO_REDIS, Daemon, check, check_equal, check_in, function_of, main, staged, test, wait_until
+from world.relay import FROM_REDIS
+from world.upstream import route, routes_file
 
 CHECK = function_of("intent_check")
 ANY = ["any write of this token through this gateway"]
 
 
-class Stage:
-    """One store; the gateway `near`, which sees it through a relay, and `far`. A body "hang..." has no answer until go(), a
-    body "reset..." none at all."""
+def routes(upstream):
+    return [route(upstream, "/w/{id}/**", "job:{id}", reads="fenced", timeout_ms=20_000),
+            route(upstream, "/serial/{id}", "job:{id}", serial=True, timeout_ms=20_000),
+            route(upstream, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=20_000),
+            route(upstream, "/mark/{id}", "mark:{id}", check="mark", timeout_ms=20_000),
+            route(upstream, "/probed/{id}", "job:{id}", unknown={"probe": "GET /applied/{id}"}, timeout_ms=20_000),
+            route(upstream, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=20_000),
+            route(upstream, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=20_000)]
 
-    def __init__(self, threads=1):
-        self.folder = tempfile.mkdtemp(prefix="pawl-sticky-")
-        self.upstream, self.hanging, self.lock = Upstream(), {}, threading.Condition()
-        self.upstream.act = self.act
-        routes = [route(self.upstream, "/w/{id}/**", "job:{id}", reads="fenced", timeout_ms=20_000),
-                  route(self.upstream, "/serial/{id}", "job:{id}", serial=True, timeout_ms=20_000),
-                  route(self.upstream, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=20_000),
-                  route(self.upstream, "/mark/{id}", "mark:{id}", check="mark", timeout_ms=20_000),
-                  route(self.upstream, "/probed/{id}", "job:{id}", unknown={"probe": "GET /applied/{id}"}, timeout_ms=20_000),
-                  route(self.upstream, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True,
-                        timeout_ms=20_000),
-                  route(self.upstream, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=20_000)]
-        self.table = routes_file(self.folder, routes)
-        self.other_table = routes_file(self.folder, routes[:1], "other.json")
-        self.world = World(gateway_flags=["--routes", self.table])
-        self.redis, self.relay, self.far = self.world.redis, Relay(self.world.redis), self.world.gateway
-        self.state_dir, self.threads, self.writes = pathlib.Path(self.folder) / "near", str(threads), []
-        self.state_dir.mkdir(mode=0o700)
+
+class Stage(staged.Stage):
+    def __init__(self):
+        super().__init__(routes)
+        self.other_table = routes_file(self.folder, self.routes[:1], "other.json")
         self.start()
 
-    def start(self):
+    def start(self, *flags):
         """Until what its predecessors had open was looked at: a store that is lost before that leaves them in doubt."""
         taken_over = self.relay.hold(TO_REDIS, function_of("unreported_leave"))
-        self.daemon = Daemon("pawl-gateway", "--redis", self.relay.url, "--keys", self.world.keys_file, "--listen", "127.0.0.1:0",
-                             "--routes", self.table, "--state-dir", str(self.state_dir), "--threads", self.threads)
-        self.near = Client("gateway", self.daemon.url, World.contract)
+        super().start(*flags)
         taken_over.wait_met()
         taken_over.go()
-        self.ready(self.near)
-
-    def ready(self, *clients):
-        wait_until(lambda: all(client("GET", "/readyz", held=False).status == 200 for client in clients), "all are ready")
-
-    def act(self, upstream, request):
-        if request.body.startswith(b"reset"):
-            request.connection.reset()
-            return
-        if request.body.startswith(b"hang"):
-            go_on = threading.Event()
-            with self.lock:
-                self.hanging[request.body] = go_on
-                self.lock.notify_all()
-            go_on.wait(60)
-        upstream.obey(request)
-
-    def hangs(self, body):
-        with self.lock:
-            check(self.lock.wait_for(lambda: body in self.hanging, 20), f"{body} has not come")
-
-    def go(self, body):
-        self.hanging[body].set()
-
-    def send(self, path, grant, body, client=None, method="PUT"):
-        return (client or self.near)(method, path, [("Fencing-Token", grant["fencing_token"])], body, held=False)
-
-    def later(self, *args, **more):
-        """On a thread of its own: ["answer"] when it is there."""
-        told = {}
-
-        def run():
-            with contextlib.suppress(Exception):
-                told["answer"] = self.send(*args, **more)
-        told["end"] = threading.Thread(target=run, daemon=True)
-        told["end"].start()
-        self.writes.append(told)
-        return told
-
-    def ended(self, told, status):
-        told["end"].join(30)
-        check("answer" in told, "it has no answer")
-        check_equal(told["answer"].status, status, repr(told["answer"]))
+        self.ready()
 
     def intents(self, name):
         return self.far("GET", f"/v1/intents/{name}").json["items"]
@@ -134,24 +76,6 @@ class Stage:
 
     def applied(self):
         return [body for _, body in self.upstream.applied]
-
-    def pawl(self, *words):
-        environment = {**os.environ, "PAWL_GATEWAY_URL": self.far.url, "PAWL_REDIS": self.redis.url}
-        done = subprocess.run([str(BUILD / "pawl"), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=30, check=False)
-        check_equal(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def close(self):
-        for go_on in self.hanging.values():
-            go_on.set()
-        for told in self.writes:
-            told["end"].join(30)
-        if self.daemon.process.poll() is None:
-            check_equal(self.daemon.end(), 0)
-        self.relay.close()
-        self.world.close()
-        self.upstream.close()
 
 
 STAGE = Stage()
@@ -228,7 +152,7 @@ def a_newer_fenced_read_waits_for_what_goes_by_it():
     old = STAGE.busy(path, grant, b"hang before the read")
     read = STAGE.later(path, STAGE.next(name, grant), None, client=STAGE.far, method="GET")
     STAGE.passed(100)
-    check("answer" not in read, "it did not wait")
+    check(read.answer is None, "it did not wait")
     STAGE.go(b"hang before the read")
     STAGE.ended(old, 200)
     STAGE.ended(read, 200)
@@ -259,7 +183,7 @@ def while_a_check_is_under_way_it_is_not_closed():
     new = STAGE.later(path, STAGE.next(name, grant), b"new", client=STAGE.far)
     wait_until(lambda: len(STAGE.intents(name)) == 2, "the newer one is queued")
     STAGE.passed(300)
-    check("answer" not in new, "the newer one did not wait")
+    check(new.answer is None, "the newer one did not wait")
     passed.go()
     STAGE.ended(old, 200)
     STAGE.ended(new, 200)
@@ -281,7 +205,7 @@ def a_check_that_comes_when_the_intent_is_gone_or_the_hold_is_over_sends_nothing
     check_equal(STAGE.send(path, grant, b"new", client=STAGE.far).status, 200)
     asks.go()
     STAGE.ended(old, 412)
-    check_equal(old["answer"].code, "stale-token")
+    check_equal(old.answer.code, "stale-token")
     in_order(b"new")
 
 
@@ -435,15 +359,14 @@ def a_store_that_loses_it_is_told_again_and_no_newer_write_overtakes_what_goes_b
     store = STAGE.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
     STAGE.redis("FLUSHALL")
     STAGE.pawl("store", "recover", "--store-id", store, "--yes")
-    STAGE.ready(STAGE.near, STAGE.far, STAGE.world.lease)
+    STAGE.ready()
     grant = STAGE.world.acquire(name)
     new = STAGE.later(path, grant, b"new", client=STAGE.far)
     wait_until(lambda: [(one["state"], one["requests"]) for one in STAGE.intents(name)][:1] == [("sending", ANY)], "the store is told of it again")
     STAGE.go(b"hang over the loss")
     STAGE.ended(old, 200)
-    new["end"].join(30)
-    if new["answer"].status != 200:
-        check_equal(new["answer"].code, "in-doubt")
+    if new.get(30).status != 200:
+        check_equal(new.answer.code, "in-doubt")
         wait_until(lambda: STAGE.send(path, grant, b"new", client=STAGE.far).status == 200, "nobody is in doubt any more")
     in_order(b"hang over the loss", b"new")
 

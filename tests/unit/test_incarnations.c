@@ -22,19 +22,32 @@ static bool parse(struct incarnations *found, const char *text)
     return incarnations_parse(found, text, strlen(text), BOOT);
 }
 
+/* "d" dead, "e" ended in order, "u" nothing is proven: and which. */
+static void check_found(const struct incarnations *found, const char *wanted)
+{
+    char text[256] = "";
+    size_t len = 0;
+
+    for (unsigned i = 0; i < found->count && len < sizeof(text); i++) {
+        const struct incarnation *one = &found->former[i];
+
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%c %s ",
+                                one->is == INCARNATION_DEAD    ? 'd'
+                                : one->is == INCARNATION_ENDED ? 'e'
+                                                               : 'u',
+                                one->id);
+    }
+    CHECK_TEXT(bytes_of(text), bytes_of(wanted));
+}
+
 TEST(those_of_this_boot_are_dead_and_of_the_others_nothing_is_known)
 {
     struct incarnations found;
 
     CHECK(parse(&found, LINE(ONE, BOOT) LINE(TWO, OTHER_BOOT) LINE(THREE, BOOT)));
-    CHECK(found.has_former);
-    CHECK_INT(found.count, 2);
-    CHECK(strcmp(found.dead[0], ONE) == 0);
-    CHECK(strcmp(found.dead[1], THREE) == 0);
-    CHECK_INT(found.others, 1);
-    CHECK(strcmp(found.other[0], TWO) == 0);
+    check_found(&found, "d " ONE " u " TWO " d " THREE " ");
     CHECK(parse(&found, ""));
-    CHECK(!found.has_former && found.count == 0 && found.others == 0);
+    check_found(&found, "");
 }
 
 TEST(a_file_that_is_none_means_that_there_was_somebody)
@@ -52,10 +65,7 @@ TEST(a_file_that_is_none_means_that_there_was_somebody)
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         CHECK(!parse(&found, wrong[i]));
-        CHECK(found.has_former);
-        CHECK_INT(found.count, 0);
-        CHECK_INT(found.others, 1);
-        CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+        check_found(&found, "u " INCARNATION_LOST " ");
     }
     for (int i = 0; i <= INCARNATIONS_MAX; i++) {
         memcpy(many + i * LINE_LEN, LINE(ONE, BOOT), LINE_LEN);
@@ -63,7 +73,7 @@ TEST(a_file_that_is_none_means_that_there_was_somebody)
     CHECK(incarnations_parse(&found, many, INCARNATIONS_MAX * LINE_LEN, BOOT));
     CHECK_INT(found.count, INCARNATIONS_MAX);
     CHECK(!incarnations_parse(&found, many, sizeof(many), BOOT));
-    CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+    check_found(&found, "u " INCARNATION_LOST " ");
 }
 
 struct place {
@@ -96,18 +106,23 @@ static void place_close(struct place *place)
 
 #define PLACE_TEST(sentence) TEST_WITH(sentence, struct place, place, place_open(place), place_close(place))
 
-PLACE_TEST(each_start_knows_those_before_it)
+PLACE_TEST(each_start_knows_those_before_it_and_which_have_ended_in_order)
 {
     struct incarnations found;
 
+    incarnations_end(place->dir_fd, ONE);
     CHECK(incarnations_begin(&found, place->dir_fd, ONE));
-    CHECK(!found.has_former);
+    check_found(&found, "");
     CHECK(incarnations_begin(&found, place->dir_fd, TWO));
-    CHECK(found.has_former && found.others == 0);
-    CHECK_INT(found.count, 1);
-    CHECK(strcmp(found.dead[0], ONE) == 0);
+    check_found(&found, "d " ONE " ");
+    incarnations_end(place->dir_fd, ONE); /* it is not the one that runs */
+    CHECK(incarnations_begin(&found, place->dir_fd, THREE));
+    check_found(&found, "d " ONE " d " TWO " ");
+    incarnations_end(place->dir_fd, THREE);
+    CHECK(incarnations_begin(&found, place->dir_fd, ONE));
+    check_found(&found, "d " ONE " d " TWO " e " THREE " ");
     CHECK(incarnations_begin(&found, -1, THREE));
-    CHECK(!found.has_former && found.count == 0 && found.others == 0);
+    check_found(&found, "");
 }
 
 PLACE_TEST(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either)
@@ -116,13 +131,9 @@ PLACE_TEST(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either)
 
     place_write(place->dir_fd, "damaged");
     CHECK(incarnations_begin(&found, place->dir_fd, ONE));
-    CHECK_INT(found.others, 1);
-    CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
+    check_found(&found, "u " INCARNATION_LOST " ");
     CHECK(incarnations_begin(&found, place->dir_fd, TWO));
-    CHECK_INT(found.others, 1);
-    CHECK(strcmp(found.other[0], INCARNATION_LOST) == 0);
-    CHECK_INT(found.count, 1);
-    CHECK(strcmp(found.dead[0], ONE) == 0);
+    check_found(&found, "u " INCARNATION_LOST " d " ONE " ");
 }
 
 PLACE_TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten)
@@ -133,11 +144,7 @@ PLACE_TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgo
     CHECK(incarnations_begin(&found, place->dir_fd, TWO));
     CHECK(mkdirat(place->dir_fd, "incarnations.new", 0700) == 0);
     CHECK(!incarnations_begin(&found, place->dir_fd, THREE));
-    CHECK(found.has_former);
-    CHECK_INT(found.count, 0);
-    CHECK_INT(found.others, 2);
-    CHECK(strcmp(found.other[0], ONE) == 0);
-    CHECK(strcmp(found.other[1], TWO) == 0);
+    check_found(&found, "u " ONE " u " TWO " ");
 }
 
 CHECK_MAIN
