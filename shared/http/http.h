@@ -96,8 +96,9 @@ struct bytes http_body(const struct http_request *req);
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
-/* 16 characters, unique for each request of this process's epoch; for logs and "instance". */
-const char *http_request_id(const struct http_request *req);
+/* "urn:uuid:" and a UUID, its own for each request; for logs and "instance". Returns id. */
+enum { HTTP_ID_SIZE = 46 };
+const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE]);
 /* For the line in the log: the lease that the request names; what exactly went wrong. Both are kept by the
  * caller until the request is ended. */
 void http_note_lease(struct http_request *req, struct bytes lease);

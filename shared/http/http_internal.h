@@ -50,8 +50,7 @@ enum {
     PARTS_MAX = 4,
     INLINE_BYTES = 1024, /* head and body of most requests fit in here */
     POOL_OUTS = 256,
-    ID_PREFIX_CHARS = 8,
-    ID_CHARS = 16
+    ID_DIGITS = 12 /* of a request's number, at the end of its UUID */
 };
 
 /* -- deadlines. One list for each phase; in each, the oldest first, because all wait equally long. */
@@ -229,7 +228,7 @@ struct http_request {
     bool suspended;  /* in libmicrohttpd's sense */
     bool polled;     /* it waits, not suspended */
     bool in_handler; /* which will be asked for the answer when it returns */
-    uint64_t started_us, waiting_ms;
+    uint64_t id, started_us, waiting_ms;
     unsigned long queued_run;
     enum http_method method;
     const struct http_route *route;
@@ -245,7 +244,6 @@ struct http_request {
     char reply_values[REPLY_VALUES_BYTES];
     struct http_field fields[FIELDS_MAX];
     char method_text[METHOD_MAX + 1];
-    char id[ID_CHARS + 1];
     char inline_bytes[INLINE_BYTES];
     alignas(max_align_t) unsigned char scratch[HTTP_SCRATCH_BYTES];
 };
@@ -259,12 +257,11 @@ struct http_kept {
     struct http_suspended *suspended; /* one of these two is NULL */
     struct http_response *response;
     struct http_deferred deferred; /* that the client has gone */
-    uint64_t started_us;
+    uint64_t id, started_us;
     enum http_method method;
     uint16_t path_len;
     uint8_t method_len;
     bool is_gone;
-    char id[ID_CHARS + 1];
     char text[]; /* path and method_text */
 };
 
@@ -342,7 +339,7 @@ struct http_server {
     bool draining;
     unsigned connections, running, open, polled, lingering;
     size_t body_memory;
-    char id_prefix[ID_PREFIX_CHARS + 1];
+    char id_prefix[HTTP_ID_SIZE - ID_DIGITS];
     uint64_t id_next;
 };
 

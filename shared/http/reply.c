@@ -191,7 +191,7 @@ static struct json_out *problem_open(struct http_request *req, const struct prob
                                      const char *detail)
 {
     struct json_out *out = http_json_begin(req);
-    char type[64] = "/problems/";
+    char type[64] = "/problems/", id[HTTP_ID_SIZE];
     size_t prefix = strlen(type), code = strlen(info->code);
 
     assert(prefix + code < sizeof(type));
@@ -203,7 +203,7 @@ static struct json_out *problem_open(struct http_request *req, const struct prob
     json_text(out, "detail", bytes_of(detail != NULL ? detail : info->detail));
     json_text(out, "code", bytes_of(info->code));
     json_bool(out, "retryable", info->retryable);
-    json_text(out, "instance", bytes_of(req->id));
+    json_text(out, "instance", bytes_of(http_request_id(req, id)));
     if (req->refusal.problem == PROBLEM_FOREIGN_ORIGIN) {
         json_text(out, "why", bytes_of(req->refusal.foreign));
     }
@@ -517,7 +517,7 @@ void http_raw_say(const struct http_request *req, enum problem problem)
     struct http_request *words = http_request_take(req->server, NULL);
 
     words->method = req->method;
-    memcpy(words->id, req->id, sizeof(words->id));
+    words->id = req->id;
     problem_write(words, problem, NULL);
     raw_send(words, problem_info(problem)->status, req->conn->fd);
     http_request_free(words);

@@ -4,8 +4,10 @@
  * tried). That is how a short wait costs no system call; a longer one is suspended, as documented. */
 #include <arpa/inet.h>
 #include <assert.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -369,9 +371,10 @@ struct bytes http_body(const struct http_request *req)
     return (struct bytes){req->body.at, req->body.at != NULL ? req->body.len : 0};
 }
 
-const char *http_request_id(const struct http_request *req)
+const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE])
 {
-    return req->id;
+    snprintf(id, HTTP_ID_SIZE, "%s%0*" PRIx64, req->server->id_prefix, ID_DIGITS, req->id);
+    return id;
 }
 
 enum problem http_problem(const struct http_request *req)
@@ -483,11 +486,11 @@ struct http_kept *http_kept_new(const struct http_request *req)
                                .conn = req->conn,
                                .route = req->route,
                                .deferred = {.run = suspended_gone},
+                               .id = req->id,
                                .started_us = req->started_us,
                                .method = req->method,
                                .path_len = (uint16_t)req->head.path.len,
                                .method_len = (uint8_t)req->head.method_len};
-    memcpy(kept->id, req->id, sizeof(kept->id));
     memcpy(kept->text, req->head.path.at, req->head.path.len);
     memcpy(kept->text + req->head.path.len, req->method_text, req->head.method_len);
     return kept;
@@ -504,12 +507,12 @@ struct http_request *http_kept_request(const struct http_kept *kept, struct http
     struct http_request *req = http_request_take(kept->server, conn);
 
     req->state = STATE_SUSPENDED;
+    req->id = kept->id;
     req->started_us = kept->started_us;
     req->method = kept->method;
     req->route = kept->route;
     req->head.method_len = kept->method_len;
     memcpy(req->method_text, kept->text + kept->path_len, kept->method_len);
-    memcpy(req->id, kept->id, sizeof(req->id));
     http_head_keep(req, (struct bytes){kept->text, kept->path_len});
     http_route_parts(req);
     return req;
@@ -677,18 +680,6 @@ void http_request_pool_done(struct http_server *server)
 
 /* -- requests */
 
-static void id_write(struct http_server *server, char *id)
-{
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
-    uint64_t number = server->id_next++;
-
-    memcpy(id, server->id_prefix, ID_PREFIX_CHARS);
-    for (unsigned i = ID_CHARS; i-- > ID_PREFIX_CHARS; number >>= 5) {
-        id[i] = digits[number & 31];
-    }
-    id[ID_CHARS] = '\0';
-}
-
 struct http_request *http_request_take(struct http_server *server, struct http_conn *conn)
 {
     struct http_request *req = pool_pop(server);
@@ -712,7 +703,7 @@ struct http_request *http_request_new(struct http_conn *conn)
 {
     struct http_request *req = http_request_take(conn->server, conn);
 
-    id_write(conn->server, req->id);
+    req->id = conn->server->id_next++;
     return req;
 }
 

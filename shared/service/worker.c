@@ -255,7 +255,7 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     enum problem problem = http_problem(req);
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
     unsigned kind = status / 100; /* 2xx to 5xx; the rows stand in this order */
-    char peer[HTTP_ADDRESS_SIZE];
+    char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
 
     metric_add(worker->metrics,
                kind >= 2 && kind <= 4 ? METRIC_REQUESTS_2XX + kind - 2 : (unsigned)METRIC_REQUESTS_5XX, 1);
@@ -267,7 +267,7 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
         return;
     }
     struct log_field fields[] = {
-        LOG_T("instance", bytes_of(http_request_id(req))),
+        LOG_T("instance", bytes_of(http_request_id(req, id))),
         LOG_T("peer", bytes_of(http_client_address(req, peer))),
         LOG_T("method", http_method_text(req)),
         LOG_T("path", http_path(req)),
