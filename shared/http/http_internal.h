@@ -394,6 +394,8 @@ void http_state_set(struct http_request *req, enum http_state state);
 bool http_state_may(enum http_state from, enum http_state to);
 enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *upload_len);
 extern const char http_no_body_detail[];
+/* In the scratch space: no handler runs. */
+const char *http_body_max_detail(struct http_request *req);
 /* libmicrohttpd does not look at its connection any more, until it is resumed. */
 void http_connection_suspend(struct http_request *req);
 void http_connection_resume(struct http_request *req);

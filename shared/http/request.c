@@ -43,6 +43,14 @@ void http_state_set(struct http_request *req, enum http_state state)
 
 const char http_no_body_detail[] = "This request takes no body. Send it without one.";
 
+const char *http_body_max_detail(struct http_request *req)
+{
+    snprintf((char *)req->scratch, sizeof(req->scratch),
+             "The body of this request may have %zu bytes%s, and this one has more. Send less.",
+             req->body.max, req->route->body_max == 0 ? " (--max-body)" : "");
+    return (const char *)req->scratch;
+}
+
 enum problem http_body_reserve(struct http_request *req, size_t size)
 {
     struct http_server *server = req->server;
@@ -108,6 +116,7 @@ static enum MHD_Result enter_body(struct http_request *req, struct bytes piece)
         detail = http_no_body_detail;
     } else if (len > req->body.max) {
         problem = PROBLEM_TOO_LARGE;
+        detail = http_body_max_detail(req);
     } else if (req->route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         problem = PROBLEM_UNSUPPORTED_MEDIA_TYPE; /* known only now that a chunked body is not empty */
     } else if (req->route->body != HTTP_BODY_DROPPED) {

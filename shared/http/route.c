@@ -284,7 +284,7 @@ static void body_rules(struct http_request *req)
     if (route->body == HTTP_BODY_NONE) {
         refuse_later(req, PROBLEM_INVALID_REQUEST, http_no_body_detail);
     } else if (req->head.announced > req->body.max) {
-        refuse_later(req, PROBLEM_TOO_LARGE, NULL);
+        refuse_later(req, PROBLEM_TOO_LARGE, http_body_max_detail(req));
     } else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
     } else if (route->body != HTTP_BODY_DROPPED && http_body_reserve(req, held) != PROBLEM_NONE) {

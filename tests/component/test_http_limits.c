@@ -188,6 +188,7 @@ TEST(an_announced_body_has_a_limit)
     client_close(&c);
     CHECK_INT(ask_with_length(&c, "POST /json", SAMPLE_JSON_MAX + 1, JSON), 413);
     CHECK_TEXT(client_code(&c), BYTES("too-large"));
+    CHECK(client_says(&c, "may have 16384 bytes, and"));
     CHECK(client_ends(&c));
     client_close(&c);
     CHECK_INT(ask_with_length(&c, "PUT /echo", SAMPLE_BYTES_MAX, ""), 200);
@@ -197,6 +198,7 @@ TEST(an_announced_body_has_a_limit)
     CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX, ""), 204);
     client_close(&c);
     CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX + 1, ""), 413);
+    CHECK(client_says(&c, "may have 1048576 bytes (--max-body), and"));
     client_close(&c);
 }
 

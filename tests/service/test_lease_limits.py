@@ -82,11 +82,12 @@ def a_name_in_a_query_is_decoded_like_one_in_a_path():
 def what_is_outside_of_its_limits_or_malformed_is_told_and_nothing_is_granted():
     for member, value in (("ttl_ms", 99), ("ttl_ms", 86400001), ("ttl_ms", -10 ** 15), ("holder", "a\u0085b"), ("holder", "ä" * 65),
                           ("lease_id", "a" * 21), ("meta", {"a": "x" * 2041}), ("permits", 1000001), ("wait_ms", 600001),
-                          ("lock_delay_ms", -1), ("session", "s" * 15)):
+                          ("lock_delay_ms", -1), ("session", "s" * 15), ("holder", "a\0b")):
         outside({member: value}, member)
     for body, detail in (('{"ttl_ms":1e3}', "ttl_ms"), ({"holder": 1}, "holder"), ({"meta": None}, "meta"), ({"mode": "exclusiv"}, "mode"),
-                         ({"mode": "shared", "permits": 3}, "not both"), ({"TTL_MS": 1}, "TTL_MS"), ('{"ttl_ms":100,"ttl\\u005fms":100}', ""),
-                         ('{"meta":{"b":[{"a":1,"a":2}]}}', ""), (b'{"holder":"a\xff"}', ""), (r'{"holder":"\ud83d"}', ""), ("[" * 8000, ""),
+                         ({"mode": "shared", "permits": 3}, "not both"), ({"TTL_MS": 1}, "TTL_MS"), ('{"ttl_ms":100,"ttl\\u005fms":100}', "ttl_ms stands there twice"),
+                         ('{"meta":{"b":[{"a":1,"a":2}]}}', "a stands there twice"), (b'{"holder":"a\xff"}', "at the member holder"),
+                         (r'{"holder":"\ud83d"}', "at the member holder"), ('{"meta":' + '{"a":' * 8, "8 levels, at the member meta"), ("[" * 8000, ""),
                          ("{}{}", ""), ("{}\x00", ""), (" ", "")):
         bad(body, detail)
     for body in ({"ttl_ms": 1}, {"x": 1}, "{"):
