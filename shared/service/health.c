@@ -1,4 +1,5 @@
-/* health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json, problems. */
+/* health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json, problems, and an
+ * index of all addresses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,7 @@ static enum step problem_text(struct http_request *req)
 /* -- all of them */
 
 static const struct http_route health_routes[] = {
+    {HTTP_GET, "/", HTTP_BODY_NONE, 0, false, service_index},
     {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live},
     {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page},
     {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page},
@@ -266,17 +268,45 @@ static const struct http_route health_routes[] = {
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL},
 };
 
+static void paths_write(const struct http_route *routes, struct json_out *json)
+{
+    for (const struct http_route *route = routes; route->path != NULL; route++) {
+        const struct http_route *first = routes;
+
+        while (strcmp(first->path, route->path) != 0) {
+            first++;
+        }
+        if (first == route) {
+            json_text(json, NULL, bytes_of(route->path));
+        }
+    }
+}
+
+enum step service_index(struct http_request *req)
+{
+    const struct service_plan *plan = worker_of(req)->service->plan;
+    struct json_out *json = http_json_begin(req);
+
+    json_text(json, "name", bytes_of(plan->name));
+    json_text(json, "openapi", BYTES("/openapi.json"));
+    json_list(json, "paths");
+    paths_write(plan->routes, json);
+    paths_write(health_routes, json);
+    json_list_end(json);
+    return http_json_end(req, 200);
+}
+
 struct http_route *service_routes(const struct service_plan *plan)
 {
-    size_t own = 0;
+    size_t own = 0, skipped = plan->rest != NULL; /* which may take "/", and shows the index if it does not */
 
     while (plan->routes[own].path != NULL) {
         own++;
     }
-    size_t health = sizeof(health_routes) / sizeof(health_routes[0]);
+    size_t health = sizeof(health_routes) / sizeof(health_routes[0]) - skipped;
     struct http_route *all = must_have(calloc(own + health + 1, sizeof(*all)));
     memcpy(all, plan->routes, own * sizeof(*all));
-    memcpy(all + own, health_routes, sizeof(health_routes));
+    memcpy(all + own, health_routes + skipped, health * sizeof(*all));
     if (plan->rest != NULL) {
         all[own + health - 1] = *plan->rest; /* in place of the end; another follows */
     }

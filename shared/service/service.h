@@ -195,6 +195,8 @@ struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 struct http_route *service_routes(const struct service_plan *plan);
+/* "/": name and addresses. For the plan's rest, if nothing of it takes that. */
+enum step service_index(struct http_request *req);
 extern const struct metric service_metrics[SERVICE_METRICS];
 /* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */
 void problem_page_write(enum problem problem, struct json_out *out);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """HTTP as no client should speak it, and as few do: both daemons on raw sockets."""
 
+import re
 
 from world import World, check, check_equal, check_in, main, test, wait_until
 from world.client import Closed
@@ -137,7 +138,7 @@ def a_method_that_an_address_does_not_take_is_405_with_those_that_it_takes():
 @test
 def an_unknown_address_is_404_whatever_the_method():
     for client in (WORLD.lease, WORLD.gateway):
-        for page in ("/", "/v1", "/v1/", "/v2/leases/a", "//livez", "/livez/", "/livez/x", "/LIVEZ", "/%6civez", "/v1/leases/a/b/c",
+        for page in ("/v1", "/v1/", "/v2/leases/a", "//livez", "/livez/", "/livez/x", "/LIVEZ", "/%6civez", "/v1/leases/a/b/c",
                      "/problems/", "/problems/no-such", "/openapi.yaml", "/favicon.ico", "/v1/leases/a/histories", "/../livez",
                      "/v1/session", "/v1/event"):
             for method in ("GET", "HEAD", "POST", "DELETE", "BREW"):
@@ -148,6 +149,19 @@ def an_unknown_address_is_404_whatever_the_method():
                     check_equal(answer.status, 404, f"{client.service}: {method} {page}")
     check_equal(WORLD.lease("GET", "/v1/marks/a").status, 404)
     check_equal(WORLD.gateway("GET", "/v1/leases").status, 404)
+
+
+@test
+def the_root_lists_the_addresses():
+    for client in (WORLD.lease, WORLD.gateway):
+        index, head = client("GET", "/"), client("HEAD", "/")
+        check_equal((index.status, head.status, head.body), (200, 200, b""))
+        check_equal((index.json["name"], index.json["openapi"]), (f"pawl-{client.service}", "/openapi.json"))
+        listed = [re.sub(r"\{.*", "", path) for path in index.json["paths"]]
+        for page in PAGES + OWN[client.service]:
+            check(any(page.startswith(path) for path in listed if path != "/"), page)
+        check_equal(len(set(index.json["paths"])), len(index.json["paths"]), "each once")
+        check_equal(client("OPTIONS", "/").header("Allow"), "GET, HEAD, OPTIONS")
 
 
 @test
@@ -198,13 +212,13 @@ def bodies_beyond_the_memory_for_bodies_are_503_and_not_sent_to_the_store():
 def absolute_form_is_what_its_path_is_when_its_host_is_the_same():
     name = next(NAMES)
     for target, host, status in ((f"http://localhost/v1/leases/{name}", "localhost", 201), (f"HTTP://LocalHost:80/v1/leases/{name}", "localhost:80", 409),
-                                 ("http://localhost/v1/leases?state=held", "localhost", 200), ("http://localhost", "localhost", 404), ("http://localhost?a=b", "localhost", 404),
+                                 ("http://localhost/v1/leases?state=held", "localhost", 200), ("http://localhost", "localhost", 200), ("http://localhost?a=b", "localhost", 400),
                                  (f"http://localhost/v1/leases/{name}", "localhost:80", 400), (f"http://evil.example/v1/leases/{name}", "localhost", 400),
                                  (f"http://a@localhost/v1/leases/{name}", "localhost", 400), (f"http:///v1/leases/{name}", "localhost", 400), ("http://", "localhost", 400),
                                  (f"https://localhost/v1/leases/{name}", "localhost", 400), (f"ftp://localhost/v1/leases/{name}", "localhost", 400),
                                  (f"http://localhost/v1/leases/{name}#x", "localhost", 400), (f"http://localhost?%zz{name}", "localhost", 400),
                                  (f"http://evil.example/v1/leases/{name}", "evil.example", 403), (f"localhost/v1/leases/{name}", "localhost", 400)):
-        method = "GET" if status in (200, 404) else "POST"
+        method = "GET" if status == 200 or "?a" in target else "POST"
         raw = WORLD.raw()
         raw.send(request(method, target, host=f"Host: {host}"))
         path = "/" + target.split("://")[-1].partition("/")[2]
