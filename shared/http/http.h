@@ -59,7 +59,7 @@ struct http_route {
      * stars, and nothing else: any path, "/" too. */
     const char *path;
     enum http_body_kind body;
-    size_t body_max; /* bytes; 0 means the server's default for the kind */
+    size_t body_max; /* bytes; 0 means the server's default; a streamed one has no limit */
     bool query;      /* whether a query is allowed; if not, one is 400 */
     enum step (*handle)(struct http_request *req);
 };
@@ -215,8 +215,7 @@ struct http_request *http_resume(struct http_suspended *suspended);
 bool http_suspended_is_gone(const struct http_suspended *suspended);
 
 /* -- bodies that come in pieces. The handler of a route with HTTP_BODY_STREAMED is called when the whole body
- * is there, or when HTTP_BODY_HELD_BYTES of a longer one are (for HTTP_BODY_STREAMED body_max 0 means no
- * limit for the whole): then http_body_is_whole() is false and http_body() is its beginning. Such a handler,
+ * is there, or when HTTP_BODY_HELD_BYTES of a longer one are: then http_body_is_whole() is false and http_body() is its beginning. Such a handler,
  * or a continuation of its, calls http_body_take() for the rest before it ends the request, or refuses: then
  * the connection is closed behind the answer, and what still comes is read and forgotten for a little while.
  */
@@ -227,7 +226,7 @@ struct http_body_reader {
      * call of this module (http_server_drain() excepted, as for handlers). */
     size_t (*piece)(struct http_body_reader *body_reader, struct bytes piece);
     /* Called once: the body is whole, or it never will be (the client has gone, has not sent the next
-     * HTTP_BODY_TIMED_BYTES within body_timeout_ms, broke the chunking, sent more than body_max). The request
+     * HTTP_BODY_TIMED_BYTES within body_timeout_ms, or broke the chunking). The request
      * is still to be ended, once and at any later time; after a body that broke, that goes nowhere, but to a
      * client that was only too slow. */
     void (*whole)(struct http_body_reader *body_reader);
@@ -323,8 +322,7 @@ struct http_options {
     /* Of http_reply_field(), in bytes, on a connection that is kept; 0: 1,024. Each connection takes one byte
      * more for each above. */
     unsigned reply_head_max;
-    bool suspend_always;     /* the fallback that libmicrohttpd documents; otherwise short waits poll */
-    const char *server_name; /* "pawl-lease", for problems about the request itself */
+    bool suspend_always; /* the fallback that libmicrohttpd documents; otherwise short waits poll */
 };
 
 /* per_address: how many connections an address (of IPv6: a /64) may have. trusted: proxies, as addresses or

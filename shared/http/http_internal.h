@@ -176,7 +176,7 @@ struct http_refusal { /* route.c: sent when the request is complete */
 
 struct http_body { /* request.c: the held part */
     char *at;
-    size_t len, size, max, reserved;
+    size_t len, size, max, reserved; /* max: of the held part */
 };
 
 /* What is known of the body behind its held part; the drawing is in body_reader.c. */

@@ -86,9 +86,6 @@ static enum problem body_room(struct http_request *req, size_t len)
     while (size < len) {
         size *= 2;
     }
-    if (req->route->body == HTTP_BODY_STREAMED && max > HTTP_BODY_HELD_BYTES) {
-        max = HTTP_BODY_HELD_BYTES;
-    }
     if (req->head.length == LENGTH_ANNOUNCED || size > max) {
         size = req->head.length == LENGTH_ANNOUNCED && req->head.announced < max ? (size_t)req->head.announced
                                                                                  : max;
@@ -140,9 +137,6 @@ static enum MHD_Result enter_streamed(struct http_request *req, struct bytes pie
     struct bytes rest = {piece.at + held.len, piece.len - held.len};
 
     req->rest.received += piece.len;
-    if (req->rest.received > req->body.max) {
-        return http_raw_refuse(req, PROBLEM_TOO_LARGE, NULL);
-    }
     if (held.len > 0 && enter_body(req, held) == MHD_NO) {
         return MHD_NO;
     }

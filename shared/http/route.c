@@ -266,12 +266,12 @@ static void body_rules(struct http_request *req)
     const struct http_route *route = req->route;
     bool streamed = route->body == HTTP_BODY_STREAMED;
     unsigned types = 0;
-    size_t held = streamed && req->head.announced > HTTP_BODY_HELD_BYTES ? HTTP_BODY_HELD_BYTES
-                                                                         : (size_t)req->head.announced;
+    size_t max = streamed              ? HTTP_BODY_HELD_BYTES
+                 : route->body_max > 0 ? route->body_max
+                                       : req->server->options.body_max_default;
+    size_t held = req->head.announced < max ? (size_t)req->head.announced : max;
 
-    req->body.max = route->body_max > 0 ? route->body_max
-                    : streamed          ? SIZE_MAX
-                                        : req->server->options.body_max_default;
+    req->body.max = max;
     (void)http_header(req, "Content-Type", &types);
     if (route->methods & HTTP_COMMAND && !http_has_json_type(req) &&
         (types > 0 || req->head.length != LENGTH_NONE)) {
@@ -283,7 +283,7 @@ static void body_rules(struct http_request *req)
     }
     if (route->body == HTTP_BODY_NONE) {
         refuse_later(req, PROBLEM_INVALID_REQUEST, http_no_body_detail);
-    } else if (req->head.announced > req->body.max) {
+    } else if (req->head.announced > max && !streamed) {
         refuse_later(req, PROBLEM_TOO_LARGE, http_body_max_detail(req));
     } else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);

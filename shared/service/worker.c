@@ -86,7 +86,6 @@ void worker_serve(struct worker *worker)
         .body_timeout_ms = (unsigned)settings->body_timeout_ms,
         .reply_head_max = settings->routes != NULL ? FORWARDED_HEAD_MAX : 0,
         .suspend_always = settings->suspend_always,
-        .server_name = worker->service->plan->name,
     };
 
     worker->http = http_server_new(worker->loop, &options);

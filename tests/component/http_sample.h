@@ -329,7 +329,6 @@ static struct http_options sample_options(void)
         .body_memory_max = 64 << 20,
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
-        .server_name = "sample",
     };
 }
 

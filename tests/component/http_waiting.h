@@ -282,8 +282,7 @@ static inline struct http_options waiting_options(void)
                                  .body_memory_max = 64 << 20,
                                  .header_timeout_ms = 4 * SEAT_WAIT_MS, /* it ends nothing here */
                                  .body_timeout_ms = 30000,
-                                 .send_timeout_ms = SEND_MS,
-                                 .server_name = "waiting"};
+                                 .send_timeout_ms = SEND_MS};
 }
 
 static inline void waiting_start_with(struct http_options options)
