@@ -6,7 +6,7 @@
  *   route.c            which route, what body it takes; what a web page made a browser send
  *   request.c          a request from its head to its answer; suspended ones; their memory
  *   body_reader.c      bodies that come in pieces
- *   reply.c            what handlers answer; what is written past libmicrohttpd; pages of a list
+ *   reply.c            what handlers answer; what is written past libmicrohttpd
  *   response_writer.c  answers that come in pieces
  *   answer.c           the parser of other servers' answers (answer.h), which needs none of these
  *
