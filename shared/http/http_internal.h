@@ -3,10 +3,11 @@
  *   server.c           libmicrohttpd's callbacks, the loop; deadlines; clients that disconnect
  *   listen.c           listening sockets; how many connections each address has; trusted proxies
  *   receive.c          what libmicrohttpd receives: the head of a request, the framing of its body
- *   route.c            which route, what body it takes; what a web page made a browser send
- *   request.c          a request from its head to its answer; suspended ones; their memory
+ *   route.c            which route, what body it takes; what a web page made a browser send; what is read
+ *   request.c          a request from its head to its answer
+ *   suspend.c          requests that wait for long; the memory of all of them
  *   body_reader.c      bodies that come in pieces
- *   reply.c            what handlers answer; what is written past libmicrohttpd
+ *   raw.c              what is written past libmicrohttpd, and what becomes of the connection then
  *   response_writer.c  answers that come in pieces
  *   answer.c           the parser of other servers' answers (answer.h), which needs none of these
  *
@@ -205,7 +206,7 @@ struct http_reply_copies {
     char text[];
 };
 
-struct http_reply {                 /* reply.c */
+struct http_reply {                 /* request.c */
     struct http_response *response; /* the answer comes in pieces */
     unsigned status;
     enum problem problem;
@@ -303,7 +304,7 @@ struct http_disconnect { /* server.c: clients that have closed their side */
     bool look; /* at the end of this turn */
 };
 
-struct http_request_pool { /* request.c */
+struct http_request_pool { /* suspend.c */
     struct http_request *free, *dead;
     unsigned free_count, free_low; /* how many of them there are, and were at least for a while */
     struct loop_timer trim;
@@ -407,6 +408,19 @@ enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest);
 enum MHD_Result http_enter_leave(struct http_conn *conn, struct http_request *req);
 /* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
 enum problem http_body_reserve(struct http_request *req, size_t size);
+/* The i-th field of the answer; false: it has no more. NULL: left out. One whose head comes from elsewhere
+ * says itself how its body may be cached. */
+bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value);
+/* The whole body of the answer, with its type. */
+void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
+/* Gives the answer to libmicrohttpd. */
+enum MHD_Result http_reply_queue(struct http_request *req);
+/* Whether it is written past libmicrohttpd. */
+bool http_reply_is_early(const struct http_request *req);
+/* Adds the fields of the request's answer. */
+void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
+
+/* suspend.c */
 /* What stays of the request, and the request made of it again, in state SUSPENDED. */
 struct http_kept *http_kept_new(const struct http_request *req);
 struct http_request *http_kept_request(const struct http_kept *kept, struct http_conn *conn);
@@ -434,12 +448,7 @@ void http_body_reader_closed(struct http_request *req);
 /* The request has been ended: its body reader is called no more. */
 void http_body_reader_leave(struct http_request *req);
 
-/* reply.c: gives the answer to libmicrohttpd. */
-enum MHD_Result http_reply_queue(struct http_request *req);
-/* Whether it is written past libmicrohttpd. */
-bool http_reply_is_early(const struct http_request *req);
-/* Adds the fields of the request's answer. */
-void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
+/* raw.c */
 /* Writes the problem to the socket past libmicrohttpd; the connection is not used any more. MHD_NO, which
  * makes libmicrohttpd close it. */
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail);

@@ -17,7 +17,7 @@
  * libmicrohttpd takes no answer in the middle of a body (0.9.75, connection.c, MHD_queue_response), and
  * reading the body to its end first may take as long as the client likes. A suspended connection it does not
  * touch: meanwhile the socket is ours. When all has been written, our side is closed, and libmicrohttpd is
- * resumed: the first piece that still comes begins a lingering close (reply.c), so that no reset
+ * resumed: the first piece that still comes begins a lingering close (raw.c), so that no reset
  * overtakes the answer, and the next request is never looked for in the middle of a body. */
 #include <assert.h>
 #include <errno.h>

@@ -217,7 +217,7 @@ static void disconnect_watch(struct http_conn *conn)
     (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
 }
 
-/* The descriptor would not leave the set by being closed: a lingering close has a copy of it (reply.c). */
+/* The descriptor would not leave the set by being closed: a lingering close has a copy of it (raw.c). */
 static void disconnect_forget(struct http_conn *conn)
 {
     (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
