@@ -36,7 +36,8 @@
 #include <stdalign.h>
 #include <stddef.h>
 
-#include "shared/http/http.h"
+#include "shared/http/http_server.h"
+#include "shared/http/pieces.h"
 
 enum {
     HEAD_SHORT_MAX = 160, /* of the head that libmicrohttpd gets */

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "shared/http/http.h"
+#include "shared/http/http_server.h"
 #include "shared/service/log.h"
 #include "shared/service/metrics.h"
 #include "shared/service/options.h"

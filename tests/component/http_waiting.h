@@ -5,6 +5,8 @@
 #include <poll.h>
 
 #include "shared/http/http_internal.h"
+#include "shared/http/http_server.h"
+#include "shared/http/pieces.h"
 #include "tests/component/http_client.h"
 #include "tests/unit/waited.h"
 
