@@ -98,18 +98,17 @@ struct http_conn {
     struct http_deadline deadline;
     struct http_server *server;
     struct MHD_Connection *mhd;
-    struct http_request *req; /* the one that is being read or answered; NULL between requests */
-    struct http_kept *kept;   /* the one that is suspended, or answered in pieces */
-    int fd;                   /* libmicrohttpd's */
-    struct http_peer *peer;   /* the address that it counts for; NULL: none */
-    struct json_out unread;   /* a plain buffer: what came and libmicrohttpd has not got */
-    struct http_scan scan;    /* of the head at its begin */
-    struct in6_addr *client;  /* behind a trusted proxy; NULL: this is none */
-    bool more;                /* the last read was as long as it could be, or there is something unread */
-    bool reserved;            /* one of the last, see http_options */
-    bool over;                /* its last answer was an early one: it is only to be closed */
-    /* of those whose client has closed its side; left_at NULL: not so */
-    struct http_conn *left_next, **left_at;
+    struct http_request *req;  /* the one that is being read or answered; NULL between requests */
+    struct http_kept *kept;    /* the one that is suspended, or answered in pieces */
+    int fd;                    /* libmicrohttpd's */
+    struct http_peer *peer;    /* the address that it counts for; NULL: none */
+    struct json_out unread;    /* a plain buffer: what came and libmicrohttpd has not got */
+    struct http_scan scan;     /* of the head at its begin */
+    struct in6_addr *client;   /* behind a trusted proxy; NULL: this is none */
+    bool more;                 /* the last read was as long as it could be, or there is something unread */
+    bool reserved;             /* one of the last, see http_options */
+    bool over;                 /* its last answer was an early one: it is only to be closed */
+    struct http_deferred left; /* on the list of those whose client has closed its side; run is NULL */
 };
 
 /* -- a request */
@@ -300,8 +299,7 @@ struct http_disconnect { /* server.c: clients that have closed their side */
     int epoll_fd;
     struct loop_watch watch;
     struct loop_timer timer;
-    struct http_conn *first;
-    struct http_deferred *deferred;
+    struct http_deferred *left, *deferred;
     bool look; /* at the end of this turn */
 };
 

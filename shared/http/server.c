@@ -146,21 +146,24 @@ static void clock_init(struct http_server *server)
  * rest of a body. An owner may do anything in its call, so each is taken off the list before, and the list is
  * read anew behind it. */
 
-void http_deferred_add(struct http_server *server, struct http_deferred *deferred)
+static void deferred_link(struct http_deferred **first, struct http_deferred *deferred)
 {
-    struct http_disconnect *disconnect = &server->disconnect;
-
-    disconnect->look = true;
-    loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
     if (deferred->at != NULL) {
         return;
     }
-    deferred->next = disconnect->deferred;
-    deferred->at = &disconnect->deferred;
+    deferred->next = *first;
+    deferred->at = first;
     if (deferred->next != NULL) {
         deferred->next->at = &deferred->next;
     }
-    disconnect->deferred = deferred;
+    *first = deferred;
+}
+
+void http_deferred_add(struct http_server *server, struct http_deferred *deferred)
+{
+    server->disconnect.look = true;
+    loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
+    deferred_link(&server->disconnect.deferred, deferred);
 }
 
 void http_deferred_remove(struct http_deferred *deferred)
@@ -221,27 +224,7 @@ static void disconnect_watch(struct http_conn *conn)
 static void disconnect_forget(struct http_conn *conn)
 {
     (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-    if (conn->left_at == NULL) {
-        return;
-    }
-    *conn->left_at = conn->left_next;
-    if (conn->left_next != NULL) {
-        conn->left_next->left_at = conn->left_at;
-    }
-    conn->left_at = NULL;
-}
-
-static void disconnect_add(struct http_disconnect *disconnect, struct http_conn *conn)
-{
-    if (conn->left_at != NULL) {
-        return;
-    }
-    conn->left_next = disconnect->first;
-    conn->left_at = &disconnect->first;
-    if (conn->left_next != NULL) {
-        conn->left_next->left_at = &conn->left_next;
-    }
-    disconnect->first = conn;
+    http_deferred_remove(&conn->left);
 }
 
 static void disconnect_ready(struct loop_watch *watch, int events)
@@ -256,7 +239,7 @@ static void disconnect_ready(struct loop_watch *watch, int events)
         for (int i = 0; i < count; i++) {
             struct http_conn *conn = ended[i].data.ptr;
 
-            disconnect_add(disconnect, conn);
+            deferred_link(&disconnect->left, &conn->left);
             if (conn->kept != NULL) {
                 http_disconnect_report(conn->kept);
             }
@@ -283,7 +266,9 @@ static void disconnect_poke(struct http_disconnect *disconnect)
 {
     bool again = false;
 
-    for (struct http_conn *conn = disconnect->first; conn != NULL; conn = conn->left_next) {
+    for (struct http_deferred *left = disconnect->left; left != NULL; left = left->next) {
+        struct http_conn *conn = container_of(left, struct http_conn, left);
+
         if (conn->req != NULL && conn->req->rest.state != REST_NONE) {
             http_body_reader_disconnected(conn->req);
         }

@@ -74,7 +74,7 @@ static void suspend_connection(struct http_request *req, struct http_kept *kept)
     }
     conn->req = NULL;
     conn->kept = kept;
-    if (conn->left_at != NULL) {
+    if (conn->left.at != NULL) {
         http_disconnect_report(kept);
     }
 }
@@ -105,7 +105,7 @@ struct http_request *http_resume(struct http_suspended *suspended)
     req->suspended = kept->conn != NULL;
     if (kept->conn != NULL) {
         kept->conn->kept = NULL;
-        req->server->disconnect.look = req->server->disconnect.look || kept->conn->left_at != NULL;
+        req->server->disconnect.look = req->server->disconnect.look || kept->conn->left.at != NULL;
     }
     http_state_set(req, STATE_RUNNING);
     suspended->kept = NULL;

@@ -344,7 +344,7 @@ static inline void check_flows_over(void)
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
     CHECK_INT(waiting.http->body_memory, 0);
-    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
+    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.left == NULL);
     memset(flow_seats, 0, sizeof(flow_seats));
 }
 

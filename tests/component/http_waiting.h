@@ -331,7 +331,7 @@ static inline void check_all_gone(void)
     UNTIL(http_server_open_requests(waiting.http) == 0 && http_server_connections(waiting.http) == 0);
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
-    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
+    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.left == NULL);
     memset(waiting.seats, 0, sizeof(waiting.seats));
 }
 
@@ -339,7 +339,7 @@ static inline void check_all_gone(void)
 static inline void until_left(void)
 {
     if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->disconnect.first != NULL);
+        UNTIL(waiting.http->disconnect.left != NULL);
     } else {
         UNTIL(http_server_connections(waiting.http) == 0);
     }
