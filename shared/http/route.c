@@ -20,19 +20,6 @@
 static const struct bytes schemes[] = {{"http://", 7}, {"https://", 8}};
 static const struct bytes default_ports[] = {{":80", 3}, {":443", 4}};
 
-/* In a list with commas; NULL: there is none. */
-static bool list_names(const char *list, struct bytes wanted)
-{
-    struct bytes left = bytes_of(list);
-
-    while (left.len > 0) {
-        if (bytes_equal_nocase(bytes_cut(&left, ','), wanted)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static struct bytes without_end(struct bytes text, struct bytes end)
 {
     bool ends = text.len >= end.len && memcmp(text.at + text.len - end.len, end.at, end.len) == 0;
@@ -87,7 +74,8 @@ static bool is_foreign_host(const struct http_request *req)
     if (host.at == NULL || (!options->on_loopback && options->allow_hosts == NULL)) {
         return false; /* HTTP/1.0, which no browser speaks; or its names are not known */
     }
-    return name.at == NULL || !(is_loopback_name(name) || list_names(options->allow_hosts, name));
+    return name.at == NULL ||
+           !(is_loopback_name(name) || bytes_list_has(bytes_of(options->allow_hosts), name));
 }
 
 /* -- Origin */
@@ -113,7 +101,7 @@ static const char *browser_why(const struct http_request *req)
     unsigned origins = 0, sites = 0, marks = req->route != NULL ? req->route->methods : 0;
     struct bytes origin = http_header(req, "Origin", &origins);
     struct bytes site = http_header(req, "Sec-Fetch-Site", &sites);
-    bool is_listed = origins == 1 && list_names(req->server->options.allow_origins, origin);
+    bool is_listed = origins == 1 && bytes_list_has(bytes_of(req->server->options.allow_origins), origin);
     bool reads = (req->method == HTTP_GET || req->method == HTTP_HEAD || req->head.asks_options) &&
                  !(marks & HTTP_STREAMS);
 
