@@ -8,38 +8,21 @@
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
 
-static void put(struct json_out *out, const char *text)
-{
-    json_out_append(out, bytes_of(text));
-}
-
 /* Text as it stands in an element: https://html.spec.whatwg.org/multipage/syntax.html, "Text". */
 static void put_text(struct json_out *out, const char *text)
 {
-    for (; *text; text++) {
-        switch (*text) {
-        case '&': put(out, "&amp;"); break;
-        case '<': put(out, "&lt;"); break;
-        case '>': put(out, "&gt;"); break;
-        case '"': put(out, "&quot;"); break;
-        case '\'': put(out, "&#39;"); break;
-        default: json_out_append(out, (struct bytes){text, 1});
+    static const char special[] = "&<>\"'";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+
+    while (*text != '\0') {
+        size_t plain = strcspn(text, special);
+
+        json_out_append(out, (struct bytes){text, plain});
+        text += plain;
+        if (*text != '\0') {
+            json_out_append(out, bytes_of(entities[strchr(special, *text++) - special]));
         }
     }
-}
-
-static void put_element(struct json_out *out, const char *open, const char *text, const char *close)
-{
-    put(out, open);
-    put_text(out, text);
-    put(out, close);
-}
-
-static void put_number_row(struct json_out *out, const char *name, int number, const char *behind)
-{
-    put_element(out, "<tr><th>", name, "</th><td>");
-    json_out_append_int(out, number);
-    put_element(out, "", behind, "</td></tr>\n");
 }
 
 /* The exit statuses of the command line (docs/contract.md, "Commands"). */
@@ -58,32 +41,42 @@ static const char *exit_meaning(int exit_status)
     }
 }
 
-static void put_head(const struct problem_info *info, struct json_out *out)
-{
-    put(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    put_element(out, "<title>", info->code, " - Pawl</title>\n");
-    put(out,
-        "<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;"
-        "color-scheme:light dark}th{text-align:left;padding-right:1rem;vertical-align:top;font-weight:normal}"
-        "</style>\n</head>\n");
-}
+/* \001 to \007 stand for the texts of the problem. */
+static const char problem_html[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>\001 - Pawl</title>\n"
+    "<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;"
+    "color-scheme:light dark}th{text-align:left;padding-right:1rem;vertical-align:top;font-weight:normal}"
+    "</style>\n</head>\n<body>\n<h1>\002</h1>\n<p><code>\001</code></p>\n"
+    "<h2>What it means, and what to do</h2>\n<p>\003</p>\n"
+    "<p>The answer itself may say more, in its member <code>detail</code>.</p>\n"
+    "<h2>For programs</h2>\n<table>\n<tr><th>HTTP status</th><td>\004</td></tr>\n"
+    "<tr><th>Send it again, unchanged?</th><td>\005</td></tr>\n"
+    "<tr><th>Exit status of pawl</th><td>\006\007</td></tr>\n</table>\n</body>\n</html>\n";
 
 void problem_page_write_info(const struct problem_info *info, struct json_out *out)
 {
-    put_head(info, out);
-    put_element(out, "<body>\n<h1>", info->title, "</h1>\n");
-    put_element(out, "<p><code>", info->code, "</code></p>\n");
-    put_element(out, "<h2>What it means, and what to do</h2>\n<p>", info->detail, "</p>\n");
-    put(out, "<p>The answer itself may say more, in its member <code>detail</code>.</p>\n");
-    put(out, "<h2>For programs</h2>\n<table>\n");
-    put_number_row(out, "HTTP status", (int)info->status, "");
-    put_element(out, "<tr><th>Send it again, unchanged?</th><td>",
-                info->retryable ? "Yes, later: it may succeed (retryable is true)."
-                                : "No, it will not help (retryable is false).",
-                "</td></tr>\n");
-    put_number_row(out, "Exit status of pawl", info->exit_status, exit_meaning(info->exit_status));
-    put(out, "</table>\n</body>\n</html>\n");
+    char status[12], exit_status[12];
+    const char *const texts[] = {info->code,
+                                 info->title,
+                                 info->detail,
+                                 status,
+                                 info->retryable ? "Yes, later: it may succeed (retryable is true)."
+                                                 : "No, it will not help (retryable is false).",
+                                 exit_status,
+                                 exit_meaning(info->exit_status)};
+
+    snprintf(status, sizeof(status), "%u", info->status);
+    snprintf(exit_status, sizeof(exit_status), "%d", info->exit_status);
+    for (const char *at = problem_html; *at != '\0';) {
+        size_t plain = strcspn(at, "\001\002\003\004\005\006\007");
+
+        json_out_append(out, (struct bytes){at, plain});
+        at += plain;
+        if (*at != '\0') {
+            put_text(out, texts[*at++ - 1]);
+        }
+    }
 }
 
 void problem_page_write(enum problem problem, struct json_out *out)
