@@ -257,8 +257,9 @@ const struct token_key *token_keys_find(const struct token_keys *keys, struct by
     return NULL;
 }
 
-void token_key_mac(const struct token_key *key, const struct bytes *parts, size_t count,
-                   unsigned char mac[TOKEN_MAC_BYTES])
+/* HMAC-SHA256 over the parts one after the other. */
+static void key_mac(const struct token_key *key, const struct bytes *parts, size_t count,
+                    unsigned char mac[TOKEN_MAC_BYTES])
 {
     crypto_auth_hmacsha256_state state = key->keyed;
 
@@ -472,7 +473,7 @@ static void mac_write(const struct token_key *key, struct bytes signed_part, cha
 {
     unsigned char mac[TOKEN_MAC_BYTES];
 
-    token_key_mac(key, &signed_part, 1, mac);
+    key_mac(key, &signed_part, 1, mac);
     sodium_bin2base64(text, sizeof(mac_text), mac, sizeof(mac), sodium_base64_VARIANT_ORIGINAL);
 }
 
@@ -515,7 +516,7 @@ static void tag_write(const struct token_key *key, const char *domain, struct by
     const struct bytes parts[] = {{domain, strlen(domain) + 1}, text};
     unsigned char mac[TOKEN_MAC_BYTES];
 
-    token_key_mac(key, parts, 2, mac);
+    key_mac(key, parts, 2, mac);
     sodium_bin2hex(tag, sizeof(tag_text), mac, TAG_BYTES);
 }
 

@@ -130,6 +130,18 @@ TEST(every_key_of_the_file_verifies_and_only_the_first_signs)
     token_keys_free(old);
 }
 
+/* Longer than a block of SHA-256: 131 bytes 0xaa, as in RFC 4231. */
+TEST_KEYS(a_long_key_signs_as_others_do,
+          "k3:qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
+          "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo=\n")
+{
+    static const char signature[] = "lTx//dQw271GaNm/JG/ZAIb0Q+4GFVD7FvkAmOEtx3M=";
+    char buf[TOKEN_HEADER_SIZE];
+
+    CHECK(token_sign(keys, &example, buf) > 0);
+    CHECK(strstr(buf, signature) != NULL);
+}
+
 TEST(a_key_of_the_same_name_with_other_bytes_verifies_nothing)
 {
     struct token_keys *other = keys_of("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh4=\n");
