@@ -1,10 +1,10 @@
 /* http_internal.h - what the files of the HTTP layer share; nobody else includes it.
  *
- *   server.c           libmicrohttpd's callbacks, the loop; deadlines; clients that disconnect
+ *   server.c           connections; deadlines; clients that disconnect
  *   listen.c           listening sockets; how many connections each address has; trusted proxies
  *   receive.c          what libmicrohttpd receives: the head of a request, the framing of its body
  *   route.c            which route, what body it takes; what a web page made a browser send; what is read
- *   request.c          a request from its head to its answer
+ *   request.c          libmicrohttpd runs, and takes a request from its head to its answer
  *   suspend.c          requests that wait for long; the memory of all of them
  *   body_reader.c      bodies that come in pieces
  *   raw.c              what is written past libmicrohttpd, and what becomes of the connection then
@@ -313,7 +313,7 @@ struct http_request_pool { /* suspend.c */
     unsigned out_count;
 };
 
-struct http_runs { /* server.c: of libmicrohttpd */
+struct http_runs { /* request.c: of libmicrohttpd */
     bool is_due, is_on;
     unsigned long count;
     uint64_t ended_us;
@@ -344,13 +344,13 @@ struct http_server {
 };
 
 /* server.c */
-/* A run of libmicrohttpd at the end of this turn, also if the server's hook has been called already. */
-void http_run_soon(struct http_server *server);
 /* Takes the deadline off its list and puts it on that of the phase, from now on; PHASE_NONE: on none. */
 void http_clock_set(struct http_server *server, struct http_deadline *deadline, enum http_phase phase);
 /* Once, however often it is added. */
 void http_deferred_add(struct http_server *server, struct http_deferred *deferred);
 void http_deferred_remove(struct http_deferred *deferred);
+/* At the end of a turn: those that have closed their side, and the deferred calls. */
+void http_disconnect_look(struct http_server *server);
 /* Defers the call of the owner's `gone`, once. */
 void http_disconnect_report(struct http_kept *kept);
 
@@ -392,7 +392,14 @@ bool http_has_json_type(const struct http_request *req);
 /* request.c */
 void http_state_set(struct http_request *req, enum http_state state);
 bool http_state_may(enum http_state from, enum http_state to);
-enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *upload_len);
+/* What libmicrohttpd calls (MHD_AccessHandlerCallback), and the loop. */
+enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_len, void **context);
+void http_turn_end(struct loop_hook *hook);
+void http_run(struct http_server *server);
+/* A run at the end of this turn, also if the server's hook has been called already. */
+void http_run_soon(struct http_server *server);
+void http_free_dead(struct http_server *server);
 extern const char http_no_body_detail[];
 /* In the scratch space: no handler runs. */
 const char *http_body_max_detail(struct http_request *req);

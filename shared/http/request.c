@@ -11,6 +11,7 @@
 #include "shared/text/memory.h"
 
 enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096, OUT_FIRST_BYTES = 8192, STATUS_CHARS = 3 };
+enum { ROUNDS_MAX = 4, QUIET_RUNS = 8, TICK_US = 1000 };
 
 /* -- the states */
 
@@ -265,7 +266,7 @@ static enum MHD_Result enter_wait(struct http_request *req)
     return MHD_YES;
 }
 
-enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *upload_len)
+static enum MHD_Result request_enter(struct http_conn *conn, const char *upload, size_t *upload_len)
 {
     struct http_request *req = conn->req;
     struct bytes piece = {upload, *upload_len};
@@ -294,6 +295,109 @@ enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *u
     case STATE_COUNT: break;
     }
     return MHD_NO; /* refused already: libmicrohttpd closes */
+}
+
+/* == the runs of libmicrohttpd.
+ *
+ * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has
+ * come: all requests that have arrived are read and all answers of the turn are handed over in one run, and a
+ * second run sends them.
+ *
+ * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it
+ * always says 0; then the next run comes at once if this one moved something (a body half read, an answer
+ * sent and perhaps the next request behind it), else after a millisecond at the latest. Polling ends after 20
+ * ms at the latest. */
+
+void http_run_soon(struct http_server *server)
+{
+    server->runs.is_due = true;
+    loop_again(server->loop); /* if this is the end of the turn, and our hook has already been called */
+}
+
+void http_free_dead(struct http_server *server)
+{
+    while (server->pool.dead != NULL) {
+        struct http_request *req = server->pool.dead;
+
+        server->pool.dead = req->next;
+        server->open -= req->reply.response == NULL; /* else the response is counted */
+        http_request_free(req);
+    }
+}
+
+/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the
+ * next only. And where a long body came, more of it may be there: fewer turns make it faster by a fifth. */
+void http_run(struct http_server *server)
+{
+    assert(!server->runs.is_on);
+    server->clock.now_ms = loop_now_ms();
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        server->runs.is_due = false;
+        server->runs.moved = 0;
+        server->runs.shown = 0;
+        server->runs.unsent = server->runs.unsent_next;
+        server->runs.unsent_next = 0;
+        server->runs.count++;
+        server->runs.is_on = true;
+        http_recv_run(server);
+        server->runs.is_on = false;
+        if (server->runs.unsent == 0 && server->runs.shown == 0) {
+            break;
+        }
+    }
+    server->runs.ended_us = loop_now_us();
+    http_free_dead(server);
+}
+
+static void runs_plan(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+
+    if (server->polled > 0) {
+        server->runs.is_due = server->runs.is_due || server->runs.moved > 0 || server->runs.unsent > 0;
+        loop_wait_at_most(server->loop, server->runs.is_due ? 0 : 1);
+        return;
+    }
+    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_NO) {
+        server->runs.quiet = 0;
+        return;
+    }
+    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75,
+     * connection.c, MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
+    server->runs.quiet = server->runs.moved > 0 ? 0 : server->runs.quiet + 1;
+    server->runs.is_due = timeout_ms == 0;
+    loop_wait_at_most(server->loop, server->runs.quiet > QUIET_RUNS ? 1
+                                    : timeout_ms < 1000             ? (unsigned)timeout_ms
+                                                                    : 1000);
+}
+
+void http_turn_end(struct loop_hook *hook)
+{
+    struct http_server *server = container_of(hook, struct http_server, hook);
+
+    if (server->runs.is_due || (server->polled > 0 && loop_now_us() - server->runs.ended_us >= TICK_US)) {
+        server->runs.started = 0;
+        http_run(server);
+        if (server->runs.started > 0) {
+            loop_again(server->loop); /* their calls to the store are to go out in this turn */
+        }
+    }
+    http_disconnect_look(server);
+    runs_plan(server);
+}
+
+/* url, method and version are those of the short head that it got (receive.c). */
+enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_len, void **context)
+{
+    (void)cls;
+    (void)url;
+    (void)method;
+    (void)version;
+    if (*context == NULL) {
+        *context = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    }
+    return request_enter(*context, upload, upload_len);
 }
 
 /* == what handlers answer, and how it gets to libmicrohttpd. */
