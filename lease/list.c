@@ -10,7 +10,7 @@
 
 #include "lease/operation.h"
 #include "scripts.h"
-#include "shared/http/http.h"
+#include "shared/service/page.h"
 
 enum { LIST_ARGS = 5 };
 

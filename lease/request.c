@@ -41,16 +41,18 @@ static void refuse_type(struct request_fault *fault, const char *member, const c
 /* NULL: the body says nothing, or wrong says why. */
 static struct json *body_parse(struct bytes body, const char *const *names, struct request_fault *fault)
 {
-    const char *why = NULL, *unknown;
+    struct json_fault wrong;
+    const char *unknown;
     struct json *json;
 
     fault->problem = PROBLEM_NONE;
     if (body.len == 0) {
         return NULL;
     }
-    json = json_parse(body, REQUEST_LEVELS, &why);
+    json = json_parse(body, REQUEST_LEVELS, &wrong);
     if (json == NULL) {
-        refuse(fault, PROBLEM_INVALID_REQUEST, "The body must be one JSON object. %s", why);
+        refuse(fault, wrong.has_nul ? PROBLEM_OUT_OF_RANGE : PROBLEM_INVALID_REQUEST,
+               "The body must be one JSON object. %s", wrong.why);
         return NULL;
     }
     unknown = json_unknown(json, names);

@@ -23,7 +23,7 @@ enum { META_LEVELS = 7, WAIT_MOST_MS = 600000 /* of one request: docs/contract.m
 static int acquire_check(struct call *call)
 {
     const struct given *g = &call->given;
-    const char *why = NULL;
+    struct json_fault fault;
     struct json *json;
 
     if (g->holder != NULL && !name_is_holder(bytes_of(g->holder))) {
@@ -35,10 +35,10 @@ static int acquire_check(struct call *call)
     if (g->mode != NULL && g->permits > 0) {
         return cli_fail(CLI_USAGE, "--mode and --permits exclude each other");
     }
-    json = g->meta != NULL ? json_parse(bytes_of(g->meta), META_LEVELS, &why) : NULL;
+    json = g->meta != NULL ? json_parse(bytes_of(g->meta), META_LEVELS, &fault) : NULL;
     json_free(json);
     return g->meta == NULL || json != NULL ? CLI_GO_ON
-                                           : cli_fail(CLI_USAGE, "--meta takes a JSON object: %s", why);
+                                           : cli_fail(CLI_USAGE, "--meta takes a JSON object: %s", fault.why);
 }
 
 static const struct verb acquire = {

@@ -197,11 +197,11 @@ static const struct verb watch = {
 
 static void item_show(const struct watching *w, struct bytes text)
 {
-    const char *why = NULL;
-    struct json *item = json_parse(text, ITEM_LEVELS, &why);
+    struct json_fault fault;
+    struct json *item = json_parse(text, ITEM_LEVELS, &fault);
 
     if (item == NULL) {
-        cli_fail(CLI_BUG, "an item of the stream cannot be read: %s", why);
+        cli_fail(CLI_BUG, "an item of the stream cannot be read: %s", fault.why);
     } else if (w->call.given.output == OUTPUT_JSON) {
         printf("%.*s\n", (int)text.len, text.at);
     } else if (w->call.given.output == OUTPUT_ENV) {

@@ -272,11 +272,12 @@ void request_done(struct request *request)
 
 struct json *request_json(const struct request *request, const struct http_client_answer *answer)
 {
-    const char *why = NULL;
-    struct json *json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why);
+    struct json_fault fault;
+    struct json *json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &fault);
 
     if (json == NULL) {
-        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", request->what, request->service, why);
+        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", request->what, request->service,
+                 fault.why);
         cli_hint("Is %s right?", request->flag);
     }
     return json;
@@ -416,14 +417,13 @@ enum request_worth request_worth(const struct request *request)
 
 static enum http_client_outcome try_once(struct request *request)
 {
-    const char *why = NULL;
     enum http_client_outcome outcome;
 
     answer_drop(request);
     outcome = http_client_send(&request->http, &request->answer);
     if (outcome == HTTP_CLIENT_ANSWERED) {
         request->json = json_parse((struct bytes){request->answer.body, request->answer.len}, JSON_LEVELS,
-                                   &why);
+                                   NULL);
     }
     if (outcome == HTTP_CLIENT_ANSWERED && !is_pawls(request)) {
         snprintf(request->answer.why, sizeof(request->answer.why), "it was answered %u, and not as Pawl does",

@@ -291,7 +291,6 @@ bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome)
 static enum pawl_outcome call_try(struct call *call, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome;
-    const char *why = NULL;
 
     json_free(call->json);
     call->json = NULL;
@@ -307,7 +306,7 @@ static enum pawl_outcome call_try(struct call *call, struct pawl_problem *proble
     outcome = judge_answer(http_client_send(&call->request, &call->answer), &call->answer, problem);
     if (outcome == PAWL_OK && call->answer.status != 204 && call->repeat == CALL_STATE) {
         call->json = json_parse((struct bytes){call->answer.body, call->answer.len}, CLIENT_JSON_LEVELS,
-                                &why);
+                                NULL);
     }
     return outcome;
 }

@@ -530,7 +530,6 @@ static enum pawl_outcome look(const struct pawl *pawl, const char *name, struct 
                               struct pawl_problem *problem)
 {
     enum pawl_outcome outcome;
-    const char *why = NULL;
     struct call call;
 
     call_init(&call, pawl, "GET", CALL_READ);
@@ -539,7 +538,7 @@ static enum pawl_outcome look(const struct pawl *pawl, const char *name, struct 
     }
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK) {
-        call.json = json_parse((struct bytes){call.answer.body, call.answer.len}, CLIENT_JSON_LEVELS, &why);
+        call.json = json_parse((struct bytes){call.answer.body, call.answer.len}, CLIENT_JSON_LEVELS, NULL);
         if (call.answer.status != 200 || !view_take(call.json, name, view)) {
             outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer",
                                   "The answer cannot be read. Look at the address of the service.");

@@ -155,8 +155,7 @@ static void problem_fill(struct pawl_problem *problem, const struct json *json)
 
 static enum pawl_outcome judge_refusal(const struct http_client_answer *answer, struct pawl_problem *problem)
 {
-    const char *why = NULL;
-    struct json *json = json_parse((struct bytes){answer->body, answer->len}, CLIENT_JSON_LEVELS, &why);
+    struct json *json = json_parse((struct bytes){answer->body, answer->len}, CLIENT_JSON_LEVELS, NULL);
     bool pawls = problem_is_pawls(answer, json);
     const struct known *known = pawls ? known_find(client_member(json, "code"), answer->status) : NULL;
     enum pawl_outcome outcome = PAWL_UNKNOWN;

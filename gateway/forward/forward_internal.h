@@ -14,6 +14,7 @@
 #include "gateway/route/route.h"
 #include "gateway/upstream/upstream.h"
 #include "gateway/worker.h"
+#include "shared/http/pieces.h"
 #include "shared/loop/alarm.h"
 
 enum {

@@ -192,6 +192,19 @@ static const char *request_wrong(const struct http_request *req)
     return bytes_are(http_method_text(req), "TRACE") ? "TRACE is not forwarded." : NULL;
 }
 
+/* The index of the service stands where no route wants to be. */
+static enum step forward_nowhere(struct http_request *req)
+{
+    bool is_root = bytes_are(http_path(req), "/") && http_query(req).at == NULL;
+
+    if (is_root && bytes_are(http_method_text(req), "OPTIONS")) {
+        http_reply_header(req, "Allow", BYTES("GET, HEAD, OPTIONS"));
+        return http_answer(req, 204);
+    }
+    return is_root && http_method(req) & (HTTP_GET | HTTP_HEAD) ? service_index(req)
+                                                                : http_refuse(req, PROBLEM_NOT_FOUND);
+}
+
 enum step forward_start(struct http_request *req)
 {
     struct gateway_worker *own = gateway_worker_of(req);
@@ -199,7 +212,7 @@ enum step forward_start(struct http_request *req)
     struct forward *f;
 
     if (own->use == NULL) {
-        return http_refuse(req, PROBLEM_NOT_FOUND);
+        return forward_nowhere(req);
     }
     if (wrong != NULL) {
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
@@ -218,7 +231,7 @@ static enum step forward_route(struct forward *f)
     const char *why = NULL;
 
     switch (route_find(f->use->table, http_path(req), &f->match, &why)) {
-    case ROUTE_NONE: return forward_over(f, http_refuse(req, PROBLEM_NOT_FOUND));
+    case ROUTE_NONE: return forward_over(f, forward_nowhere(req));
     case ROUTE_BAD_PATH:
     case ROUTE_BAD_LEASE: return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST, why));
     case ROUTE_FOUND: break;

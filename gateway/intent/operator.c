@@ -23,7 +23,7 @@
 #include "gateway/intent/intent.h"
 #include "gateway/worker.h"
 #include "scripts.h"
-#include "shared/http/http.h"
+#include "shared/service/page.h"
 
 enum { BEHIND_MAX = 256, SEQ_MAX_CHARS = 16 };
 

@@ -431,12 +431,12 @@ static void table_hash(struct route_table *table)
 static struct json *table_json(struct route_reading *reading, struct bytes text, size_t *count)
 {
     static const char *const names[] = {"routes", NULL};
-    const char *why = NULL;
+    struct json_fault fault;
     enum json_found found;
-    struct json *json = json_parse(text, LEVELS_MAX, &why);
+    struct json *json = json_parse(text, LEVELS_MAX, &fault);
 
     if (json == NULL) {
-        route_wrong(reading, "a route table is one JSON object: %s", why);
+        route_wrong(reading, "a route table is one JSON object: %s", fault.why);
         return NULL;
     }
     *count = json_list_count(json, "routes", &found);

@@ -21,7 +21,7 @@
 #include "gateway/precondition.h"
 #include "gateway/stored/stored.h"
 #include "scripts.h"
-#include "shared/http/http.h"
+#include "shared/service/page.h"
 #include "shared/text/ascii.h"
 
 enum { ETAG_MAX = 64 };

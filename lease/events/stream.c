@@ -35,6 +35,7 @@
 #include "lease/queue/queue.h"
 #include "lease/worker.h"
 #include "scripts.h"
+#include "shared/http/pieces.h"
 
 enum { ALIVE_MS = 15 * 1000, EARLY_MAX = 64 * 1024 };
 #define NDJSON "application/x-ndjson"

@@ -94,16 +94,6 @@ static const char *read_chunk_line(struct answer *answer, struct bytes line)
 
 /* -- framing */
 
-static void connection_read(struct framing *framing, struct bytes value)
-{
-    while (value.len > 0) {
-        struct bytes member = bytes_trim(bytes_cut(&value, ','));
-
-        framing->closes = framing->closes || bytes_equal_nocase(member, BYTES("close"));
-        framing->keeps_alive = framing->keeps_alive || bytes_equal_nocase(member, BYTES("keep-alive"));
-    }
-}
-
 /* Half of the time after which the other side closes: in the other half it would be a race. */
 static void keep_alive_read(struct framing *framing, struct bytes value)
 {
@@ -142,7 +132,8 @@ static const char *framing_read(const struct answer *answer, struct framing *fra
                 return "its answer has a Transfer-Encoding other than chunked";
             }
         } else if (bytes_equal_nocase(name, BYTES("Connection"))) {
-            connection_read(framing, value);
+            framing->closes = framing->closes || bytes_list_has(value, BYTES("close"));
+            framing->keeps_alive = framing->keeps_alive || bytes_list_has(value, BYTES("keep-alive"));
         } else if (bytes_equal_nocase(name, BYTES("Keep-Alive"))) {
             keep_alive_read(framing, value);
         }

@@ -8,7 +8,7 @@
  *   READING --the body is whole--> NONE
  *   HELD    --the client has gone--> BROKEN
  *   READING --its time is up--> SILENT
- *   READING --the client has gone, sends too much or nonsense--> BROKEN
+ *   READING --the client has gone, or sends nonsense--> BROKEN
  *   SILENT  --the client has gone, too--> BROKEN
  *   FULL    --the client has gone--> BROKEN
  *
@@ -183,18 +183,6 @@ enum MHD_Result http_body_reader_held(struct http_request *req, struct bytes pie
     return MHD_YES;
 }
 
-/* A suspended connection is not to be closed from inside of the handler: that it is broken ends it. */
-static enum MHD_Result body_reader_too_long(struct http_request *req)
-{
-    http_raw_say(req, PROBLEM_TOO_LARGE);
-    rest_break(req);
-    if (req->suspended) {
-        return MHD_YES;
-    }
-    http_linger_begin(req->conn);
-    return MHD_NO;
-}
-
 static enum MHD_Result body_reader_end(struct http_request *req)
 {
     struct http_conn *conn = req->conn;
@@ -222,9 +210,6 @@ enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes pi
         return MHD_YES;
     }
     req->rest.received += piece.len;
-    if (req->rest.received > req->body.max) {
-        return body_reader_too_long(req);
-    }
     return http_body_reader_held(req, piece);
 }
 

@@ -1,4 +1,5 @@
-/* http.h - HTTP/1.1 for one loop: the only door to libmicrohttpd.
+/* http.h - HTTP/1.1 for one loop: the only door to libmicrohttpd. Here is what a handler needs; pieces.h has
+ * bodies that come in pieces, http_server.h the server itself, answer.h the parser of others' answers.
  *
  * The server reads a whole request (headers within 10 s, body within 30 s, both bounded), finds the
  * route, and calls its handler once. The handler answers at once (ANSWERED) or registers a continuation
@@ -24,9 +25,8 @@
 #include "shared/text/json_write.h"
 #include "shared/text/problem.h"
 
-struct http_server;
 struct http_request;
-struct token_keys;
+struct http_owner; /* http_server.h */
 
 enum http_method {
     HTTP_GET = 1,
@@ -59,7 +59,7 @@ struct http_route {
      * stars, and nothing else: any path, "/" too. */
     const char *path;
     enum http_body_kind body;
-    size_t body_max; /* bytes; 0 means the server's default for the kind */
+    size_t body_max; /* bytes; 0 means the server's default; a streamed one has no limit */
     bool query;      /* whether a query is allowed; if not, one is 400 */
     enum step (*handle)(struct http_request *req);
     const char
@@ -98,8 +98,9 @@ struct bytes http_body(const struct http_request *req);
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
-/* 16 characters, unique for each request of this process's epoch; for logs and "instance". */
-const char *http_request_id(const struct http_request *req);
+/* "urn:uuid:" and a UUID, its own for each request; for logs and "instance". Returns id. */
+enum { HTTP_ID_SIZE = 46 };
+const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE]);
 /* For the line in the log: the lease that the request names; what exactly went wrong. Both are kept by the
  * caller until the request is ended. */
 void http_note_lease(struct http_request *req, struct bytes lease);
@@ -154,42 +155,6 @@ struct json_out *http_problem_begin(struct http_request *req, enum problem probl
 struct json_out *http_problem_begin_final(struct http_request *req, enum problem problem, const char *detail);
 enum step http_problem_end(struct http_request *req, unsigned status);
 
-/* -- one page of a list that goes over the stripes of the store: how many items the client wants, and the
- * cursor by which it goes on: "SS.TAG.AFTER": in stripe SS (two hex digits) behind AFTER; TAG proves that it
- * is one of ours, for this list and what it is of. */
-enum { PAGE_LIMIT_DEFAULT = 100, PAGE_LIMIT_MAX = 1000, PAGE_OF_MAX = 512, PAGE_AFTER_MAX = 1024 };
-
-/* What all pages of one kind of list have in common. */
-struct page_kind {
-    const char *domain;             /* of the tags */
-    const char *const *query_names; /* all that the route knows, limit and cursor among them */
-    const char *wrong_query;        /* the sentences for a query that cannot be read, */
-    const char *wrong_cursor;       /* and for a cursor that is none of ours */
-};
-
-struct page {
-    const struct page_kind *kind;
-    const struct token_keys *keys;
-    unsigned limit, stripe;
-    unsigned end, found;            /* end: the stripe behind the last; found: items so far */
-    char of[PAGE_OF_MAX + 1];       /* what the list is of: a cursor is good for no other */
-    char after[PAGE_AFTER_MAX + 1]; /* "": from the beginning of the stripe. No '/', and nothing that a query
-                                       would have to encode */
-};
-
-/* A member of the query, with a NUL; -1: absent; -2: malformed, repeated, too long, or an unknown one is
- * there; else its length. */
-int page_query(const struct http_request *req, const struct page_kind *kind, const char *name, char *buf,
-               size_t size);
-/* Reads limit and cursor; kind, keys and of are set before. PROBLEM_NONE, or INVALID_REQUEST or OUT_OF_RANGE
- * and a static sentence. */
-enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
-/* Once the items of one answer are counted and after is set ("": the stripe has no more): whether the page is
- * whole; else stripe and after say what to ask for next. */
-bool page_is_whole(struct page *page);
-/* Ends the list and the object that are open, with next_cursor in it, and answers 200. */
-enum step page_answer(const struct page *page, struct http_request *req);
-
 /* -- long waits. A request that may wait for seconds is suspended: its memory (some 8 KiB) goes back, and
  * about 120 bytes stay. The owner embeds the struct and keeps it until it has resumed.
  *
@@ -216,152 +181,5 @@ void http_suspend(struct http_request *req, struct http_suspended *suspended);
 struct http_request *http_resume(struct http_suspended *suspended);
 /* Whether the client of a suspended request has gone, as far as is known: before `gone` is called. */
 bool http_suspended_is_gone(const struct http_suspended *suspended);
-
-/* -- bodies that come in pieces. The handler of a route with HTTP_BODY_STREAMED is called when the whole body
- * is there, or when HTTP_BODY_HELD_BYTES of a longer one are (for HTTP_BODY_STREAMED body_max 0 means no
- * limit for the whole): then http_body_is_whole() is false and http_body() is its beginning. Such a handler,
- * or a continuation of its, calls http_body_take() for the rest before it ends the request, or refuses: then
- * the connection is closed behind the answer, and what still comes is read and forgotten for a little while.
- */
-enum { HTTP_BODY_HELD_BYTES = 65536, HTTP_BODY_TIMED_BYTES = 1 << 20 };
-struct http_body_reader {
-    /* The next piece, valid during the call; returns how many of its bytes were taken. If not all, the client
-     * is not read from until http_body_reader_more(), and the rest is shown again then. Never from inside a
-     * call of this module (http_server_drain() excepted, as for handlers). */
-    size_t (*piece)(struct http_body_reader *body_reader, struct bytes piece);
-    /* Called once: the body is whole, or it never will be (the client has gone, has not sent the next
-     * HTTP_BODY_TIMED_BYTES within body_timeout_ms, broke the chunking, sent more than body_max). The request
-     * is still to be ended, once and at any later time; after a body that broke, that goes nowhere, but to a
-     * client that was only too slow. */
-    void (*whole)(struct http_body_reader *body_reader);
-    void (*broken)(struct http_body_reader *body_reader);
-    bool keeps;               /* nothing is done with it before it is whole: the client may get the refusal */
-    struct http_request *req; /* the server's own */
-};
-bool http_body_is_whole(const struct http_request *req);
-/* It is not, and never will be: the client has gone, before http_body_take() too. */
-bool http_body_is_broken(const struct http_request *req);
-/* The length that was announced; -1: chunked. 0: none. */
-int64_t http_body_announced(const struct http_request *req);
-/* Once, and only if http_body_is_whole() is false (asserted). The owner keeps the struct until whole or
- * broken was called, or the request is ended: then neither is called any more. A client that goes while its
- * owner has no room is noticed, save in a chunked body: there, only a reset; its end when all that came was
- * taken. */
-void http_body_take(struct http_request *req, struct http_body_reader *body_reader);
-void http_body_reader_more(struct http_body_reader *body_reader);
-
-/* -- answers that come in pieces. The owner embeds the struct and keeps it until http_response_writer_end().
- * The headers are set before it begins; the request is ended well then, as by http_answer(), and not to be
- * touched any more. It counts as open and running until its end, and http_owner.ended() is called then. For
- * HEAD nothing is to be written.
- *
- * With back-pressure: at most HTTP_RESPONSE_WRITER_UNSENT_MAX bytes wait for the client, and the connection
- * is kept, if all went well. A stream has no end: chunked (for HTTP/1.0 as it comes), at most
- * HTTP_STREAM_UNSENT_MAX bytes wait, and the connection is closed behind it. */
-enum { HTTP_RESPONSE_WRITER_UNSENT_MAX = 65536, HTTP_STREAM_UNSENT_MAX = 262144 };
-struct http_response_writer {
-    /* After http_response_writer_write() took less than all: there is room again. */
-    void (*room)(struct http_response_writer *writer);
-    /* The client has closed its side, or the connection is broken (as in struct http_suspended), or takes
-     * nothing: for send_timeout_ms (a quarter more at most), of a stream for 13 s though the kernel has
-     * something for it. http_response_writer_end() is still to be called; WHOLE, if all had been written
-     * before, still reaches a client that has closed its side only. Neither is called from inside a call of
-     * this module, nor after http_response_writer_end(). */
-    void (*gone)(struct http_response_writer *writer);
-    struct http_response *response; /* the server's own */
-};
-/* length: of the whole body, or -1: not known, sent chunked. For HEAD the length is sent. */
-enum step http_response_writer_begin(struct http_request *req, struct http_response_writer *writer,
-                                     unsigned status, int64_t length);
-/* Copied; returns how much was taken; 0 after `gone`. More than `length` in all is a mistake (asserted), but
- * for answers without a body, where it is forgotten. */
-size_t http_response_writer_write(struct http_response_writer *writer, struct bytes piece);
-/* The headers must fit (asserted). For HEAD the stream is gone from the beginning, and `gone` is called. */
-enum step http_stream_begin(struct http_request *req, struct http_response_writer *writer, unsigned status);
-/* Copied, and sent as one chunk. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that
- * does not read, or it has gone: nothing was taken; the owner ends the stream. */
-bool http_stream_write(struct http_response_writer *writer, struct bytes piece);
-/* The body is whole; or it is not and never will be: then the connection is cut, so that the client sees it.
- * Fewer bytes than `length` are never whole. What was written to a stream still leaves, within the send
- * timeout. To be called once, in `gone` or anywhere else; the struct is the owner's again. */
-enum http_response_writer_end { HTTP_RESPONSE_WRITER_WHOLE, HTTP_RESPONSE_WRITER_CUT };
-void http_response_writer_end(struct http_response_writer *writer, enum http_response_writer_end end);
-
-/* -- the server. */
-enum http_limit { HTTP_LIMIT_ALL, HTTP_LIMIT_ADDRESS };
-struct http_owner { /* the service embeds this and finds itself with container_of */
-    /* Called once for each ended request, for the log and the metrics; may be NULL. */
-    void (*ended)(const struct http_owner *owner, const struct http_request *req, unsigned status,
-                  uint64_t took_us);
-    /* A connection was closed at a limit before anything was read from it; may be NULL. */
-    void (*closed)(const struct http_owner *owner, enum http_limit limit, const char *address);
-};
-
-enum { HTTP_HEAD_MAX = 8192 };
-struct http_options {
-    int listen_fd;                   /* bound and listening; the server takes it over */
-    const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
-    struct http_owner *owner;
-    /* Asked of a request to a route with HTTP_BODY_STREAMED whose client waits for "100 Continue", before it
-     * is sent, or announces more than HTTP_BODY_HELD_BYTES: does its head alone forbid it? If so the handler
-     * is called at once, without any of the body, and answers at once (asserted); the connection is then
-     * closed. NULL: never. */
-    bool (*refuses)(struct http_request *req);
-    unsigned connections_max;
-    /* The last so many of them take only requests to routes with HTTP_KEEPS: others are 503 overloaded,
-     * closed. */
-    unsigned connections_reserved;
-    struct http_peers *peers; /* shared by the servers of a process; NULL: no address has a limit */
-    /* Web pages (route.c): whether it listens on loopback only, where a Host must be a loopback name
-     * or address, or one of these; the origins that may change something though they are not the Host's.
-     * Lists with commas; NULL: none. */
-    bool on_loopback;
-    const char *allow_hosts, *allow_origins;
-    size_t body_max_default;    /* for routes with body_max 0 */
-    size_t body_memory_max;     /* of all bodies held at once; beyond it 503 overloaded */
-    unsigned head_max;          /* request line and headers; 0: HTTP_HEAD_MAX */
-    unsigned header_timeout_ms; /* 10,000 */
-    unsigned body_timeout_ms;   /* 30,000 */
-    unsigned send_timeout_ms;   /* for a client to take its whole answer; 0: 30,000 */
-    /* Of http_reply_field(), in bytes, on a connection that is kept; 0: 1,024. Each connection takes one byte
-     * more for each above. */
-    unsigned reply_head_max;
-    bool suspend_always;     /* the fallback that libmicrohttpd documents; otherwise short waits poll */
-    const char *server_name; /* "pawl-lease", for problems about the request itself */
-};
-
-/* per_address: how many connections an address (of IPv6: a /64) may have. trusted: proxies, as addresses or
- * networks, with commas between them, or NULL; their own connections are not counted, but the requests that
- * they carry for an address. NULL, with a reason in *why (static): the list is not one. */
-struct http_peers *http_peers_new(unsigned per_address, const char *trusted, const char **why);
-void http_peers_free(struct http_peers *peers);
-
-/* NULL, or what is wrong with the two lists. */
-const char *http_browser_lists_check(const char *hosts, const char *origins);
-
-struct http_server *http_server_new(struct loop *loop, const struct http_options *options);
-/* Stop accepting; new requests on open connections get 503 draining and "Connection: close". Not from
- * inside a handler. */
-void http_server_drain(struct http_server *server);
-/* Requests that have a handler running or suspended, or whose answer has not been handed to
- * the kernel in whole. */
-unsigned http_server_open_requests(const struct http_server *server);
-unsigned http_server_connections(const struct http_server *server);
-/* Only when no handler is running, no request suspended and no stream open (asserted). Closes all
- * connections. */
-void http_server_free(struct http_server *server);
-
-/* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
- * in *why (static). *port: the port that the kernel gave. */
-int http_listen(const char *address, unsigned *port, const char **why);
-/* Takes over a socket that somebody else has bound: sets what http_listen() sets, and writes its address, as
- * --listen has it, and its port. false, with a reason in *why: not a listening TCP socket. */
-enum { HTTP_LISTEN_SIZE = HTTP_ADDRESS_SIZE + 16 };
-bool http_listen_given(int fd, char address[HTTP_LISTEN_SIZE], unsigned *port, const char **why);
-/* Whether nobody listens there yet. SO_REUSEPORT would let two services of one user share a port by mistake:
- * to be asked before the first http_listen(). *why as above. */
-bool http_address_is_free(const char *address, const char **why);
-/* Whether the address is a loopback one; a malformed one is not. */
-bool http_address_is_loopback(const char *address);
 
 #endif

@@ -1,12 +1,13 @@
 /* http_internal.h - what the files of the HTTP layer share; nobody else includes it.
  *
- *   server.c           libmicrohttpd's callbacks, the loop; deadlines; clients that disconnect
+ *   server.c           connections; deadlines; clients that disconnect
  *   listen.c           listening sockets; how many connections each address has; trusted proxies
  *   receive.c          what libmicrohttpd receives: the head of a request, the framing of its body
- *   route.c            which route, what body it takes; what a web page made a browser send
- *   request.c          a request from its head to its answer; suspended ones; their memory
+ *   route.c            which route, what body it takes; what a web page made a browser send; what is read
+ *   request.c          libmicrohttpd runs, and takes a request from its head to its answer
+ *   suspend.c          requests that wait for long; the memory of all of them
  *   body_reader.c      bodies that come in pieces
- *   reply.c            what handlers answer; what is written past libmicrohttpd; pages of a list
+ *   raw.c              what is written past libmicrohttpd, and what becomes of the connection then
  *   response_writer.c  answers that come in pieces
  *   answer.c           the parser of other servers' answers (answer.h), which needs none of these
  *
@@ -35,7 +36,8 @@
 #include <stdalign.h>
 #include <stddef.h>
 
-#include "shared/http/http.h"
+#include "shared/http/http_server.h"
+#include "shared/http/pieces.h"
 
 enum {
     HEAD_SHORT_MAX = 160, /* of the head that libmicrohttpd gets */
@@ -50,8 +52,7 @@ enum {
     PARTS_MAX = 4,
     INLINE_BYTES = 1024, /* head and body of most requests fit in here */
     POOL_OUTS = 256,
-    ID_PREFIX_CHARS = 8,
-    ID_CHARS = 16
+    ID_DIGITS = 12 /* of a request's number, at the end of its UUID */
 };
 
 /* -- deadlines. One list for each phase; in each, the oldest first, because all wait equally long. */
@@ -97,18 +98,17 @@ struct http_conn {
     struct http_deadline deadline;
     struct http_server *server;
     struct MHD_Connection *mhd;
-    struct http_request *req; /* the one that is being read or answered; NULL between requests */
-    struct http_kept *kept;   /* the one that is suspended, or answered in pieces */
-    int fd;                   /* libmicrohttpd's */
-    struct http_peer *peer;   /* the address that it counts for; NULL: none */
-    struct json_out unread;   /* a plain buffer: what came and libmicrohttpd has not got */
-    struct http_scan scan;    /* of the head at its begin */
-    struct in6_addr *client;  /* behind a trusted proxy; NULL: this is none */
-    bool more;                /* the last read was as long as it could be, or there is something unread */
-    bool reserved;            /* one of the last, see http_options */
-    bool over;                /* its last answer was an early one: it is only to be closed */
-    /* of those whose client has closed its side; left_at NULL: not so */
-    struct http_conn *left_next, **left_at;
+    struct http_request *req;  /* the one that is being read or answered; NULL between requests */
+    struct http_kept *kept;    /* the one that is suspended, or answered in pieces */
+    int fd;                    /* libmicrohttpd's */
+    struct http_peer *peer;    /* the address that it counts for; NULL: none */
+    struct json_out unread;    /* a plain buffer: what came and libmicrohttpd has not got */
+    struct http_scan scan;     /* of the head at its begin */
+    struct in6_addr *client;   /* behind a trusted proxy; NULL: this is none */
+    bool more;                 /* the last read was as long as it could be, or there is something unread */
+    bool reserved;             /* one of the last, see http_options */
+    bool over;                 /* its last answer was an early one: it is only to be closed */
+    struct http_deferred left; /* on the list of those whose client has closed its side; run is NULL */
 };
 
 /* -- a request */
@@ -177,7 +177,7 @@ struct http_refusal { /* route.c: sent when the request is complete */
 
 struct http_body { /* request.c: the held part */
     char *at;
-    size_t len, size, max, reserved;
+    size_t len, size, max, reserved; /* max: of the held part */
 };
 
 /* What is known of the body behind its held part; the drawing is in body_reader.c. */
@@ -206,7 +206,7 @@ struct http_reply_copies {
     char text[];
 };
 
-struct http_reply {                 /* reply.c */
+struct http_reply {                 /* request.c */
     struct http_response *response; /* the answer comes in pieces */
     unsigned status;
     enum problem problem;
@@ -229,7 +229,7 @@ struct http_request {
     bool suspended;  /* in libmicrohttpd's sense */
     bool polled;     /* it waits, not suspended */
     bool in_handler; /* which will be asked for the answer when it returns */
-    uint64_t started_us, waiting_ms;
+    uint64_t id, started_us, waiting_ms;
     unsigned long queued_run;
     enum http_method method;
     const struct http_route *route;
@@ -245,7 +245,6 @@ struct http_request {
     char reply_values[REPLY_VALUES_BYTES];
     struct http_field fields[FIELDS_MAX];
     char method_text[METHOD_MAX + 1];
-    char id[ID_CHARS + 1];
     char inline_bytes[INLINE_BYTES];
     alignas(max_align_t) unsigned char scratch[HTTP_SCRATCH_BYTES];
 };
@@ -259,12 +258,11 @@ struct http_kept {
     struct http_suspended *suspended; /* one of these two is NULL */
     struct http_response *response;
     struct http_deferred deferred; /* that the client has gone */
-    uint64_t started_us;
+    uint64_t id, started_us;
     enum http_method method;
     uint16_t path_len;
     uint8_t method_len;
     bool is_gone;
-    char id[ID_CHARS + 1];
     char text[]; /* path and method_text */
 };
 
@@ -301,12 +299,11 @@ struct http_disconnect { /* server.c: clients that have closed their side */
     int epoll_fd;
     struct loop_watch watch;
     struct loop_timer timer;
-    struct http_conn *first;
-    struct http_deferred *deferred;
+    struct http_deferred *left, *deferred;
     bool look; /* at the end of this turn */
 };
 
-struct http_request_pool { /* request.c */
+struct http_request_pool { /* suspend.c */
     struct http_request *free, *dead;
     unsigned free_count, free_low; /* how many of them there are, and were at least for a while */
     struct loop_timer trim;
@@ -316,7 +313,7 @@ struct http_request_pool { /* request.c */
     unsigned out_count;
 };
 
-struct http_runs { /* server.c: of libmicrohttpd */
+struct http_runs { /* request.c: of libmicrohttpd */
     bool is_due, is_on;
     unsigned long count;
     uint64_t ended_us;
@@ -342,18 +339,18 @@ struct http_server {
     bool draining;
     unsigned connections, running, open, polled, lingering;
     size_t body_memory;
-    char id_prefix[ID_PREFIX_CHARS + 1];
+    char id_prefix[HTTP_ID_SIZE - ID_DIGITS];
     uint64_t id_next;
 };
 
 /* server.c */
-/* A run of libmicrohttpd at the end of this turn, also if the server's hook has been called already. */
-void http_run_soon(struct http_server *server);
 /* Takes the deadline off its list and puts it on that of the phase, from now on; PHASE_NONE: on none. */
 void http_clock_set(struct http_server *server, struct http_deadline *deadline, enum http_phase phase);
 /* Once, however often it is added. */
 void http_deferred_add(struct http_server *server, struct http_deferred *deferred);
 void http_deferred_remove(struct http_deferred *deferred);
+/* At the end of a turn: those that have closed their side, and the deferred calls. */
+void http_disconnect_look(struct http_server *server);
 /* Defers the call of the owner's `gone`, once. */
 void http_disconnect_report(struct http_kept *kept);
 
@@ -395,8 +392,17 @@ bool http_has_json_type(const struct http_request *req);
 /* request.c */
 void http_state_set(struct http_request *req, enum http_state state);
 bool http_state_may(enum http_state from, enum http_state to);
-enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *upload_len);
+/* What libmicrohttpd calls (MHD_AccessHandlerCallback), and the loop. */
+enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_len, void **context);
+void http_turn_end(struct loop_hook *hook);
+void http_run(struct http_server *server);
+/* A run at the end of this turn, also if the server's hook has been called already. */
+void http_run_soon(struct http_server *server);
+void http_free_dead(struct http_server *server);
 extern const char http_no_body_detail[];
+/* In the scratch space: no handler runs. */
+const char *http_body_max_detail(struct http_request *req);
 /* libmicrohttpd does not look at its connection any more, until it is resumed. */
 void http_connection_suspend(struct http_request *req);
 void http_connection_resume(struct http_request *req);
@@ -408,6 +414,19 @@ enum MHD_Result http_enter_run(struct http_request *req, struct bytes rest);
 enum MHD_Result http_enter_leave(struct http_conn *conn, struct http_request *req);
 /* Room for so many bytes of the body in all; PROBLEM_NONE or PROBLEM_OVERLOADED. */
 enum problem http_body_reserve(struct http_request *req, size_t size);
+/* The i-th field of the answer; false: it has no more. NULL: left out. One whose head comes from elsewhere
+ * says itself how its body may be cached. */
+bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value);
+/* The whole body of the answer, with its type. */
+void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
+/* Gives the answer to libmicrohttpd. */
+enum MHD_Result http_reply_queue(struct http_request *req);
+/* Whether it is written past libmicrohttpd. */
+bool http_reply_is_early(const struct http_request *req);
+/* Adds the fields of the request's answer. */
+void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
+
+/* suspend.c */
 /* What stays of the request, and the request made of it again, in state SUSPENDED. */
 struct http_kept *http_kept_new(const struct http_request *req);
 struct http_request *http_kept_request(const struct http_kept *kept, struct http_conn *conn);
@@ -435,12 +454,7 @@ void http_body_reader_closed(struct http_request *req);
 /* The request has been ended: its body reader is called no more. */
 void http_body_reader_leave(struct http_request *req);
 
-/* reply.c: gives the answer to libmicrohttpd. */
-enum MHD_Result http_reply_queue(struct http_request *req);
-/* Whether it is written past libmicrohttpd. */
-bool http_reply_is_early(const struct http_request *req);
-/* Adds the fields of the request's answer. */
-void http_reply_fields(const struct http_request *req, struct MHD_Response *response);
+/* raw.c */
 /* Writes the problem to the socket past libmicrohttpd; the connection is not used any more. MHD_NO, which
  * makes libmicrohttpd close it. */
 enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, const char *detail);

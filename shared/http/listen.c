@@ -15,7 +15,6 @@
 
 #include "shared/http/http_internal.h"
 #include "shared/text/memory.h"
-#include "shared/token/random.h"
 
 enum { HOST_MAX = 64, PORT_DIGITS_MAX = 5, PORT_MAX = 65535, BACKLOG = 4096 };
 
@@ -193,7 +192,7 @@ bool http_address_is_free(const char *text, const char **why)
  * request on one counts as a connection of that client, for as long as it lasts. Threads share nothing else;
  * this is looked at when a connection begins and ends (and, behind a proxy, a request), under a lock. */
 
-enum { BUCKETS = 4096, BUCKET_BITS = 12, TRUSTED_MAX = 64, MAPPED_BITS = 96, SECRET_CHARS = 16 };
+enum { BUCKETS = 4096, BUCKET_BITS = 12, TRUSTED_MAX = 64, MAPPED_BITS = 96 };
 
 struct http_peer {
     struct http_peer *next;
@@ -317,12 +316,12 @@ bool http_peers_trust(const struct http_peers *peers, const struct in6_addr *add
 struct http_peers *http_peers_new(unsigned per_address, const char *trusted, const char **why)
 {
     struct http_peers *peers = must_have(malloc(sizeof(*peers)));
-    char secret[SECRET_CHARS + 1];
 
     memset(peers, 0, sizeof(*peers));
     peers->per_address = per_address;
-    random_text(secret, SECRET_CHARS);
-    memcpy(peers->secret, secret, sizeof(peers->secret));
+    if (getentropy(peers->secret, sizeof(peers->secret)) != 0) {
+        abort();
+    }
     for (struct bytes left = bytes_of(trusted); left.len > 0;) {
         struct bytes one = bytes_cut(&left, ',');
 

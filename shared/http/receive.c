@@ -176,16 +176,9 @@ const struct http_field *http_field_find(const struct http_request *req, const c
 static bool connection_has(const struct http_request *req, struct bytes option)
 {
     for (unsigned i = 0; i < req->head.field_count; i++) {
-        struct bytes list = http_field_value(req, &req->fields[i]);
-
-        for (size_t at = 0, len; field_is(req, &req->fields[i], BYTES("Connection")) && at < list.len;
-             at += len + 1) {
-            for (len = 0; at + len < list.len && list.at[at + len] != ',' && !is_space(list.at[at + len]);) {
-                len++;
-            }
-            if (len == option.len && strncasecmp(list.at + at, option.at, len) == 0) {
-                return true;
-            }
+        if (field_is(req, &req->fields[i], BYTES("Connection")) &&
+            bytes_list_has(http_field_value(req, &req->fields[i]), option)) {
+            return true;
         }
     }
     return false;

@@ -2,19 +2,16 @@
  * head, once for each piece of the body, once when it is complete, and, as long as it then gets no answer,
  * again at each of its runs (0.9.75, connection.c, MHD_CONNECTION_FULL_REQ_RECEIVED: "try again next time";
  * tried). That is how a short wait costs no system call; a longer one is suspended, as documented. */
-#include <arpa/inet.h>
 #include <assert.h>
-#include <netinet/in.h>
-#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/mman.h>
 
 #include "shared/http/http_internal.h"
-#include "shared/text/ascii.h"
 #include "shared/text/memory.h"
 
-enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096 };
+enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096, OUT_FIRST_BYTES = 8192, STATUS_CHARS = 3 };
+enum { ROUNDS_MAX = 4, QUIET_RUNS = 8, TICK_US = 1000 };
 
 /* -- the states */
 
@@ -40,6 +37,14 @@ void http_state_set(struct http_request *req, enum http_state state)
 /* -- the body */
 
 const char http_no_body_detail[] = "This request takes no body. Send it without one.";
+
+const char *http_body_max_detail(struct http_request *req)
+{
+    snprintf((char *)req->scratch, sizeof(req->scratch),
+             "The body of this request may have %zu bytes%s, and this one has more. Send less.",
+             req->body.max, req->route->body_max == 0 ? " (--max-body)" : "");
+    return (const char *)req->scratch;
+}
 
 enum problem http_body_reserve(struct http_request *req, size_t size)
 {
@@ -76,9 +81,6 @@ static enum problem body_room(struct http_request *req, size_t len)
     while (size < len) {
         size *= 2;
     }
-    if (req->route->body == HTTP_BODY_STREAMED && max > HTTP_BODY_HELD_BYTES) {
-        max = HTTP_BODY_HELD_BYTES;
-    }
     if (req->head.length == LENGTH_ANNOUNCED || size > max) {
         size = req->head.length == LENGTH_ANNOUNCED && req->head.announced < max ? (size_t)req->head.announced
                                                                                  : max;
@@ -106,6 +108,7 @@ static enum MHD_Result enter_body(struct http_request *req, struct bytes piece)
         detail = http_no_body_detail;
     } else if (len > req->body.max) {
         problem = PROBLEM_TOO_LARGE;
+        detail = http_body_max_detail(req);
     } else if (req->route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         problem = PROBLEM_UNSUPPORTED_MEDIA_TYPE; /* known only now that a chunked body is not empty */
     } else if (req->route->body != HTTP_BODY_DROPPED) {
@@ -129,9 +132,6 @@ static enum MHD_Result enter_streamed(struct http_request *req, struct bytes pie
     struct bytes rest = {piece.at + held.len, piece.len - held.len};
 
     req->rest.received += piece.len;
-    if (req->rest.received > req->body.max) {
-        return http_raw_refuse(req, PROBLEM_TOO_LARGE, NULL);
-    }
     if (held.len > 0 && enter_body(req, held) == MHD_NO) {
         return MHD_NO;
     }
@@ -266,7 +266,7 @@ static enum MHD_Result enter_wait(struct http_request *req)
     return MHD_YES;
 }
 
-enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *upload_len)
+static enum MHD_Result request_enter(struct http_conn *conn, const char *upload, size_t *upload_len)
 {
     struct http_request *req = conn->req;
     struct bytes piece = {upload, *upload_len};
@@ -297,458 +297,460 @@ enum MHD_Result http_enter(struct http_conn *conn, const char *upload, size_t *u
     return MHD_NO; /* refused already: libmicrohttpd closes */
 }
 
-/* == what handlers read of a request. */
-
-void *http_scratch(struct http_request *req)
-{
-    return req->scratch;
-}
-
-enum http_method http_method(const struct http_request *req)
-{
-    return req->method;
-}
-
-struct bytes http_path_part(const struct http_request *req, unsigned i)
-{
-    assert(i < PARTS_MAX && req->head.parts[i].at != NULL);
-    return req->head.parts[i];
-}
-
-struct bytes http_path(const struct http_request *req)
-{
-    return req->head.path;
-}
-
-struct bytes http_query(const struct http_request *req)
-{
-    return req->head.query;
-}
-
-struct bytes http_header(const struct http_request *req, const char *name, unsigned *count)
-{
-    unsigned found = 0;
-    const struct http_field *field = http_field_find(req, name, &found);
-
-    if (count != NULL) {
-        *count = found;
-    }
-    return field != NULL ? http_field_value(req, field) : (struct bytes){NULL, 0};
-}
-
-unsigned http_field_count(const struct http_request *req)
-{
-    return req->head.field_count;
-}
-
-void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value)
-{
-    assert(i < req->head.field_count);
-    *name = (struct bytes){req->head.text + req->fields[i].name.at, req->fields[i].name.len};
-    *value = http_field_value(req, &req->fields[i]);
-}
-
-const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
-{
-    const struct http_conn *conn = req->conn;
-    const union MHD_ConnectionInfo *info;
-    struct in6_addr own = in6addr_any;
-    const struct in6_addr *address = &own;
-
-    if (conn != NULL && conn->client != NULL && !IN6_IS_ADDR_UNSPECIFIED(conn->client)) {
-        address = conn->client;
-    } else if (conn != NULL) {
-        info = MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        own = info != NULL ? http_peer_address(info->client_addr) : own;
-    }
-    return http_peer_text(address, text);
-}
-
-struct bytes http_body(const struct http_request *req)
-{
-    return (struct bytes){req->body.at, req->body.at != NULL ? req->body.len : 0};
-}
-
-const char *http_request_id(const struct http_request *req)
-{
-    return req->id;
-}
-
-enum problem http_problem(const struct http_request *req)
-{
-    return req->state >= STATE_ANSWERED ? req->reply.problem : PROBLEM_NONE;
-}
-
-void http_note_lease(struct http_request *req, struct bytes lease)
-{
-    req->note_lease = lease;
-}
-
-void http_note_why(struct http_request *req, const char *why)
-{
-    req->note_why = why;
-}
-
-struct bytes http_noted_lease(const struct http_request *req)
-{
-    bool is_named = req->note_lease.len == 0 && req->route != NULL && strstr(req->route->path, "/{name}");
-
-    return is_named ? req->head.parts[0] : req->note_lease;
-}
-
-const char *http_noted_why(const struct http_request *req)
-{
-    return req->note_why != NULL ? req->note_why : "";
-}
-
-const struct http_route *http_route(const struct http_request *req)
-{
-    return req->route;
-}
-
-const struct http_owner *http_owner(const struct http_request *req)
-{
-    return req->server->options.owner;
-}
-
-/* -- the query */
-
-/* The escapes are whole, as the check of the target has found. */
-static int query_decode(struct bytes value, char *buf, size_t size)
-{
-    size_t len = 0;
-
-    while (value.len > 0) {
-        char c;
-        size_t taken = ascii_percent_decode(value, &c);
-
-        if (len == size || taken == 0) {
-            return -2;
-        }
-        buf[len++] = c;
-        value = (struct bytes){value.at + taken, value.len - taken};
-    }
-    return (int)len;
-}
-
-static bool is_known(const char *const *names, struct bytes name)
-{
-    for (; *names != NULL; names++) {
-        if (bytes_are(name, *names)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
-                   char *buf, size_t size)
-{
-    struct bytes left = req->head.query;
-    int found = -1;
-
-    while (left.len > 0) {
-        struct bytes value = bytes_cut(&left, '&'), key = bytes_cut(&value, '=');
-
-        if (!is_known(names_known, key) || (bytes_are(key, name) && found != -1)) {
-            return -2;
-        }
-        if (bytes_are(key, name)) {
-            found = query_decode(value, buf, size);
-            if (found == -2) {
-                return -2;
-            }
-        }
-        if (left.at != NULL && left.len == 0) {
-            return -2; /* a '&' with nothing behind it */
-        }
-    }
-    return found;
-}
-
-/* == requests that wait for long: their memory goes back, and a struct http_kept stays.
+/* == the runs of libmicrohttpd.
  *
- * libmicrohttpd's pointer for a request cannot be changed from outside, so it is the connection, which lives
- * as long as libmicrohttpd knows the request. */
-
-static void suspended_gone(struct http_deferred *deferred)
-{
-    struct http_suspended *suspended = container_of(deferred, struct http_kept, deferred)->suspended;
-
-    if (suspended->gone != NULL) {
-        suspended->gone(suspended);
-    }
-}
-
-struct http_kept *http_kept_new(const struct http_request *req)
-{
-    struct http_kept *kept = must_have(malloc(sizeof(*kept) + req->head.path.len + req->head.method_len));
-
-    *kept = (struct http_kept){.server = req->server,
-                               .conn = req->conn,
-                               .route = req->route,
-                               .deferred = {.run = suspended_gone},
-                               .started_us = req->started_us,
-                               .method = req->method,
-                               .path_len = (uint16_t)req->head.path.len,
-                               .method_len = (uint8_t)req->head.method_len};
-    memcpy(kept->id, req->id, sizeof(kept->id));
-    memcpy(kept->text, req->head.path.at, req->head.path.len);
-    memcpy(kept->text + req->head.path.len, req->method_text, req->head.method_len);
-    return kept;
-}
-
-void http_kept_free(struct http_kept *kept)
-{
-    http_deferred_remove(&kept->deferred);
-    free(kept);
-}
-
-struct http_request *http_kept_request(const struct http_kept *kept, struct http_conn *conn)
-{
-    struct http_request *req = http_request_take(kept->server, conn);
-
-    req->state = STATE_SUSPENDED;
-    req->started_us = kept->started_us;
-    req->method = kept->method;
-    req->route = kept->route;
-    req->head.method_len = kept->method_len;
-    memcpy(req->method_text, kept->text + kept->path_len, kept->method_len);
-    memcpy(req->id, kept->id, sizeof(req->id));
-    http_head_keep(req, (struct bytes){kept->text, kept->path_len});
-    http_route_parts(req);
-    return req;
-}
-
-/* A polled one is suspended here, between two runs of libmicrohttpd. Its documentation calls only the handler
- * a safe place; all that the call does is to take the connection out of the lists of those that are looked at
- * (0.9.75, daemon.c, internal_suspend_connection_; tried). */
-static void suspend_connection(struct http_request *req, struct http_kept *kept)
-{
-    struct http_conn *conn = req->conn;
-
-    if (!req->suspended) {
-        MHD_suspend_connection(req->mhd);
-        http_request_unpoll(req);
-    }
-    conn->req = NULL;
-    conn->kept = kept;
-    if (conn->left_at != NULL) {
-        http_disconnect_report(kept);
-    }
-}
-
-void http_suspend(struct http_request *req, struct http_suspended *suspended)
-{
-    struct http_kept *kept = http_kept_new(req);
-
-    assert(http_body_is_whole(req));
-    http_state_set(req, STATE_SUSPENDED);
-    kept->suspended = suspended;
-    suspended->kept = kept;
-    if (req->conn != NULL) {
-        suspend_connection(req, kept);
-    } else {
-        http_disconnect_report(kept); /* it has left while it was polled */
-    }
-    http_request_free(req);
-}
-
-struct http_request *http_resume(struct http_suspended *suspended)
-{
-    struct http_kept *kept = suspended->kept;
-    struct http_request *req;
-
-    assert(kept != NULL && kept->suspended == suspended);
-    req = http_kept_request(kept, kept->conn);
-    req->suspended = kept->conn != NULL;
-    if (kept->conn != NULL) {
-        kept->conn->kept = NULL;
-        req->server->disconnect.look = req->server->disconnect.look || kept->conn->left_at != NULL;
-    }
-    http_state_set(req, STATE_RUNNING);
-    suspended->kept = NULL;
-    http_kept_free(kept);
-    return req;
-}
-
-/* What the kernel knows already counts, though `gone` was not called yet. */
-bool http_suspended_is_gone(const struct http_suspended *suspended)
-{
-    const struct http_kept *kept = suspended->kept;
-    struct pollfd end = {.fd = kept->conn != NULL ? kept->conn->fd : -1, .events = POLLRDHUP};
-
-    return kept->is_gone || poll(&end, 1, 0) > 0;
-}
-
-/* == the memory of requests: taken, kept for the next one, and given back when it is not needed.
+ * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has
+ * come: all requests that have arrived are read and all answers of the turn are handed over in one run, and a
+ * second run sends them.
  *
- * Thousands may come at once and be suspended a moment later. So their memory is mapped, a few pages for
- * each, and not malloced: what lies between other things in the heap would stay with the process. What nobody
- * used for a whole second goes back, TRIM_ONCE at a time. */
+ * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it
+ * always says 0; then the next run comes at once if this one moved something (a body half read, an answer
+ * sent and perhaps the next request behind it), else after a millisecond at the latest. Polling ends after 20
+ * ms at the latest. */
 
-enum { PAGE_BYTES = 4096, MAP_BYTES = 8192, LINE_BYTES = 64 };
-enum { POOL_MIN = 64, TRIM_AFTER_MS = 1000, TRIM_ONCE = 128, TRIM_AGAIN_MS = 10, OUT_BYTES_MAX = 16384 };
-
-_Static_assert(sizeof(struct http_request) + LINE_BYTES <= MAP_BYTES, "a request fits into its pages");
-
-/* -- pages */
-
-/* Not all at the same place in their pages: a processor's cache has few places for each offset in a page. */
-static struct http_request *request_map(struct http_server *server)
+void http_run_soon(struct http_server *server)
 {
-    static const unsigned places = (MAP_BYTES - sizeof(struct http_request)) / LINE_BYTES;
-    char *at = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    must_have(at != MAP_FAILED ? at : NULL);
-    return (struct http_request *)(void *)(at + (size_t)(server->pool.mapped++ % places) * LINE_BYTES);
+    server->runs.is_due = true;
+    loop_again(server->loop); /* if this is the end of the turn, and our hook has already been called */
 }
 
-static void request_unmap(struct http_request *req)
+void http_free_dead(struct http_server *server)
 {
-    char *at = (char *)req;
+    while (server->pool.dead != NULL) {
+        struct http_request *req = server->pool.dead;
 
-    munmap(at - ((uintptr_t)at & (PAGE_BYTES - 1)), MAP_BYTES);
-}
-
-/* -- the pool */
-
-static struct http_request *pool_pop(struct http_server *server)
-{
-    struct http_request *req = server->pool.free;
-
-    if (req == NULL) {
-        return NULL;
-    }
-    server->pool.free = req->next;
-    server->pool.free_count--;
-    if (server->pool.free_low > server->pool.free_count) {
-        server->pool.free_low = server->pool.free_count;
-    }
-    return req;
-}
-
-static void pool_push(struct http_request *req)
-{
-    struct http_server *server = req->server;
-
-    req->next = server->pool.free;
-    server->pool.free = req;
-    server->pool.free_count++;
-    if (server->pool.free_count > POOL_MIN && !server->pool.trims) {
-        server->pool.trims = true;
-        server->pool.free_low = 0; /* nothing has been unused for a second yet */
-        loop_timer_arm(&server->pool.trim, TRIM_AFTER_MS, 0);
+        server->pool.dead = req->next;
+        server->open -= req->reply.response == NULL; /* else the response is counted */
+        http_request_free(req);
     }
 }
 
-static void pool_trim(struct loop_timer *timer)
+/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the
+ * next only. And where a long body came, more of it may be there: fewer turns make it faster by a fifth. */
+void http_run(struct http_server *server)
 {
-    struct http_server *server = container_of(timer, struct http_server, pool.trim);
-    unsigned given = 0;
-
-    while (given < TRIM_ONCE && given < server->pool.free_low && server->pool.free_count > POOL_MIN) {
-        struct http_request *req = server->pool.free;
-
-        server->pool.free = req->next;
-        server->pool.free_count--;
-        request_unmap(req);
-        given++;
+    assert(!server->runs.is_on);
+    server->clock.now_ms = loop_now_ms();
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        server->runs.is_due = false;
+        server->runs.moved = 0;
+        server->runs.shown = 0;
+        server->runs.unsent = server->runs.unsent_next;
+        server->runs.unsent_next = 0;
+        server->runs.count++;
+        server->runs.is_on = true;
+        http_recv_run(server);
+        server->runs.is_on = false;
+        if (server->runs.unsent == 0 && server->runs.shown == 0) {
+            break;
+        }
     }
-    server->pool.free_low = given == TRIM_ONCE ? server->pool.free_low - given : server->pool.free_count;
-    server->pool.trims = server->pool.free_count > POOL_MIN;
-    if (server->pool.trims) {
-        loop_timer_arm(timer, given == TRIM_ONCE ? TRIM_AGAIN_MS : TRIM_AFTER_MS, 0);
+    server->runs.ended_us = loop_now_us();
+    http_free_dead(server);
+}
+
+static void runs_plan(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+
+    if (server->polled > 0) {
+        server->runs.is_due = server->runs.is_due || server->runs.moved > 0 || server->runs.unsent > 0;
+        loop_wait_at_most(server->loop, server->runs.is_due ? 0 : 1);
+        return;
+    }
+    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_NO) {
+        server->runs.quiet = 0;
+        return;
+    }
+    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75,
+     * connection.c, MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
+    server->runs.quiet = server->runs.moved > 0 ? 0 : server->runs.quiet + 1;
+    server->runs.is_due = timeout_ms == 0;
+    loop_wait_at_most(server->loop, server->runs.quiet > QUIET_RUNS ? 1
+                                    : timeout_ms < 1000             ? (unsigned)timeout_ms
+                                                                    : 1000);
+}
+
+void http_turn_end(struct loop_hook *hook)
+{
+    struct http_server *server = container_of(hook, struct http_server, hook);
+
+    if (server->runs.is_due || (server->polled > 0 && loop_now_us() - server->runs.ended_us >= TICK_US)) {
+        server->runs.started = 0;
+        http_run(server);
+        if (server->runs.started > 0) {
+            loop_again(server->loop); /* their calls to the store are to go out in this turn */
+        }
+    }
+    http_disconnect_look(server);
+    runs_plan(server);
+}
+
+/* url, method and version are those of the short head that it got (receive.c). */
+enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_len, void **context)
+{
+    (void)cls;
+    (void)url;
+    (void)method;
+    (void)version;
+    if (*context == NULL) {
+        *context = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    }
+    return request_enter(*context, upload, upload_len);
+}
+
+/* == what handlers answer, and how it gets to libmicrohttpd. */
+
+/* -- headers */
+
+/* A field whose name is NULL is left out. */
+static void reply_header_forget(struct http_request *req, const char *name)
+{
+    for (unsigned i = 0; i < req->reply.field_count; i++) {
+        if (req->reply.fields[i].name != NULL && strcasecmp(req->reply.fields[i].name, name) == 0) {
+            req->reply.fields[i].name = NULL;
+        }
     }
 }
 
-void http_request_pool_init(struct http_server *server)
+void http_reply_header(struct http_request *req, const char *name, struct bytes value)
 {
-    loop_timer_init(server->loop, &server->pool.trim, pool_trim);
+    size_t bytes = strlen(name) + value.len + 4;
+
+    for (size_t i = 0; i < value.len; i++) {
+        assert(value.at[i] != '\0' && value.at[i] != '\r' && value.at[i] != '\n');
+    }
+    if (value.len == 0) {
+        return; /* libmicrohttpd has no empty values (response.c, add_response_entry) */
+    }
+    if (strcasecmp(name, "Content-Type") == 0) {
+        reply_header_forget(req, name);
+    }
+    if (req->reply.values_len + value.len + 1 > REPLY_VALUES_BYTES ||
+        req->reply.bytes + bytes > req->server->reply_bytes_max ||
+        req->reply.field_count == REPLY_FIELDS_MAX) {
+        req->reply.overflow = true;
+        return;
+    }
+    req->reply.fields[req->reply.field_count++] = (struct http_reply_field){name,
+                                                                            (uint16_t)req->reply.values_len};
+    memcpy(req->reply_values + req->reply.values_len, value.at, value.len);
+    req->reply_values[req->reply.values_len + value.len] = '\0';
+    req->reply.values_len += value.len + 1;
+    req->reply.bytes += bytes;
 }
 
-void http_request_pool_done(struct http_server *server)
+/* Whether libmicrohttpd would take it (response.c, add_response_entry), and it is not one of the server's. */
+static bool is_field(struct bytes name, struct bytes value)
 {
-    struct http_request *req;
+    static const char *const ours[] = {"Content-Length", "Transfer-Encoding", "Connection", "Date"};
 
-    loop_timer_done(&server->pool.trim);
-    while ((req = pool_pop(server)) != NULL) {
-        request_unmap(req);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (bytes_equal_nocase(name, bytes_of(ours[i]))) {
+            return false;
+        }
     }
-    while (server->pool.out_count > 0) {
-        json_out_done(&server->pool.outs[--server->pool.out_count]);
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.at[i] <= ' ' || name.at[i] >= 0x7f || name.at[i] == ':') {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.at[i] == '\0' || value.at[i] == '\r' || value.at[i] == '\n') {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static uint16_t copies_add(struct http_reply_copies *copies, struct bytes text)
+{
+    size_t at = copies->len;
+
+    memcpy(copies->text + at, text.at, text.len);
+    copies->text[at + text.len] = '\0';
+    copies->len += text.len + 1;
+    return (uint16_t)at;
+}
+
+bool http_reply_is_early(const struct http_request *req)
+{
+    return !http_body_is_whole(req) || req->reply.bytes > req->server->reply_pool_bytes;
+}
+
+void http_reply_foreign(struct http_request *req)
+{
+    if (req->reply.copies == NULL) {
+        req->reply.copies = must_have(malloc(sizeof(*req->reply.copies) + req->server->reply_bytes_max));
+        req->reply.copies->count = 0;
+        req->reply.copies->len = 0;
     }
 }
 
-/* -- requests */
-
-static void id_write(struct http_server *server, char *id)
+bool http_reply_field(struct http_request *req, struct bytes name, struct bytes value)
 {
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
-    uint64_t number = server->id_next++;
+    size_t bytes = name.len + value.len + 4, max = req->server->reply_bytes_max;
+    struct http_reply_copies *copies;
 
-    memcpy(id, server->id_prefix, ID_PREFIX_CHARS);
-    for (unsigned i = ID_CHARS; i-- > ID_PREFIX_CHARS; number >>= 5) {
-        id[i] = digits[number & 31];
+    http_reply_foreign(req);
+    copies = req->reply.copies;
+    if (!is_field(name, value) || bytes > max - req->reply.bytes || copies->count == REPLY_COPIES_MAX) {
+        return false;
     }
-    id[ID_CHARS] = '\0';
+    if (value.len == 0) {
+        return true; /* as in http_reply_header() */
+    }
+    copies->name_at[copies->count] = copies_add(copies, name);
+    copies->value_at[copies->count++] = copies_add(copies, value);
+    req->reply.bytes += bytes;
+    return true;
 }
 
-struct http_request *http_request_take(struct http_server *server, struct http_conn *conn)
+void http_reply_forget(struct http_request *req)
 {
-    struct http_request *req = pool_pop(server);
-
-    if (req == NULL) {
-        req = request_map(server);
-    }
-    memset(req, 0, offsetof(struct http_request, reply_values));
-    memset(req->scratch, 0, sizeof(req->scratch));
-    req->server = server;
-    req->conn = conn;
-    req->head.text = req->inline_bytes;
-    if (conn != NULL) {
-        req->mhd = conn->mhd;
-        conn->req = req;
-    }
-    return req;
-}
-
-struct http_request *http_request_new(struct http_conn *conn)
-{
-    struct http_request *req = http_request_take(conn->server, conn);
-
-    id_write(conn->server, req->id);
-    return req;
-}
-
-void http_request_free(struct http_request *req)
-{
-    struct http_server *server = req->server;
-
-    http_body_reader_leave(req);
-    if (req->head.text != req->inline_bytes) {
-        free(req->head.text);
-    }
     free(req->reply.copies);
-    json_out_done(&req->rest.unshown);
-    if (req->body.size > 0) { /* else it lies behind the head */
-        free(req->body.at);
-    }
-    server->body_memory -= req->body.reserved;
-    json_out_reset(&req->reply.out);
-    if (req->reply.out.at != NULL && req->reply.out.size <= OUT_BYTES_MAX &&
-        server->pool.out_count < POOL_OUTS) {
-        server->pool.outs[server->pool.out_count++] = req->reply.out;
-    } else {
-        json_out_done(&req->reply.out);
-    }
-    pool_push(req);
+    req->reply.copies = NULL;
+    req->reply.field_count = 0;
+    req->reply.values_len = 0;
+    req->reply.bytes = 0;
+    req->reply.overflow = false;
 }
 
-void http_request_bury(struct http_request *req)
+/* -- bodies */
+
+struct json_out *http_json(struct http_request *req)
 {
-    req->conn = NULL;
-    req->mhd = NULL;
-    req->next = req->server->pool.dead;
-    req->server->pool.dead = req;
+    struct http_server *server = req->server;
+
+    if (req->reply.out.at == NULL && server->pool.out_count > 0) {
+        req->reply.out = server->pool.outs[--server->pool.out_count];
+    } else if (req->reply.out.at == NULL) {
+        json_out_reserve(&req->reply.out, OUT_FIRST_BYTES);
+    }
+    return &req->reply.out;
+}
+
+void http_reply_json(struct http_request *req)
+{
+    req->reply.body = json_out_bytes(&req->reply.out);
+    http_reply_header(req, "Content-Type", BYTES("application/json"));
+}
+
+struct json_out *http_json_begin(struct http_request *req)
+{
+    struct json_out *json = http_json(req);
+
+    json_out_reset(json);
+    json_object(json, NULL);
+    return json;
+}
+
+enum step http_json_end(struct http_request *req, unsigned status)
+{
+    json_object_end(&req->reply.out);
+    http_reply_json(req);
+    return http_answer(req, status);
+}
+
+void http_reply_body(struct http_request *req, const char *type, struct bytes body)
+{
+    if (body.len > 0 && body.at == req->reply.out.at) {
+        req->reply.body = body;
+    } else {
+        json_out_reset(&req->reply.out);
+        json_out_reserve(&req->reply.out, body.len);
+        json_out_append(&req->reply.out, body);
+        req->reply.body = json_out_bytes(&req->reply.out);
+    }
+    if (type != NULL) {
+        http_reply_header(req, "Content-Type", bytes_of(type));
+    }
+}
+
+/* -- problems */
+
+static struct json_out *problem_open(struct http_request *req, const struct problem_info *info,
+                                     const char *detail)
+{
+    struct json_out *out = http_json_begin(req);
+    char type[64] = "/problems/", id[HTTP_ID_SIZE];
+    size_t prefix = strlen(type), code = strlen(info->code);
+
+    assert(prefix + code < sizeof(type));
+    memcpy(type + prefix, info->code, code);
+    json_text(out, "type", (struct bytes){type, prefix + code});
+    json_text(out, "title", bytes_of(info->title));
+    json_int(out, "status", info->status);
+    req->reply.status_at = out->len - STATUS_CHARS;
+    json_text(out, "detail", bytes_of(detail != NULL ? detail : info->detail));
+    json_text(out, "code", bytes_of(info->code));
+    json_bool(out, "retryable", info->retryable);
+    json_text(out, "instance", bytes_of(http_request_id(req, id)));
+    if (req->refusal.problem == PROBLEM_FOREIGN_ORIGIN) {
+        json_text(out, "why", bytes_of(req->refusal.foreign));
+    }
+    return out;
+}
+
+struct json_out *http_problem_begin(struct http_request *req, enum problem problem, const char *detail)
+{
+    req->reply.problem = problem;
+    return problem_open(req, problem_info(problem), detail);
+}
+
+struct json_out *http_problem_begin_final(struct http_request *req, enum problem problem, const char *detail)
+{
+    struct problem_info info = *problem_info(problem);
+
+    info.retryable = false;
+    req->reply.problem = problem;
+    return problem_open(req, &info, detail);
+}
+
+static void problem_close(struct http_request *req)
+{
+    json_object_end(&req->reply.out);
+    req->reply.body = json_out_bytes(&req->reply.out);
+    http_reply_header(req, "Content-Type", BYTES("application/problem+json"));
+}
+
+enum step http_problem_end(struct http_request *req, unsigned status)
+{
+    unsigned number = status != 0 ? status : problem_info(req->reply.problem)->status;
+    char *digits = req->reply.out.at + req->reply.status_at;
+
+    assert(number >= 100 && number <= 999);
+    digits[0] = (char)('0' + number / 100);
+    digits[1] = (char)('0' + number / 10 % 10);
+    digits[2] = (char)('0' + number % 10);
+    problem_close(req);
+    return http_answer(req, number);
+}
+
+void http_problem_write(struct http_request *req, enum problem problem, const char *detail)
+{
+    http_problem_begin(req, problem, detail);
+    problem_close(req);
+}
+
+enum step http_refuse_detail(struct http_request *req, enum problem problem, const char *detail)
+{
+    http_problem_begin(req, problem, detail);
+    return http_problem_end(req, 0);
+}
+
+enum step http_refuse(struct http_request *req, enum problem problem)
+{
+    return http_refuse_detail(req, problem, NULL);
+}
+
+/* -- the end of a request */
+
+static void reply_report(struct http_request *req)
+{
+    const struct http_owner *owner = req->server->options.owner;
+
+    if (owner != NULL && owner->ended != NULL) {
+        owner->ended(owner, req, req->reply.status, loop_now_us() - req->started_us);
+    }
+}
+
+enum step http_answer(struct http_request *req, unsigned status)
+{
+    struct http_server *server = req->server;
+
+    assert(req->state == STATE_RUNNING);
+    if (req->reply.overflow) {
+        http_reply_forget(req);
+        return http_refuse_detail(req, PROBLEM_INTERNAL,
+                                  "The headers of the answer are longer than this service sends.");
+    }
+    if (status == MHD_HTTP_NO_CONTENT) {
+        req->reply.body = (struct bytes){NULL, 0};
+    }
+    if (status == MHD_HTTP_NO_CONTENT || status == MHD_HTTP_NOT_MODIFIED) {
+        reply_header_forget(req, "Content-Type");
+    }
+    http_body_reader_leave(req);
+    http_state_set(req, STATE_ANSWERED);
+    req->reply.status = status;
+    server->running--;
+    reply_report(req);
+    if (req->mhd == NULL) { /* the client has left */
+        http_request_bury(req);
+    } else if (http_reply_is_early(req)) {
+        http_early_answer(req);
+    } else if (req->suspended) {
+        http_reply_queue(req);
+    }
+    if (!req->in_handler) {
+        http_run_soon(server);
+    }
+    return ANSWERED;
+}
+
+bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value)
+{
+    const struct http_reply_copies *copies = req->reply.copies;
+
+    if (i < req->reply.field_count) {
+        *name = req->reply.fields[i].name;
+        *value = req->reply_values + req->reply.fields[i].value_at;
+        return true;
+    }
+    i -= req->reply.field_count;
+    if (copies == NULL) {
+        *name = "Cache-Control";
+        *value = "no-store";
+        return i == 0;
+    }
+    if (i < copies->count) {
+        *name = copies->text + copies->name_at[i];
+        *value = copies->text + copies->value_at[i];
+    }
+    return i < copies->count;
+}
+
+void http_reply_fields(const struct http_request *req, struct MHD_Response *response)
+{
+    enum MHD_Result good = response != NULL;
+    const char *name, *value;
+
+    if (good != MHD_NO && req->server->draining) {
+        good = MHD_add_response_header(response, "Connection", "close");
+    }
+    for (unsigned i = 0; good != MHD_NO && http_reply_at(req, i, &name, &value); i++) {
+        if (name != NULL) {
+            good = MHD_add_response_header(response, name, value);
+        }
+    }
+    if (good == MHD_NO) {
+        abort(); /* out of memory, or a header name that is none */
+    }
+}
+
+enum MHD_Result http_reply_queue(struct http_request *req)
+{
+    struct http_server *server = req->server;
+    /* The library does not write to the body, it only lacks the const. */
+    char *body = req->reply.body.len > 0 ? (char *)(uintptr_t)req->reply.body.at : (char *)(uintptr_t) "";
+    struct MHD_Response *response;
+    enum MHD_Result good;
+
+    if (req->reply.response != NULL) {
+        return http_response_queue(req);
+    }
+    response = MHD_create_response_from_buffer(req->reply.body.len, body, MHD_RESPMEM_PERSISTENT);
+    http_reply_fields(req, response);
+    http_state_set(req, STATE_SENDING);
+    http_clock_set(server, &req->conn->deadline, PHASE_SEND);
+    req->queued_run = server->runs.is_on ? server->runs.count : server->runs.count + 1;
+    (*(server->runs.is_on ? &server->runs.unsent : &server->runs.unsent_next))++;
+    good = MHD_queue_response(req->mhd, req->reply.status, response);
+    MHD_destroy_response(response);
+    if (req->suspended) {
+        MHD_resume_connection(req->mhd);
+    }
+    return good;
 }

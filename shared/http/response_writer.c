@@ -17,7 +17,7 @@
  * libmicrohttpd takes no answer in the middle of a body (0.9.75, connection.c, MHD_queue_response), and
  * reading the body to its end first may take as long as the client likes. A suspended connection it does not
  * touch: meanwhile the socket is ours. When all has been written, our side is closed, and libmicrohttpd is
- * resumed: the first piece that still comes begins a lingering close (reply.c), so that no reset
+ * resumed: the first piece that still comes begins a lingering close (raw.c), so that no reset
  * overtakes the answer, and the next request is never looked for in the middle of a body. */
 #include <assert.h>
 #include <errno.h>
@@ -183,7 +183,7 @@ static enum step response_start(struct http_request *req, struct http_response_w
     if (response->is_stream || http_reply_is_early(req)) {
         early_begin(req);
     }
-    if (req->conn == NULL || req->conn->left_at != NULL || (response->is_stream && response->no_body)) {
+    if (req->conn == NULL || req->conn->left.at != NULL || (response->is_stream && response->no_body)) {
         http_disconnect_report(response->kept);
     }
     if (!req->in_handler) {
@@ -278,7 +278,7 @@ void http_response_closed(struct http_kept *kept, enum MHD_RequestTerminationCod
 {
     struct http_response *response = kept->response;
 
-    if (kept->conn->left_at != NULL) {
+    if (kept->conn->left.at != NULL) {
         kept->server->disconnect.look = true;
     }
     kept->conn->kept = NULL;
@@ -470,7 +470,7 @@ static void early_leave(struct http_response *response)
     response->kept->conn = NULL;
     http_clock_set(server, &conn->deadline, PHASE_OVER);
     MHD_resume_connection(conn->mhd);
-    server->disconnect.look = server->disconnect.look || conn->left_at != NULL;
+    server->disconnect.look = server->disconnect.look || conn->left.at != NULL;
     http_run_soon(server);
     response_release(response);
 }

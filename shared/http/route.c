@@ -1,7 +1,10 @@
 /* route.c - which route a request takes, and what speaks against it before its body is read: first what a
- * web page made a browser send, then the route and its body. */
+ * web page made a browser send, then the route and its body. And what the handler then reads of it. */
 #include <arpa/inet.h>
 #include <assert.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <strings.h>
 
 #include "shared/http/http_internal.h"
@@ -16,19 +19,6 @@
 
 static const struct bytes schemes[] = {{"http://", 7}, {"https://", 8}};
 static const struct bytes default_ports[] = {{":80", 3}, {":443", 4}};
-
-/* In a list with commas; NULL: there is none. */
-static bool list_names(const char *list, struct bytes wanted)
-{
-    struct bytes left = bytes_of(list);
-
-    while (left.len > 0) {
-        if (bytes_equal_nocase(bytes_cut(&left, ','), wanted)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static struct bytes without_end(struct bytes text, struct bytes end)
 {
@@ -84,7 +74,8 @@ static bool is_foreign_host(const struct http_request *req)
     if (host.at == NULL || (!options->on_loopback && options->allow_hosts == NULL)) {
         return false; /* HTTP/1.0, which no browser speaks; or its names are not known */
     }
-    return name.at == NULL || !(is_loopback_name(name) || list_names(options->allow_hosts, name));
+    return name.at == NULL ||
+           !(is_loopback_name(name) || bytes_list_has(bytes_of(options->allow_hosts), name));
 }
 
 /* -- Origin */
@@ -110,7 +101,7 @@ static const char *browser_why(const struct http_request *req)
     unsigned origins = 0, sites = 0, marks = req->route != NULL ? req->route->methods : 0;
     struct bytes origin = http_header(req, "Origin", &origins);
     struct bytes site = http_header(req, "Sec-Fetch-Site", &sites);
-    bool is_listed = origins == 1 && list_names(req->server->options.allow_origins, origin);
+    bool is_listed = origins == 1 && bytes_list_has(bytes_of(req->server->options.allow_origins), origin);
     bool reads = (req->method == HTTP_GET || req->method == HTTP_HEAD || req->head.asks_options) &&
                  !(marks & HTTP_STREAMS);
 
@@ -266,12 +257,12 @@ static void body_rules(struct http_request *req)
     const struct http_route *route = req->route;
     bool streamed = route->body == HTTP_BODY_STREAMED;
     unsigned types = 0;
-    size_t held = streamed && req->head.announced > HTTP_BODY_HELD_BYTES ? HTTP_BODY_HELD_BYTES
-                                                                         : (size_t)req->head.announced;
+    size_t max = streamed              ? HTTP_BODY_HELD_BYTES
+                 : route->body_max > 0 ? route->body_max
+                                       : req->server->options.body_max_default;
+    size_t held = req->head.announced < max ? (size_t)req->head.announced : max;
 
-    req->body.max = route->body_max > 0 ? route->body_max
-                    : streamed          ? SIZE_MAX
-                                        : req->server->options.body_max_default;
+    req->body.max = max;
     (void)http_header(req, "Content-Type", &types);
     if (route->methods & HTTP_COMMAND && !http_has_json_type(req) &&
         (types > 0 || req->head.length != LENGTH_NONE)) {
@@ -283,8 +274,8 @@ static void body_rules(struct http_request *req)
     }
     if (route->body == HTTP_BODY_NONE) {
         refuse_later(req, PROBLEM_INVALID_REQUEST, http_no_body_detail);
-    } else if (req->head.announced > req->body.max) {
-        refuse_later(req, PROBLEM_TOO_LARGE, NULL);
+    } else if (req->head.announced > max && !streamed) {
+        refuse_later(req, PROBLEM_TOO_LARGE, http_body_max_detail(req));
     } else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
     } else if (route->body != HTTP_BODY_DROPPED && http_body_reserve(req, held) != PROBLEM_NONE) {
@@ -337,4 +328,174 @@ void http_route_find(struct http_request *req)
     } else {
         body_rules(req);
     }
+}
+
+/* == what handlers read of a request. */
+
+void *http_scratch(struct http_request *req)
+{
+    return req->scratch;
+}
+
+enum http_method http_method(const struct http_request *req)
+{
+    return req->method;
+}
+
+struct bytes http_path_part(const struct http_request *req, unsigned i)
+{
+    assert(i < PARTS_MAX && req->head.parts[i].at != NULL);
+    return req->head.parts[i];
+}
+
+struct bytes http_path(const struct http_request *req)
+{
+    return req->head.path;
+}
+
+struct bytes http_query(const struct http_request *req)
+{
+    return req->head.query;
+}
+
+struct bytes http_header(const struct http_request *req, const char *name, unsigned *count)
+{
+    unsigned found = 0;
+    const struct http_field *field = http_field_find(req, name, &found);
+
+    if (count != NULL) {
+        *count = found;
+    }
+    return field != NULL ? http_field_value(req, field) : (struct bytes){NULL, 0};
+}
+
+unsigned http_field_count(const struct http_request *req)
+{
+    return req->head.field_count;
+}
+
+void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value)
+{
+    assert(i < req->head.field_count);
+    *name = (struct bytes){req->head.text + req->fields[i].name.at, req->fields[i].name.len};
+    *value = http_field_value(req, &req->fields[i]);
+}
+
+const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
+{
+    const struct http_conn *conn = req->conn;
+    const union MHD_ConnectionInfo *info;
+    struct in6_addr own = in6addr_any;
+    const struct in6_addr *address = &own;
+
+    if (conn != NULL && conn->client != NULL && !IN6_IS_ADDR_UNSPECIFIED(conn->client)) {
+        address = conn->client;
+    } else if (conn != NULL) {
+        info = MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        own = info != NULL ? http_peer_address(info->client_addr) : own;
+    }
+    return http_peer_text(address, text);
+}
+
+struct bytes http_body(const struct http_request *req)
+{
+    return (struct bytes){req->body.at, req->body.at != NULL ? req->body.len : 0};
+}
+
+const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE])
+{
+    snprintf(id, HTTP_ID_SIZE, "%s%0*" PRIx64, req->server->id_prefix, ID_DIGITS, req->id);
+    return id;
+}
+
+enum problem http_problem(const struct http_request *req)
+{
+    return req->state >= STATE_ANSWERED ? req->reply.problem : PROBLEM_NONE;
+}
+
+void http_note_lease(struct http_request *req, struct bytes lease)
+{
+    req->note_lease = lease;
+}
+
+void http_note_why(struct http_request *req, const char *why)
+{
+    req->note_why = why;
+}
+
+struct bytes http_noted_lease(const struct http_request *req)
+{
+    bool is_named = req->note_lease.len == 0 && req->route != NULL && strstr(req->route->path, "/{name}");
+
+    return is_named ? req->head.parts[0] : req->note_lease;
+}
+
+const char *http_noted_why(const struct http_request *req)
+{
+    return req->note_why != NULL ? req->note_why : "";
+}
+
+const struct http_route *http_route(const struct http_request *req)
+{
+    return req->route;
+}
+
+const struct http_owner *http_owner(const struct http_request *req)
+{
+    return req->server->options.owner;
+}
+
+/* -- the query */
+
+/* The escapes are whole, as the check of the target has found. */
+static int query_decode(struct bytes value, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    while (value.len > 0) {
+        char c;
+        size_t taken = ascii_percent_decode(value, &c);
+
+        if (len == size || taken == 0) {
+            return -2;
+        }
+        buf[len++] = c;
+        value = (struct bytes){value.at + taken, value.len - taken};
+    }
+    return (int)len;
+}
+
+static bool is_known(const char *const *names, struct bytes name)
+{
+    for (; *names != NULL; names++) {
+        if (bytes_are(name, *names)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
+                   char *buf, size_t size)
+{
+    struct bytes left = req->head.query;
+    int found = -1;
+
+    while (left.len > 0) {
+        struct bytes value = bytes_cut(&left, '&'), key = bytes_cut(&value, '=');
+
+        if (!is_known(names_known, key) || (bytes_are(key, name) && found != -1)) {
+            return -2;
+        }
+        if (bytes_are(key, name)) {
+            found = query_decode(value, buf, size);
+            if (found == -2) {
+                return -2;
+            }
+        }
+        if (left.at != NULL && left.len == 0) {
+            return -2; /* a '&' with nothing behind it */
+        }
+    }
+    return found;
 }

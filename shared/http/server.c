@@ -1,13 +1,4 @@
-/* server.c - the server: libmicrohttpd's callbacks, how the loop runs it, deadlines, clients that disconnect.
- *
- * libmicrohttpd runs (MHD_run) at the end of a turn, when its epoll descriptor was ready or an answer has
- * come: all requests that have arrived are read and all answers of the turn are handed over in one run, and a
- * second run sends them.
- *
- * How long the loop may wait then: while no request is polled, MHD_get_timeout() says. While one is, it
- * always says 0; then the next run comes at once if this one moved something (a body half read, an answer
- * sent and perhaps the next request behind it), else after a millisecond at the latest. Polling ends after 20
- * ms at the latest (request.c). */
+/* server.c - the server and its connections: deadlines, clients that disconnect, limits. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +8,6 @@
 
 #include "shared/http/http_internal.h"
 #include "shared/text/memory.h"
-#include "shared/token/random.h"
-
-void http_run_soon(struct http_server *server)
-{
-    server->runs.is_due = true;
-    loop_again(server->loop); /* if this is the end of the turn, and our hook has already been called */
-}
 
 /* == deadlines on slow clients: one timer, and a list for each phase of a request.
  *
@@ -147,21 +131,24 @@ static void clock_init(struct http_server *server)
  * rest of a body. An owner may do anything in its call, so each is taken off the list before, and the list is
  * read anew behind it. */
 
-void http_deferred_add(struct http_server *server, struct http_deferred *deferred)
+static void deferred_link(struct http_deferred **first, struct http_deferred *deferred)
 {
-    struct http_disconnect *disconnect = &server->disconnect;
-
-    disconnect->look = true;
-    loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
     if (deferred->at != NULL) {
         return;
     }
-    deferred->next = disconnect->deferred;
-    deferred->at = &disconnect->deferred;
+    deferred->next = *first;
+    deferred->at = first;
     if (deferred->next != NULL) {
         deferred->next->at = &deferred->next;
     }
-    disconnect->deferred = deferred;
+    *first = deferred;
+}
+
+void http_deferred_add(struct http_server *server, struct http_deferred *deferred)
+{
+    server->disconnect.look = true;
+    loop_again(server->loop); /* if this is the end of the turn, and our hook has already had its go */
+    deferred_link(&server->disconnect.deferred, deferred);
 }
 
 void http_deferred_remove(struct http_deferred *deferred)
@@ -218,31 +205,11 @@ static void disconnect_watch(struct http_conn *conn)
     (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
 }
 
-/* The descriptor would not leave the set by being closed: a lingering close has a copy of it (reply.c). */
+/* The descriptor would not leave the set by being closed: a lingering close has a copy of it (raw.c). */
 static void disconnect_forget(struct http_conn *conn)
 {
     (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-    if (conn->left_at == NULL) {
-        return;
-    }
-    *conn->left_at = conn->left_next;
-    if (conn->left_next != NULL) {
-        conn->left_next->left_at = conn->left_at;
-    }
-    conn->left_at = NULL;
-}
-
-static void disconnect_add(struct http_disconnect *disconnect, struct http_conn *conn)
-{
-    if (conn->left_at != NULL) {
-        return;
-    }
-    conn->left_next = disconnect->first;
-    conn->left_at = &disconnect->first;
-    if (conn->left_next != NULL) {
-        conn->left_next->left_at = &conn->left_next;
-    }
-    disconnect->first = conn;
+    http_deferred_remove(&conn->left);
 }
 
 static void disconnect_ready(struct loop_watch *watch, int events)
@@ -257,7 +224,7 @@ static void disconnect_ready(struct loop_watch *watch, int events)
         for (int i = 0; i < count; i++) {
             struct http_conn *conn = ended[i].data.ptr;
 
-            disconnect_add(disconnect, conn);
+            deferred_link(&disconnect->left, &conn->left);
             if (conn->kept != NULL) {
                 http_disconnect_report(conn->kept);
             }
@@ -284,7 +251,9 @@ static void disconnect_poke(struct http_disconnect *disconnect)
 {
     bool again = false;
 
-    for (struct http_conn *conn = disconnect->first; conn != NULL; conn = conn->left_next) {
+    for (struct http_deferred *left = disconnect->left; left != NULL; left = left->next) {
+        struct http_conn *conn = container_of(left, struct http_conn, left);
+
         if (conn->req != NULL && conn->req->rest.state != REST_NONE) {
             http_body_reader_disconnected(conn->req);
         }
@@ -306,7 +275,7 @@ void http_disconnect_report(struct http_kept *kept)
     }
 }
 
-static void disconnect_look(struct http_server *server)
+void http_disconnect_look(struct http_server *server)
 {
     struct http_disconnect *disconnect = &server->disconnect;
 
@@ -319,23 +288,9 @@ static void disconnect_look(struct http_server *server)
 
 /* == the server */
 
-enum { ROUNDS_MAX = 4, QUIET_RUNS = 8, TICK_US = 1000, LIMIT_ABOVE = 16 };
+enum { LIMIT_ABOVE = 16 };
 
 /* -- libmicrohttpd's callbacks */
-
-/* url, method and version are those of the short head that it got (receive.c). */
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
-                                  const char *version, const char *upload, size_t *upload_len, void **context)
-{
-    (void)cls;
-    (void)url;
-    (void)method;
-    (void)version;
-    if (*context == NULL) {
-        *context = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    }
-    return http_enter(*context, upload, upload_len);
-}
 
 static void request_completed(struct http_request *req)
 {
@@ -460,80 +415,6 @@ static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, sock
     return MHD_NO;
 }
 
-/* -- running libmicrohttpd */
-
-static void server_free_dead(struct http_server *server)
-{
-    while (server->pool.dead != NULL) {
-        struct http_request *req = server->pool.dead;
-
-        server->pool.dead = req->next;
-        server->open -= req->reply.response == NULL; /* else the response is counted */
-        http_request_free(req);
-    }
-}
-
-/* Runs until all answers have been tried to be sent: one that was handed over in a run may be sent by the
- * next only. And where a long body came, more of it may be there: fewer turns make it faster by a fifth. */
-static void server_run(struct http_server *server)
-{
-    assert(!server->runs.is_on);
-    server->clock.now_ms = loop_now_ms();
-    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        server->runs.is_due = false;
-        server->runs.moved = 0;
-        server->runs.shown = 0;
-        server->runs.unsent = server->runs.unsent_next;
-        server->runs.unsent_next = 0;
-        server->runs.count++;
-        server->runs.is_on = true;
-        http_recv_run(server);
-        server->runs.is_on = false;
-        if (server->runs.unsent == 0 && server->runs.shown == 0) {
-            break;
-        }
-    }
-    server->runs.ended_us = loop_now_us();
-    server_free_dead(server);
-}
-
-static void server_plan(struct http_server *server)
-{
-    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
-
-    if (server->polled > 0) {
-        server->runs.is_due = server->runs.is_due || server->runs.moved > 0 || server->runs.unsent > 0;
-        loop_wait_at_most(server->loop, server->runs.is_due ? 0 : 1);
-        return;
-    }
-    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_NO) {
-        server->runs.quiet = 0;
-        return;
-    }
-    /* A chunk head longer than libmicrohttpd's memory makes it say 0 until the body's deadline (0.9.75,
-     * connection.c, MHD_CONNECTION_CONTINUE_SENT): do not spin that long. */
-    server->runs.quiet = server->runs.moved > 0 ? 0 : server->runs.quiet + 1;
-    server->runs.is_due = timeout_ms == 0;
-    loop_wait_at_most(server->loop, server->runs.quiet > QUIET_RUNS ? 1
-                                    : timeout_ms < 1000             ? (unsigned)timeout_ms
-                                                                    : 1000);
-}
-
-static void server_turn_end(struct loop_hook *hook)
-{
-    struct http_server *server = container_of(hook, struct http_server, hook);
-
-    if (server->runs.is_due || (server->polled > 0 && loop_now_us() - server->runs.ended_us >= TICK_US)) {
-        server->runs.started = 0;
-        server_run(server);
-        if (server->runs.started > 0) {
-            loop_again(server->loop); /* their calls to the store are to go out in this turn */
-        }
-    }
-    disconnect_look(server);
-    server_plan(server);
-}
-
 /* -- the server's epoch */
 
 static struct MHD_Daemon *daemon_start(struct http_server *server)
@@ -542,7 +423,7 @@ static struct MHD_Daemon *daemon_start(struct http_server *server)
      * queue. */
     unsigned limit = server->options.connections_max + LIMIT_ABOVE;
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, server, on_request, server,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, server, http_on_request, server,
         MHD_OPTION_LISTEN_SOCKET, server->options.listen_fd, MHD_OPTION_CONNECTION_LIMIT, limit,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->pool_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
@@ -560,6 +441,18 @@ static void server_ready(struct loop_watch *watch, int events)
 
     (void)events;
     server->runs.is_due = true;
+}
+
+/* A UUID of version 8 (RFC 9562, 5.8): 74 random bits of this server, and 48 that count its requests. */
+static void id_prefix_make(char prefix[HTTP_ID_SIZE - ID_DIGITS])
+{
+    uint8_t r[10];
+
+    if (getentropy(r, sizeof(r)) != 0) {
+        abort();
+    }
+    snprintf(prefix, HTTP_ID_SIZE - ID_DIGITS, "urn:uuid:%02x%02x%02x%02x-%02x%02x-8%x%02x-%02x%02x-", r[0],
+             r[1], r[2], r[3], r[4], r[5], r[6] & 15, r[7], (r[8] & 0x3f) | 0x80, r[9]);
 }
 
 struct http_server *http_server_new(struct loop *loop, const struct http_options *options)
@@ -587,14 +480,14 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     if (options->reply_head_max > 0) {
         server->reply_bytes_max = HTTP_REPLY_LONG;
     }
-    random_text(server->id_prefix, ID_PREFIX_CHARS);
+    id_prefix_make(server->id_prefix);
     clock_init(server);
     disconnect_init(server);
     http_request_pool_init(server);
     server->daemon = daemon_start(server);
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
-    loop_hook_add(loop, &server->hook, server_turn_end);
+    loop_hook_add(loop, &server->hook, http_turn_end);
     server->runs.is_due = true; /* only a run begins to watch the listening socket */
     return server;
 }
@@ -614,7 +507,7 @@ void http_server_drain(struct http_server *server)
     if (server->draining) {
         return;
     }
-    server_run(server); /* takes what the kernel has already accepted for us */
+    http_run(server); /* takes what the kernel has already accepted for us */
     server->draining = true;
     close(MHD_quiesce_daemon(server->daemon));
     for (struct http_deadline *idle = server->clock.first[PHASE_HEAD]; idle != NULL; idle = idle->next) {
@@ -632,11 +525,11 @@ void http_server_free(struct http_server *server)
     assert(server->running == 0);
     server->draining = true;
     http_early_stop(server);
-    server_run(server); /* a last chance for answers to leave; starts nothing */
+    http_run(server); /* a last chance for answers to leave; starts nothing */
     loop_hook_remove(server->loop, &server->hook);
     loop_watch_done(&server->watch);
     MHD_stop_daemon(server->daemon);
-    server_free_dead(server);
+    http_free_dead(server);
     while (server->clock.first[PHASE_LINGER] != NULL) {
         http_linger_end(server->clock.first[PHASE_LINGER]);
     }

@@ -1,4 +1,5 @@
-/* health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json, problems. */
+/* health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json, problems, and an
+ * index of all addresses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,38 +8,21 @@
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
 
-static void put(struct json_out *out, const char *text)
-{
-    json_out_append(out, bytes_of(text));
-}
-
 /* Text as it stands in an element: https://html.spec.whatwg.org/multipage/syntax.html, "Text". */
 static void put_text(struct json_out *out, const char *text)
 {
-    for (; *text; text++) {
-        switch (*text) {
-        case '&': put(out, "&amp;"); break;
-        case '<': put(out, "&lt;"); break;
-        case '>': put(out, "&gt;"); break;
-        case '"': put(out, "&quot;"); break;
-        case '\'': put(out, "&#39;"); break;
-        default: json_out_append(out, (struct bytes){text, 1});
+    static const char special[] = "&<>\"'";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+
+    while (*text != '\0') {
+        size_t plain = strcspn(text, special);
+
+        json_out_append(out, (struct bytes){text, plain});
+        text += plain;
+        if (*text != '\0') {
+            json_out_append(out, bytes_of(entities[strchr(special, *text++) - special]));
         }
     }
-}
-
-static void put_element(struct json_out *out, const char *open, const char *text, const char *close)
-{
-    put(out, open);
-    put_text(out, text);
-    put(out, close);
-}
-
-static void put_number_row(struct json_out *out, const char *name, int number, const char *behind)
-{
-    put_element(out, "<tr><th>", name, "</th><td>");
-    json_out_append_int(out, number);
-    put_element(out, "", behind, "</td></tr>\n");
 }
 
 /* The exit statuses of the command line (docs/contract.md, "Commands"). */
@@ -57,32 +41,42 @@ static const char *exit_meaning(int exit_status)
     }
 }
 
-static void put_head(const struct problem_info *info, struct json_out *out)
-{
-    put(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    put_element(out, "<title>", info->code, " - Pawl</title>\n");
-    put(out,
-        "<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;"
-        "color-scheme:light dark}th{text-align:left;padding-right:1rem;vertical-align:top;font-weight:normal}"
-        "</style>\n</head>\n");
-}
+/* \001 to \007 stand for the texts of the problem. */
+static const char problem_html[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>\001 - Pawl</title>\n"
+    "<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;"
+    "color-scheme:light dark}th{text-align:left;padding-right:1rem;vertical-align:top;font-weight:normal}"
+    "</style>\n</head>\n<body>\n<h1>\002</h1>\n<p><code>\001</code></p>\n"
+    "<h2>What it means, and what to do</h2>\n<p>\003</p>\n"
+    "<p>The answer itself may say more, in its member <code>detail</code>.</p>\n"
+    "<h2>For programs</h2>\n<table>\n<tr><th>HTTP status</th><td>\004</td></tr>\n"
+    "<tr><th>Send it again, unchanged?</th><td>\005</td></tr>\n"
+    "<tr><th>Exit status of pawl</th><td>\006\007</td></tr>\n</table>\n</body>\n</html>\n";
 
 void problem_page_write_info(const struct problem_info *info, struct json_out *out)
 {
-    put_head(info, out);
-    put_element(out, "<body>\n<h1>", info->title, "</h1>\n");
-    put_element(out, "<p><code>", info->code, "</code></p>\n");
-    put_element(out, "<h2>What it means, and what to do</h2>\n<p>", info->detail, "</p>\n");
-    put(out, "<p>The answer itself may say more, in its member <code>detail</code>.</p>\n");
-    put(out, "<h2>For programs</h2>\n<table>\n");
-    put_number_row(out, "HTTP status", (int)info->status, "");
-    put_element(out, "<tr><th>Send it again, unchanged?</th><td>",
-                info->retryable ? "Yes, later: it may succeed (retryable is true)."
-                                : "No, it will not help (retryable is false).",
-                "</td></tr>\n");
-    put_number_row(out, "Exit status of pawl", info->exit_status, exit_meaning(info->exit_status));
-    put(out, "</table>\n</body>\n</html>\n");
+    char status[12], exit_status[12];
+    const char *const texts[] = {info->code,
+                                 info->title,
+                                 info->detail,
+                                 status,
+                                 info->retryable ? "Yes, later: it may succeed (retryable is true)."
+                                                 : "No, it will not help (retryable is false).",
+                                 exit_status,
+                                 exit_meaning(info->exit_status)};
+
+    snprintf(status, sizeof(status), "%u", info->status);
+    snprintf(exit_status, sizeof(exit_status), "%d", info->exit_status);
+    for (const char *at = problem_html; *at != '\0';) {
+        size_t plain = strcspn(at, "\001\002\003\004\005\006\007");
+
+        json_out_append(out, (struct bytes){at, plain});
+        at += plain;
+        if (*at != '\0') {
+            put_text(out, texts[*at++ - 1]);
+        }
+    }
 }
 
 void problem_page_write(enum problem problem, struct json_out *out)
@@ -266,6 +260,7 @@ static enum step problem_text(struct http_request *req)
 /* -- all of them */
 
 static const struct http_route health_routes[] = {
+    {HTTP_GET, "/", HTTP_BODY_NONE, 0, false, service_index, "getIndex"},
     {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live, "getLiveness"},
     {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page, "getReadiness"},
     {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page, "getMetrics"},
@@ -275,17 +270,45 @@ static const struct http_route health_routes[] = {
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
 };
 
+static void paths_write(const struct http_route *routes, struct json_out *json)
+{
+    for (const struct http_route *route = routes; route->path != NULL; route++) {
+        const struct http_route *first = routes;
+
+        while (strcmp(first->path, route->path) != 0) {
+            first++;
+        }
+        if (first == route) {
+            json_text(json, NULL, bytes_of(route->path));
+        }
+    }
+}
+
+enum step service_index(struct http_request *req)
+{
+    const struct service_plan *plan = worker_of(req)->service->plan;
+    struct json_out *json = http_json_begin(req);
+
+    json_text(json, "name", bytes_of(plan->name));
+    json_text(json, "openapi", BYTES("/openapi.json"));
+    json_list(json, "paths");
+    paths_write(plan->routes, json);
+    paths_write(health_routes, json);
+    json_list_end(json);
+    return http_json_end(req, 200);
+}
+
 struct http_route *service_routes(const struct service_plan *plan)
 {
-    size_t own = 0;
+    size_t own = 0, skipped = plan->rest != NULL; /* which may take "/", and shows the index if it does not */
 
     while (plan->routes[own].path != NULL) {
         own++;
     }
-    size_t health = sizeof(health_routes) / sizeof(health_routes[0]);
+    size_t health = sizeof(health_routes) / sizeof(health_routes[0]) - skipped;
     struct http_route *all = must_have(calloc(own + health + 1, sizeof(*all)));
     memcpy(all, plan->routes, own * sizeof(*all));
-    memcpy(all + own, health_routes, sizeof(health_routes));
+    memcpy(all + own, health_routes + skipped, health * sizeof(*all));
     if (plan->rest != NULL) {
         all[own + health - 1] = *plan->rest; /* in place of the end; another follows */
     }

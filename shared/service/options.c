@@ -627,15 +627,15 @@ static bool check_names(const struct reading *reading, const struct json *json, 
 static bool config_read(const struct reading *reading, const char *path)
 {
     size_t len;
-    const char *wrong;
+    struct json_fault fault;
     char *text = options_read_file(path, CONFIG_BYTES_MAX, &len, reading->why, reading->why_size);
     struct json *json;
     bool good;
 
     if (text == NULL)
         return false;
-    json = json_parse((struct bytes){text, len}, CONFIG_DEPTH_MAX, &wrong);
-    good = json != NULL ? check_names(reading, json, path) : fail(reading, "%s: %s", path, wrong);
+    json = json_parse((struct bytes){text, len}, CONFIG_DEPTH_MAX, &fault);
+    good = json != NULL ? check_names(reading, json, path) : fail(reading, "%s: %s", path, fault.why);
     for (const struct option *option = reading->program->table; good && option->name != NULL; option++)
         good = member_set(reading, option, json, path);
     json_free(json);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "shared/http/http.h"
+#include "shared/http/http_server.h"
 #include "shared/service/log.h"
 #include "shared/service/metrics.h"
 #include "shared/service/options.h"
@@ -205,6 +205,8 @@ void process_metrics_write(const struct service *service, struct json_out *out);
 /* health.c: what /readyz says. */
 bool service_is_ready(struct worker *worker);
 struct http_route *service_routes(const struct service_plan *plan);
+/* "/": name and addresses. For the plan's rest, if nothing of it takes that. */
+enum step service_index(struct http_request *req);
 extern const struct metric service_metrics[SERVICE_METRICS];
 /* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */
 void problem_page_write(enum problem problem, struct json_out *out);

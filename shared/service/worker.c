@@ -90,7 +90,6 @@ void worker_serve(struct worker *worker)
         .body_timeout_ms = (unsigned)settings->body_timeout_ms,
         .reply_head_max = settings->routes != NULL ? FORWARDED_HEAD_MAX : 0,
         .suspend_always = settings->suspend_always,
-        .server_name = worker->service->plan->name,
     };
 
     worker->http = http_server_new(worker->loop, &options);
@@ -278,7 +277,7 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     const struct log *log = &worker->service->log;
     enum problem problem = http_problem(req);
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
-    char peer[HTTP_ADDRESS_SIZE];
+    char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
 
     worker_count_request(worker, http_route(req), status, took_us);
     if (problem != PROBLEM_NONE) {
@@ -288,7 +287,7 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
         return;
     }
     struct log_field fields[] = {
-        LOG_T("instance", bytes_of(http_request_id(req))),
+        LOG_T("instance", bytes_of(http_request_id(req, id))),
         LOG_T("peer", bytes_of(http_client_address(req, peer))),
         LOG_T("method", http_method_text(req)),
         LOG_T("path", http_path(req)),

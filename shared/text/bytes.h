@@ -78,6 +78,17 @@ static inline int bytes_compare(struct bytes a, struct bytes b)
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
+/* Whether a list with commas has this member, but for the case of ASCII letters and white space around it. */
+static inline bool bytes_list_has(struct bytes list, struct bytes member)
+{
+    while (list.len > 0) {
+        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), member)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A decimal number of at most digits_max digits (not more than 18), or -1. */
 static inline int64_t bytes_number(struct bytes text, size_t digits_max)
 {

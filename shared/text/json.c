@@ -2,6 +2,7 @@
  * cJSON has the tree and the decoded texts; numbers and nested objects are taken as they were written. */
 #include <assert.h>
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shared/text/ascii.h"
@@ -14,7 +15,8 @@ enum {
     JSON_DEPTH_MOST = 64,   /* the largest depth_max; the scanner and json.c recurse so deep */
     JSON_NUMBER_BYTES = 63, /* cJSON 1.7.15 reads no further (number_c_string in parse_number, cJSON.c) */
     JSON_TEXT_BYTES = 256 * 1024 * 1024,
-    JSON_SPANS_FEW = 48
+    JSON_SPANS_FEW = 48,
+    JSON_NAME_SHOWN = 64
 };
 
 /* Where a value stands in the text. */
@@ -32,8 +34,13 @@ struct scan {
     const char *start, *at, *end;
     unsigned depth, depth_max;
     struct json_spans *spans;
+    const char *member; /* the last of the object itself, from its quote on; NULL: none yet */
     const char *why;
 };
+
+static const char has_nul[] = "A text must not have \\u0000 in it.",
+                  too_deep[] = "The JSON text has too many levels.",
+                  no_memory[] = "There is no memory to read the JSON text.";
 
 static bool scan_value(struct scan *s);
 
@@ -107,7 +114,7 @@ static bool span_begin(struct scan *s, unsigned *number)
     struct json_spans *spans = s->spans;
 
     if (spans->count == spans->size && !spans_grow(spans))
-        return fail(s, "There is no memory to read the JSON text.");
+        return fail(s, no_memory);
     spans->at[spans->count].start = (uint32_t)(s->at - s->start);
     *number = spans->count++;
     return true;
@@ -168,7 +175,7 @@ static bool scan_unicode_escape(struct scan *s)
     if (unit < 0)
         return fail(s, "\\u in a text needs four hexadecimal digits.");
     if (unit == 0)
-        return fail(s, "\\u0000 is not taken in a text.");
+        return fail(s, has_nul);
     if (unit < 0xD800 || unit > 0xDFFF)
         return true;
     if (unit <= 0xDBFF && take(s, '\\') && take(s, 'u')) {
@@ -277,6 +284,7 @@ static bool scan_member(struct scan *s)
     skip_space(s);
     if (peek(s) != '"')
         return fail(s, "A member has no name in quotes.");
+    s->member = s->depth == 1 ? s->at : s->member;
     if (!scan_text(s))
         return false;
     skip_space(s);
@@ -289,7 +297,7 @@ static bool scan_member(struct scan *s)
 static bool scan_elements(struct scan *s, char closing, bool (*scan_element)(struct scan *s))
 {
     if (s->depth == s->depth_max)
-        return fail(s, "The JSON text is nested too deeply.");
+        return fail(s, too_deep);
     s->depth++;
     s->at++;
     skip_space(s);
@@ -345,10 +353,43 @@ static bool scan_all(struct scan *s)
     return true;
 }
 
+/* -- what is wrong */
+
+/* What came may go to a terminal. */
+static const char *name_show(struct bytes name, char shown[JSON_NAME_SHOWN + 1])
+{
+    size_t i;
+
+    for (i = 0; i < name.len && i < JSON_NAME_SHOWN; i++)
+        shown[i] = char_is_plain(name.at[i]) && name.at[i] != 0x7f ? name.at[i] : '?';
+    shown[i] = '\0';
+    return shown;
+}
+
+static void fault_fill(const struct scan *s, struct json_fault *fault)
+{
+    size_t left = s->member != NULL ? (size_t)(s->at - s->member) : 0;
+    struct bytes name = {s->member + 1, left > 1 ? left - 1 : 0};
+    char shown[JSON_NAME_SHOWN + 1], levels[64];
+    const char *why = s->why;
+
+    if (fault == NULL)
+        return;
+    if (why == too_deep) {
+        snprintf(levels, sizeof(levels), "The JSON text may have %u levels.", s->depth_max);
+        why = levels;
+    }
+    name_show(bytes_cut(&name, '"'), shown);
+    fault->has_nul = why == has_nul;
+    snprintf(fault->why, sizeof(fault->why), left > 0 ? "%.*s, at the member %s." : "%.*s.",
+             (int)strlen(why) - 1, why, shown);
+}
+
 /* Whether text is one object with white space around it, nested at most depth_max levels; spans then has
- * every value in the order in which they begin, the object itself first. If not, *why is a static sentence.
- * Repeated members are not looked for here. In any case json_spans_done() follows. */
-static bool json_scan(struct bytes text, unsigned depth_max, struct json_spans *spans, const char **why)
+ * every value in the order in which they begin, the object itself first. Repeated members are not looked for
+ * here. In any case json_spans_done() follows. */
+static bool json_scan(struct bytes text, unsigned depth_max, struct json_spans *spans,
+                      struct json_fault *fault)
 {
     struct scan s = {.depth_max = depth_max, .spans = spans};
 
@@ -360,7 +401,7 @@ static bool json_scan(struct bytes text, unsigned depth_max, struct json_spans *
     s.end = s.start + text.len;
     if (scan_all(&s))
         return true;
-    *why = s.why;
+    fault_fill(&s, fault);
     return false;
 }
 
@@ -421,81 +462,81 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorting keeps thousands of members from costing their square. Without the memory for it they count as
+/* Sorting keeps thousands of members from costing their square. Without the memory for it the first counts as
  * repeated: not read is safe. */
-static bool many_names_repeat(const cJSON *object, size_t count)
+static const char *many_names_repeat(const cJSON *object, size_t count)
 {
-    const char **names = malloc(count * sizeof(*names));
+    const char **names = malloc(count * sizeof(*names)), *repeated = NULL;
     size_t n = 0;
-    bool repeat = false;
 
     if (names == NULL)
-        return true;
+        return object->child->string;
     for (const cJSON *child = object->child; child; child = child->next)
         names[n++] = child->string;
     qsort(names, n, sizeof(*names), compare_names);
-    for (size_t i = 1; i < n && !repeat; i++)
-        repeat = strcmp(names[i - 1], names[i]) == 0;
+    for (size_t i = 1; i < n && repeated == NULL; i++)
+        repeated = strcmp(names[i - 1], names[i]) == 0 ? names[i] : NULL;
     free(names);
-    return repeat;
+    return repeated;
 }
 
-static bool few_names_repeat(const cJSON *object)
+static const char *few_names_repeat(const cJSON *object)
 {
     for (const cJSON *a = object->child; a; a = a->next) {
         for (const cJSON *b = a->next; b; b = b->next) {
             if (strcmp(a->string, b->string) == 0)
-                return true;
+                return a->string;
         }
     }
-    return false;
+    return NULL;
 }
 
-/* The names as cJSON decoded them, so that "a" and "\u0061" are one. */
-static bool names_repeat(const cJSON *item)
+/* The first name, at any level, that an object has twice, as cJSON decoded it, so that "a" and "\u0061" are
+ * one; NULL: none. */
+static const char *names_repeat(const cJSON *item)
 {
+    const char *repeated = NULL;
     size_t count = 0;
 
     for (const cJSON *child = item->child; child; child = child->next) {
         count++;
-        if (child->child && names_repeat(child))
-            return true;
+        if (child->child && (repeated = names_repeat(child)) != NULL)
+            return repeated;
     }
     if (!cJSON_IsObject(item))
-        return false;
+        return NULL;
     return count <= FEW_MEMBERS ? few_names_repeat(item) : many_names_repeat(item, count);
 }
 
-static struct json *parse_scanned(struct bytes text, const struct json_spans *spans, const char **why)
+static struct json *parse_scanned(struct bytes text, const struct json_spans *spans, struct json_fault *fault)
 {
     cJSON *tree = cJSON_ParseWithLengthOpts(text.at, text.len, NULL, 0);
-    struct json_document *document;
+    const char *repeated = tree != NULL ? names_repeat(tree) : NULL;
+    struct json_document *document = tree != NULL && repeated == NULL ? document_new(tree, text, spans)
+                                                                      : NULL;
+    char shown[JSON_NAME_SHOWN + 1];
 
-    if (tree == NULL) {
-        *why = "The JSON text cannot be read.";
-        return NULL;
+    if (document != NULL)
+        return document->values;
+    if (fault != NULL) {
+        fault->has_nul = false;
+        snprintf(fault->why, sizeof(fault->why),
+                 repeated != NULL ? "The member %s stands there twice." : "%s",
+                 repeated != NULL ? name_show(bytes_of(repeated), shown)
+                 : tree == NULL   ? "The JSON text cannot be read."
+                                  : no_memory);
     }
-    if (names_repeat(tree)) {
-        *why = "A member stands there twice.";
-        cJSON_Delete(tree);
-        return NULL;
-    }
-    document = document_new(tree, text, spans);
-    if (document == NULL) {
-        *why = "There is no memory to read the JSON text.";
-        cJSON_Delete(tree);
-        return NULL;
-    }
-    return document->values;
+    cJSON_Delete(tree);
+    return NULL;
 }
 
-struct json *json_parse(struct bytes text, unsigned depth_max, const char **why)
+struct json *json_parse(struct bytes text, unsigned depth_max, struct json_fault *fault)
 {
     struct json_spans spans;
     struct json *json = NULL;
 
-    if (json_scan(text, depth_max, &spans, why))
-        json = parse_scanned(text, &spans, why);
+    if (json_scan(text, depth_max, &spans, fault))
+        json = parse_scanned(text, &spans, fault);
     json_spans_done(&spans);
     return json;
 }

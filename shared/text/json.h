@@ -22,10 +22,16 @@ struct json; /* a parsed object */
 
 enum json_found { JSON_FOUND, JSON_ABSENT, JSON_MISTYPED };
 
+/* Why a text is not taken: what, with its limit, and at which member of the object; no control character. */
+struct json_fault {
+    char why[160];
+    bool has_nul; /* it would be JSON, but has \u0000 in a text of this member */
+};
+
 /* The text must be one object (white space around it allowed). NULL when it is not, or when memory is out,
- * with a sentence in why (static text: what and, if known, where). The text must outlive the result; raw
- * members point into it. */
-struct json *json_parse(struct bytes text, unsigned depth_max, const char **why);
+ * with a sentence in fault, if that is not NULL. The text must outlive the result; raw members point into it.
+ */
+struct json *json_parse(struct bytes text, unsigned depth_max, struct json_fault *fault);
 void json_free(struct json *json); /* NULL is fine */
 
 /* null counts as mistyped. */

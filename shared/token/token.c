@@ -258,8 +258,9 @@ const struct token_key *token_keys_find(const struct token_keys *keys, struct by
     return NULL;
 }
 
-void token_key_mac(const struct token_key *key, const struct bytes *parts, size_t count,
-                   unsigned char mac[TOKEN_MAC_BYTES])
+/* HMAC-SHA256 over the parts one after the other. */
+static void key_mac(const struct token_key *key, const struct bytes *parts, size_t count,
+                    unsigned char mac[TOKEN_MAC_BYTES])
 {
     crypto_auth_hmacsha256_state state = key->keyed;
 
@@ -282,7 +283,7 @@ static bool line_take(struct reader *reader, struct bytes *line)
     while (reader->rest.len > 0) {
         *line = bytes_cut(&reader->rest, '\n');
         reader->line++;
-        if (line->len > 0 && line->at[0] != '#')
+        if (bytes_trim(*line).len > 0 && line->at[0] != '#')
             return true;
     }
     return false;
@@ -498,7 +499,7 @@ static void mac_write(const struct token_key *key, struct bytes signed_part, cha
 {
     unsigned char mac[TOKEN_MAC_BYTES];
 
-    token_key_mac(key, &signed_part, 1, mac);
+    key_mac(key, &signed_part, 1, mac);
     memcpy(base64_write(text, base64_standard, mac, sizeof(mac)), "=", 2);
 }
 
@@ -541,7 +542,7 @@ static void tag_write(const struct token_key *key, const char *domain, struct by
     const struct bytes parts[] = {{domain, strlen(domain) + 1}, text};
     unsigned char mac[TOKEN_MAC_BYTES];
 
-    token_key_mac(key, parts, 2, mac);
+    key_mac(key, parts, 2, mac);
     sodium_bin2hex(tag, sizeof(tag_text), mac, TAG_BYTES);
 }
 

@@ -54,9 +54,9 @@ const char *token_mode_name(enum token_mode mode);
 /* Fills buf (TOKEN_HOLD_MIN characters and a NUL) with a fresh random hold name. */
 void token_hold_name(char buf[TOKEN_HOLD_MIN + 1]);
 
-/* -- keys: a file, one "kid:base64" a line, the first signs, all verify; blank lines and # comments allowed.
- * Lines end with a line feed alone. After token_keys_parse() the keys only change by token_keys_free():
- * several threads may use them. */
+/* -- keys: a file, one "kid:base64" a line, the first signs, all verify; lines of blanks and # comments
+ * allowed. Lines end with a line feed alone. After token_keys_parse() the keys only change by
+ * token_keys_free(): several threads may use them. */
 struct token_keys;
 /* NULL with a sentence (never a key) in why: a bad line by its number, a kid twice, a key under 16 bytes or
  * over 1,024, a file over 64 KiB, no key at all. */
@@ -120,8 +120,5 @@ const struct token_key *token_keys_at(const struct token_keys *keys, size_t i);
 /* NULL: no key of that name. */
 const struct token_key *token_keys_find(const struct token_keys *keys, struct bytes kid);
 struct bytes token_key_kid(const struct token_key *key);
-/* HMAC-SHA256 over the parts one after the other. */
-void token_key_mac(const struct token_key *key, const struct bytes *parts, size_t count,
-                   unsigned char mac[TOKEN_MAC_BYTES]);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/http/http.h"
+#include "shared/http/http_server.h"
 
 enum { SAMPLE_JSON_MAX = 16384, SAMPLE_BYTES_MAX = 1 << 20, SAMPLE_QUEUE = 16384, SAMPLE_WAITER_BYTES = 250 };
 
@@ -330,7 +330,6 @@ static struct http_options sample_options(void)
         .body_memory_max = 64 << 20,
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
-        .server_name = "sample",
     };
 }
 

@@ -5,6 +5,8 @@
 #include <poll.h>
 
 #include "shared/http/http_internal.h"
+#include "shared/http/http_server.h"
+#include "shared/http/pieces.h"
 #include "tests/component/http_client.h"
 #include "tests/unit/waited.h"
 
@@ -28,7 +30,7 @@ struct seat {
     unsigned gone;      /* how often `gone` was called */
     bool answers;       /* in `gone` */
     struct seat *other; /* and answers this one too */
-    char id[ID_CHARS + 1];
+    char id[HTTP_ID_SIZE];
 };
 
 struct waiting {
@@ -38,7 +40,7 @@ struct waiting {
     unsigned port;
     bool inside; /* a call of the HTTP layer */
     unsigned ended, ended_status;
-    char ended_id[ID_CHARS + 1], ended_path[HTTP_HEAD_MAX + 1];
+    char ended_id[HTTP_ID_SIZE], ended_path[HTTP_HEAD_MAX + 1];
     struct seat seats[SEATS];
 };
 
@@ -152,9 +154,10 @@ static struct seat *seat_of(const struct http_request *req)
 static inline enum step seat_answer(struct http_request *req)
 {
     struct json_out *json = http_json(req);
+    char id[HTTP_ID_SIZE];
 
     json_object(json, NULL);
-    json_text(json, "id", bytes_of(http_request_id(req)));
+    json_text(json, "id", bytes_of(http_request_id(req, id)));
     json_text(json, "path", http_path(req));
     json_text(json, "part", http_path_part(req, 0));
     json_int(json, "method", (int64_t)http_method(req));
@@ -193,7 +196,7 @@ static inline void seat_stream_gone(struct http_response_writer *stream)
 
 static inline void seat_take(struct seat *seat, struct http_request *req)
 {
-    memcpy(seat->id, http_request_id(req), sizeof(seat->id));
+    http_request_id(req, seat->id);
     waiting.inside = true;
     seat->suspended.gone = seat_gone;
     http_suspend(req, &seat->suspended);
@@ -267,7 +270,7 @@ static void waiting_ended(const struct http_owner *owner, const struct http_requ
     (void)took_us;
     waiting.ended++;
     waiting.ended_status = status;
-    memcpy(waiting.ended_id, http_request_id(req), sizeof(waiting.ended_id));
+    http_request_id(req, waiting.ended_id);
     memcpy(waiting.ended_path, path.at, path.len);
     waiting.ended_path[path.len] = '\0';
 }
@@ -281,8 +284,7 @@ static inline struct http_options waiting_options(void)
                                  .body_memory_max = 64 << 20,
                                  .header_timeout_ms = 4 * SEAT_WAIT_MS, /* it ends nothing here */
                                  .body_timeout_ms = 30000,
-                                 .send_timeout_ms = SEND_MS,
-                                 .server_name = "waiting"};
+                                 .send_timeout_ms = SEND_MS};
 }
 
 static inline void waiting_start_with(struct http_options options)
@@ -329,7 +331,7 @@ static inline void check_all_gone(void)
     UNTIL(http_server_open_requests(waiting.http) == 0 && http_server_connections(waiting.http) == 0);
     CHECK_INT(waiting.http->running, 0);
     CHECK_INT(waiting.http->polled, 0);
-    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.first == NULL);
+    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.left == NULL);
     memset(waiting.seats, 0, sizeof(waiting.seats));
 }
 
@@ -337,7 +339,7 @@ static inline void check_all_gone(void)
 static inline void until_left(void)
 {
     if (waiting.http->options.suspend_always) {
-        UNTIL(waiting.http->disconnect.first != NULL);
+        UNTIL(waiting.http->disconnect.left != NULL);
     } else {
         UNTIL(http_server_connections(waiting.http) == 0);
     }

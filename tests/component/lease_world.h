@@ -124,8 +124,7 @@ static inline void instance_serve(struct instance *instance)
                                    .body_max_default = 16384,
                                    .body_memory_max = 1 << 20,
                                    .header_timeout_ms = 10000,
-                                   .body_timeout_ms = 30000,
-                                   .server_name = "pawl-lease"};
+                                   .body_timeout_ms = 30000};
 
     worker->owner.ended = instance_ended;
     worker->http = http_server_new(worker->loop, &options);

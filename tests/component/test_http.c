@@ -146,7 +146,7 @@ TEST_CLIENT(statuses_without_body_have_none)
 
 TEST_CLIENT(a_problem_says_all_that_the_contract_wants)
 {
-    char id[17] = "";
+    char id[HTTP_ID_SIZE] = "";
 
     CHECK_INT(client_ask(c, server.port, GET("/problem")), 403);
     CHECK_TEXT(client_header(c, "Content-Type"), BYTES("application/problem+json"));
@@ -155,9 +155,9 @@ TEST_CLIENT(a_problem_says_all_that_the_contract_wants)
         c, "{\"type\":\"/problems/lease-held\",\"title\":\"The lease is held by another\",\"status\":403,"
            "\"detail\":\"Held.\",\"code\":\"lease-held\",\"retryable\":true,\"instance\":\""));
     CHECK(client_says(c, "\",\"current\":34}"));
-    const char *at = memmem(c->body.at, c->body.len, "\"instance\":\"", 12);
-    memcpy(id, at + 12, 16);
-    CHECK(strlen(id) == 16 && at[28] == '"');
+    const char *at = memmem(c->body.at, c->body.len, "\"instance\":\"urn:uuid:", 21);
+    memcpy(id, at + 12, HTTP_ID_SIZE - 1);
+    CHECK(strlen(id) == HTTP_ID_SIZE - 1 && at[12 + HTTP_ID_SIZE - 1] == '"' && id[23] == '8');
     client_text(c, GET("/problem"));
     CHECK_INT(client_read(c, true), 403);
     CHECK(!client_says(c, id));

@@ -217,47 +217,6 @@ TEST(a_client_that_is_silent_before_the_held_part_is_there_gets_408)
     check_flows_over();
 }
 
-TEST_FLOW(a_route_may_have_a_limit, PLAN_TAKE)
-{
-    ask(c, "POST /limit/1", LIMIT_BYTES + 1);
-    CHECK_INT(client_wait(c), 413);
-    client_close(c);
-    CHECK_INT(seat->handled, 0);
-
-    seat->on_whole = PLAN_ANSWER;
-    ask(c, "POST /limit/1", -1);
-    CHECK(client_pattern(c, 0, LIMIT_BYTES, 3000));
-    client_text(c, LAST);
-    CHECK_INT(client_wait(c), 200);
-    CHECK_INT(seat->came, LIMIT_BYTES);
-    client_close(c);
-
-    flow_prepare(1, PLAN_TAKE);
-    ask(c, "POST /limit/1", -1);
-    CHECK(client_pattern(c, 0, LIMIT_BYTES + 1, 3000));
-    UNTIL(seat->broken == 1);
-    CHECK_INT(client_wait(c), 413);
-    CHECK_TEXT(client_code(c), BYTES("too-large"));
-    CHECK(seat->came <= LIMIT_BYTES && seat->whole == 0);
-    flow_answer(seat);
-}
-
-TEST_FLOW(too_much_is_noticed_while_the_owner_has_no_room, PLAN_TAKE)
-{
-    char text[2000];
-
-    ask(c, "POST /limit/1", -1);
-    CHECK(client_pattern(c, 0, LIMIT_BYTES - 100, 2000));
-    UNTIL(seat->came == LIMIT_BYTES - 100);
-    seat->room = 0;
-    memset(text, 'x', sizeof(text));
-    memcpy(text, "5\r\n12345\r\n400\r\n", 15); /* the first suspends, and the next is read with it */
-    client_send(c, (struct bytes){text, 15 + 0x400});
-    UNTIL(seat->broken == 1);
-    CHECK_INT(client_wait(c), 413);
-    flow_answer(seat);
-}
-
 TEST_FLOW(a_body_that_breaks_its_chunks_is_broken, PLAN_TAKE)
 {
     ask(c, "POST /flow/1", -1);

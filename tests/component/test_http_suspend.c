@@ -241,7 +241,7 @@ TEST(a_request_that_was_resumed_is_not_reported)
 TEST_SEAT(a_client_that_had_gone_before_a_handler_suspended_is_reported, GET("/later/1") GET("/suspend/2"))
 {
     shutdown(c->fd, SHUT_WR);
-    UNTIL(waiting.http->disconnect.first != NULL);
+    UNTIL(waiting.http->disconnect.left != NULL);
     CHECK(waiting.seats[2].suspended.kept == NULL); /* the first holds up the second */
     seat_answer(seat->req);
     check_gone_once(&waiting.seats[2]);
@@ -250,7 +250,7 @@ TEST_SEAT(a_client_that_had_gone_before_a_handler_suspended_is_reported, GET("/l
 TEST_SEAT(a_client_that_had_gone_before_a_continuation_suspended_is_reported, GET("/later/1"))
 {
     client_close(c);
-    UNTIL(waiting.http->disconnect.first != NULL);
+    UNTIL(waiting.http->disconnect.left != NULL);
     seat_take(seat, seat->req);
     CHECK_INT(seat->gone, 0); /* later, not from inside */
     check_gone_once(seat);

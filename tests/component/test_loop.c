@@ -33,6 +33,107 @@ static void turn_some(struct loop *loop)
     }
 }
 
+/* -- jobs: the first test, before this process has a second thread */
+
+enum { JOBS = 200, RUNS = 3 };
+
+struct watched_job {
+    struct loop_job job;
+    struct loop *loop;
+    pthread_t worker, teller;
+    int fds[2]; /* the test's end and the work's */
+    int worked, done, *all_done;
+};
+
+static void job_work(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    watched->worker = pthread_self();
+    watched->worked++;
+}
+
+/* Says that it works, goes on until it is told to end, and closes its end last. */
+static void job_work_long(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+    char byte = 0;
+
+    job_work(job);
+    if (write(watched->fds[1], "w", 1) != 1 || read(watched->fds[1], &byte, 1) != 1) {
+        watched->worked = -1;
+    }
+    close(watched->fds[1]);
+}
+
+static void job_done(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    watched->teller = pthread_self();
+    watched->done++;
+}
+
+static void job_done_again(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    CHECK_INT(watched->worked, watched->done + 1);
+    job_done(job);
+    if (watched->done < RUNS) {
+        loop_job_run(watched->loop, job);
+    }
+}
+
+static void job_done_free(struct loop_job *job)
+{
+    struct watched_job *watched = container_of(job, struct watched_job, job);
+
+    CHECK_INT(watched->worked, 1);
+    ++*watched->all_done;
+    free(watched);
+}
+
+/* Returns when it works. */
+static void long_job_run(struct loop *loop, struct watched_job *watched)
+{
+    char byte = 0;
+
+    *watched = (struct watched_job){.job = {.work = job_work_long, .done = job_done}, .loop = loop};
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watched->fds), 0);
+    loop_job_run(loop, &watched->job);
+    CHECK(read(watched->fds[0], &byte, 1) == 1 && byte == 'w');
+}
+
+/* Returns when its work is over. */
+static void long_job_end(struct watched_job *watched)
+{
+    char byte;
+
+    CHECK_INT(write(watched->fds[0], "e", 1), 1);
+    CHECK_INT(read(watched->fds[0], &byte, 1), 0);
+    close(watched->fds[0]);
+}
+
+TEST(loop_is_not_freed_under_a_job)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct loop *loop = loop_new();
+        struct watched_job job;
+
+        alarm(10);
+        fclose(stderr);
+        long_job_run(loop, &job);
+        loop_free(loop);
+        _exit(0);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 /* -- timers */
 
 struct counted_timer {
@@ -506,106 +607,7 @@ TEST_LOOP(another_thread_stops_a_loop_that_waits_and_it_can_run_again)
     }
 }
 
-/* -- jobs */
-
-enum { JOBS = 200, RUNS = 3 };
-
-struct watched_job {
-    struct loop_job job;
-    struct loop *loop;
-    pthread_t worker, teller;
-    int fds[2]; /* the test's end and the work's */
-    int worked, done, *all_done;
-};
-
-static void job_work(struct loop_job *job)
-{
-    struct watched_job *watched = container_of(job, struct watched_job, job);
-
-    watched->worker = pthread_self();
-    watched->worked++;
-}
-
-/* Says that it works, goes on until it is told to end, and closes its end last. */
-static void job_work_long(struct loop_job *job)
-{
-    struct watched_job *watched = container_of(job, struct watched_job, job);
-    char byte = 0;
-
-    job_work(job);
-    if (write(watched->fds[1], "w", 1) != 1 || read(watched->fds[1], &byte, 1) != 1) {
-        watched->worked = -1;
-    }
-    close(watched->fds[1]);
-}
-
-static void job_done(struct loop_job *job)
-{
-    struct watched_job *watched = container_of(job, struct watched_job, job);
-
-    watched->teller = pthread_self();
-    watched->done++;
-}
-
-static void job_done_again(struct loop_job *job)
-{
-    struct watched_job *watched = container_of(job, struct watched_job, job);
-
-    CHECK_INT(watched->worked, watched->done + 1);
-    job_done(job);
-    if (watched->done < RUNS) {
-        loop_job_run(watched->loop, job);
-    }
-}
-
-static void job_done_free(struct loop_job *job)
-{
-    struct watched_job *watched = container_of(job, struct watched_job, job);
-
-    CHECK_INT(watched->worked, 1);
-    ++*watched->all_done;
-    free(watched);
-}
-
-/* Returns when it works. */
-static void long_job_run(struct loop *loop, struct watched_job *watched)
-{
-    char byte = 0;
-
-    *watched = (struct watched_job){.job = {.work = job_work_long, .done = job_done}, .loop = loop};
-    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watched->fds), 0);
-    loop_job_run(loop, &watched->job);
-    CHECK(read(watched->fds[0], &byte, 1) == 1 && byte == 'w');
-}
-
-/* Returns when its work is over. */
-static void long_job_end(struct watched_job *watched)
-{
-    char byte;
-
-    CHECK_INT(write(watched->fds[0], "e", 1), 1);
-    CHECK_INT(read(watched->fds[0], &byte, 1), 0);
-    close(watched->fds[0]);
-}
-
-TEST(loop_is_not_freed_under_a_job)
-{
-    int status = 0;
-    pid_t pid = fork(); /* before this process has a second thread */
-
-    if (pid == 0) {
-        struct loop *loop = loop_new();
-        struct watched_job job;
-
-        alarm(10);
-        fclose(stderr);
-        long_job_run(loop, &job);
-        loop_free(loop);
-        _exit(0);
-    }
-    CHECK_INT(waitpid(pid, &status, 0), pid);
-    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-}
+/* -- jobs, again */
 
 TEST_LOOP(job_works_on_another_thread_and_is_done_once_and_later_on_the_loops_own)
 {
@@ -735,34 +737,5 @@ TEST(two_loops_know_nothing_of_each_other)
 int main(void)
 {
     alarm(20); /* a loop that waits for ever must not */
-    RUN(loop_is_not_freed_under_a_job);
-    RUN(timer_fires_once_and_never_early);
-    RUN(timer_repeats_until_it_is_disarmed);
-    RUN(arming_an_armed_timer_sets_it_anew);
-    RUN(disarming_a_timer_that_is_not_armed_does_nothing);
-    RUN(timer_may_disarm_rearm_and_end_itself_while_it_fires);
-    RUN(no_callback_comes_after_a_timer_is_done);
-    RUN(readable_descriptor_is_told_until_it_is_read);
-    RUN(only_what_was_asked_for_is_told);
-    RUN(watch_that_begins_with_no_events_is_silent_until_it_is_set);
-    RUN(peer_that_leaves_is_told_as_disconnect_though_nothing_is_read);
-    RUN(error_on_a_descriptor_is_told_as_what_was_asked_for);
-    RUN(watch_may_end_itself_and_the_descriptor_stays_open);
-    RUN(hooks_run_once_a_turn_in_the_order_of_their_registration);
-    RUN(hook_that_asks_for_it_makes_all_of_them_run_once_more);
-    RUN(hook_may_remove_itself_while_it_runs);
-    RUN(wait_is_as_short_as_a_hook_asks_although_a_timer_is_far_off);
-    RUN(shortest_of_several_asks_is_what_counts);
-    RUN(what_a_timer_asks_of_the_next_wait_is_kept);
-    RUN(turn_that_may_not_wait_does_not_wait);
-    RUN(turn_waits_no_longer_than_it_is_told);
-    RUN(another_thread_stops_a_loop_that_waits_and_it_can_run_again);
-    RUN(job_works_on_another_thread_and_is_done_once_and_later_on_the_loops_own);
-    RUN(jobs_all_end_once_and_may_run_again_or_be_freed_when_they_are_done);
-    RUN(job_of_a_loop_that_was_stopped_is_done_in_its_next_turns);
-    RUN(waiting_for_jobs_lasts_until_they_are_done_and_turns_the_loop);
-    RUN(signal_is_caught_on_the_loop);
-    RUN(clock_is_monotonic_and_its_two_units_agree);
-    RUN(two_loops_know_nothing_of_each_other);
-    return check_done();
+    return check_all();
 }

@@ -50,8 +50,7 @@ static void check_packed(const struct lease_request *request, const struct lease
                                               "0123456789012345678901"};
     struct bytes packed = acquire_options_write(&acquire_options, request,
                                                 BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, &out);
-    const char *why;
-    struct json *json = json_parse(packed, 3, &why);
+    struct json *json = json_parse(packed, 3, NULL);
     enum json_found found;
     struct bytes key;
 

@@ -12,7 +12,7 @@ SHARED = {
     "loop": ("text",),
     "token": ("text",),
     "tls": ("text",),
-    "http": ("text", "loop", "token"),
+    "http": ("text", "loop"),
     "store": ("text", "loop"),
     "service": ("text", "loop", "token", "http", "store", "api lists", "openapi"),
     "member": ("text", "loop", "token", "store", "service", "scripts"),

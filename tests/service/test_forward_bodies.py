@@ -46,6 +46,7 @@ ROUTES = [
     route(UPSTREAM, "/never/{id}", "never:{id}", max_body=LIMIT, body="stream", incomplete="never-applied"),
     route(UPSTREAM, "/search/{id}", "search:{id}", read_methods=["POST"]),
     route(UPSTREAM, "/patient/{id}/**", "patient:{id}", timeout_ms=60_000),
+    route(UPSTREAM, "/", "root"),
     {**route(UPSTREAM, "/nobody/{id}", "nobody:{id}"), "upstream": nobody()},
 ]
 TABLE = routes_file(FOLDER, ROUTES)
@@ -149,6 +150,15 @@ def an_upload_that_is_killed_in_the_middle_leaves_nothing():
         raw.vanish()
         wait_until(lambda: under_way(0), "it is over")
         nothing_is_left(one, count)
+
+
+@test
+def a_route_may_take_the_place_of_the_index():
+    for method in ("GET", "OPTIONS"):
+        raw = WORLD.raw(WORLD.gateway_daemon)
+        raw.send(f"{method} / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_until(lambda: (UPSTREAM.requests[-1].method, UPSTREAM.requests[-1].target) == (method, "/"), "it is forwarded")
+        raw.close()
 
 
 @test

@@ -357,10 +357,12 @@ def a_query_or_a_body_is_refused_where_none_is_known_and_a_wrong_one_where_one_i
 def what_is_outside_of_its_limits_or_malformed_is_told_and_nothing_is_granted():
     name = WORLD.name()
     for body, status, code, detail in (
-            ({"ttl_ms": 99}, 422, "out-of-range", "ttl_ms"), ({"holder": "a\u0085b"}, 422, "out-of-range", "holder"),
+            ({"ttl_ms": 99}, 422, "out-of-range", "ttl_ms"), ({"holder": "a\0b"}, 422, "out-of-range", "holder"),
             ({"meta": {"a": "x" * 2041}}, 422, "out-of-range", "meta"), ({"mode": "exclusiv"}, 400, "invalid-request", "mode"),
             ({"TTL_MS": 1}, 400, "invalid-request", "TTL_MS"), ('{"ttl_ms":1e3}', 400, "invalid-request", "ttl_ms"),
-            ('{"ttl_ms":100,"ttl\\u005fms":100}', 400, "invalid-request", "."), (b'{"holder":"a\xff"}', 400, "invalid-request", "."),
+            ('{"ttl_ms":100,"ttl\\u005fms":100}', 400, "invalid-request", "ttl_ms stands there twice"),
+            (b'{"holder":"a\xff"}', 400, "invalid-request", "at the member holder"),
+            ('{"meta":' + '{"a":' * 8, 400, "invalid-request", "8 levels, at the member meta"),
             ("[" * 8000, 400, "invalid-request", "."), ("{}\x00", 400, "invalid-request", "."), (" ", 400, "invalid-request", "."),
             (b" " * 16385, 413, "too-large", "longer")):
         told = refused(post(body, name), status, code).json["detail"]

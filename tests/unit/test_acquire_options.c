@@ -110,7 +110,6 @@ TEST(the_most_that_can_be_asked_reads_back)
     struct acquire_options acquire_options = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"},
                                               "ssssssssssssssssssssss"};
     const struct bytes inbox = BYTES("pawl:{00}:d:0123456789012345678901234567");
-    const char *why;
     struct json *json;
     struct bytes read;
 
@@ -123,7 +122,7 @@ TEST(the_most_that_can_be_asked_reads_back)
         names.name[i] = (struct bytes){long_name, sizeof(long_name)};
     }
     read = acquire_options_write(&acquire_options, &request, inbox, UINT64_MAX, &names, &out);
-    json = json_parse(read, 4, &why);
+    json = json_parse(read, 4, NULL);
     if (CHECK(json != NULL)) {
         CHECK_INT(json_get_text(json, "key", &read), JSON_FOUND);
         CHECK_TEXT(read, acquire_options.key.key);

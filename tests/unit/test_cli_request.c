@@ -183,12 +183,11 @@ TEST(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer)
 static bool is_in_doubt(unsigned status, const char *code)
 {
     struct request request = {.answer.status = status};
-    const char *why = NULL;
     char body[128];
     bool is;
 
     snprintf(body, sizeof(body), "{\"code\":\"%s\"}", code);
-    request.json = json_parse(bytes_of(body), 2, &why);
+    request.json = json_parse(bytes_of(body), 2, NULL);
     is = request_worth(&request) == REQUEST_IN_DOUBT;
     json_free(request.json);
     return is;

@@ -10,10 +10,10 @@ enum { DEPTH = 8, BODY_MAX = 16 * 1024 };
 
 static bool accepts(struct bytes text)
 {
-    const char *why = NULL;
-    struct json *json = json_parse(text, DEPTH, &why);
+    struct json_fault fault = {.why = ""};
+    struct json *json = json_parse(text, DEPTH, &fault);
 
-    CHECK((json == NULL) == (why != NULL)); /* a refusal has its sentence */
+    CHECK((json == NULL) == (fault.why[0] != '\0')); /* a refusal has its sentence */
     json_free(json);
     return json != NULL;
 }
@@ -223,7 +223,6 @@ TEST(eight_levels_are_taken_and_nine_are_not)
 {
     char buf[512] = "{\"a\":";
     struct bytes lists;
-    const char *why;
 
     CHECK(accepts(nested(buf, 8, "{\"a\":", "}")));
     CHECK(!accepts(nested(buf, 9, "{\"a\":", "}")));
@@ -234,8 +233,36 @@ TEST(eight_levels_are_taken_and_nine_are_not)
     lists = nested(buf + 5, 8, "[", "]");
     buf[5 + lists.len] = '}';
     CHECK(!accepts((struct bytes){buf, lists.len + 6}));
-    CHECK(json_parse(BYTES("{\"a\":{}}"), 1, &why) == NULL);
-    CHECK_TEXT(bytes_of(why), BYTES("The JSON text is nested too deeply."));
+    CHECK(json_parse(BYTES("{\"a\":{}}"), 1, NULL) == NULL);
+}
+
+TEST(a_refusal_names_the_limit_and_the_member)
+{
+    static const struct {
+        const char *text, *why;
+        bool has_nul;
+    } rows[] = {
+        {"[]", "The JSON text is not an object.", false},
+        {"{\"b\":[],\"a\":{\"c\":[{}]}}", "The JSON text may have 3 levels, at the member a.", false},
+        {"{\"b\":1,\"a\":01}", "A number is not written as JSON wants, at the member a.", false},
+        {"{\"b\":1,\"a", "A text has no closing quote, at the member a.", false},
+        {"{\"a\":1,\"\\u0061\":1}", "The member a stands there twice.", false},
+        {"{\"b\":{\"d\":[{\"c\":1,\"c\":1}]}}", "The JSON text may have 3 levels, at the member b.", false},
+        {"{\"b\":{\"c\":1,\"c\":1}}", "The member c stands there twice.", false},
+        {"{\"b\":0,\"a\":[\"\\u0000\"]}", "A text must not have \\u0000 in it, at the member a.", true},
+        {"{\"\x7f\xc3\xa4\":-}", "A number is not written as JSON wants, at the member ???.", false},
+        {"{\"1234567890123456789012345678901234567890123456789012345678901234567890\":-}",
+         "A number is not written as JSON wants, at the member "
+         "1234567890123456789012345678901234567890123456789012345678901234.",
+         false},
+    };
+    struct json_fault fault;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CHECK(json_parse(bytes_of(rows[i].text), 3, &fault) == NULL);
+        CHECK_TEXT(bytes_of(fault.why), bytes_of(rows[i].why));
+        CHECK(fault.has_nul == rows[i].has_nul);
+    }
 }
 
 TEST(a_number_may_have_63_characters_and_not_64)
@@ -301,12 +328,11 @@ TEST(integers_are_exact_within_int64_and_mistyped_otherwise)
 {
     for (size_t i = 0; i < sizeof(int_cases) / sizeof(int_cases[0]); i++) {
         char buf[128];
-        const char *why;
         int64_t value = 42;
         struct json *json;
 
         snprintf(buf, sizeof(buf), "{\"before\":[1,{\"n\":5}],\"n\": %s ,\"after\":2}", int_cases[i].number);
-        json = json_parse(bytes_of(buf), DEPTH, &why);
+        json = json_parse(bytes_of(buf), DEPTH, NULL);
         if (!CHECK(json != NULL))
             continue;
         CHECK_INT(json_get_int(json, "n", &value), int_cases[i].found);
@@ -322,11 +348,11 @@ TEST(integers_are_exact_within_int64_and_mistyped_otherwise)
 
 static struct json *parse(const char *text)
 {
-    const char *why = NULL;
-    struct json *json = json_parse(bytes_of(text), DEPTH, &why);
+    struct json_fault fault;
+    struct json *json = json_parse(bytes_of(text), DEPTH, &fault);
 
     if (!CHECK(json != NULL)) {
-        printf("# %s\n", why);
+        printf("# %s\n", fault.why);
         exit(1);
     }
     return json;
@@ -460,7 +486,6 @@ TEST(what_the_writer_writes_is_read_again)
     struct bytes text;
     int64_t n;
     char every[128];
-    const char *why = NULL;
 
     for (size_t i = 0; i < 127; i++)
         every[i] = (char)(i + 1);
@@ -470,7 +495,7 @@ TEST(what_the_writer_writes_is_read_again)
     json_int(&out, "least", INT64_MIN);
     json_text(&out, "no utf8", BYTES("\xc3"));
     json_object_end(&out);
-    json = json_parse(json_out_bytes(&out), DEPTH, &why);
+    json = json_parse(json_out_bytes(&out), DEPTH, NULL);
     if (CHECK(json != NULL)) {
         CHECK_INT(json_get_text(json, "every", &text), JSON_FOUND);
         CHECK_TEXT(text, ((struct bytes){every, 127}));

@@ -357,8 +357,8 @@ static const struct variable_case file_cases[] = {
      "FILE has a member \"check-config\", which pawl-test does not take there; see pawl-test --help."},
     {"{\"config\":\"x\"}",
      "FILE has a member \"config\", which pawl-test does not take there; see pawl-test --help."},
-    {"{\"threads\":1,\"threads\":1}", "FILE: A member stands there twice."},
-    {"{\"threads\":01}", "FILE: A number is not written as JSON wants."},
+    {"{\"threads\":1,\"threads\":1}", "FILE: The member threads stands there twice."},
+    {"{\"threads\":01}", "FILE: A number is not written as JSON wants, at the member threads."},
     {"[]", "FILE: The JSON text is not an object."},
     {"", "FILE: The JSON text is not an object."},
     {"{\"threads\":\"2\"}",
@@ -630,28 +630,4 @@ TEST(a_sentence_longer_than_its_buffer_is_cut)
     CHECK_TEXT(bytes_of(small), BYTES("--threads was g"));
 }
 
-int main(void)
-{
-    RUN(a_value_stands_behind_an_equals_sign_or_in_the_next_argument);
-    RUN(every_kind_of_flag_fills_its_place);
-    RUN(a_wrong_command_line_is_refused_with_what_is_right);
-    RUN(bounds_belong_to_what_is_allowed);
-    RUN(a_url_with_a_password_is_refused_on_the_command_line_and_never_shown);
-    RUN(a_url_with_a_password_is_taken_from_the_environment_and_the_file);
-    RUN(a_password_is_not_a_flag_but_the_name_of_its_file_is);
-    RUN(a_secret_is_not_repeated_in_a_sentence);
-    RUN(variables_are_known_ignored_by_name_or_refused);
-    RUN(the_file_fills_every_kind_of_place);
-    RUN(the_file_is_strict);
-    RUN(a_file_that_is_not_there_is_an_error_that_names_it);
-    RUN(flags_beat_the_environment_and_the_environment_beats_the_file);
-    RUN(a_wrong_value_is_an_error_also_where_a_stronger_one_wins);
-    RUN(a_file_named_by_a_flag_beats_one_named_by_a_variable);
-    RUN(help_and_version_win_over_everything_that_is_wrong);
-    RUN(help_begins_with_examples_and_lists_the_flags_in_columns_with_their_defaults);
-    RUN(durations_are_a_number_and_a_unit);
-    RUN(a_command_line_is_read_word_by_word);
-    RUN(a_file_is_read_to_its_bound_and_not_beyond);
-    RUN(a_sentence_longer_than_its_buffer_is_cut);
-    return check_done();
-}
+CHECK_MAIN

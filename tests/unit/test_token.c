@@ -40,87 +40,6 @@ static enum token_verdict verdict_of(const struct token_keys *keys, struct bytes
     return token_verify(keys, header, &claim);
 }
 
-/* -- a checker of RFC 9651 Items that knows nothing of tokens: integers, strings, tokens and byte sequences
- */
-
-static const char *item_integer(const char *at)
-{
-    size_t digits = strspn(at += *at == '-', "0123456789");
-
-    return digits >= 1 && digits <= 15 ? at + digits : NULL;
-}
-
-static const char *item_string(const char *at)
-{
-    for (at++; *at >= 0x20 && *at < 0x7F; at++) {
-        if (*at == '"')
-            return at + 1;
-        if (*at == '\\' && *++at != '"' && *at != '\\')
-            return NULL;
-    }
-    return NULL;
-}
-
-static const char *item_token(const char *at)
-{
-    for (at++; *at != '\0' && (isalnum((unsigned char)*at) || strchr("!#$%&'*+-.^_`|~:/", *at) != NULL);
-         at++) {
-    }
-    return at;
-}
-
-static const char *item_byte_sequence(const char *at)
-{
-    size_t len = strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
-    size_t pad = strspn(at + 1 + len, "=");
-
-    return (len + pad) % 4 == 0 && pad <= 2 && at[1 + len + pad] == ':' ? at + len + pad + 2 : NULL;
-}
-
-static const char *item_bare(const char *at)
-{
-    if (*at == '"')
-        return item_string(at);
-    if (*at == ':')
-        return item_byte_sequence(at);
-    if (isalpha((unsigned char)*at) || *at == '*')
-        return item_token(at);
-    return item_integer(at);
-}
-
-static const char *item_key(const char *at)
-{
-    if (!islower((unsigned char)*at) && *at != '*')
-        return NULL;
-    return at + strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
-}
-
-static bool is_structured_field_item(const char *text)
-{
-    const char *at = item_bare(text);
-
-    while (at != NULL && *at == ';') {
-        at = item_key(at + 1 + strspn(at + 1, " "));
-        if (at != NULL && *at == '=')
-            at = item_bare(at + 1);
-    }
-    return at != NULL && *at == '\0';
-}
-
-TEST(the_checker_of_structured_fields_knows_an_item_from_what_is_none)
-{
-    static const char *const items[] = {
-        "1", "-15", "34;a", "34; a=1;b=\"x\\\"y\"", "tok;k=:YWI=:", "1;*a=::"};
-    static const char *const others[] = {"",          "1234567890123456", "1;A=1", "1;a=\"x",
-                                         "1;a=:YWI:", "1;a=1x",           "1 ;a",  "1;a=\"\\x\"",
-                                         "1;",        "1;a=\"\x7f\""};
-
-    for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++)
-        CHECK(is_structured_field_item(items[i]));
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        CHECK(!is_structured_field_item(others[i]));
-}
-
 /* -- signing */
 
 #define TEST_KEYS(sentence, lines)                                                                           \
@@ -133,7 +52,6 @@ TEST_KEYS(the_header_is_the_text_and_the_signature_that_others_compute_too, KEY_
 
     CHECK_TEXT(((struct bytes){buf, len}), BYTES(SIGNED_1 SIG_1));
     CHECK_INT(buf[len], '\0');
-    CHECK(is_structured_field_item(buf));
 }
 
 static void sign_and_read_back(const struct token_keys *keys, const struct token_claim *claim)
@@ -143,7 +61,6 @@ static void sign_and_read_back(const struct token_keys *keys, const struct token
     struct bytes header = {buf, token_sign(keys, claim, buf)};
 
     CHECK(header.len < TOKEN_HEADER_SIZE);
-    CHECK(is_structured_field_item(buf));
     CHECK_INT(token_verify(keys, header, &read), TOKEN_GOOD);
     CHECK_INT(read.token.number, claim->token.number);
     CHECK_INT(read.token.epoch, claim->token.epoch);
@@ -211,6 +128,18 @@ TEST(every_key_of_the_file_verifies_and_only_the_first_signs)
     token_keys_free(both);
     token_keys_free(turned);
     token_keys_free(old);
+}
+
+/* Longer than a block of SHA-256: 131 bytes 0xaa, as in RFC 4231. */
+TEST_KEYS(a_long_key_signs_as_others_do,
+          "k3:qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
+          "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo=\n")
+{
+    static const char signature[] = "lTx//dQw271GaNm/JG/ZAIb0Q+4GFVD7FvkAmOEtx3M=";
+    char buf[TOKEN_HEADER_SIZE];
+
+    CHECK(token_sign(keys, &example, buf) > 0);
+    CHECK(strstr(buf, signature) != NULL);
 }
 
 TEST(a_key_of_the_same_name_with_other_bytes_verifies_nothing)

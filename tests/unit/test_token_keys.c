@@ -57,11 +57,11 @@ TEST(a_file_has_a_key_on_each_line_and_may_have_comments_and_blank_lines)
     static const struct file_case cases[] = {
         {"k1:" KEY_16, NULL},
         {"k1:" KEY_16 "\n", NULL},
-        {"# first\n\nk1:" KEY_16 "\n\n#k9:nothing\n#\n\nk2:" KEY_16 "\n\n", NULL},
+        {"# first\n \t\nk1:" KEY_16 "\n\n#k9:nothing\n#\n\nk2:" KEY_16 "\n  \n", NULL},
         {KIDS_32 ":" KEY_16 "\n", NULL},
         {"k:" KEY_16 "\nK:" KEY_16 "\n", NULL},
         {"", "no key in it"},
-        {"\n\n# nothing\n", "no key in it"},
+        {"\n \n# nothing\n", "no key in it"},
     };
 
     TRY_FILES(cases);
@@ -79,7 +79,6 @@ TEST(a_bad_line_is_told_by_its_number)
         {"k/1:" KEY_16, "line 1: what stands in front"},
         {"\xef\xbb\xbfk1:" KEY_16, "line 1: what stands in front"},
         {KIDS_32 "d:" KEY_16, "line 1: what stands in front"},
-        {" \nk1:" KEY_16, "line 1: has no colon"},
         {"k1:" KEY_16 "\nk2:" KEY_16 "\nk1:" KEY_16 "\n", "line 3: this kid was given before"},
         {"k1:" KEY_15, "line 1: the key is not 16 to 1,024 bytes"},
         {"k1:", "line 1: the key is not 16 to 1,024 bytes"},
@@ -327,82 +326,6 @@ TEST(no_key_is_made_under_a_name_that_is_none)
 
     for (size_t i = 0; i < sizeof(kids) / sizeof(kids[0]); i++)
         CHECK_INT(token_keygen(kids[i], line, sizeof(line)), 0);
-}
-
-/* -- computing with a key */
-
-/* RFC 4231 section 4: cases 1, 3, 4, 6 and 7. The key of case 2 is too short for a key file, and of the MAC
- * of case 5 the RFC prints only half. */
-struct mac_case {
-    const char *key, *data, *mac;
-};
-
-static const struct mac_case mac_cases[] = {
-    {"CwsLCwsLCwsLCwsLCwsLCwsLCws=", "Hi There",
-     "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
-    {"qqqqqqqqqqqqqqqqqqqqqqqqqqo=",
-     "\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd"
-     "\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd",
-     "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
-    {"AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGQ==",
-     "\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd"
-     "\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd",
-     "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"},
-    {"qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
-     "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo=",
-     "Test Using Larger Than Block-Size Key - Hash Key First",
-     "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
-    {"qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
-     "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo=",
-     "This is a test using a larger than block-size key and a larger than block-size data. The key needs to "
-     "be "
-     "hashed before being used by the HMAC algorithm.",
-     "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
-};
-
-static struct token_keys *keys_of(const char *base64)
-{
-    char file[512], why[256];
-    int len = snprintf(file, sizeof(file), "k:%s\n", base64);
-
-    return token_keys_parse((struct bytes){file, (size_t)len}, why, sizeof(why));
-}
-
-static void hex_of(const unsigned char *bytes, size_t count, char *text)
-{
-    for (size_t i = 0; i < count; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-}
-
-TEST(the_mac_is_that_of_rfc_4231)
-{
-    for (size_t i = 0; i < sizeof(mac_cases) / sizeof(mac_cases[0]); i++) {
-        struct token_keys *keys = keys_of(mac_cases[i].key);
-        struct bytes data = bytes_of(mac_cases[i].data);
-        unsigned char mac[TOKEN_MAC_BYTES];
-        char hex[2 * TOKEN_MAC_BYTES + 1];
-
-        CHECK(keys != NULL);
-        for (int again = 0; again < 2; again++) { /* the key's state is not used up */
-            token_key_mac(token_keys_at(keys, 0), &data, 1, mac);
-            hex_of(mac, sizeof(mac), hex);
-            CHECK_TEXT(bytes_of(hex), bytes_of(mac_cases[i].mac));
-        }
-        token_keys_free(keys);
-    }
-}
-
-TEST(the_mac_of_parts_is_that_of_the_whole)
-{
-    const struct bytes parts[] = {BYTES("Hi"), BYTES(""), BYTES(" "), BYTES("There")},
-                       whole = BYTES("Hi There");
-    struct token_keys *keys = keys_of(KEY_16);
-    unsigned char a[TOKEN_MAC_BYTES], b[TOKEN_MAC_BYTES];
-
-    token_key_mac(token_keys_at(keys, 0), parts, 4, a);
-    token_key_mac(token_keys_at(keys, 0), &whole, 1, b);
-    CHECK(memcmp(a, b, sizeof(a)) == 0);
-    token_keys_free(keys);
 }
 
 CHECK_MAIN

@@ -1,0 +1,43 @@
+/* page.h - one page of a list that goes over the stripes of the store: how many items the client wants, and
+ * the cursor by which it goes on: "SS.TAG.AFTER": in stripe SS (two hex digits) behind AFTER; TAG proves that
+ * it is one of ours, for this list and what it is of. */
+#ifndef PAWL_SHARED_PAGE_H
+#define PAWL_SHARED_PAGE_H
+
+#include "shared/http/http.h"
+#include "shared/token/token.h"
+
+enum { PAGE_LIMIT_DEFAULT = 100, PAGE_LIMIT_MAX = 1000, PAGE_OF_MAX = 512, PAGE_AFTER_MAX = 1024 };
+
+/* What all pages of one kind of list have in common. */
+struct page_kind {
+    const char *domain;             /* of the tags */
+    const char *const *query_names; /* all that the route knows, limit and cursor among them */
+    const char *wrong_query;        /* the sentences for a query that cannot be read, */
+    const char *wrong_cursor;       /* and for a cursor that is none of ours */
+};
+
+struct page {
+    const struct page_kind *kind;
+    const struct token_keys *keys;
+    unsigned limit, stripe;
+    unsigned end, found;            /* end: the stripe behind the last; found: items so far */
+    char of[PAGE_OF_MAX + 1];       /* what the list is of: a cursor is good for no other */
+    char after[PAGE_AFTER_MAX + 1]; /* "": from the beginning of the stripe. No '/', and nothing that a query
+                                       would have to encode */
+};
+
+/* A member of the query, with a NUL; -1: absent; -2: malformed, repeated, too long, or an unknown one is
+ * there; else its length. */
+int page_query(const struct http_request *req, const struct page_kind *kind, const char *name, char *buf,
+               size_t size);
+/* Reads limit and cursor; kind, keys and of are set before. PROBLEM_NONE, or INVALID_REQUEST or OUT_OF_RANGE
+ * and a static sentence. */
+enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
+/* Once the items of one answer are counted and after is set ("": the stripe has no more): whether the page is
+ * whole; else stripe and after say what to ask for next. */
+bool page_is_whole(struct page *page);
+/* Ends the list and the object that are open, with next_cursor in it, and answers 200. */
+enum step page_answer(const struct page *page, struct http_request *req);
+
+#endif
