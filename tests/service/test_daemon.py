@@ -131,25 +131,6 @@ def beyond_loopback_it_must_be_told_that_anybody_may_come():
             passes(check_config(name, "--listen", address))
 
 
-@test
-def a_password_of_the_store_is_used_and_never_told():
-    with tempfile.TemporaryDirectory(prefix="pawl-pass-") as folder:
-        redis = PrivateRedis(folder)
-        check_equal(run_daemon("pawl-lease", "--redis", redis.url, "--init-store").returncode, 0)
-        redis("CONFIG", "SET", "requirepass", "geheim-1")
-        flags = ["--redis", redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "300ms",
-                 "--log-level", "debug"]
-        right = Daemon("pawl-lease", *flags, "--redis-password-file", file_with("geheim-1\n"))
-        check_equal(Client("lease", right.url, World.contract)("POST", "/v1/leases/a").status, 201)
-        wrong = Daemon("pawl-lease", *flags, "--redis-password-file", file_with("geheim-2\n"))
-        answer = Client("lease", wrong.url, World.contract)("GET", "/readyz")
-        check_equal(answer.status, 503)
-        for daemon in (right, wrong):
-            check_equal(daemon.end(), 0)
-            check("geheim" not in daemon.log() + answer.body.decode(), daemon.log())
-        redis.close()
-
-
 # -- listening
 
 @test
