@@ -9,17 +9,15 @@ import pathlib
 import re
 import shlex
 import shutil
-import socket
-import socketserver
 import subprocess
 import tempfile
 import threading
 
 from world import BUILD, ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError, check, check_equal, check_in, \
     main, run_daemon, test, wait_until
+from world.ports import own_port
 from world.record import record_of
 from world.redis import DURABLE, Connection
-from world.relay import pump
 from world.wait import DEADLINE_S
 
 FILE = ROOT / "deploy" / "redis.acl"
@@ -57,34 +55,11 @@ def made_as_told(folder):
 
 # -- a Redis under the file, on a port
 
-class Relay(socketserver.ThreadingTCPServer):
-    """A port that leads to the socket of a Redis: a url of a socket cannot name a user, and Redis' own port is not picked
-    by the kernel."""
-
-    daemon_threads = True
-
-    def __init__(self, path):
-        self.path = path
-        super().__init__(("127.0.0.1", 0), None)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def finish_request(self, request, client_address):
-        try:
-            with socket.socket(socket.AF_UNIX) as there:
-                there.connect(self.path)
-                back = threading.Thread(target=pump, args=(there, request), daemon=True)
-                back.start()
-                pump(request, there)
-                back.join()
-        except OSError:
-            pass  # Redis is away: the caller sees its connection closed
-
-
 class GuardedRedis(PrivateRedis):
     """Its connection is an administrator's."""
 
     def start(self, settings=None):
-        super().start(DURABLE + ["--aclfile", os.path.join(self.folder, "users.acl"), "--enable-debug-command", "yes",
+        super().start(DURABLE + ["--port", str(PORT), "--bind", "127.0.0.1", "--aclfile", os.path.join(self.folder, "users.acl"), "--enable-debug-command", "yes",
                                  "--enable-module-command", "yes"])
         self.connection = self.session("admin", "")
 
@@ -113,17 +88,17 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 PASSWORDS = made_as_told(FOLDER)
 with open(os.path.join(FOLDER, "users.acl"), "a", encoding="utf-8") as users_file:
     users_file.write("user admin on nopass ~* &* +@all\n")
+PORT = own_port()  # a url of a socket cannot name a user
 REDIS = GuardedRedis(FOLDER)
 REDIS_LOG = pathlib.Path(FOLDER, "redis.log")
 atexit.register(REDIS.close)
-RELAY = Relay(REDIS.path)
 KEYS_FILE = os.path.join(FOLDER, "keys")
 Keys().write(KEYS_FILE)
 CONTRACT = Contract(ROOT / "api" / "openapi.yaml")
 
 
 def place(user):
-    return ["--redis", f"redis://{user}@127.0.0.1:{RELAY.server_address[1]}/{DATABASE}",
+    return ["--redis", f"redis://{user}@127.0.0.1:{PORT}/{DATABASE}",
             "--redis-password-file", os.path.join(FOLDER, f"redis-{user}")]
 
 

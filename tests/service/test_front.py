@@ -15,7 +15,8 @@ import time
 
 from world import World, check, check_equal, check_in, main, skip, test, wait_until
 from world.ports import own_port
-from world.proxies import App, Proxy, program, shipped
+from world.proxies import App, Proxy, shipped
+from world.servers import program
 
 NAMES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "caddy": "Caddyfile", "apache2": "apache.conf", "lighttpd": "lighttpd.conf",
          "varnishd": "varnish.vcl"}
@@ -61,12 +62,12 @@ class Front(Proxy):
         for old, new in extra.items():
             check_in(old, own)
             own = own.replace(old, new)
-        return getattr(self, f"_begin_{self.name}")(self._write(NAMES[self.name], own)), {
+        return getattr(self, f"_begin_{self.name}")(self.write(NAMES[self.name], own)), {
             "HOME": self.folder, "XDG_DATA_HOME": self.folder, "XDG_CONFIG_HOME": self.folder}
 
     def _begin_nginx(self, path):
         places = "".join(f"{kind}_temp_path {self.folder}/{kind}; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        main_file = self._write("main.conf", "daemon off; master_process off; pid pid; events {} http { access_log off; " + places +
+        main_file = self.write("main.conf", "daemon off; master_process off; pid pid; events {} http { access_log off; " + places +
                                 f"include {path}; }}")
         return ["-p", self.folder, "-c", main_file, "-e", "stderr"]
 
@@ -79,7 +80,7 @@ class Front(Proxy):
     def _begin_apache2(self, path):
         wanted = "mpm_event authz_core ssl socache_shmcb rewrite headers proxy proxy_http proxy_balancer slotmem_shm lbmethod_byrequests"
         modules = "".join(f"LoadModule {one}_module /usr/lib/apache2/modules/mod_{one}.so\n" for one in wanted.split())
-        main_file = self._write("main.conf", f"{modules}ServerName localhost\nPidFile {self.folder}/pid\nErrorLog /dev/stderr\n"
+        main_file = self.write("main.conf", f"{modules}ServerName localhost\nPidFile {self.folder}/pid\nErrorLog /dev/stderr\n"
                                 f"DefaultRuntimeDir {self.folder}\nUser www-data\nGroup www-data\nInclude {path}\n")
         return ["-d", self.folder, "-f", main_file, "-DFOREGROUND"]
 
@@ -282,7 +283,7 @@ def a_default_nginx_passes_events_on():
 
     class Default(Front):
         def _prepare(self, gateway, app, extra):
-            return self._begin_nginx(self._write("plain.conf", plain.format(self.port))), {}
+            return self._begin_nginx(self.write("plain.conf", plain.format(self.port))), {}
     front, lease = Default("nginx"), WORLD.name()
     with socket.create_connection(("127.0.0.1", front.port), timeout=10) as line:
         line.sendall(f"GET /v1/events?lease={lease} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

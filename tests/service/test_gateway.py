@@ -6,7 +6,7 @@ import re
 import urllib.parse
 
 from world import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
-from world.asking import refused
+from world.asking import pages, refused
 from world.record import record_of
 
 # Waits the documented way; the second gateway polls as by default (docs/decisions/0007).
@@ -388,16 +388,10 @@ def after_a_fenced_read_no_older_write_lands():
 
 # -- what is stored
 
-def listed(prefix="", limit=None):
-    """All pages of it."""
-    query, items = {"prefix": prefix, **({"limit": limit} if limit else {})}, []
-    while True:
-        page = WORLD.gateway("GET", "/v1/resources?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote)).json
-        check(len(page["items"]) <= (limit or 100), page)
-        items += page["items"]
-        if page["next_cursor"] is None:
-            return items
-        query["cursor"] = page["next_cursor"]
+def listed(prefix="", limit=100):
+    found = pages(WORLD.gateway, f"/v1/resources?prefix={urllib.parse.quote(prefix)}&limit={limit}")
+    check(all(len(page) <= limit for page in found), found)
+    return [item for page in found for item in page]
 
 
 @test
@@ -406,7 +400,7 @@ def what_is_stored_is_listed_page_by_page():
     names = [ada.name, *(f"{ada.name}/{rest}" for rest in ("a", "a/b", "a~b", "a&b=c d", "caf\u00e9", "\U0001F600", "x" * 300)), bob.name]
     for number, name in enumerate(names):
         check_equal(put(urllib.parse.quote(name), (bob if name == bob.name else ada).header, b"x" * number, ("Content-Type", "a/b")).status, 201)
-    for limit in (None, 1, 3):
+    for limit in (100, 1, 3):
         items = {item["resource"]: item for item in listed(limit=limit) if item["lease"] in (ada.name, bob.name)}
         check_equal(set(items), set(names), limit)
         check_equal([items[name]["bytes"] for name in names], list(range(len(names))))

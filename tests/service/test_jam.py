@@ -42,10 +42,10 @@ def attack(port, told, asks_per_s=ASKS_PER_S, seconds=ATTACK_S, count=100):
     told.put(statuses)
 
 
-def renewals_meanwhile(process, name, grant):
+def renewals(name, grant, goes_on):
     """(status, milliseconds) of each; one after the other, as a holder does."""
     answers = []
-    while process.is_alive():
+    while goes_on(answers):
         answer = WORLD.lease("PUT", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
         answers.append((answer.status, answer.took_s * 1000))
     return answers
@@ -61,18 +61,19 @@ def a_bystander_renews_as_ever_while_somebody_asks_for_a_hundred_leases_at_a_tim
     grant = WORLD.acquire(name, ttl_ms=60000)
 
     def median_ms():
+        alone = statistics.median(took for _, took in renewals(name, grant, lambda answers: len(answers) < 50))
         told = multiprocessing.Queue()
         process = multiprocessing.Process(target=attack, args=(WORLD.lease_daemon.port, told), daemon=True)
         process.start()
-        answers = renewals_meanwhile(process, name, grant)
+        answers = renewals(name, grant, lambda _: process.is_alive())
         statuses, took = told.get(timeout=10), [took for _, took in answers]
-        print(f"# the attack was answered {statuses}; {len(took)} renewals: p50 {statistics.median(took):.2f} ms, "
+        print(f"# the attack was answered {statuses}; {len(took)} renewals: p50 {statistics.median(took):.2f} ms, {alone:.2f} alone, "
               f"p99 {percentile(took, 99):.2f} ms, the longest {max(took):.0f} ms")
         check_equal({status for status, _ in answers}, {200})
         check_equal(set(statuses) - {201, 503}, set())
         check(statuses.get(201, 0) > 10, "all-or-none is still lent")
-        # 99 of 100 renewals are not held up, also on a busy machine.
-        return max(statistics.median(took), percentile(took, 99) / 15)
+        # 99 of 100 renewals are not held up. On a machine on which one takes longer by itself it may take three times that.
+        return max(statistics.median(took), percentile(took, 99) / 15) * min(1, 10 / (3 * alone))
     keeps_within(10, median_ms, "a renewal")
 
 

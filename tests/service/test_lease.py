@@ -5,7 +5,7 @@ import json
 import urllib.parse
 
 from world import World, check, check_equal, check_in, main, read_token, test, wait_until
-from world.asking import fresh_id, path, refused
+from world.asking import fresh_id, pages, path, refused
 from world.record import record_of, stripe_key, stripe_of
 
 WORLD = World()
@@ -245,20 +245,6 @@ def head_tells_the_same_without_the_body():
 
 # -- list
 
-def listed(query):
-    """All pages: [[names of a page], ...] and the items."""
-    pages, items, cursor = [], [], None
-    while True:
-        more = f"&cursor={cursor}" if cursor else ""
-        answer = WORLD.lease("GET", f"/v1/leases?{query}{more}")
-        check_equal(answer.status, 200, repr(answer))
-        pages.append([item["lease"] for item in answer.json["items"]])
-        items += answer.json["items"]
-        cursor = answer.json["next_cursor"]
-        if cursor is None:
-            return pages, items
-
-
 @test
 def a_list_has_every_held_lease_exactly_once_page_by_page():
     names = sorted(f"list-a:{i}" for i in range(23))
@@ -266,9 +252,10 @@ def a_list_has_every_held_lease_exactly_once_page_by_page():
     gone = WORLD.acquire("list-a:gone")
     WORLD.release("list-a:gone", gone)
     for limit in (1, 5, 23, 1000):
-        pages, items = listed(f"prefix=list-a:&limit={limit}")
-        check_equal(sorted(name for page in pages for name in page), names, f"limit {limit}")
-        check(all(len(page) <= limit for page in pages), f"limit {limit}: {pages}")
+        found = pages(WORLD.lease, f"/v1/leases?prefix=list-a:&limit={limit}")
+        items = [item for page in found for item in page]
+        check_equal(sorted(item["lease"] for item in items), names, f"limit {limit}")
+        check(all(len(page) <= limit for page in found), f"limit {limit}: {found}")
     check_equal({item["lease"]: (item["token"], item["holders"][0]["holder"]) for item in items},
                 {name: (grants[name]["token"], "h-" + name) for name in names})
     text = json.dumps(items)
@@ -279,7 +266,7 @@ def a_list_has_every_held_lease_exactly_once_page_by_page():
 @test
 def a_list_item_is_what_a_look_gives():
     WORLD.acquire("list-b:1", meta={"a": 1})
-    item, looked = listed("prefix=list-b:")[1][0], WORLD.look("list-b:1")
+    [[item]], looked = pages(WORLD.lease, "/v1/leases?prefix=list-b:"), WORLD.look("list-b:1")
     for one in (item, looked):
         for member in ("expires_in_ms", "held_for_ms"):
             del one["holders"][0][member]

@@ -25,6 +25,17 @@ def refused(answer, status, code, **members):
     return answer
 
 
+def pages(client, target):
+    """Of a list: the items of each page."""
+    found, cursor = [], ""
+    while cursor is not None:
+        answer = client("GET", target + (f"{'&' if '?' in target else '?'}cursor={cursor}" if cursor else ""))
+        check_equal(answer.status, 200, repr(answer))
+        found.append(answer.json["items"])
+        cursor = answer.json["next_cursor"]
+    return found
+
+
 class Later:
     """A call that is under way on a thread of its own."""
 

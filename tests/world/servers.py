@@ -9,7 +9,6 @@ import subprocess
 
 from .ports import reserved_port
 from .process import die_with_parent
-from .proxies import program
 from .sql import folder_for_server, user_for_server
 from .tap import skip
 from .wait import DEADLINE_S, wait_until
@@ -22,6 +21,11 @@ _WSGI = """def app(environ, start):
 """
 _CGI = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\nexec /usr/bin/env\n"
 _PHP = "<?php header('Content-Type: text/plain'); foreach ($_SERVER as $n => $v) if (is_string($v)) echo \"$n=$v\\n\";\n"
+
+
+def program(name):
+    """Where it is, or None. Debian keeps some in /usr/sbin, which is not on everybody's PATH."""
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin")
 
 
 class Server:

@@ -14,6 +14,10 @@ class Request(Message):
     def __init__(self, method, target, headers, body, connection):
         self.method, self.target, self.headers, self.body, self.connection = method, target, headers, body, connection
 
+    def values(self, name):
+        """As an application sees them that takes "_" for "-"."""
+        return [value for one, value in self.headers if one.lower().replace("_", "-") == name.lower()]
+
     @property
     def token(self):
         text = self.header("Fencing-Token")
