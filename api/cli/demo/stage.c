@@ -209,8 +209,7 @@ bool stage_crash(struct stage *stage, const char *label)
     if (strncmp(reply, "master", strlen("master")) != 0) {
         return STAGE_FAIL("the replica was not promoted");
     }
-    stage_note(stage, NULL, &(struct timeline_event){cli_now_ms(), label, "promoted", 0, ""});
-    return true;
+    return stage_note(stage, NULL, label, "promoted", 0, "");
 }
 
 bool stage_jump(struct stage *stage, const char *label)
@@ -229,26 +228,16 @@ bool stage_jump(struct stage *stage, const char *label)
     if (jumped < JUMP_S_MIN) {
         return STAGE_FAIL("the clock of Redis did not jump");
     }
-    stage_note(stage, NULL, &(struct timeline_event){cli_now_ms(), label, "jumped", jumped, ""});
-    return true;
+    return stage_note(stage, NULL, label, "jumped", jumped, "");
 }
 
 bool stage_ask(struct stage *stage, const char *command, const char *label)
 {
-    struct timeline_event event = {.label = label, .word = "said"};
     char reply[REPLY_SIZE];
 
-    if (stage->is_pawl) {
-        return true; /* it is a question about the recipe's key */
-    }
-    if (!ask(stage->redis_at, command, reply)) {
-        return false;
-    }
-    event.at_ms = cli_now_ms();
-    event.number = strtoll(reply, NULL, 10);
-    snprintf(event.text, sizeof(event.text), "%s", command);
-    stage_note(stage, NULL, &event);
-    return true;
+    return stage->is_pawl || /* it is a question about the recipe's key */
+           (ask(stage->redis_at, command, reply) &&
+            stage_note(stage, NULL, label, "said", strtoll(reply, NULL, 10), command));
 }
 
 /* -- the whole demo */
