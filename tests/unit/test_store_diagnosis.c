@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/cli/cli.h"
+#include "shared/token/token.h"
 #include "tests/unit/check.h"
 
 #define ID "AAAAAAAAAAAAAAAAAAAAAAAA"
@@ -143,7 +144,7 @@ TEST(a_ceiling_that_is_reached_names_the_one_that_holds_it_down)
 {
     AFTER(s.facts.top = 999, CLI_OK, NULL);
     AFTER(s.facts.top = 1000, CLI_REFUSED, "state directory of lease service lease-1 (");
-    AFTER(s.facts.top = s.facts.ceiling = FACT_TOKEN_LAST, CLI_REFUSED, "token-exhausted");
+    AFTER(s.facts.top = s.facts.ceiling = TOKEN_NUMBER_MAX, CLI_REFUSED, "token-exhausted");
 }
 
 TEST(a_newcomer_is_told_with_what_it_waits_for)

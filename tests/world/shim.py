@@ -18,7 +18,7 @@ class Shim:
             self.memory = mmap.mmap(file.fileno(), PAGE_BYTES)
         self.environment = {"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), os.path.realpath(shim)])),
                             "SHIM_FILE": page,
-                            # The shim stands before a sanitizer, and hands on to it (api/cli/demo/shim.c).
+                            # The shim stands before a sanitizer, and hands on to it (api/cli/demo/stage.c).
                             "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"}
         if below:
             self.environment["SHIM_BELOW"] = os.path.realpath(below)

@@ -87,8 +87,9 @@ bool stage_ask(struct stage *stage, const char *command, const char *label);
 
 /* A line that an actor wrote. false: it makes no sense. */
 bool stage_hear(struct stage *stage, struct actor *actor, const char *line);
-/* What the stage itself did or observed; actor NULL: with Redis. */
-void stage_note(struct stage *stage, struct actor *actor, const struct timeline_event *event);
+/* What the stage itself did or observed, now; actor NULL: with Redis. true. */
+bool stage_note(struct stage *stage, struct actor *actor, const char *label, const char *word, int64_t number,
+                const char *text);
 
 /* -- worker.c, and the relay: one line of either */
 void worker_say(const char *word, int64_t number, const char *format, ...)

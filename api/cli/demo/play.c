@@ -2,7 +2,7 @@
  *
  *   play         for each part: stage_begin, scenes, judge, lesson; then the picture of the last part
  *   play_scene   one thing happens
- *   stage_note   an event is printed, added to the timeline and to the picture */
+ *   event_add    an event is printed, added to the timeline and to the picture */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ static void event_show(struct stage *stage, const struct actor *actor, const str
     }
 }
 
-void stage_note(struct stage *stage, struct actor *actor, const struct timeline_event *event)
+static void event_add(struct stage *stage, struct actor *actor, const struct timeline_event *event)
 {
     if (actor != NULL && strcmp(event->word, "granted") == 0) {
         actor->token = event->number;
@@ -146,6 +146,17 @@ void stage_note(struct stage *stage, struct actor *actor, const struct timeline_
             event_show(stage, actor, event, &sayings[i]);
         }
     }
+}
+
+bool stage_note(struct stage *stage, struct actor *actor, const char *label, const char *word, int64_t number,
+                const char *text)
+{
+    struct timeline_event event = {.at_ms = cli_now_ms(), .label = label, .number = number};
+
+    snprintf(event.word, sizeof(event.word), "%s", word);
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    event_add(stage, actor, &event);
+    return true;
 }
 
 /* "AT_MS WORD NUMBER TEXT" */
@@ -180,7 +191,7 @@ bool stage_hear(struct stage *stage, struct actor *actor, const char *line)
     }
     memcpy(actor->word, event.word, sizeof(actor->word));
     actor->number = event.number;
-    stage_note(stage, actor, &event);
+    event_add(stage, actor, &event);
     return true;
 }
 
@@ -221,31 +232,6 @@ static bool play_stop(struct stage *stage, struct actor *actor)
     return true;
 }
 
-/* What the stage does to a process, which is an event when it has worked. */
-static bool play_signal(struct stage *stage, const struct scene *scene, struct actor *actor)
-{
-    struct timeline_event event = {.label = scene->label};
-    const char *word;
-    bool done;
-
-    if (scene->act == STOP) {
-        word = "stopped";
-        done = play_stop(stage, actor);
-    } else if (scene->act == CONTINUE) {
-        word = "continued";
-        done = child_signal(&actor->child, SIGCONT) || STAGE_FAIL("%s is gone", actor->name);
-    } else {
-        word = "killed";
-        done = stage_kill(stage, &actor->child);
-    }
-    event.at_ms = cli_now_ms();
-    snprintf(event.word, sizeof(event.word), "%s", word);
-    if (done) {
-        stage_note(stage, actor, &event);
-    }
-    return done;
-}
-
 static bool play_scene(struct stage *stage, const struct scene *scene)
 {
     unsigned ms = stage->ttl_ms * scene->percent / 100;
@@ -258,9 +244,12 @@ static bool play_scene(struct stage *stage, const struct scene *scene)
     case SCENES_END: return true;
     case ORDER: return play_order(stage, scene, actor, ms);
     case AWAIT: return stage_until(stage, actor, scene->until, STAGE_EVENT_MS);
-    case STOP:
+    case STOP: return play_stop(stage, actor) && stage_note(stage, actor, scene->label, "stopped", 0, "");
     case CONTINUE:
-    case KILL: return play_signal(stage, scene, actor);
+        return (child_signal(&actor->child, SIGCONT) || STAGE_FAIL("%s is gone", actor->name)) &&
+               stage_note(stage, actor, scene->label, "continued", 0, "");
+    case KILL:
+        return stage_kill(stage, &actor->child) && stage_note(stage, actor, scene->label, "killed", 0, "");
     case PAUSE: return stage_until(stage, NULL, NULL, ms);
     case JUMP: return stage_jump(stage, scene->label);
     case CRASH: return stage_crash(stage, scene->label);

@@ -33,18 +33,13 @@ struct shim_page {
 
 enum { SHIM_PATH_SIZE = 1024 };
 
-/* The demo's side. */
+/* The demo's side (stage.c). The page is memory that its process shares: it ends with it, and with it what
+ * runs under the shim. */
 struct shim {
     struct shim_page *page; /* NULL: not open */
     int page_fd;
     const char *variables[4]; /* of what shall run under it, each NAME=VALUE, up to a NULL; not open: none */
     char preload[SHIM_PATH_SIZE], file[SHIM_PATH_SIZE], sanitizer[SHIM_PATH_SIZE];
 };
-
-/* object: the shared object. The page is memory that this process shares: it ends with it. false: why
- * says what cannot be had. */
-bool shim_page_open(struct shim *shim, const char *object, char *why, size_t size);
-/* No process that runs under the shim may be started after this. Harmless on one that is all zero. */
-void shim_page_close(struct shim *shim);
 
 #endif

@@ -1,10 +1,12 @@
 /* stage.c - where a hazard is played: the processes, waiting for events, and what is done with Redis. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -209,8 +211,7 @@ bool stage_crash(struct stage *stage, const char *label)
     if (strncmp(reply, "master", strlen("master")) != 0) {
         return STAGE_FAIL("the replica was not promoted");
     }
-    stage_note(stage, NULL, &(struct timeline_event){cli_now_ms(), label, "promoted", 0, ""});
-    return true;
+    return stage_note(stage, NULL, label, "promoted", 0, "");
 }
 
 bool stage_jump(struct stage *stage, const char *label)
@@ -229,45 +230,68 @@ bool stage_jump(struct stage *stage, const char *label)
     if (jumped < JUMP_S_MIN) {
         return STAGE_FAIL("the clock of Redis did not jump");
     }
-    stage_note(stage, NULL, &(struct timeline_event){cli_now_ms(), label, "jumped", jumped, ""});
-    return true;
+    return stage_note(stage, NULL, label, "jumped", jumped, "");
 }
 
 bool stage_ask(struct stage *stage, const char *command, const char *label)
 {
-    struct timeline_event event = {.label = label, .word = "said"};
     char reply[REPLY_SIZE];
 
-    if (stage->is_pawl) {
-        return true; /* it is a question about the recipe's key */
-    }
-    if (!ask(stage->redis_at, command, reply)) {
-        return false;
-    }
-    event.at_ms = cli_now_ms();
-    event.number = strtoll(reply, NULL, 10);
-    snprintf(event.text, sizeof(event.text), "%s", command);
-    stage_note(stage, NULL, &event);
-    return true;
+    return stage->is_pawl || /* it is a question about the recipe's key */
+           (ask(stage->redis_at, command, reply) &&
+            stage_note(stage, NULL, label, "said", strtoll(reply, NULL, 10), command));
 }
 
 /* -- the whole demo */
 
+static int shim_page_open(struct shim *shim, const char *object)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char whole[PATH_MAX];
+    void *at = MAP_FAILED;
+
+    if (realpath(object, whole) == NULL || access(whole, R_OK) != 0 || strlen(whole) >= SHIM_PATH_SIZE - 16) {
+        return cli_fail(CLI_CONFIG, "the shim %.200s cannot be had: %s", object, strerror(errno));
+    }
+    shim->page_fd = memfd_create("shim", MFD_CLOEXEC);
+    if (shim->page_fd >= 0 && ftruncate(shim->page_fd, (off_t)sizeof(*shim->page)) == 0) {
+        at = mmap(NULL, sizeof(*shim->page), PROT_READ | PROT_WRITE, MAP_SHARED, shim->page_fd, 0);
+    }
+    if (at == MAP_FAILED) {
+        return cli_fail(CLI_CONFIG, "the shim's page cannot be made: %s", strerror(errno));
+    }
+    shim->page = at;
+    snprintf(shim->preload, SHIM_PATH_SIZE, "LD_PRELOAD=%.*s", SHIM_PATH_SIZE - 16, whole);
+    snprintf(shim->file, SHIM_PATH_SIZE, SHIM_FILE_VARIABLE "=/proc/%ld/fd/%d", (long)getpid(),
+             shim->page_fd);
+    /* A sanitizer wants to be the first library of all; the shim stands before it, and hands on to it. */
+    snprintf(shim->sanitizer, SHIM_PATH_SIZE, "ASAN_OPTIONS=verify_asan_link_order=0:%s",
+             options != NULL ? options : "");
+    memcpy(shim->variables, (const char *const[]){shim->preload, shim->file, shim->sanitizer},
+           3 * sizeof(shim->variables[0]));
+    return CLI_GO_ON;
+}
+
 static int shim_open(struct shim *shim, const char *given)
 {
-    char path[CHILD_PATH_SIZE], why[CHILD_PATH_SIZE];
-    /* As the build has it, or the package pawl-lab. */
-    bool found = given != NULL || child_find_beside("torture/shim.so", R_OK, path) ||
-                 child_find_beside("../lib/pawl/shim.so", R_OK, path);
+    char path[CHILD_PATH_SIZE];
 
-    if (!found) {
-        cli_fail(CLI_CONFIG, "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
-        cli_hint("Install the package pawl-lab, or build it: make shim; or name it: --shim FILE.");
-        return CLI_CONFIG;
+    /* As the build has it, or the package pawl-lab. */
+    if (given != NULL || child_find_beside("torture/shim.so", R_OK, path) ||
+        child_find_beside("../lib/pawl/shim.so", R_OK, path)) {
+        return shim_page_open(shim, given != NULL ? given : path);
     }
-    return shim_page_open(shim, given != NULL ? given : path, why, sizeof(why))
-               ? CLI_GO_ON
-               : cli_fail(CLI_CONFIG, "%s", why);
+    cli_fail(CLI_CONFIG, "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
+    cli_hint("Install the package pawl-lab, or build it: make shim; or name it: --shim FILE.");
+    return CLI_CONFIG;
+}
+
+static void shim_close(struct shim *shim)
+{
+    if (shim->page != NULL) {
+        munmap(shim->page, sizeof(*shim->page));
+        close(shim->page_fd);
+    }
 }
 
 int stage_open(struct stage *stage, const char *shim)
@@ -291,8 +315,8 @@ void stage_close(struct stage *stage)
     if (stage->cluster.watch.count > 0 || stage->cluster.files.run[0] != '\0') {
         cluster_end(&stage->cluster);
     }
-    shim_page_close(&stage->redis_shim);
-    shim_page_close(&stage->b_shim);
+    shim_close(&stage->redis_shim);
+    shim_close(&stage->b_shim);
 }
 
 /* -- one part */

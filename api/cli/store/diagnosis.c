@@ -8,6 +8,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
+#include "shared/token/token.h"
 
 enum { MEMORY_WARN_PERCENT = 75, MEMORY_FULL_PERCENT = 90 };
 
@@ -258,7 +259,7 @@ static void find_ceiling(const struct store_facts *facts, struct store_diagnosis
 
     if (facts->top < facts->ceiling)
         return;
-    if (facts->top >= FACT_TOKEN_LAST) {
+    if (facts->top >= TOKEN_NUMBER_MAX) {
         find(diagnosis, CLI_REFUSED, "A new store, and resources that know nothing of the old tokens.",
              "the range of tokens is used up: stripe %s has granted the last one (token-exhausted)",
              facts->top_stripe);

@@ -366,9 +366,9 @@ static int floor_refuse_in_order(const struct recover *r)
 
 static void floor_warn(const struct recover *r)
 {
-    int64_t left = FACT_TOKEN_LAST - r->floor;
+    int64_t left = TOKEN_NUMBER_MAX - r->floor;
 
-    if (!r->new_id && left < FACT_TOKEN_LAST / 10)
+    if (!r->new_id && left < TOKEN_NUMBER_MAX / 10)
         fprintf(stderr, "pawl: only %" PRId64 " tokens will be left in each stripe\n", left);
     if (r->facts.machine.found == STATE_DAMAGED || r->facts.machine.found == STATE_FAILED) {
         fputs("pawl: not compared with this machine's state directory: ", stderr);

@@ -72,8 +72,6 @@ enum {
     FACT_WAITING_MAX = 16
 };
 
-#define FACT_TOKEN_LAST 999999999999999
-
 enum fact_kind {
     FACT_STORE,    /* one that this release knows */
     FACT_EMPTY,    /* no trace of one */
