@@ -239,6 +239,8 @@ def compose_runs_two_lease_services_and_two_gateways():
         volumes = [(as_built(place, site.folder / name), place), (site.secrets, "/run/secrets")]
         environment = site.here(name, service["environment"])
         if name == "lease-1":
+            forgetful = Container(["pawl-lease"], environment, volumes[1:])
+            check_equal(forgetful.process.wait(DEADLINE_S), 78, "without a volume there is nothing to write to")
             made = Container(["pawl-lease", "--init-store"], environment, volumes)
             check_equal(made.process.wait(DEADLINE_S), 0, made.said())
         started[name] = Container(service["command"], environment, volumes)
