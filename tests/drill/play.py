@@ -140,7 +140,7 @@ class Drill:
 
     def needs_shim(self):
         if not self.shim:
-            raise Cannot("needs the shim (--shim FILE), which is built by make shim")
+            raise Cannot("needs the shim (--shim FILE), which is in the package pawl-lab")
         if not os.access(self.shim, os.R_OK):
             raise Cannot(f"the shim {self.shim} cannot be had")
 

@@ -239,6 +239,8 @@ def compose_runs_two_lease_services_and_two_gateways():
         volumes = [(as_built(place, site.folder / name), place), (site.secrets, "/run/secrets")]
         environment = site.here(name, service["environment"])
         if name == "lease-1":
+            forgetful = Container(["pawl-lease"], environment, volumes[1:])
+            check_equal(forgetful.process.wait(DEADLINE_S), 78, "without a volume there is nothing to write to")
             made = Container(["pawl-lease", "--init-store"], environment, volumes)
             check_equal(made.process.wait(DEADLINE_S), 0, made.said())
         started[name] = Container(service["command"], environment, volumes)
@@ -256,14 +258,21 @@ def compose_runs_two_lease_services_and_two_gateways():
     check(one.exec(*done["image"].health) != 0, "what has ended is healthy")
 
 
+def manifests():
+    return [one for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")) for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+
+
 def pods():
-    """{name: (kind, its pod's spec)} of kubernetes/."""
-    found = {}
-    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
-        for one in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-            if "template" in one.get("spec", {}):
-                found[one["metadata"]["name"]] = one["kind"], one["spec"]["template"]["spec"]
-    return found
+    """{name: its pod's spec} of kubernetes/."""
+    return {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in manifests() if "template" in one.get("spec", {})}
+
+
+def variables(spec):
+    """Of its container. Kubernetes adds some for each service that has an address, unless it is told not to."""
+    services = [one["metadata"]["name"].upper().replace("-", "_") for one in manifests()
+                if one["kind"] == "Service" and one["spec"].get("clusterIP") != "None"] if spec.get("enableServiceLinks", True) else []
+    links = {f"{name}_{end}": value for name in services for end, value in (("SERVICE_HOST", "10.0.0.1"), ("PORT", "tcp://10.0.0.1:8700"))}
+    return {**links, **{one["name"]: one["value"] for one in spec["containers"][0]["env"]}}
 
 
 @test
@@ -277,18 +286,18 @@ def a_pod_runs_with_a_volume_of_its_group_and_is_asked_by_its_probes():
         os.chown(state[name], 0, 870)
         state[name].chmod(0o2775)
     for name, volume in (("pawl-init-store", "pawl-lease"), ("pawl-lease", "pawl-lease"), ("pawl-gateway", "pawl-gateway")):
-        _, spec = pods()[name]
+        spec = pods()[name]
         check_equal((spec["securityContext"]["runAsUser"], spec["securityContext"]["fsGroup"]), (870, 870))
         [own] = spec["containers"]
         check(own["securityContext"]["readOnlyRootFilesystem"] and own["securityContext"]["capabilities"] == {"drop": ["ALL"]}, name)
         kept = {"state": state[volume], "keys": site.secrets}
         volumes = [(kept[one["name"]], one["mountPath"]) for one in own["volumeMounts"]]
-        environment = site.here(name, {one["name"]: one["value"] for one in own["env"]})
+        environment = site.here(name, variables(spec))
         pod = Container(own["command"], environment, volumes)
         if "readinessProbe" not in own:
             check_equal(pod.process.wait(DEADLINE_S), 0, pod.said())
             continue
-        check_equal(own["ports"], [{"name": "http", "containerPort": int({one["name"]: one["value"] for one in own["env"]}["PAWL_LISTEN"].split(":")[1])}])
+        check_equal(own["ports"], [{"name": "http", "containerPort": int(variables(spec)["PAWL_LISTEN"].split(":")[1])}])
         client = Client(name[5:], f"http://127.0.0.1:{site.ports[name]}", Contract(ROOT / "api" / "openapi.yaml"))
         wait_until(pod.healthy, f"{name} is healthy")
         for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/livez")):
@@ -318,7 +327,7 @@ def compose_and_kubernetes_files_are_what_the_published_schemas_allow():
         pass
     else:
         raise AssertionError("the schema of compose allows everything")
-    documents = [one for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")) for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    documents = manifests()
     check_equal(len(documents), 11)
     (place / "check.cjs").write_text(VALIDATE, encoding="utf-8")
     bad = [{**documents[0], "spec": {"ports": "none"}}]

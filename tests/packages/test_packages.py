@@ -177,6 +177,18 @@ def there_the_programs_run_and_the_daemons_have_a_user_and_a_place():
 
 
 @test
+def nothing_that_is_installed_tells_to_build_it():
+    check(done.get("installed"), "they are not installed")
+    for path in ("usr/bin/pawl", "usr/bin/pawl-lease", "usr/bin/pawl-gateway", "usr/lib/pawl/pawl-drill", "usr/lib/pawl/play.py"):
+        said = re.findall(rb"(?:\bmake (?:shim|all|test|install|run|demo|deb)\b|: make\.|where make\b)[^\n\0]*", (DEBIAN / path).read_bytes())
+        check_equal(said, [], path)
+    (DEBIAN / "usr/bin/redis-server").rename(DEBIAN / "tmp/redis-server")
+    told = run("chroot", DEBIAN, "pawl", "dev", PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", TMPDIR="/tmp")
+    (DEBIAN / "tmp/redis-server").rename(DEBIAN / "usr/bin/redis-server")
+    check_equal((told.returncode, told.stdout.splitlines()[-1:]), (78, ["  Install the package redis-server."]), told.stdout)
+
+
+@test
 def installed_once_more_they_leave_settings_and_state_alone():
     check(done.get("installed"), "they are not installed")
     settings, floor = DEBIAN / "etc/pawl/lease.conf", DEBIAN / "var/lib/pawl/lease/high-water"

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import socket
 import ssl
 import subprocess
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, main, skip, test, wait_until
 from world.ports import own_port
 from world.proxies import App, Proxy, shipped
 from world.servers import program
@@ -291,6 +292,27 @@ def a_default_nginx_passes_events_on():
         answer.begin()
         check_equal((answer.status, answer.readline()), (200, b": listening\n"))
     front.close()
+
+
+@test
+def where_a_client_sends_no_secret_the_nginx_of_the_document_adds_it():
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/deploy.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```nginx\n(.*?)```", page, re.DOTALL)
+    front, second = Front.of("nginx"), own_port()
+
+    class Local(Front):
+        def _prepare(self, gateway, app, extra):
+            text = block.replace("https://pawl.example:8443", f"https://127.0.0.1:{front.port}").replace("CLIENT-SECRET", CLIENT)
+            text = text.replace("8700", str(self.port)).replace("8701", str(second)).replace("/etc/ssl/certs/ca-certificates.crt", str(FOLDER / "pawl.crt"))
+            return self._begin_nginx(self.write("local.conf", text)), {}
+    local, lease = Local("nginx"), WORLD.name()
+    environment = {**os.environ, "PAWL_LEASE_URL": f"http://127.0.0.1:{local.port}", "PAWL_GATEWAY_URL": f"http://127.0.0.1:{second}"}
+    for words in (("acquire", lease, "-o", "env"), ("put", lease), ("cat", lease)):
+        told = subprocess.run([BUILD / "pawl", *words], env=environment, input="x", capture_output=True, text=True, check=False)
+        check_equal(told.returncode, 0, f"{words}: {told.stdout}{told.stderr}")
+        environment.update(re.findall(r"(PAWL_\w+)='?([^'\n]*)", told.stdout))
+    check_equal(told.stdout, "x")
+    local.close()
 
 
 class Waiter:
