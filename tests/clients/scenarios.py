@@ -795,6 +795,20 @@ def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(world, agent
 
 
 @with_sessions
+def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway):
+    name = world.name()
+    outcome(agent.ask("session", hold="s4", ttl_ms=900), "ok")
+    granted(agent, name, hold="in4", session="s4")
+    lease.begin(problem(410, "session-lost", False))
+    check_equal([one["code"] for one in agent.lost("s4") + agent.lost("in4")], ["session-lost"] * 2)
+    outcome(agent.ask("put", hold="in4", key=name, body="x"), "lost")
+    check_equal(gateway.methods(), [], "nothing was sent")
+    lease.begin()
+    outcome(agent.ask("release", hold="s4"), "lost")
+    wait_until(lambda: world.look(name)["state"] == "free", "it was ended all the same")
+
+
+@with_sessions
 def several_are_granted_all_or_none(world, agent, lease, _gateway):
     names = [world.name() for _ in range(3)]
     first = world.acquire(names[2])
