@@ -6,6 +6,7 @@ package of api/clients/node, in both kinds of modules. The tools are those of np
 
 import atexit
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -17,6 +18,7 @@ import clients_test  # finds the service tests' own package
 from clients_test import ROOT, World, check_equal, check_in, main, skip, test
 
 HERE, API, NODE = clients_test.HERE / "npm", ROOT / "api/openapi.yaml", ROOT / "api/clients/node"
+PACKAGE = json.loads((NODE / "package.json").read_text(encoding="utf-8"))
 MISSING = None if shutil.which("npm") and shutil.which("node") else "there is no npm"
 INSTALL_S, TOOL_S = 600, 120
 
@@ -69,7 +71,9 @@ def made():
     (FOLDER / "node_modules").mkdir()
     for path in modules.iterdir():
         (FOLDER / "node_modules" / path.name).symlink_to(path)
-    shutil.copytree(NODE, FOLDER / "node_modules/pawl")
+    (FOLDER / "node_modules/pawl").mkdir()  # what npm would publish
+    for name in ("package.json", *PACKAGE["files"]):
+        shutil.copy(NODE / name, FOLDER / "node_modules/pawl")
     (FOLDER / "generate.mjs").write_text(f'export default {{ input: "{API}", output: "{FOLDER}/hey", logs: {{ level: "silent" }}, '
                                     'plugins: ["@hey-api/client-fetch", "@hey-api/typescript", "@hey-api/sdk"] };\n')
     (FOLDER / "spectral.yaml").write_text('extends: ["spectral:oas"]\n')
@@ -111,6 +115,7 @@ def generated_clients_acquire_write_expire_and_are_refused_a_stale_write():
 @test
 def typescript_imports_and_requires_the_small_client():
     needs_npm()
+    check_equal(PACKAGE["version"], (ROOT / "VERSION").read_text(encoding="utf-8").strip())
     finish(tool("tsc", "-p", "tsconfig.uses.json"))
     for program, wanted in (("uses.mjs", "true true true 2 true false typed\n"), ("uses.cjs", "true\n")):
         told = subprocess.run(["node", f"out/{program}", WORLD.lease_daemon.url, WORLD.gateway_daemon.url, f"typed:{program}"],
