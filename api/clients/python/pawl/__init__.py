@@ -900,6 +900,12 @@ class Holds(List[Hold]):
             raise losses[0]
 
 
+def _look_at(holds: List[Hold]) -> None:
+    for hold in holds:
+        with contextlib.suppress(PawlError):
+            hold._renew_once(None)
+
+
 class Session(_Kept):
     """One keep-alive for many leases: what is acquired with it lives as long as it does. Leaving its `with` releases all."""
 
@@ -931,9 +937,9 @@ class Session(_Kept):
     def _renew_once(self, ttl_ms: Optional[int]) -> None:
         super()._renew_once(ttl_ms)
         # Which of our holds of that name it was, and whether it was acquired anew meanwhile, a renewal of its own tells.
-        for hold in [one for one in list(self._holds) if one.name in self._lost_names]:
-            with contextlib.suppress(PawlError):
-                hold._renew_once(None)
+        doubtful = [hold for hold in list(self._holds) if hold.name in self._lost_names]
+        if doubtful:
+            threading.Thread(target=_look_at, args=(doubtful,), daemon=True).start()
 
     def _tell_loss(self, error: PawlLost) -> None:
         for hold in list(self._holds):
