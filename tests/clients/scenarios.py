@@ -29,6 +29,9 @@ def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=
     CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
     atexit.register(CLIENT["lease"].close)
     atexit.register(CLIENT["gateway"].close)
+    # The first request of a program that has just begun may take longer than others may.
+    if CLIENT["agent"].ask("acquire", hold="first", name=world.name())["outcome"] == "ok":
+        CLIENT["agent"].ask("release", hold="first")
 
 
 def end():

@@ -87,4 +87,4 @@ def lock_waits_until_it_is_granted(world, agent, _lease, _gateway):
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    clients_test.main(scenarios.end, parts=2)
+    clients_test.main(scenarios.end)

@@ -3,6 +3,7 @@ import createClient from "openapi-fetch";
 import type { paths } from "./schema";
 import { tell } from "./story";
 
+declare const process: { argv: string[] };
 const [, , lease, gateway, name] = process.argv;
 const leases = createClient<paths>({ baseUrl: lease });
 const resources = createClient<paths>({ baseUrl: gateway });

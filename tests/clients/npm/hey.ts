@@ -3,6 +3,7 @@ import { createClient } from "./hey/client";
 import { acquireLease, getLease, writeResource } from "./hey/sdk.gen";
 import { tell } from "./story";
 
+declare const process: { argv: string[] };
 const [, , lease, gateway, name] = process.argv;
 const leases = createClient({ baseUrl: lease as string });
 const resources = createClient({ baseUrl: gateway as string });
