@@ -883,6 +883,7 @@ class Holds(List[Hold]):
             try:
                 hold.release()
             except PawlError as error:
+                hold.release_problem = error
                 problems.append(error)
         for problem in sorted(problems, key=lambda one: not isinstance(one, PawlLost)):
             raise problem
@@ -892,12 +893,13 @@ class Holds(List[Hold]):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """As of a Hold."""
-        losses = []
-        for hold in self:
-            hold.__exit__(ValueError, None, None)
-            losses += [hold.release_problem] if isinstance(hold.release_problem, PawlLost) else []
-        if losses and kind is None:
-            raise losses[0]
+        try:
+            self.release()
+        except PawlLost:
+            if kind is None:
+                raise
+        except PawlError:
+            pass  # each has its release_problem
 
 
 def _look_at(holds: List[Hold]) -> None:
