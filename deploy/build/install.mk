@@ -24,7 +24,7 @@ EXAMPLES := $(wildcard deploy/redis.acl deploy/*/*.conf deploy/*/Caddyfile deplo
 EXAMPLES := $(filter-out deploy/systemd/%,$(EXAMPLES))
 LAB := $(filter-out tests/drill/test_%,$(wildcard tests/drill/*.py))
 LAB_WORLD := $(patsubst %,tests/world/%.py,__init__ client contract process record redis relay shim signature tap wait world)
-CLIENTS := $(wildcard api/clients/python/pawl.py api/clients/node/pawl.mjs api/clients/java/Pawl.java api/clients/shell/pawl-lease.sh)
+CLIENTS := $(wildcard $(addprefix api/clients/,go/* java/* node/* shell/* python/pyproject.toml python/pawl/*.py python/pawl/py.typed))
 man_section = $(patsubst .%,%,$(suffix $(1)))
 
 # MODE:SOURCE:WHERE, without DESTDIR; a link is link:TEXT:WHERE.

@@ -29,6 +29,9 @@ def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=
     CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
     atexit.register(CLIENT["lease"].close)
     atexit.register(CLIENT["gateway"].close)
+    # The first request of a program that has just begun may take longer than others may.
+    if CLIENT["agent"].ask("acquire", hold="first", name=world.name())["outcome"] == "ok":
+        CLIENT["agent"].ask("release", hold="first")
 
 
 def end():
@@ -174,7 +177,7 @@ def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease
     world.release(name, other)
     told = agent.answer()
     outcome(told, "ok")
-    check(1000 < int(told["remaining_ms"]) <= 1500, f"{told}")
+    check(850 < int(told["remaining_ms"]) <= 1500, f"{told}")
     agent.ask("release", hold="h")
 
 
@@ -200,9 +203,9 @@ def a_long_wait_is_asked_for_in_slices_and_keeps_its_place(world, agent, lease, 
     name = world.name()
     over = json.dumps({"type": "/problems/wait-timeout", "title": "t", "status": 409, "detail": "d", "code": "wait-timeout",
                        "retryable": True, "place_kept_ms": 20000}).encode()
-    lease.begin(Say(409, over), Say(409, over))
+    lease.begin(Say(409, over), *[problem(503, "store-not-admitted")] * 3)  # Redis was restarted
     granted(agent, name, wait_ms=60000)
-    check_equal([keep for _, keep in asked(lease)], [20000] * 3)
+    check_equal([keep for _, keep in asked(lease)], [20000] * 5)
     check(all(10000 < wait <= 20000 for wait, _ in asked(lease)), f"{asked(lease)}")
     agent.ask("release", hold="h")
 
@@ -792,6 +795,20 @@ def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(world, agent
     check_equal(gateway.methods(), [], "nothing was sent")
     lease.begin()
     outcome(agent.ask("release", hold="s3"), "lost")
+
+
+@with_sessions
+def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway):
+    name = world.name()
+    outcome(agent.ask("session", hold="s4", ttl_ms=900), "ok")
+    granted(agent, name, hold="in4", session="s4")
+    lease.begin(problem(410, "session-lost", False))
+    check_equal([one["code"] for one in agent.lost("s4") + agent.lost("in4")], ["session-lost"] * 2)
+    outcome(agent.ask("put", hold="in4", key=name, body="x"), "lost")
+    check_equal(gateway.methods(), [], "nothing was sent")
+    lease.begin()
+    outcome(agent.ask("release", hold="s4"), "lost")
+    wait_until(lambda: world.look(name)["state"] == "free", "it was ended all the same")
 
 
 @with_sessions

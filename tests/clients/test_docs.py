@@ -48,13 +48,19 @@ def the_example_in_python_runs():
 
 @test
 def the_example_in_javascript_runs():
-    run([["node", "example.mjs"]], {"example.mjs": example("js"), None: ROOT / "api/clients/node/pawl.mjs"}, "node", "orders:43")
+    run([["node", "example.mjs"]], {"example.mjs": example("js"), None: ROOT / "api/clients/node/pawl.cjs"}, "node", "orders:43")
 
 
 @test
 def the_example_in_java_runs():
     compiler = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", ".", str(ROOT / "api/clients/java/Pawl.java"), "Example.java"]
     run([compiler, ["java", "-XX:TieredStopAtLevel=1", "-cp", ".", "Example"]], {"Example.java": example("java")}, "javac", "orders:44")
+
+
+@test
+def the_example_in_go_runs():
+    module = f"module example\n\ngo 1.19\n\nrequire pawl v0.0.0\n\nreplace pawl => {ROOT}/api/clients/go\n"
+    run([["go", "run", "."]], {"example.go": example("go"), "go.mod": module}, "go", "orders:46")
 
 
 @test

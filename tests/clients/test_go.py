@@ -2,6 +2,7 @@
 """The Go client, api/clients/go: every scenario, and what only Go has."""
 
 import atexit
+import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ HERE, CLIENT_FOLDER = clients_test.HERE / "go", ROOT / "api/clients/go"
 
 def tool(*argv, folder=HERE):
     """Nothing is fetched: the standard library is all that there is."""
-    env = clients_test.environment(GOCACHE=f"{FOLDER}/cache", GOPATH=f"{FOLDER}/path", GOPROXY="off", GOTOOLCHAIN="local")
+    env = clients_test.environment(GOCACHE=os.path.expanduser("~/.cache/pawl/go"), GOPATH=f"{FOLDER}/path", GOPROXY="off", GOTOOLCHAIN="local")
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=env)
     return done.returncode, done.stdout + done.stderr
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
@@ -20,9 +21,18 @@ ARGV = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "
         "-cp", CLASSES, "Agent"]
 
 
+POM, MAVEN = ElementTree.parse(ROOT / "api/clients/java/pom.xml").getroot(), "{http://maven.apache.org/POM/4.0.0}"
+
+
+def of_pom(path):
+    return POM.findtext("/".join(MAVEN + name for name in path.split("/")))
+
+
 def compiled():
-    return subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "--release", "17", "-Xlint:all", "-Werror", "-encoding", "UTF-8", "-d", CLASSES,
-                           str(ROOT / "api/clients/java/Pawl.java"), str(clients_test.HERE / "Agent.java")],
+    """With what the pom says."""
+    return subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "--release",
+                           of_pom("properties/maven.compiler.release"), "-Xlint:all", "-Werror", "-encoding", "UTF-8", "-d", CLASSES,
+                           str(ROOT / "api/clients/java" / of_pom("build/plugins/plugin/configuration/includes/include")), str(clients_test.HERE / "Agent.java")],
                           capture_output=True, text=True, check=False, timeout=60, env=clients_test.environment())
 
 
@@ -34,6 +44,14 @@ def it_compiles_for_java_17_without_a_warning():
     if MISSING:
         skip(MISSING)
     check_equal((DONE.returncode, DONE.stdout + DONE.stderr), (0, ""))
+
+
+@test
+def its_pom_names_its_sources_and_pawls_version():
+    check_equal((of_pom("version"), of_pom("properties/maven.compiler.release"), of_pom("build/sourceDirectory")),
+                ((ROOT / "VERSION").read_text(encoding="utf-8").strip(), "17", "${project.basedir}"))
+    check_equal([path.name for path in (ROOT / "api/clients/java").rglob("*.java")],
+                [one.text for one in POM.iter(MAVEN + "include")])
 
 
 scenarios.begin(ARGV, MISSING)
@@ -69,4 +87,4 @@ def lock_waits_until_it_is_granted(world, agent, _lease, _gateway):
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    clients_test.main(scenarios.end, parts=2)
+    clients_test.main(scenarios.end)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The Node client, api/clients/node/pawl.mjs: every scenario."""
+"""The Node client, api/clients/node/pawl.cjs: every scenario."""
 
 import shutil
 import sys

@@ -1,22 +1,59 @@
 #!/usr/bin/python3
-"""The Python client, api/clients/python/pawl.py: every scenario, and what only Python has."""
+"""The Python client, api/clients/python/pawl: every scenario, and what only Python has."""
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import zipfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, ROOT, Say, check, check_equal, wait_until
+from clients_test import AFTER, ROOT, Say, check, check_equal, skip, test, wait_until
 from scenarios import force, holders, scenario
 
 sys.path.insert(0, str(ROOT / "api/clients/python"))
 import pawl  # noqa: E402 pylint: disable=wrong-import-position
 
 scenarios.begin(["/usr/bin/python3", str(clients_test.HERE / "agent.py")])
+
+USES = """
+import pawl
+
+services = pawl.Pawl()
+with services.acquire("job", ttl=5, wait=None) as hold, services.session() as session:
+    etag: str = hold.put("job", b"x")
+    body: bytes = hold.get("job").body
+    left: float = session.remaining()
+    both: list[pawl.Hold] = services.acquire_all(["a", "b"])
+    services.acquire("job", ttl="5")  # a mistake
+"""
+
+
+@test
+def its_wheel_has_types_and_they_are_true():
+    if not shutil.which("mypy"):
+        skip("there is no mypy")
+    with tempfile.TemporaryDirectory() as folder:
+        source, uses = os.path.join(folder, "source"), os.path.join(folder, "uses.py")
+        shutil.copytree(ROOT / "api/clients/python", source, ignore=shutil.ignore_patterns("__pycache__"))
+        built = subprocess.run(["/usr/bin/python3", "-c", f"from setuptools import build_meta; build_meta.build_wheel({folder!r})"],
+                               cwd=source, capture_output=True, text=True, timeout=60, check=False)
+        check_equal(built.returncode, 0, built.stderr)
+        version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+        with zipfile.ZipFile(os.path.join(folder, f"pawl-{version}-py3-none-any.whl")) as wheel:
+            check_equal([name for name in wheel.namelist() if "dist-info" not in name], ["pawl/__init__.py", "pawl/py.typed"])
+            wheel.extractall(os.path.join(folder, "site"))
+        with open(uses, "w", encoding="utf-8") as file:
+            file.write(USES)
+        told = subprocess.run(["mypy", "--strict", "--no-error-summary", "--cache-dir", os.devnull, "site/pawl", uses], cwd=folder,
+                              env={**os.environ, "MYPYPATH": "site"}, capture_output=True, text=True, timeout=60, check=False)
+        check_equal([line.split(":")[1] for line in told.stdout.splitlines() if ": error:" in line], ["10"], told.stdout + told.stderr)
+
 
 def services(lease, gateway):
     return pawl.Pawl(lease.url, gateway.url, timeout=2)

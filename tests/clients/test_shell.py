@@ -235,4 +235,4 @@ def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    clients_test.main(scenarios.end, parts=2)
+    clients_test.main(scenarios.end)

@@ -27,11 +27,14 @@ type kept struct {
 	ttl                      time.Duration
 	released                 bool
 	lost                     *Error
+	watch                    *time.Timer // sees the deadline, whatever a renewal waits for
 }
 
 func (k *kept) init(c *Client, name string, session *Session, got *told) {
 	k.c, k.name, k.session = c, name, session
 	k.lostChan, k.ended, k.changed = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.told(got)
 }
 
@@ -42,6 +45,14 @@ func jitter(d time.Duration, least float64) time.Duration {
 func (k *kept) told(got *told) {
 	k.deadline, k.ttl = got.deadline, got.ttl
 	k.renewAt = got.begun.Add(jitter(got.ttl/3, 0.8))
+	k.watchDeadline()
+}
+
+func (k *kept) watchDeadline() {
+	if k.watch != nil {
+		k.watch.Stop()
+	}
+	k.watch = time.AfterFunc(time.Until(k.deadline), func() { _ = k.Err() })
 }
 
 func (k *kept) end() time.Time {
@@ -95,6 +106,7 @@ func (k *kept) loseLocked(err *Error) {
 		k.lost = err
 		close(k.lostChan)
 	}
+	k.watch.Stop()
 	close(k.ended)
 }
 
@@ -152,7 +164,7 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 		limit = k.c.timeout
 	}
 	begun := time.Now()
-	got, err := k.renew(ctx, ttl, limit+10*time.Millisecond)
+	got, err := k.renew(ctx, ttl, limit)
 	if err != nil {
 		var e *Error
 		if errors.As(err, &e) && e.Kind == ErrLost {
@@ -162,6 +174,7 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 		defer k.mu.Unlock()
 		if nearer := begun.Add(ttl); ttl > 0 && errors.Is(err, ErrUnknown) && nearer.Before(k.deadline) {
 			k.deadline = nearer // if it was done, and shorter, the end has come nearer
+			k.watchDeadline()
 			k.wake()
 		}
 		return err
@@ -192,6 +205,7 @@ func (k *kept) leave() (bool, *Error) {
 		return false, nil
 	}
 	k.released = true
+	k.watch.Stop()
 	if k.lost == nil {
 		close(k.ended)
 	}

@@ -894,7 +894,7 @@ public final class Pawl {
                 throw lost;
         }
 
-        private void start(String what, Runnable work) {
+        final void start(String what, Runnable work) {
             Thread made = new Thread(work, what + name);
             made.setDaemon(true);
             made.start();
@@ -1015,6 +1015,14 @@ public final class Pawl {
             return grant;
         }
 
+        private void look() {
+            try {
+                renewOnce(-1);
+            } catch (Problem ignored) {
+                // it is marked, or is asked for again with the session's next renewal
+            }
+        }
+
         @Override
         void letGo(int times, Lost was) {
             if (session != null)
@@ -1072,14 +1080,9 @@ public final class Pawl {
         Grant renewOnce(long ttlMs) {
             Grant grant = super.renewOnce(-1);
             // Which of our holds of that name it was, and whether it was acquired anew meanwhile, a renewal of its own tells.
-            for (Hold hold : holds) {
-                try {
-                    if (grant.lost.contains(hold.name))
-                        hold.renewOnce(-1);
-                } catch (Problem ignored) {
-                    // it is marked, or is asked for again with the next one
-                }
-            }
+            for (Hold hold : holds)
+                if (grant.lost.contains(hold.name))
+                    hold.start("pawl look at ", hold::look);
             return grant;
         }
 

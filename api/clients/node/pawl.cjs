@@ -546,7 +546,7 @@ class Kept {
   }
 
   _begin() {
-    if (this.lost === null) this.#renewIn(this.#pause());
+    if (this.lost === null) this.#renewNext();
   }
 
   #told(told, deadline) {
@@ -563,10 +563,6 @@ class Kept {
   #watch() {
     clearTimeout(this.#timers.deadline);
     this.#timers.deadline = timer(() => { if (this.lost === null && !this.#released) this.#watch(); }, this._end() - nowMs() + 1);
-  }
-
-  #pause() {
-    return this.#ttlMs / 3 * (0.8 + Math.random() / 5);
   }
 
   _lose(error) {
@@ -624,11 +620,16 @@ class Kept {
     this.#timers.renew = timer(() => this.#keep(), ms);
   }
 
+  // A third of the ttl after its begin, a little earlier at random.
+  #renewNext() {
+    this.#renewIn(this.#deadline - this.#ttlMs + this.#ttlMs / 3 * (0.8 + Math.random() / 5) - nowMs());
+  }
+
   async #keep() {
     if (this.#released || this.lost !== null) return;
     try {
       await this._renewOnce(undefined);
-      this.#renewIn(this.#deadline - this.#ttlMs + this.#pause() - nowMs());
+      this.#renewNext();
     } catch (error) {
       if (this.#released || this.lost !== null) return;
       const left = this.#deadline - nowMs();
@@ -667,7 +668,7 @@ class Kept {
   async renew(ttlMs) {
     if (ttlMs !== undefined) checkMs(ttlMs, "ttlMs", 100, 86400000);
     await settle(() => this._renewOnce(this.#session ? undefined : ttlMs), this.#pawl.attempts);
-    if (this.#timers.renew !== undefined) this.#renewIn(this.#pause());
+    if (this.#timers.renew !== undefined) this.#renewNext();
   }
 
   // -- entering and leaving

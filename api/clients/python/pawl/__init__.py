@@ -883,6 +883,7 @@ class Holds(List[Hold]):
             try:
                 hold.release()
             except PawlError as error:
+                hold.release_problem = error
                 problems.append(error)
         for problem in sorted(problems, key=lambda one: not isinstance(one, PawlLost)):
             raise problem
@@ -892,12 +893,19 @@ class Holds(List[Hold]):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """As of a Hold."""
-        losses = []
-        for hold in self:
-            hold.__exit__(ValueError, None, None)
-            losses += [hold.release_problem] if isinstance(hold.release_problem, PawlLost) else []
-        if losses and kind is None:
-            raise losses[0]
+        try:
+            self.release()
+        except PawlLost:
+            if kind is None:
+                raise
+        except PawlError:
+            pass  # each has its release_problem
+
+
+def _look_at(holds: List[Hold]) -> None:
+    for hold in holds:
+        with contextlib.suppress(PawlError):
+            hold._renew_once(None)
 
 
 class Session(_Kept):
@@ -931,9 +939,9 @@ class Session(_Kept):
     def _renew_once(self, ttl_ms: Optional[int]) -> None:
         super()._renew_once(ttl_ms)
         # Which of our holds of that name it was, and whether it was acquired anew meanwhile, a renewal of its own tells.
-        for hold in [one for one in list(self._holds) if one.name in self._lost_names]:
-            with contextlib.suppress(PawlError):
-                hold._renew_once(None)
+        doubtful = [hold for hold in list(self._holds) if hold.name in self._lost_names]
+        if doubtful:
+            threading.Thread(target=_look_at, args=(doubtful,), daemon=True).start()
 
     def _tell_loss(self, error: PawlLost) -> None:
         for hold in list(self._holds):

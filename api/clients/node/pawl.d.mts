@@ -1,0 +1,2 @@
+// pawl.d.mts - the types of pawl.mjs.
+export * from "./pawl.cjs";

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+"""Others' tools on api/openapi.yaml: redocly and spectral find no error, and the clients that openapi-typescript with
+openapi-fetch and @hey-api/openapi-ts make of it acquire, write, see an expiry and a stale write refused. And TypeScript uses the
+package of api/clients/node, in both kinds of modules. The tools are those of npm/package-lock.json: installed once, and kept in
+~/.cache/pawl."""
+
+import atexit
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import clients_test  # finds the service tests' own package
+from clients_test import ROOT, World, check_equal, check_in, main, skip, test
+
+HERE, API, NODE = clients_test.HERE / "npm", ROOT / "api/openapi.yaml", ROOT / "api/clients/node"
+PACKAGE = json.loads((NODE / "package.json").read_text(encoding="utf-8"))
+MISSING = None if shutil.which("npm") and shutil.which("node") else "there is no npm"
+INSTALL_S, TOOL_S = 600, 120
+
+
+def installed():
+    """The folder of node_modules. Made beside its place, so that a part of one is never found there."""
+    lock = (HERE / "package-lock.json").read_bytes()
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pawl"
+    place = cache / f"npm-{hashlib.sha256(lock).hexdigest()[:16]}"
+    if not place.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        made = tempfile.mkdtemp(prefix="npm-", dir=cache)
+        try:
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(HERE / name, made)
+            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], cwd=made, check=True,
+                           stdout=subprocess.DEVNULL, stderr=sys.stderr, timeout=INSTALL_S)
+            os.rename(made, place)
+        except OSError:
+            if not place.is_dir():  # else somebody else was faster
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return place / "node_modules"
+
+
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-npm-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+def tool(name, *argv):
+    """Begun now; finish() waits for it."""
+    env = {**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "NO_COLOR": "1"}
+    return subprocess.Popen(["node", str(FOLDER / "node_modules/.bin" / name), *argv], cwd=FOLDER, env=env, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            preexec_fn=clients_test.die_with_parent)
+
+
+def finish(process):
+    told = process.communicate(timeout=TOOL_S)[0]
+    check_equal(process.returncode, 0, told[-3000:])
+    return told
+
+
+def made():
+    """What stands in FOLDER before the tests: sources, tools, and what they generate."""
+    for path in HERE.iterdir():
+        shutil.copy(path, FOLDER)
+    modules = installed()
+    (FOLDER / "node_modules").mkdir()
+    for path in modules.iterdir():
+        (FOLDER / "node_modules" / path.name).symlink_to(path)
+    (FOLDER / "node_modules/pawl").mkdir()  # what npm would publish
+    for name in ("package.json", *PACKAGE["files"]):
+        shutil.copy(NODE / name, FOLDER / "node_modules/pawl")
+    (FOLDER / "generate.mjs").write_text(f'export default {{ input: "{API}", output: "{FOLDER}/hey", logs: {{ level: "silent" }}, '
+                                    'plugins: ["@hey-api/client-fetch", "@hey-api/typescript", "@hey-api/sdk"] };\n')
+    (FOLDER / "spectral.yaml").write_text('extends: ["spectral:oas"]\n')
+
+
+if not MISSING:
+    made()
+    WORLD = World()
+
+
+def needs_npm():
+    if MISSING:
+        skip(MISSING)
+
+
+@test
+def redocly_and_spectral_find_no_error():
+    needs_npm()
+    both = [tool("redocly", "lint", "--extends=recommended", str(API)),
+            tool("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "error", str(API))]
+    told = [finish(one) for one in both]
+    check_in("description is valid", told[0])
+    check_in("(0 errors,", told[1])
+
+
+@test
+def generated_clients_acquire_write_expire_and_are_refused_a_stale_write():
+    needs_npm()
+    for one in [tool("openapi-typescript", str(API), "-o", "schema.d.ts"), tool("openapi-ts", "-f", "generate.mjs")]:
+        finish(one)
+    finish(tool("tsc", "-p", "tsconfig.json"))
+    for program in ("fetch", "hey"):
+        told = subprocess.run(["node", f"out/{program}.js", WORLD.lease_daemon.url, WORLD.gateway_daemon.url, f"made:{program}"],
+                              cwd=FOLDER, capture_output=True, text=True, timeout=TOOL_S, check=False)
+        check_equal((told.stdout, told.stderr), ("201, 412 lease-expired, 412 stale-token, 204\n", ""), program)
+        check_equal(WORLD.gateway("GET", f"/v1/resources/made:{program}").body, b"second")
+
+
+@test
+def typescript_imports_and_requires_the_small_client():
+    needs_npm()
+    check_equal(PACKAGE["version"], (ROOT / "VERSION").read_text(encoding="utf-8").strip())
+    finish(tool("tsc", "-p", "tsconfig.uses.json"))
+    for program, wanted in (("uses.mjs", "true true true 2 true false typed\n"), ("uses.cjs", "true\n")):
+        told = subprocess.run(["node", f"out/{program}", WORLD.lease_daemon.url, WORLD.gateway_daemon.url, f"typed:{program}"],
+                              cwd=FOLDER, capture_output=True, text=True, timeout=TOOL_S, check=False)
+        check_equal((told.stdout, told.stderr), (wanted, ""), program)
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    main(None if MISSING else WORLD.close)
