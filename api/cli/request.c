@@ -261,6 +261,17 @@ static void answer_drop(struct request *request)
     request->json = NULL;
 }
 
+void request_take(struct request *request, const struct http_client_answer *answer)
+{
+    const char *why = NULL;
+
+    answer_drop(request);
+    request->answer = *answer;
+    if (answer->body != NULL) {
+        request->json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &why);
+    }
+}
+
 void request_done(struct request *request)
 {
     answer_drop(request);
@@ -416,15 +427,10 @@ enum request_worth request_worth(const struct request *request)
 
 static enum http_client_outcome try_once(struct request *request)
 {
-    const char *why = NULL;
-    enum http_client_outcome outcome;
+    struct http_client_answer answer;
+    enum http_client_outcome outcome = http_client_send(&request->http, &answer);
 
-    answer_drop(request);
-    outcome = http_client_send(&request->http, &request->answer);
-    if (outcome == HTTP_CLIENT_ANSWERED) {
-        request->json = json_parse((struct bytes){request->answer.body, request->answer.len}, JSON_LEVELS,
-                                   &why);
-    }
+    request_take(request, &answer);
     if (outcome == HTTP_CLIENT_ANSWERED && !is_pawls(request)) {
         snprintf(request->answer.why, sizeof(request->answer.why), "it was answered %u, and not as Pawl does",
                  request->answer.status);
@@ -433,18 +439,10 @@ static enum http_client_outcome try_once(struct request *request)
     return outcome;
 }
 
-static void try_prepare(struct request *request)
-{
-    if (request->prepare != NULL) {
-        request->prepare(request);
-    }
-}
-
 enum http_client_outcome request_try(struct request *request)
 {
     enum http_client_outcome outcome;
 
-    try_prepare(request);
     if (request->trace) {
         trace_curl(stderr, &request->http, request->body_from);
     }
@@ -454,7 +452,6 @@ enum http_client_outcome request_try(struct request *request)
         return outcome;
     }
     request->repeated = true;
-    try_prepare(request);
     outcome = try_once(request);
     if (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) == REQUEST_REFUSED) {
         /* What was said to the repeat is no word about the attempt before it. */

@@ -42,9 +42,7 @@ struct request {
     const char *needs, *lease_id; /* for wants; needs: names with a blank between them */
     enum output output;           /* json: also reports that it was not done, or may have been */
     bool trace;                   /* say what curl would send (trace_curl()) */
-    /* Before each attempt; NULL: the second is the same as the first. */
-    void (*prepare)(struct request *request);
-    bool repeated;         /* there was a second attempt */
+    bool repeated;                /* there was a second attempt */
     const char *body_from; /* for it: the file of the body, "-" standard input; NULL: the body itself */
     char *url;
     struct http_client_answer answer; /* to the last attempt */
@@ -66,6 +64,8 @@ int request_resource(struct request *request, const char *base, const char *key)
 /* Adds to the url; a value at NULL adds nothing. */
 void request_query(struct request *request, const char *name, struct bytes value);
 void request_header(struct request *request, const char *name, struct bytes value);
+/* The answer to it, which another has got; the request's from now on. */
+void request_take(struct request *request, const struct http_client_answer *answer);
 void request_done(struct request *request);
 
 /* CLI_GO_ON with a 2xx answer; else the exit status: stderr says what happened and what to do. */

@@ -165,9 +165,6 @@ enum {
     GRACE_MOST_MS = 5000, /* from the signal to SIGKILL, unless --kill-after says otherwise */
     MARGIN_LEAST_MS = 20, /* from SIGKILL to the end of the hold: until the machine has come to it */
     MARGIN_MOST_MS = 1000,
-    OUTAGE_MOST_MS = 30000, /* of the service while we wait */
-    OUTAGE_PAUSE_MS = 250,
-    WAITED_LEAST_MS = 1000,
     RELEASE_MOST_MS = 3000
 };
 
@@ -245,46 +242,13 @@ static int hold_refused(const struct run *run, const struct pawl_problem *proble
     return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %s", run->name, problem->detail);
 }
 
-/* Whether a service that was there a while ago may come back: who has stood in line for long is not sent away
- * by a restart. */
-static bool hold_again(const struct run *run, const struct pawl_problem *problem, int64_t attempt_ms,
-                       int64_t *outage_ms)
-{
-    struct pollfd signal = {.fd = run->signal_fd, .events = POLLIN};
-    int64_t now_ms = pawl_now_ms();
-    bool passes = problem->retryable != 0 || problem->status == 0;
-
-    if (strcmp(problem->code, "draining") == 0 ||
-        (now_ms - attempt_ms >= WAITED_LEAST_MS && strcmp(problem->code, "not-sent") != 0)) {
-        *outage_ms = now_ms; /* it was there until now */
-    }
-    return *outage_ms != 0 && passes && now_ms - *outage_ms < OUTAGE_MOST_MS &&
-           strcmp(problem->code, "bad-argument") != 0 && poll(&signal, 1, OUTAGE_PAUSE_MS) == 0;
-}
-
 static enum pawl_outcome hold_take(struct run *run, struct pawl_problem *problem)
 {
     const struct pawl_guard_options told = {
         .size = sizeof(told), .lost = hold_lost, .renewed = hold_renewed, .user = run};
-    struct pawl_ask ask = {.size = sizeof(ask),
-                           .holder = run->holder,
-                           .ttl_ms = run->ttl_ms,
-                           .wait_ms = run->wait_ms,
-                           .cancel_fd = &run->signal_fd};
-    int64_t begun_ms = pawl_now_ms(), outage_ms = 0, attempt_ms;
-    enum pawl_outcome outcome;
 
-    do {
-        attempt_ms = pawl_now_ms();
-        if (run->wait_ms != PAWL_WAIT_FOREVER) {
-            ask.wait_ms = run->wait_ms > (uint64_t)(attempt_ms - begun_ms)
-                              ? run->wait_ms - (uint64_t)(attempt_ms - begun_ms)
-                              : 0;
-        }
-        outcome = pawl_guard_open(run->pawl, run->name, &ask, &told, &run->guard, problem);
-    } while ((outcome == PAWL_NOT_DONE || outcome == PAWL_UNKNOWN) && ask.wait_ms > 0 &&
-             hold_again(run, problem, attempt_ms, &outage_ms));
-    return outcome;
+    run->ask.cancel_fd = &run->signal_fd;
+    return pawl_guard_open(run->pawl, run->name, &run->ask, &told, &run->guard, problem);
 }
 
 int run_hold_open(struct run *run)
@@ -298,7 +262,7 @@ int run_hold_open(struct run *run)
     run->pawl = pawl_open(&options, &problem);
     if (run->pawl != NULL) {
         run->pawl->sending = run->trace ? run_trace_request : NULL;
-        show = run->wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
+        show = run->ask.wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
         outcome = hold_take(run, &problem);
         run_show_end(show);
         if (outcome != PAWL_OK) {
