@@ -167,8 +167,6 @@ static void acquire_advise(const struct acquire *a)
 {
     if (request_is_problem(&a->call.request, "hold-over") && a->call.given.lease_id_file == NULL) {
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
-    } else if (request_is_problem(&a->call.request, "lease-held")) {
-        cli_hint("To wait in line: --wait DUR.");
     } else if (request_is_problem(&a->call.request, "superseded")) {
         cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");
     }
@@ -306,15 +304,18 @@ static void acquire_keep_shared(const struct acquire *a)
 
 static void grant_show(const struct call *call, enum show_grant kind)
 {
-    const struct http_client_answer *answer = &call->request.answer;
+    struct json_out more;
 
     switch (call->given.output) {
     case OUTPUT_ENV: show_grant_env(call->request.json, kind); break;
     case OUTPUT_TEXT: show_grant_text(call->request.json, kind); break;
     case OUTPUT_JSON: /* the object as it came, with one member more at its end */
-        printf("%.*s,\"grant\":\"%s\"}\n",
-               (int)((const char *)memrchr(answer->body, '}', answer->len) - answer->body), answer->body,
-               show_grant_word(kind));
+        json_out_init(&more);
+        json_object(&more, NULL);
+        json_text(&more, "grant", bytes_of(show_grant_word(kind)));
+        json_object_end(&more);
+        request_show(&call->request, &more);
+        json_out_done(&more);
         break;
     }
 }

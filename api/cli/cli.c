@@ -12,7 +12,7 @@
 #include "api/cli/print.h"
 #include "shared/token/name.h"
 
-enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256, HOST_SIZE = 64 };
+enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
 
 __attribute__((format(printf, 2, 0))) static void say(const char *before, const char *format, va_list args)
 {
@@ -106,4 +106,57 @@ int cli_ask(int wrong, struct pawl_ask *ask, const char *holder, const char *mod
     ask->mode = permits > 0 ? PAWL_PERMITS : shared ? PAWL_SHARED : PAWL_EXCLUSIVE;
     ask->permits = permits;
     return CLI_GO_ON;
+}
+
+/* -- what a service advises */
+
+static const struct {
+    const char *member, *flag;
+} flag_names[] = {{"ttl_ms", "--ttl"},
+                  {"wait_ms", "--wait"},
+                  {"lock_delay_ms", "--lock-delay"},
+                  {"keep_place_ms", "--keep-place"},
+                  {"expect_token", "--expect-token"},
+                  {"holder", "--holder"},
+                  {"mode", "--mode"},
+                  {"permits", "--permits"},
+                  {"meta", "--meta"},
+                  {"reason", "--reason"}};
+
+/* The flag for what a text begins with, and how long that is; NULL: it is no member. */
+static const char *flag_of(struct bytes text, size_t *len)
+{
+    static const char before[] = "he member ";
+    size_t skip = text.len > sizeof(before) && memcmp(text.at + 1, before, sizeof(before) - 1) == 0
+                      ? sizeof(before)
+                      : 0;
+
+    for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++) {
+        const char *member = flag_names[i].member;
+
+        *len = skip + strlen(member);
+        /* Else it may be a word like others. */
+        if ((skip > 0 || strchr(member, '_') != NULL) && text.len >= *len &&
+            memcmp(text.at + skip, member, *len - skip) == 0) {
+            return flag_names[i].flag;
+        }
+    }
+    return NULL;
+}
+
+struct bytes cli_advice(struct bytes detail, char *buf, size_t size)
+{
+    size_t at = 0, len = 1;
+
+    for (; detail.len > 0 && at + WORD_SIZE < size;
+         detail = (struct bytes){detail.at + len, detail.len - len}) {
+        const char *flag = flag_of(detail, &len);
+        bool counts = flag != NULL && len > strlen("The member ") &&
+                      memcmp(detail.at + len - 3, "_ms", 3) == 0;
+
+        len = flag != NULL ? len : 1;
+        at += flag == NULL ? (size_t)snprintf(buf + at, size - at, "%c", *detail.at)
+                           : (size_t)snprintf(buf + at, size - at, "%s%s", flag, counts ? " (in ms)" : "");
+    }
+    return (struct bytes){buf, at};
 }

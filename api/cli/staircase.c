@@ -407,13 +407,18 @@ static void write_legend(FILE *out, const struct picture *p)
                    {BELIEVES, PLAIN, 3, "believes that it holds"},
                    {DOT, PLAIN, 1, "written"},
                    {CROSS, BAD, 1, "refused"}};
-    size_t count = sizeof(samples) / sizeof(samples[0]) - (p->ground == STAIR_FLAT);
+    size_t count = sizeof(samples) / sizeof(samples[0]) - (p->ground == STAIR_FLAT), at = p->canvas.width;
 
-    fputs("\n  ", out);
     for (size_t i = 0; i < count; i++) {
+        size_t len = samples[i].times + 1 + strlen(samples[i].meaning);
+        bool fits = at + 3 + len <= p->canvas.width;
+
+        fputs(fits ? "   " : "\n  ", out);
+        at = fits ? at + 3 + len : 2 + len;
         canvas_write_sample(out, &p->canvas, samples[i].glyph, samples[i].colour, samples[i].times);
-        fprintf(out, i + 1 < count ? "%s   " : "%s\n", samples[i].meaning);
+        fputs(samples[i].meaning, out);
     }
+    fputc('\n', out);
 }
 
 /* Two grants at once may be reported in either order; the stairs only rise. */

@@ -25,9 +25,9 @@ struct show_column {
         SHOW_TEXT_OR_LIST, /* or, with an s behind its name, a list of texts; in a table only */
         SHOW_NUMBER,
         SHOW_NUMBER_OR_DASH,
-        SHOW_DURATION,
-        SHOW_TIME,   /* with its milliseconds */
-        SHOW_SECONDS /* a time without them */
+        SHOW_DURATION, /* on a terminal; elsewhere the milliseconds */
+        SHOW_TIME,     /* with its milliseconds */
+        SHOW_SECONDS   /* a time without them */
     } kind;
 };
 

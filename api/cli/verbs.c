@@ -516,6 +516,15 @@ static int cat_check(struct call *call)
 
 static void rm_show(const struct call *call)
 {
+    struct json_out out;
+
+    if (call->given.output == OUTPUT_JSON) {
+        print_json_begin(&out);
+        json_text(&out, "key", bytes_of(call->name));
+        json_bool(&out, "deleted", true);
+        print_json_end(&out);
+        return;
+    }
     print_safe(stdout, bytes_of(call->name));
     puts(" deleted");
 }
@@ -671,8 +680,10 @@ static const struct verb verbs[] = {
     {{"rm", "KEY",
       "  pawl rm orders:42/invoice.pdf            # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n",
       "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more."},
-     "if-match idempotency-key token-file trace gateway-url",
+     "if-match idempotency-key token-file output trace gateway-url",
      {OF_A_RESOURCE, "DELETE", NULL, REQUEST_DELETED, NULL},
+     .outputs = "text|json",
+     .output_help = "json: one object, for programs",
      .show = rm_show},
     {{"routes", "[show|adopt]",
       "  pawl routes                                        # the hash of this gateway's routes\n"

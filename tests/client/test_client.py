@@ -519,6 +519,14 @@ def who_gives_up_waiting_leaves_the_line():
 
 
 @test
+def a_repeat_that_was_not_sent_does_not_make_the_one_before_certain():
+    line = Line(WORLD.lease_daemon.port)
+    with program(line.url, GATEWAY.url, attempts=2) as run:
+        line.plan(Plan(answer=0, before=line.close))
+        is_outcome(run(f"acquire {WORLD.name()}"), "UNKNOWN", "no-answer")
+
+
+@test
 def who_waits_is_granted_though_his_wait_is_longer_than_an_answer_may_take():
     name = WORLD.name()
     held = WORLD.acquire(name)

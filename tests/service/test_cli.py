@@ -11,6 +11,7 @@ import shlex
 import signal
 import socket
 import stat
+import struct
 import shutil
 import subprocess
 import sys
@@ -426,21 +427,28 @@ def an_acquire_that_waits_is_granted_when_its_turn_comes():
 
 
 @test
-def on_a_terminal_it_is_shown_who_is_waited_for():
-    name = world.name()
-    mine = acquired(name, "--holder", "Ann\u202eOther")
-    parent, child = pty.openpty()
-    waiter = subprocess.Popen([PAWL, "acquire", name, "-w", "1h", "-o", "json"], env=environment(), stdin=child, stdout=subprocess.PIPE,
-                              stderr=child, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-    os.close(child)
-    text = ""
-    while "Other for " not in text:
-        check(select.select([parent], [], [], DEADLINE_S)[0], f"it says who is waited for; it said {text!r}")
-        text += os.read(parent, 65536).decode()
-    check_in(f"waiting for {name}: held by Ann?Other for ", text)
-    world.release(name, mine)
-    check_equal(json.loads(waiter.communicate(timeout=DEADLINE_S)[0])["grant"], "new")
-    os.close(parent)
+def on_a_terminal_it_is_shown_who_is_waited_for_in_one_line():
+    long = "n" * 90
+    for columns, stem, holder, line in ((120, "job", "Ann\u202eOther", r"waiting for job:\d+: held by Ann\?Other for .+ in line"),
+                                        (60, "job", "Ann\u202eOther", r"job:\d+: held by Ann\?Other, \d+ s left; 1 in line"),
+                                        (60, "job", long, r"job:\d+: held by n+, \d+ s left; 1 in line"),
+                                        (60, long, "me", r"n+: held by me, \d+ s left; 1 in line")):
+        name = world.name(stem)
+        mine = acquired(name, "--holder", holder)
+        parent, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        waiter = subprocess.Popen([PAWL, "acquire", name, "-w", "1h", "-o", "json"], env=environment(), stdin=child, stdout=subprocess.PIPE,
+                                  stderr=child, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(child)
+        text = ""
+        while " in line" not in text:
+            check(select.select([parent], [], [], DEADLINE_S)[0], f"it says who is waited for; it said {text!r}")
+            text += os.read(parent, 65536).decode()
+        shown = text.removeprefix("\r\x1b[K").partition("\r")[0]
+        check(re.fullmatch(line, shown) and len(shown) < columns, f"{shown!r} in {columns} columns")
+        world.release(name, mine)
+        check_equal(json.loads(waiter.communicate(timeout=DEADLINE_S)[0])["grant"], "new")
+        os.close(parent)
 
 
 @test
@@ -450,7 +458,7 @@ def a_wait_that_is_over_is_75_and_leaves_nothing_behind():
     error = pawl("acquire", name, "-w", "50ms", "--lease-id-file", file, status=75).stderr
     check_in("wait-timeout", error)
     check_equal((world.look(name)["waiting"], os.path.exists(file)), (0, False))
-    check_in("--wait DUR", pawl("acquire", name, status=75).stderr)
+    check_in("wait in line with --wait.", pawl("acquire", name, status=75).stderr)
 
 
 @test
@@ -564,7 +572,7 @@ def check_69(words, phrase, url):
     done = pawl(*words, status=69, **more)
     check(done.stderr.startswith(phrase), f"{words}: {done.stderr}")
     check_equal(done.stdout, "", f"{words}")
-    if words[0] in ("cat", "rm"):
+    if words[0] == "cat":
         return
     told = pawl(*words, "-o", "json", status=69, **more).stdout
     check_equal(json.loads(told)["outcome"], "unknown" if phrase == UNKNOWN else "not-done", f"{words}: {told}")
@@ -626,6 +634,21 @@ def a_refusal_of_a_repeat_is_no_refusal_and_keeps_the_lease_id():
         check(error.startswith(UNKNOWN), error)
         check(os.path.exists(file), f"{answers}")
         os.unlink(file)
+
+
+@test
+def a_refusal_is_told_as_an_object_too_and_in_the_words_of_the_command_line():
+    name = world.name()
+    acquired(name, "--holder", "me", "--ttl", "20s")
+    for words, status, members in ((["acquire", name], 75, {"code": "lease-held", "holder": "me", "token": 1}),
+                                   (["acquire", name, "-w", "50ms"], 75, {"code": "wait-timeout", "holder": "me"}),
+                                   (["put", name], 64, {"code": "malformed-token"}), (["rm", name], 64, {"code": "malformed-token"}),
+                                   (["renew", name], 76, {"code": "lease-lost", "ended": "unknown"})):
+        told = json.loads(pawl(*words, "-o", "json", status=status, PAWL_LEASE_ID="A" * 22, PAWL_FENCING_TOKEN="1").stdout)
+        check_equal({"outcome": told["outcome"]} | {name: told[name] for name in members}, {"outcome": "refused"} | members)
+        check_equal(told["why"], told["detail"])
+        check(told["code"] != "lease-held" or 10000 < told["expires_in_ms"] <= 20000, told)
+    check_in("--ttl (in ms) must be 100 to 86400000.", pawl("acquire", name, "--ttl", "1ms", status=64).stderr)
 
 
 @test
@@ -906,6 +929,7 @@ def ls_is_a_table_on_a_terminal_and_tabs_elsewhere():
     lines = pawl("ls", "--prefix", stem).stdout.splitlines()
     check_equal([line.split("\t")[:2] for line in sorted(lines)], [[f"{stem}:a", "held"], [f"{stem}:long-name", "held"]])
     check_equal({line.count("\t") for line in lines}, {5})
+    check(all(text.isdigit() for line in lines for text in line.split("\t")[4:]), lines)  # milliseconds
     table = on_a_terminal("ls", "--prefix", stem).splitlines()
     check(table[0].startswith("LEASE "), str(table))
     column = table[0].index("HELD FOR")
