@@ -380,9 +380,7 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
         return CLI_GO_ON;
     }
     cli_fail(CLI_CONFIG, "the program %s is neither beside pawl nor in PATH", name);
-    cli_hint(strcmp(name, "redis-server") == 0
-                 ? "Install it: apt-get install redis-server, or deploy/install-deps."
-                 : "Build it: make.");
+    cli_hint("Install the package %s.", name);
     return CLI_CONFIG;
 }
 

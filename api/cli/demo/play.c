@@ -274,8 +274,7 @@ int cli_demo(int argc, char **argv)
     const struct option flags[] = {
         FLAG_MS("ttl", "DURATION", "how long the locks run: everything takes so much longer or shorter (2s)",
                 &ttl_ms),
-        FLAG_TEXT("shim", "FILE", "what shifts a clock (default: where make or make install has put it)",
-                  &plan.shim),
+        FLAG_TEXT("shim", "FILE", "what shifts a clock (default: the installed one)", &plan.shim),
         FLAG_ON("list", "the hazards, a line each (the same as no HAZARD)", &listed),
         {0},
     };

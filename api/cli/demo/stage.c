@@ -311,7 +311,7 @@ static int shim_open(struct shim *shim, const char *given)
 
     if (object == NULL) {
         cli_fail(CLI_CONFIG, "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
-        cli_hint("Install the package pawl-lab, or build it: make shim; or name it: --shim FILE.");
+        cli_hint("Install the package pawl-lab, or name it: --shim FILE.");
         return CLI_CONFIG;
     }
     return shim_page_open(shim, object, why, sizeof(why)) ? CLI_GO_ON : cli_fail(CLI_CONFIG, "%s", why);

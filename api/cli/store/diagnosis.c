@@ -179,7 +179,7 @@ static void find_no_store(const struct store_facts *facts, struct store_diagnosi
                         "directories are lost too: " FLOOR_HINT ".");
     } else {
         WHAT(finding, "this Redis has no store: it is new, or it has lost everything");
-        ADVISE(finding, "A new store: pawl-lease --init-store. One that was here before: pawl store recover, "
+        ADVISE(finding, "A new store: pawl store init. One that was here before: pawl store recover, "
                         "on the machine of a lease service or with --store-id ID.");
     }
 }
