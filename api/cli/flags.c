@@ -251,19 +251,23 @@ static void value_print(const char *before, const char *typed, const char *name,
 static void typed_read(struct typed *typed, int argc, char **argv)
 {
     struct options_line line = {.table = typed->usage->flags, .argv = argv, .argc = argc - 1, .at = 2};
+    bool takes_command = strstr(typed->usage->arguments, "CMD") != NULL;
     char *last = argv[argc - 1];
     enum options_word found;
 
     typed->last = last;
     argv[argc - 1] = NULL; /* a flag in front of it has no value yet */
-    while ((found = options_word(&line)) != WORD_END) {
+    while ((!takes_command || typed->arguments < 2) && (found = options_word(&line)) != WORD_END) {
         typed->arguments += found == WORD_ARGUMENT;
         typed->flag = found == WORD_NO_VALUE ? line.option : NULL;
         if ((found == WORD_FLAG || found == WORD_HAS_VALUE) && line.word[1] == '-') {
             typed->given |= 1U << (line.option - line.table);
         }
     }
-    typed->behind = line.behind;
+    typed->behind = takes_command && typed->arguments == 2 ? line.at - 1 : line.behind;
+    if (takes_command && typed->arguments == 1 && typed->flag == NULL && last[0] != '-') {
+        typed->behind = argc - 1;
+    }
     argv[argc - 1] = last;
 }
 
