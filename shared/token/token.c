@@ -281,7 +281,7 @@ static bool line_take(struct reader *reader, struct bytes *line)
     while (reader->rest.len > 0) {
         *line = bytes_cut(&reader->rest, '\n');
         reader->line++;
-        if (line->len > 0 && line->at[0] != '#')
+        if (bytes_trim(*line).len > 0 && line->at[0] != '#')
             return true;
     }
     return false;

@@ -57,7 +57,7 @@ TEST(a_file_has_a_key_on_each_line_and_may_have_comments_and_blank_lines)
     static const struct file_case cases[] = {
         {"k1:" KEY_16, NULL},
         {"k1:" KEY_16 "\n", NULL},
-        {"# first\n\nk1:" KEY_16 "\n\n#k9:nothing\n#\n\nk2:" KEY_16 "\n\n", NULL},
+        {"# first\n\nk1:" KEY_16 "\n \t \n\n#k9:nothing\n#\n\nk2:" KEY_16 "\n\n", NULL},
         {KIDS_32 ":" KEY_16 "\n", NULL},
         {"k:" KEY_16 "\nK:" KEY_16 "\n", NULL},
         {"", "no key in it"},
@@ -79,7 +79,6 @@ TEST(a_bad_line_is_told_by_its_number)
         {"k/1:" KEY_16, "line 1: what stands in front"},
         {"\xef\xbb\xbfk1:" KEY_16, "line 1: what stands in front"},
         {KIDS_32 "d:" KEY_16, "line 1: what stands in front"},
-        {" \nk1:" KEY_16, "line 1: has no colon"},
         {"k1:" KEY_16 "\nk2:" KEY_16 "\nk1:" KEY_16 "\n", "line 3: this kid was given before"},
         {"k1:" KEY_15, "line 1: the key is not 16 to 1,024 bytes"},
         {"k1:", "line 1: the key is not 16 to 1,024 bytes"},
