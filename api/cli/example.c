@@ -78,21 +78,25 @@ static void answer(int fd, const char *status, struct bytes body)
 
 static void serve(struct example *example, int fd)
 {
-    char method[8] = "", path[PATH_MAX_BYTES] = "";
+    struct bytes body, line, method;
+    char path[PATH_MAX_BYTES];
     struct kept *kept;
-    struct bytes body;
 
-    if (!request_read(example, fd, &body) || sscanf(example->request, "%7s %127s", method, path) != 2) {
+    if (!request_read(example, fd, &body)) {
         return;
     }
-    kept = kept_find(example, path);
-    if (strcmp(method, "PUT") == 0 && kept != NULL) {
+    line = bytes_of(example->request);
+    method = bytes_cut(&line, ' ');
+    line = bytes_cut(&line, ' ');
+    snprintf(path, sizeof(path), "%.*s", (int)line.len, line.at);
+    kept = line.len < sizeof(path) ? kept_find(example, path) : NULL;
+    if (bytes_are(method, "PUT") && kept != NULL) {
         snprintf(kept->path, sizeof(kept->path), "%s", path);
         kept->body = cli_realloc(kept->body, body.len + 1);
         memcpy(kept->body, body.at, body.len);
         kept->len = body.len;
         answer(fd, "200 OK", BYTES("written"));
-    } else if (strcmp(method, "GET") == 0 && kept != NULL && kept->body != NULL) {
+    } else if (bytes_are(method, "GET") && kept != NULL && kept->body != NULL) {
         answer(fd, "200 OK", (struct bytes){kept->body, kept->len});
     } else {
         answer(fd, "404 Not Found", BYTES("there is nothing here\n"));
