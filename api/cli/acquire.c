@@ -344,10 +344,10 @@ static int acquire_give_up(const struct acquire *a)
 {
     int number = run_signals_next(&a->signals);
 
+    run_signals_restore(&a->signals); /* a second one ends it in the middle of what follows */
     if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
         acquire_give_back(a);
     }
-    run_signals_restore(&a->signals);
     raise(number);
     return RUN_SIGNALLED + number;
 }
@@ -368,6 +368,9 @@ int cli_acquire(int argc, char **argv)
     } else if (status == CLI_GO_ON) {
         status = acquire_show(&a);
     } else if (a.outcome == PAWL_UNKNOWN) {
+        if (a.ask.cancel_fd != NULL) {
+            run_signals_restore(&a.signals);
+        }
         acquire_undo(&a);
     }
     pawl_close(a.pawl);

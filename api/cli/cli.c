@@ -117,6 +117,7 @@ static const struct {
                   {"lock_delay_ms", "--lock-delay"},
                   {"keep_place_ms", "--keep-place"},
                   {"expect_token", "--expect-token"},
+                  {"Idempotency-Key", "--idempotency-key"},
                   {"holder", "--holder"},
                   {"mode", "--mode"},
                   {"permits", "--permits"},
@@ -136,7 +137,7 @@ static const char *flag_of(struct bytes text, size_t *len)
 
         *len = skip + strlen(member);
         /* Else it may be a word like others. */
-        if ((skip > 0 || strchr(member, '_') != NULL) && text.len >= *len &&
+        if ((skip > 0 || strpbrk(member, "_-") != NULL) && text.len >= *len &&
             memcmp(text.at + skip, member, *len - skip) == 0) {
             return flag_names[i].flag;
         }
