@@ -356,13 +356,12 @@ const struct command *command_find(const struct command *commands, const char *n
 
 int command_unknown(const char *of, const char *word, const char *const *names)
 {
-    const char *near = suggest(word, names), *what = *of != '\0' ? "\"pawl " : "command \"";
+    const char *near = suggest(word, names);
 
     if (near != NULL) {
-        return cli_fail(CLI_USAGE, "there is no %s%s%s\"; did you mean \"pawl %s%s\"?", what, of, word, of,
-                        near);
+        return cli_fail(CLI_USAGE, "unknown command %s%s; did you mean pawl %s%s?", of, word, of, near);
     }
-    return cli_fail(CLI_USAGE, "there is no %s%s%s\"; see pawl %s--help", what, of, word, of);
+    return cli_fail(CLI_USAGE, "unknown command %s%s; see pawl %s--help", of, word, of);
 }
 
 int command_run(const struct command *commands, const char *of, int argc, char **argv)

@@ -80,15 +80,18 @@ def version_is_told():
 
 @test
 def a_mistyped_command_is_told_what_was_probably_meant():
-    check_in('did you mean "pawl acquire"', pawl("acquier", "a", status=64).stderr)
-    check_in('did you mean "pawl ls"', pawl("lls", status=64).stderr)
+    check_in("unknown command acquier; did you mean pawl acquire?", pawl("acquier", "a", status=64).stderr)
+    check_in("did you mean pawl ls?", pawl("lls", status=64).stderr)
     check("did you mean" not in pawl("frobnicate", status=64).stderr)
     check_in("--help", pawl(status=64).stderr)
 
 
 @test
 def an_unknown_an_abbreviated_and_an_incomplete_flag_are_errors():
-    check_in("did you mean --ttl", pawl("acquire", "a", "--tll", "3s", status=64).stderr)
+    check_in("unknown flag --tll; did you mean --ttl?", pawl("acquire", "a", "--tll", "3s", status=64).stderr)
+    check_in("missing argument: NAME;", pawl("acquire", status=64).stderr)
+    check_in("unexpected argument: b;", pawl("acquire", "a", "b", "c", status=64).stderr)
+    check_in("missing argument: COMMAND;", pawl(status=64).stderr)
     pawl("acquire", "a", "--hold", "me", status=64)
     pawl("acquire", "a", "--hold=me", status=64)
     check_in("needs a value", pawl("acquire", "a", "--ttl", status=64).stderr)

@@ -125,7 +125,7 @@ def help_of_every_command_begins_with_examples():
 @test
 def what_is_mistyped_is_told():
     check_in("status, recover, forget, marks or history", pawl(status=64).stderr)
-    check_in('did you mean "pawl store status"', pawl("statsu", status=64).stderr)
+    check_in("did you mean pawl store status?", pawl("statsu", status=64).stderr)
     check_in("did you mean --floor", pawl("recover", "--flor", "5", status=64).stderr)
     check_in("missing argument: ID", pawl("forget", status=64).stderr)
     for floor in ("0", "-1", "01", "1e6", "1000000000000000", ""):
