@@ -165,7 +165,8 @@ static bool wants_a_new_one(const struct acquire *a)
 /* What a refusal does not say, as the service knows no files and no flags. */
 static void acquire_advise(const struct acquire *a)
 {
-    if (request_is_problem(&a->call.request, "hold-over") && a->call.given.lease_id_file == NULL) {
+    if (request_is_problem(&a->call.request, "hold-over") && a->origin != SECRET_NEW &&
+        a->call.given.lease_id_file == NULL) {
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
     } else if (request_is_problem(&a->call.request, "superseded")) {
         cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");

@@ -268,13 +268,25 @@ static bool may_come_back(const struct acquire *a, enum pawl_outcome outcome,
            (outcome == PAWL_UNKNOWN || (outcome == PAWL_NOT_DONE && problem->retryable != 0));
 }
 
-static bool acquire_waits_on(struct acquire *a, enum pawl_outcome outcome, const struct pawl_problem *problem)
+static bool acquire_pause(struct acquire *a, int64_t most_ms, enum pawl_outcome *outcome,
+                          struct pawl_problem *problem)
+{
+    if (!call_pause(&a->call, a->failures, most_ms)) {
+        a->call.answer.stopped = true;
+        *outcome = problem_say(problem, a->joined ? PAWL_UNKNOWN : PAWL_NOT_DONE, "cancelled",
+                               "The caller gave it up.");
+        return false;
+    }
+    return pawl_now_ms() < a->wait_until_ms;
+}
+
+static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, struct pawl_problem *problem)
 {
     int64_t now_ms = pawl_now_ms(), took_ms = now_ms - a->call.sent_ms, left_ms = a->wait_until_ms - now_ms;
     bool in_line = stands_in_line(a, problem), waited = took_ms >= WAITED_LEAST_MS;
 
-    a->joined = a->joined || in_line || outcome == PAWL_UNKNOWN || problem->status == 503;
-    if (left_ms <= 0 || outcome == PAWL_OK || (!in_line && !may_come_back(a, outcome, problem))) {
+    a->joined = a->joined || in_line || *outcome == PAWL_UNKNOWN || problem->status == 503;
+    if (left_ms <= 0 || *outcome == PAWL_OK || (!in_line && !may_come_back(a, *outcome, problem))) {
         return false;
     }
     if (in_line) {
@@ -287,8 +299,7 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome outcome, const
         return false;
     }
     return (in_line && waited) ||
-           (call_pause(&a->call, a->failures, left_ms < PAUSE_IN_LINE_MS ? left_ms : PAUSE_IN_LINE_MS) &&
-            pawl_now_ms() < a->wait_until_ms);
+           acquire_pause(a, left_ms < PAUSE_IN_LINE_MS ? left_ms : PAUSE_IN_LINE_MS, outcome, problem);
 }
 
 /* With a request that keeps no place: else the lease would be offered to nobody, for seconds. It may be
@@ -335,7 +346,7 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
     }
     do {
         outcome = call_run(&a->call, problem);
-    } while (acquire_waits_on(a, outcome, problem));
+    } while (acquire_waits_on(a, &outcome, problem));
     if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined) {
         outcome = acquire_leave(a, outcome, problem);
     }

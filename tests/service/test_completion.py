@@ -102,7 +102,7 @@ def values_and_arguments_are_offered_as_their_names_say():
     check_equal(words("--lease-url", "http://x", "ge"), ["get"])
     check_equal(words("get", "--", "--"), [":leases"])
     for typed, behind in ((["--", "ls", "-l", ""], 3), (["-n", "ls", "--ttl", ""], 3), (["--ttl", "5s", ""], 1), (["--", ""], 1)):
-        check_equal(words("run", "a", *typed), [f":command {behind}"], typed)
+        check_equal(words("run", "a", *typed), [f":command {behind}"], str(typed))
     check_in("--ttl", words("run", "a", "--"))
 
 

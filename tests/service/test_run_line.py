@@ -106,14 +106,20 @@ def who_gives_up_leaves_no_place_behind():
     world.acquire(name)
     for words, status in ((["acquire", name, "-w", "100ms"], 75), (["run", name, "-w", "100ms", "true"], 75)):
         pawl(*words, status=status)
-        check_equal(world.look(name)["waiting"], 0, words)
+        check_equal(world.look(name)["waiting"], 0, str(words))
     for number in (signal.SIGINT, signal.SIGTERM):
         for words, status in ((["acquire", name, "-w", "1m"], -number), (["run", name, "true"], 128 + number)):
             process = pawl.start(*words)
             wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
             process.send_signal(number)
-            check_equal((process.communicate(timeout=20), process.returncode)[1], status, words)
-            check_equal(world.look(name)["waiting"], 0, words)
+            check_equal((process.communicate(timeout=20), process.returncode)[1], status, str(words))
+            check_equal(world.look(name)["waiting"], 0, str(words))
+            network = Network(world.lease_daemon)
+            network.fail(503)
+            process = pawl.start(*words, PAWL_LEASE_URL=network.url)
+            wait_until(lambda network=network: len(network.requests) > 3, "it tries again and again")
+            process.send_signal(number)
+            check_equal((process.communicate(timeout=20), process.returncode)[1], status, str(words))
 
 
 @test
