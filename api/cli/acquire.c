@@ -2,8 +2,7 @@
  *
  *   acquire_check     flags                             64, or go on
  *   secret_propose    the lease_id to propose           64, or go on
- *   acquire_ask       POST; once more when its end is not known, which is safe with a lease_id of our own;
- *                     and again when the service's longest wait is over and --wait is not
+ *   acquire_ask       libpawl's acquire (api/client/client_lease.c), and what its end means
  *   acquire_show      the grant                         0
  *
  * The lease_id is in its file before the request leaves: a grant whose answer is lost can still be released.
@@ -14,9 +13,22 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/run/run.h"
+#include "api/client/client.h"
 #include "shared/token/name.h"
 
-enum { META_LEVELS = 7, WAIT_MOST_MS = 600000 /* of one request: docs/contract.md, "Limits" */ };
+enum { META_LEVELS = 7 };
+
+struct acquire {
+    struct call call;          /* its secret is the lease_id */
+    char in_file[SECRET_SIZE]; /* what the file is known to have */
+    enum secret_origin origin;
+    struct pawl *pawl;
+    struct pawl_ask ask;
+    char holder[PAWL_HOLDER_SIZE];
+    struct run signals; /* those that end a wait */
+    enum pawl_outcome outcome;
+    struct pawl_problem problem;
+};
 
 /* -- what was asked for */
 
@@ -26,15 +38,6 @@ static int acquire_check(struct call *call)
     struct json_fault fault;
     struct json *json;
 
-    if (g->holder != NULL && !name_is_holder(bytes_of(g->holder))) {
-        return cli_fail(CLI_USAGE, "--holder takes 1 to 128 bytes of printable UTF-8");
-    }
-    if (g->mode != NULL && strcmp(g->mode, "exclusive") != 0 && strcmp(g->mode, "shared") != 0) {
-        return cli_fail(CLI_USAGE, "--mode takes exclusive or shared; for several at once see --permits");
-    }
-    if (g->mode != NULL && g->permits > 0) {
-        return cli_fail(CLI_USAGE, "--mode and --permits exclude each other");
-    }
     json = g->meta != NULL ? json_parse(bytes_of(g->meta), META_LEVELS, &fault) : NULL;
     json_free(json);
     return g->meta == NULL || json != NULL ? CLI_GO_ON
@@ -61,57 +64,42 @@ static const struct verb acquire = {
          "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76)."},
     .flags = "wait ttl mode permits lock-delay keep-place holder lease-id-file meta output trace lease-url",
     .asks = {OF_A_LEASE, "POST", NULL, REQUEST_GRANT, NULL},
-    .repeat = REQUEST_TWICE,
     .check = acquire_check,
 };
 
 /* -- asking */
 
-static void acquire_body(struct acquire *a, uint64_t wait_ms)
+static void trace_attempt(const struct http_client_request *request)
 {
-    struct json_out *body = &a->call.body;
-    const struct given *g = &a->call.given;
-
-    json_out_reset(body);
-    json_object(body, NULL);
-    json_text(body, "lease_id", bytes_of(a->call.secret));
-    verb_text(body, "holder", g->holder);
-    verb_number(body, "ttl_ms", g->ttl_ms);
-    verb_number(body, "wait_ms", wait_ms);
-    verb_text(body, "mode", g->mode);
-    verb_number(body, "permits", g->permits);
-    verb_number(body, "lock_delay_ms", g->lock_delay_ms);
-    verb_number(body, "keep_place_ms", g->keep_place_ms);
-    if (g->meta != NULL) {
-        json_raw(body, "meta", bytes_of(g->meta));
-    }
-    json_object_end(body);
+    trace_curl(stderr, request, NULL);
 }
 
-static uint64_t left_ms(const struct acquire *a)
+/* What a signal would end in the middle is given up instead: its place in line is kept otherwise. */
+static void acquire_catch(struct acquire *a)
 {
-    uint64_t now_ms = cli_now_ms();
-
-    return a->wait_until_ms > now_ms ? a->wait_until_ms - now_ms : 0;
-}
-
-/* Each attempt waits for what is left, and has the usual time for its answer after that. */
-void acquire_prepare(struct request *request)
-{
-    struct acquire *a = container_of(request, struct acquire, call.request);
-    uint64_t wait_ms = left_ms(a) < WAIT_MOST_MS ? left_ms(a) : WAIT_MOST_MS;
-
-    acquire_body(a, wait_ms);
-    request->http.body = json_out_bytes(&a->call.body);
-    request->http.timeout_ms = HTTP_CLIENT_TIMEOUT_MS + (unsigned)wait_ms;
+    run_signals_open(&a->signals);
+    a->ask.cancel_fd = &a->signals.signal_fd;
 }
 
 static int acquire_begin(struct acquire *a)
 {
     const struct given *g = &a->call.given;
-    uint64_t now_ms = cli_now_ms();
+    const struct pawl_options options = {.size = sizeof(options),
+                                         .lease_url = g->lease_url,
+                                         .timeout_ms = HTTP_CLIENT_TIMEOUT_MS,
+                                         .attempts = 2};
     int status = request_lease(&a->call.request, g->lease_url, a->call.name);
 
+    a->ask = (struct pawl_ask){.size = sizeof(a->ask),
+                               .ttl_ms = g->ttl_ms,
+                               .wait_ms = g->wait_ms,
+                               .lock_delay_ms = g->lock_delay_ms,
+                               .keep_place_ms = g->keep_place_ms,
+                               .meta = g->meta,
+                               .lease_id = a->call.secret};
+    if (status == CLI_GO_ON) {
+        status = cli_ask(CLI_USAGE, &a->ask, g->holder, g->mode, g->permits, a->holder);
+    }
     status = status == CLI_GO_ON ? secret_propose(g->lease_id_file, a->call.secret, &a->origin) : status;
     if (status == CLI_GO_ON && g->keep_place_ms > 0 && a->origin == SECRET_NEW && g->lease_id_file == NULL) {
         return cli_fail(CLI_USAGE,
@@ -120,9 +108,10 @@ static int acquire_begin(struct acquire *a)
     if (a->origin == SECRET_FILE) {
         memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
     }
-    a->wait_until_ms = g->wait_ms < UINT64_MAX - now_ms ? now_ms + g->wait_ms : UINT64_MAX;
-    a->call.request.prepare = acquire_prepare;
-    request_header(&a->call.request, "Content-Type", BYTES("application/json"));
+    a->pawl = status == CLI_GO_ON ? pawl_open(&options, NULL) : NULL;
+    if (a->pawl != NULL) {
+        a->pawl->sending = g->trace ? trace_attempt : NULL;
+    }
     return status;
 }
 
@@ -144,21 +133,23 @@ static int acquire_keep(struct acquire *a)
     return status;
 }
 
-static int acquire_try(struct acquire *a, enum http_client_outcome *outcome)
+static int acquire_try(struct acquire *a)
 {
+    struct hold_told told = {.fresh = a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL};
+    struct pawl_grant grant;
     struct run_show *show;
     int status = acquire_keep(a);
 
     if (status != CLI_GO_ON) {
         return status;
     }
-    show = a->call.given.wait_ms > 0 ? run_show_begin(a->call.name, a->call.given.lease_url) : NULL;
-    do {
-        *outcome = request_try(&a->call.request);
-    } while (*outcome == HTTP_CLIENT_ANSWERED && request_is_problem(&a->call.request, "wait-timeout") &&
-             left_ms(a) > 0);
+    show = a->ask.wait_ms > 0 ? run_show_begin(a->call.name, a->call.given.lease_url) : NULL;
+    a->outcome = hold_acquire(a->pawl, a->call.name, &a->ask, &grant, &told, &a->problem);
     run_show_end(show);
     run_show_free(show);
+    explicit_bzero(&grant, sizeof(grant));
+    a->call.request.repeated = told.unreported;
+    request_take(&a->call.request, &told.answer);
     return CLI_GO_ON;
 }
 
@@ -174,41 +165,58 @@ static bool wants_a_new_one(const struct acquire *a)
 /* What a refusal does not say, as the service knows no files and no flags. */
 static void acquire_advise(const struct acquire *a)
 {
-    if (request_is_problem(&a->call.request, "hold-over") && a->call.given.lease_id_file == NULL) {
+    if (request_is_problem(&a->call.request, "hold-over") && a->origin != SECRET_NEW &&
+        a->call.given.lease_id_file == NULL) {
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
-    } else if (request_is_problem(&a->call.request, "lease-held")) {
-        cli_hint("To wait in line: --wait DUR.");
     } else if (request_is_problem(&a->call.request, "superseded")) {
         cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");
     }
 }
 
-/* Nothing was granted to it, and nobody else asks with it. */
+/* Nothing was granted to it, it has no place in line, and nobody else asks with it. */
 static void acquire_forget(const struct acquire *a)
 {
     if (a->call.given.lease_id_file != NULL && a->origin == SECRET_NEW &&
+        request_int(a->call.request.json, "place_kept_ms") == 0 &&
         !request_is_problem(&a->call.request, "superseded")) {
         secret_forget(a->call.given.lease_id_file, a->call.secret);
     }
 }
 
+static int acquire_tell(struct acquire *a)
+{
+    struct request *request = &a->call.request;
+    bool pawls = problem_is_pawls(&request->answer, request->json);
+
+    if (a->outcome == PAWL_OK) {
+        return CLI_GO_ON;
+    }
+    if (strcmp(a->problem.code, "bad-argument") == 0) {
+        return cli_fail(CLI_USAGE, "%s", a->problem.detail);
+    }
+    if (a->outcome != PAWL_UNKNOWN || (pawls && request_worth(request) == REQUEST_IN_DOUBT)) {
+        return request_tell(request, pawls ? HTTP_CLIENT_ANSWERED : HTTP_CLIENT_NOT_SENT);
+    }
+    if (request->answer.status != 0) {
+        client_text(request->answer.why, sizeof(request->answer.why), bytes_of(a->problem.detail));
+    }
+    return request_tell(request, HTTP_CLIENT_UNKNOWN);
+}
+
 static int acquire_ask(struct acquire *a)
 {
-    enum http_client_outcome outcome = HTTP_CLIENT_NOT_SENT;
-    int status = acquire_try(a, &outcome);
+    int status = acquire_try(a);
 
-    if (status == CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && wants_a_new_one(a)) {
+    if (status == CLI_GO_ON && a->outcome == PAWL_LOST && wants_a_new_one(a)) {
         name_new_lease_id(a->call.secret);
         a->origin = SECRET_NEW;
-        status = acquire_try(a, &outcome);
+        status = acquire_try(a);
     }
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON || strcmp(a->problem.code, "cancelled") == 0) {
         return status;
     }
-    a->in_doubt = outcome == HTTP_CLIENT_UNKNOWN ||
-                  (outcome == HTTP_CLIENT_ANSWERED && request_worth(&a->call.request) == REQUEST_IN_DOUBT);
-    status = request_tell(&a->call.request, outcome);
-    if (status != CLI_GO_ON && outcome == HTTP_CLIENT_ANSWERED && !a->in_doubt) {
+    status = acquire_tell(a);
+    if (status != CLI_GO_ON && a->outcome != PAWL_UNKNOWN && a->call.request.json != NULL) {
         acquire_advise(a);
         acquire_forget(a);
     }
@@ -297,15 +305,18 @@ static void acquire_keep_shared(const struct acquire *a)
 
 static void grant_show(const struct call *call, enum show_grant kind)
 {
-    const struct http_client_answer *answer = &call->request.answer;
+    struct json_out more;
 
     switch (call->given.output) {
     case OUTPUT_ENV: show_grant_env(call->request.json, kind); break;
     case OUTPUT_TEXT: show_grant_text(call->request.json, kind); break;
     case OUTPUT_JSON: /* the object as it came, with one member more at its end */
-        printf("%.*s,\"grant\":\"%s\"}\n",
-               (int)((const char *)memrchr(answer->body, '}', answer->len) - answer->body), answer->body,
-               show_grant_word(kind));
+        json_out_init(&more);
+        json_object(&more, NULL);
+        json_text(&more, "grant", bytes_of(show_grant_word(kind)));
+        json_object_end(&more);
+        request_show(&call->request, &more);
+        json_out_done(&more);
         break;
     }
 }
@@ -329,19 +340,41 @@ static int acquire_show(const struct acquire *a)
     return acquire_flush(a);
 }
 
+/* By a signal: this process ends as it would have. */
+static int acquire_give_up(const struct acquire *a)
+{
+    int number = run_signals_next(&a->signals);
+
+    run_signals_restore(&a->signals); /* a second one ends it in the middle of what follows */
+    if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
+        acquire_give_back(a);
+    }
+    raise(number);
+    return RUN_SIGNALLED + number;
+}
+
 int cli_acquire(int argc, char **argv)
 {
-    struct acquire a = {.call.verb = &acquire};
+    struct acquire a = {.call.verb = &acquire, .problem.size = sizeof(a.problem)};
     int status = verb_read(&a.call, argc, argv);
 
     json_out_init(&a.call.body);
     status = status == CLI_GO_ON ? acquire_begin(&a) : status;
+    if (status == CLI_GO_ON && a.ask.wait_ms > 0) {
+        acquire_catch(&a);
+    }
     status = status == CLI_GO_ON ? acquire_ask(&a) : status;
-    if (status == CLI_GO_ON) {
+    if (strcmp(a.problem.code, "cancelled") == 0) {
+        status = acquire_give_up(&a);
+    } else if (status == CLI_GO_ON) {
         status = acquire_show(&a);
-    } else if (a.in_doubt) {
+    } else if (a.outcome == PAWL_UNKNOWN) {
+        if (a.ask.cancel_fd != NULL) {
+            run_signals_restore(&a.signals);
+        }
         acquire_undo(&a);
     }
+    pawl_close(a.pawl);
     verb_done(&a.call);
     return status;
 }

@@ -1,15 +1,18 @@
 /* cli.c - what every command of pawl has in common. */
 #include "api/cli/cli.h"
 
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/cli/print.h"
+#include "shared/token/name.h"
 
-enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256 };
+enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
 
 __attribute__((format(printf, 2, 0))) static void say(const char *before, const char *format, va_list args)
 {
@@ -68,4 +71,93 @@ int cli_confirm(const char *name)
                    strcmp(typed + len, "\n") == 0
                ? CLI_GO_ON
                : cli_fail(CLI_REFUSED, "nothing was changed");
+}
+
+/* -- who asks for a lease, and how */
+
+static const char *holder_usual(char buf[PAWL_HOLDER_SIZE])
+{
+    const char *user = getenv("USER");
+    const struct passwd *known = user == NULL || *user == '\0' ? getpwuid(getuid()) : NULL;
+    char host[HOST_SIZE] = "", uid[HOST_SIZE];
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(uid, sizeof(uid), "%u", getuid());
+    user = known != NULL ? known->pw_name : user != NULL && *user != '\0' ? user : uid;
+    snprintf(buf, PAWL_HOLDER_SIZE, "%.40s@%s:%d", user, host[0] != '\0' ? host : "localhost", getpid());
+    return name_is_holder(bytes_of(buf)) ? buf : "pawl";
+}
+
+int cli_ask(int wrong, struct pawl_ask *ask, const char *holder, const char *mode, unsigned permits,
+            char usual[PAWL_HOLDER_SIZE])
+{
+    bool shared = mode != NULL && strcmp(mode, "shared") == 0;
+
+    if (holder != NULL && !name_is_holder(bytes_of(holder))) {
+        return cli_fail(wrong, "--holder takes 1 to 128 bytes of printable UTF-8");
+    }
+    if (mode != NULL && !shared && strcmp(mode, "exclusive") != 0) {
+        return cli_fail(wrong, "--mode takes exclusive or shared; for several at once see --permits");
+    }
+    if (mode != NULL && permits > 0) {
+        return cli_fail(wrong, "--mode and --permits exclude each other");
+    }
+    ask->holder = holder != NULL ? holder : holder_usual(usual);
+    ask->mode = permits > 0 ? PAWL_PERMITS : shared ? PAWL_SHARED : PAWL_EXCLUSIVE;
+    ask->permits = permits;
+    return CLI_GO_ON;
+}
+
+/* -- what a service advises */
+
+static const struct {
+    const char *member, *flag;
+} flag_names[] = {{"ttl_ms", "--ttl"},
+                  {"wait_ms", "--wait"},
+                  {"lock_delay_ms", "--lock-delay"},
+                  {"keep_place_ms", "--keep-place"},
+                  {"expect_token", "--expect-token"},
+                  {"Idempotency-Key", "--idempotency-key"},
+                  {"holder", "--holder"},
+                  {"mode", "--mode"},
+                  {"permits", "--permits"},
+                  {"meta", "--meta"},
+                  {"reason", "--reason"}};
+
+/* The flag for what a text begins with, and how long that is; NULL: it is no member. */
+static const char *flag_of(struct bytes text, size_t *len)
+{
+    static const char before[] = "he member ";
+    size_t skip = text.len > sizeof(before) && memcmp(text.at + 1, before, sizeof(before) - 1) == 0
+                      ? sizeof(before)
+                      : 0;
+
+    for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++) {
+        const char *member = flag_names[i].member;
+
+        *len = skip + strlen(member);
+        /* Else it may be a word like others. */
+        if ((skip > 0 || strpbrk(member, "_-") != NULL) && text.len >= *len &&
+            memcmp(text.at + skip, member, *len - skip) == 0) {
+            return flag_names[i].flag;
+        }
+    }
+    return NULL;
+}
+
+struct bytes cli_advice(struct bytes detail, char *buf, size_t size)
+{
+    size_t at = 0, len = 1;
+
+    for (; detail.len > 0 && at + WORD_SIZE < size;
+         detail = (struct bytes){detail.at + len, detail.len - len}) {
+        const char *flag = flag_of(detail, &len);
+        bool counts = flag != NULL && len > strlen("The member ") &&
+                      memcmp(detail.at + len - 3, "_ms", 3) == 0;
+
+        len = flag != NULL ? len : 1;
+        at += flag == NULL ? (size_t)snprintf(buf + at, size - at, "%c", *detail.at)
+                           : (size_t)snprintf(buf + at, size - at, "%s%s", flag, counts ? " (in ms)" : "");
+    }
+    return (struct bytes){buf, at};
 }

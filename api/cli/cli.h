@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include "api/cli/memory.h"
+#include "api/client/pawl.h"
+#include "shared/text/bytes.h"
 
 /* docs/contract.md, "Commands". The status of a refusal by a service is that of its problem
  * (api/problems.def). */
@@ -32,6 +34,14 @@ int64_t cli_wall_ms(void);
 /* "Type the name to go on", for what cannot be undone: CLI_GO_ON when it was typed, the whole name and
  * nothing else; else has said that nothing was changed, and CLI_REFUSED. */
 int cli_confirm(const char *name);
+
+/* Who asks for a lease (NULL: user@host:pid, in usual), and in which mode (NULL: exclusive; permits 0: not
+ * given); CLI_GO_ON, or wrong. */
+int cli_ask(int wrong, struct pawl_ask *ask, const char *holder, const char *mode, unsigned permits,
+            char usual[PAWL_HOLDER_SIZE]);
+
+/* What a service advises, in buf, with flags in the place of the members of a request. */
+struct bytes cli_advice(struct bytes detail, char *buf, size_t size);
 
 /* Each command gets the arguments from its own name on and returns the exit status. */
 int cli_verb(int argc, char **argv); /* whatever stands in the table of verbs.c */

@@ -3,7 +3,7 @@
  *
  * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
  * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
- * (Redis), state-lease and state-gateway (the services' state directories). */
+ * and redis.sock (Redis), state-lease and state-gateway (the services' state directories), routes.json. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -27,6 +27,7 @@
 #include "api/cli/cluster.h"
 #include "api/cli/demo/redis.h"
 #include "api/cli/print.h"
+#include "api/cli/request.h"
 #include "api/client/http_client.h"
 #include "shared/token/token.h"
 
@@ -60,13 +61,17 @@ static bool there_is(const char *directory, const char *name)
 
 /* -- the temporary directory */
 
+/* The address of a Unix socket is short (unix(7)). */
+static bool fits_socket(const char *directory, const char *more)
+{
+    return strlen(directory) + strlen(more) < sizeof(((struct sockaddr_un *)0)->sun_path);
+}
+
 static int run_open(struct cluster_files *files)
 {
     const char *base = getenv("TMPDIR");
 
-    /* The address of a Unix socket is short (unix(7)). */
-    if (base == NULL || *base != '/' ||
-        strlen(base) + sizeof("/pawl-XXXXXX/redis.sock") > sizeof(((struct sockaddr_un *)0)->sun_path)) {
+    if (base == NULL || *base != '/' || !fits_socket(base, "/pawl-XXXXXX/redis.sock")) {
         base = "/tmp";
     }
     join(files->run, base, "pawl-XXXXXX");
@@ -76,8 +81,6 @@ static int run_open(struct cluster_files *files)
         files->run[0] = '\0';
         return cli_fail(CLI_CONFIG, "no temporary directory can be made in %s: %s", base, strerror(error));
     }
-    join(files->socket, files->run, "redis.sock");
-    snprintf(files->url, sizeof(files->url), "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, files->socket);
     return CLI_GO_ON;
 }
 
@@ -164,19 +167,43 @@ static int files_open(struct cluster_files *files, const char *data)
 
     memset(files, 0, sizeof(*files));
     files->lock_fd = -1;
-    status = run_open(files);
-    if (status == CLI_GO_ON && data != NULL) {
-        status = data_open(files, data);
-    } else if (status == CLI_GO_ON) {
-        memcpy(files->data, files->run, sizeof(files->data));
+    status = data != NULL ? data_open(files, data) : CLI_GO_ON;
+    if (status == CLI_GO_ON && (data == NULL || !fits_socket(files->data, "/redis.sock"))) {
+        status = run_open(files);
     }
     if (status != CLI_GO_ON) {
         return status;
     }
+    if (data == NULL) {
+        memcpy(files->data, files->run, sizeof(files->data));
+    }
+    join(files->socket, files->run[0] != '\0' ? files->run : files->data, "redis.sock");
+    snprintf(files->url, sizeof(files->url), "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, files->socket);
     join(files->state_lease, files->data, "state-lease");
     join(files->state_gateway, files->data, "state-gateway");
     files->store_made = there_is(files->data, "store-made");
     return keys_open(files);
+}
+
+static int routes_open(struct cluster_files *files, const struct cluster_plan *plan)
+{
+    FILE *out;
+
+    if (plan->routes != NULL) {
+        return realpath(plan->routes, files->routes) != NULL
+                   ? CLI_GO_ON
+                   : cli_fail(CLI_CONFIG, "the routes in %s cannot be read: %s", plan->routes,
+                              strerror(errno));
+    }
+    if (plan->routes_text == NULL) {
+        return CLI_GO_ON;
+    }
+    join(files->routes, files->data, "routes.json");
+    out = fopen(files->routes, "we");
+    if (out == NULL || fputs(plan->routes_text, out) < 0 || fclose(out) != 0) {
+        return cli_fail(CLI_CONFIG, "%s cannot be written: %s", files->routes, strerror(errno));
+    }
+    return CLI_GO_ON;
 }
 
 static int files_note_store(struct cluster_files *files)
@@ -359,7 +386,7 @@ static int find_program(const char *name, char path[CHILD_PATH_SIZE])
         return CLI_GO_ON;
     }
     cli_fail(CLI_CONFIG, "the program %s is neither beside pawl nor in PATH", name);
-    cli_hint("Install the package %s.", name);
+    cli_hint("Install the package: apt-get install %s.", name);
     return CLI_CONFIG;
 }
 
@@ -467,16 +494,31 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
     const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway", program,
                                             .streams = CHILD_LOGS};
     const char *state = is_lease ? files->state_lease : files->state_gateway;
+    bool has_routes = !is_lease && files->routes[0] != '\0';
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     int status = cluster_spawn(cluster, &process,
                                (const char *const[]){"--listen", listen, "--redis", files->url, "--keys",
                                                      files->keys, "--log-format", "text", "--state-dir",
-                                                     state, NULL});
+                                                     state, has_routes ? "--routes" : NULL, files->routes,
+                                                     NULL});
 
     while (status == CLI_GO_ON && *url == '\0') {
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
     }
     return status;
+}
+
+/* The file may have been changed since another start, and this is the only gateway of the store. What forbids
+ * it has been said then, and is to be resolved at this gateway. */
+static void adopt_routes(const char *url)
+{
+    struct request request = {
+        .what = "routes adopt", .wants = REQUEST_JSON, .needs = "hash before", .http.method = "POST"};
+
+    if (request_service(&request, REQUEST_GATEWAY, url, "/v1/routes/adopt") == CLI_GO_ON) {
+        request_send(&request);
+    }
+    request_done(&request);
 }
 
 static int cluster_ready(struct cluster *cluster, const char *name, const char *url)
@@ -521,6 +563,7 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     status = address_check(plan->listen_lease, "--listen-lease");
     status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
     status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
+    status = status == CLI_GO_ON ? routes_open(&cluster->files, plan) : status;
     status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_variables) : status;
     if (status == CLI_GO_ON && !cluster->files.store_made) {
         status = cluster_store(cluster);
@@ -534,7 +577,11 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
                                  cluster->gateway_url);
     }
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
-    return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
+    if (status == CLI_GO_ON && cluster->files.routes[0] != '\0') {
+        adopt_routes(cluster->gateway_url);
+    }
+    return status;
 }
 
 /* -- the end */

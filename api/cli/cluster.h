@@ -14,12 +14,13 @@ enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300 };
 
 /* What it has on disk. */
 struct cluster_files {
-    char run[CHILD_PATH_SIZE];  /* a temporary directory that only we can enter; "": none yet */
-    char data[CHILD_PATH_SIZE]; /* where Redis keeps its file and the keys are; run itself, or the user's */
+    char run[CHILD_PATH_SIZE];  /* a temporary directory that only we can enter; "": none (yet) */
+    char data[CHILD_PATH_SIZE]; /* where all of it is; run itself, or the user's */
     char keys[CHILD_PATH_SIZE]; /* the key file */
     char state_lease[CHILD_PATH_SIZE], state_gateway[CHILD_PATH_SIZE]; /* state directories of the services */
-    char socket[CHILD_PATH_SIZE]; /* of Redis; short enough for a socket's address */
+    char socket[CHILD_PATH_SIZE]; /* of Redis; short enough for a socket's address, else in run */
     char url[CHILD_PATH_SIZE];    /* the same for the services */
+    char routes[CHILD_PATH_SIZE]; /* "": the gateway has none */
     int lock_fd;                  /* -1: the data is ours alone anyway */
     bool store_made;              /* the store in data was made before */
 };
@@ -42,6 +43,8 @@ struct cluster {
 
 struct cluster_plan {
     const char *data; /* a directory to keep; NULL: temporary */
+    /* The gateway's routes: a file, or its text; NULL: none. */
+    const char *routes, *routes_text;
     const char *listen_lease, *listen_gateway;
     const char *const *redis_variables; /* child.h */
     void (*line)(const char *name, const char *line);
@@ -50,6 +53,9 @@ struct cluster_plan {
 /* CLI_GO_ON when both services are ready; else the exit status (CLI_OK: interrupted), and it has been said
  * why. */
 int cluster_start(struct cluster *cluster, const struct cluster_plan *plan);
+/* example.c: an HTTP service that keeps what is PUT under a path, and gives it to a GET, on a thread of its
+ * own for as long as this process lives. It knows nothing of tokens. CLI_GO_ON, or the exit status. */
+int example_start(char url[CLUSTER_URL_SIZE]);
 /* What is started beside them: the program is beside pawl or in PATH. CLI_GO_ON, or the exit status: it has
  * been said why. */
 struct cluster_process {

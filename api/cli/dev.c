@@ -17,22 +17,30 @@
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
 
+enum { ROUTES_SIZE = 512 };
+
 #define LEASE_DEFAULT "127.0.0.1:8700"
 #define GATEWAY_DEFAULT "127.0.0.1:8701"
 
 struct dev {
     struct cluster_plan plan;
     struct cluster cluster;
+    bool example;
+    char example_url[CLUSTER_URL_SIZE], routes[ROUTES_SIZE];
 };
 
-static int dev_read(struct cluster_plan *plan, int argc, char **argv)
+static int dev_read(struct dev *dev, int argc, char **argv)
 {
+    struct cluster_plan *plan = &dev->plan;
     const struct option flags[] = {
         FLAG_ENV("data", "DIR", "keep everything in DIR, and go on with it the next time", &plan->data),
         FLAG_ENV("listen-lease", "ADDR:PORT", "the lease service (default " LEASE_DEFAULT ")",
                  &plan->listen_lease),
         FLAG_ENV("listen-gateway", "ADDR:PORT", "the gateway (default " GATEWAY_DEFAULT ")",
                  &plan->listen_gateway),
+        FLAG_TEXT("routes", "FILE", "what the gateway forwards (docs/routes.md)", &plan->routes),
+        FLAG_ON("example", "with an HTTP service that knows nothing of tokens, and a route to it",
+                &dev->example),
         {0},
     };
     const struct usage usage = {
@@ -40,6 +48,8 @@ static int dev_read(struct cluster_plan *plan, int argc, char **argv)
         .arguments = "",
         .examples = "  pawl dev\n"
                     "  pawl dev --data ./pawl-data\n"
+                    "  pawl dev --example\n"
+                    "  pawl dev --routes ./routes.json\n"
                     "  pawl dev --listen-lease 127.0.0.1:0 --listen-gateway 127.0.0.1:0\n",
         .summary = "Runs a private redis-server, the lease service and the gateway, with keys made for the "
                    "occasion, until\n"
@@ -47,7 +57,11 @@ static int dev_read(struct cluster_plan *plan, int argc, char **argv)
         .flags = flags,
     };
 
-    return flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read(&usage, argc, argv, NULL, NULL);
+
+    return status == CLI_GO_ON && dev->example && plan->routes != NULL
+               ? cli_fail(CLI_USAGE, "--example and --routes exclude each other")
+               : status;
 }
 
 static void dev_line(const char *name, const char *line)
@@ -58,27 +72,20 @@ static void dev_line(const char *name, const char *line)
 }
 
 /* Each line of what to type next can be pasted. */
-static void dev_say(const struct dev *dev)
+static void say_use(const struct cluster *cluster)
 {
-    const char *lease = dev->cluster.lease_url, *gateway = dev->cluster.gateway_url;
+    const char *lease = cluster->lease_url, *gateway = cluster->gateway_url;
     char self[CHILD_PATH_SIZE];
     bool found = child_find("pawl", self);
     const char *pawl = found && strpbrk(self, " '\"$\\`") == NULL ? self : "pawl";
 
-    printf("pawl dev is ready\n\n"
-           "  lease service  %s\n"
-           "  gateway        %s\n"
-           "  data           %s\n\n"
-           "  With curl, in another terminal:\n\n"
+    printf("  With curl, in another terminal:\n\n"
            "TOKEN=$(curl -sS --json '{\"ttl_ms\":600000}' -o /dev/null -w '%%header{fencing-token}' "
            "%s/v1/leases/orders:42)\n"
            "curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:42\n"
            "curl -sS %s/v1/resources/orders:42; echo\n"
            "curl -sS %s/v1/leases/orders:42; echo\n\n"
            "  The same with pawl:\n\n",
-           lease, gateway,
-           dev->plan.data != NULL ? dev->cluster.files.data
-                                  : "temporary: deleted at the end (--data DIR keeps it)",
            lease, gateway, gateway, lease);
     if (strcmp(lease, "http://" LEASE_DEFAULT) != 0 || strcmp(gateway, "http://" GATEWAY_DEFAULT) != 0) {
         printf("export PAWL_LEASE_URL=%s PAWL_GATEWAY_URL=%s\n", lease, gateway);
@@ -87,9 +94,53 @@ static void dev_say(const struct dev *dev)
            "echo packed | %s put orders:43\n"
            "%s cat orders:43\n"
            "%s ls\n"
-           "%s release orders:43\n\n"
-           "  Ctrl-C ends it all. What the services log follows.\n\n",
+           "%s release orders:43\n\n",
            pawl, pawl, pawl, pawl, pawl);
+}
+
+/* A holder that comes back too late, before a service that would take what it writes. */
+static void say_example(const struct cluster *cluster, const char *example_url)
+{
+    const char *lease = cluster->lease_url, *gateway = cluster->gateway_url;
+
+    puts("  A takes the lease, writes, and comes back after B has it: its write is refused in front of the\n"
+         "  example, which knows nothing of tokens. In another terminal:\n");
+    printf("take() { curl -sS --json '{\"ttl_ms\":2000}' -o /dev/null -w '%%header{fencing-token}' "
+           "%s/v1/leases/order:7; }\n",
+           lease);
+    printf("write() { curl -sS -w ' %%{http_code}\\n' -X PUT -H \"Fencing-Token: $1\" -d \"$2\" "
+           "%s/orders/7; }\n",
+           gateway);
+    printf("A=$(take); write \"$A\" 'by A'\n"
+           "sleep 2.1; B=$(take); write \"$B\" 'by B'\n"
+           "write \"$A\" 'late, by A'\n"
+           "curl -sS %s/orders/7; echo\n\n",
+           example_url);
+}
+
+static void dev_say(const struct dev *dev)
+{
+    const char *lease = dev->cluster.lease_url, *gateway = dev->cluster.gateway_url;
+    const struct cluster_files *files = &dev->cluster.files;
+
+    printf("pawl dev is ready\n\n"
+           "  lease service  %s\n"
+           "  gateway        %s\n"
+           "  Redis          unix://%s\n"
+           "  data           %s\n",
+           lease, gateway, files->socket,
+           dev->plan.data != NULL ? files->data : "temporary: deleted at the end (--data DIR keeps it)");
+    if (files->routes[0] != '\0') {
+        printf("  routes         %s\n", files->routes);
+    }
+    if (dev->example) {
+        printf("  example        %s\n\n", dev->example_url);
+        say_example(&dev->cluster, dev->example_url);
+    } else {
+        putchar('\n');
+        say_use(&dev->cluster);
+    }
+    puts("  Ctrl-C ends it all. What the services log follows.\n");
     fflush(stdout);
 }
 
@@ -112,8 +163,17 @@ int cli_dev(int argc, char **argv)
 {
     struct dev dev = {
         .plan = {.listen_lease = LEASE_DEFAULT, .listen_gateway = GATEWAY_DEFAULT, .line = dev_line}};
-    int status = dev_read(&dev.plan, argc, argv);
+    int status = dev_read(&dev, argc, argv);
 
+    if (status == CLI_GO_ON && dev.example) {
+        status = example_start(dev.example_url);
+        snprintf(dev.routes, sizeof(dev.routes),
+                 "{\"routes\": [\n  {\"match\": \"/orders/{id}\", \"lease\": \"order:{id}\", \"upstream\": "
+                 "\"%s\", "
+                 "\"guarantee\": \"ordered\"}\n]}\n",
+                 dev.example_url);
+        dev.plan.routes_text = dev.routes;
+    }
     if (status != CLI_GO_ON) {
         return status;
     }

@@ -101,9 +101,9 @@ static int fail_unknown(const struct usage *usage, const char *shown)
     }
     near = strncmp(shown, "--", 2) == 0 ? suggest(shown + 2, names) : NULL;
     if (near != NULL) {
-        return cli_fail(CLI_USAGE, "%s is not a flag here; did you mean --%s?", shown, near);
+        return cli_fail(CLI_USAGE, "unknown flag %s; did you mean --%s?", shown, near);
     }
-    return cli_fail(CLI_USAGE, "%s is not a flag here; see pawl %s%s--help", shown, usage->name,
+    return cli_fail(CLI_USAGE, "unknown flag %s; see pawl %s%s--help", shown, usage->name,
                     *usage->name != '\0' ? " " : "");
 }
 
@@ -127,23 +127,27 @@ static int flag_take(const struct usage *usage, const struct options_line *line,
     return value_set(line->option, source, line->option->kind == OPTION_FLAG ? "true" : line->value);
 }
 
-static int arguments_check(const struct usage *usage, unsigned count)
+/* "KEY [FILE]": it must have the first, and may have the second; "NAME [flags] [--] CMD": what is behind "--"
+ * is the command's to count. words: what was given. */
+static int arguments_check(const struct usage *usage, unsigned count, const char *const *words)
 {
-    unsigned least = 0, most = 0;
+    unsigned most = 0;
 
-    for (const char *at = usage->arguments; *at != '\0' && strncmp(at, "--", 2) != 0; at += strspn(at, " ")) {
-        bool counts = strncmp(at, "[flags]", strlen("[flags]")) != 0;
+    for (const char *at = usage->arguments; *at != '\0' && strncmp(at, "[--]", 4) != 0;
+         at += strspn(at, " ")) {
+        size_t len = strcspn(at, " ");
 
-        least += counts && *at != '[';
-        most += counts;
-        at += strcspn(at, " ");
+        most += strncmp(at, "[flags]", strlen("[flags]")) != 0;
+        if (most > count && *at != '[' && usage->order == FLAGS_MIXED) {
+            return cli_fail(CLI_USAGE, "missing argument: %.*s; see pawl %s --help", (int)len, at,
+                            usage->name);
+        }
+        at += len;
     }
-    if (usage->order == FLAGS_FIRST || (count >= least && count <= most)) {
-        return CLI_GO_ON;
-    }
-    return cli_fail(CLI_USAGE, "%s: it is pawl %s%s%s; see pawl %s --help",
-                    count < least ? "something is missing" : "too many arguments", usage->name,
-                    *usage->arguments != '\0' ? " " : "", usage->arguments, usage->name);
+    return usage->order == FLAGS_FIRST || count <= most
+               ? CLI_GO_ON
+               : cli_fail(CLI_USAGE, "unexpected argument: %s; see pawl %s --help",
+                          words[most < ARGUMENTS_MAX ? most : ARGUMENTS_MAX], usage->name);
 }
 
 static int flags_complete(const struct usage *usage, int argc, char **argv);
@@ -179,7 +183,7 @@ int flags_read(const struct usage *usage, int argc, char **argv, const char *arg
     if (used != NULL) {
         *used = line.at;
     }
-    return status == CLI_GO_ON ? arguments_check(usage, count) : status;
+    return status == CLI_GO_ON ? arguments_check(usage, count, arguments) : status;
 }
 
 /* -- completion */
@@ -247,19 +251,23 @@ static void value_print(const char *before, const char *typed, const char *name,
 static void typed_read(struct typed *typed, int argc, char **argv)
 {
     struct options_line line = {.table = typed->usage->flags, .argv = argv, .argc = argc - 1, .at = 2};
+    bool takes_command = strstr(typed->usage->arguments, "CMD") != NULL;
     char *last = argv[argc - 1];
     enum options_word found;
 
     typed->last = last;
     argv[argc - 1] = NULL; /* a flag in front of it has no value yet */
-    while ((found = options_word(&line)) != WORD_END) {
+    while ((!takes_command || typed->arguments < 2) && (found = options_word(&line)) != WORD_END) {
         typed->arguments += found == WORD_ARGUMENT;
         typed->flag = found == WORD_NO_VALUE ? line.option : NULL;
         if ((found == WORD_FLAG || found == WORD_HAS_VALUE) && line.word[1] == '-') {
             typed->given |= 1U << (line.option - line.table);
         }
     }
-    typed->behind = line.behind;
+    typed->behind = takes_command && typed->arguments == 2 ? line.at - 1 : line.behind;
+    if (takes_command && typed->arguments == 1 && typed->flag == NULL && last[0] != '-') {
+        typed->behind = argc - 1;
+    }
     argv[argc - 1] = last;
 }
 
@@ -348,13 +356,12 @@ const struct command *command_find(const struct command *commands, const char *n
 
 int command_unknown(const char *of, const char *word, const char *const *names)
 {
-    const char *near = suggest(word, names), *what = *of != '\0' ? "\"pawl " : "command \"";
+    const char *near = suggest(word, names);
 
     if (near != NULL) {
-        return cli_fail(CLI_USAGE, "there is no %s%s%s\"; did you mean \"pawl %s%s\"?", what, of, word, of,
-                        near);
+        return cli_fail(CLI_USAGE, "unknown command %s%s; did you mean pawl %s%s?", of, word, of, near);
     }
-    return cli_fail(CLI_USAGE, "there is no %s%s%s\"; see pawl %s--help", what, of, word, of);
+    return cli_fail(CLI_USAGE, "unknown command %s%s; see pawl %s--help", of, word, of);
 }
 
 int command_run(const struct command *commands, const char *of, int argc, char **argv)
@@ -446,6 +453,23 @@ struct option flag_trace(bool *place)
 {
     return (struct option)FLAG_ON("trace", "say on standard error what curl would send, without the secrets",
                                   place);
+}
+
+struct option flag_mode(const char **place)
+{
+    return (struct option)FLAG_TEXT("mode", "exclusive|shared",
+                                    "alone (default), or beside others that are shared", place);
+}
+
+struct option flag_permits(unsigned *place)
+{
+    return (struct option)FLAG_NUMBER("permits", "one of N: so many may hold it at once", place);
+}
+
+struct option flag_holder(const char **place)
+{
+    return (struct option)FLAG_ENV("holder", "TEXT",
+                                   "who you are, for people who look (default user@host:pid)", place);
 }
 
 /* -- the PAWL_ variables */

@@ -105,6 +105,9 @@ struct option flag_output_object(enum output *place);
 struct option flag_wait(uint64_t *place, const char *help);
 struct option flag_ttl(uint64_t *place);
 struct option flag_trace(bool *place);
+struct option flag_mode(const char **place);
+struct option flag_permits(unsigned *place);
+struct option flag_holder(const char **place);
 
 /* -- the PAWL_ variables: all that the three programs know */
 

@@ -261,6 +261,16 @@ static void answer_drop(struct request *request)
     request->json = NULL;
 }
 
+void request_take(struct request *request, const struct http_client_answer *answer)
+{
+
+    answer_drop(request);
+    request->answer = *answer;
+    if (answer->body != NULL) {
+        request->json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, NULL);
+    }
+}
+
 void request_done(struct request *request)
 {
     answer_drop(request);
@@ -417,14 +427,10 @@ enum request_worth request_worth(const struct request *request)
 
 static enum http_client_outcome try_once(struct request *request)
 {
-    enum http_client_outcome outcome;
+    struct http_client_answer answer;
+    enum http_client_outcome outcome = http_client_send(&request->http, &answer);
 
-    answer_drop(request);
-    outcome = http_client_send(&request->http, &request->answer);
-    if (outcome == HTTP_CLIENT_ANSWERED) {
-        request->json = json_parse((struct bytes){request->answer.body, request->answer.len}, JSON_LEVELS,
-                                   NULL);
-    }
+    request_take(request, &answer);
     if (outcome == HTTP_CLIENT_ANSWERED && !is_pawls(request)) {
         snprintf(request->answer.why, sizeof(request->answer.why), "it was answered %u, and not as Pawl does",
                  request->answer.status);
@@ -433,18 +439,10 @@ static enum http_client_outcome try_once(struct request *request)
     return outcome;
 }
 
-static void try_prepare(struct request *request)
-{
-    if (request->prepare != NULL) {
-        request->prepare(request);
-    }
-}
-
 enum http_client_outcome request_try(struct request *request)
 {
     enum http_client_outcome outcome;
 
-    try_prepare(request);
     if (request->trace) {
         trace_curl(stderr, &request->http, request->body_from);
     }
@@ -454,7 +452,6 @@ enum http_client_outcome request_try(struct request *request)
         return outcome;
     }
     request->repeated = true;
-    try_prepare(request);
     outcome = try_once(request);
     if (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) == REQUEST_REFUSED) {
         /* What was said to the repeat is no word about the attempt before it. */
@@ -476,22 +473,15 @@ static void doubt_say(enum doubt doubt)
     fprintf(stderr, "pawl: %s: ", doubt == DOUBT_NOT_DONE ? "certainly not done" : "may have been done");
 }
 
-static void doubt_show(enum doubt doubt, enum output output, struct bytes code, struct bytes why)
+static const char *doubt_word(enum doubt doubt)
 {
-    struct json_out out;
-
-    if (output == OUTPUT_JSON) {
-        print_json_begin(&out);
-        json_text(&out, "outcome", bytes_of(doubt == DOUBT_NOT_DONE ? "not-done" : "unknown"));
-        json_text(&out, "code", code);
-        json_text(&out, "why", why);
-        print_json_end(&out);
-    }
+    return doubt == DOUBT_NOT_DONE ? "not-done" : "unknown";
 }
 
 int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
 {
     char sentence[SENTENCE_SIZE];
+    struct json_out out;
     va_list args;
 
     va_start(args, format);
@@ -500,7 +490,13 @@ int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
     doubt_say(doubt);
     print_safe(stderr, bytes_of(sentence));
     fputc('\n', stderr);
-    doubt_show(doubt, output, BYTES(""), bytes_of(sentence));
+    if (output == OUTPUT_JSON) {
+        print_json_begin(&out);
+        json_text(&out, "outcome", bytes_of(doubt_word(doubt)));
+        json_text(&out, "code", BYTES(""));
+        json_text(&out, "why", bytes_of(sentence));
+        print_json_end(&out);
+    }
     return CLI_UNREACHABLE;
 }
 
@@ -572,25 +568,49 @@ static int status_of(unsigned http_status, struct bytes code)
     return http_status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED;
 }
 
+void request_show(const struct request *request, const struct json_out *more)
+{
+    const struct http_client_answer *answer = &request->answer;
+    const char *end = memrchr(answer->body, '}', answer->len);
+    struct bytes members = json_out_bytes(more);
+
+    printf("%.*s,%.*s\n", (int)(end - answer->body), answer->body, (int)members.len - 1, members.at + 1);
+}
+
+static void refusal_show(const struct request *request, const char *outcome)
+{
+    struct json_out more;
+
+    json_out_init(&more);
+    json_object(&more, NULL);
+    json_text(&more, "outcome", bytes_of(outcome));
+    json_text(&more, "why", request_text(request->json, "detail"));
+    json_object_end(&more);
+    request_show(request, &more);
+    json_out_done(&more);
+}
+
 static int tell_refusal(const struct request *request)
 {
     bool in_doubt = request_worth(request) == REQUEST_IN_DOUBT && !changes_nothing(&request->http);
     enum doubt doubt = in_doubt ? DOUBT_UNKNOWN : DOUBT_NOT_DONE;
-    struct bytes code = request_text(request->json, "code"), detail = request_text(request->json, "detail");
-    int status = status_of(request->answer.status, code);
-    char what[WHAT_SIZE];
+    int status = status_of(request->answer.status, request_text(request->json, "code"));
+    bool refused = status != CLI_UNREACHABLE && !in_doubt;
+    char what[WHAT_SIZE], advice[SENTENCE_SIZE];
 
-    if (status == CLI_UNREACHABLE || in_doubt) {
-        doubt_say(doubt);
-        doubt_show(doubt, request->output, code, detail);
-    } else {
+    if (request->output == OUTPUT_JSON) {
+        refusal_show(request, refused ? "refused" : doubt_word(doubt));
+    }
+    if (refused) {
         fputs("pawl: ", stderr);
+    } else {
+        doubt_say(doubt);
     }
     print_safe(stderr, bytes_of(what_of(request, what)));
     fputs(": ", stderr);
     print_safe(stderr, request_text(request->json, "title"));
     fputs("\n  ", stderr);
-    print_safe(stderr, detail);
+    print_safe(stderr, cli_advice(request_text(request->json, "detail"), advice, sizeof(advice)));
     fputc('\n', stderr);
     tell_members(request->json);
     return status;

@@ -12,6 +12,7 @@
 #include "api/cli/flags.h"
 #include "api/client/http_client.h"
 #include "shared/text/json.h"
+#include "shared/text/json_write.h"
 
 enum request_repeat {
     REQUEST_ONCE,
@@ -40,11 +41,9 @@ struct request {
     enum request_repeat repeat;
     enum request_wants wants;
     const char *needs, *lease_id; /* for wants; needs: names with a blank between them */
-    enum output output;           /* json: also reports that it was not done, or may have been */
+    enum output output;           /* json: what it was refused, too */
     bool trace;                   /* say what curl would send (trace_curl()) */
-    /* Before each attempt; NULL: the second is the same as the first. */
-    void (*prepare)(struct request *request);
-    bool repeated;         /* there was a second attempt */
+    bool repeated;                /* there was a second attempt */
     const char *body_from; /* for it: the file of the body, "-" standard input; NULL: the body itself */
     char *url;
     struct http_client_answer answer; /* to the last attempt */
@@ -66,6 +65,8 @@ int request_resource(struct request *request, const char *base, const char *key)
 /* Adds to the url; a value at NULL adds nothing. */
 void request_query(struct request *request, const char *name, struct bytes value);
 void request_header(struct request *request, const char *name, struct bytes value);
+/* The answer to it, which another has got; the request's from now on. */
+void request_take(struct request *request, const struct http_client_answer *answer);
 void request_done(struct request *request);
 
 /* CLI_GO_ON with a 2xx answer; else the exit status: stderr says what happened and what to do. */
@@ -86,6 +87,8 @@ enum request_worth request_worth(const struct request *request);
 /* Whether the answer is this problem. */
 bool request_is_problem(const struct request *request, const char *code);
 
+/* The answer's object, with the members of another one at its end, on a line. */
+void request_show(const struct request *request, const struct json_out *more);
 /* An answer as JSON; NULL when it is none, which has been reported. The caller frees. */
 struct json *request_json(const struct request *request, const struct http_client_answer *answer);
 /* Members of it; 0 or "" when they are missing, or json is NULL. */

@@ -63,7 +63,12 @@ static struct bytes cell(const struct show_column *column, const struct json *it
     case SHOW_TEXT_OR_LIST: return text.len > 0 ? text : list_text(owner, member, buf);
     case SHOW_TEXT_OR_DASH: return text.len > 0 ? text : BYTES("-");
     case SHOW_NUMBER_OR_DASH: return request_int(owner, member) > 0 ? text : BYTES("-");
-    case SHOW_DURATION: print_duration(buf, request_int(owner, member)); break;
+    case SHOW_DURATION:
+        if (isatty(STDOUT_FILENO) == 0) {
+            return text; /* for programs: milliseconds */
+        }
+        print_duration(buf, request_int(owner, member));
+        break;
     case SHOW_TIME:
     case SHOW_SECONDS: print_time(buf, request_int(owner, member)); break;
     }

@@ -11,7 +11,7 @@
 
 /* -- the canvas */
 
-enum { MARGIN = 10, RISE = 3, LABEL_SIZE = 64 };
+enum { MARGIN = 10, RISE = 3, LABEL_SIZE = 64, LEGEND_ROWS_MAX = 2 };
 
 /* Below the characters of ASCII that can be seen. */
 enum glyph {
@@ -359,12 +359,19 @@ static void paint_legend(struct picture *p)
     unsigned row = p->floor + 3, column = 2;
 
     for (size_t i = 0; i < count; i++) {
-        for (unsigned j = 0; j < samples[i].times; j++) {
-            canvas_paint(&p->canvas, row, column++, samples[i].glyph, samples[i].colour);
+        unsigned len = samples[i].times + 1 + (unsigned)strlen(samples[i].meaning);
+
+        if (column + len > p->canvas.width) {
+            row++;
+            column = 2;
         }
-        canvas_paint_text(&p->canvas, row, column + 1, samples[i].meaning, PLAIN);
-        column += (unsigned)strlen(samples[i].meaning) + 4;
+        for (unsigned j = 0; j < samples[i].times; j++) {
+            canvas_paint(&p->canvas, row, column + j, samples[i].glyph, samples[i].colour);
+        }
+        canvas_paint_text(&p->canvas, row, column + samples[i].times + 1, samples[i].meaning, PLAIN);
+        column += len + 3;
     }
+    p->canvas.height = row + 1;
 }
 
 /* Two grants at once may be reported in either order; the stairs only rise. */
@@ -411,7 +418,7 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
     width = width < STAIR_WIDTH_MIN ? STAIR_WIDTH_MIN : width > STAIR_WIDTH_MAX ? STAIR_WIDTH_MAX : width;
     p.columns = width - MARGIN;
     read_events(&p);
-    p.canvas = (struct canvas){width, p.floor + 4, style, NULL};
+    p.canvas = (struct canvas){width, p.floor + 3 + LEGEND_ROWS_MAX, style, NULL};
     p.canvas.cells = cli_alloc((size_t)width * p.canvas.height * sizeof(*p.canvas.cells));
     for (size_t i = 0; i < (size_t)width * p.canvas.height; i++) {
         p.canvas.cells[i] = (struct cell){' ', PLAIN};

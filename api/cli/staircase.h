@@ -32,7 +32,7 @@ enum stair_ground { STAIR_STEPS, STAIR_FLAT };
 
 enum stair_style { STAIR_PLAIN = 0, STAIR_UNICODE = 1, STAIR_COLOUR = 2 }; /* or'ed */
 
-enum { STAIR_WIDTH_MIN = 78, STAIR_WIDTH_MAX = 200, STAIR_GRANTS_MAX = 8, STAIR_HOLDERS_MAX = 6 };
+enum { STAIR_WIDTH_MIN = 60, STAIR_WIDTH_MAX = 200, STAIR_GRANTS_MAX = 8, STAIR_HOLDERS_MAX = 6 };
 
 /* Lines of at most width places, without spaces at their ends. The text is the caller's to free. What goes
  * beyond the limits is left out; width is brought within them. */

@@ -25,9 +25,9 @@ struct show_column {
         SHOW_TEXT_OR_LIST, /* or, with an s behind its name, a list of texts; in a table only */
         SHOW_NUMBER,
         SHOW_NUMBER_OR_DASH,
-        SHOW_DURATION,
-        SHOW_TIME,   /* with its milliseconds */
-        SHOW_SECONDS /* a time without them */
+        SHOW_DURATION, /* on a terminal; elsewhere the milliseconds */
+        SHOW_TIME,     /* with its milliseconds */
+        SHOW_SECONDS   /* a time without them */
     } kind;
 };
 
@@ -154,18 +154,5 @@ void verb_number(struct json_out *body, const char *name, uint64_t number);
 /* resolve.c */
 int resolve_check(struct call *call);
 int resolve_all(struct call *call);
-
-/* -- pawl acquire (acquire.c) */
-
-struct acquire {
-    struct call call;          /* its secret is the lease_id */
-    char in_file[SECRET_SIZE]; /* what the file is known to have */
-    enum secret_origin origin;
-    uint64_t wait_until_ms;
-    bool in_doubt; /* it may have been granted */
-};
-
-/* As request.prepare: the body, with what is left of the wait, and a time limit that is longer than it. */
-void acquire_prepare(struct request *request);
 
 #endif

@@ -32,15 +32,15 @@ static void flags_make(const struct verb *verb, struct given *g, struct option f
     const struct option all[] = {
         flag_wait(&g->wait_ms, "wait in line so long at most (default: not at all)"),
         flag_ttl(&g->ttl_ms),
-        FLAG_TEXT("mode", "exclusive|shared", "alone (default), or beside others that are shared", &g->mode),
-        FLAG_NUMBER("permits", "one of N: so many may hold it at once", &g->permits),
+        flag_mode(&g->mode),
+        flag_permits(&g->permits),
         FLAG_MS("lock-delay", "DUR", "if the hold expires, nobody else gets it for so long",
                 &g->lock_delay_ms),
         FLAG_MS("keep-place", "DUR", "keep the place in line so long when the connection breaks",
                 &g->keep_place_ms),
         FLAG_TEXT("since", "ID", "begin behind this item (its id, as -o json tells it)", &g->since),
         FLAG_MS("idle", "DUR", "connect anew when nothing has come for so long (default 45s)", &g->idle_ms),
-        FLAG_ENV("holder", "TEXT", "who you are, for people who look", &g->holder),
+        flag_holder(&g->holder),
         FLAG_TEXT("meta", "JSON", "an object that look and list show", &g->meta),
         FLAG_TEXT("prefix", "P", "only names that begin with P", &g->prefix),
         FLAG_TEXT("state", "held|waiting|delayed", "only leases in this state", &g->state),
@@ -516,6 +516,15 @@ static int cat_check(struct call *call)
 
 static void rm_show(const struct call *call)
 {
+    struct json_out out;
+
+    if (call->given.output == OUTPUT_JSON) {
+        print_json_begin(&out);
+        json_text(&out, "key", bytes_of(call->name));
+        json_bool(&out, "deleted", true);
+        print_json_end(&out);
+        return;
+    }
     print_safe(stdout, bytes_of(call->name));
     puts(" deleted");
 }
@@ -671,8 +680,10 @@ static const struct verb verbs[] = {
     {{"rm", "KEY",
       "  pawl rm orders:42/invoice.pdf            # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n",
       "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more."},
-     "if-match idempotency-key token-file trace gateway-url",
+     "if-match idempotency-key token-file output trace gateway-url",
      {OF_A_RESOURCE, "DELETE", NULL, REQUEST_DELETED, NULL},
+     .outputs = "text|json",
+     .output_help = "json: one object, for programs",
      .show = rm_show},
     {{"routes", "[show|adopt]",
       "  pawl routes                                        # the hash of this gateway's routes\n"

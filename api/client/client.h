@@ -9,8 +9,7 @@
 enum {
     CLIENT_JSON_LEVELS = 16,
     CLIENT_TTL_MAX_MS = 86400000,
-    CLIENT_WAIT_MAX_MS = 600000, /* of one request */
-    CLIENT_LEASE_ID_FRESH = 22,  /* characters of base64url: 132 random bits */
+    CLIENT_LEASE_ID_FRESH = 22, /* characters of base64url: 132 random bits */
     CLIENT_BODY_SIZE = 8192
 };
 
@@ -52,7 +51,7 @@ enum call_repeat {
     CALL_KEYED  /* has an Idempotency-Key: once an attempt has had no known end, only "done" is certain */
 };
 
-struct call {
+struct client_call {
     const struct pawl *pawl;
     enum call_repeat repeat;
     struct http_client_request request; /* without url and timeout */
@@ -60,7 +59,8 @@ struct call {
     unsigned timeout_ms, wait_ms, attempts;
     const int *cancel_fd;
     /* Before each attempt, NULL: nothing to do. false: not to be sent any more; it has filled the problem. */
-    bool (*prepare)(struct call *call, struct pawl_problem *problem);
+    bool (*prepare)(struct client_call *call, struct pawl_problem *problem);
+    bool unreported; /* an attempt has had no known end */
     /* Of the attempt that was answered last, and of the first: pawl_now_ms() before it left. */
     int64_t sent_ms, first_sent_ms;
     struct http_client_answer answer;
@@ -68,13 +68,17 @@ struct call {
 };
 
 /* repeat and the limits are those of pawl. call_done() wipes and frees, in any state. */
-void call_init(struct call *call, const struct pawl *pawl, const char *method, enum call_repeat repeat);
+void call_init(struct client_call *call, const struct pawl *pawl, const char *method,
+               enum call_repeat repeat);
 /* base + path + name, percent-encoded but for what stands for itself in a path. kept: a further character.
  * false: no memory. */
-bool call_url(struct call *call, const char *base, const char *path, const char *name, char kept);
-void call_header(struct call *call, const char *name, const char *value); /* NULL: none */
-enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem);
-void call_done(struct call *call);
+bool call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept);
+void call_header(struct client_call *call, const char *name, const char *value); /* NULL: none */
+enum pawl_outcome call_run(struct client_call *call, struct pawl_problem *problem);
+/* Before another attempt after so many failures: longer each time, most_ms at most. false: cancelled
+ * meanwhile. */
+bool call_pause(const struct client_call *call, unsigned failures, int64_t most_ms);
+void call_done(struct client_call *call);
 /* Whether json, the body of the answer, is a problem as Pawl writes it: its kind, its type with its code, its
  * status. Anything else came from a proxy. */
 bool problem_is_pawls(const struct http_client_answer *answer, const struct json *json);
@@ -104,9 +108,17 @@ void body_end(struct client_body *body);
 /* At least low, at most high, at random. */
 int64_t client_random_between(int64_t low, int64_t high);
 
-/* The whole structs of this version. */
+/* What pawl acquire gives and gets beyond that. */
+struct hold_told {
+    bool fresh;                       /* the lease_id of ask is this call's own: nobody else asks with it */
+    bool unreported;                  /* an attempt had no known end */
+    struct http_client_answer answer; /* to the last attempt; the caller's to free */
+};
+
+/* The whole structs of this version; told may be NULL. */
 enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const struct pawl_ask *ask,
-                               struct pawl_grant *grant, struct pawl_problem *problem);
+                               struct pawl_grant *grant, struct hold_told *told,
+                               struct pawl_problem *problem);
 
 /* How far a renewal may go. */
 struct hold_limits {

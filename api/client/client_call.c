@@ -213,13 +213,13 @@ static const char unreserved[] = "-._~:";
 
 /* -- made */
 
-void call_init(struct call *call, const struct pawl *pawl, const char *method, enum call_repeat repeat)
+void call_init(struct client_call *call, const struct pawl *pawl, const char *method, enum call_repeat repeat)
 {
-    *call = (struct call){.pawl = pawl,
-                          .repeat = repeat,
-                          .request.method = method,
-                          .timeout_ms = pawl->timeout_ms,
-                          .attempts = pawl->attempts};
+    *call = (struct client_call){.pawl = pawl,
+                                 .repeat = repeat,
+                                 .request.method = method,
+                                 .timeout_ms = pawl->timeout_ms,
+                                 .attempts = pawl->attempts};
 }
 
 static bool stands_for_itself(unsigned char c, char kept)
@@ -228,7 +228,7 @@ static bool stands_for_itself(unsigned char c, char kept)
            strchr(unreserved, c) != NULL || (char)c == kept;
 }
 
-bool call_url(struct call *call, const char *base, const char *path, const char *name, char kept)
+bool call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept)
 {
     static const char digits[] = "0123456789ABCDEF";
     size_t size = strlen(base) + strlen(path) + 3 * strlen(name) + 1, len;
@@ -254,7 +254,7 @@ bool call_url(struct call *call, const char *base, const char *path, const char 
     return true;
 }
 
-void call_header(struct call *call, const char *name, const char *value)
+void call_header(struct client_call *call, const char *name, const char *value)
 {
     struct http_client_header *header = call->request.headers;
 
@@ -267,12 +267,12 @@ void call_header(struct call *call, const char *name, const char *value)
     *header = (struct http_client_header){name, bytes_of(value)};
 }
 
-void call_done(struct call *call)
+void call_done(struct client_call *call)
 {
     json_free(call->json);
     http_client_answer_done(&call->answer);
     free(call->url);
-    *call = (struct call){0};
+    *call = (struct client_call){0};
 }
 
 /* -- run */
@@ -288,7 +288,7 @@ bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome)
     return false;
 }
 
-static enum pawl_outcome call_try(struct call *call, struct pawl_problem *problem)
+static enum pawl_outcome call_try(struct client_call *call, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome;
 
@@ -311,11 +311,10 @@ static enum pawl_outcome call_try(struct call *call, struct pawl_problem *proble
     return outcome;
 }
 
-/* false: cancelled meanwhile. */
-static bool call_pause(const struct call *call, unsigned attempt)
+bool call_pause(const struct client_call *call, unsigned failures, int64_t most_ms)
 {
-    int64_t most = (int64_t)PAUSE_FIRST_MS << (attempt < 6 ? attempt : 6);
-    int64_t left_ms = client_random_between(most / 2, most < PAUSE_MOST_MS ? most : PAUSE_MOST_MS);
+    int64_t usual_ms = (int64_t)PAUSE_FIRST_MS << (failures < 6 ? failures : 6);
+    int64_t left_ms = client_random_between(usual_ms / 2, usual_ms < most_ms ? usual_ms : most_ms);
     int64_t until_ms = pawl_now_ms() + left_ms;
     struct pollfd ready[HTTP_CLIENT_STOPS_MAX];
     nfds_t count = 0;
@@ -348,29 +347,29 @@ static void unreported_say(struct pawl_problem *problem)
     }
 }
 
-enum pawl_outcome call_run(struct call *call, struct pawl_problem *problem)
+enum pawl_outcome call_run(struct client_call *call, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = PAWL_UNKNOWN;
-    bool unreported = false, again = true;
+    bool again = true;
 
     for (unsigned attempt = 0; again; attempt++) {
         if (call->prepare != NULL && !call->prepare(call, problem)) {
-            return unreported ? PAWL_UNKNOWN : PAWL_NOT_DONE;
+            return call->unreported ? PAWL_UNKNOWN : PAWL_NOT_DONE;
         }
         outcome = call_try(call, problem);
-        if (!unreported && outcome != PAWL_UNKNOWN) {
+        if (!call->unreported && outcome != PAWL_UNKNOWN) {
             return outcome;
         }
-        if (unreported && call_believes(call->repeat, outcome)) {
+        if (call->unreported && call_believes(call->repeat, outcome)) {
             return outcome;
         }
-        if (unreported && outcome != PAWL_UNKNOWN) {
+        if (call->unreported && outcome != PAWL_UNKNOWN) {
             unreported_say(problem);
         }
-        unreported = true;
+        call->unreported = true;
         again = call->repeat != CALL_ONCE && attempt + 1 < call->attempts && !call->answer.stopped &&
                 (outcome == PAWL_UNKNOWN || problem->retryable) && outcome != PAWL_HELD;
-        again = again && call_pause(call, attempt);
+        again = again && call_pause(call, attempt, PAUSE_MOST_MS);
     }
     return PAWL_UNKNOWN;
 }

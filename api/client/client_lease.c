@@ -2,7 +2,8 @@
  *
  *   hold_acquire   what was asked, and the lease_id to propose       PAWL_NOT_DONE, or go on
  *   acquire_run    POST, repeated as long as its end is not known    PAWL_OK | PAWL_HELD | PAWL_LOST |
- *                  (a wait longer than one request may take: again)  PAWL_NOT_DONE
+ *                  (a wait: in slices, over what goes wrong between) PAWL_NOT_DONE
+ *   acquire_leave  a place in line that is still kept is given up
  *   acquire_undo   what may be held is released                      PAWL_UNKNOWN */
 #include <errno.h>
 #include <sys/random.h>
@@ -102,7 +103,7 @@ static bool read_fencing_token(const struct json *json, struct pawl_grant *grant
 }
 
 /* Fills grant from the answer of the call; false: it is not the grant that was asked for. */
-static bool grant_take(const struct call *call, enum grant_kind kind, struct pawl_grant *grant)
+static bool grant_take(const struct client_call *call, enum grant_kind kind, struct pawl_grant *grant)
 {
     const struct json *json = call->json;
     int64_t token, epoch, expires_in_ms, waited_ms, answered_ms = pawl_now_ms();
@@ -141,14 +142,31 @@ static bool grant_take(const struct call *call, enum grant_kind kind, struct paw
     return true;
 }
 
-/* -- acquire */
+/* -- acquire
+ *
+ * A wait is asked for in slices, so that no proxy's time-out ends it (they begin at 30 s), and the place in
+ * line is kept between them: also while the service or its store is away, for as long as it is kept. */
+
+enum {
+    SLICE_LEAST_MS = 15000,
+    SLICE_MOST_MS = 20000,
+    AWAY_MOST_MS = 30000,
+    WAITED_LEAST_MS = 1000,
+    PAUSE_IN_LINE_MS = 800, /* who is offered the lease has 3 s to come for it */
+    LEAVE_MOST_MS = 1000
+};
 
 struct acquire {
-    struct call call;
+    struct client_call call;
     struct client_body body;
     const struct pawl_ask *ask;
     const char *lease_id;
     int64_t wait_until_ms; /* INT64_MAX: for ever */
+    int64_t away_since_ms; /* nobody of Pawl's has answered since then; 0: not so */
+    unsigned failures;
+    bool fresh;  /* nobody else asks with this lease_id */
+    bool joined; /* it may have a place in line */
+    bool leaves; /* which is not to be kept any more */
     int stops[2];
 };
 
@@ -168,6 +186,9 @@ static void acquire_write(struct acquire *a, uint64_t wait_ms)
     if (wait_ms > 0) {
         body_number(&a->body, "wait_ms", wait_ms);
     }
+    if (wait_ms > 0 && !a->leaves) {
+        body_number(&a->body, "keep_place_ms", ask->keep_place_ms > 0 ? ask->keep_place_ms : AWAY_MOST_MS);
+    }
     if (ask->mode == PAWL_PERMITS) {
         body_number(&a->body, "permits", ask->permits);
     } else if (ask->mode == PAWL_SHARED) {
@@ -182,15 +203,15 @@ static void acquire_write(struct acquire *a, uint64_t wait_ms)
     a->call.request.body = (struct bytes){a->body.at, a->body.len};
 }
 
-/* Each attempt waits for what is left. */
-static bool acquire_prepare(struct call *call, struct pawl_problem *problem)
+/* Each attempt waits for what is left. Slices are not all as long, so that many do not ask as one. */
+static bool acquire_prepare(struct client_call *call, struct pawl_problem *problem)
 {
     struct acquire *a = container_of(call, struct acquire, call);
     int64_t left_ms = a->wait_until_ms - pawl_now_ms();
+    int64_t slice_ms = client_random_between(SLICE_LEAST_MS, SLICE_MOST_MS);
 
-    left_ms = left_ms < 0 ? 0 : left_ms > CLIENT_WAIT_MAX_MS ? CLIENT_WAIT_MAX_MS : left_ms;
-    call->wait_ms = (unsigned)left_ms;
-    acquire_write(a, (uint64_t)left_ms);
+    call->wait_ms = a->leaves ? 1 : left_ms < 0 ? 0 : (unsigned)(left_ms < slice_ms ? left_ms : slice_ms);
+    acquire_write(a, call->wait_ms);
     if (a->body.full) {
         problem_say(problem, PAWL_NOT_DONE, "bad-argument", "holder and meta are too long.");
         return false;
@@ -217,10 +238,11 @@ static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *
 
 static void acquire_begin(struct acquire *a, const struct pawl *pawl)
 {
-    struct call *call = &a->call;
+    struct client_call *call = &a->call;
 
     call_init(call, pawl, "POST", CALL_STATE);
     call->prepare = acquire_prepare;
+    call->attempts = a->ask->wait_ms > 0 ? 1 : call->attempts; /* acquire_waits_on() knows better */
     call_header(call, "Content-Type", "application/json");
     call_header(call, "Session-Secret", a->ask->session_secret);
     if (a->ask->cancel_fd != NULL) {
@@ -230,10 +252,78 @@ static void acquire_begin(struct acquire *a, const struct pawl *pawl)
     }
 }
 
-static bool is_over(const struct acquire *a, enum pawl_outcome outcome, const struct pawl_problem *problem)
+/* By what was said last, whatever became of an attempt before it. */
+static bool stands_in_line(const struct acquire *a, const struct pawl_problem *problem)
 {
-    return outcome != PAWL_HELD || strcmp(problem->code, "wait-timeout") != 0 ||
-           pawl_now_ms() >= a->wait_until_ms;
+    return strcmp(problem->code, "wait-timeout") == 0 ||
+           /* by an attempt of our own that came late */
+           (strcmp(problem->code, "superseded") == 0 && a->fresh && a->call.unreported);
+}
+
+/* Whether the service, or its store, may be back soon. */
+static bool may_come_back(const struct acquire *a, enum pawl_outcome outcome,
+                          const struct pawl_problem *problem)
+{
+    return (problem->status == 0 || problem->status >= 500) && !a->call.answer.stopped &&
+           (outcome == PAWL_UNKNOWN || (outcome == PAWL_NOT_DONE && problem->retryable != 0));
+}
+
+static bool acquire_pause(struct acquire *a, int64_t most_ms, enum pawl_outcome *outcome,
+                          struct pawl_problem *problem)
+{
+    if (!call_pause(&a->call, a->failures, most_ms)) {
+        a->call.answer.stopped = true;
+        *outcome = problem_say(problem, a->joined ? PAWL_UNKNOWN : PAWL_NOT_DONE, "cancelled",
+                               "The caller gave it up.");
+        return false;
+    }
+    return pawl_now_ms() < a->wait_until_ms;
+}
+
+static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, struct pawl_problem *problem)
+{
+    int64_t now_ms = pawl_now_ms(), took_ms = now_ms - a->call.sent_ms, left_ms = a->wait_until_ms - now_ms;
+    bool in_line = stands_in_line(a, problem), waited = took_ms >= WAITED_LEAST_MS;
+
+    a->joined = a->joined || in_line || *outcome == PAWL_UNKNOWN || problem->status == 503;
+    if (left_ms <= 0 || *outcome == PAWL_OK || (!in_line && !may_come_back(a, *outcome, problem))) {
+        return false;
+    }
+    if (in_line) {
+        a->away_since_ms = 0;
+    } else if (a->away_since_ms == 0 || (waited && took_ms < (int64_t)a->call.wait_ms)) {
+        a->away_since_ms = now_ms; /* it stood in line until now, as far as one can tell */
+    }
+    a->failures = waited ? 0 : a->failures + 1;
+    if (a->away_since_ms != 0 && now_ms - a->away_since_ms >= AWAY_MOST_MS) {
+        return false;
+    }
+    return (in_line && waited) ||
+           acquire_pause(a, left_ms < PAUSE_IN_LINE_MS ? left_ms : PAUSE_IN_LINE_MS, outcome, problem);
+}
+
+/* With a request that keeps no place: else the lease would be offered to nobody, for seconds. It may be
+ * granted just now, too, which counts unless it was cancelled. */
+static enum pawl_outcome acquire_leave(struct acquire *a, enum pawl_outcome outcome,
+                                       struct pawl_problem *problem)
+{
+    struct http_client_answer before = a->call.answer;
+    struct pawl_problem why;
+    enum pawl_outcome left;
+
+    a->call.answer = (struct http_client_answer){0};
+    a->call.request.stop_fds = NULL;
+    a->call.timeout_ms = LEAVE_MOST_MS;
+    a->leaves = true;
+    left = call_run(&a->call, &why);
+    if (!before.stopped && left != PAWL_NOT_DONE) {
+        http_client_answer_done(&before);
+        *problem = why;
+        return left;
+    }
+    http_client_answer_done(&a->call.answer);
+    a->call.answer = before;
+    return outcome;
 }
 
 /* A lease_id that the library made is nobody else's to use, so nothing is lost by it. One of the caller's may
@@ -256,7 +346,10 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
     }
     do {
         outcome = call_run(&a->call, problem);
-    } while (!is_over(a, outcome, problem));
+    } while (acquire_waits_on(a, &outcome, problem));
+    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined) {
+        outcome = acquire_leave(a, outcome, problem);
+    }
     if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant)) {
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
     }
@@ -267,9 +360,9 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
 }
 
 enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const struct pawl_ask *ask,
-                               struct pawl_grant *grant, struct pawl_problem *problem)
+                               struct pawl_grant *grant, struct hold_told *told, struct pawl_problem *problem)
 {
-    struct acquire a = {.ask = ask};
+    struct acquire a = {.ask = ask, .fresh = ask->lease_id == NULL || (told != NULL && told->fresh)};
     enum pawl_outcome outcome = acquire_check(name, ask, problem);
     int64_t now_ms = pawl_now_ms();
 
@@ -288,6 +381,11 @@ enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const 
                                                                     : now_ms + (int64_t)ask->wait_ms;
     acquire_begin(&a, pawl);
     outcome = acquire_run(&a, pawl, grant, problem);
+    if (told != NULL) {
+        told->unreported = a.call.unreported;
+        told->answer = a.call.answer;
+        a.call.answer = (struct http_client_answer){0};
+    }
     call_done(&a.call);
     explicit_bzero(a.body.at, sizeof(a.body.at));
     return outcome;
@@ -311,7 +409,7 @@ enum pawl_outcome pawl_acquire(struct pawl *pawl, const char *name, const struct
     if (ask != NULL) {
         client_take(&known, ask, sizeof(known));
     }
-    outcome = hold_acquire(pawl, name, &known, &own, &why);
+    outcome = hold_acquire(pawl, name, &known, &own, NULL, &why);
     if (outcome == PAWL_OK || outcome == PAWL_UNKNOWN) {
         client_give(grant, &own, sizeof(own));
     }
@@ -329,7 +427,7 @@ static bool is_grant(const struct pawl_grant *grant)
            client_is_name(grant->name) && client_is_lease_id(grant->lease_id);
 }
 
-static enum pawl_outcome hold_begin(struct call *call, const struct pawl *pawl, const char *method,
+static enum pawl_outcome hold_begin(struct client_call *call, const struct pawl *pawl, const char *method,
                                     const struct pawl_grant *grant, struct pawl_problem *problem)
 {
     if (!is_grant(grant)) {
@@ -348,7 +446,7 @@ static enum pawl_outcome hold_begin(struct call *call, const struct pawl *pawl, 
 /* -- renew */
 
 /* It may have been done, at any time from the first attempt on: then a shorter ttl counts from there. */
-static void renew_unreported(const struct call *call, struct pawl_grant *grant, uint64_t ttl_ms)
+static void renew_unreported(const struct client_call *call, struct pawl_grant *grant, uint64_t ttl_ms)
 {
     int64_t least_ms = call->first_sent_ms + (int64_t)ttl_ms;
 
@@ -357,7 +455,7 @@ static void renew_unreported(const struct call *call, struct pawl_grant *grant, 
     }
 }
 
-static enum pawl_outcome renew_run(struct call *call, struct pawl_grant *grant, uint64_t ttl_ms,
+static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *grant, uint64_t ttl_ms,
                                    struct pawl_problem *problem)
 {
     struct client_body body;
@@ -383,7 +481,7 @@ static enum pawl_outcome renew_run(struct call *call, struct pawl_grant *grant, 
 enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, uint64_t ttl_ms,
                              const struct hold_limits *limits, struct pawl_problem *problem)
 {
-    struct call call = {0};
+    struct client_call call = {0};
     enum pawl_outcome outcome;
 
     if (ttl_ms > CLIENT_TTL_MAX_MS) {
@@ -402,7 +500,7 @@ enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, 
 
 /* -- release */
 
-static enum pawl_outcome release_run(struct call *call, struct pawl_grant *grant,
+static enum pawl_outcome release_run(struct client_call *call, struct pawl_grant *grant,
                                      struct pawl_problem *problem)
 {
     enum pawl_outcome outcome = call_run(call, problem);
@@ -427,7 +525,7 @@ static enum pawl_outcome release_run(struct call *call, struct pawl_grant *grant
 enum pawl_outcome hold_release(const struct pawl *pawl, struct pawl_grant *grant, unsigned attempts,
                                struct pawl_problem *problem)
 {
-    struct call call = {0};
+    struct client_call call = {0};
     char key[CLIENT_LEASE_ID_FRESH + 1];
     enum pawl_outcome outcome = hold_begin(&call, pawl, "DELETE", grant, problem);
 
@@ -530,7 +628,7 @@ static enum pawl_outcome look(const struct pawl *pawl, const char *name, struct 
                               struct pawl_problem *problem)
 {
     enum pawl_outcome outcome;
-    struct call call;
+    struct client_call call;
 
     call_init(&call, pawl, "GET", CALL_READ);
     if (!call_url(&call, pawl->lease_url, "/v1/leases/", name, '\0')) {

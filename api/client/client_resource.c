@@ -43,7 +43,7 @@ static enum pawl_outcome write_run(const struct pawl *pawl, const struct write *
 {
     enum call_repeat repeat = w->with.idempotency_key != NULL ? CALL_KEYED : CALL_ONCE;
     enum pawl_outcome outcome;
-    struct call call;
+    struct client_call call;
 
     call_init(&call, pawl, w->method, repeat);
     call_header(&call, "Fencing-Token", w->token);
@@ -124,7 +124,7 @@ static enum pawl_outcome read_run(const struct pawl *pawl, const char *key, cons
                                   struct pawl_resource *resource, struct pawl_problem *problem)
 {
     enum pawl_outcome outcome;
-    struct call call;
+    struct client_call call;
 
     call_init(&call, pawl, "GET", CALL_READ);
     call_header(&call, "Fencing-Token", token);

@@ -374,7 +374,7 @@ static int guard_start(struct pawl_guard *guard)
 static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name, const struct pawl_ask *ask,
                                      struct pawl_problem *problem)
 {
-    enum pawl_outcome outcome = hold_acquire(guard->pawl, name, ask, &guard->grant, problem);
+    enum pawl_outcome outcome = hold_acquire(guard->pawl, name, ask, &guard->grant, NULL, problem);
     struct pawl_problem unused;
 
     if (outcome != PAWL_OK) {

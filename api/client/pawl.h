@@ -91,8 +91,9 @@ struct pawl_ask {
     size_t size;
     const char *holder; /* a label for people; NULL: "anonymous" */
     uint64_t ttl_ms;    /* 0: 30,000 */
-    uint64_t wait_ms; /* in line; 0: not at all. PAWL_WAIT_FOREVER, or more than 600,000: asks again each ten
-                       * minutes, which costs the place in the line */
+    uint64_t wait_ms;   /* in line; 0: not at all; PAWL_WAIT_FOREVER. Asked for in slices of 20 s at most; the
+                       * place in line stays, also when a connection breaks, or the service or its store is
+                       * away, for 30 s at most */
     enum pawl_mode mode;
     unsigned permits; /* with PAWL_PERMITS */
     uint64_t lock_delay_ms;
@@ -102,6 +103,8 @@ struct pawl_ask {
     const int *cancel_fd;                 /* NULL, or a descriptor: when it is readable the call gives up and
                                            * leaves the line ("cancelled": PAWL_NOT_DONE when nothing was
                                            * sent, else PAWL_UNKNOWN). It is only polled */
+    uint64_t keep_place_ms; /* with a lease_id: how long the place is kept for it, also when this call is over
+                             * without a grant; 0: no longer than the call waits */
 };
 
 struct pawl_grant {

@@ -399,7 +399,10 @@ void member_forbid(struct member *member, enum problem problem, const char *chec
 
         memcpy(member->logged, text, sizeof(member->logged));
         if (problem != PROBLEM_DRAINING) {
-            member_log(member, LOG_WARNING, "store-suspended", fields);
+            /* Each gateway that is new to the store is so for a moment. */
+            bool joins = member->state == MEMBER_PENDING && member->options.role == MEMBER_GATEWAY;
+
+            member_log(member, joins ? LOG_INFO : LOG_WARNING, "store-suspended", fields);
         }
     }
 }

@@ -80,7 +80,7 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
         if command == "store":
             continue
         check_equal(set(words(command, "--")), flags_of(command), command)
-    check_equal(words("store", ""), ["status", "recover", "forget", "marks", "history"])
+    check_equal(words("store", ""), ["init", "status", "recover", "forget", "marks", "history"])
     for command in words("store", ""):
         check_equal(set(words("store", command, "--")), flags_of("store", command), command)
     check_equal(set(words("--")), {"--lease-url", "--gateway-url", "--help"})
@@ -101,8 +101,9 @@ def values_and_arguments_are_offered_as_their_names_say():
     check_equal(words("completion", ""), ["bash", "zsh", "fish"])
     check_equal(words("--lease-url", "http://x", "ge"), ["get"])
     check_equal(words("get", "--", "--"), [":leases"])
-    if "run" in commands():
-        check_equal(words("run", "a", "--", "ls", "-l", ""), [":command 3"])
+    for typed, behind in ((["--", "ls", "-l", ""], 3), (["-n", "ls", "--ttl", ""], 3), (["--ttl", "5s", ""], 1), (["--", ""], 1)):
+        check_equal(words("run", "a", *typed), [f":command {behind}"], str(typed))
+    check_in("--ttl", words("run", "a", "--"))
 
 
 @test

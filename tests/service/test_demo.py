@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import glob
+import json
 import os
 import pty
 import re
@@ -133,6 +134,35 @@ def what_dev_says_to_type_works_when_it_is_pasted():
     typed = [line for line in dev.text.splitlines() if re.match(r"export |eval |echo |\S*/pawl ", line)]
     check_equal(len(typed), 6, dev.text)
     check_in("orders:43 released", dev.shell("\n".join(typed)))
+    check_equal(dev.end(), 0, dev.text)
+
+
+@test
+def the_example_shows_a_stale_write_refused_in_front_of_a_service_that_knows_nothing_of_tokens():
+    data = path("example")
+    for _ in range(2):  # the second time the example is elsewhere: the routes are others
+        dev = Dev("--example", "--data", data)
+        check(not re.search(r"gateway +\| \S+ (warn|error)", dev.text), dev.text)
+        check_in(f"Redis          unix://{data}/redis.sock", dev.text)
+        check_equal((os.path.exists(f"{data}/redis.sock"), temporary_directories()), (True, []))
+        typed = [line for line in dev.text.splitlines() if re.match(r"take\(|write\(|A=|sleep |write |curl ", line)]
+        check_equal(len(typed), 6, dev.text)
+        said = dev.shell("\n".join(typed)).splitlines()
+        check_equal((said[:2], said[3:]), (["written 200"] * 2, ["by B"]), str(said))
+        check(re.search(r'"code":"stale-token".* 412$', said[2]) is not None, said[2])
+        check_equal(dev.end(), 0, dev.text)
+
+
+@test
+def dev_forwards_by_the_routes_in_a_file():
+    file = path("routes.json")
+    check_in("cannot be read", refused(*FREE_PORTS, "--routes", file, status=78))
+    with open(file, "w", encoding="ascii") as stream:
+        json.dump({"routes": [{"match": "/x/{id}", "lease": "x:{id}", "upstream": "http://127.0.0.1:9", "guarantee": "ordered"}]}, stream)
+    refused(*FREE_PORTS, "--routes", file, "--example", status=64)
+    dev = Dev("--routes", file)
+    check_in(f"routes         {file}", dev.text)
+    check_in("token-required", dev.shell(f"curl -sS -X PUT -d a {dev.gateway_url}/x/1"))
     check_equal(dev.end(), 0, dev.text)
 
 

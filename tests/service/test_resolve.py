@@ -168,7 +168,7 @@ def what_does_not_go_together_is_an_error_and_nothing_is_sent():
         error = pawl("resolve", *words, *(["--yes"] if len(words) > 1 else []), status=64, PAWL_GATEWAY_URL=server.url).stderr
         check(error.startswith("pawl: "), f"{words}: {error}")
     check_in("--yes goes with", pawl("resolve", "a", "--yes", status=64, PAWL_GATEWAY_URL=server.url).stderr)
-    check_in('did you mean "pawl routes adopt"', pawl("routes", "adpot", status=64, PAWL_GATEWAY_URL=server.url).stderr)
+    check_in("did you mean pawl routes adopt?", pawl("routes", "adpot", status=64, PAWL_GATEWAY_URL=server.url).stderr)
     pawl("routes", "adopt", "x", status=64, PAWL_GATEWAY_URL=server.url)
     check_equal(server.requests, [])
 

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """test_run.py - pawl run: the command's status, streams, signals and terminal are as if there were no pawl run."""
 
+import json
 import os
 import pty
+import pwd
 import re
 import select
 import signal
@@ -72,19 +74,35 @@ def a_script_without_its_first_line_is_run_by_the_shell():
 
 @test
 def a_wrong_command_line_is_125_and_nothing_is_run():
-    for words in (["a/b", "--", "echo"], ["x"], ["x", "--"], ["--", "echo"], ["x", "y", "--", "echo"],
+    for words in (["a/b", "--", "echo"], ["x"], ["x", "--"], ["--", "echo"], ["x", "--mode", "none", "echo"],
                   ["x", "-n", "-w", "1s", "--", "echo"], ["x", "--signal", "NONE", "--", "echo"],
                   ["x", "--on-lost", "cry", "--", "echo"], ["x", "--ttl", "2s", "--kill-after", "1500ms", "--", "echo"],
                   ["x", "--nowhere", "--", "echo"], ["x", "--ttl", "1ms", "--", "echo"], ["x", "-w", "0", "--", "echo"],
                   ["x", "-w", "500", "--", "echo"], ["x", "--ttl", "25h", "--", "echo"], ["", "--", "echo"], ["x" * 129, "--", "echo"],
                   ["\u00e9", "--", "echo"], ["x", "--signal", "0", "--", "echo"], ["x", "--holder", "a\nb", "--", "echo"],
-                  ["x", "--ttl", "--", "echo"]):
+                  ["x", "--ttl", "--", "echo"], ["x", "--nowhere", "echo"], ["x", "--mode", "shared", "--permits", "2", "echo"]):
         check_equal(pawl("run", *words, status=125).stdout, "", str(words))
     pawl("run", "x", "--", "echo", status=125, PAWL_NOBODY_KNOWS="1")
     check_in("Exit status", pawl("run", "--help").stdout)
 
 
+@test
+def the_command_needs_no_line_in_front_of_it_and_all_that_follows_is_its_own():
+    for words in (["echo"], ["-n", "echo"], ["-w", "5s", "--", "echo"], ["--", "echo"]):
+        check_equal(pawl("run", world.name(), *words, "--ttl", "-n", "--", "-x").stdout, "--ttl -n -- -x\n")
+    check_equal(pawl("run", "-n", world.name(), "--ttl", "5s", "echo", "a").stdout, "a\n")
+
+
 # -- the lease
+
+
+@test
+def it_is_held_in_the_mode_that_is_asked_for_by_user_host_and_pid():
+    for words, mode in (([], "exclusive"), (["--mode", "shared"], "shared"), (["--permits", "2"], "permits")):
+        name = world.name()
+        held = json.loads(pawl("run", name, *words, PAWL, "get", name, "-o", "json", USER="").stdout)["holders"][0]
+        check_equal(held["mode"], mode)
+        check(re.fullmatch(rf"{pwd.getpwuid(os.getuid()).pw_name}@.+:\d+", held["holder"]), held["holder"])
 
 
 @test
@@ -486,18 +504,18 @@ def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
     shell, name = Shell(), world.name()
     grant = world.acquire(name, holder="Ann Other")
     shell.run(name, "--", "echo r\"\"an")
-    shell.see(f"waiting for {name}: held by Ann Other for ")
+    shell.see(f"{name}: held by Ann Other, ")
     world.release(name, grant)
     shell.see("\r\x1b[K")
-    check("waiting" not in shell.see("ran\r\n").rpartition("\x1b[K")[2])
+    check("in line" not in shell.see("ran\r\n").rpartition("\x1b[K")[2])
     shell.status(0)
     grant = world.acquire(name)
     shell.run(name, "--", "echo r\"\"an")
-    shell.see("waiting for")
+    shell.see(" in line")
     shell.type("\x03")
     shell.status(130)
     shell.end()
-    check_equal(pawl("run", name, "-w", "1500ms", "--", "true", status=75).stderr.count("waiting"), 0)
+    check_equal(pawl("run", name, "-w", "1500ms", "--", "true", status=75).stderr.count("\x1b"), 0)
 
 
 main(world.close)

@@ -15,6 +15,7 @@ from world.cli import typed  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
 from world.record import record_packed  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
+from world.world import Daemon  # noqa: E402
 
 PAWL = str(BUILD / "pawl")
 ID = "AAAAAAAAAAAAAAAAAAAAAAAA"
@@ -51,6 +52,12 @@ def seen(redis, *words, status=0):
 
 def told(report):
     return " ".join(one["what"] + " " + one["todo"] for one in report["findings"])
+
+
+def keys_file():
+    file = os.path.join(folder, "keys")
+    subprocess.run([PAWL, "keygen", "--out", file], check=True, env=environment())
+    return file
 
 
 def empty():
@@ -110,9 +117,9 @@ class Services(World):
 @test
 def what_is_mistyped_is_told():
     check_in("status, recover, forget, marks or history", pawl(status=64).stderr)
-    check_in('did you mean "pawl store status"', pawl("statsu", status=64).stderr)
+    check_in("did you mean pawl store status?", pawl("statsu", status=64).stderr)
     check_in("did you mean --floor", pawl("recover", "--flor", "5", status=64).stderr)
-    check_in("pawl store forget ID", pawl("forget", status=64).stderr)
+    check_in("missing argument: ID", pawl("forget", status=64).stderr)
     for floor in ("0", "-1", "01", "1e6", "1000000000000000", ""):
         check_in("--floor is a whole number", pawl("recover", "--floor", floor, status=64).stderr)
     for token in ("0", "x", "5;lease=", HEADER.format(5, 0)):
@@ -174,10 +181,24 @@ def a_script_without_a_known_end_may_have_changed_something_if_it_changes_anythi
 
 
 @test
+def a_store_is_made_once_and_not_beside_a_service_that_runs():
+    directory = os.path.join(folder, "made")
+    words = ["init", "--redis", empty().url, "--state-dir", directory]
+    check_in("created, epoch", pawl(*words).stdout)
+    check_in("belongs to the store", pawl(*words, status=1).stderr)
+    check_in("has a store already", pawl("init", *at(alone), "--state-dir", directory + "2", status=1).stderr)
+    check_in("allow-unsafe-redis", pawl("init", "--help").stdout)
+    check_in("unknown flag --redsi; did you mean --redis?", pawl("init", "--redsi", "x", status=64).stderr)
+    daemon = Daemon("pawl-lease", *at(alone), "--state-dir", directory, "--keys", keys_file(), "--listen", "127.0.0.1:0")
+    check_in("Stop it first", pawl(*words, status=78).stderr)
+    check_equal(daemon.end(), 0)
+
+
+@test
 def an_empty_redis_is_told_as_such():
     report = seen(empty(), status=78)
     check_equal((report["state"], report["store"], report["state_dir"]["found"]), ("empty", "", "none"))
-    check_in("--init-store", told(report))
+    check_in("pawl store init", told(report))
     check_in("REFUSED: this Redis has no store", pawl(*at(alone, "status"), status=78).stdout)
     check_in("has no store", pawl(*at(alone, "forget", "x"), status=78).stderr)
 

@@ -160,26 +160,6 @@ TEST(what_deceives_the_eye_is_not_shown)
     check_shown("a\xED\xA0\x80", "a???");
 }
 
-/* A limit that were shorter than the wait would make every long wait one of unknown end. */
-TEST(an_acquire_has_its_wait_and_then_the_usual_time_for_its_answer)
-{
-    struct acquire a = {.call = {.secret = "x"}};
-
-    json_out_init(&a.call.body);
-    acquire_prepare(&a.call.request);
-    CHECK_INT(a.call.request.http.timeout_ms, HTTP_CLIENT_TIMEOUT_MS);
-    CHECK_TEXT(a.call.request.http.body, BYTES("{\"lease_id\":\"x\"}"));
-    a.wait_until_ms = UINT64_MAX;
-    acquire_prepare(&a.call.request);
-    CHECK_INT(a.call.request.http.timeout_ms, HTTP_CLIENT_TIMEOUT_MS + 600000);
-    CHECK_TEXT(a.call.request.http.body, BYTES("{\"lease_id\":\"x\",\"wait_ms\":600000}"));
-    a.wait_until_ms = cli_now_ms() + 300000;
-    acquire_prepare(&a.call.request);
-    CHECK(a.call.request.http.timeout_ms > HTTP_CLIENT_TIMEOUT_MS + 200000);
-    CHECK(a.call.request.http.timeout_ms <= HTTP_CLIENT_TIMEOUT_MS + 300000);
-    json_out_done(&a.call.body);
-}
-
 static bool is_in_doubt(unsigned status, const char *code)
 {
     struct request request = {.answer.status = status};

@@ -88,7 +88,7 @@ TEST(a_store_in_order_gives_no_cause_for_complaint)
 
 TEST(what_is_no_store_of_ours_is_told_as_such)
 {
-    AFTER(s.facts.kind = FACT_EMPTY, CLI_CONFIG, "--init-store");
+    AFTER(s.facts.kind = FACT_EMPTY, CLI_CONFIG, "pawl store init");
     AFTER(s.facts.kind = FACT_ANOTHER, CLI_CONFIG, "schema " KEYS_SCHEMA);
     AFTER((s.facts.kind = FACT_WRONG_KEY, TEXT(s.facts.wrong_key, "pawl:{3f}")), CLI_CONFIG, "pawl:{3f}");
 }

@@ -42,15 +42,39 @@ static unsigned columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+/* How much of a text goes into so many places: whole characters. */
+static int part_of(const char *text, size_t most)
+{
+    size_t len = strlen(text) < most ? strlen(text) : most;
+
+    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80) {
+        len--;
+    }
+    return (int)len;
+}
+
+/* On a narrow terminal less, but always how long, and how many: the two names are cut. */
 static void line_make(const struct run_show *show, const struct pawl_view *view, char line[LINE_SIZE])
 {
-    char held[PRINT_DURATION_SIZE], left[PRINT_DURATION_SIZE];
+    size_t most = columns() - 1, name_len = strlen(show->name), holder_len = strlen(view->holder), used, room;
+    char held[PRINT_DURATION_SIZE], left[PRINT_DURATION_SIZE], rest[PRINT_DURATION_SIZE + 32];
 
     print_duration(held, view->held_for_ms);
     print_duration(left, view->expires_in_ms);
     if (view->state == PAWL_TAKEN) {
         snprintf(line, LINE_SIZE, "waiting for %s: held by %s for %s (ends in %s if not renewed); %u in line",
                  show->name, view->holder, held, left, view->waiting);
+        snprintf(rest, sizeof(rest), ", %s left; %u in line", left, view->waiting);
+        used = strlen(": held by ") + strlen(rest);
+        room = most > used ? most - used : 0;
+        if (strlen(line) > most) {
+            size_t half = name_len < room / 2     ? room - name_len
+                          : holder_len < room / 2 ? holder_len
+                                                  : room / 2;
+
+            snprintf(line, LINE_SIZE, "%.*s: held by %.*s%s", part_of(show->name, room - half), show->name,
+                     part_of(view->holder, half), view->holder, rest);
+        }
     } else {
         snprintf(line, LINE_SIZE, "waiting for %s: %s; %u in line", show->name,
                  view->state == PAWL_DELAYED ? "nobody holds it, but it is delayed after a loss"
@@ -62,12 +86,8 @@ static void line_make(const struct run_show *show, const struct pawl_view *view,
 /* No longer than the terminal is wide: what has gone on to the next line cannot be drawn over. */
 static void line_draw(struct run_show *show, const char *line)
 {
-    size_t len = strlen(line), most = columns() - 1;
+    size_t len = (size_t)part_of(line, columns() - 1);
 
-    len = len < most ? len : most;
-    while (len > 0 && ((unsigned char)line[len] & 0xC0) == 0x80) {
-        len--;
-    }
     pthread_mutex_lock(&show->lock);
     if (!show->over) {
         fputs("\r\033[K", stderr);
@@ -88,8 +108,10 @@ static void *show_run(void *user)
     for (int pause_ms = FIRST_MS; poll(&stop, 1, pause_ms) == 0; pause_ms = AGAIN_MS) {
         if (pawl_look(show->pawl, show->name, &view, NULL) == PAWL_OK) {
             line_make(show, &view, line);
-            line_draw(show, line);
+        } else {
+            snprintf(line, sizeof(line), "waiting for the lease service: it cannot be reached");
         }
+        line_draw(show, line);
     }
     return NULL;
 }
@@ -165,9 +187,6 @@ enum {
     GRACE_MOST_MS = 5000, /* from the signal to SIGKILL, unless --kill-after says otherwise */
     MARGIN_LEAST_MS = 20, /* from SIGKILL to the end of the hold: until the machine has come to it */
     MARGIN_MOST_MS = 1000,
-    OUTAGE_MOST_MS = 30000, /* of the service while we wait */
-    OUTAGE_PAUSE_MS = 250,
-    WAITED_LEAST_MS = 1000,
     RELEASE_MOST_MS = 3000
 };
 
@@ -235,56 +254,25 @@ static void hold_lost(struct pawl_guard *guard, const struct pawl_problem *probl
 
 static int hold_refused(const struct run *run, const struct pawl_problem *problem)
 {
-    char left[PRINT_DURATION_SIZE];
+    char left[PRINT_DURATION_SIZE], buf[LINE_SIZE * 2];
+    struct bytes advice;
 
     print_duration(left, problem->expires_in_ms);
     if (problem->holder[0] != '\0' && problem->expires_in_ms > 0) {
         return cli_fail(RUN_NOT_OBTAINED, "%s is held by %s, for another %s if it is not renewed", run->name,
                         problem->holder, left);
     }
-    return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %s", run->name, problem->detail);
-}
-
-/* Whether a service that was there a while ago may come back: who has stood in line for long is not sent away
- * by a restart. */
-static bool hold_again(const struct run *run, const struct pawl_problem *problem, int64_t attempt_ms,
-                       int64_t *outage_ms)
-{
-    struct pollfd signal = {.fd = run->signal_fd, .events = POLLIN};
-    int64_t now_ms = pawl_now_ms();
-    bool passes = problem->retryable != 0 || problem->status == 0;
-
-    if (strcmp(problem->code, "draining") == 0 ||
-        (now_ms - attempt_ms >= WAITED_LEAST_MS && strcmp(problem->code, "not-sent") != 0)) {
-        *outage_ms = now_ms; /* it was there until now */
-    }
-    return *outage_ms != 0 && passes && now_ms - *outage_ms < OUTAGE_MOST_MS &&
-           strcmp(problem->code, "bad-argument") != 0 && poll(&signal, 1, OUTAGE_PAUSE_MS) == 0;
+    advice = cli_advice(bytes_of(problem->detail), buf, sizeof(buf));
+    return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %.*s", run->name, (int)advice.len, advice.at);
 }
 
 static enum pawl_outcome hold_take(struct run *run, struct pawl_problem *problem)
 {
     const struct pawl_guard_options told = {
         .size = sizeof(told), .lost = hold_lost, .renewed = hold_renewed, .user = run};
-    struct pawl_ask ask = {.size = sizeof(ask),
-                           .holder = run->holder,
-                           .ttl_ms = run->ttl_ms,
-                           .wait_ms = run->wait_ms,
-                           .cancel_fd = &run->signal_fd};
-    int64_t begun_ms = pawl_now_ms(), outage_ms = 0, attempt_ms;
-    enum pawl_outcome outcome;
 
-    do {
-        attempt_ms = pawl_now_ms();
-        if (run->wait_ms != PAWL_WAIT_FOREVER) {
-            ask.wait_ms = run->wait_ms > (uint64_t)(attempt_ms - begun_ms)
-                              ? run->wait_ms - (uint64_t)(attempt_ms - begun_ms)
-                              : 0;
-        }
-        outcome = pawl_guard_open(run->pawl, run->name, &ask, &told, &run->guard, problem);
-    } while ((outcome == PAWL_NOT_DONE || outcome == PAWL_UNKNOWN) && ask.wait_ms > 0 &&
-             hold_again(run, problem, attempt_ms, &outage_ms));
-    return outcome;
+    run->ask.cancel_fd = &run->signal_fd;
+    return pawl_guard_open(run->pawl, run->name, &run->ask, &told, &run->guard, problem);
 }
 
 int run_hold_open(struct run *run)
@@ -293,12 +281,14 @@ int run_hold_open(struct run *run)
     struct pawl_problem problem = {.size = sizeof(problem)};
     struct run_show *show = NULL;
     enum pawl_outcome outcome = PAWL_NOT_DONE;
+    char buf[LINE_SIZE * 2];
+    struct bytes advice;
     int number;
 
     run->pawl = pawl_open(&options, &problem);
     if (run->pawl != NULL) {
         run->pawl->sending = run->trace ? run_trace_request : NULL;
-        show = run->wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
+        show = run->ask.wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
         outcome = hold_take(run, &problem);
         run_show_end(show);
         if (outcome != PAWL_OK) {
@@ -323,8 +313,9 @@ int run_hold_open(struct run *run)
     if (number != 0) {
         return RUN_SIGNALLED + number;
     }
-    return cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %s", run->name,
-                    problem.detail);
+    advice = cli_advice(bytes_of(problem.detail), buf, sizeof(buf));
+    return cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
+                    (int)advice.len, advice.at);
 }
 
 /* -- given back */

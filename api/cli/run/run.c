@@ -26,14 +26,14 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
-#include "shared/token/name.h"
 
-enum { TOKEN_SIZE = 32, TTL_USUAL_MS = 30000, HOST_SIZE = 64, SIGNALS = 65, WHY_SIZE = 512 };
+enum { TOKEN_SIZE = 32, TTL_USUAL_MS = 30000, SIGNALS = 65, WHY_SIZE = 512 };
 
 /* -- what was asked */
 
 struct words {
-    const char *signal, *on_lost;
+    const char *signal, *on_lost, *holder, *mode;
+    unsigned permits;
     bool at_once;
 };
 
@@ -69,9 +69,9 @@ static bool on_lost_read(const char *text, enum run_on_lost *on_lost)
 
 static int run_check(struct run *run, const struct words *words)
 {
-    uint64_t ttl_ms = run->ttl_ms > 0 ? run->ttl_ms : TTL_USUAL_MS;
+    uint64_t ttl_ms = run->ask.ttl_ms > 0 ? run->ask.ttl_ms : TTL_USUAL_MS;
 
-    if (words->at_once && run->wait_ms > 0) {
+    if (words->at_once && run->ask.wait_ms > 0) {
         return cli_fail(RUN_FAILED, "--no-wait and --wait exclude each other");
     }
     if (!signal_read(words->signal, &run->signal_number)) {
@@ -84,19 +84,23 @@ static int run_check(struct run *run, const struct words *words)
         return cli_fail(RUN_FAILED, "--kill-after can be half the ttl at most: the command is signalled so "
                                     "long before the hold ends, and every hitch would reach it");
     }
-    if (run->holder != NULL && !name_is_holder(bytes_of(run->holder))) {
-        return cli_fail(RUN_FAILED, "--holder takes 1 to 128 bytes of printable UTF-8");
-    }
-    run->wait_ms = words->at_once ? 0 : run->wait_ms > 0 ? run->wait_ms : PAWL_WAIT_FOREVER;
-    return CLI_GO_ON;
+    run->ask.size = sizeof(run->ask);
+    run->ask.wait_ms = words->at_once ? 0 : run->ask.wait_ms > 0 ? run->ask.wait_ms : PAWL_WAIT_FOREVER;
+    return cli_ask(RUN_FAILED, &run->ask, words->holder, words->mode, words->permits, run->holder);
 }
 
-/* Everything behind the first "--" is the command's. */
-static int run_split(int argc, char **argv)
+/* Where the command begins: with the second word that is neither a flag nor a flag's value. Everything behind
+ * that is its own. */
+static int run_split(const struct option *flags, int argc, char **argv)
 {
-    for (int at = 1; at < argc; at++) {
-        if (strcmp(argv[at], "--") == 0) {
-            return at;
+    struct options_line line = {.table = flags, .argv = argv, .argc = argc, .at = 1};
+    unsigned arguments = 0;
+    enum options_word found;
+
+    while ((found = options_word(&line)) != WORD_END) {
+        arguments += found == WORD_ARGUMENT;
+        if (arguments == 2) {
+            return line.at - 1;
         }
     }
     return argc;
@@ -110,8 +114,8 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
          .kind = OPTION_FLAG,
          .place = &words->at_once,
          .help = "do not wait: exit status 75 if it is held"},
-        flag_wait(&run->wait_ms, "wait so long at most (default: for ever)"),
-        flag_ttl(&run->ttl_ms),
+        flag_wait(&run->ask.wait_ms, "wait so long at most (default: for ever)"),
+        flag_ttl(&run->ask.ttl_ms),
         FLAG_TEXT("signal", "SIGNAL", "what the command gets when the hold is about to end (default TERM)",
                   &words->signal),
         FLAG_MS("kill-after", "DUR",
@@ -119,17 +123,19 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
                 &run->kill_after_ms),
         FLAG_TEXT("on-lost", "term|kill|warn", "signal and kill (default), kill at once, or only say it",
                   &words->on_lost),
-        FLAG_ENV("holder", "TEXT", "who you are, for people who look (default user@host:pid)", &run->holder),
+        flag_mode(&words->mode),
+        flag_permits(&words->permits),
+        flag_holder(&words->holder),
         flag_lease_url(&run->lease_url),
         flag_trace(&run->trace),
         {0},
     };
     const struct usage usage = {
         .name = "run",
-        .arguments = "NAME [flags] -- CMD...",
-        .examples = "  pawl run nightly-report -n -- ./report.sh       # 75 if somebody else is at it\n"
-                    "  pawl run deploy:web -w 10m -- ./deploy.sh web\n"
-                    "  pawl run orders:42 --ttl 10s -- sh -c 'echo packed | pawl put orders:42'\n",
+        .arguments = "NAME [flags] [--] CMD...",
+        .examples = "  pawl run nightly-report -n ./report.sh          # 75 if somebody else is at it\n"
+                    "  pawl run deploy:web -w 10m ./deploy.sh web\n"
+                    "  pawl run orders:42 --ttl 10s sh -c 'echo packed | pawl put orders:42'\n",
         .summary =
             "Runs CMD while the lease NAME is held, and renews it. The command is stopped before the hold\n"
             "can end: it gets the signal early enough, and SIGKILL before anybody else can be granted the\n"
@@ -141,17 +147,17 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
         .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1] = {NULL};
     bool completes = flags_complete_wanted(argc, argv);
-    int split = completes ? argc : run_split(argc, argv);
+    int split = completes ? argc : run_split(flags, argc, argv);
     int status = flags_read(&usage, split, argv, arguments, NULL);
 
     if (status != CLI_GO_ON) {
         return status == CLI_OK ? CLI_OK : RUN_FAILED;
     }
-    if (split + 1 >= argc) {
-        return cli_fail(RUN_FAILED, "what is to be run? It is pawl run NAME -- CMD");
+    if (split >= argc) {
+        return cli_fail(RUN_FAILED, "missing argument: CMD; see pawl run --help");
     }
     run->name = arguments[0];
-    run->argv = argv + split + 1;
+    run->argv = argv + split;
     return run_check(run, words);
 }
 
@@ -319,19 +325,6 @@ static void fill_standard(void)
     }
 }
 
-static const char *holder_usual(char buf[PAWL_HOLDER_SIZE])
-{
-    const char *user = getenv("USER");
-    char host[HOST_SIZE] = "";
-
-    gethostname(host, sizeof(host) - 1);
-    if (user == NULL || *user == '\0') {
-        user = "uid";
-    }
-    snprintf(buf, PAWL_HOLDER_SIZE, "%.40s@%s:%d", user, host[0] != '\0' ? host : "localhost", getpid());
-    return name_is_holder(bytes_of(buf)) ? buf : "pawl run";
-}
-
 static int run_prepare(struct run *run)
 {
     run_signals_open(run);
@@ -349,16 +342,12 @@ int cli_run(int argc, char **argv)
 {
     struct words words = {.signal = "TERM", .on_lost = "term"};
     struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .loss_fd = -1};
-    char holder[PAWL_HOLDER_SIZE];
     int status = run_read(&run, &words, argc, argv);
 
     if (status != CLI_GO_ON) {
         return status;
     }
     fill_standard();
-    if (run.holder == NULL) {
-        run.holder = holder_usual(holder);
-    }
     status = run_prepare(&run);
     status = status == CLI_GO_ON ? run_hold_open(&run) : status;
     if (status == CLI_GO_ON) {

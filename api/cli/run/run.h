@@ -103,9 +103,11 @@ struct run_terminal {
 
 struct run {
     /* what was asked */
-    const char *name, *holder, *lease_url;
+    const char *name, *lease_url;
     char **argv;
-    uint64_t ttl_ms, wait_ms, kill_after_ms; /* 0: not given */
+    struct pawl_ask ask;
+    char holder[PAWL_HOLDER_SIZE];
+    uint64_t kill_after_ms; /* 0: not given */
     int signal_number;
     enum run_on_lost on_lost;
     bool trace;

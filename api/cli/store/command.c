@@ -1,15 +1,19 @@
-/* command.c - pawl store status|forget|marks|history, each of which asks the store itself once; and
- * which of the commands of pawl store is meant.
+/* command.c - pawl store status|forget|marks|history, each of which asks the store itself once; init, which
+ * is pawl-lease's; and which of the commands of pawl store is meant.
  *
  *   verb_run         flags                       64, or go on
  *   ..._check        what they say               64, or go on
  *   store_inbox_open                             69 | 78, or go on
  *   store_inbox_ask  run the script              69, or go on
  *   ..._answer       say what came of it         0 | 1 | 78 */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/cli/child.h"
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
@@ -298,9 +302,65 @@ static int verb_run(int argc, char **argv)
     return status;
 }
 
+/* -- init: pawl-lease makes the store, with the flags of this command, which it reads itself */
+
+static int init_lease(char **argv, int argc)
+{
+    char program[CHILD_PATH_SIZE], name[] = "pawl-lease", what[] = "--init-store", **words;
+
+    if (!child_find(name, program)) {
+        return cli_fail(CLI_CONFIG,
+                        "pawl-lease makes the store, and is not installed: the package pawl-lease");
+    }
+    words = cli_alloc(((size_t)argc + 2) * sizeof(*words));
+    words[0] = name;
+    words[1] = what;
+    memcpy(words + 2, argv + 1, (size_t)argc * sizeof(*words)); /* and the NULL behind them */
+    execv(program, words);
+    free(words);
+    return cli_fail(CLI_CONFIG, "%s cannot be run: %s", program, strerror(errno));
+}
+
+static int init_run(int argc, char **argv)
+{
+    struct store_inbox inbox = {0};
+    bool unsafe = false;
+    struct option flags[STORE_INBOX_FLAGS + 2] = {{0}};
+    const struct usage usage = {
+        .name = "store init",
+        .arguments = "",
+        .examples =
+            "  pawl store init --redis unix:///run/redis/redis.sock --state-dir /var/lib/pawl/lease\n",
+        .summary =
+            "Makes a store in an empty Redis, once, and prints its id. The state directory is that of the\n"
+            "lease service that is to run first, and this is done as its user. It is pawl-lease\n"
+            "--init-store. Exit status: 1 there is a store, or the directory belongs to one, 69 Redis "
+            "cannot\n"
+            "be reached, 78 the directory is in use, or Redis can lose what it acknowledged.",
+        .flags = flags};
+    char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
+    struct state_file file = {.dir = {.fd = -1, .lock_fd = -1}};
+    int status;
+
+    store_inbox_flags(&inbox, flags);
+    flags[STORE_INBOX_FLAGS] = (struct option)FLAG_ON("allow-unsafe-redis",
+                                                      "though Redis can lose what it acknowledged", &unsafe);
+    status = flags_read(&usage, argc, argv, NULL, NULL);
+    if (status != CLI_GO_ON) {
+        return status;
+    }
+    if (state_path(inbox.state_dir, path) == NULL && state_file_open(&file, path, why) == STATE_IN_USE) {
+        status = cli_fail(CLI_CONFIG, "%s", why);
+        cli_hint("Stop it first: a store is made before its lease service runs.");
+    }
+    state_file_close(&file);
+    return status == CLI_GO_ON ? init_lease(argv, argc) : status;
+}
+
 /* -- which of them */
 
 static const struct command commands[] = {
+    {"init", init_run, "make a store in an empty Redis"},
     {"status", verb_run, "what the store is, what is refused and why, and what to do"},
     {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},
@@ -312,6 +372,7 @@ static const struct command commands[] = {
 static int print_help(void)
 {
     puts("Examples:\n"
+         "  pawl store init\n"
          "  pawl store status\n"
          "  pawl store status -o json --redis redis://10.0.0.7:6379\n"
          "  pawl store recover                                # Redis is empty; the lease services know the "
@@ -349,8 +410,9 @@ int cli_store(int argc, char **argv)
     if (flags_complete_wanted(argc, argv))
         return complete(argc, argv);
     if (argc < 2)
-        return cli_fail(CLI_USAGE,
-                        "pawl store status, recover, forget, marks or history? See pawl store --help");
+        return cli_fail(
+            CLI_USAGE,
+            "missing argument: init, status, recover, forget, marks or history; see pawl store --help");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
     return command_run(commands, "store ", argc - 1, argv + 1);

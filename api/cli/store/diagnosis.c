@@ -121,7 +121,7 @@ static void find_no_store(const struct store_facts *facts, struct store_diagnosi
              facts->machine.path, facts->machine.store);
     else
         find(diagnosis, CLI_CONFIG,
-             "A new store: pawl-lease --init-store. One that was here before: pawl store recover, on the "
+             "A new store: pawl store init. One that was here before: pawl store recover, on the "
              "machine of a lease service or with --store-id ID.",
              "this Redis has no store: it is new, or it has lost everything");
 }

@@ -1,0 +1,146 @@
+/* example.c - pawl dev --example: an HTTP service that knows nothing of tokens. It keeps what is PUT under a
+ * path and gives it to a GET: one request a connection, one after the other. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/cluster.h"
+
+enum { REQUEST_MAX = 65536, PATH_MAX_BYTES = 128, KEPT_MAX = 100, PATIENCE_S = 5 };
+
+struct kept {
+    char path[PATH_MAX_BYTES];
+    char *body; /* NULL: none */
+    size_t len;
+};
+
+struct example {
+    int listen_fd;
+    struct kept kept[KEPT_MAX];
+    char request[REQUEST_MAX + 1];
+};
+
+/* Length of the head with its empty line, 0: not whole yet; *body: how long the body is. */
+static size_t head_of(const char *request, size_t *body)
+{
+    const char *end = strstr(request, "\r\n\r\n"), *length = strcasestr(request, "\r\ncontent-length:");
+
+    *body = end != NULL && length != NULL && length < end
+                ? strtoul(length + strlen("\r\ncontent-length:"), NULL, 10)
+                : 0;
+    return end != NULL ? (size_t)(end - request) + strlen("\r\n\r\n") : 0;
+}
+
+/* false: it did not come whole, or is too long. */
+static bool request_read(struct example *example, int fd, struct bytes *body)
+{
+    size_t len = 0, head = 0, wanted = 0;
+
+    while (len < REQUEST_MAX && (head == 0 || len < head + wanted)) {
+        ssize_t got = read(fd, example->request + len, REQUEST_MAX - len);
+
+        if (got <= 0) {
+            return false;
+        }
+        len += (size_t)got;
+        example->request[len] = '\0';
+        head = head_of(example->request, &wanted);
+    }
+    *body = (struct bytes){example->request + head, wanted};
+    return head > 0 && len >= head + wanted;
+}
+
+/* Its own, or an empty place; NULL: there is none. */
+static struct kept *kept_find(struct example *example, const char *path)
+{
+    for (size_t i = 0; i < KEPT_MAX; i++) {
+        if (example->kept[i].body == NULL || strcmp(example->kept[i].path, path) == 0) {
+            return &example->kept[i];
+        }
+    }
+    return NULL;
+}
+
+static void answer(int fd, const char *status, struct bytes body)
+{
+    dprintf(fd, "HTTP/1.1 %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", status, body.len);
+    (void)!write(fd, body.at, body.len);
+}
+
+static void serve(struct example *example, int fd)
+{
+    struct bytes body, line, method;
+    char path[PATH_MAX_BYTES];
+    struct kept *kept;
+
+    if (!request_read(example, fd, &body)) {
+        return;
+    }
+    line = bytes_of(example->request);
+    method = bytes_cut(&line, ' ');
+    line = bytes_cut(&line, ' ');
+    snprintf(path, sizeof(path), "%.*s", (int)line.len, line.at);
+    kept = line.len < sizeof(path) ? kept_find(example, path) : NULL;
+    if (bytes_are(method, "PUT") && kept != NULL) {
+        snprintf(kept->path, sizeof(kept->path), "%s", path);
+        kept->body = cli_realloc(kept->body, body.len + 1);
+        memcpy(kept->body, body.at, body.len);
+        kept->len = body.len;
+        answer(fd, "200 OK", BYTES("written"));
+    } else if (bytes_are(method, "GET") && kept != NULL && kept->body != NULL) {
+        answer(fd, "200 OK", (struct bytes){kept->body, kept->len});
+    } else {
+        answer(fd, "404 Not Found", BYTES("there is nothing here\n"));
+    }
+}
+
+static void *example_run(void *user)
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    struct example *example = user;
+
+    for (;;) {
+        int fd = accept4(example->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+            serve(example, fd);
+            close(fd);
+        }
+    }
+    return NULL;
+}
+
+int example_start(char url[CLUSTER_URL_SIZE])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct example *example = cli_alloc(sizeof(*example));
+    socklen_t len = sizeof(at);
+    pthread_t thread;
+    sigset_t all, before;
+    int error;
+
+    memset(example, 0, sizeof(*example));
+    example->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (example->listen_fd < 0 || bind(example->listen_fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+        listen(example->listen_fd, SOMAXCONN) != 0 ||
+        getsockname(example->listen_fd, (struct sockaddr *)&at, &len) != 0) {
+        return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", strerror(errno));
+    }
+    snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", ntohs(at.sin_port));
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, example_run, example);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0 ? CLI_GO_ON
+                      : cli_fail(CLI_CONFIG, "the example cannot be started: %s", strerror(error));
+}
