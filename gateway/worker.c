@@ -244,10 +244,6 @@ void gateway_worker_close(struct worker *worker)
 {
     struct gateway_worker *own = gateway_worker_from(worker);
 
-    if (own->recovery != NULL) {
-        recovery_stop(own->recovery);
-        unreported_stop(own->unreported);
-    }
     intent_closer_stop(&own->closer);
     table_leave(own);
     member_worker_close(worker);
@@ -261,10 +257,8 @@ void gateway_worker_free(struct worker *worker)
     unused_free(own);
     alarm_clock_free(own->clock);
     forward_worker_free(own);
-    if (worker->index == 0) {
-        recovery_free(own->recovery);
-        unreported_free(own->unreported);
-    }
+    free(own->recovery);
+    free(own->unreported);
     free(own);
 }
 

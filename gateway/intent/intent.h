@@ -164,15 +164,13 @@ void intent_closer_hurry(struct intent_closer *closer);
 /* At the end of a turn; or now, so that what is hurried is in front of what is asked next. */
 void intent_closer_poke(struct intent_closer *closer);
 
-/* -- recovery.c: one for each process, on its first worker. _tick: every 100 ms; _free: when the store has
- * ended its calls. */
+/* -- recovery.c: one for each process, on its first worker, until the closer of that has stopped. Freed by
+ * free(3) when the store has ended its calls. _tick: every 100 ms. */
 struct recovery *recovery_new(struct gateway_worker *own);
 void recovery_tick(struct recovery *recovery);
-void recovery_stop(struct recovery *recovery);
 /* The last incarnation that the state directory names, this one, has nothing open and sends nothing more:
  * that is written there. Blocks as the disk does; where it fails, less is proven. */
 void incarnations_end(int dir_fd, const char *incarnation);
-void recovery_free(struct recovery *recovery);
 
 /* -- unreported.c: the same. Looks which gateways have not reported since the store lost something
  * (docs/guarantees.md), whether this gateway's route table is the one that is served, and which marks of
@@ -181,8 +179,6 @@ void recovery_free(struct recovery *recovery);
  * otherwise; at once when a request was refused since they differ. */
 struct unreported *unreported_new(struct gateway_worker *own);
 void unreported_tick(struct unreported *unreported);
-void unreported_stop(struct unreported *unreported);
-void unreported_free(struct unreported *unreported);
 
 enum { UNREPORTED_DETAIL_SIZE = READY_DETAIL_SIZE };
 /* What is to be said of one of them ("GATEWAY INCARNATION"), and what ends it. begin: a sentence in front. */

@@ -60,7 +60,7 @@ struct recovery {
     struct incarnations before;
     enum recovery_state state;
     int64_t epoch; /* of the epoch that was looked at, or is being */
-    bool is_done, in_flight, stopped;
+    bool is_done, in_flight;
     bool was_unreported; /* this epoch may have lost, or brought back, what is of this process */
     uint64_t again_ms;   /* when the dead are looked for once more, 0: no more in this epoch */
     uint64_t quiet_ms;   /* until when nothing may be closed; 0 */
@@ -125,16 +125,6 @@ struct recovery *recovery_new(struct gateway_worker *own)
     return recovery;
 }
 
-void recovery_stop(struct recovery *recovery)
-{
-    recovery->stopped = true;
-}
-
-void recovery_free(struct recovery *recovery)
-{
-    free(recovery);
-}
-
 /* From the beginning, at the next tick. */
 static void recovery_fail(struct recovery *recovery)
 {
@@ -152,7 +142,7 @@ void recovery_tick(struct recovery *recovery)
     struct member_line *line = &recovery->own->record.line;
     int64_t epoch = epoch_number(line->store_epoch);
 
-    if (recovery->in_flight || recovery->stopped || member_line_problem(line) != PROBLEM_NONE ||
+    if (recovery->in_flight || recovery->own->closer.stopped || member_line_problem(line) != PROBLEM_NONE ||
         loop_now_ms() < recovery->quiet_ms) {
         return;
     }
@@ -221,7 +211,7 @@ static void recovery_own(struct recovery *recovery, unsigned stripe)
 static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_t epoch)
 {
     recovery->in_flight = false;
-    if (recovery->stopped) {
+    if (recovery->own->closer.stopped) {
         return false;
     }
     if (bad != PROBLEM_NONE || epoch != recovery->epoch) {
@@ -349,7 +339,7 @@ static bool take_page(struct walk *walk, const struct store_reply *reply)
     struct intents *intents = &recovery->own->gateway->intents;
     const struct store_reply *texts = store_reply_list(reply, 2);
 
-    if (recovery->stopped || walk->call.epoch != recovery->epoch) {
+    if (recovery->own->closer.stopped || walk->call.epoch != recovery->epoch) {
         return false;
     }
     if (walk->from_len == 0) {
@@ -458,7 +448,7 @@ static bool stray_page(struct walk *walk, const struct store_reply *reply)
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
         stray_close(recovery, walk->stripe, store_reply_text(texts, i));
     }
-    return !recovery->stopped;
+    return !recovery->own->closer.stopped;
 }
 
 static enum step stray_ended(struct walk *walk, enum problem bad)

@@ -30,7 +30,7 @@ struct unreported {
     int64_t epoch;   /* of the epoch that was looked at; 0: none */
     uint64_t due_ms; /* when to look again */
     uint64_t since_ms;
-    bool in_flight, stopped, is_logged, differs; /* differs: as it was last logged */
+    bool in_flight, is_logged, differs; /* differs: as it was last logged */
     struct member_call call;
     char key[KEYS_STRIPE_SIZE], stores[STORES_MAX * ROUTE_STORE_SIZE];
     struct bytes argv[1 + UNREPORTED_ARGS + MEMBER_ARGS];
@@ -47,16 +47,6 @@ struct unreported *unreported_new(struct gateway_worker *own)
     return unreported;
 }
 
-void unreported_stop(struct unreported *unreported)
-{
-    unreported->stopped = true;
-}
-
-void unreported_free(struct unreported *unreported)
-{
-    free(unreported);
-}
-
 void unreported_tick(struct unreported *unreported)
 {
     struct member_line *line = &unreported->own->record.line;
@@ -65,7 +55,7 @@ void unreported_tick(struct unreported *unreported)
     bool is_due = is_new || loop_now_ms() >= unreported->due_ms ||
                   (!unreported->differs && atomic_load(&unreported->own->gateway->routes_differed));
 
-    if (unreported->in_flight || unreported->stopped || !is_due ||
+    if (unreported->in_flight || unreported->own->closer.stopped || !is_due ||
         member_line_problem(line) != PROBLEM_NONE) {
         return;
     }
@@ -191,7 +181,7 @@ static enum step unreported_told(struct store_call *call, enum store_outcome out
     enum problem bad = member_problem(&unreported->call, outcome, reply);
 
     unreported->in_flight = false;
-    if (unreported->stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
+    if (unreported->own->closer.stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
         return ANSWERED; /* the next tick asks again */
     }
     unreported->epoch = unreported->call.epoch;
