@@ -263,7 +263,6 @@ static void answer_drop(struct request *request)
 
 void request_take(struct request *request, const struct http_client_answer *answer)
 {
-
     answer_drop(request);
     request->answer = *answer;
     if (answer->body != NULL) {
