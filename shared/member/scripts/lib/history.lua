@@ -33,16 +33,16 @@ end
 
 -- Tells those who listen; the id of the item, behind the epoch. nil: it is not to be noted.
 local function history_tell(stripe, name, kind, token, holder, reason)
-    local listened, mode = '0', ''
+    local listened, mode
     if STRIPE[5] then
         listened, mode = string.match(STRIPE[5], '^(%d+) ?(%l*)')
-    end
-    if mode == 'off' or mode == 'ends' and (kind == 'granted' or kind == 'refused') then
-        return nil
+        if mode == 'off' or mode == 'ends' and (kind == 'granted' or kind == 'refused') then
+            return nil
+        end
     end
     history_count = history_count + 1
     local id = whole(touch(stripe)) .. (history_count == 1 and '.1' or '.' .. whole(history_count))
-    if NOW <= tonumber(listened) then
+    if listened and NOW <= tonumber(listened) then
         redis.call('PUBLISH', 'pawl:e:' .. name, string.sub(stripe, 7, 8) .. ' '
             .. history_item(EPOCH_TEXT, id, kind, whole(token), holder, whole_now(), reason))
     end
