@@ -4,7 +4,9 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,14 +39,17 @@ static unsigned long open_fds(void)
 /* In pages. */
 static void memory_read(unsigned long *virtual, unsigned long *resident)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
+    char text[128] = "", *rest = text;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 
-    if (file != NULL && fscanf(file, "%lu %lu", virtual, resident) != 2) {
-        *virtual = *resident = 0;
+    if (fd >= 0) {
+        ssize_t len = read(fd, text, sizeof(text) - 1);
+
+        text[len > 0 ? len : 0] = '\0';
+        close(fd);
     }
-    if (file != NULL) {
-        fclose(file);
-    }
+    *virtual = strtoul(text, &rest, 10);
+    *resident = strtoul(rest, NULL, 10);
 }
 
 static void put(struct json_out *out, const char *name, const char *kind, const char *help, double value)
@@ -59,7 +64,7 @@ static void put(struct json_out *out, const char *name, const char *kind, const 
 
 void process_metrics_write(const struct service *service, struct json_out *out)
 {
-    unsigned long virtual = 0, resident = 0;
+    unsigned long virtual, resident;
     double page = (double)sysconf(_SC_PAGESIZE);
     struct rusage used = {0};
     struct rlimit files = {0};
