@@ -369,7 +369,7 @@ static const char *name_show(struct bytes name, char shown[JSON_NAME_SHOWN + 1])
 static void fault_fill(const struct scan *s, struct json_fault *fault)
 {
     size_t left = s->member != NULL ? (size_t)(s->at - s->member) : 0;
-    struct bytes name = {s->member + 1, left > 1 ? left - 1 : 0};
+    struct bytes name = {left > 1 ? s->member + 1 : NULL, left > 1 ? left - 1 : 0};
     char shown[JSON_NAME_SHOWN + 1], levels[64];
     const char *why = s->why;
 

@@ -227,8 +227,8 @@ static void check_repeated(struct bytes text, const struct json *json)
     json_out_init(&out);
     json_out_append(&out, (struct bytes){text.at, (size_t)(end - text.at)});
     json_out_append(&out, BYTES(","));
-    json_null(&out, name);
-    json_out_append(&out, BYTES("}"));
+    json_text(&out, NULL, bytes_of(name));
+    json_out_append(&out, BYTES(":null}"));
     assert(json_parse(json_out_bytes(&out), DEPTH, &fault) == NULL);
     assert(strstr(fault.why, " stands there twice."));
     json_out_done(&out);

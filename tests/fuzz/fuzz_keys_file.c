@@ -7,15 +7,20 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
-/* Lines that are neither empty nor a comment, counted character by character. */
+/* Lines that are neither blank nor a comment, counted character by character. */
 static size_t lines_of(const unsigned char *data, size_t size)
 {
     size_t count = 0;
+    bool counts = false, comment = false;
 
-    for (size_t i = 0; i < size; i++) {
-        bool begins = i == 0 || data[i - 1] == '\n';
-
-        count += begins && data[i] != '\n' && data[i] != '#';
+    for (size_t i = 0; i <= size; i++) {
+        if (i == size || data[i] == '\n') {
+            count += counts;
+            counts = comment = false;
+        } else {
+            comment = comment || (data[i] == '#' && (i == 0 || data[i - 1] == '\n'));
+            counts = counts || (!comment && data[i] != ' ' && data[i] != '\t');
+        }
     }
     return count;
 }

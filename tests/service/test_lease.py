@@ -351,7 +351,7 @@ def what_is_outside_of_its_limits_or_malformed_is_told_and_nothing_is_granted():
             (b'{"holder":"a\xff"}', 400, "invalid-request", "at the member holder"),
             ('{"meta":' + '{"a":' * 8, 400, "invalid-request", "8 levels, at the member meta"),
             ("[" * 8000, 400, "invalid-request", "."), ("{}\x00", 400, "invalid-request", "."), (" ", 400, "invalid-request", "."),
-            (b" " * 16385, 413, "too-large", "longer")):
+            (b" " * 16385, 413, "too-large", "16384 bytes")):
         told = refused(post(body, name), status, code).json["detail"]
         check_in(detail, told, str(body)[:60])
         check(told.endswith(".") and len(told) > 25, told)
